@@ -1,0 +1,102 @@
+"""Time a call fairly: warm up, synchronise, repeat, report the median and the spread."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Samples of one call's duration, in seconds."""
+
+    samples: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The figure to quote, in seconds."""
+        return statistics.median(self.samples)
+
+    @property
+    def best(self) -> float:
+        """The shortest sample, in seconds: the least disturbed by other processes."""
+        return min(self.samples)
+
+    @property
+    def spread(self) -> float:
+        """Interquartile range, in seconds (0 for a single sample)."""
+        if len(self.samples) < 2:
+            return 0.0
+        quartiles = statistics.quantiles(self.samples, n=4, method="inclusive")
+        return quartiles[2] - quartiles[0]
+
+    def __str__(self) -> str:
+        return f"{seconds(self.median)} (± {seconds(self.spread)}, {len(self.samples)} runs)"
+
+
+def seconds(value: float) -> str:
+    """Format a duration given in seconds with three digits and a fitting unit.
+
+    >>> seconds(0.00123)
+    '1.23 ms'
+    """
+    for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
+        if abs(value) * factor >= 1 or unit == "µs":
+            return f"{value * factor:.3g} {unit}"
+    raise AssertionError("unreachable")
+
+
+def measure(
+    function: Callable[[], object],
+    *,
+    repeats: int = 7,
+    warmup: int = 2,
+    min_time: float = 0.0,
+    time_limit: float = 60.0,
+    synchronize: Callable[[], object] | None = None,
+) -> Timing:
+    """Time ``function()`` and return the samples as a :class:`Timing`.
+
+    ``min_time`` (seconds) makes one sample out of as many calls as fill it, so that a call of a
+    microsecond is not lost in the clock's resolution. ``synchronize`` (for example
+    ``torch.cuda.synchronize``) runs before each reading of the clock. Once ``time_limit`` seconds
+    are spent no further sample is begun, but there is always at least one.
+
+    Raises ValueError for ``repeats`` < 1, ``warmup`` < 0 or a negative time.
+    """
+    if repeats < 1 or warmup < 0 or min_time < 0 or time_limit < 0:
+        raise ValueError(
+            "measure expects repeats >= 1, warmup >= 0 and times >= 0; got "
+            f"repeats={repeats}, warmup={warmup}, min_time={min_time}, time_limit={time_limit}"
+        )
+    wait = synchronize or (lambda: None)
+    started = time.perf_counter()
+    for _ in range(warmup):
+        function()
+    wait()
+    calls = _calls_filling(min_time, function, wait) if min_time else 1
+    samples = []
+    while len(samples) < repeats:
+        begin = time.perf_counter()
+        for _ in range(calls):
+            function()
+        wait()
+        samples.append((time.perf_counter() - begin) / calls)
+        if time.perf_counter() - started > time_limit:
+            break
+    return Timing(tuple(samples))
+
+
+def _calls_filling(min_time: float, function: Callable[[], object], wait) -> int:
+    """Double the number of calls until they take ``min_time`` seconds together."""
+    calls = 1
+    while True:
+        begin = time.perf_counter()
+        for _ in range(calls):
+            function()
+        wait()
+        if time.perf_counter() - begin >= min_time:
+            return calls
+        calls *= 2

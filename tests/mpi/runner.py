@@ -1,0 +1,101 @@
+"""Run one importable function on n fresh MPI ranks and collect what each returns.
+
+``run_ranks(3, check_ring, 1000)`` starts ``mpiexec -n 3``, calls ``check_ring(1000)`` on each rank
+and returns the three results in rank order; a failing rank's traceback is raised here. The function
+must stand at the top level of a module (it is found again by name on the ranks).
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class RankError(AssertionError):
+    """A rank raised, was killed, or did not end in time."""
+
+
+def run_ranks(
+    n: int,
+    function,
+    *args,
+    timeout: float = 60.0,
+    mpiexec: str | None = None,
+    env: dict[str, str] | None = None,
+    python: str = sys.executable,
+) -> list:
+    """Call ``function(*args)`` on ``n`` ranks under mpiexec; return the results in rank order."""
+    with tempfile.TemporaryDirectory(prefix="ranks-") as folder:
+        Path(folder, "job.pickle").write_bytes(pickle.dumps((function, args)))
+        command = [
+            mpiexec or str(Path(python).with_name("mpiexec")),
+            "-n",
+            str(n),
+            python,
+            "-m",
+            "tests.mpi.runner",
+            folder,
+        ]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "OMP_NUM_THREADS": "1",
+            "NUMBA_NUM_THREADS": "1",
+            **(env or {}),
+        }
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=environment,
+            start_new_session=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        try:
+            output, _ = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            output, _ = process.communicate()
+            raise RankError(f"{n} ranks did not end within {timeout} s:\n{output}") from None
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, 9)
+                process.wait()
+        results = []
+        for rank in range(n):
+            path = Path(folder, f"{rank}.pickle")
+            if not path.exists():
+                raise RankError(f"rank {rank} of {n} left no result:\n{output}")
+            failed, value = pickle.loads(path.read_bytes())
+            if failed:
+                raise RankError(f"rank {rank} of {n} raised:\n{value}\n{output}")
+            results.append(value)
+        return results
+
+
+def _main(folder: str) -> None:
+    from mpi4py import MPI
+
+    rank = MPI.COMM_WORLD.Get_rank()
+    function, args = pickle.loads(Path(folder, "job.pickle").read_bytes())
+    try:
+        outcome = (False, function(*args))
+    except BaseException:
+        outcome = (True, traceback.format_exc())
+    Path(folder, f"{rank}.part").write_bytes(pickle.dumps(outcome))
+    Path(folder, f"{rank}.part").rename(Path(folder, f"{rank}.pickle"))
+    if outcome[0]:  # the others may wait for this rank for ever
+        sys.stdout.flush()
+        MPI.COMM_WORLD.Abort(1)
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1])

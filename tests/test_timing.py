@@ -1,0 +1,43 @@
+"""helpers.timing: samples, warm-up, limits and bad input."""
+
+import time
+
+import pytest
+
+from helpers.timing import Timing, measure, seconds
+
+
+def test_counts_warmup_and_repeats():
+    calls = []
+    timing = measure(lambda: calls.append(1), repeats=4, warmup=3)
+    assert len(calls) == 7
+    assert len(timing.samples) == 4
+
+
+def test_median_best_and_spread():
+    timing = Timing((1.0, 2.0, 3.0, 4.0, 100.0))
+    assert (timing.median, timing.best, timing.spread) == (3.0, 1.0, 2.0)
+
+
+def test_synchronize_is_inside_the_clock():
+    timing = measure(lambda: None, repeats=2, synchronize=lambda: time.sleep(0.02))
+    assert timing.best >= 0.02
+
+
+def test_time_limit_keeps_one_sample():
+    timing = measure(lambda: time.sleep(0.02), repeats=1000, warmup=0, time_limit=0.01)
+    assert len(timing.samples) == 1
+
+
+@pytest.mark.parametrize("bad", [{"repeats": 0}, {"warmup": -1}, {"min_time": -1.0}])
+def test_bad_input_is_repeated_back(bad):
+    name, value = next(iter(bad.items()))
+    with pytest.raises(ValueError, match=f"{name}={value}"):
+        measure(lambda: None, **bad)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(2.5, "2.5 s"), (0.00123, "1.23 ms"), (4e-6, "4 µs"), (5e-8, "0.05 µs")]
+)
+def test_seconds(value, text):
+    assert seconds(value) == text
