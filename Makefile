@@ -18,8 +18,6 @@ TEST_ARGS ?=
 BIN := .venv/bin
 PY := $(BIN)/python
 SETTINGS = PYTHON='$(PYTHON)' TORCH_INDEX='$(TORCH_INDEX)' WHEELS='$(WHEELS)' COMPILER='$(COMPILER)'
-# JupyterLab refuses to run as root, as in a container, without being told.
-AS_ROOT := $(shell [ "$$(id -u)" = 0 ] && echo --allow-root)
 
 .PHONY: help setup setup-openmpi lab test notebooks html bench conformance gpu lint format reset \
 	wheels clean distclean
@@ -39,12 +37,11 @@ setup-openmpi: setup
 	@$(SETTINGS) sh tools/setup.sh openmpi
 
 lab: setup ## Open JupyterLab in work/, your own copies of the notebooks
-	@$(PY) -m tools.work
-	@cd work && exec ../$(PY) -m jupyterlab --ServerApp.ip=127.0.0.1 $(AS_ROOT) $(LAB_ARGS)
+	@exec $(PY) -m tools.work lab $(LAB_ARGS)
 
 reset: setup ## Put a fresh copy of a notebook in work/ and keep a backup: make reset NB=01
 	@[ -n "$(NB)" ] || { echo "Say which notebook: make reset NB=01" >&2; exit 1; }
-	@$(PY) -m tools.work --reset $(NB)
+	@$(PY) -m tools.work reset '$(NB)'
 
 test: setup setup-openmpi ## Check the style, run every test and every notebook
 	@$(PY) -m ruff check .
