@@ -119,6 +119,12 @@ class Cluster:
         """The ranks' process ids, in rank order."""
         return [self._pids[rank] for rank in sorted(self._pids)]
 
+    @property
+    def client(self):
+        """The ipyparallel Client underneath, for what this class does not offer."""
+        self._ensure_ready()
+        return self._processes.connect()
+
     def __enter__(self) -> Cluster:
         return self
 

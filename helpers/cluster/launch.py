@@ -24,7 +24,7 @@ STACK_SECONDS = 0.1
 GUARD = Path(__file__).with_name("guard.py")
 
 # One rank under a shell that writes down its exit code: when one rank dies mpiexec kills the
-# others, and then cannot say (MPICH) which was the first. The folder is $0, the rank's command is "$@".
+# others, and then cannot say (MPICH) which was the first. The folder is $0.
 RANK_SCRIPT = (
     '"$@"; code=$?; '
     'echo $code > "$0/exit-${PMI_RANK:-${OMPI_COMM_WORLD_RANK:-$PMIX_RANK}}"; exit $code'

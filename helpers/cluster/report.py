@@ -54,16 +54,15 @@ def failed(tracebacks: dict[int, str], waits: list[Wait], lost: bool) -> str:
     text = _raised(tracebacks)
     if not lost:
         return f"{text}\n\n{KEPT}"
-    ranks = _names([wait.rank for wait in waits])
-    return (
-        f"{text}\n\n{ranks} waited inside MPI for a rank that had failed:\n{table(waits)}\n{LOST}"
-    )
+    ranks = _names([wait.rank for wait in waits]).capitalize()
+    why = f"{ranks} waited inside MPI for a rank that had failed:"
+    return f"{text}\n\n{why}\n{table(waits)}\n{LOST}"
 
 
 def timed_out(timeout: float, waits: list[Wait], tracebacks: dict[int, str], lost: bool) -> str:
     """Say who was waiting for whom when the time was up."""
     ranks = _names([wait.rank for wait in waits])
-    text = f"time limit of {timeout:g} s reached by {ranks}.\n{table(waits)}"
+    text = f"Time limit of {timeout:g} s reached by {ranks}.\n{table(waits)}"
     if tracebacks:
         text += f"\n\n{_raised(tracebacks)}\n"
     kept = f"They were interrupted in their own code. {KEPT}"
@@ -72,7 +71,7 @@ def timed_out(timeout: float, waits: list[Wait], tracebacks: dict[int, str], los
 
 def died(rank: int | None, how: str, tracebacks: dict[int, str]) -> str:
     """Say whose process ended, and that the others went with it."""
-    who = f"rank {rank}" if rank is not None else "a rank"
+    who = f"Rank {rank}" if rank is not None else "A rank"
     text = f"{who} died{', ' if how else ''}{how}."
     if tracebacks:
         text += f"\n\n{_raised(tracebacks)}\n"
@@ -82,7 +81,7 @@ def died(rank: int | None, how: str, tracebacks: dict[int, str]) -> str:
 def interrupted(waits: list[Wait], lost: bool) -> str:
     """Say what the ranks were doing when the reader pressed stop."""
     where = f" They were doing this:\n{table(waits)}" if waits else ""
-    return f"interrupted.{where}\n{LOST if lost else KEPT}"
+    return f"Interrupted.{where}\n{LOST if lost else KEPT}"
 
 
 def not_started(what: str, why: object, output: str) -> str:
@@ -97,7 +96,9 @@ def _raised(tracebacks: dict[int, str]) -> str:
     ranks_of: dict[str, list[int]] = {}
     for rank, text in tracebacks.items():
         ranks_of.setdefault(text, []).append(rank)
-    return "\n\n".join(f"{_names(ranks)} raised:\n{text}" for text, ranks in ranks_of.items())
+    return "\n\n".join(
+        f"{_names(ranks).capitalize()} raised:\n{text}" for text, ranks in ranks_of.items()
+    )
 
 
 def _names(ranks: Iterable[int]) -> str:
