@@ -1,7 +1,7 @@
 """Tasks that separate the parts of a GRU: forgetting on cue, copying over a long gap.
 
-Each task is drawn afresh for every batch, so that there is nothing to learn by heart. ``draw`` gives
-x (T, B, I), the class of each sequence (B), and nothing else: a model reads x and answers at the end.
+Each task is drawn afresh for every batch: there is nothing to learn by heart. ``draw`` gives
+x (T, B, I) and the class of each sequence (B); a model reads x and answers at the end.
 """
 
 from __future__ import annotations
