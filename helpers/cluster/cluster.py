@@ -161,6 +161,14 @@ class Cluster:
                 self._relaunch()
             return outcome
 
+    def clocks(self) -> dict:
+        """Measure every rank's clock against rank 0's: a Clock for each rank."""
+        from . import rankside
+
+        outcome = self.submit(rankside.clock, timeout=DEFAULT_TIMEOUT)
+        self.settle(outcome, DEFAULT_TIMEOUT)
+        return {rank: reply.value for rank, reply in outcome.replies.items()}
+
     def settle(self, outcome: Outcome, timeout: float) -> None:
         """Raise what the outcome calls for; return if every rank replied without an error."""
         lost = not outcome.all_back

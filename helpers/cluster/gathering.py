@@ -27,7 +27,8 @@ class Reply:
     evalue: str = ""
     traceback: str = ""
     seconds: float = 0.0
-    events: list | None = None
+    events: list | None = None  # the recorded MPI calls, where a trace was asked for
+    dropped: int = 0  # calls that were too many to record
     parts: list[Part] = field(default_factory=list)  # printed and displayed, in order
 
 

@@ -36,7 +36,7 @@ class RanksMagics(Magics):
         only = None if options.only is None else _rank_list(options.only)
         if options.trace is not None and not options.trace.isidentifier():
             raise ValueError(f"--trace {options.trace}: expected a name for a variable")
-        offsets = cluster.clock_offsets() if options.trace else None
+        clocks = cluster.clocks() if options.trace else {}
         live = _Live()
         # a first line in place of the magic's: line numbers are those that the reader sees
         outcome = cluster.submit(
@@ -50,7 +50,7 @@ class RanksMagics(Magics):
         live.clear()
         report.show(outcome.replies)
         if options.trace:
-            self.shell.user_ns[options.trace] = cluster.trace(outcome, offsets)
+            self.shell.user_ns[options.trace] = _trace(outcome.replies, clocks)
         cluster.settle(outcome, options.timeout)
 
     def _cluster(self, name: str | None) -> Cluster:
@@ -61,6 +61,18 @@ class RanksMagics(Magics):
             found = f"it is {value!r}" if name in self.shell.user_ns else "there is none"
             raise ValueError(f"%%ranks {name}: expected a variable that holds a Cluster; {found}")
         return value
+
+
+def _trace(replies: dict[int, Reply], clocks: dict):
+    """Make one Trace of what the ranks that replied have recorded."""
+    from .trace import build
+
+    replied = {rank: reply for rank, reply in replies.items() if reply.events is not None}
+    return build(
+        {rank: reply.events for rank, reply in replied.items()},
+        {rank: clocks[rank] for rank in replied},
+        {rank: reply.dropped for rank, reply in replied.items()},
+    )
 
 
 def _rank_list(text: str) -> list[int]:

@@ -64,11 +64,11 @@ class RankSide:
             "library": _short(MPI.Get_library_version()),
         }
 
-    def offset(self) -> tuple[float, float]:
-        """Measure this rank's clock against rank 0's (collective over all ranks)."""
+    def clock(self) -> dict:
+        """Measure this rank's clock against rank 0's (every rank must do so)."""
         from .clock import measure_offset
 
-        return measure_offset(self.private)
+        return {"status": "ok", "value": measure_offset(self.private)}
 
     # -- running the reader's code -----------------------------------------------------------
 
@@ -125,7 +125,8 @@ class RankSide:
         finally:
             signal.signal(signal.SIGINT, before)
             self.busy_since = None
-        reply["events"] = self.recorder.stop() if trace else None
+        if trace:
+            reply["events"], reply["dropped"] = self.recorder.stop(), self.recorder.dropped
         return reply
 
     # -- the watcher --------------------------------------------------------------------------
@@ -278,9 +279,9 @@ def hello() -> dict:
     return _side().hello()
 
 
-def offset() -> tuple[float, float]:
+def clock() -> dict:
     """Measure this rank's clock against rank 0's."""
-    return _side().offset()
+    return _side().clock()
 
 
 def execute(source: str, trace: bool) -> dict:
