@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from .layers import GRU
+from .tasks import FixedSequences, ForgetOnCue, LongCopy
 
 # Every variant answers one of the open questions: what does each part do?
 VARIANTS: dict[str, dict] = {
@@ -28,13 +29,29 @@ VARIANTS: dict[str, dict] = {
 }
 
 
-class Reader(nn.Module):
-    """Read a sequence with a GRU and classify its last state."""
+def half_life_bias(steps: float) -> float:
+    """Return the bias b of an update gate with σ(b)^steps = 1/2: half is left after ``steps``.
 
-    def __init__(self, inputs: int, hidden: int, classes: int, **variant):
+    The idea of Tallec & Ollivier (2018). Raises ValueError unless ``steps`` is positive.
+    """
+    if not steps > 0:
+        raise ValueError(f"steps={steps!r}: expected a positive number of steps")
+    kept = 0.5 ** (1 / steps)
+    return math.log(kept / (1 - kept))
+
+
+class Reader(nn.Module):
+    """Read a sequence with a GRU and classify its last state.
+
+    Before training, the state's half-life is ``half_life`` steps (1: the usual z = 1/2).
+    """
+
+    def __init__(self, inputs: int, hidden: int, classes: int, half_life: float = 1, **variant):
         super().__init__()
         self.gru = GRU(inputs, hidden, **variant)
         self.answer = nn.Linear(hidden, classes)
+        with torch.no_grad():
+            self.gru.bias_ih_l0[hidden : 2 * hidden] += half_life_bias(half_life)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return logits (B, C) from x (T, B, I)."""
@@ -78,13 +95,14 @@ def train(
     rate: float = 0.01,
     test: int = 512,
     clip: float = 1.0,
+    half_life: float = 1,
     progress: Callable[[int, float], None] | None = None,
 ) -> Scores:
     """Train ``seeds`` readers of ``task`` with the GRU's ``variant``; return each one's accuracy.
 
     ``held_out`` is the task to test on (default: fresh draws of ``task``). ``clip`` bounds each
-    seed's gradient norm. ``progress(step, loss)`` is called after every step. Raises ValueError for
-    fewer than one seed or step.
+    seed's gradient norm, ``half_life`` (steps) starts the update gates. ``progress(step, loss)``
+    is called after every step. Raises ValueError for fewer than one seed or step.
     """
     if seeds < 1 or steps < 1:
         raise ValueError(f"seeds={seeds}, steps={steps}: expected at least 1 of each")
@@ -92,7 +110,7 @@ def train(
     for seed in range(seeds):
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            readers.append(Reader(task.inputs, hidden, task.classes, **variant))
+            readers.append(Reader(task.inputs, hidden, task.classes, half_life, **variant))
     parameters, _ = stack_module_state(readers)
     skeleton = readers[0]
 
@@ -123,6 +141,48 @@ def train(
         x, labels = batches(held_out or task, test)
         right = (every(parameters, x).argmax(-1) == labels).float().mean(1)
     return Scores(tuple(right.tolist()))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A task, what to test on, and how to train for it; the same for every variant."""
+
+    task: object
+    settings: dict
+    held_out: object = None
+
+    def run(self, variant: str, **changes) -> Scores:
+        """Train the variant of that name; ``changes`` override settings. KeyError if unknown."""
+        return train(
+            self.task, VARIANTS[variant], held_out=self.held_out, **{**self.settings, **changes}
+        )
+
+
+def comparisons() -> dict[str, Comparison]:
+    """Return the three tasks of the notebook and the record: two that separate, one real."""
+    gap = LongCopy().length
+    return {
+        "forget on cue": Comparison(ForgetOnCue(), {"hidden": 4, "steps": 250}),
+        "long copy": Comparison(LongCopy(), {"hidden": 12, "steps": 120, "half_life": gap}),
+        "section of a package": Comparison(*_first_words()),
+    }
+
+
+def _first_words(words: int = 16) -> tuple[FixedSequences, dict, FixedSequences]:
+    """Return the real task: a package's section from the first words of its description."""
+    from helpers.datasets.descriptions import load_descriptions
+    from helpers.datasets.word_vectors import load_word_vectors
+
+    snapshot = load_descriptions()
+    vocabulary, vectors = load_word_vectors()
+    row = {word: i for i, word in enumerate(vocabulary)}
+    table = torch.cat([torch.from_numpy(vectors), torch.zeros(1, vectors.shape[1])])  # unknown: 0
+    parts = []
+    for documents in snapshot.split(fold=0):
+        ids = [[row.get(w, -1) for w in d.words[:words]] for d in documents]
+        labels = [snapshot.sections.index(d.section) for d in documents]
+        parts.append(FixedSequences(table[torch.tensor(ids)], torch.tensor(labels), "section"))
+    return parts[0], {"hidden": 24, "steps": 300, "half_life": words}, parts[1]
 
 
 def _clip_each(parameters, limit: float) -> None:

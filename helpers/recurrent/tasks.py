@@ -37,28 +37,28 @@ class ForgetOnCue:
 
 @dataclass(frozen=True)
 class LongCopy:
-    """Which of ``classes`` symbols stood first, ``length`` distracting steps ago?
+    """Which of ``classes`` symbols stood at the first step, ``length`` − 1 distractors ago?
 
-    The first step holds the symbol (one-hot) and a flag; every later step is noise in the same
-    columns, without the flag.
+    The first step holds the symbol, one-hot; every later one holds +1 or −1 in a column of its own.
     """
 
-    length: int = 60  # steps
+    length: int = 40  # steps
     classes: int = 4
     name = "long copy"
 
     @property
     def inputs(self) -> int:
-        """Columns of x: one for each symbol and the flag."""
+        """Columns of x: one for each symbol, and one for what distracts."""
         return self.classes + 1
 
     def draw(self, batch: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Return x (T, B, classes + 1) and the symbols (B)."""
-        symbols = torch.randint(0, self.classes, (self.length, batch), generator=generator)
+        symbols = torch.randint(0, self.classes, (batch,), generator=generator)
         x = torch.zeros(self.length, batch, self.inputs)
-        x[..., :-1] = torch.nn.functional.one_hot(symbols, self.classes).float()
-        x[0, :, -1] = 1
-        return x, symbols[0]
+        x[0, :, :-1] = torch.nn.functional.one_hot(symbols, self.classes).float()
+        noise = torch.randint(0, 2, (self.length - 1, batch), generator=generator)
+        x[1:, :, -1] = noise * 2.0 - 1
+        return x, symbols
 
 
 @dataclass(frozen=True)
