@@ -76,9 +76,9 @@ class Embedding(nn.Embedding):
         super().__init__(len(vocabulary), size, padding_idx=PADDING)
         with torch.no_grad():
             self.weight.normal_(std=size**-0.5)[PADDING] = 0  # the length of a unit vector
-            for i, word in enumerate(vocabulary.words):
-                if vectors and word in vectors:
-                    self.weight[i] = torch.as_tensor(vectors[word])
+            known = [i for i, word in enumerate(vocabulary.words) if vectors and word in vectors]
+            if known:
+                self.weight[known] = torch.stack([vectors[vocabulary.words[i]] for i in known])
 
 
 class HierarchicalAttention(nn.Module):

@@ -197,12 +197,15 @@ def _clip_each(parameters, limit: float) -> None:
 def differ(one: Scores, other: Scores) -> bool:
     """True if the seeds tell the two apart: Welch's t-test, p < 0.05.
 
-    Two variants are compared over independent draws; with identical scores the answer is False.
+    Raises StatisticsError for fewer than two seeds.
     """
-    from scipy.stats import ttest_ind
+    from scipy.stats import t
 
-    if len(set(one.values + other.values)) == 1:
-        return False
-    if statistics.pstdev(one.values) == statistics.pstdev(other.values) == 0:
-        return True
-    return bool(ttest_ind(one.values, other.values, equal_var=False).pvalue < 0.05)
+    spreads = [statistics.variance(s.values) / len(s.values) for s in (one, other)]
+    if sum(spreads) == 0:
+        return one.mean != other.mean
+    statistic = abs(one.mean - other.mean) / math.sqrt(sum(spreads))
+    freedom = sum(spreads) ** 2 / sum(
+        v**2 / (len(s.values) - 1) for v, s in zip(spreads, (one, other), strict=True)
+    )
+    return bool(2 * t.sf(statistic, freedom) < 0.05)
