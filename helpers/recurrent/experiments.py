@@ -195,17 +195,18 @@ def _clip_each(parameters, limit: float) -> None:
 
 
 def differ(one: Scores, other: Scores) -> bool:
-    """True if the seeds tell the two apart: Welch's t-test, p < 0.05.
+    """True if the seeds tell the two apart: paired t-test, p < 0.05.
 
-    Raises StatisticsError for fewer than two seeds.
+    Paired, because the same seed gives both variants the same start, batches and test set. Raises
+    ValueError unless both have the same number of seeds, at least two.
     """
     from scipy.stats import t
 
-    spreads = [statistics.variance(s.values) / len(s.values) for s in (one, other)]
-    if sum(spreads) == 0:
-        return one.mean != other.mean
-    statistic = abs(one.mean - other.mean) / math.sqrt(sum(spreads))
-    freedom = sum(spreads) ** 2 / sum(
-        v**2 / (len(s.values) - 1) for v, s in zip(spreads, (one, other), strict=True)
-    )
-    return bool(2 * t.sf(statistic, freedom) < 0.05)
+    n = len(one.values)
+    if n < 2 or n != len(other.values):
+        raise ValueError(f"{n} and {len(other.values)} seeds: expected as many, at least 2")
+    gaps = [a - b for a, b in zip(one.values, other.values, strict=True)]
+    error = statistics.stdev(gaps) / math.sqrt(n)
+    if error == 0:
+        return gaps[0] != 0
+    return bool(2 * t.sf(abs(statistics.fmean(gaps)) / error, n - 1) < 0.05)
