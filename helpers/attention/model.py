@@ -47,7 +47,7 @@ class MeanPooling(nn.Module):
 
     def forward(self, h: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
         """Return the mean (N, H) and the equal weights (N, L), 0 where ``keep`` is False."""
-        weight = keep / keep.sum(dim=1, keepdim=True)
+        weight = (keep / keep.sum(dim=1, keepdim=True)).to(h.dtype)
         return torch.einsum("nl,nlh->nh", weight, h), weight
 
 

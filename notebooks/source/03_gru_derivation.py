@@ -45,9 +45,9 @@ from helpers.plots import style
 from helpers.recurrent import experiments, gradients, jacobians, layers, steps
 from helpers.timing import measure
 
-style.use()
-torch.set_num_threads(1)  # a step is too small to share
 torch.manual_seed(0)
+torch.set_num_threads(1)  # a step is too small to share
+style.use()
 
 
 # %% tags=["parameters"]
@@ -258,11 +258,12 @@ def rnn_norms(radius, input_size=0.1, seed=1):
 
 
 curves = {f"ρ(U) = {radius:g}": rnn_norms(radius) for radius in (0.5, 1.0, 2.0)}
+curves["ρ(U) = 2, no input"] = rnn_norms(2.0, input_size=0)
 draw.norms_by_lag({k: v[0] for k, v in curves.items()}, {k: v[1] for k, v in curves.items()})
 plt.show()
 
 # %% [markdown]
-# Read it from the right. At $\rho=0.5$ the gradient is gone. At $\rho=1$ it *shrinks* too, although $\lVert U\rVert_2$ is above 1 and the dashed bound grows without end: the slopes $1-h^2<1$ eat it. At $\rho=2$ it grows, far more slowly than the bound.
+# Read it from the right. At $\rho=0.5$ the gradient is gone. At $\rho=1$ it does not grow either, although $\lVert U\rVert_2$ is above 1 and its dashed bound climbs without end: the slopes $1-h^2<1$ eat it. At $\rho=2$ there are two curves for *one* matrix. Without input the state stays 0, where tanh has slope 1, and the gradient explodes as $U^k$ does. A little input is enough to drive the states into saturation, and the same $U$ gives gradients near 1.
 #
 # So the common sentence "if the norm of $g'U$ is greater than 1, the gradient explodes" claims too much. A norm above 1 is **necessary, not sufficient**. And what is raised to a power is no single matrix: the factors differ from step to step. The shortest counterexample has a norm of 5:
 
@@ -281,7 +282,7 @@ def show_rnn(radius, input_size):
     plt.show()
 
 
-interact(
+_ = interact(
     show_rnn,
     radius=FloatSlider(1.3, min=0.2, max=3, step=0.1, description="radius"),
     input_size=FloatSlider(0.1, min=0, max=2, step=0.1, description="input"),
@@ -319,13 +320,14 @@ def descend(radius, clip, steps=150, rate=0.05):
 _, ax = plt.subplots()
 for radius, clip in ((1.3, None), (1.3, 1.0), (0.5, None), (0.5, 1.0)):
     label = f"ρ = {radius}, " + (f"clipped at {clip:g}" if clip else "as it is")
-    ax.semilogy(descend(radius, clip), label=label, marker="")
-ax.set(xlabel="step", ylabel="loss", ylim=(1e-3, 1e8))
+    losses = [loss for loss in descend(radius, clip) if loss < float("inf")]  # NaN is not, either
+    ax.semilogy(losses, label=f"{label}: {len(losses)} finite", marker="o", markevery=[-1])
+ax.set(xlabel="step", ylabel="loss", ylim=(0.1, 1e8))
 ax.legend()
 plt.show()
 
 # %% [markdown]
-# Exploding ($\rho=1.3$): without clipping the first step throws $U$ so far that the loss overflows and the curve ends; with it, the loss comes down. Vanishing ($\rho=0.5$): both curves lie on each other and stay where they began. There is nothing to clip.
+# Exploding ($\rho=1.3$): without clipping the first steps throw $U$ so far that the loss overflows, and the curve ends where it began; with it, the loss comes down. Vanishing ($\rho=0.5$): both curves lie on each other and stay at the loss of answering nothing. There is nothing to clip.
 #
 # ## 5. The GRU
 #
@@ -357,7 +359,7 @@ def show_step(t):
     plt.show()
 
 
-interact(show_step, t=IntSlider(2, min=1, max=len(sequence), description="step t"))
+_ = interact(show_step, t=IntSlider(2, min=1, max=len(sequence), description="step t"))
 
 # %% [markdown]
 # Find a unit with $z$ near 1: its new state is close to its old one. Find one with a small $r$: its candidate comes almost from the input alone.
@@ -477,14 +479,14 @@ def show_gru(radius, bias):
     plt.show()
 
 
-interact(
+_ = interact(
     show_gru,
     radius=FloatSlider(0.8, min=0.2, max=3, step=0.1, description="radius"),
     bias=FloatSlider(4, min=-2, max=8, step=0.5, description="bias of z"),
 )
 
 # %% [markdown]
-# With the gate nearly open for copying, the GRU's curve is almost flat where the RNN's falls off a cliff. With the bias at −2 the GRU is close to a plain RNN, and vanishes as one.
+# With the gate nearly open for copying, the GRU's curve is almost flat where the RNN's falls off a cliff. Move the bias to −2: the GRU now overwrites its state at every step, and vanishes faster than the RNN.
 #
 # ### Exercise 4: a half-life for the state
 #
@@ -662,7 +664,7 @@ print(f"conventions mixed: off by {wrong:.2f}; update block negated: off by {rig
 # | the sources say | here |
 # |---|---|
 # | an average suits push-ups, savings with interest need a summary in which order counts | section 1: the same mean, two balances |
-# | unrolled, the gradient holds $(g'U)^{n-1}$; a norm above 1 *will* explode, below 1 *will* vanish | section 4: below 1 it does vanish. Above 1 is necessary, not sufficient: at $\rho(U)=1$ the norm of $U$ is above 1 and the gradient shrinks, and the power is a product of differing Jacobians |
+# | unrolled, the gradient holds $(g'U)^{n-1}$; a norm above 1 *will* explode, below 1 *will* vanish | section 4: below 1 it does vanish. Above 1 is necessary, not sufficient: at $\rho(U)=1$ the norm of $U$ is above 1 and the gradient does not grow, one matrix with $\rho=2$ explodes or not depending on the input, and the power is a product of differing Jacobians |
 # | the recursion $\alpha_t = g'\cdot(x_t+U\alpha_{t-1})$ | section 3: equal to autograd, digit for digit |
 # | $z=1$ copies; $r=1$, $z=0$ is the plain RNN | section 5: exactly, and to rounding |
 # | units with a short memory have reset gates close to 1, and forget | section 5: the contrary follows from the equation, and is what the exact check shows: $r=0$ forgets |

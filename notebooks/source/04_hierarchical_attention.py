@@ -46,8 +46,8 @@ from helpers.plots import attention as draw
 from helpers.plots import style
 from helpers.timing import measure
 
-style.use()
 torch.manual_seed(0)
+style.use()
 
 
 # %% tags=["parameters"]
@@ -387,7 +387,7 @@ def show(package):
 
 
 picked = sorted(d.package for d in test)
-interact(show, package=Dropdown(options=picked, value=picked[40]))
+_ = interact(show, package=Dropdown(options=picked, value=picked[40]))
 # %%
 read = explain.most_attended(
     net, x_test[: 2 * P.explained], y_test[: 2 * P.explained], experiment.vocabulary.words
