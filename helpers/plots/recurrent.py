@@ -35,7 +35,8 @@ def norms_by_lag(
     ax.axhline(1, color=style.GREY, lw=1)
     ax.set_xlabel("lag k (steps)")
     ax.set_ylabel(r"$\Vert\partial h_T/\partial h_{T-k}\Vert_2$")
-    ax.legend(title="solid: measured, dashed: bound" if bounds else None)
+    title = "solid: measured\ndashed: bound" if bounds else None
+    ax.legend(title=title, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax
 
 

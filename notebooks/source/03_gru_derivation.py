@@ -321,7 +321,7 @@ _, ax = plt.subplots()
 for radius, clip in ((1.3, None), (1.3, 1.0), (0.5, None), (0.5, 1.0)):
     label = f"ρ = {radius}, " + (f"clipped at {clip:g}" if clip else "as it is")
     losses = [loss for loss in descend(radius, clip) if loss < float("inf")]  # NaN is not, either
-    ax.semilogy(losses, label=f"{label}: {len(losses)} finite", marker="o", markevery=[-1])
+    ax.semilogy(losses, label=f"{label} ({len(losses)} finite)", marker="o", markevery=[-1])
 ax.set(xlabel="step", ylabel="loss", ylim=(0.1, 1e8))
 ax.legend()
 plt.show()
