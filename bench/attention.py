@@ -11,8 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 import torch
 
 from helpers.attention.batching import WAYS, forward_backward
-from helpers.attention.experiment import MODELS, Experiment
-from helpers.attention.training import Recipe
+from helpers.attention.experiment import MODELS, Experiment, recipe
 from helpers.records import Row
 from helpers.timing import measure
 
@@ -68,7 +67,7 @@ def accuracy_rows() -> list[Row]:
             "spread": round(max(scores) - min(scores), 4),
             "cpu_s": round(statistics.median(cpu for _, _, cpu in mine), 1),
             "wall_s": round(statistics.median(wall for _, wall, _ in mine), 1),
-            "epochs": Recipe().epochs,
+            "epochs": recipe(model).epochs,
         }
         score = statistics.median(scores)
         found.append(Row(f"accuracy: {model}", score, "1", "TF-IDF + logistic", bar, about))

@@ -24,6 +24,17 @@ MODELS = (
 )
 
 
+def recipe(name: str, seed: int = 0) -> Recipe:
+    """Return how a model of ``MODELS`` is trained.
+
+    The average of embeddings gets longer and larger steps: with the others' recipe it is left far
+    from done, and a baseline that is not trained to its end flatters what it is compared with.
+    """
+    if name == "average of embeddings":
+        return Recipe(epochs=6, rate=5e-3, seed=seed)
+    return Recipe(seed=seed)
+
+
 @dataclass(frozen=True)
 class Experiment:
     """Encoded documents of one split; fold 0 is held out unless another is asked for."""
@@ -95,7 +106,7 @@ class Experiment:
         """Train one model; return it, its accuracy on the test set, and the seconds it took."""
         model = self.model(name, seed)
         x, y, x_test, y_test = self.data
-        seconds = train(model, x, y, Recipe(seed=seed), progress)
+        seconds = train(model, x, y, recipe(name, seed), progress)
         return model, accuracy(model, x_test, y_test), seconds
 
     def bar(self) -> float:
