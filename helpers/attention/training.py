@@ -17,7 +17,7 @@ from .documents import PADDING, UNKNOWN, Batch, Ids
 class Recipe:
     """How to train; the defaults are what the notebook and the record use."""
 
-    epochs: int = 4
+    epochs: int = 5
     batch: int = 32  # documents
     rate: float = 3e-3  # Adam's, at its highest: it rises for a tenth of the run, then falls to 0
     clip: float = 1.0  # norm of the gradient

@@ -56,7 +56,7 @@ class Parameters:
     """What this notebook runs."""
 
     fold: int = 0  # the fifth of the source packages that is held out
-    epochs: int = 4
+    epochs: int = 5
     threads: int = 2
     speed_documents: int = 32
     explained: int = 150  # test documents for the pictures and the check by deletion
