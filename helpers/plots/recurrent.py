@@ -1,0 +1,157 @@
+"""Pictures of recurrences: gradients by lag, one GRU step with its numbers, gates over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from . import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from torch import Tensor
+
+    from helpers.recurrent.experiments import Scores
+    from helpers.recurrent.steps import GRUStep
+
+
+def norms_by_lag(
+    curves: Mapping[str, Tensor], bounds: Mapping[str, Tensor] | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draw each curve of ‖∂h_T/∂h_{T−k}‖ over the lag k, and under the same name its bound.
+
+    The axis ends at 1e-16 and 1e16: beyond, nothing is left to see or to compute with.
+    """
+    ax = ax or _axes()
+    highest, lowest = 10.0, 0.1
+    for i, (name, curve) in enumerate(curves.items()):
+        ax.semilogy(curve, color=style.colour(i), marker="", label=name)
+        highest = max(highest, float(curve.max()))
+        lowest = min(lowest, float(curve.min()))
+        if bounds and name in bounds:
+            ax.semilogy(bounds[name], color=style.colour(i), marker="", ls="--", lw=1.4)
+            highest = max(highest, float(bounds[name].max()))
+    ax.set_ylim(max(lowest / 3, 1e-16), min(highest * 3, 1e16))
+    ax.axhline(1, color=style.GREY, lw=1)
+    ax.set_xlabel("lag k (steps)")
+    ax.set_ylabel(r"$\Vert\partial h_T/\partial h_{T-k}\Vert_2$")
+    title = "solid: measured\ndashed: bound" if bounds else None
+    ax.legend(title=title, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return ax
+
+
+def gru_step(step: GRUStep, x: Tensor, h: Tensor, title: str = "", ax: Axes | None = None) -> Axes:
+    """Draw one GRU step with its numbers; x, h and every tensor of ``step`` are 1-D."""
+    ax = ax or _axes(figsize=(10, 5))
+    columns = {  # name: values, horizontal and vertical place
+        r"$h_{t-1}$": (h, 0.0, 0.0),
+        "$x_t$": (x, 0.0, -1.5),
+        "reset $r$": (step.reset, 1.1, -1.5),
+        "memory $m$": (step.memory, 1.1, 0.0),
+        "candidate $n$": (step.candidate, 2.2, -1.5),
+        "update $z$": (step.update, 2.2, 0.0),
+        "state $h_t$": (step.state, 3.3, 0.0),
+    }
+    for name, (values, left, top) in columns.items():
+        _column(ax, name, values, left, top, gate=name.startswith(("reset", "update")))
+    for start, end in (
+        ((0.55, -0.5), (1.05, -0.5)),  # h → m
+        ((0.55, -2.0), (1.05, -2.0)),  # x → r
+        ((0.55, -0.75), (1.05, -1.7)),  # h → r
+        ((1.65, -2.0), (2.15, -2.0)),  # r → n
+        ((1.65, -0.75), (2.15, -1.7)),  # m → n
+        ((2.75, -0.5), (3.25, -0.5)),  # z → h_t
+        ((2.75, -1.9), (3.25, -0.8)),  # n → h_t
+    ):
+        ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": style.GREY, "lw": 1.6})
+    ax.annotate(
+        "copied where z is near 1",
+        (3.55, 0.24),
+        (0.3, 0.24),
+        va="center",
+        fontsize=11,
+        color=style.GREY,
+        arrowprops={"arrowstyle": "->", "color": style.BLUE, "lw": 2},
+    )
+    ax.text(2.95, -2.35, "$n = \\tanh(W_nx+b_n+r\\circ m)$\n$h_t=(1-z)\\circ n+z\\circ h_{t-1}$")
+    ax.set(xlim=(-0.15, 4.35), ylim=(-2.75, 0.45), title=title)
+    ax.set_axis_off()
+    return ax
+
+
+def _column(ax: Axes, name: str, values: Tensor, left: float, top: float, gate: bool) -> None:
+    import matplotlib as mpl
+
+    scale = mpl.colormaps[style.SEQUENTIAL if gate else style.DIVERGING]
+    height = 0.88 / len(values)
+    for i, value in enumerate(values.tolist()):
+        shade = scale(value if gate else 0.5 + value / 4)  # a state lies in [−1, 1], an input in ±2
+        bottom = top - 0.1 - (i + 1) * height
+        ax.add_patch(mpl.patches.Rectangle((left, bottom), 0.5, height, fc=shade, ec="white", lw=2))
+        dark = sum(shade[:3]) < 1.4
+        ax.text(
+            left + 0.25,
+            bottom + height / 2,
+            f"{value:+.2f}",
+            ha="center",
+            va="center",
+            color="white" if dark else "black",
+        )
+    ax.text(left + 0.25, top - 0.02, name, ha="center", va="center")
+
+
+def gates_over_time(gates: GRUStep, marks: Sequence[int] = (), ax: Axes | None = None) -> Axes:
+    """Draw the update gate of one sequence, (T, H), as a heat map; ``marks`` are steps to point at.
+
+    Returns the axes; bright is 1, copy, dark is 0, overwrite.
+    """
+    ax = ax or _axes(figsize=(9, 3))
+    picture = ax.imshow(gates.update.T, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+    for mark in marks:
+        ax.annotate(
+            "cue",
+            (mark, -0.5),
+            (mark, -2.0),
+            ha="center",
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "->", "color": style.VERMILION, "lw": 2},
+        )
+    ax.set_xlabel("step t")
+    ax.set_ylabel("unit of h")
+    ax.grid(False)
+    ax.figure.colorbar(picture, ax=ax, label="update gate z")
+    return ax
+
+
+def intervals(scores: Mapping[str, Mapping[str, Scores]], axes=None):
+    """Draw, for each task, every variant's seeds, mean and 95 % interval; returns the axes."""
+    import matplotlib.pyplot as plt
+
+    if axes is None:
+        height = 1.2 + 0.45 * max(len(v) for v in scores.values())
+        _, axes = plt.subplots(1, len(scores), figsize=(4.2 * len(scores), height), squeeze=False)
+        axes = axes[0]
+    for ax, (task, variants) in zip(axes, scores.items(), strict=True):
+        for row, (_, score) in enumerate(variants.items()):
+            ax.plot(score.values, [row] * len(score.values), "o", color=style.GREY, ms=5, alpha=0.6)
+            ax.errorbar(
+                score.mean,
+                row,
+                xerr=score.margin,
+                fmt="D",
+                color=style.colour(row),
+                capsize=5,
+                capthick=2,
+            )
+        first = ax is axes[0]
+        ax.set_yticks(range(len(variants)), list(variants) if first else [""] * len(variants))
+        ax.set_ylim(len(variants) - 0.5, -0.5)
+        ax.set_title(task, fontsize=13)
+        ax.set_xlabel("accuracy")
+    return axes
+
+
+def _axes(figsize: tuple[float, float] = (9.0, 4.5)) -> Axes:
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=figsize)[1]

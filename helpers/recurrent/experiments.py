@@ -1,0 +1,212 @@
+"""Train variants of a GRU on a task with several seeds at once, and say what the scores can carry.
+
+The seeds' parameters are stacked and one ``torch.func.vmap`` runs them all: Adam works element by
+element, so each seed learns as if it were alone, in a fraction of the time.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state, vmap
+
+from .layers import GRU
+from .tasks import FixedSequences, ForgetOnCue, LongCopy
+
+# Every variant answers one of the open questions: what does each part do?
+VARIANTS: dict[str, dict] = {
+    "GRU": {},
+    "without reset": {"reset": False},
+    "without update": {"update": False},
+    "ReLU for tanh": {"activation": "relu"},
+    "nothing for tanh": {"activation": "none"},
+    "hard sigmoid": {"gate": "hard"},
+}
+
+
+def half_life_bias(steps: float) -> float:
+    """Return the bias b of an update gate with σ(b)^steps = 1/2: half is left after ``steps``.
+
+    The idea of Tallec & Ollivier (2018). Raises ValueError unless ``steps`` is positive.
+    """
+    if not steps > 0:
+        raise ValueError(f"steps={steps!r}: expected a positive number of steps")
+    kept = 0.5 ** (1 / steps)
+    return math.log(kept / (1 - kept))
+
+
+class Reader(nn.Module):
+    """Read a sequence with a GRU and classify its last state.
+
+    Before training, the state's half-life is ``half_life`` steps (1: the usual z = 1/2).
+    """
+
+    def __init__(self, inputs: int, hidden: int, classes: int, half_life: float = 1, **variant):
+        super().__init__()
+        self.gru = GRU(inputs, hidden, **variant)
+        self.answer = nn.Linear(hidden, classes)
+        with torch.no_grad():
+            self.gru.bias_ih_l0[hidden : 2 * hidden] += half_life_bias(half_life)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return logits (B, C) from x (T, B, I)."""
+        return self.answer(self.gru(x)[1][0])
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Accuracy of each seed on fresh data, 0 to 1, and what a second set of seeds would show."""
+
+    values: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """Mean over the seeds."""
+        return statistics.fmean(self.values)
+
+    @property
+    def margin(self) -> float:
+        """Half-width of the 95 % interval of the mean (Student's t)."""
+        from scipy.stats import t
+
+        n = len(self.values)
+        if n < 2:
+            return math.inf
+        return float(t.ppf(0.975, n - 1)) * statistics.stdev(self.values) / math.sqrt(n)
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3f} ± {self.margin:.3f}"
+
+
+def train(
+    task,
+    variant: dict,
+    *,
+    held_out=None,
+    seeds: int = 5,
+    hidden: int = 24,
+    steps: int = 300,
+    batch: int = 32,
+    rate: float = 0.01,
+    test: int = 512,
+    clip: float = 1.0,
+    half_life: float = 1,
+    progress: Callable[[int, float], None] | None = None,
+) -> Scores:
+    """Train ``seeds`` readers of ``task`` with the GRU's ``variant``; return each one's accuracy.
+
+    ``held_out`` is the task to test on (default: fresh draws of ``task``). ``clip`` bounds each
+    seed's gradient norm, ``half_life`` (steps) starts the update gates. ``progress(step, loss)``
+    is called after every step. Raises ValueError for fewer than one seed or step.
+    """
+    if seeds < 1 or steps < 1:
+        raise ValueError(f"seeds={seeds}, steps={steps}: expected at least 1 of each")
+    readers = []
+    for seed in range(seeds):
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            readers.append(Reader(task.inputs, hidden, task.classes, half_life, **variant))
+    parameters, _ = stack_module_state(readers)
+    skeleton = readers[0]
+
+    def answers(parameters: dict[str, Tensor], x: Tensor) -> Tensor:
+        return functional_call(skeleton, parameters, (x,))
+
+    every = vmap(answers)
+    generators = [torch.Generator().manual_seed(1000 + seed) for seed in range(seeds)]
+
+    def batches(task, size: int) -> tuple[Tensor, Tensor]:
+        drawn = [task.draw(size, generator) for generator in generators]
+        return tuple(torch.stack(part) for part in zip(*drawn, strict=True))
+
+    optimizer = torch.optim.Adam(parameters.values(), lr=rate)
+    for step in range(steps):
+        x, labels = batches(task, batch)  # (S, T, B, I), (S, B)
+        logits = every(parameters, x)  # (S, B, C)
+        losses = nn.functional.cross_entropy(
+            logits.flatten(0, 1), labels.flatten(), reduction="none"
+        ).view(seeds, batch)
+        optimizer.zero_grad()
+        losses.mean(1).sum().backward()  # a sum over seeds: no seed's gradient sees another
+        _clip_each(parameters.values(), clip)
+        optimizer.step()
+        if progress:
+            progress(step, losses.mean().item())
+    with torch.no_grad():
+        x, labels = batches(held_out or task, test)
+        right = (every(parameters, x).argmax(-1) == labels).float().mean(1)
+    return Scores(tuple(right.tolist()))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A task, what to test on, and how to train for it; the same for every variant."""
+
+    task: object
+    settings: dict
+    held_out: object = None
+
+    def run(self, variant: str, **changes) -> Scores:
+        """Train the variant of that name; ``changes`` override settings. KeyError if unknown."""
+        return train(
+            self.task, VARIANTS[variant], held_out=self.held_out, **{**self.settings, **changes}
+        )
+
+
+def comparisons() -> dict[str, Comparison]:
+    """Return the three tasks of the notebook and the record: two that separate, one real."""
+    gap = LongCopy().length
+    return {
+        "forget on cue": Comparison(ForgetOnCue(), {"hidden": 4, "steps": 250}),
+        "long copy": Comparison(LongCopy(), {"hidden": 12, "steps": 120, "half_life": gap}),
+        "section of a package": Comparison(*_first_words()),
+    }
+
+
+def _first_words(words: int = 16) -> tuple[FixedSequences, dict, FixedSequences]:
+    """Return the real task: a package's section from the first words of its description."""
+    from helpers.datasets.descriptions import load_descriptions
+    from helpers.datasets.word_vectors import load_word_vectors
+
+    snapshot = load_descriptions()
+    vocabulary, vectors = load_word_vectors()
+    row = {word: i for i, word in enumerate(vocabulary)}
+    table = torch.cat([torch.from_numpy(vectors), torch.zeros(1, vectors.shape[1])])  # unknown: 0
+    parts = []
+    for documents in snapshot.split(fold=0):
+        ids = [[row.get(w, -1) for w in d.words[:words]] for d in documents]
+        labels = [snapshot.sections.index(d.section) for d in documents]
+        parts.append(FixedSequences(table[torch.tensor(ids)], torch.tensor(labels), "section"))
+    return parts[0], {"hidden": 24, "steps": 300, "half_life": words}, parts[1]
+
+
+def _clip_each(parameters, limit: float) -> None:
+    """Clip every seed's gradient by its own norm."""
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    squares = sum((g**2).flatten(1).sum(1) for g in gradients)  # (S)
+    scale = (limit / (squares.sqrt() + 1e-12)).clamp(max=1.0)
+    for gradient in gradients:
+        gradient.mul_(scale.view(-1, *[1] * (gradient.dim() - 1)))
+
+
+def differ(one: Scores, other: Scores) -> bool:
+    """True if the seeds tell the two apart: paired t-test, p < 0.05.
+
+    Paired, because the same seed gives both variants the same start, batches and test set. Raises
+    ValueError unless both have the same number of seeds, at least two.
+    """
+    from scipy.stats import t
+
+    n = len(one.values)
+    if n < 2 or n != len(other.values):
+        raise ValueError(f"{n} and {len(other.values)} seeds: expected as many, at least 2")
+    gaps = [a - b for a, b in zip(one.values, other.values, strict=True)]
+    error = statistics.stdev(gaps) / math.sqrt(n)
+    if error == 0:
+        return gaps[0] != 0
+    return bool(2 * t.sf(abs(statistics.fmean(gaps)) / error, n - 1) < 0.05)

@@ -1,0 +1,135 @@
+"""Backpropagation through time by hand, for the RNN and the GRU, as the derivation reads.
+
+Shapes: x (T, B, I), h (T+1, B, H) with h[0] the initial state, W (G·H, I), U (G·H, H), b and c
+(G·H). ``output_gradient`` is ∂L/∂h_t from outside for every t, (T, B, H): zero except at the last
+step if the loss reads the last state only. A name ``d_a`` stands for ∂L/∂a, δa in the notebook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .steps import GRUStep, gru_step, rnn_step
+
+
+class Gradients(NamedTuple):
+    """∂L/∂ of each input and parameter, in its own shape."""
+
+    x: Tensor  # (T, B, I)
+    h0: Tensor  # (B, H)
+    W: Tensor  # (G·H, I)
+    U: Tensor  # (G·H, H)
+    b: Tensor  # (G·H)
+    c: Tensor  # (G·H)
+
+
+def rnn_forward(x: Tensor, h0: Tensor, W: Tensor, U: Tensor, b: Tensor, c: Tensor) -> Tensor:
+    """Return all states h_0 ... h_T of a tanh RNN, (T+1, B, H)."""
+    states = [h0]
+    for x_t in x:
+        states.append(rnn_step(x_t, states[-1], W, U, b, c))
+    return torch.stack(states)
+
+
+def rnn_backward(x: Tensor, h: Tensor, W: Tensor, U: Tensor, output_gradient: Tensor) -> Gradients:
+    """Walk a tanh RNN backwards through time (Werbos 1990) and return every gradient."""
+    d_a = torch.empty_like(output_gradient)
+    d_h = torch.zeros_like(h[0])
+    for t in reversed(range(len(x))):
+        d_h = d_h + output_gradient[t]  # what h_t did outside, beside what it did to h_{t+1}
+        d_a[t] = d_h * (1 - h[t + 1] ** 2)  # tanh' = 1 − tanh²
+        d_h = d_a[t] @ U  # on to h_{t-1}
+    return _collect(x, h, W, d_h, inputs=d_a, states=d_a)
+
+
+def gru_forward(
+    x: Tensor, h0: Tensor, W: Tensor, U: Tensor, b: Tensor, c: Tensor
+) -> tuple[Tensor, GRUStep]:
+    """Return all states (T+1, B, H) and every step's gates, (T, B, H) each."""
+    steps, h = [], h0
+    for x_t in x:
+        steps.append(gru_step(x_t, h, W, U, b, c))
+        h = steps[-1].state
+    gates = GRUStep(*(torch.stack(part) for part in zip(*steps, strict=True)))
+    return torch.cat([h0.unsqueeze(0), gates.state]), gates
+
+
+def gru_backward(
+    x: Tensor, h: Tensor, gates: GRUStep, W: Tensor, U: Tensor, output_gradient: Tensor
+) -> Gradients:
+    """Walk a GRU backwards through time and return every gradient.
+
+    Each line is one edge of the graph of ``gru_step``, from the state back to the products.
+    """
+    T, B, H = output_gradient.shape
+    d_inputs, d_states = x.new_empty(T, B, 3 * H), x.new_empty(T, B, 3 * H)
+    d_h = torch.zeros_like(h[0])
+    for t in reversed(range(T)):
+        r, z, m, n, _ = (part[t] for part in gates)
+        d_h = d_h + output_gradient[t]
+        d_n = d_h * (1 - z)  # h_t = (1 − z) n + z h
+        d_z = d_h * (h[t] - n)
+        d_an = d_n * (1 - n**2)  # n = tanh(a_n), a_n = W_n x + b_n + r m
+        d_r = d_an * m
+        d_m = d_an * r  # m = U_n h + c_n
+        d_az = d_z * z * (1 - z)  # σ' = σ (1 − σ)
+        d_ar = d_r * r * (1 - r)
+        torch.cat([d_ar, d_az, d_an], dim=1, out=d_inputs[t])
+        torch.cat([d_ar, d_az, d_m], dim=1, out=d_states[t])
+        d_h = d_h * z + d_states[t] @ U  # the copy, and the three products with U
+    return _collect(x, h, W, d_h, d_inputs, d_states)
+
+
+def _collect(x: Tensor, h: Tensor, W: Tensor, d_h0: Tensor, inputs: Tensor, states: Tensor):
+    """Sum over time and batch in one product each: the parameters are the same at every step."""
+    rows, before = inputs.flatten(0, 1), h[:-1].flatten(0, 1)
+    products = states.flatten(0, 1)
+    return Gradients(
+        x=inputs @ W,
+        h0=d_h0,
+        W=rows.T @ x.flatten(0, 1),
+        U=products.T @ before,
+        b=rows.sum(0),
+        c=products.sum(0),
+    )
+
+
+def finite_difference(loss: Callable[[], Tensor], tensor: Tensor, step: float = 1e-6) -> Tensor:
+    """Return ∂loss/∂tensor by central differences, (loss(+step) − loss(−step)) / 2 step.
+
+    Changes ``tensor`` in place, element by element, and puts it back. Raises ValueError unless it
+    is float64: in float32 the difference drowns in rounding.
+    """
+    if tensor.dtype != torch.float64:
+        raise ValueError(f"finite differences expect float64, got {tensor.dtype}")
+    gradient = torch.empty_like(tensor)
+    with torch.no_grad():
+        flat, out = tensor.view(-1), gradient.view(-1)
+        for i in range(flat.numel()):
+            value = flat[i].item()
+            flat[i] = value + step
+            above = loss().item()
+            flat[i] = value - step
+            out[i] = (above - loss().item()) / (2 * step)
+            flat[i] = value
+    return gradient
+
+
+def clip_by_norm(gradients: Iterable[Tensor], limit: float) -> float:
+    """Scale ``gradients`` in place so that their joint norm is at most ``limit``; return the norm.
+
+    Pascanu, Mikolov & Bengio (2013), algorithm 1: the direction stays, the length is cut. Raises
+    ValueError for a limit that is not positive.
+    """
+    if not limit > 0:
+        raise ValueError(f"limit={limit!r}: expected a positive norm")
+    gradients = list(gradients)
+    norm = torch.sqrt(sum((g.detach() ** 2).sum() for g in gradients)).item()
+    if norm > limit:
+        for gradient in gradients:
+            gradient.detach().mul_(limit / norm)
+    return norm

@@ -1,0 +1,70 @@
+"""How ∂h_T/∂h_t shrinks or grows with the lag T − t, and what bounds it.
+
+The Jacobian over many steps is the product of the Jacobians of the steps, each at its own state.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .steps import GRUStep
+
+
+def spectral_radius(U: Tensor) -> float:
+    """Return the largest modulus of an eigenvalue of the square matrix U (H, H)."""
+    return torch.linalg.eigvals(U).abs().max().item()
+
+
+def with_spectral_radius(U: Tensor, radius: float) -> Tensor:
+    """Return U (H, H) scaled so that its spectral radius is ``radius``.
+
+    Raises ValueError for a negative radius or a U whose own radius is 0 (nilpotent).
+    """
+    own = spectral_radius(U)
+    if radius < 0 or own < 1e-12:
+        raise ValueError(f"cannot scale a matrix of spectral radius {own:.3g} to {radius!r}")
+    return U * (radius / own)
+
+
+def rnn_jacobians(h: Tensor, U: Tensor) -> Tensor:
+    """Return J_t = ∂h_t/∂h_{t-1} = diag(1 − h_t²) U of a tanh RNN, (T, H, H), from h (T+1, H)."""
+    return (1 - h[1:] ** 2).unsqueeze(-1) * U
+
+
+def gru_jacobians(h: Tensor, gates: GRUStep, U: Tensor) -> Tensor:
+    """Return J_t = ∂h_t/∂h_{t-1} of a GRU, (T, H, H), from h (T+1, H) and gates (T, H) each.
+
+    J = diag(z) + diag((h − n) z (1−z)) U_z
+        + diag((1−z)(1−n²)) [diag(r) U_n + diag(m r (1−r)) U_r]
+    """
+    r, z, m, n, _ = (part.unsqueeze(-1) for part in gates)  # (T, H, 1): scales rows
+    U_r, U_z, U_n = U.chunk(3)
+    through_update = (h[:-1].unsqueeze(-1) - n) * z * (1 - z) * U_z
+    through_candidate = (1 - z) * (1 - n**2) * (r * U_n + m * r * (1 - r) * U_r)
+    return torch.diag_embed(z.squeeze(-1)) + through_update + through_candidate
+
+
+def norms_by_lag(jacobians: Tensor) -> Tensor:
+    """Return ‖∂h_T/∂h_{T−k}‖₂ for k = 0 ... T, (T+1), from the steps' Jacobians (T, H, H)."""
+    product = torch.eye(jacobians.shape[-1], dtype=jacobians.dtype)
+    norms = [torch.ones((), dtype=jacobians.dtype)]
+    for jacobian in jacobians.flip(0):
+        product = product @ jacobian
+        norms.append(torch.linalg.matrix_norm(product, 2))
+    return torch.stack(norms)
+
+
+def bound_by_lag(jacobians: Tensor) -> Tensor:
+    """Return Π ‖J_s‖₂ over the last k steps, (T+1): no product of these steps can exceed it."""
+    norms = torch.linalg.matrix_norm(jacobians, 2).flip(0)
+    return torch.cat([norms.new_ones(1), norms.cumprod(0)])
+
+
+def power_bound(U: Tensor, lags: int, slope: float = 1.0) -> Tensor:
+    """Return (slope · ‖U‖₂)^k for k = 0 ... lags: the bound before any state is known.
+
+    ``slope`` is the largest derivative of the activation: 1 for tanh and ReLU, 1/4 for σ.
+    """
+    base = slope * torch.linalg.matrix_norm(U, 2)
+    return base ** torch.arange(lags + 1, dtype=U.dtype)

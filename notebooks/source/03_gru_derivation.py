@@ -1,0 +1,690 @@
+# %% [markdown]
+# # Derive a GRU, and find out what its gates are for
+#
+# At the end you will have written a recurrent network and a GRU from their equations, carried their gradients through time by hand, and measured what each gate contributes.
+#
+# **You will be able to**
+# - write a plain RNN and a GRU that give what `torch.nn` gives, to the last digits;
+# - derive the gradients of both and prove them right in three ways;
+# - predict when a gradient vanishes or explodes, and say which remedy helps against which;
+# - test, with several seeds, whether a part of a network earns its place.
+#
+# **You need** matrix calculus and PyTorch; no earlier notebook. 60 minutes, 1 core, no GPU.
+
+# %% [markdown]
+# ## Notation
+#
+# | symbol | meaning | shape |
+# |---|---|---|
+# | $T, B, I, H$ | steps, sequences in a batch, inputs, units | numbers |
+# | $x_t$ | input at step $t$ | $(B, I)$ |
+# | $h_t$ | state after step $t$; $h_0$ is given | $(B, H)$ |
+# | $W, b$ | weights and bias on the input | $(G H, I)$, $(G H)$ |
+# | $U, c$ | weights and bias on the state | $(G H, H)$, $(G H)$ |
+# | $G$ | blocks in $W$, $U$, $b$, $c$: 1 for the RNN, 3 for the GRU (reset, update, candidate) | number |
+# | $\sigma$, $\circ$ | logistic sigmoid, product element by element | |
+# | $\delta a$ | $\partial L/\partial a$, the gradient of the loss $L$ | that of $a$ |
+# | $\rho(U)$, $\lVert U\rVert_2$ | spectral radius (largest $\lvert$eigenvalue$\rvert$), spectral norm (largest stretch) | numbers |
+#
+# Equations act on one sequence as a column, $Wx_t$; the code holds a batch in rows and writes `x @ W.T`. The update gate is PyTorch's: $z=1$ *keeps* the old state. Several papers, among them Cho et al. (2014b) and Yang et al. (2016), swap $z$ and $1-z$.
+
+# %%
+import inspect
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import torch
+from ipywidgets import FloatSlider, IntSlider, interact
+from torch import nn
+
+from helpers import records
+from helpers.exercises import gru_derivation as check
+from helpers.plots import recurrent as draw
+from helpers.plots import style
+from helpers.recurrent import experiments, gradients, jacobians, layers, steps
+from helpers.timing import measure
+
+torch.manual_seed(0)
+torch.set_num_threads(1)  # a step is too small to share
+style.use()
+
+
+# %% tags=["parameters"]
+@dataclass(frozen=True)
+class Parameters:
+    """Sizes of this notebook's runs."""
+
+    steps: int = 60  # T, of the studies of gradients
+    units: int = 32  # H, of the studies of gradients
+    seeds: int = 4  # runs of each variant, trained at once
+    repeats: int = 5  # samples of each timing
+
+
+P = Parameters()
+
+# %% [markdown]
+# ## 1. A summary in which order counts
+#
+# You and a friend both do push-ups for thirty days. Who is the keener? Each has a *sequence* of numbers, and sequences have no order of size; a summary has: the mean. Day 1 counts as day 30, so you may shuffle the days.
+#
+# Five yearly deposits of 100, 200, 300, 400 and 500 into an account with 5 % interest are another matter.
+#
+# > **Predict.** Make the same deposits in the opposite order. Is the mean the same? Is the balance? By how much do they differ?
+
+# %%
+deposits, rate = torch.tensor([100.0, 200.0, 300.0, 400.0, 500.0]), 0.05
+
+
+def balance(deposits):
+    """What the account holds at the end of the last year."""
+    h = torch.zeros(())
+    for b_t in deposits:
+        h = (1 + rate) * (h + b_t)  # this year's deposit joins, then interest is paid
+    return h.item()
+
+
+for name, row in (("as they came", deposits), ("reversed", deposits.flip(0))):
+    print(f"{name:13} mean {row.mean():.2f}   balance {balance(row):.2f}")
+
+# %% [markdown]
+# The mean cannot tell the two apart; the balance can. It is a *recurrence*: a state $h$, updated by the same rule at each step. A recurrent network is such a rule with learned weights and a squashing function $g$,
+#
+# $$h_t = g(W x_t + b + U h_{t-1} + c).$$
+#
+# ### Exercise 1: savings as a recurrent network
+#
+# *Difficulty ●○○, 3 minutes.* With $g(a)=a$, one input and one unit, which numbers $u$ and $w$ make $h_t = u\,h_{t-1} + w\,b_t$ the balance at the end of year $t$?
+#
+# <details><summary>Hint</summary>
+#
+# Multiply out the line in `balance`.
+#
+# </details>
+
+
+# %% exercise="savings"
+def savings(rate):
+    """Return (u, w) for an interest rate such as 0.05."""
+    # BEGIN SOLUTION
+    return 1 + rate, 1 + rate
+    # END SOLUTION
+
+
+# %% check="savings" points=1
+check.savings_as_recurrence(savings)
+
+# %% [markdown]
+# ## 2. The plain RNN, forward
+#
+# One step is the equation above with $g=\tanh$. This is the code that the rest of the notebook uses:
+
+# %%
+print(inspect.getsource(steps.rnn_step))
+
+# %%
+reference = nn.RNN(3, 5)
+ours = layers.RNN(3, 5)
+ours.load_state_dict(reference.state_dict())  # the same names, the same layout
+x = torch.randn(7, 2, 3)  # (T, B, I)
+print("largest difference:", (ours(x)[0] - reference(x)[0]).abs().max().item())
+
+# %% [markdown]
+# A difference of some $10^{-7}$ is rounding in float32. The tests in `tests/recurrent` repeat this over random shapes, both directions, several layers, packed sequences and initial states.
+#
+# ## 3. The plain RNN, backward
+#
+# ### The recursion of the gradient
+#
+# Write $a_t = Wx_t + b + Uh_{t-1} + c$, and take one weight $w$ of $W$ or $U$. The chain rule gives, with $h_{t-1}$ depending on $w$ too,
+#
+# $$\alpha_t := \frac{\partial h_t}{\partial w} = g'(a_t)\circ\Big(\frac{\partial a_t}{\partial w}\Big|_{h_{t-1}} + U\,\alpha_{t-1}\Big).$$
+#
+# Start with four numbers: one unit, $h_t=\tanh(w x_t + u h_{t-1})$, and $\partial h_3/\partial w$ by hand.
+
+# %%
+w, u = torch.tensor(0.5, requires_grad=True), 0.9
+h, alpha = torch.zeros(()), 0.0
+for t, x_t in enumerate((1.0, -0.5, 2.0), start=1):
+    h = torch.tanh(w * x_t + u * h)
+    slope = 1 - h.item() ** 2  # tanh' = 1 − tanh²
+    alpha = slope * (x_t + u * alpha)
+    print(f"t={t}  h={h.item():+.4f}  g'={slope:.4f}  alpha={alpha:+.6f}")
+print("autograd:", torch.autograd.grad(h, w)[0].item())
+
+# %% [markdown]
+# Unroll the recursion and each older input is multiplied by one more factor $g'(a_s)\,U$. That product decides everything in section 4.
+#
+# ### All gradients in one walk
+#
+# Forward recursion costs one $\alpha$ for every weight. *Backpropagation through time* walks the other way and carries a single vector, $\delta h_t$. Two things flow into it: what the loss says about $h_t$ itself, and what $h_{t+1}$ passes back:
+#
+# $$\delta h_t = \underbrace{\frac{\partial L}{\partial h_t}\Big|_{\text{outside}}}_{\text{from the output}} + U^\top\delta a_{t+1},\qquad
+# \delta a_t = \delta h_t\circ(1-h_t^2).$$
+#
+# The same $W$, $U$, $b$, $c$ act at each step, so their gradients are sums over the steps:
+#
+# $$\delta W=\sum_t \delta a_t\,x_t^\top,\quad \delta U=\sum_t \delta a_t\,h_{t-1}^\top,\quad \delta b=\delta c=\sum_t\delta a_t,\quad \delta x_t=W^\top\delta a_t.$$
+
+# %%
+print(inspect.getsource(gradients.rnn_backward))
+
+# %% [markdown]
+# Three independent witnesses: autograd, `torch.nn`, and finite differences in float64.
+
+
+# %%
+def three_checks(forward, backward, module, blocks, H=4):
+    """Print the largest difference of the gradients by hand from each witness."""
+    shapes = [(6, 2, 3), (2, H), (blocks * H, 3), (blocks * H, H), (blocks * H,), (blocks * H,)]
+    tensors = [torch.randn(s, dtype=torch.float64) for s in shapes]  # x, h0, W, U, b, c
+    weight = torch.randn(6, 2, H).double()  # the loss is a weighted sum of all states
+    hand = backward(tensors, weight)
+    leaves = [t.clone().requires_grad_() for t in tensors]
+    auto = torch.autograd.grad((forward(leaves) * weight).sum(), leaves)
+    numeric = [
+        gradients.finite_difference(lambda: (forward(tensors) * weight).sum(), t) for t in tensors
+    ]
+    for parameter, value in zip(module.parameters(), tensors[2:], strict=True):
+        parameter.data.copy_(value)
+    (module(tensors[0], tensors[1][None])[0] * weight).sum().backward()
+    library = [None, None, *(p.grad for p in module.parameters())]
+    for name, *row in zip(hand._fields, hand, auto, numeric, library, strict=True):
+        off = [(row[0] - other).abs().max().item() for other in row[1:] if other is not None]
+        print(f"δ{name:3}", " ".join(f"{value:.0e}" for value in off))
+
+
+# %%
+print("     autograd, differences, torch.nn")
+three_checks(
+    forward=lambda p: gradients.rnn_forward(*p)[1:],
+    backward=lambda p, g: gradients.rnn_backward(
+        p[0], gradients.rnn_forward(*p), p[2], p[3], output_gradient=g
+    ),
+    module=nn.RNN(3, 4).double(),
+    blocks=1,
+)
+
+# %% [markdown]
+# Autograd and `torch.nn` agree to about $10^{-15}$, which is float64's rounding. Finite differences agree to about $10^{-9}$: with a step of $10^{-6}$ that is all they can resolve.
+#
+# ### Exercise 2: one step back
+#
+# *Difficulty ●●○, 10 minutes.* Given $\delta h_t$, $h_t$, $h_{t-1}$ (each $(B,H)$) and $U$, return $\delta a_t$, what goes on to $h_{t-1}$, and this step's share of $\delta U$.
+#
+# <details><summary>Hint</summary>
+#
+# Rows are sequences: $U^\top\delta a$ becomes `d_a @ U`. For $\delta U$, sum the outer products over the batch.
+#
+# </details>
+
+
+# %% exercise="backward-step"
+def backward_step(d_h, h_t, h_before, U):
+    """Return (d_a, d_before, d_U), shapes (B, H), (B, H), (H, H)."""
+    # BEGIN SOLUTION
+    d_a = d_h * (1 - h_t**2)
+    return d_a, d_a @ U, d_a.T @ h_before
+    # END SOLUTION
+
+
+# %% check="backward-step" points=2
+check.rnn_backward_step(backward_step)
+
+# %% [markdown]
+# ## 4. Vanishing and exploding, measured
+#
+# How much does $h_{T-k}$, $k$ steps back, still say to the end? Its *Jacobian* is a product of $k$ matrices, each at its own state:
+#
+# $$\frac{\partial h_T}{\partial h_{T-k}}=\prod_{s=T}^{T-k+1}\operatorname{diag}(1-h_s^2)\,U,\qquad
+# \Big\lVert\frac{\partial h_T}{\partial h_{T-k}}\Big\rVert_2\le\lVert U\rVert_2^{\,k},$$
+#
+# because the slope of tanh is at most 1.
+#
+# > **Predict.** $U$ is random and scaled to spectral radius 0.5, 1 or 2. Which of the three gradients vanish? Does the third explode?
+
+
+# %%
+def rnn_norms(radius, input_size=0.1, seed=1):
+    """Measured norms by lag and the bound ‖U‖^k, for a random U of that spectral radius."""
+    generator = torch.Generator().manual_seed(seed)
+    U = torch.randn(P.units, P.units, generator=generator).double()
+    U = jacobians.with_spectral_radius(U, radius)
+    W, zero = torch.eye(P.units).double(), torch.zeros(P.units).double()
+    x = input_size * torch.randn(P.steps, 1, P.units, generator=generator).double()
+    h = gradients.rnn_forward(x, torch.zeros(1, P.units).double(), W, U, zero, zero)
+    measured = jacobians.norms_by_lag(jacobians.rnn_jacobians(h[:, 0], U))
+    return measured, jacobians.power_bound(U, P.steps)
+
+
+curves = {f"ρ(U) = {radius:g}": rnn_norms(radius) for radius in (0.5, 1.0, 2.0)}
+curves["ρ(U) = 2, no input"] = rnn_norms(2.0, input_size=0)
+draw.norms_by_lag({k: v[0] for k, v in curves.items()}, {k: v[1] for k, v in curves.items()})
+plt.show()
+
+# %% [markdown]
+# Read it from the right. At $\rho=0.5$ the gradient is gone. At $\rho=1$ it does not grow either, although $\lVert U\rVert_2$ is above 1 and its dashed bound climbs without end: the slopes $1-h^2<1$ eat it. At $\rho=2$ there are two curves for *one* matrix. Without input the state stays 0, where tanh has slope 1, and the gradient explodes as $U^k$ does. A little input is enough to drive the states into saturation, and the same $U$ gives gradients near 1.
+#
+# So the common sentence "if the norm of $g'U$ is greater than 1, the gradient explodes" claims too much. A norm above 1 is **necessary, not sufficient**. And what is raised to a power is no single matrix: the factors differ from step to step. The shortest counterexample has a norm of 5:
+
+# %%
+U = torch.tensor([[0.0, 5.0], [0.0, 0.0]])
+print(
+    "norm of U:", torch.linalg.matrix_norm(U, 2).item(), "  norm of U @ U:", (U @ U).norm().item()
+)
+
+
+# %%
+def show_rnn(radius, input_size):
+    """Redraw for the slider."""
+    measured, bound = rnn_norms(radius, input_size)
+    draw.norms_by_lag({f"ρ(U) = {radius:.2f}": measured}, {f"ρ(U) = {radius:.2f}": bound})
+    plt.show()
+
+
+_ = interact(
+    show_rnn,
+    radius=FloatSlider(1.3, min=0.2, max=3, step=0.1, description="radius"),
+    input_size=FloatSlider(0.1, min=0, max=2, step=0.1, description="input"),
+)
+
+# %% [markdown]
+# Raise the input: states saturate, slopes fall, and even a large radius vanishes.
+#
+# ### Clipping helps against one of the two
+#
+# *Clipping* shortens a gradient that is too long, $g\leftarrow g\,\min(1, c/\lVert g\rVert)$, and keeps its direction. It cures steps that leap out of the map. It cannot lengthen what has vanished.
+
+
+# %%
+def descend(radius, clip, steps=150, rate=0.05):
+    """Train a linear recurrence to answer with its first input; return the losses."""
+    generator = torch.Generator().manual_seed(0)
+    U = jacobians.with_spectral_radius(torch.randn(8, 8, generator=generator), radius)
+    U.requires_grad_()
+    x, losses = torch.randn(64, 8, generator=generator), []
+    for _ in range(steps):
+        h = x
+        for _ in range(20):
+            h = h @ U.T
+        loss = (h - x).square().mean()
+        (gradient,) = torch.autograd.grad(loss, U)
+        if clip:
+            gradients.clip_by_norm([gradient], clip)
+        U.data -= rate * gradient
+        losses.append(loss.item())
+    return losses
+
+
+# %%
+_, ax = plt.subplots()
+for radius, clip in ((1.3, None), (1.3, 1.0), (0.5, None), (0.5, 1.0)):
+    label = f"ρ = {radius}, " + (f"clipped at {clip:g}" if clip else "as it is")
+    losses = [loss for loss in descend(radius, clip) if loss < float("inf")]  # NaN is not, either
+    ax.semilogy(losses, label=f"{label} ({len(losses)} finite)", marker="o", markevery=[-1])
+ax.set(xlabel="step", ylabel="loss", ylim=(0.1, 1e8))
+ax.legend()
+plt.show()
+
+# %% [markdown]
+# Exploding ($\rho=1.3$): without clipping the first steps throw $U$ so far that the loss overflows, and the curve ends where it began; with it, the loss comes down. Vanishing ($\rho=0.5$): both curves lie on each other and stay at the loss of answering nothing. There is nothing to clip.
+#
+# ## 5. The GRU
+#
+# The plain RNN multiplies by the same kind of factor at each step. A *gated recurrent unit* lets the data decide what is kept:
+#
+# $$\begin{aligned}
+# r_t&=\sigma(W_rx_t+b_r+U_rh_{t-1}+c_r) &&\text{reset gate}\\
+# z_t&=\sigma(W_zx_t+b_z+U_zh_{t-1}+c_z) &&\text{update gate}\\
+# m_t&=U_nh_{t-1}+c_n &&\text{memory}\\
+# n_t&=\tanh(W_nx_t+b_n+r_t\circ m_t) &&\text{candidate}\\
+# h_t&=(1-z_t)\circ n_t+z_t\circ h_{t-1} &&\text{new state}
+# \end{aligned}$$
+#
+# Step through a real one. Each box holds the numbers of a run; the slider moves through time.
+
+# %%
+torch.manual_seed(3)
+small = layers.GRU(3, 4)
+sequence = torch.randn(8, 1, 3)
+with torch.no_grad():
+    gates = small.trace(sequence)
+before = torch.cat([torch.zeros(1, 1, 4), gates.state[:-1]])
+
+
+def show_step(t):
+    """Draw step t with its numbers."""
+    now = steps.GRUStep(*(part[t - 1, 0] for part in gates))
+    draw.gru_step(now, sequence[t - 1, 0], before[t - 1, 0], f"step {t} of {len(sequence)}")
+    plt.show()
+
+
+_ = interact(show_step, t=IntSlider(2, min=1, max=len(sequence), description="step t"))
+
+# %% [markdown]
+# Find a unit with $z$ near 1: its new state is close to its old one. Find one with a small $r$: its candidate comes almost from the input alone.
+#
+# ### Exercise 3: write it
+#
+# *Difficulty ●●○, 10 minutes.* From the equations to code. `W`, `U`, `b`, `c` hold the three blocks on top of each other: reset, update, candidate.
+#
+# <details><summary>Hint</summary>
+#
+# `(x @ W.T + b).chunk(3, dim=1)` gives the three shares of the input.
+#
+# </details>
+
+
+# %% exercise="my-gru-step"
+def my_gru_step(x, h, W, U, b, c):
+    """Return h_t (B, H) from x (B, I) and h (B, H)."""
+    # BEGIN SOLUTION
+    i_r, i_z, i_n = (x @ W.T + b).chunk(3, dim=1)
+    s_r, s_z, m = (h @ U.T + c).chunk(3, dim=1)
+    r, z = torch.sigmoid(i_r + s_r), torch.sigmoid(i_z + s_z)
+    n = torch.tanh(i_n + r * m)
+    return (1 - z) * n + z * h
+    # END SOLUTION
+
+
+# %% check="my-gru-step" points=2
+check.gru_from_equations(my_gru_step)
+
+# %% [markdown]
+# ### Special cases, exactly
+#
+# Push a gate's bias to ±200 and the sigmoid *is* 0 or 1 in float32. Three statements, tested without tolerance or to rounding:
+#
+# - $z=1$: the state is copied;
+# - $r=1$, $z=0$: the GRU is the plain RNN;
+# - $r=0$, $z=0$: the past is forgotten. (One sometimes reads that units with a reset gate close to *1* forget. The equation says the contrary.)
+
+
+# %%
+def gru_with(reset=None, update=None):
+    """Our GRU with a gate held at 0 or 1 by its bias; None leaves the gate free."""
+    torch.manual_seed(0)
+    layer = layers.GRU(3, 4)
+    for block, value in enumerate((reset, update)):
+        if value is not None:
+            layer.bias_ih_l0.data[4 * block : 4 * block + 4] = 400 * value - 200
+    return layer
+
+
+x, h0, other = torch.randn(5, 2, 3), torch.randn(1, 2, 4), torch.randn(1, 2, 4)
+print("z=1 copies:", gru_with(update=1)(x, h0)[1].equal(h0))
+held, plain = gru_with(reset=1, update=0), layers.RNN(3, 4)
+plain.load_state_dict({name: value[8:] for name, value in held.state_dict().items()})
+print("r=1, z=0 is the RNN, up to", (held(x, h0)[0] - plain(x, h0)[0]).abs().max().item())
+forgetful = gru_with(reset=0, update=0)
+print("r=0, z=0 forgets:", forgetful(x, h0)[0].equal(forgetful(x, other)[0]))
+
+# %% [markdown]
+# ## 6. The GRU, backward
+#
+# Walk the five equations from the last to the first. With $\delta h_t$ known:
+#
+# $$\begin{aligned}
+# \delta n_t&=\delta h_t\circ(1-z_t) & \delta z_t&=\delta h_t\circ(h_{t-1}-n_t)\\
+# \delta a^n_t&=\delta n_t\circ(1-n_t^2) & \delta a^z_t&=\delta z_t\circ z_t\circ(1-z_t)\\
+# \delta m_t&=\delta a^n_t\circ r_t & \delta r_t&=\delta a^n_t\circ m_t,\quad \delta a^r_t=\delta r_t\circ r_t\circ(1-r_t)
+# \end{aligned}$$
+#
+# where $a^n$, $a^z$, $a^r$ are what tanh and the two sigmoids are applied to. Four paths lead back to the state:
+#
+# $$\delta h_{t-1}\;\mathrel{+}=\;\underbrace{z_t\circ\delta h_t}_{\text{the copy}}+U_r^\top\delta a^r_t+U_z^\top\delta a^z_t+U_n^\top\delta m_t.$$
+#
+# The first is new: **no weight matrix on it**. Where $z_t=1$ the gradient passes unchanged.
+
+# %%
+print(inspect.getsource(gradients.gru_backward))
+
+# %%
+print("     autograd, differences, torch.nn")
+three_checks(
+    forward=lambda p: gradients.gru_forward(*p)[0][1:],
+    backward=lambda p, g: gradients.gru_backward(
+        p[0], *gradients.gru_forward(*p), p[2], p[3], output_gradient=g
+    ),
+    module=nn.GRU(3, 4).double(),
+    blocks=3,
+)
+
+# %% [markdown]
+# ### What the copy does to the gradient
+#
+# The same study as in section 4, with a bias on the update gate: 0 is $z\approx\tfrac12$, 4 is $z\approx0.98$.
+
+
+# %%
+def gru_norms(radius, bias, seed=1):
+    """Measured norms by lag and the product of the steps' norms."""
+    generator = torch.Generator().manual_seed(seed)
+    H, normal = P.units, lambda *shape: torch.randn(*shape, generator=generator).double()
+    blocks = [jacobians.with_spectral_radius(normal(H, H), radius) for _ in range(3)]
+    U, W = torch.cat(blocks), torch.eye(H).double().repeat(3, 1)
+    b = torch.zeros(3 * H).double()
+    b[H : 2 * H] = bias
+    x = 0.1 * normal(P.steps, 1, H)
+    h, gates = gradients.gru_forward(x, torch.zeros(1, H).double(), W, U, b, 0 * b)
+    one = steps.GRUStep(*(part[:, 0] for part in gates))
+    J = jacobians.gru_jacobians(h[:, 0], one, U)
+    return jacobians.norms_by_lag(J), jacobians.bound_by_lag(J)
+
+
+def show_gru(radius, bias):
+    """Compare an RNN and a GRU of the same radius."""
+    curves = {"RNN": rnn_norms(radius)[0], f"GRU, bias of z {bias:g}": gru_norms(radius, bias)[0]}
+    draw.norms_by_lag(curves).set_title(f"ρ = {radius:.2f}")
+    plt.show()
+
+
+_ = interact(
+    show_gru,
+    radius=FloatSlider(0.8, min=0.2, max=3, step=0.1, description="radius"),
+    bias=FloatSlider(4, min=-2, max=8, step=0.5, description="bias of z"),
+)
+
+# %% [markdown]
+# With the gate nearly open for copying, the GRU's curve is almost flat where the RNN's falls off a cliff. Move the bias to −2: the GRU now overwrites its state at every step, and vanishes faster than the RNN.
+#
+# ### Exercise 4: a half-life for the state
+#
+# *Difficulty ●○○, 5 minutes.* If $z$ were constant and the candidate 0, a state would keep the share $z^k$ of itself after $k$ steps. Which bias makes that one half after `steps` steps?
+#
+# <details><summary>Hint</summary>
+#
+# Solve $z^k=\tfrac12$ for $z$, then $\sigma(b)=z$ for $b$.
+#
+# </details>
+
+
+# %% exercise="half-life"
+def half_life(steps):
+    """Return the bias of the update gate."""
+    # BEGIN SOLUTION
+    keep = 0.5 ** (1 / steps)
+    return float(torch.logit(torch.tensor(keep, dtype=torch.float64)))
+    # END SOLUTION
+
+
+# %% check="half-life" points=1
+check.bias_for_half_life(half_life)
+
+# %% [markdown]
+# ## 7. What are the gates for? Ask by taking them away
+#
+# A natural question has no answer on paper: *why a reset gate, when the update gate can already discard the past?* And why tanh, why a sigmoid? So measure. Every variant is trained with several seeds, on tasks made to separate them:
+#
+# | task | what it asks |
+# |---|---|
+# | forget on cue | ±1 comes in at each of 20 steps; which sign has the sum *since the last cue*? |
+# | long copy | a symbol, then 39 distractors: which symbol was it? |
+# | section of a package | the first 16 words of a Debian package's description: which of eight sections? |
+#
+# > **Predict.** For each of the first two tasks: which gate will be missed?
+
+# %%
+compared = experiments.comparisons()
+live = {"forget on cue": {}, "long copy": {}}
+
+
+def run_live(task):
+    """Train three variants on the task, several seeds each, and print their accuracy."""
+    for variant in ("GRU", "without reset", "without update"):
+        live[task][variant] = compared[task].run(variant, seeds=P.seeds)
+        print(f"{task:14} {variant:15} {live[task][variant]}")
+
+
+run_live("forget on cue")
+
+# %%
+run_live("long copy")
+
+# %%
+draw.intervals(live)
+plt.show()
+
+# %% [markdown]
+# A dot is a seed, the diamond their mean, the bar the 95 % interval of the mean (Student's $t$): where bars overlap widely, four seeds have not shown a difference. One thing needs no statistics: **without the update gate, the long copy is not learned at all**; guessing among four symbols gives 0.25.
+#
+# The full table takes minutes and comes from a record, made by `make bench SUITE=recurrent` on the machine named under it:
+
+
+# %%
+def find_up(name):
+    """The folder of that name in this folder or one above it."""
+    here = Path.cwd().resolve()
+    return next((p / name for p in (here, *here.parents) if (p / name).is_dir()), Path(name))
+
+
+found = records.load(find_up("data/bench"), "recurrent") if find_up("data/bench").is_dir() else []
+rows = found[0].suites["recurrent"] if found else []
+recorded = {}
+for row in (row for row in rows if "variant" in row.parameters):
+    scores = experiments.Scores(tuple(row.parameters["values"]))
+    recorded.setdefault(row.parameters["task"], {})[row.parameters["variant"]] = scores
+if recorded:
+    draw.intervals(recorded)
+    plt.show()
+    print(found[0].date, "·", found[0].machine.get("cpu"), "·", found[0].command)
+else:
+    print("No record yet: run `make bench SUITE=recurrent`.")
+
+# %%
+for task, variants in recorded.items():
+    for variant, scores in variants.items():
+        if variant != "GRU":
+            apart = experiments.differ(scores, variants["GRU"])
+            verdict = "differs from the full GRU" if apart else "within noise of the full GRU"
+            print(f"{task:21} {variant:17} {scores}   {verdict}")
+
+# %% [markdown]
+# "Within noise" means: a paired $t$-test over the seeds (the same seed gives both variants the same start, batches and test set) does not tell the two apart at 5 %. Fifteen comparisons at that level produce about one false alarm among themselves, so do not build on a single faint one. In the record that comes with the course:
+#
+# - **Why a reset gate?** It is missed where forgetting on cue counts, and only there: the update gate can discard the past as well, but then the same numbers must also decide how much of the *new* candidate comes in. With the reset gate the candidate can be computed as if nothing had been before. On the real task its absence is within noise.
+# - **Why an update gate?** Without it, the long copy stays at chance, and the real task suffers too.
+# - **Why tanh?** With ReLU, or with no squashing at all, the means are within noise of tanh, since a state that is a weighted mean of candidates stays tame. But single seeds fail where with tanh none does: what tanh buys here is reliability.
+# - **Why a sigmoid?** A hard sigmoid does as well on two tasks. It fails on the long copy for a reason that you can compute: at the bias that gives a half-life of 40 steps it is exactly 1, with slope 0, and a gate that is stuck there can never learn to open.
+
+# %%
+bias = experiments.half_life_bias(40)
+for name, gate in steps.GATES.items():
+    a = torch.tensor(bias, requires_grad=True)
+    (slope,) = torch.autograd.grad(gate(a), a)
+    print(f"{name:8} at bias {bias:.2f}: gate {gate(a).item():.4f}, slope {slope.item():.4f}")
+
+# %% [markdown]
+# ## 8. What it costs
+#
+# The GRU of this course is plain PyTorch, and near to `nn.GRU`. One detail decides: how a step gets its slice of `gi`, the input's share of all gates for all steps, a $(T, B, 3H)$ tensor.
+
+# %%
+T, B, H = 100, 32, 128
+library, mine = nn.GRU(H, H), layers.GRU(H, H)
+mine.load_state_dict(library.state_dict())
+x = torch.randn(T, B, H, requires_grad=True)
+
+
+def scan(slices):
+    """Run over the slices of gi that `slices` yields; return all states."""
+    W, U, b, c = mine.weights()
+    h, out = torch.zeros(B, H), []
+    for gi_t in slices(x @ W.T + b):
+        h = mine.step(gi_t, h, U.T, c)
+        out.append(h)
+    return torch.stack(out)
+
+
+ways = {
+    "nn.GRU": lambda: library(x)[0],
+    "our GRU": lambda: mine(x)[0],
+    "slices by gi.unbind(0)": lambda: scan(lambda gi: gi.unbind(0)),
+    "slices by gi[t]": lambda: scan(lambda gi: (gi[t] for t in range(T))),
+}
+
+# %%
+taken = {name: [] for name in ways}
+for _ in range(P.repeats):  # interleaved: a busy moment hits all of them alike
+    for name, way in ways.items():
+        taken[name].append(measure(lambda w=way: w().sum().backward(), repeats=1, warmup=1).median)
+middle = {name: sorted(samples)[len(samples) // 2] for name, samples in taken.items()}
+for name, value in middle.items():
+    print(f"{name:24} {value * 1e3:7.1f} ms   {value / middle['nn.GRU']:.2f} of nn.GRU")
+
+# %% [markdown]
+# Why does `gi[t]` cost so much more? Forward, nothing: a view. **Backward**, the gradient of *one* view is a tensor as large as `gi`, zero but for its slice, and $T$ of these are added up: $T\cdot T B\,3H$ numbers instead of $T B\,3H$. `unbind` (and `split`) is one operation with $T$ outputs, so its backward stacks the $T$ slices once. Count the bytes:
+
+# %%
+full = T * B * 3 * H * 4  # bytes of gi in float32
+print(
+    f"gi holds {full / 1e6:.1f} MB; backward through gi[t] writes {T} times that, {T * full / 1e9:.2f} GB"
+)
+
+# %% [markdown]
+# ## 9. What breaks
+#
+# The update gate of the paper and the update gate of the library are each other's complement. Load weights trained under one convention into the other, and every shape fits, nothing warns, and the network does the opposite: it keeps what it should replace.
+
+# %%
+x = torch.randn(20, 4, H)
+swapped = layers.GRU(H, H)
+swapped.load_state_dict(library.state_dict())
+for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"):
+    getattr(swapped, name).data[H : 2 * H] *= -1  # σ(−a) = 1 − σ(a): z becomes 1 − z
+wrong = (swapped(x)[0] - library(x)[0]).abs().max().item()
+for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"):
+    getattr(swapped, name).data[H : 2 * H] *= -1  # the cure: negate the block once more
+right = (swapped(x)[0] - library(x)[0]).abs().max().item()
+print(f"conventions mixed: off by {wrong:.2f}; update block negated: off by {right:.0e}")
+
+# %% [markdown]
+# ## 10. What the sources say, what we measured
+#
+# | the sources say | here |
+# |---|---|
+# | an average suits push-ups, savings with interest need a summary in which order counts | section 1: the same mean, two balances |
+# | unrolled, the gradient holds $(g'U)^{n-1}$; a norm above 1 *will* explode, below 1 *will* vanish | section 4: below 1 it does vanish. Above 1 is necessary, not sufficient: at $\rho(U)=1$ the norm of $U$ is above 1 and the gradient does not grow, one matrix with $\rho=2$ explodes or not depending on the input, and the power is a product of differing Jacobians |
+# | the recursion $\alpha_t = g'\cdot(x_t+U\alpha_{t-1})$ | section 3: equal to autograd, digit for digit |
+# | $z=1$ copies; $r=1$, $z=0$ is the plain RNN | section 5: exactly, and to rounding |
+# | units with a short memory have reset gates close to 1, and forget | section 5: the contrary follows from the equation, and is what the exact check shows: $r=0$ forgets |
+# | why a reset gate beside an update gate? no answer found | section 7: long copying stands on the update gate, forgetting on cue gains from the reset gate, and on the real task the reset gate's absence is within noise |
+# | ReLU "in theory", tanh "just performs better"; sigmoid "no formal justification" | section 7: neither is settled in favour of tanh or sigmoid by these means; ReLU loses single seeds, a hard sigmoid gets stuck where it is flat |
+#
+# ## Summary
+#
+# - An RNN and a GRU are five lines of equations; their gradients are ten, and three witnesses agree with them.
+# - A gradient over $k$ steps is a product of $k$ Jacobians. Norms below 1 make it vanish; norms above 1 only permit it to grow. Clipping cures explosion, not vanishing.
+# - The update gate's copy is a path without a matrix. Take it away and long copying is gone.
+# - A difference between two networks is a claim about seeds: show the interval.
+#
+# **In practice**: `torch.nn.GRU` (cuDNN on GPUs), `torch.nn.utils.clip_grad_norm_`; for long sequences today mostly attention or state-space layers, whose state is again a gated linear recurrence.
+#
+# **References**
+# - Cho et al. (2014), *Learning phrase representations using RNN encoder-decoder*: the GRU.
+# - Werbos (1990), *Backpropagation through time*: the walk backwards.
+# - Pascanu, Mikolov & Bengio (2013), *On the difficulty of training recurrent neural networks*: vanishing, exploding, clipping; why the condition is necessary only.
+# - Tallec & Ollivier (2018), *Can recurrent neural networks warp time?*: biases of gates as time scales.
+# - Greff et al. (2017), *LSTM: a search space odyssey*: ablations with many seeds.
+#
+# **Next**: [04](04_hierarchical_attention.ipynb) stacks two of these GRUs and reads documents with them. Nothing to tear down: this notebook started no ranks.

@@ -1,0 +1,186 @@
+"""Documents, masks, the model: padding changes nothing, all ways agree, bad input is named."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers.attention.batching import by_document, by_sentence, packed, padded_without_mask
+from helpers.attention.documents import (
+    PADDING,
+    UNKNOWN,
+    Batch,
+    Limits,
+    Vocabulary,
+    encode,
+    mask,
+)
+from helpers.attention.model import (
+    AttentionPooling,
+    Embedding,
+    EmbeddingAverage,
+    FlatGRU,
+    HierarchicalAttention,
+    one_sequence,
+)
+
+VOCABULARY = Vocabulary("abcdefgh")
+sentence = st.lists(st.integers(1, 9), min_size=1, max_size=6)
+corpus = st.lists(st.lists(sentence, min_size=1, max_size=4), min_size=1, max_size=4)
+few = settings(max_examples=20, deadline=None)
+KINDS = {
+    "attention": lambda e: HierarchicalAttention(e, 3, hidden=4),
+    "ours": lambda e: HierarchicalAttention(e, 3, hidden=4, gru="ours"),
+    "mean": lambda e: HierarchicalAttention(e, 3, hidden=4, pooling="mean"),
+    "flat": lambda e: FlatGRU(e, 3, hidden=4),
+    "average": lambda e: EmbeddingAverage(e, 3),
+}
+
+
+def make(kind="attention", seed=0):
+    torch.manual_seed(seed)
+    model = KINDS[kind](Embedding(VOCABULARY, 5)).double().eval()
+    if kind in ("attention", "ours"):  # as drawn, the context is near 0 and the weights near equal
+        for encoder in (model.word, model.sentence):
+            encoder.pool.context.data.mul_(50)
+    return model
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(corpus, st.integers(1, 7))
+@few
+def test_padding_changes_nothing(kind, documents, padding):
+    model = make(kind)
+    with torch.no_grad():
+        torch.testing.assert_close(
+            model(Batch.of(documents, padding=padding)), model(Batch.of(documents))
+        )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(corpus)
+@few
+def test_a_document_does_not_see_its_neighbours(kind, documents):
+    model = make(kind)
+    with torch.no_grad():
+        alone = torch.cat([model(Batch.of([document])) for document in documents])
+        torch.testing.assert_close(model(Batch.of(documents)), alone)
+
+
+def test_without_a_mask_padding_does_change_the_result():
+    model, documents = make(), [[[2, 3], [4]], [[5, 6, 7, 8, 9, 2], [3, 4, 5]]]
+    with torch.no_grad():
+        gap = (padded_without_mask(model, documents) - packed(model, documents)).abs().max()
+        alone = (
+            padded_without_mask(model, documents[:1]) - padded_without_mask(model, documents)[:1]
+        )
+    assert gap > 1e-4
+    assert alone.abs().max() > 1e-4
+
+
+@given(corpus)
+@few
+def test_all_right_ways_agree(documents):
+    model = make().float()
+    with torch.no_grad():
+        expected = packed(model, documents)
+        for way in (by_sentence, by_document):
+            torch.testing.assert_close(way(model, documents), expected, atol=1e-5, rtol=0)
+
+
+def test_our_gru_takes_the_place_of_torchs():
+    theirs, ours = make("attention"), make("ours", seed=1)
+    ours.load_state_dict(theirs.state_dict())
+    batch = Batch.of([[[2, 3, 4], [5]], [[6]]])
+    with torch.no_grad():
+        torch.testing.assert_close(ours(batch), theirs(batch))
+
+
+def test_gradients_in_float64_agree_with_finite_differences():
+    model, batch = make(), Batch.of([[[2, 3, 4], [5]], [[6]]])
+    names = ["word.pool.context", "sentence.pool.represent.weight", "word.gru.weight_hh_l0_reverse"]
+    chosen = [dict(model.named_parameters())[name] for name in names]
+
+    def loss(*values):
+        tensors = dict(zip(names, values, strict=True))
+        return torch.func.functional_call(model, tensors, (batch,))
+
+    assert torch.autograd.gradcheck(loss, chosen)
+
+
+def test_weights_sum_to_one_and_leave_padding_out():
+    reading = make().read(Batch.of([[[2, 3, 4], [5]], [[6]]]))
+    torch.testing.assert_close(reading.words.sum(1), torch.ones(3).double())
+    torch.testing.assert_close(reading.sentences.sum(1), torch.ones(2).double())
+    assert reading.words[1, 1:].abs().sum() == 0
+    assert reading.sentences[1, 1] == 0
+
+
+def test_pooling_is_the_papers_equations():
+    torch.manual_seed(0)
+    pool, h = AttentionPooling(4), torch.randn(2, 3, 4)
+    found, alpha = pool(h, torch.ones(2, 3, dtype=torch.bool))
+    for i in range(2):
+        scores = torch.stack(
+            [torch.tanh(pool.represent.weight @ h_t + pool.represent.bias) @ pool.context
+             for h_t in h[i]]
+        )  # fmt: skip
+        weight = scores.exp() / scores.exp().sum()
+        torch.testing.assert_close(alpha[i], weight)
+        torch.testing.assert_close(
+            found[i], sum(w * h_t for w, h_t in zip(weight, h[i], strict=True))
+        )
+
+
+def test_one_sequence_keeps_the_order_of_words():
+    words, lengths = one_sequence(Batch.of([[[2, 3], [4]], [[5]]]))
+    assert words.tolist() == [[2, 3, 4], [5, 0, 0]]
+    assert lengths.tolist() == [3, 1]
+
+
+def test_vocabulary_limits_and_encoding():
+    documents = [[["a", "b"], ["a"]], [["c", "a", "a", "b"]]]
+    vocabulary = Vocabulary.of(documents, min_count=2, known=["z"])
+    assert vocabulary.words[2:] == ["z", "a", "b"]
+    assert vocabulary.id("c") == UNKNOWN
+    assert "a" in vocabulary
+    assert "c" not in vocabulary
+    assert Limits.by_quantile(documents, 1.0) == Limits(words=4, sentences=2)
+    assert Limits.by_quantile(documents, 0.5).words == 2
+    long = [["a"] * 1000, [], ["never"], ["b"]]
+    ids = encode(long, vocabulary, Limits(words=5, sentences=2))
+    assert [len(s) for s in ids] == [5, 1]
+    assert ids[1] == [UNKNOWN]
+
+
+def test_empty_documents_and_bad_settings_are_named():
+    with pytest.raises(ValueError, match="without words"):
+        encode([[], []], VOCABULARY)
+    with pytest.raises(ValueError, match="document 1 of the batch is empty"):
+        Batch.of([[[2]], []])
+    with pytest.raises(ValueError, match=r"document 0 .* empty sentence"):
+        Batch.of([[[2], []]])
+    with pytest.raises(ValueError, match="at least one document"):
+        Batch.of([])
+    with pytest.raises(ValueError, match="quantile=0"):
+        Limits.by_quantile([[["a"]]], 0)
+    with pytest.raises(ValueError, match="words=0"):
+        Limits(words=0, sentences=3)
+    with pytest.raises(ValueError, match="gru='theirs': expected one of torch, ours"):
+        HierarchicalAttention(Embedding(VOCABULARY, 5), 3, gru="theirs")
+
+
+def test_a_document_of_one_word_and_one_of_unknown_words_are_read():
+    logits = make()(Batch.of([[[2]], [[UNKNOWN, UNKNOWN]]]))
+    assert logits.shape == (2, 3)
+    assert logits.isfinite().all()
+
+
+def test_mask():
+    assert mask(torch.tensor([0, 2]), 3).tolist() == [[False] * 3, [True, True, False]]
+
+
+def test_embedding_takes_vectors_and_keeps_padding_at_zero():
+    embedding = Embedding(VOCABULARY, 5, {"b": torch.arange(5.0)})
+    assert embedding.weight[VOCABULARY.id("b")].tolist() == [0, 1, 2, 3, 4]
+    assert embedding.weight[PADDING].abs().sum() == 0

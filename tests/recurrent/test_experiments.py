@@ -1,0 +1,99 @@
+"""Tasks, training of stacked seeds, and what the scores can carry."""
+
+import math
+
+import pytest
+import torch
+
+from helpers.recurrent.experiments import (
+    VARIANTS,
+    Reader,
+    Scores,
+    comparisons,
+    differ,
+    half_life_bias,
+    train,
+)
+from helpers.recurrent.tasks import FixedSequences, ForgetOnCue, LongCopy
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def test_forget_on_cue_counts_from_the_last_cue():
+    x, labels = ForgetOnCue(length=12, cue=0.3).draw(50, generator())
+    for row, label in zip(x.transpose(0, 1), labels, strict=True):
+        cues = row[:, 1].nonzero().flatten().tolist()
+        since = row[cues[-1] if cues else 0 :, 0].sum()
+        assert (since > 0) == bool(label)
+
+
+def test_long_copy_shows_its_symbol_once():
+    x, labels = LongCopy(length=9).draw(20, generator())
+    assert x[0, :, :-1].argmax(1).equal(labels)
+    assert x[1:, :, :-1].abs().sum() == 0
+    assert x[1:, :, -1].abs().eq(1).all()
+
+
+def test_fixed_sequences_keep_rows_with_their_labels():
+    rows = torch.arange(12.0).view(4, 3, 1)
+    task = FixedSequences(rows, torch.tensor([0, 1, 2, 3]), "four")
+    x, labels = task.draw(30, generator())
+    assert x[0, :, 0].equal(labels * 3.0)
+
+
+def test_stacked_seeds_learn_and_agree_with_the_same_seeds_alone():
+    task = LongCopy(length=3)
+    together = train(task, {}, seeds=2, hidden=8, steps=40, rate=0.02)
+    alone = train(task, {}, seeds=1, hidden=8, steps=40, rate=0.02)
+    assert together.values[0] == pytest.approx(alone.values[0], abs=0.02)
+    assert min(together.values) > 0.9
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_variant_trains(variant):
+    losses = []
+    train(
+        LongCopy(length=3),
+        VARIANTS[variant],
+        seeds=1,
+        steps=15,
+        rate=0.05,
+        progress=lambda step, loss: losses.append(loss),
+    )
+    assert losses[-1] < losses[0]
+
+
+def test_half_life_is_where_half_is_left():
+    assert torch.sigmoid(torch.tensor(half_life_bias(7.0))).item() ** 7 == pytest.approx(0.5)
+    assert half_life_bias(1) == 0
+    H = 4
+    biased = Reader(2, H, 2, half_life=10).gru.bias_ih_l0
+    assert (biased[H : 2 * H] > 1).all()
+    with pytest.raises(ValueError, match="steps=0"):
+        half_life_bias(0)
+
+
+def test_intervals_and_differences():
+    near, far = Scores((0.9, 0.92, 0.91)), Scores((0.5, 0.52, 0.53))
+    assert near.margin == pytest.approx(4.303 * 0.01 / math.sqrt(3), rel=1e-3)
+    assert differ(near, far)
+    assert not differ(near, Scores((0.93, 0.89, 0.91)))
+    assert not differ(near, near)
+    assert Scores((0.5,)).margin == math.inf
+    with pytest.raises(ValueError, match="expected as many"):
+        differ(near, Scores((0.5,)))
+
+
+def test_comparisons_are_ready_and_the_real_one_is_held_out():
+    tasks = comparisons()
+    real = tasks["section of a package"]
+    assert real.task.rows.shape[1:] == (16, 100)
+    assert real.task.classes == real.held_out.classes == 8
+    assert len(real.held_out.rows) < len(real.task.rows)
+
+
+def test_bad_settings_are_named():
+    with pytest.raises(ValueError, match="seeds=0"):
+        train(LongCopy(), {}, seeds=0)

@@ -1,0 +1,143 @@
+"""RNN and GRU against torch.nn: every shape, direction, layout; exact special cases; bad input."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn.utils.rnn import pack_sequence
+
+from helpers.recurrent.layers import GRU, RNN
+
+PAIRS = [(RNN, nn.RNN), (GRU, nn.GRU)]
+shapes = st.tuples(*(st.integers(1, n) for n in (7, 4, 5, 6)))  # T, B, I, H
+few = settings(max_examples=25, deadline=None)
+
+
+def pair(ours, theirs, *args, **kwargs):
+    reference = theirs(*args, **kwargs)
+    layer = ours(*args, **kwargs)
+    layer.load_state_dict(reference.state_dict())
+    reference.load_state_dict(layer.state_dict())  # and back
+    return layer, reference
+
+
+def assert_same(found, expected):
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), PAIRS)
+@given(shapes, st.booleans(), st.booleans(), st.booleans(), st.integers(1, 2), st.integers(0, 99))
+@few
+def test_outputs_equal_torch_nn(ours, theirs, shape, both, bias, initial, layers, seed):
+    torch.manual_seed(seed)
+    T, B, inputs, H = shape
+    layer, reference = pair(ours, theirs, inputs, H, layers, bias=bias, bidirectional=both)
+    x = torch.randn(T, B, inputs)
+    h0 = torch.randn(layers * (1 + both), B, H) if initial else None
+    assert_same(layer(x, h0), reference(x, h0))
+
+
+@pytest.mark.parametrize(("ours", "theirs"), PAIRS)
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=5), st.booleans(), st.booleans())
+@few
+def test_packed_sequences_equal_torch_nn(ours, theirs, lengths, both, initial):
+    torch.manual_seed(sum(lengths))
+    layer, reference = pair(ours, theirs, 3, 4, bidirectional=both)
+    packed = pack_sequence([torch.randn(n, 3) for n in lengths], enforce_sorted=False)
+    h0 = torch.randn(1 + both, len(lengths), 4) if initial else None
+    (found, final), (expected, last) = layer(packed, h0), reference(packed, h0)
+    assert_same((found.data, final), (expected.data, last))
+    assert found.batch_sizes.equal(expected.batch_sizes)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), PAIRS)
+def test_batch_first_and_unbatched(ours, theirs):
+    layer, reference = pair(ours, theirs, 3, 4, batch_first=True, bidirectional=True)
+    for x in (torch.randn(5, 2, 3), torch.randn(5, 3)):
+        assert_same(layer(x), reference(x))
+
+
+@pytest.mark.parametrize(("ours", "theirs"), PAIRS)
+def test_gradients_equal_torch_nn(ours, theirs):
+    layer, reference = pair(ours, theirs, 3, 4, bidirectional=True)
+    x = torch.randn(6, 2, 3)
+    for module in (layer, reference):
+        module(x)[0].square().sum().backward()
+    assert_same([p.grad for p in layer.parameters()], [p.grad for p in reference.parameters()])
+
+
+def test_relu_rnn_equals_torch_nn():
+    reference = nn.RNN(3, 4, nonlinearity="relu")
+    layer = RNN(3, 4, activation="relu")
+    layer.load_state_dict(reference.state_dict())
+    x = torch.randn(5, 2, 3)
+    assert_same(layer(x), reference(x))
+
+
+def biased(layer, block, value):
+    """Push one gate's bias so far that σ(·) is exactly 0 or 1 in float32."""
+    H = layer.hidden_size
+    with torch.no_grad():
+        layer.bias_ih_l0[block * H : (block + 1) * H] = value
+    return layer
+
+
+def test_update_gate_at_one_copies_the_state():
+    layer = biased(GRU(3, 4), 1, 200.0)
+    h0 = torch.randn(1, 2, 4)
+    output, final = layer(torch.randn(5, 2, 3), h0)
+    assert final.equal(h0)
+    assert output.equal(h0.expand(5, 2, 4))
+
+
+def test_reset_at_one_and_update_at_zero_is_the_plain_rnn():
+    layer = biased(biased(GRU(3, 4), 0, 200.0), 1, -200.0)
+    plain = RNN(3, 4)
+    plain.load_state_dict({k: v[8:] for k, v in layer.state_dict().items()})
+    x, h0 = torch.randn(5, 2, 3), torch.randn(1, 2, 4)
+    assert_same(layer(x, h0), plain(x, h0))
+
+
+def test_reset_at_zero_forgets_the_state_in_the_candidate():
+    """Row A17: r close to 0, not to 1, is what forgets."""
+    layer = biased(biased(GRU(3, 4), 0, -200.0), 1, -200.0)
+    x = torch.randn(1, 2, 3)
+    one, other = (layer(x, torch.randn(1, 2, 4))[0] for _ in range(2))
+    assert one.equal(other)
+
+
+def test_ablations_are_the_special_cases():
+    full = GRU(3, 4)
+    x, h0 = torch.randn(5, 2, 3), torch.randn(1, 2, 4)
+    for missing, block, value in (("reset", 0, 200.0), ("update", 1, -200.0)):
+        ablated = GRU(3, 4, **{missing: False})
+        ablated.load_state_dict(full.state_dict())
+        held = GRU(3, 4)
+        held.load_state_dict(full.state_dict())
+        assert_same(ablated(x, h0), biased(held, block, value)(x, h0))
+
+
+def test_trace_shows_the_gates_of_the_same_run():
+    layer = GRU(3, 4)
+    x = torch.randn(5, 2, 3)
+    gates = layer.trace(x)
+    torch.testing.assert_close(gates.state, layer(x)[0], atol=1e-6, rtol=0)
+    assert ((gates.reset > 0) & (gates.reset < 1)).all()
+    with pytest.raises(ValueError, match="full GRU"):
+        GRU(3, 4, reset=False).trace(x)
+
+
+def test_bad_input_is_named():
+    layer = GRU(3, 4)
+    with pytest.raises(ValueError, match=r"\(5, 2, 7\).*expected \(T, B, 3\)"):
+        layer(torch.randn(5, 2, 7))
+    with pytest.raises(ValueError, match="at least 1"):
+        layer(torch.randn(0, 2, 3))
+    with pytest.raises(ValueError, match=r"h0 has shape \(1, 9, 4\): expected \(1, 2, 4\)"):
+        layer(torch.randn(5, 2, 3), torch.randn(1, 9, 4))
+    with pytest.raises(ValueError, match="hidden_size=0"):
+        GRU(3, 0)
+    with pytest.raises(ValueError, match=r"activation='swish': expected one of tanh"):
+        RNN(3, 4, activation="swish")
