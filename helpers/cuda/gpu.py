@@ -1,0 +1,1 @@
+def missing(): return "x"
