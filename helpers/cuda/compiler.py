@@ -175,7 +175,7 @@ def _without_restrict(c_type: str) -> str:
 def _runtime() -> Path:
     """Compile the runner itself, once per machine and version."""
     texts = [path.read_text() for path in sorted(RUNTIME.iterdir()) if path.suffix in (".cpp", ".h")]
-    flags = [*COMMON, "-O2", *os.environ.get("CUDA_ON_CPU_FLAGS", "").split()]
+    flags = [*COMMON, "-O3", *os.environ.get("CUDA_ON_CPU_FLAGS", "").split()]
     path = cache_folder() / f"runtime-{_digest(*texts, *flags, compiler()[1])}.o"
     if not path.exists():
         with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:

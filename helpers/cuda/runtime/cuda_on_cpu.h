@@ -40,7 +40,8 @@ int cuda_barrier_reduce(int line, int operation, int predicate);
 unsigned long long cuda_warp_exchange(
     int line, unsigned mask, int operation, unsigned long long value, int lane, int width);
 [[noreturn]] void cuda_assert_failed(const char *expression, int line);
-void cuda_read(const void *address, unsigned size);  // records when the kernel is recorded
+void cuda_read(const void *address, unsigned size);  // recorded, when the launch is
+void cuda_write(void *address, unsigned size);
 
 #define CUDA_LINE int line = __builtin_LINE()
 #define CUDA_INLINE inline __attribute__((always_inline))
@@ -109,6 +110,16 @@ template <typename T>
 CUDA_INLINE T __ldg(const T *address) {
     cuda_read(address, sizeof(T));
     return cuda_load(address);
+}
+
+template <typename T>
+__attribute__((no_sanitize("thread"), noinline)) void cuda_store(T *address, T value) {
+    *address = value;
+}
+template <typename T>
+CUDA_INLINE void __stcs(T *address, T value) {
+    cuda_write(address, sizeof(T));
+    cuda_store(address, value);
 }
 
 #define CUDA_MINMAX(T)                                                                        \

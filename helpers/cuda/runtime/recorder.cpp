@@ -25,16 +25,16 @@ namespace {
 enum Space { GLOBAL = 0, SHARED = 1, CONSTANT = 2 };
 
 struct Touch {           // who touched a cell: nobody while block is 0
-    uint32_t block, epoch, warp_epoch;
-    uint16_t thread;
+    uint32_t block, pc;  // linked at a fixed address, so 32 bits hold it
+    uint16_t epoch, warp_epoch, thread;
     uint8_t kind;
-    void *pc;
 };
 struct Cell { Touch writer, reader, other_reader; };
 
 struct Group { uint64_t block; uint32_t mask; uintptr_t address[32]; };  // one warp's request
 
 struct Instruction {
+    uint64_t key;        // pc, array and kind
     uintptr_t pc;
     int array;
     uint8_t kind, size, space;
@@ -61,8 +61,9 @@ uint64_t event_count;
 bool keep_events;
 
 Touch touch_now(Kind kind, void *pc) {
-    unsigned t = threadIdx.x + launch.block.x * (threadIdx.y + launch.block.y * threadIdx.z);
-    return {(uint32_t)block_serial, barrier_epoch, warp_epochs[t / 32], (uint16_t)t, (uint8_t)kind, pc};
+    unsigned t = current_thread;
+    return {(uint32_t)block_serial, (uint32_t)(uintptr_t)pc, (uint16_t)barrier_epoch,
+            (uint16_t)warp_epochs[t / 32], (uint16_t)t, (uint8_t)kind};
 }
 
 bool same_thread(const Touch &a, const Touch &b) {
@@ -120,17 +121,25 @@ void check_cell(Cell &cell, const Touch &now, Space space, const char *array, in
 }
 
 int instruction_of(uintptr_t pc, int array, Kind kind, unsigned size, Space space) {
+    static uint64_t recent_key[256];
+    static int recent_id[256];
     uint64_t key = ((uint64_t)pc * 64 + array) * 4 + kind;
+    unsigned slot = (pc ^ pc >> 8) & 255;
+    if (recent_key[slot] == key && recent_id[slot] < (int)instructions->size() &&
+        (*instructions)[recent_id[slot]].key == key)
+        return recent_id[slot];
+    recent_key[slot] = key;
     auto found = index_of->find(key);
-    if (found != index_of->end()) return found->second;
+    if (found != index_of->end()) return recent_id[slot] = found->second;
     Instruction made;
+    made.key = key;
     made.pc = pc;
     made.array = array;
     made.kind = kind;
     made.size = size;
     made.space = space;
     instructions->push_back(made);
-    return (*index_of)[key] = (int)instructions->size() - 1;
+    return recent_id[slot] = (*index_of)[key] = (int)instructions->size() - 1;
 }
 
 void count(uintptr_t address, unsigned size, Kind kind, Space space, int array, int64_t offset,
@@ -138,7 +147,7 @@ void count(uintptr_t address, unsigned size, Kind kind, Space space, int array, 
     int id = instruction_of((uintptr_t)pc, array, kind, size, space);
     Instruction &ins = (*instructions)[id];
     unsigned n = launch.block.x * launch.block.y * launch.block.z, warps = (n + 31) / 32;
-    unsigned t = threadIdx.x + launch.block.x * (threadIdx.y + launch.block.y * threadIdx.z);
+    unsigned t = current_thread;
     if (ins.counted_block != block_serial) {
         ins.counted_block = block_serial;
         ins.occurrences.assign(n, 0);
@@ -204,7 +213,7 @@ unsigned count_wavefronts(const Group &group, unsigned size, unsigned *ideal) {
 void record_access(const void *pointer, unsigned size, Kind kind, void *pc) {
     if (!current || !launch.check) return;
     uintptr_t address = (uintptr_t)pointer;
-    if (address - stacks_begin_of_thread() < stacks_end_of_thread() - stacks_begin_of_thread())
+    if (address - stacks_begin < STACKS_BYTES)
         return;  // a thread's own variables
     Touch now = touch_now(kind, pc);
     for (int r = 0; r < launch.region_count; r++) {
@@ -354,4 +363,7 @@ void __tsan_vptr_read(void **) {}
 }
 void cuda_read(const void *address, unsigned size) {
     record_access(address, size, READ, RETURN_ADDRESS);
+}
+void cuda_write(void *address, unsigned size) {
+    record_access(address, size, WRITE, RETURN_ADDRESS);
 }

@@ -58,8 +58,9 @@ extern thread_local Fiber *current;   // null outside a kernel
 extern thread_local uint64_t block_serial;
 extern thread_local unsigned barrier_epoch;
 extern thread_local unsigned warp_epochs[MAX_THREADS / 32];
-extern uintptr_t stacks_begin_of_thread();
-extern uintptr_t stacks_end_of_thread();
+extern thread_local uintptr_t stacks_begin;  // of all fibers of this thread
+extern thread_local unsigned current_thread;  // linear index in its block
+constexpr size_t STACKS_BYTES = MAX_THREADS * STACK_BYTES;
 
 void run_grid();
 

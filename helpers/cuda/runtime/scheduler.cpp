@@ -25,8 +25,8 @@ static thread_local int free_stacks[MAX_THREADS];
 static thread_local int free_count = 0;
 static thread_local void *scheduler_context;
 
-uintptr_t stacks_begin_of_thread() { return (uintptr_t)stacks; }
-uintptr_t stacks_end_of_thread() { return (uintptr_t)stacks + MAX_THREADS * STACK_BYTES; }
+thread_local uintptr_t stacks_begin;
+thread_local unsigned current_thread;
 
 #if defined(__x86_64__) && !defined(CUDA_UCONTEXT)
 // Saves what the System V ABI asks a callee to keep: a switch costs a few nanoseconds, where
@@ -95,6 +95,7 @@ static void resume(Fiber *fiber, int index) {
         fiber->context = new_context(stacks + fiber->stack * STACK_BYTES, index, fiber_main);
     }
     current = fiber;
+    current_thread = index;
     threadIdx = fiber->index;
     to_fiber(fiber);
     current = nullptr;
@@ -240,11 +241,12 @@ static std::atomic<uint64_t> next_block;
 
 static void *run_blocks(void *) {
     if (!stacks) {
-        stacks = (char *)mmap(nullptr, MAX_THREADS * STACK_BYTES, PROT_READ | PROT_WRITE,
+        stacks = (char *)mmap(nullptr, STACKS_BYTES, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (stacks == MAP_FAILED) fail("\"error\":\"internal\",\"what\":\"no memory for stacks\"");
         for (int i = 0, n = block_size(); i < n; i++)
             mprotect(stacks + i * STACK_BYTES, 4096, PROT_NONE);
+        stacks_begin = (uintptr_t)stacks;
         fibers = (Fiber *)calloc(MAX_THREADS, sizeof(Fiber));
     }
     static thread_local char alternate[64 * 1024];  // a stack that overflowed cannot report itself
@@ -265,7 +267,7 @@ static void *run_blocks(void *) {
     }
     signal_stack.ss_flags = SS_DISABLE;
     sigaltstack(&signal_stack, nullptr);
-    munmap(stacks, MAX_THREADS * STACK_BYTES);
+    munmap(stacks, STACKS_BYTES);
     free(fibers);
     return nullptr;
 }

@@ -82,8 +82,7 @@ static void on_fault(int signal, siginfo_t *info, void *context) {
     uintptr_t address = (uintptr_t)info->si_addr;
     if (signal == SIGFPE) fail("\"error\":\"division\",%s", place);
     if (signal == SIGALRM) fail("\"error\":\"timeout\",%s", place);
-    if (current && address - stacks_begin_of_thread() <
-                       stacks_end_of_thread() - stacks_begin_of_thread())
+    if (current && address - stacks_begin < STACKS_BYTES)
         fail("\"error\":\"stack\",%s", place);
     for (int r = 0; r < launch.region_count; r++) {
         const Region &region = launch.regions[r];
