@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from mpi4py import MPI
 
-from helpers.cluster import calls
 from helpers.cluster.activity import Recorder
+from helpers.cluster.calls import wrappers
 from helpers.cluster.requests import TracedMessage, TracedPrequest, TracedRequest, traced_request
 
 NAMES = {MPI.ANY_SOURCE: "ANY_SOURCE", MPI.PROC_NULL: "PROC_NULL"}
@@ -66,6 +66,27 @@ class Traced:
         key = (parent, call, None if inter else members)
         self.identity = (*key, self.recorder.count(key) if call else 0)
 
+    def _adopt(self, comm: MPI.Comm, call: str) -> MPI.Comm:
+        """Return ``comm``, made by ``self.call(...)``, as a traced one (MPI.COMM_NULL stays)."""
+        return self._made(comm, call) if comm else comm
+
+    def _adopt_later(self, made: tuple, call: str) -> tuple:
+        """The same for a communicator that may not be asked anything before its request is done."""
+        comm = self._made(made[0], call, ask=False)
+        return comm, traced_request(made[1], self, call, "all", None)
+
+    def _made(self, comm: MPI.Comm, call: str, ask: bool = True) -> MPI.Comm:
+        plain = next(base for base in type(comm).__mro__ if base in _CLASSES)
+        made = plain.__new__(_CLASSES[plain], comm)
+        made.recorder = self.recorder
+        if ask:
+            made._identify(self.identity, call)
+        else:
+            made._world, made._size = self._world, self._size
+            key = (self.identity, call, None)
+            made.identity = (*key, self.recorder.count(key))
+        return made
+
     def __reduce__(self):
         for name in PREDEFINED:
             if self == PLAIN[name]:
@@ -82,27 +103,9 @@ def _traced_class(name: str, plain: type, doc: str) -> type:
     slots = ("_size", "_world", "identity", "recorder")
     body = {"__slots__": slots, "__doc__": doc, "__module__": __name__}
     cls = type(name, (Traced, plain), body)
-    context = {"traced_comm": traced_comm, "traced_request": traced_request, "MPI": MPI}
-    context["TracedMessage"] = TracedMessage
-    for method, function in calls.wrappers(plain, context):
+    for method, function in wrappers(plain):
         setattr(cls, method, function)
     return cls
-
-
-def traced_comm(comm: MPI.Comm, parent: Traced, call: str) -> MPI.Comm:
-    """Return ``comm``, made by ``parent.call(...)``, as a traced one (MPI.COMM_NULL stays)."""
-    if not comm:
-        return comm
-    plain = next(base for base in type(comm).__mro__ if base in _CLASSES)
-    made = plain.__new__(_CLASSES[plain], comm)
-    made.recorder = parent.recorder
-    if call.startswith("Idup"):  # not to be asked anything before its request is done
-        made._world, made._size = parent._world, parent._size
-        key = (parent.identity, call)
-        made.identity = (*key, parent.recorder.count(key))
-    else:
-        made._identify(parent.identity, call)
-    return made
 
 
 TracedComm = _traced_class(
@@ -118,12 +121,13 @@ TracedComm = _traced_class(
     ['allreduce']
     """,
 )
+TracedCartcomm, TracedGraphcomm, TracedDistgraphcomm, TracedIntercomm = (
+    _traced_class(f"Traced{plain.__name__}", plain, f"A traced MPI.{plain.__name__}.")
+    for plain in (MPI.Cartcomm, MPI.Graphcomm, MPI.Distgraphcomm, MPI.Intercomm)
+)
 _CLASSES = {
-    MPI.Intracomm: TracedComm,
-    **{
-        plain: _traced_class(f"Traced{plain.__name__}", plain, f"A traced MPI.{plain.__name__}.")
-        for plain in (MPI.Cartcomm, MPI.Graphcomm, MPI.Distgraphcomm, MPI.Intercomm)
-    },
+    cls.__mro__[2]: cls
+    for cls in (TracedComm, TracedCartcomm, TracedGraphcomm, TracedDistgraphcomm, TracedIntercomm)
 }
 
 
