@@ -13,6 +13,7 @@ from .source import Parameter, Signature
 MAX_BLOCK_THREADS = 1024
 MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = (2**31 - 1, 65535, 65535)
+PAGE = 4096  # bytes
 
 
 @dataclass(frozen=True)
@@ -146,3 +147,42 @@ def _describe(value: object) -> str:
         contiguous = getattr(getattr(value, "flags", None), "c_contiguous", True)
         return text if contiguous else f"{text}, strides {strides}"
     return f"{type(value).__name__} {value!r}"[:120]
+
+
+def whole_pages(size: int) -> int:
+    """Return ``size`` bytes rounded up to pages, at least one."""
+    return max(-(-size // PAGE), 1) * PAGE
+
+
+def regions(arguments: list[Argument]) -> tuple[list[dict], list[tuple[int, int] | None]]:
+    """Lay host arrays out in another memory; arrays that overlap here overlap there too.
+
+    Returns the regions and, per argument, (region, offset in it), or None for a number.
+    """
+    spans = []
+    for number, argument in enumerate(arguments):
+        if argument.array is not None:
+            begin = argument.array.__array_interface__["data"][0]
+            spans.append((begin, begin + argument.array.nbytes, number))
+    found: list[dict] = []
+    places: list[tuple[int, int] | None] = [None] * len(arguments)
+    for begin, end, number in sorted(spans):
+        argument = arguments[number]
+        writable = not argument.parameter.const
+        last = found[-1] if found else None
+        if last and begin < last["end"]:
+            last["end"] = max(last["end"], end)
+            last["writable"] |= writable
+        else:
+            last = {"begin": begin, "end": end, "writable": writable, "arrays": [],
+                    "itemsize": np.dtype(argument.parameter.dtype).itemsize,
+                    "name": argument.parameter.name}  # fmt: skip
+            found.append(last)
+        last["arrays"].append((begin - last["begin"], argument.array))
+        places[number] = (len(found) - 1, begin - last["begin"])
+    offset = 0
+    for region in found:
+        region["bytes"] = region["end"] - region["begin"]
+        region["offset"] = offset
+        offset += whole_pages(region["bytes"])
+    return found, places

@@ -80,9 +80,7 @@ def compiler() -> tuple[str, str]:
     )
 
 
-def build(
-    source: str, name: str, defines: dict[str, object], *, instrumented: bool
-) -> Program:
+def build(source: str, name: str, defines: dict[str, object], *, instrumented: bool) -> Program:
     """Compile ``source`` (called ``name`` in messages) and return the program.
 
     ``instrumented`` makes every access call the recorder. Raises CompileError with the compiler's
@@ -129,7 +127,8 @@ def lines(program: Path, addresses: list[int], name: str) -> list[int | None]:
         if re.fullmatch(r"0x[0-9a-f]+", text):
             found.append(None)
         elif found and found[-1] is None:  # inlined calls: the innermost frame in the source
-            match = re.match(rf"(?:.*/)?{re.escape(name)}:(\d+)", text)
+            # GCC may name the file that it was given in place of the one in its first #line.
+            match = re.match(rf"(?:.*/)?(?:{re.escape(name)}|unit\.cpp):(\d+)", text)
             found[-1] = int(match.group(1)) if match else None
     return found if len(found) == len(addresses) else [None] * len(addresses)
 
@@ -174,7 +173,9 @@ def _without_restrict(c_type: str) -> str:
 @functools.cache
 def _runtime() -> Path:
     """Compile the runner itself, once per machine and version."""
-    texts = [path.read_text() for path in sorted(RUNTIME.iterdir()) if path.suffix in (".cpp", ".h")]
+    texts = [
+        path.read_text() for path in sorted(RUNTIME.iterdir()) if path.suffix in (".cpp", ".h")
+    ]
     flags = [*COMMON, "-O3", *os.environ.get("CUDA_ON_CPU_FLAGS", "").split()]
     path = cache_folder() / f"runtime-{_digest(*texts, *flags, compiler()[1])}.o"
     if not path.exists():
@@ -222,9 +223,7 @@ def _inspect(path: Path, source: str) -> Program:
     names_dynamic = source_text.dynamic_shared(source)
     if not tool:
         return Program(path, (), {})
-    answer = subprocess.run(
-        [tool, "-sW", str(path)], capture_output=True, text=True, timeout=LIMIT
-    )
+    answer = subprocess.run([tool, "-sW", str(path)], capture_output=True, text=True, timeout=LIMIT)
     local, objects = {}, {}
     for text in answer.stdout.splitlines():
         words = text.split()

@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 
 from . import compiler
-from .arguments import Argument
+from .arguments import PAGE, Argument, whole_pages
+from .arguments import regions as lay_out
 from .errors import LaunchError
 from .faults import Explainer
 from .nvrtc import SHARED_LIMITS
 from .record import EVENT, KINDS, SPACES, Access, Record, merge
 from .source import Signature, strip_comments
-from .worker import PAGE, Worker
+from .worker import Worker
 
 SMALL_TYPES = re.compile(r"\b(char|short|bool|uchar4)\b")
 
@@ -96,8 +97,8 @@ class CpuBackend:
             )
         instrumented = check or record
         worker, program = self._worker(instrumented), self._program(instrumented)
-        regions, places = _regions(arguments)
-        size = sum(-(-r["bytes"] // PAGE) * PAGE or PAGE for r in regions)
+        regions, places = lay_out(arguments)
+        size = sum(whole_pages(r["bytes"]) for r in regions)
         memory = worker.memory.bytes(max(size, PAGE))
         for region in regions:
             for at, array in region["arrays"]:
@@ -107,9 +108,7 @@ class CpuBackend:
             prefix = "".join(self._constant_request(name) for name in self.constants)
         else:
             prefix = ""
-        shared_variables = [
-            s for s in program.shared if not s.dynamic or shared
-        ][:64]
+        shared_variables = [s for s in program.shared if not s.dynamic or shared][:64]
         with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as folder:
             events = Path(folder) / "events"
             chosen = [] if blocks is None else blocks
@@ -195,40 +194,3 @@ class CpuBackend:
         for worker in self._workers.values():
             worker.close()
         self._workers.clear()
-
-
-def _regions(arguments: list[Argument]) -> tuple[list[dict], list[tuple[int, int] | None]]:
-    """Lay the arrays out in shared memory; arrays that overlap here overlap there too.
-
-    Returns the regions and, per argument, (region, offset in it), or None for a number.
-    """
-    spans = []
-    for number, argument in enumerate(arguments):
-        if argument.array is not None:
-            begin = argument.array.__array_interface__["data"][0]
-            spans.append((begin, begin + argument.array.nbytes, number))
-    regions: list[dict] = []
-    places: list[tuple[int, int] | None] = [None] * len(arguments)
-    for begin, end, number in sorted(spans):
-        argument = arguments[number]
-        writable = not argument.parameter.const
-        last = regions[-1] if regions else None
-        if last and begin < last["end"]:
-            last["end"] = max(last["end"], end)
-            last["writable"] |= writable
-        else:
-            last = {"begin": begin, "end": end, "writable": writable, "arrays": [],
-                    "itemsize": np.dtype(argument.parameter.dtype).itemsize,
-                    "name": argument.parameter.name}  # fmt: skip
-            regions.append(last)
-        last["arrays"].append((begin - last["begin"], argument.array))
-        places[number] = (len(regions) - 1, begin - last["begin"])
-    offset = 0
-    for region in regions:
-        region["bytes"] = region["end"] - region["begin"]
-        region["offset"] = offset
-        offset += -(-region["bytes"] // PAGE) * PAGE or PAGE
-    return regions, places
-
-
-

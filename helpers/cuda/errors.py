@@ -6,6 +6,10 @@ from __future__ import annotations
 class CudaError(Exception):
     """Anything that compiling or running a kernel reports."""
 
+    def _render_traceback_(self) -> list[str]:
+        """Show the message alone in a notebook: it names the lines that matter (IPython asks)."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class CompileError(CudaError):
     """The source does not compile; the message quotes the compiler and the lines of the source."""

@@ -162,7 +162,7 @@ class Explainer:
 
     def _element(self, report: dict) -> str:
         name, offset, size = report["array"], report["offset"], report["size"]
-        shape, dtype = self.arrays.get(name, (None, None))
+        _, dtype = self.arrays.get(name, (None, None))
         itemsize = dtype.itemsize if dtype is not None else max(size, 1)
         return f"{name}[{offset // itemsize}]"
 

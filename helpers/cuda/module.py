@@ -29,12 +29,14 @@ class Module:
     [2.0, 2.0, 2.0, 2.0]
 
     ``source_or_path`` is the text, the path of a ``.cu`` file, or the name of one that the course
-    ships ("convolution.cu"). ``defines`` are macros. ``device`` is "auto" (a GPU if there is one),
-    "gpu" or "cpu". On a CPU, ``check`` (default False) watches every access of every launch,
-    ``timeout`` (seconds) ends a kernel that does not end, ``threads`` are the processors used, and
-    the source is compiled by NVRTC too, where it is installed, for ``arch``: ``resources`` then
-    gives registers and shared memory per kernel, and ``note`` says so if it was not.
-    On a GPU an endless kernel cannot be stopped from outside: ``timeout`` has no effect there.
+    ships ("convolution.cu"). ``defines`` are macros. ``device`` is "auto" (a GPU if there is one
+    and nothing is to be checked), "gpu" or "cpu".
+
+    On a CPU, ``check`` (default False) watches every access of every launch, ``timeout`` (seconds)
+    ends a kernel that does not end, ``threads`` are the processors used, and the source is compiled
+    by NVRTC too, where it is installed, for ``arch``: ``resources`` then gives registers and shared
+    memory per kernel; where it is not, ``note`` says so. On a GPU an endless kernel cannot be
+    stopped from outside, and ``timeout`` has no effect.
 
     Raises CompileError, LaunchError, KernelError (see ``errors.py``).
     """
@@ -67,7 +69,9 @@ class Module:
         self.note = self.log = ""
         from . import gpu
 
-        if device == "gpu" or (device == "auto" and not gpu.missing()):
+        if device == "gpu" and check:
+            raise LaunchError("accesses are checked on the CPU: check=True needs device='cpu'")
+        if device == "gpu" or (device == "auto" and not check and not gpu.missing()):
             self._backend = gpu.GpuBackend(self)
         else:
             self._check_as_cuda(arch)
@@ -117,6 +121,11 @@ class Module:
         if values.dtype != wanted:
             raise LaunchError(f"constant {name} expects {wanted}; got {values.dtype}")
         self._backend.set_constant(name, values)
+
+    def synchronize(self) -> None:
+        """Wait until every launch has ended (a GPU's return early); raise what went wrong there."""
+        if self.device == "gpu":
+            self._backend.synchronize()
 
     def close(self) -> None:
         """End the module's processes (they also end with it, and with this process)."""
@@ -181,9 +190,7 @@ class Launch:
         tensors, as launches do.
         """
         module = self.kernel.module
-        self._run(
-            arguments, timeout, check=module.check if check is None else check, record=False
-        )
+        self._run(arguments, timeout, check=module.check if check is None else check, record=False)
 
     def record(
         self,
@@ -198,9 +205,7 @@ class Launch:
         ``limit`` of them; the sums are over all blocks always.
         """
         if self.kernel.module.device != "cpu":
-            raise LaunchError(
-                "accesses are recorded on the CPU: make the module with device='cpu'"
-            )
+            raise LaunchError("accesses are recorded on the CPU: make the module with device='cpu'")
         total = self.grid[0] * self.grid[1] * self.grid[2]
         for block in blocks or ():
             if not 0 <= block < total:

@@ -73,7 +73,10 @@ def compile_cubin(
     """
     from cuda.bindings import nvrtc
 
-    if not re.fullmatch(r"sm_\d+[af]?", arch) or int(re.sub(r"\D", "", arch)) not in architectures():
+    if (
+        not re.fullmatch(r"sm_\d+[af]?", arch)
+        or int(re.sub(r"\D", "", arch)) not in architectures()
+    ):
         known = ", ".join(f"sm_{a}" for a in architectures())
         raise CudaError(f"this NVRTC does not compile for {arch!r}; it knows {known}")
     status, program = nvrtc.nvrtcCreateProgram(source.encode(), name.encode(), 0, [], [])

@@ -75,7 +75,8 @@ def kernels(source: str, defines: dict[str, object] | None = None) -> dict[str, 
     """
     text, macros = strip_comments(source), _macros(source, defines)
     found = {}
-    pattern = r"__global__\b((?:[^;{}()]|__launch_bounds__\s*\([^)]*\))*?)\b((?!__launch_bounds__)\w+)\s*\("
+    bounds = r"__launch_bounds__\s*\([^)]*\)"
+    pattern = rf"__global__\b((?:[^;{{}}()]|{bounds})*?)\b((?!__launch_bounds__)\w+)\s*\("
     for match in re.finditer(pattern, text):
         line = text.count("\n", 0, match.start()) + 1
         name = match.group(2)
@@ -108,9 +109,7 @@ def constants(source: str, defines: dict[str, object] | None = None) -> dict[str
 
 def dynamic_shared(source: str) -> list[str]:
     """Return the names declared as ``extern __shared__ T name[]``, each once."""
-    names = re.findall(
-        r"extern\s+__shared__\s+[^;\[]*?(\w+)\s*\[\s*\]\s*;", strip_comments(source)
-    )
+    names = re.findall(r"extern\s+__shared__\s+[^;\[]*?(\w+)\s*\[\s*\]\s*;", strip_comments(source))
     return list(dict.fromkeys(names))
 
 

@@ -18,7 +18,6 @@ import numpy as np
 
 from .errors import KernelError
 
-PAGE = 4096
 GRACE = 5.0  # seconds past a kernel's own time limit before the worker is taken for lost
 
 
