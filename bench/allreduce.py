@@ -51,12 +51,7 @@ def rows_of(ranks: int, sizes=SIZES, timeout: float = 300.0) -> list[Row]:
         for algorithm, times in measured.items()
         if algorithm != "MPI_Allreduce"
         for size, seconds, peer in zip(sizes, times, measured["MPI_Allreduce"], strict=True)
-        if seconds is not None
-    ] + _arithmetic(ranks)
-
-
-def _arithmetic(ranks: int) -> list[Row]:
-    return []
+    ]
 
 
 def _on_ranks(sizes: list[int]) -> None:
