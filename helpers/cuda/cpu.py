@@ -35,14 +35,16 @@ class CpuBackend:
 
     device = "cpu"
 
-    def __init__(self, source: str, name: str, defines: dict, arch: str, threads: int | None):
+    def __init__(
+        self, source: str, name: str, defines: dict, arch: str, threads: int | None, check: bool
+    ):
         self.source, self.name, self.defines = source, name, defines
         self.threads = max(1, min(threads or cores(), 256))
         self.shared_limit = SHARED_LIMITS.get(int(re.sub(r"\D", "", arch)), 49_152)
         self.constants: dict[str, bytes] = {}
         self._programs: dict[bool, compiler.Program] = {}
         self._workers: dict[bool, Worker] = {}
-        self._program(False)  # what does not compile is told at once
+        self.symbols = self._program(check)  # what does not compile is told at once
 
     def _program(self, instrumented: bool) -> compiler.Program:
         if instrumented not in self._programs:
@@ -57,7 +59,7 @@ class CpuBackend:
         return self._workers[instrumented]
 
     def set_constant(self, name: str, array: np.ndarray) -> None:
-        size = self._program(False).constants[name]
+        size = self.symbols.constants[name]
         if array.nbytes > size:
             raise LaunchError(
                 f"constant {name} holds {size} bytes; got {array.nbytes} (shape {array.shape})"
@@ -73,7 +75,7 @@ class CpuBackend:
 
     def shared_bytes(self) -> int:
         """Return the bytes of all static ``__shared__`` arrays of the source."""
-        return sum(s.bytes for s in self._program(False).shared if not s.dynamic)
+        return sum(s.bytes for s in self.symbols.shared if not s.dynamic)
 
     def launch(
         self,

@@ -77,7 +77,7 @@ class Module:
             self._check_as_cuda(arch)
             from .cpu import CpuBackend
 
-            self._backend = CpuBackend(self.source, self.name, self.defines, arch, threads)
+            self._backend = CpuBackend(self.source, self.name, self.defines, arch, threads, check)
         self.device = self._backend.device
         self._finalize = weakref.finalize(self, self._backend.close)
 
@@ -152,6 +152,11 @@ class Kernel:
     def resources(self) -> nvrtc.Resources | None:
         """Registers and shared memory, as NVIDIA's compiler reports them (None: not compiled)."""
         return self.module.resources.get(self.signature.name)
+
+    @property
+    def source(self) -> str:
+        """The kernel's own lines, with the comment above it: to show them in a notebook."""
+        return source_text.excerpt(self.module.source, self.signature)
 
     def __getitem__(self, shape: object) -> Launch:
         if not isinstance(shape, tuple) or len(shape) not in (2, 3):

@@ -113,6 +113,21 @@ def dynamic_shared(source: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def excerpt(source: str, signature: Signature) -> str:
+    """Return the lines of one kernel, from the comment directly above it to its last brace."""
+    rows, plain = source.splitlines(), strip_comments(source).splitlines()
+    first = last = signature.line - 1
+    while first > 0 and rows[first - 1].lstrip().startswith("//"):
+        first -= 1
+    depth, opened = 0, False
+    for last in range(signature.line - 1, len(plain)):
+        opened |= "{" in plain[last]
+        depth += plain[last].count("{") - plain[last].count("}")
+        if opened and depth <= 0:
+            break
+    return "\n".join(rows[first : last + 1])
+
+
 def _macros(source: str, defines: dict[str, object] | None) -> dict[str, str]:
     found = dict(re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(.+?)[ \t]*$", source, re.M))
     found.update({name: str(value) for name, value in (defines or {}).items()})

@@ -99,7 +99,7 @@ def test_nvrtc_compiles_every_kernel_for_every_architecture(path):
 @pytest.mark.skipif(bool(nvrtc.missing()), reason=nvrtc.missing() or "NVRTC is here")
 def test_what_is_not_cuda_is_refused_though_a_cpu_would_take_it():
     text = "#include <vector>\n__global__ void f(float *x) { std::vector<int> v; x[0] = 1; }"
-    with pytest.raises(cuda.CompileError, match="line 1: .*vector"):
+    with pytest.raises(cuda.CompileError, match=r"line 1: .*vector"):
         Module(text, device="cpu", name="f.cu")
     module = Module("__global__ void f(float *x) { x[0] = 1; }", device="cpu")
     with pytest.raises(cuda.CudaError, match=r"does not compile for 'sm_10'; it knows sm_75"):
