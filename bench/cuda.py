@@ -8,6 +8,7 @@ import statistics
 import numpy as np
 
 from helpers.cuda.ladder import RUNGS, Convolution, flops
+from helpers.cuda.measured import CUDNN
 from helpers.records import Row
 from helpers.timing import measure
 
@@ -15,7 +16,7 @@ SUITE = "cuda"
 SIZES = (4096, 8192, 16384)  # rows and columns of the image
 FILTERS = (3, 5, 7, 9, 11)
 BATCH, BATCHES, WARMUP = 10, 15, 3
-CUDNN, CUPY, COPY = "torch conv2d (cuDNN, fp32)", "CuPy ndimage.correlate", "device copy"
+CUPY, COPY = "CuPy ndimage.correlate", "device copy"
 
 
 def rows() -> list[Row]:

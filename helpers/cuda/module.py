@@ -34,8 +34,8 @@ class Module:
 
     On a CPU, ``check`` (default False) watches every access of every launch, ``timeout`` (seconds)
     ends a kernel that does not end, ``threads`` are the processors used, and the source is compiled
-    by NVRTC too, where it is installed, for ``arch``: ``resources`` then gives registers and shared
-    memory per kernel; where it is not, ``note`` says so. On a GPU an endless kernel cannot be
+    by NVRTC too, where it is installed, for ``arch`` (unless ``verify`` is False): ``resources``
+    then gives registers and shared memory per kernel; where it is not, ``note`` says so. On a GPU an endless kernel cannot be
     stopped from outside, and ``timeout`` has no effect.
 
     Raises CompileError, LaunchError, KernelError (see ``errors.py``).
@@ -52,6 +52,7 @@ class Module:
         check: bool = False,
         timeout: float = TIMEOUT,
         threads: int | None = None,
+        verify: bool = True,
     ):
         if device not in ("auto", "cpu", "gpu"):
             raise LaunchError(f'device must be "auto", "cpu" or "gpu"; got {device!r}')
@@ -74,7 +75,8 @@ class Module:
         if device == "gpu" or (device == "auto" and not check and not gpu.missing()):
             self._backend = gpu.GpuBackend(self)
         else:
-            self._check_as_cuda(arch)
+            if verify:
+                self._check_as_cuda(arch)
             from .cpu import CpuBackend
 
             self._backend = CpuBackend(self.source, self.name, self.defines, arch, threads, check)
