@@ -8,7 +8,7 @@ import statistics
 import numpy as np
 
 from helpers.cuda.ladder import RUNGS, Convolution, flops
-from helpers.cuda.measured import CUDNN
+from helpers.cuda.measured import CUDNN, PEAK
 from helpers.records import Row
 from helpers.timing import measure
 
@@ -57,7 +57,7 @@ def gpu_rows() -> list[Row]:
 
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.allow_tf32 = False  # all in fp32, as our kernels are
-    found = []
+    found = [_peak(torch)]
     for n in SIZES:
         if torch.cuda.mem_get_info()[0] < 8 * 4 * n * n:
             print(f"{n} × {n} left out: not enough free memory on this GPU")
@@ -72,6 +72,14 @@ def gpu_rows() -> list[Row]:
         del buffers
         torch.cuda.empty_cache()
     return found
+
+
+def _peak(torch, n: int = 8192) -> Row:
+    """The arithmetic that this GPU is seen to reach in fp32: a large matrix product."""
+    torch.backends.cuda.matmul.allow_tf32 = False
+    a, b = (torch.rand((n, n), device="cuda") for _ in range(2))
+    time = _time(torch, lambda out: torch.matmul(a, b, out=out), [(torch.empty_like(a),)])
+    return Row(PEAK, 2 * n**3 / time / 1e3, "GFLOP/s", parameters={"size": n})
 
 
 def _buffers(torch, n: int) -> list[tuple]:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "gpu"
 CUDNN = "torch conv2d (cuDNN, fp32)"  # the peer's name in the record
+PEAK = "torch matmul, fp32"  # the row whose GFLOP/s stand for the GPU's peak
 MISSING = (
-    "No GPU record is in this repository yet: nobody has run `make gpu` on a machine with an NVIDIA "
-    "GPU and committed what it wrote to data/gpu. What follows is what was counted on this CPU; "
-    "times on a GPU are left out rather than guessed."
+    "No GPU record is in this repository yet: nobody has run `make gpu` on a machine with an "
+    "NVIDIA GPU and committed what it wrote to data/gpu. What was counted on this CPU stands "
+    "above; times on a GPU are left out rather than guessed."
 )
 
 
@@ -23,6 +24,7 @@ class GpuRecord:
     times: dict[tuple[str, int, int], float]
     peers: dict[tuple[str, int, int], float]
     bandwidth: dict[int, float]  # bytes/s of a device copy, by size
+    peak: float  # FLOP/s of a large fp32 matmul, 0 if the record has none
 
 
 def newest(folder: Path = FOLDER) -> GpuRecord | None:
@@ -32,16 +34,18 @@ def newest(folder: Path = FOLDER) -> GpuRecord | None:
     found = records.load(folder, suite="cuda") if Path(folder).is_dir() else []
     if not found:
         return None
-    record, times, peers, bandwidth = found[0], {}, {}, {}
+    record, times, peers, bandwidth, peak = found[0], {}, {}, {}, 0.0
     for row in record.suites["cuda"]:
         size, filter_ = row.parameters.get("size"), row.parameters.get("filter")
         if row.unit == "µs" and row.name.startswith("convolve_"):
             times[row.name.removeprefix("convolve_"), size, filter_] = row.value
             if row.peer_value is not None:
                 peers[row.peer, size, filter_] = row.peer_value
+        elif row.name == PEAK:
+            peak = 1e9 * row.value
         elif row.unit == "GB/s":
             bandwidth[size] = 1e9 * row.value
-    return GpuRecord(record.gpu, record.date[:10], times, peers, bandwidth)
+    return GpuRecord(record.gpu, record.date[:10], times, peers, bandwidth, peak)
 
 
 def table(record: GpuRecord, size: int = 4096) -> str:

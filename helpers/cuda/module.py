@@ -33,10 +33,10 @@ class Module:
     and nothing is to be checked), "gpu" or "cpu".
 
     On a CPU, ``check`` (default False) watches every access of every launch, ``timeout`` (seconds)
-    ends a kernel that does not end, ``threads`` are the processors used, and the source is compiled
-    by NVRTC too, where it is installed, for ``arch`` (unless ``verify`` is False): ``resources``
-    then gives registers and shared memory per kernel; where it is not, ``note`` says so. On a GPU an endless kernel cannot be
-    stopped from outside, and ``timeout`` has no effect.
+    ends a kernel that does not end, and ``threads`` are the processors used. Unless ``verify`` is
+    False, the source is compiled by NVRTC for ``arch`` too, where that is installed: ``resources``
+    then gives registers and shared memory per kernel; where it is not, ``note`` says so. On a GPU
+    an endless kernel cannot be stopped from outside, and ``timeout`` has no effect.
 
     Raises CompileError, LaunchError, KernelError (see ``errors.py``).
     """

@@ -104,7 +104,7 @@
           const x = block[0] * data.blockDim[0] + thread[0], y = block[1] * data.blockDim[1] + thread[1];
           const rows = output.shape[0] === 1 ? "" : `, y = ${block[1]} · ${data.blockDim[1]} + ${thread[1]} = ${y}`;
           this.text.textContent = `${place(output, k)}: thread ${triple(thread)} of block ${triple(block)}; ` +
-            `x = ${block[0]} · ${data.blockDim[0]} + ${thread[0]} = ${x}${rows}. It read ${count} times from ${input.name}, ${reads.length} different elements.`;
+            `x = ${block[0]} · ${data.blockDim[0]} + ${thread[0]} = ${x}${rows}. It read ${input.name} ${count === 1 ? "once" : `${count} times, ${reads.length} different elements`}.`;
         } else {
           const readers = data.threads.filter((t) => t[2].includes(k));
           this.paint(0, k, "#F0E442", undefined, true);
@@ -128,12 +128,12 @@
       let frame = 0, timer = null;
       const stop = () => { clearInterval(timer); timer = null; play.textContent = "▶ play"; };
       const go = (to) => { frame = Math.max(0, Math.min(steps, to)); show(); };
-      const first = button("first", "⏮", () => { stop(); go(0); });
+      const first = button("first", "|◀", () => { stop(); go(0); });
       const back = button("back", "◀", () => { stop(); go(frame - 1); });
       const play = button("play", "▶ play", () => {
         if (timer) { stop(); return; }
         if (frame >= steps) go(0);
-        play.textContent = "⏸ pause";
+        play.textContent = "❚❚ pause";
         timer = setInterval(() => { go(frame + 1); if (frame >= steps || !this.root.isConnected) stop(); }, STEP_MS);
       });
       const step = button("step", "▶|", () => { stop(); go(frame + 1); });

@@ -49,7 +49,7 @@ def warp_access(record, *, array, kind="read", line=None, block=0, warp=0, occur
         xlabel=f"address in {array}: bytes from its start",
         ylabel="lane of the warp",
         ylim=(-1, 32),
-        title=f"line {access.line}: {asked} bytes asked, {len(sectors)} sectors = {moved} bytes moved",
+        title=f"line {access.line}: {asked} bytes asked, {len(sectors)} sectors = {moved} moved",
     )
     ax.grid(False)
     return ax

@@ -71,12 +71,9 @@ sharpen, edges = 2.5 * delta - 1.5 * blur, 4 * (delta - blur)
 
 shown = {"photograph": photograph}
 for name, weights in {"blur": blur, "sharpen": sharpen, "edges": edges}.items():
-    shown[name] = Convolution(weights, "replicate")(photograph)
-shown["edges"] = np.abs(shown["edges"])
-shown["blur"] = shown["blur"][150:270, 250:430]
-shown["photograph"] = shown["photograph"][150:270, 250:430]
-shown["sharpen"] = shown["sharpen"][150:270, 250:430]
-plots.images(shown)
+    shown[name] = np.abs(Convolution(weights, "replicate")(photograph))
+corner = np.s_[150:270, 250:430]  # of 427 × 640 pixels, so that single pixels can be seen
+plots.images({name: picture[corner] for name, picture in shown.items()})
 plt.show()
 
 # %% [markdown]
@@ -309,7 +306,7 @@ half[1, 64](np.arange(64, dtype=np.float32))
 # %% [markdown]
 # ### Exercise 3: a missing barrier
 #
-# *Difficulty ●●○, 5 minutes.* The kernel below turns round each block of 64 elements, and it lacks one line. Launch it as it is to read which two threads meet where (the next cell does), then put the line in. The last block may be shorter than 64.
+# *Difficulty ●●○, 5 minutes.* The kernel below turns round each block of 64 elements, and it lacks one line. The last cell of the exercise launches it and prints what goes wrong; put the line in. The last block may be shorter than 64.
 #
 # <details><summary>Hint</summary>
 #
@@ -387,7 +384,7 @@ matrix, copy = rng.random((64, 64), np.float32), np.zeros((64, 64), np.float32)
 along_rows = access["copy_along_rows"][(2, 8), (32, 8)].record(matrix, copy, 64, 64)
 along_columns = access["copy_along_columns"][(2, 8), (32, 8)].record(matrix, copy, 64, 64)
 figure, axes = plt.subplots(1, 2, figsize=(11, 3.8))
-for record, ax in zip((along_rows, along_columns), axes):
+for record, ax in zip((along_rows, along_columns), axes, strict=True):
     plots.warp_access(record, array="matrix", ax=ax)
     ax.set_title(record.kernel)
 plt.show()
@@ -448,8 +445,7 @@ check.brighten(brighten)
 # A value that is loaded once serves up to $k^2$ multiply-adds, no barrier is needed, and neighbouring lanes ask for 16 bytes each.
 
 # %%
-text = convolution.module["convolve_rows"].source
-Code("\n".join(text.splitlines()[:38]), language="c++")
+Code(convolution.module["convolve_rows"].source, language="c++")
 
 # %%
 for rung in RUNGS:
@@ -494,14 +490,18 @@ lines.append(
     f"| at least | {8 * H * W / 1e3:.0f} | {least / 1e3:.0f} | {least / (8 * H * W):.3f} "
     f"| {operations / least:.2f} | |"
 )
+print(
+    f"the tile asks for {asked['global'] / asked['tiled']:.1f} times less than the first rung;",
+    f"no kernel can ask for more than {asked['global'] / least:.1f} times less",
+)
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The last line answers the prediction at the beginning: image and output must each be moved once, which is all that any kernel can reach. From the first rung to the tile the traffic falls by a factor of more than twenty. The last rung asks for a little more *global* memory than the tile, since neighbouring threads load the same pixels (a cache serves those), and for no shared memory at all.
+# The printed line answers the prediction at the beginning: image and output must each be moved once, which is all that any kernel can reach. The last rung asks for a little more *global* memory than the tile, since neighbouring threads load the same pixels (a cache serves those), and for no shared memory at all.
 #
 # ## Occupancy and the size of a tile
 #
-# A multiprocessor hides the time of a load by running other warps meanwhile, so it needs many of them. How many fit is its *occupancy*: limited by threads, registers and shared memory. The compiler of NVIDIA tells what each kernel takes; the limits are those of an A100 (`sm_80`).
+# A GPU is made of *multiprocessors*, each of which runs some blocks at a time. It hides the time of a load by running other warps meanwhile, so it needs many of them. How many fit is its *occupancy*: limited by threads, registers and shared memory. The compiler of NVIDIA tells what each kernel takes; the limits are those of an A100 (`sm_80`).
 
 # %%
 from helpers.cuda.occupancy import occupancy
@@ -524,7 +524,20 @@ for tile in ((4, 8), (8, 8), (8, 32), (16, 16), (16, 32), (32, 32)):
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# Small tiles load much halo and fill the blocks' limit before the threads'. A large one loads least, but all its warps wait at one barrier; $8 \times 32$ and $16 \times 32$ are the usual compromise, with a whole warp along a row so that loads coalesce and shared reads meet no bank twice. (A tile of $16 \times 16$ has two rows in a warp, whose banks overlap: look at `conflicts` in its record.)
+# Small tiles load much halo and fill the blocks' limit before the threads'. A large one loads least, but all its warps wait at one barrier; $8 \times 32$ and $16 \times 32$ are the usual compromise, with a whole warp along a row so that loads coalesce and shared reads meet no bank twice.
+
+# %%
+for tile in ((8, 32), (16, 16)):
+    made = Convolution(weights, tile=tile, device="cpu")
+    reads = made.record(image, "tiled", blocks=[]).select(array="tile", kind="read")
+    print(
+        f"tile {tile[0]} × {tile[1]}: {sum(a.wavefronts for a in reads)} passes through the banks,",
+        f"{sum(a.ideal for a in reads)} would do",
+    )
+
+# %% [markdown]
+# A warp of the second tile covers two rows, whose banks overlap: each of its reads takes two turns.
+#
 #
 # ## Times on a GPU
 #
@@ -542,17 +555,12 @@ Markdown(answer)
 
 # %%
 if gpu is not None:
-    bandwidth = max(gpu.bandwidth.values())
+    pixels, bandwidth = 4096, max(gpu.bandwidth.values())
+    work = flops((pixels, pixels), weights.shape)
     points = [
-        (
-            rung,
-            operations / asked[rung],
-            flops((4096, 4096), (5, 5)) / gpu.times[rung, 4096, 5] * 1e6,
-        )
-        for rung in RUNGS
+        (rung, operations / asked[rung], 1e6 * work / gpu.times[rung, pixels, k]) for rung in RUNGS
     ]
-    best = max(rate for _, _, rate in points)
-    plots.roofline(max(best, 20 * bandwidth), bandwidth, points, machine=gpu.machine)
+    plots.roofline(gpu.peak, bandwidth, points, machine=gpu.machine)
     plt.show()
 
 # %% [markdown]

@@ -2,17 +2,18 @@
 
 import numpy as np
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 
 from helpers import cuda
 from helpers.cuda.magic import parse
+
+shells = pytest.importorskip("IPython.core.interactiveshell")
 
 CELL = "__global__ void twice(float *x) {\n    x[threadIdx.x] *= FACTOR;\n}\n"
 
 
 @pytest.fixture
 def shell():
-    shell = InteractiveShell()
+    shell = shells.InteractiveShell()
     shell.run_line_magic("load_ext", "helpers.cuda")
     yield shell
     for value in shell.user_ns.values():
