@@ -20,7 +20,7 @@ from . import source as source_text
 from .errors import CompileError
 
 RUNTIME = Path(__file__).parent / "runtime"
-RUNTIME_SOURCES = ("scheduler.cpp", "atomics.cpp", "recorder.cpp", "worker.cpp")
+RUNTIME_SOURCES = ("scheduler.cpp", "atomics.cpp", "recorder.cpp", "tsan.cpp", "worker.cpp")
 LARGEST_SHARED = 232_448  # bytes a block may use on the largest device (sm_90: 227 KiB)
 COMMON = ("-std=c++17", "-g", "-fno-pie", "-fno-omit-frame-pointer", "-fdiagnostics-color=never")
 FAST = ("-O2",)

@@ -100,7 +100,7 @@ print(add.note or f"NVIDIA's compiler took the source: {add['vector_add'].resour
 Code(add["vector_add"].source, language="c++")
 
 # %% [markdown]
-# `__global__` marks a kernel. Every thread runs the same function; only `threadIdx` (its number in its block) and `blockIdx` (its block's number in the grid) differ. `blockDim` is the size of a block. Line by line:
+# `__global__` marks a kernel. Every thread runs the same function; only `threadIdx` (its number in its block) and `blockIdx` (its block's number in the grid) differ. `blockDim` is the size of a block. In a grid of one dimension a thread finds its element by
 #
 # $$ i = \text{blockIdx} \cdot \text{blockDim} + \text{threadIdx} $$
 #

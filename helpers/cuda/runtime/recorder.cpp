@@ -2,6 +2,7 @@
 //
 // The compiler calls __tsan_readN / __tsan_writeN before each access; the return address tells the
 // line. Each access is checked (in bounds? written before? racing?) and counted per instruction.
+#include "costs.h"
 #include "runtime.h"
 
 #include <stdarg.h>
@@ -30,8 +31,6 @@ struct Touch {           // who touched a cell: nobody while block is 0
     uint8_t kind;
 };
 struct Cell { Touch writer, reader, other_reader; };
-
-struct Group { uint64_t block; uint32_t mask; uintptr_t address[32]; };  // one warp's request
 
 struct Instruction {
     uint64_t key;        // pc, array and kind
@@ -170,44 +169,6 @@ void count(uintptr_t address, unsigned size, Kind kind, Space space, int array, 
     }
 }
 
-// 32-byte sectors that one warp's request touches: what a GPU's memory system moves.
-unsigned count_sectors(const Group &group, unsigned size) {
-    uintptr_t seen[64];
-    unsigned n = 0;
-    for (int lane = 0; lane < 32; lane++) {
-        if (!(group.mask >> lane & 1)) continue;
-        for (uintptr_t s = group.address[lane] / 32; s <= (group.address[lane] + size - 1) / 32; s++) {
-            unsigned i = n;
-            while (i > 0 && seen[i - 1] != s) i--;
-            if (!i && n < 64) seen[n++] = s;
-        }
-    }
-    return n;
-}
-
-// Shared memory: 32 banks of 4 bytes; lanes of a phase that want different words of one bank wait.
-unsigned count_wavefronts(const Group &group, unsigned size, unsigned *ideal) {
-    unsigned lanes = size <= 4 ? 32 : size == 8 ? 16 : 8, total = 0;
-    *ideal = 0;
-    for (unsigned first = 0; first < 32; first += lanes) {
-        uintptr_t words[32][32];
-        unsigned depth[32] = {}, worst = 0;
-        for (unsigned lane = first; lane < first + lanes; lane++) {
-            if (!(group.mask >> lane & 1)) continue;
-            for (unsigned byte = 0; byte < size; byte += 4) {
-                uintptr_t word = (group.address[lane] + byte) / 4;
-                unsigned bank = word % 32, i = 0;
-                while (i < depth[bank] && words[bank][i] != word) i++;
-                if (i == depth[bank] && depth[bank] < 32) words[bank][depth[bank]++] = word;
-                if (depth[bank] > worst) worst = depth[bank];
-            }
-        }
-        total += worst;
-        *ideal += worst > 0;
-    }
-    return total;
-}
-
 }  // namespace
 
 void record_access(const void *pointer, unsigned size, Kind kind, void *pc) {
@@ -334,36 +295,4 @@ void recorder_end(char *answer, size_t size) {
     free(shared_cells);
     delete instructions;
     delete index_of;
-}
-
-#define RETURN_ADDRESS ((char *)__builtin_return_address(0) - 1)
-#define CUDA_TSAN(n)                                                                              \
-    void __tsan_read##n(void *p) { record_access(p, n, READ, RETURN_ADDRESS); }                   \
-    void __tsan_write##n(void *p) { record_access(p, n, WRITE, RETURN_ADDRESS); }                 \
-    void __tsan_unaligned_read##n(void *p) { record_access(p, n, READ, RETURN_ADDRESS); }         \
-    void __tsan_unaligned_write##n(void *p) { record_access(p, n, WRITE, RETURN_ADDRESS); }       \
-    void __tsan_volatile_read##n(void *p) { record_access(p, n, READ, RETURN_ADDRESS); }          \
-    void __tsan_volatile_write##n(void *p) { record_access(p, n, WRITE, RETURN_ADDRESS); }        \
-    void __tsan_read##n##_pc(void *p, void *pc) { record_access(p, n, READ, pc); }                \
-    void __tsan_write##n##_pc(void *p, void *pc) { record_access(p, n, WRITE, pc); }
-extern "C" {
-CUDA_TSAN(1)
-CUDA_TSAN(2)
-CUDA_TSAN(4)
-CUDA_TSAN(8)
-CUDA_TSAN(16)
-void __tsan_read_range(void *p, unsigned long n) { record_access(p, n, READ, RETURN_ADDRESS); }
-void __tsan_write_range(void *p, unsigned long n) { record_access(p, n, WRITE, RETURN_ADDRESS); }
-void __tsan_init() {}
-void __tsan_func_entry(void *) {}
-void __tsan_func_exit() {}
-void __tsan_atomic_thread_fence(int) {}
-void __tsan_vptr_update(void **, void *) {}
-void __tsan_vptr_read(void **) {}
-}
-void cuda_read(const void *address, unsigned size) {
-    record_access(address, size, READ, RETURN_ADDRESS);
-}
-void cuda_write(void *address, unsigned size) {
-    record_access(address, size, WRITE, RETURN_ADDRESS);
 }
