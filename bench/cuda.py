@@ -26,7 +26,7 @@ def rows() -> list[Row]:
     rng = np.random.default_rng(0)
     image = rng.random((512, 512), np.float32)
     weights = rng.random((5, 5), np.float32)
-    convolution = Convolution(weights, device="cpu")
+    convolution = Convolution(weights, device="cpu", timeout=120)
     found = []
     try:
         scipy = measure(lambda: correlate(image, weights, mode="constant"), repeats=5).median

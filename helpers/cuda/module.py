@@ -15,7 +15,7 @@ from .errors import CompileError, LaunchError
 from .record import Record
 
 KERNELS = Path(__file__).parent / "kernels"
-TIMEOUT = 10.0  # seconds
+TIMEOUT = 30.0  # seconds: far beyond any kernel of the course, on a loaded machine too
 EVENT_LIMIT = 4_000_000  # of 24 bytes
 
 
