@@ -117,7 +117,9 @@ def _filter_rows(torch, n: int, k: int, buffers: list[tuple], copy: float) -> li
         extra = (kernel.reshape(-1),) if rung == "global" else ()
         run = lambda a, b, launch=launch, extra=extra: launch(a, *extra, b, n, n)  # noqa: E731
         run(image, out)
-        if want is not None and not torch.allclose(out, want, rtol=1e-4, atol=1e-5):
+        if want is not None and not torch.allclose(
+            out, want, rtol=1e-4, atol=1e-4
+        ):  # cuDNN may choose FFT or Winograd
             error = (out - want).abs().max().item()
             raise AssertionError(f"convolve_{rung}, {shape}: differs from cuDNN by {error}")
         ours = _time(torch, run, buffers)

@@ -101,7 +101,9 @@ def test_nvrtc_compiles_every_kernel_for_every_architecture(path):
     known = nvrtc.architectures()
     assert {75, 80, 90} <= set(known)
     for arch in known:
-        resources = module.compile_for(f"sm_{arch}").resources
+        compiled = module.compile_for(f"sm_{arch}")
+        assert compiled.cubin[:4] == b"\x7fELF"  # a cubin, which the driver loads
+        resources = compiled.resources
         assert set(resources) == set(module.signatures)
         for name, used in resources.items():
             assert 0 < used.registers <= 128, (arch, name)
