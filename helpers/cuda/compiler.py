@@ -6,6 +6,7 @@ same source with the same macros compiles once per machine.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -13,6 +14,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +29,7 @@ FAST = ("-O2",)
 # No vectorisation: one access of the source stays one access of the record.
 INSTRUMENTED = ("-O1", "-fsanitize=thread", "-fno-tree-vectorize")
 LIMIT = 120.0  # seconds for one run of the compiler
+MONTH = 30 * 86_400.0  # seconds that a compiled module is kept after its last use
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,18 @@ def build(source: str, name: str, defines: dict[str, object], *, instrumented: b
             link = [compiler()[0], "-no-pie", f"{folder}/unit.o", str(runtime), "-lpthread"]
             _run([*link, "-o", str(made)], source, name)
             os.replace(made, path)
+        _forget_unused(path.parent)
+    else:
+        path.touch()  # used: kept for another MONTH
     return _inspect(path, source)
+
+
+def _forget_unused(folder: Path) -> None:
+    """Delete compiled modules that nobody has used for a month."""
+    for old in folder.glob("module-*"):
+        with contextlib.suppress(OSError):  # another process may be at it too
+            if time.time() - old.stat().st_mtime > MONTH:
+                old.unlink()
 
 
 def lines(program: Path, addresses: list[int], name: str) -> list[int | None]:

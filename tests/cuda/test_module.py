@@ -236,11 +236,15 @@ def test_a_source_compiles_once(tmp_path, monkeypatch):
     try:
         text = "__global__ void f(float *x) { x[0] = 1; }"
         Module(text, device="cpu").close()
-        first = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("module-*")}
+        first = {path: path.stat().st_ino for path in tmp_path.rglob("module-*")}
         Module(text, device="cpu").close()
-        assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("module-*")} == first
+        assert {path: path.stat().st_ino for path in tmp_path.rglob("module-*")} == first
         assert len(first) == 1
         assert not list(tmp_path.rglob("tmp*"))
+        for path in first:  # a month later another module is compiled
+            os.utime(path, (0, 0))
+        Module(text.replace("= 1", "= 2"), device="cpu", verify=False).close()
+        assert not any(path.exists() for path in first)
     finally:
         compiler._runtime.cache_clear()
 
