@@ -69,6 +69,7 @@ def build(source: Path) -> tuple[NotebookNode, NotebookNode]:
     solved.nbformat, solved.nbformat_minor = 4, 5
     for index, cell in enumerate(solved.cells):
         where = f"{source.name}, cell {index + 1} ({_first_line(cell.source)!r})"
+        _restore_magic(cell)
         cell.metadata = nbformat.from_dict(_metadata(cell, where))
         _check_cell(cell, where)
     _check_exercises(solved, source.name)
@@ -120,6 +121,13 @@ def stale(root: Path = ROOT, only: tuple[str, ...] = ()) -> list[str]:
 
 def _first_line(text: str) -> str:
     return next((line.strip()[:60] for line in text.splitlines() if line.strip()), "")
+
+
+def _restore_magic(cell: NotebookNode) -> None:
+    """A cell of another language stands commented under ``# %% language="cuda"``: its magic."""
+    language, arguments = (cell.metadata.pop(key, "") for key in ("language", "magic_args"))
+    if language:
+        cell.source = f"%%{language} {arguments}".rstrip() + f"\n{cell.source}"
 
 
 def _metadata(cell: NotebookNode, where: str) -> dict:

@@ -1,0 +1,170 @@
+"""CUDA C: what the CPU runner takes for a 512 × 512 image, and a GPU's rungs beside its peers."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+
+import numpy as np
+
+from helpers.cuda.ladder import RUNGS, Convolution, flops
+from helpers.cuda.measured import CUDNN, PEAK
+from helpers.records import Row
+from helpers.timing import measure
+
+SUITE = "cuda"
+SIZES = (4096, 8192, 16384)  # rows and columns of the image
+FILTERS = (3, 5, 7, 9, 11)
+BATCH, BATCHES, WARMUP = 10, 15, 3
+CUPY, COPY = "CuPy ndimage.correlate", "device copy"
+
+
+def rows() -> list[Row]:
+    """Time each rung on this CPU: plain beside checked, beside recorded, and SciPy alone."""
+    from scipy.ndimage import correlate
+
+    rng = np.random.default_rng(0)
+    image = rng.random((512, 512), np.float32)
+    weights = rng.random((5, 5), np.float32)
+    convolution = Convolution(weights, device="cpu", timeout=120)
+    found = []
+    try:
+        scipy = measure(lambda: correlate(image, weights, mode="constant"), repeats=5).median
+        for rung in RUNGS:
+            launch, arguments = convolution.launch(rung, image, np.empty_like(image))
+            ways = {
+                "": lambda launch=launch, a=arguments: launch(*a),
+                ", checked": lambda launch=launch, a=arguments: launch(*a, check=True),
+                ", recorded": lambda launch=launch, a=arguments: launch.record(*a, blocks=[]),
+            }
+            shape = {"size": 512, "filter": 5}
+            times = {way: measure(run, repeats=5, warmup=1).median for way, run in ways.items()}
+            plain = 1e3 * times[""]
+            found.append(
+                Row(f"convolve_{rung}", plain, "ms", "scipy correlate", 1e3 * scipy, shape)
+            )
+            for way in (", checked", ", recorded"):
+                found.append(Row(f"convolve_{rung}{way}", 1e3 * times[way], "ms", "the same, plain",
+                                 plain, shape))  # fmt: skip
+    finally:
+        convolution.module.close()
+    return found
+
+
+def gpu_rows() -> list[Row]:
+    """Time each rung on the GPU beside cuDNN, CuPy where present, and a device copy."""
+    import torch
+
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = False  # all in fp32, as our kernels are
+    found = [_peak(torch)]
+    for n in SIZES:
+        if torch.cuda.mem_get_info()[0] < 8 * 4 * n * n:
+            print(f"{n} × {n} left out: not enough free memory on this GPU")
+            continue
+        buffers = _buffers(torch, n)
+        copy = _time(torch, lambda image, out: out.copy_(image), buffers)
+        rate = 2 * 4 * n * n / copy / 1e3  # bytes per µs → GB/s
+        found.append(Row(COPY, copy, "µs", parameters={"size": n}))
+        found.append(Row(f"{COPY}, read and write", rate, "GB/s", parameters={"size": n}))
+        for k in FILTERS:
+            found += _filter_rows(torch, n, k, buffers, copy)
+        del buffers
+        torch.cuda.empty_cache()
+    return found
+
+
+def _peak(torch, n: int = 8192) -> Row:
+    """The arithmetic that this GPU is seen to reach in fp32: a large matrix product."""
+    torch.backends.cuda.matmul.allow_tf32 = False
+    a, b = (torch.rand((n, n), device="cuda") for _ in range(2))
+    time = _time(torch, lambda out: torch.matmul(a, b, out=out), [(torch.empty_like(a),)])
+    return Row(PEAK, 2 * n**3 / time / 1e3, "GFLOP/s", parameters={"size": n})
+
+
+def _buffers(torch, n: int) -> list[tuple]:
+    """Images and outputs to take in turn, together beyond any L2: no run finds its data there."""
+    pairs = 4 if n <= 8192 else 2
+    generator = torch.Generator("cuda").manual_seed(0)
+    return [
+        (torch.rand((n, n), device="cuda", generator=generator),
+         torch.empty((n, n), device="cuda"))
+        for _ in range(pairs)
+    ]  # fmt: skip
+
+
+def _filter_rows(torch, n: int, k: int, buffers: list[tuple], copy: float) -> list[Row]:
+    weights = np.random.default_rng(k).random((k, k), np.float32) / k**2
+    convolution = Convolution(weights, device="gpu")
+    kernel = torch.from_numpy(weights).cuda()[None, None]
+
+    def cudnn(image, out=None):
+        return torch.nn.functional.conv2d(image[None, None], kernel, padding=k // 2)
+
+    image, out = buffers[0]
+    shape = {"size": n, "filter": k}
+    peers = {COPY: copy, CUDNN: None, CUPY: None}
+    try:
+        want = cudnn(image)[0, 0]
+        peers[CUDNN] = _time(torch, cudnn, buffers)
+    except torch.cuda.OutOfMemoryError:
+        print(f"cuDNN has not enough memory for {n} × {n}, {k} × {k}")
+        want = None
+    peers[CUPY] = _cupy(torch, weights, buffers)
+    found = []
+    for rung in RUNGS:
+        launch, _ = convolution.launch(rung, image, out)
+        extra = (kernel.reshape(-1),) if rung == "global" else ()
+        run = lambda a, b, launch=launch, extra=extra: launch(a, *extra, b, n, n)  # noqa: E731
+        run(image, out)
+        if want is not None and not torch.allclose(
+            out, want, rtol=1e-4, atol=1e-4
+        ):  # cuDNN may choose FFT or Winograd
+            error = (out - want).abs().max().item()
+            raise AssertionError(f"convolve_{rung}, {shape}: differs from cuDNN by {error}")
+        ours = _time(torch, run, buffers)
+        for peer, value in peers.items():
+            if value is not None:
+                found.append(Row(f"convolve_{rung}", ours, "µs", peer, value, shape))
+        rate = flops((n, n), (k, k)) / ours / 1e3
+        found.append(Row(f"convolve_{rung}, arithmetic", rate, "GFLOP/s", parameters=shape))
+    return found
+
+
+def _cupy(torch, weights: np.ndarray, buffers: list[tuple]) -> float | None:
+    try:
+        import cupy
+        from cupyx.scipy import ndimage
+    except ImportError:
+        return None
+    kernel = cupy.asarray(weights)
+
+    def run(image, out):
+        stream = cupy.cuda.ExternalStream(torch.cuda.current_stream().cuda_stream)
+        with stream:
+            ndimage.correlate(cupy.asarray(image), kernel, cupy.asarray(out), mode="constant")
+
+    return _time(torch, run, buffers)
+
+
+def _time(torch, run, buffers: list[tuple]) -> float:
+    """Return the median time of one call, in µs, from events around batches of calls.
+
+    The device first sleeps while the CPU puts every call into its queue: otherwise a kernel of
+    30 µs would be timed by how fast Python launches it.
+    """
+    turn = itertools.cycle(buffers)
+    for _ in range(WARMUP):
+        run(*next(turn))
+    torch.cuda.synchronize()
+    samples = []
+    for _ in range(BATCHES):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda._sleep(20_000_000)  # clock cycles: about 10 ms
+        begin.record()
+        for _ in range(BATCH):
+            run(*next(turn))
+        end.record()
+        end.synchronize()
+        samples.append(1e3 * begin.elapsed_time(end) / BATCH)
+    return statistics.median(samples)

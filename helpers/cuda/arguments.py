@@ -1,0 +1,188 @@
+"""Match a launch's arguments against the kernel's parameters; say which one does not fit."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+
+import numpy as np
+
+from .errors import LaunchError
+from .source import Parameter, Signature
+
+MAX_BLOCK_THREADS = 1024
+MAX_BLOCK = (1024, 1024, 64)
+MAX_GRID = (2**31 - 1, 65535, 65535)
+PAGE = 4096  # bytes
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One bound argument: an array in host memory, a device address, or a number's bytes."""
+
+    parameter: Parameter
+    array: np.ndarray | None = None  # host memory
+    address: int | None = None  # device memory
+    value: bytes = b""
+    tensor: object = None  # kept alive until the kernel has run
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.array.shape) if self.array is not None else tuple(self.tensor.shape)
+
+
+def dimensions(what: str, given: object) -> tuple[int, int, int]:
+    """Return ``given`` (a number or up to three) as three; ``what`` is "grid" or "block".
+
+    Raises LaunchError for a zero, a negative number, too many or CUDA's limits exceeded.
+    """
+    sizes = given if isinstance(given, tuple | list) else (given,)
+    try:
+        numbers = tuple(operator.index(size) for size in sizes)
+    except TypeError:
+        raise LaunchError(
+            f"{what} expects whole numbers, one to three of them; got {given!r}"
+        ) from None
+    if not 1 <= len(numbers) <= 3:
+        raise LaunchError(f"{what} expects one to three numbers; got {given!r}")
+    full = numbers + (1,) * (3 - len(numbers))
+    if min(full) < 1:
+        raise LaunchError(f"{what} {given!r} has a size below 1: no thread would run")
+    limits = MAX_GRID if what == "grid" else MAX_BLOCK
+    threads = full[0] * full[1] * full[2]
+    if what == "block" and threads > MAX_BLOCK_THREADS:
+        raise LaunchError(
+            f"block {given!r} has {threads} threads; CUDA allows at most {MAX_BLOCK_THREADS}"
+        )
+    for axis, size, limit in zip("xyz", full, limits, strict=True):
+        if size > limit:
+            raise LaunchError(f"{what} {given!r}: {axis} = {size} exceeds CUDA's limit of {limit}")
+    return full
+
+
+def bind(signature: Signature, given: tuple, device: str) -> list[Argument]:
+    """Check ``given`` against the kernel's parameters; ``device`` is "cpu" or "gpu".
+
+    Raises LaunchError that names the argument and says what was expected.
+    """
+    if len(given) != len(signature.parameters):
+        raise LaunchError(
+            f"kernel {signature} takes {len(signature.parameters)} arguments; got {len(given)}"
+        )
+    return [
+        _pointer(signature, number, parameter, value, device)
+        if parameter.pointer
+        else _number(signature, number, parameter, value)
+        for number, (parameter, value) in enumerate(
+            zip(signature.parameters, given, strict=True), start=1
+        )
+    ]
+
+
+def _complain(signature: Signature, number: int, parameter: Parameter, problem: str) -> LaunchError:
+    return LaunchError(
+        f"argument {number} (`{parameter.c_type} {parameter.name}`) of kernel {signature.name}: "
+        f"{problem}"
+    )
+
+
+def _number(signature: Signature, number: int, parameter: Parameter, value: object) -> Argument:
+    dtype = np.dtype(parameter.dtype)
+    if isinstance(value, bool | int | float | np.number | np.bool_):
+        whole = isinstance(value, bool | int | np.integer | np.bool_)
+        if dtype.kind == "f" or whole:
+            try:
+                return Argument(parameter, value=np.array(value, dtype).tobytes())
+            except OverflowError:
+                raise _complain(
+                    signature, number, parameter, f"{value} does not fit {dtype.name}"
+                ) from None
+    raise _complain(
+        signature,
+        number,
+        parameter,
+        f"expected a {'number' if dtype.kind == 'f' else 'whole number'}, got {_describe(value)}",
+    )
+
+
+def _pointer(
+    signature: Signature, number: int, parameter: Parameter, value: object, device: str
+) -> Argument:
+    def fault(problem: str) -> LaunchError:
+        return _complain(signature, number, parameter, problem)
+
+    tensor = value if hasattr(value, "data_ptr") and hasattr(value, "is_contiguous") else None
+    if tensor is not None:
+        if str(tensor.dtype).removeprefix("torch.") != parameter.dtype:
+            raise fault(f"expected {parameter.dtype}, got {_describe(value)}")
+        if not tensor.is_contiguous():
+            raise fault(f"expected contiguous memory, got {_describe(value)}; use .contiguous()")
+        if tensor.device.type == "cuda":
+            if device == "cpu":
+                raise fault(
+                    f"got a tensor on {tensor.device}, but this module runs on the CPU; pass "
+                    "tensor.cpu() or make the module with device='gpu'"
+                )
+            return Argument(parameter, address=tensor.data_ptr(), tensor=tensor)
+        if tensor.device.type != "cpu":
+            raise fault(f"expected a tensor on cpu or cuda, got one on {tensor.device}")
+        return Argument(parameter, array=tensor.detach().numpy(), tensor=tensor)
+    if not isinstance(value, np.ndarray):
+        raise fault(f"expected an array of {parameter.dtype}, got {_describe(value)}")
+    if value.dtype != parameter.dtype:
+        raise fault(f"expected {parameter.dtype}, got {_describe(value)}")
+    if not value.flags.c_contiguous:
+        raise fault(
+            f"expected contiguous memory, got {_describe(value)}; use numpy.ascontiguousarray"
+        )
+    if not parameter.const and not value.flags.writeable:
+        raise fault(f"the kernel may write to it, but the {_describe(value)} is read-only")
+    return Argument(parameter, array=value)
+
+
+def _describe(value: object) -> str:
+    if hasattr(value, "dtype") and hasattr(value, "shape") and np.shape(value) != ():
+        strides = getattr(value, "strides", None)
+        text = f"array of {str(value.dtype).removeprefix('torch.')}, shape {tuple(value.shape)}"
+        contiguous = getattr(getattr(value, "flags", None), "c_contiguous", True)
+        return text if contiguous else f"{text}, strides {strides}"
+    return f"{type(value).__name__} {value!r}"[:120]
+
+
+def whole_pages(size: int) -> int:
+    """Return ``size`` bytes rounded up to pages, at least one."""
+    return max(-(-size // PAGE), 1) * PAGE
+
+
+def regions(arguments: list[Argument]) -> tuple[list[dict], list[tuple[int, int] | None]]:
+    """Lay host arrays out in another memory; arrays that overlap here overlap there too.
+
+    Returns the regions and, per argument, (region, offset in it), or None for a number.
+    """
+    spans = []
+    for number, argument in enumerate(arguments):
+        if argument.array is not None:
+            begin = argument.array.__array_interface__["data"][0]
+            spans.append((begin, begin + argument.array.nbytes, number))
+    found: list[dict] = []
+    places: list[tuple[int, int] | None] = [None] * len(arguments)
+    for begin, end, number in sorted(spans):
+        argument = arguments[number]
+        writable = not argument.parameter.const
+        last = found[-1] if found else None
+        if last and begin < last["end"]:
+            last["end"] = max(last["end"], end)
+            last["writable"] |= writable
+        else:
+            last = {"begin": begin, "end": end, "writable": writable, "arrays": [],
+                    "itemsize": np.dtype(argument.parameter.dtype).itemsize,
+                    "name": argument.parameter.name}  # fmt: skip
+            found.append(last)
+        last["arrays"].append((begin - last["begin"], argument.array))
+        places[number] = (len(found) - 1, begin - last["begin"])
+    offset = 0
+    for region in found:
+        region["bytes"] = region["end"] - region["begin"]
+        region["offset"] = offset
+        offset += whole_pages(region["bytes"])
+    return found, places

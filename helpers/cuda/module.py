@@ -1,0 +1,247 @@
+"""``Module``: CUDA C source in, callable kernels out, on a GPU or on this machine's processor."""
+
+from __future__ import annotations
+
+import operator
+import weakref
+from pathlib import Path
+
+import numpy as np
+
+from . import nvrtc
+from . import source as source_text
+from .arguments import bind, dimensions
+from .errors import CompileError, LaunchError
+from .record import Record
+
+KERNELS = Path(__file__).parent / "kernels"
+TIMEOUT = 30.0  # seconds: far beyond any kernel of the course, on a loaded machine too
+EVENT_LIMIT = 4_000_000  # of 24 bytes
+
+
+class Module:
+    """Compile CUDA C and call its kernels.
+
+    >>> module = Module('__global__ void twice(float *x) { x[threadIdx.x] *= 2; }', device="cpu")
+    >>> x = np.ones(4, np.float32)
+    >>> module["twice"][1, 4](x)
+    >>> x.tolist()
+    [2.0, 2.0, 2.0, 2.0]
+
+    ``source_or_path`` is the text, the path of a ``.cu`` file, or the name of one that the course
+    ships ("convolution.cu"). ``defines`` are macros. ``device`` is "auto" (a GPU if there is one
+    and nothing is to be checked), "gpu" or "cpu".
+
+    On a CPU, ``check`` (default False) watches every access of every launch, ``timeout`` (seconds)
+    ends a kernel that does not end, and ``threads`` are the processors used. Unless ``verify`` is
+    False, the source is compiled by NVRTC for ``arch`` too, where that is installed: ``resources``
+    then gives registers and shared memory per kernel; where it is not, ``note`` says so. On a GPU
+    an endless kernel cannot be stopped from outside, and ``timeout`` has no effect.
+
+    Raises CompileError, LaunchError, KernelError (see ``errors.py``).
+    """
+
+    def __init__(
+        self,
+        source_or_path: str | Path,
+        defines: dict[str, object] | None = None,
+        device: str = "auto",
+        *,
+        name: str | None = None,
+        arch: str = "sm_80",
+        check: bool = False,
+        timeout: float = TIMEOUT,
+        threads: int | None = None,
+        verify: bool = True,
+    ):
+        if device not in ("auto", "cpu", "gpu"):
+            raise LaunchError(f'device must be "auto", "cpu" or "gpu"; got {device!r}')
+        if not timeout > 0:
+            raise LaunchError(f"timeout must be above 0 seconds; got {timeout!r}")
+        self.source, file_name = _read(source_or_path)
+        self.name = name or file_name
+        self.defines = {key: str(value) for key, value in (defines or {}).items()}
+        self.check, self.timeout = check, timeout
+        self.signatures = source_text.kernels(self.source, self.defines)
+        self.constants = source_text.constants(self.source, self.defines)
+        if not self.signatures:
+            raise CompileError(f"{self.name} defines no kernel: no function is marked __global__")
+        self.resources: dict[str, nvrtc.Resources] = {}
+        self.note = self.log = ""
+        from . import gpu
+
+        if device == "gpu" and check:
+            raise LaunchError("accesses are checked on the CPU: check=True needs device='cpu'")
+        if device == "gpu" or (device == "auto" and not check and not gpu.missing()):
+            self._backend = gpu.GpuBackend(self)
+        else:
+            if verify:
+                self._check_as_cuda(arch)
+            from .cpu import CpuBackend
+
+            self._backend = CpuBackend(self.source, self.name, self.defines, arch, threads, check)
+        self.device = self._backend.device
+        self._finalize = weakref.finalize(self, self._backend.close)
+
+    def _check_as_cuda(self, arch: str) -> None:
+        self.note = nvrtc.missing()
+        if not self.note:
+            compiled = self.compile_for(arch)
+            self.log, self.resources = compiled.log, compiled.resources
+
+    def compile_for(self, arch: str) -> nvrtc.Compiled:
+        """Compile the source by NVRTC for ``arch`` ("sm_90") and return the cubin and its report.
+
+        Raises CompileError, or CudaError for an architecture that this NVRTC does not know.
+        """
+        symbols = (*self.signatures, *(f"&{name}" for name in self.constants))
+        return nvrtc.compile_cubin(
+            self.source, self.name, tuple(sorted(self.defines.items())), symbols, arch
+        )
+
+    def __getitem__(self, name: str) -> Kernel:
+        if name not in self.signatures:
+            known = ", ".join(map(str, self.signatures.values()))
+            raise KeyError(f"{self.name} has no kernel {name!r}; it has {known}")
+        return Kernel(self, self.signatures[name])
+
+    def __iter__(self):
+        return iter(self.signatures)
+
+    def constant(self, name: str, array: object) -> None:
+        """Copy ``array`` into the ``__constant__`` variable ``name``.
+
+        Raises LaunchError for an unknown name, another dtype or too many elements.
+        """
+        if name not in self.constants:
+            known = ", ".join(self.constants) or "none"
+            raise LaunchError(f"{self.name} has no constant {name!r}; it has: {known}")
+        if hasattr(array, "data_ptr"):
+            array = array.detach().cpu().numpy()
+        values = np.ascontiguousarray(array)
+        wanted = self.constants[name].dtype
+        if values.dtype != wanted:
+            raise LaunchError(f"constant {name} expects {wanted}; got {values.dtype}")
+        self._backend.set_constant(name, values)
+
+    def synchronize(self) -> None:
+        """Wait until every launch has ended (a GPU's return early); raise what went wrong there."""
+        if self.device == "gpu":
+            self._backend.synchronize()
+
+    def close(self) -> None:
+        """End the module's processes (they also end with it, and with this process)."""
+        self._finalize()
+
+    def __enter__(self) -> Module:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        kernels = ", ".join(map(str, self.signatures.values()))
+        return f"Module({self.name} on {self.device}: {kernels})"
+
+
+class Kernel:
+    """One kernel; ``kernel[grid, block]`` or ``kernel[grid, block, shared_bytes]`` launches it."""
+
+    def __init__(self, module: Module, signature: source_text.Signature):
+        self.module, self.signature = module, signature
+
+    @property
+    def resources(self) -> nvrtc.Resources | None:
+        """Registers and shared memory, as NVIDIA's compiler reports them (None: not compiled)."""
+        return self.module.resources.get(self.signature.name)
+
+    @property
+    def source(self) -> str:
+        """The kernel's own lines, with the comment above it: to show them in a notebook."""
+        return source_text.excerpt(self.module.source, self.signature)
+
+    def __getitem__(self, shape: object) -> Launch:
+        if not isinstance(shape, tuple) or len(shape) not in (2, 3):
+            raise LaunchError(
+                f"expected kernel[grid, block] or kernel[grid, block, shared_bytes]; got {shape!r}"
+            )
+        try:
+            shared = operator.index(shape[2]) if len(shape) == 3 else 0
+        except TypeError:
+            shared = -1
+        if shared < 0:
+            raise LaunchError(f"shared memory must be bytes, 0 or more; got {shape[2]!r}")
+        return Launch(self, dimensions("grid", shape[0]), dimensions("block", shape[1]), shared)
+
+    def __call__(self, *_: object) -> None:
+        raise LaunchError(
+            f"{self.signature.name} needs its grid and block: "
+            f"module[{self.signature.name!r}][grid, block](...)"
+        )
+
+    def __repr__(self) -> str:
+        return f"Kernel({self.signature})"
+
+
+class Launch:
+    """A kernel with its grid and block: call it with the kernel's arguments."""
+
+    def __init__(self, kernel: Kernel, grid: tuple, block: tuple, shared: int):
+        self.kernel, self.grid, self.block, self.shared = kernel, grid, block, shared
+
+    def __call__(self, *arguments: object, check: bool | None = None, timeout=None) -> None:
+        """Run the kernel; arrays are written in place.
+
+        On a CPU they stay as they were if it fails, and ``check`` and ``timeout`` (seconds)
+        override the module's. On a GPU the launch returns at once when all arrays are CUDA
+        tensors, as launches do.
+        """
+        module = self.kernel.module
+        self._run(arguments, timeout, check=module.check if check is None else check, record=False)
+
+    def record(
+        self,
+        *arguments: object,
+        blocks: list[int] | None = None,
+        limit: int = EVENT_LIMIT,
+        timeout: float | None = None,
+    ) -> Record:
+        """Run the kernel on the CPU and return what it touched (see :class:`Record`).
+
+        ``blocks`` (linear numbers; default all) are those whose single accesses are kept, at most
+        ``limit`` of them; the sums are over all blocks always.
+        """
+        if self.kernel.module.device != "cpu":
+            raise LaunchError("accesses are recorded on the CPU: make the module with device='cpu'")
+        total = self.grid[0] * self.grid[1] * self.grid[2]
+        for block in blocks or ():
+            if not 0 <= block < total:
+                raise LaunchError(f"block {block} is not one of this grid's {total} (0 is first)")
+        return self._run(arguments, timeout, check=True, record=True, blocks=blocks,
+                         event_limit=limit)  # fmt: skip
+
+    def _run(self, arguments, timeout, **options):
+        module = self.kernel.module
+        if timeout is None:
+            timeout = module.timeout
+        if not timeout > 0:
+            raise LaunchError(f"timeout must be above 0 seconds; got {timeout!r}")
+        bound = bind(self.kernel.signature, arguments, module.device)
+        return module._backend.launch(
+            self.kernel.signature, self.grid, self.block, self.shared, bound,
+            timeout=timeout, **options,
+        )  # fmt: skip
+
+
+def _read(source_or_path: str | Path) -> tuple[str, str]:
+    text = str(source_or_path)
+    if isinstance(source_or_path, Path) or (text.endswith(".cu") and "\n" not in text):
+        path = Path(source_or_path)
+        shipped = KERNELS / path.name
+        if not path.exists() and path == Path(path.name) and shipped.exists():
+            path = shipped
+        if not path.exists():
+            known = ", ".join(sorted(p.name for p in KERNELS.glob("*.cu")))
+            raise CompileError(f"there is no file {text!r}, and the course ships {known}")
+        return path.read_text(), path.name
+    return text, "source"

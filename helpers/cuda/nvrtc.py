@@ -1,0 +1,127 @@
+"""NVIDIA's own compiler, NVRTC: it needs no driver, so what runs on a CPU is known to be CUDA."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+
+from .compiler import explain
+from .errors import CompileError, CudaError
+
+# Bytes of shared memory that one block may use (CUDA C++ Programming Guide, compute capabilities).
+SHARED_LIMITS = {75: 65_536, 80: 166_912, 86: 101_376, 87: 166_912, 88: 101_376, 89: 101_376}
+SHARED_LIMITS |= {90: 232_448, 100: 232_448, 103: 232_448, 110: 232_448, 120: 101_376, 121: 101_376}
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one thread and one block of a kernel occupy, as ptxas reports it."""
+
+    registers: int  # per thread
+    shared: int  # bytes of static shared memory per block
+    spilled: int  # bytes of registers spilled to memory per thread
+    arch: str
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A cubin, the compiler's log, kernels' and constants' names in it, and their resources."""
+
+    cubin: bytes
+    log: str
+    names: dict[str, str]
+    resources: dict[str, Resources]
+
+
+@functools.cache
+def missing() -> str:
+    """Return why NVRTC cannot be used here, in a sentence; empty when it can."""
+    try:
+        from cuda.bindings import nvrtc
+
+        status, *_ = nvrtc.nvrtcVersion()
+    except Exception as error:  # the package or its shared library, on any system
+        return (
+            "The source was not checked as CUDA C: NVIDIA's compiler NVRTC is not installed "
+            f"({type(error).__name__})."
+        )
+    return "" if status == nvrtc.nvrtcResult.NVRTC_SUCCESS else f"NVRTC does not start: {status}."
+
+
+@functools.cache
+def architectures() -> tuple[int, ...]:
+    """Return the compute capabilities that this NVRTC compiles for, such as (75, 80, 90)."""
+    from cuda.bindings import nvrtc
+
+    status, known = nvrtc.nvrtcGetSupportedArchs()
+    _expect(status)
+    return tuple(int(arch) for arch in known)
+
+
+@functools.lru_cache(maxsize=128)
+def compile_cubin(
+    source: str,
+    name: str,
+    defines: tuple[tuple[str, str], ...],
+    symbols: tuple[str, ...],
+    arch: str = "sm_80",
+) -> Compiled:
+    """Compile ``source`` for ``arch``; ``symbols`` are kernels ("f") and constants ("&c").
+
+    Raises CompileError with the lines of the source, CudaError for an unknown architecture.
+    """
+    from cuda.bindings import nvrtc
+
+    if (
+        not re.fullmatch(r"sm_\d+[af]?", arch)
+        or int(re.sub(r"\D", "", arch)) not in architectures()
+    ):
+        known = ", ".join(f"sm_{a}" for a in architectures())
+        raise CudaError(f"this NVRTC does not compile for {arch!r}; it knows {known}")
+    status, program = nvrtc.nvrtcCreateProgram(source.encode(), name.encode(), 0, [], [])
+    _expect(status)
+    try:
+        for symbol in symbols:
+            _expect(nvrtc.nvrtcAddNameExpression(program, symbol.encode())[0])
+        options = [f"--gpu-architecture={arch}", "--std=c++17", "--ptxas-options=-v", "-lineinfo"]
+        options += [f"-D{key}={value}" for key, value in defines]
+        status = nvrtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])[0]
+        size = nvrtc.nvrtcGetProgramLogSize(program)[1]
+        log = bytearray(size)
+        nvrtc.nvrtcGetProgramLog(program, log)
+        text = bytes(log).rstrip(b"\0").decode(errors="replace")
+        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise CompileError(explain(text, source, name))
+        cubin = bytearray(nvrtc.nvrtcGetCUBINSize(program)[1])
+        _expect(nvrtc.nvrtcGetCUBIN(program, cubin)[0])
+        names = {}
+        for symbol in symbols:
+            status, lowered = nvrtc.nvrtcGetLoweredName(program, symbol.encode())
+            _expect(status)
+            names[symbol] = lowered.decode()
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+    return Compiled(bytes(cubin), text, names, _resources(text, names, arch))
+
+
+def _resources(log: str, names: dict[str, str], arch: str) -> dict[str, Resources]:
+    """Read ptxas's report: one paragraph per kernel, headed by its mangled name."""
+    found = {}
+    for part in re.split(r"Compiling entry function '", log)[1:]:
+        mangled = part.split("'")[0]
+        number = lambda pattern, text=part: int((re.search(pattern, text) or [0, 0])[1])  # noqa: E731
+        for name, lowered in names.items():
+            if lowered == mangled:
+                found[name] = Resources(
+                    number(r"Used (\d+) registers"),
+                    number(r"(\d+)(?:\+\d+)? bytes smem"),
+                    number(r"(\d+) bytes spill stores"),
+                    arch,
+                )
+    return found
+
+
+def _expect(status: object) -> None:
+    if getattr(status, "value", status) != 0:
+        raise CudaError(f"NVRTC: {getattr(status, 'name', status)}")

@@ -1,0 +1,60 @@
+"""How many threads of a kernel a multiprocessor can hold: NVIDIA's occupancy, from its limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .errors import CudaError, LaunchError
+
+REGISTERS = 65_536  # per multiprocessor, all of these
+REGISTER_UNIT = 256  # registers are given to a warp in multiples of this
+RESERVED = 1024  # bytes of shared memory that the system keeps per block (sm_80 and later)
+
+# CUDA C++ Programming Guide, "Compute Capabilities": warps, blocks, bytes of shared memory per SM.
+LIMITS = {
+    "sm_75": (32, 16, 65_536),
+    "sm_80": (64, 32, 167_936),
+    "sm_86": (48, 16, 102_400),
+    "sm_89": (48, 24, 102_400),
+    "sm_90": (64, 32, 233_472),
+}
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """``share`` of a multiprocessor's warps that can be resident, and what limits it."""
+
+    blocks: int  # resident per multiprocessor
+    warps: int
+    share: float
+    limit: str  # "threads", "registers", "shared memory" or "blocks"
+
+
+def occupancy(threads: int, registers: int, shared: int, arch: str = "sm_80") -> Occupancy:
+    """Return the occupancy of blocks of ``threads`` with these registers and shared bytes.
+
+    ``registers`` are per thread, ``shared`` bytes per block, as ``Module.resources`` gives them.
+    Raises CudaError for an unknown ``arch``, LaunchError for a block that fits nowhere.
+    """
+    if arch not in LIMITS:
+        raise CudaError(f"arch must be one of {', '.join(LIMITS)}; got {arch!r}")
+    if not 1 <= threads <= 1024 or registers < 0 or shared < 0:
+        raise LaunchError(
+            f"expected 1 to 1024 threads and no negative resources; got {threads}, {registers}, "
+            f"{shared}"
+        )
+    most_warps, most_blocks, bytes_ = LIMITS[arch]
+    warps = -(-threads // 32)
+    per_warp = max(-(-32 * registers // REGISTER_UNIT), 1) * REGISTER_UNIT
+    shared += 0 if arch == "sm_75" else RESERVED
+    fits = {
+        "threads": most_warps // warps,
+        "registers": REGISTERS // per_warp // warps,
+        "shared memory": bytes_ // shared if shared else most_blocks,
+        "blocks": most_blocks,
+    }
+    limit = min(fits, key=fits.get)
+    blocks = fits[limit]
+    if not blocks:
+        raise LaunchError(f"not one block of {threads} threads fits {arch}: {limit} is too small")
+    return Occupancy(blocks, blocks * warps, blocks * warps / most_warps, limit)

@@ -1,0 +1,298 @@
+// Receives every access of a kernel compiled with -fsanitize=thread, in place of TSan's runtime.
+//
+// The compiler calls __tsan_readN / __tsan_writeN before each access; the return address tells the
+// line. Each access is checked (in bounds? written before? racing?) and counted per instruction.
+#include "costs.h"
+#include "runtime.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unordered_map>
+#include <vector>
+
+extern "C" {
+extern char __executable_start, _end;
+extern char __start_cuda_constant __attribute__((weak));
+extern char __stop_cuda_constant __attribute__((weak));
+}
+extern thread_local uint3 threadIdx, blockIdx;
+extern uint64_t *recorded_blocks;
+extern int recorded_block_count;
+
+namespace {
+
+enum Space { GLOBAL = 0, SHARED = 1, CONSTANT = 2 };
+
+struct Touch {           // who touched a cell: nobody while block is 0
+    uint32_t block, pc;  // linked at a fixed address, so 32 bits hold it
+    uint16_t epoch, warp_epoch, thread;
+    uint8_t kind;
+};
+struct Cell { Touch writer, reader, other_reader; };
+
+struct Instruction {
+    uint64_t key;        // pc, array and kind
+    uintptr_t pc;
+    int array;
+    uint8_t kind, size, space;
+    uint64_t accesses = 0, requests = 0, sectors = 0, wavefronts = 0, ideal = 0, worst = 0;
+    uint64_t counted_block = 0;
+    std::vector<uint32_t> occurrences;  // per thread of the running block
+    std::vector<Group> groups;          // [occurrence * warps + warp]
+    size_t used = 0;
+};
+
+struct Event {
+    uint32_t block, occurrence, epoch;
+    uint16_t thread, instruction;
+    int64_t offset;      // bytes from the array's first element
+};
+static_assert(sizeof(Event) == 24, "read by record.py");
+
+std::vector<Instruction> *instructions;
+std::unordered_map<uint64_t, int> *index_of;
+Cell *global_cells[64];
+Cell *shared_cells;
+FILE *event_file;
+uint64_t event_count;
+bool keep_events;
+
+Touch touch_now(Kind kind, void *pc) {
+    unsigned t = current_thread;
+    return {(uint32_t)block_serial, (uint32_t)(uintptr_t)pc, (uint16_t)barrier_epoch,
+            (uint16_t)warp_epochs[t / 32], (uint16_t)t, (uint8_t)kind};
+}
+
+bool same_thread(const Touch &a, const Touch &b) {
+    return a.block == b.block && a.thread == b.thread;
+}
+
+// Ordered: the same thread, a barrier between, or (within a warp) a warp-level one.
+bool races(const Touch &before, const Touch &now) {
+    if (!before.block || same_thread(before, now)) return false;
+    if (before.kind == ATOMIC && now.kind == ATOMIC) return false;
+    if (before.block != now.block) return true;
+    if (before.epoch != now.epoch) return false;
+    return before.thread / 32 != now.thread / 32 || before.warp_epoch == now.warp_epoch;
+}
+
+void thread_json(char *text, size_t size, const Touch &touch) {
+    uint32_t b = touch.block - 1, t = touch.thread;
+    snprintf(text, size,
+             "{\"block\":[%u,%u,%u],\"thread\":[%u,%u,%u],\"kind\":%d,\"pc\":%llu}",
+             b % launch.grid.x, b / launch.grid.x % launch.grid.y,
+             b / launch.grid.x / launch.grid.y, t % launch.block.x,
+             t / launch.block.x % launch.block.y, t / (launch.block.x * launch.block.y),
+             touch.kind, (unsigned long long)touch.pc);
+}
+
+[[noreturn]] void report(const char *error, Space space, const char *array, int64_t offset,
+                         unsigned size, size_t bytes, const Touch &now, const Touch *before) {
+    char here[256], there[256] = "null";
+    thread_json(here, sizeof here, now);
+    if (before) thread_json(there, sizeof there, *before);
+    fail("\"error\":\"%s\",\"space\":%d,\"array\":\"%s\",\"offset\":%lld,\"size\":%u,\"bytes\":%zu,"
+         "\"now\":%s,\"before\":%s", error, space, array, (long long)offset, size, bytes, here, there);
+}
+
+size_t first_cell(int64_t offset) { return (size_t)offset / launch.granule; }
+
+void check_cell(Cell &cell, const Touch &now, Space space, const char *array, int64_t offset,
+                unsigned size, size_t bytes) {
+    bool reads = now.kind != WRITE, writes = now.kind != READ;
+    if (space == SHARED && cell.writer.block != now.block) {
+        if (reads) report("uninitialised", space, array, offset, size, bytes, now, nullptr);
+        cell = Cell{};  // what an earlier block left here is not this block's
+    }
+    if (races(cell.writer, now))
+        report("race", space, array, offset, size, bytes, now, &cell.writer);
+    if (writes) {
+        for (const Touch *reader : {&cell.reader, &cell.other_reader})
+            if (races(*reader, now)) report("race", space, array, offset, size, bytes, now, reader);
+        cell.writer = now;
+    }
+    if (now.kind == READ) {
+        if (cell.reader.block && !same_thread(cell.reader, now)) cell.other_reader = cell.reader;
+        cell.reader = now;
+    }
+}
+
+int instruction_of(uintptr_t pc, int array, Kind kind, unsigned size, Space space) {
+    static uint64_t recent_key[256];
+    static int recent_id[256];
+    uint64_t key = ((uint64_t)pc * 64 + array) * 4 + kind;
+    unsigned slot = (pc ^ pc >> 8) & 255;
+    if (recent_key[slot] == key && recent_id[slot] < (int)instructions->size() &&
+        (*instructions)[recent_id[slot]].key == key)
+        return recent_id[slot];
+    recent_key[slot] = key;
+    auto found = index_of->find(key);
+    if (found != index_of->end()) return recent_id[slot] = found->second;
+    Instruction made;
+    made.key = key;
+    made.pc = pc;
+    made.array = array;
+    made.kind = kind;
+    made.size = size;
+    made.space = space;
+    instructions->push_back(made);
+    return recent_id[slot] = (*index_of)[key] = (int)instructions->size() - 1;
+}
+
+void count(uintptr_t address, unsigned size, Kind kind, Space space, int array, int64_t offset,
+           void *pc) {
+    int id = instruction_of((uintptr_t)pc, array, kind, size, space);
+    Instruction &ins = (*instructions)[id];
+    unsigned n = launch.block.x * launch.block.y * launch.block.z, warps = (n + 31) / 32;
+    unsigned t = current_thread;
+    if (ins.counted_block != block_serial) {
+        ins.counted_block = block_serial;
+        ins.occurrences.assign(n, 0);
+        ins.used = 0;
+    }
+    uint32_t occurrence = ins.occurrences[t]++;
+    size_t slot = (size_t)occurrence * warps + t / 32;
+    if (slot >= ins.groups.size()) ins.groups.resize(slot + warps, Group{});
+    Group &group = ins.groups[slot];
+    if (group.block != block_serial) group.block = block_serial, group.mask = 0;
+    group.mask |= 1u << (t % 32);
+    group.address[t % 32] = address;
+    if (slot >= ins.used) ins.used = slot + 1;
+    ins.accesses++;
+    if (keep_events && event_count < launch.event_limit) {
+        Event event = {(uint32_t)(block_serial - 1), occurrence, barrier_epoch, (uint16_t)t,
+                       (uint16_t)id, offset};
+        fwrite(&event, sizeof event, 1, event_file);
+        event_count++;
+    }
+}
+
+}  // namespace
+
+void record_access(const void *pointer, unsigned size, Kind kind, void *pc) {
+    if (!current || !launch.check) return;
+    uintptr_t address = (uintptr_t)pointer;
+    if (address - stacks_begin < STACKS_BYTES)
+        return;  // a thread's own variables
+    Touch now = touch_now(kind, pc);
+    for (int r = 0; r < launch.region_count; r++) {
+        const Region &region = launch.regions[r];
+        if (address - (uintptr_t)region.mapping >= region.mapped) continue;
+        int64_t offset = (int64_t)(address - region.begin);
+        if (offset < 0 || (size_t)offset + size > region.bytes)
+            report("bounds", GLOBAL, region.name, offset, size, region.bytes, now, nullptr);
+        if (kind != READ && !region.writable)
+            report("const", GLOBAL, region.name, offset, size, region.bytes, now, nullptr);
+        for (size_t c = first_cell(offset), end = first_cell(offset + size - 1); c <= end; c++)
+            check_cell(global_cells[r][c], now, GLOBAL, region.name, offset, size, region.bytes);
+        if (launch.record) count(address, size, kind, GLOBAL, r, offset, pc);
+        return;
+    }
+    ptrdiff_t from_anchor = (ptrdiff_t)(address - (uintptr_t)&cuda_tls_anchor);
+    const Shared *nearest = nullptr;
+    ptrdiff_t distance = 1 << 20;
+    for (int s = 0; s < launch.shared_count; s++) {
+        const Shared &shared = launch.shared[s];
+        ptrdiff_t offset = from_anchor - shared.offset;
+        if (offset >= 0 && (size_t)offset + size <= shared.bytes) {
+            for (size_t c = first_cell(offset), end = first_cell(offset + size - 1); c <= end; c++)
+                check_cell(shared_cells[shared.cells + c], now, SHARED, shared.name, offset, size,
+                           shared.bytes);
+            if (launch.record)
+                count(address, size, kind, SHARED, launch.region_count + s, offset, pc);
+            return;
+        }
+        ptrdiff_t away = offset < 0 ? -offset : offset - (ptrdiff_t)shared.bytes + 1;
+        if (away < distance) distance = away, nearest = &shared;
+    }
+    if (pointer >= &threadIdx && pointer < &threadIdx + 1) return;
+    if (pointer >= &blockIdx && pointer < &blockIdx + 1) return;
+    if (nearest)
+        report("bounds", SHARED, nearest->name, from_anchor - nearest->offset, size, nearest->bytes,
+               now, nullptr);
+    if (address >= (uintptr_t)&__start_cuda_constant && address < (uintptr_t)&__stop_cuda_constant) {
+        if (kind != READ) report("const", CONSTANT, "constant memory", 0, size, 0, now, nullptr);
+        if (launch.record)
+            count(address, size, kind, CONSTANT, 63,
+                  (int64_t)(address - (uintptr_t)&__start_cuda_constant), pc);
+        return;
+    }
+    if (pointer >= &__executable_start && pointer < &_end) return;  // __device__ variables, tables
+    report("wild", GLOBAL, "", (int64_t)address, size, 0, now, nullptr);
+}
+
+void recorder_begin(const char *path) {
+    instructions = new std::vector<Instruction>();
+    index_of = new std::unordered_map<uint64_t, int>();
+    for (int r = 0; r < launch.region_count; r++)  // calloc: pages that nobody touches cost nothing
+        global_cells[r] = (Cell *)calloc(launch.regions[r].bytes / launch.granule + 1, sizeof(Cell));
+    size_t cells = 1;
+    for (int s = 0; s < launch.shared_count; s++) {
+        launch.shared[s].cells = cells;
+        cells += launch.shared[s].bytes / launch.granule + 1;
+    }
+    shared_cells = (Cell *)calloc(cells, sizeof(Cell));
+    event_count = 0;
+    event_file = launch.record ? fopen(path, "wb") : nullptr;
+}
+
+void recorder_block_begin() {
+    keep_events = event_file && recorded_block_count < 0;
+    for (int i = 0; event_file && i < recorded_block_count; i++)
+        keep_events |= recorded_blocks[i] == block_serial - 1;
+}
+
+void recorder_block_end() {
+    for (Instruction &ins : *instructions) {
+        if (ins.counted_block != block_serial) continue;
+        for (size_t g = 0; g < ins.used; g++) {
+            const Group &group = ins.groups[g];
+            if (group.block != block_serial || !group.mask) continue;
+            ins.requests++;
+            if (ins.space == SHARED) {
+                unsigned ideal, waves = count_wavefronts(group, ins.size, &ideal);
+                ins.wavefronts += waves;
+                ins.ideal += ideal;
+                if (waves > ins.worst) ins.worst = waves;
+            } else {
+                unsigned sectors = count_sectors(group, ins.size);
+                ins.sectors += sectors;
+                if (sectors > ins.worst) ins.worst = sectors;
+            }
+        }
+    }
+}
+
+void recorder_end(char *answer, size_t size) {
+    size_t used = 0;
+    auto add = [&](const char *format, auto... values) {
+        if (used < size) used += snprintf(answer + used, size - used, format, values...);
+    };
+    add(",\"events\":%llu,\"instructions\":[", (unsigned long long)event_count);
+    for (size_t i = 0; i < instructions->size(); i++) {
+        const Instruction &s = (*instructions)[i];
+        add("%s[%llu,%d,%d,%d,%d,%llu,%llu,%llu,%llu,%llu,%llu]", i ? "," : "",
+            (unsigned long long)s.pc, s.array, s.kind, s.size, s.space,
+            (unsigned long long)s.accesses, (unsigned long long)s.requests,
+            (unsigned long long)s.sectors, (unsigned long long)s.wavefronts,
+            (unsigned long long)s.ideal, (unsigned long long)s.worst);
+    }
+    add("],\"unique\":[");
+    for (int r = 0; r < launch.region_count; r++) {
+        unsigned long long read = 0, written = 0;
+        size_t cells = (launch.regions[r].bytes + launch.granule - 1) / launch.granule;
+        for (size_t c = 0; c < cells; c++) {
+            read += global_cells[r][c].reader.block != 0;
+            written += global_cells[r][c].writer.block != 0;
+        }
+        add("%s[%llu,%llu]", r ? "," : "", read * launch.granule, written * launch.granule);
+        free(global_cells[r]);
+    }
+    add("]");
+    if (event_file) fclose(event_file);
+    free(shared_cells);
+    delete instructions;
+    delete index_of;
+}

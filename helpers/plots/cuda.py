@@ -1,0 +1,103 @@
+"""Pictures of what a kernel touched: warps on memory, traffic by rung, rungs under a roofline.
+
+They take a :class:`helpers.cuda.Record` (or plain numbers) and an optional ``ax``, and return it.
+The pictures that answer clicks are in ``cuda_html.py``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from helpers.plots import style
+
+SECTOR = 32  # bytes
+
+
+def _axes(ax, **size):
+    import matplotlib.pyplot as plt
+
+    return ax if ax is not None else plt.subplots(**size)[1]
+
+
+def warp_access(record, *, array, kind="read", line=None, block=0, warp=0, occurrence=0, ax=None):
+    """Draw one warp's request to global memory: lanes upwards, addresses to the right.
+
+    Each dot is what one lane asks for; each grey band is a sector of 32 bytes that must move.
+    Raises ValueError when the record has no such request.
+    """
+    events = record.picked(array=array, kind=kind, line=line, space="global", block=block)
+    events = events[(events["thread"] // 32 == warp) & (events["occurrence"] == occurrence)]
+    if len(events):
+        events = events[events["access"] == events["access"][0]]
+    if not len(events):
+        raise ValueError(
+            f"no {kind} of {array!r} by warp {warp} of block {block} is in the record "
+            f"(occurrence {occurrence}, line {line})"
+        )
+    access = record.accesses[events["access"][0]]
+    ax = _axes(ax, figsize=(9, 3.6))
+    first = events["offset"] // SECTOR
+    last = (events["offset"] + access.size - 1) // SECTOR
+    sectors = np.unique(np.concatenate([first, last]))
+    for sector in sectors:
+        ax.axvspan(sector * SECTOR, (sector + 1) * SECTOR, color="#DDDDDD", ec="white", lw=1)
+    ax.hlines(events["thread"] % 32, events["offset"], events["offset"] + access.size,
+              color=style.BLUE, lw=4)  # fmt: skip
+    ax.plot(events["offset"], events["thread"] % 32, "o", ms=4, color=style.BLUE, ls="none")
+    asked, moved = len(events) * access.size, len(sectors) * SECTOR
+    ax.set(
+        xlabel=f"address in {array}: bytes from its start",
+        ylabel="lane of the warp",
+        ylim=(-1, 32),
+        title=f"line {access.line}: {asked} bytes asked, {len(sectors)} sectors = {moved} moved",
+    )
+    ax.grid(False)
+    return ax
+
+
+def traffic(names, predicted, counted, ax=None):
+    """Draw bytes of global memory per rung, predicted (outline) and counted (bar), in MB."""
+    ax = _axes(ax, figsize=(9, 3.8))
+    places = np.arange(len(names))
+    ax.barh(places, np.asarray(counted) / 1e6, color=style.BLUE, height=0.6, label="counted")
+    ax.barh(places, np.asarray(predicted) / 1e6, fill=False, ec=style.VERMILION, lw=2.5,
+            height=0.75, label="predicted")  # fmt: skip
+    for place, value in zip(places, counted, strict=True):
+        ax.annotate(f"{value / 1e6:.2f}", (value / 1e6, place), xytext=(8, 0),
+                    textcoords="offset points", va="center")  # fmt: skip
+    ax.set_yticks(places, names)
+    ax.invert_yaxis()
+    ax.margins(x=0.12)
+    ax.set_xlabel("global memory asked for by all threads (MB)")
+    ax.legend(loc="lower right")
+    return ax
+
+
+def roofline(peak, bandwidth, points, ax=None, machine=""):
+    """Draw P = min(peak, bandwidth × intensity) and ``points`` (name, FLOP per byte, FLOP/s).
+
+    ``peak`` in FLOP/s, ``bandwidth`` in bytes/s.
+    """
+    ax = _axes(ax, figsize=(9, 5))
+    intensities = [i for _, i, _ in points]
+    x = np.geomspace(min([*intensities, 0.25]) / 2, max([*intensities, 1.5 * peak / bandwidth]) * 2)
+    ax.loglog(x, np.minimum(peak, bandwidth * x) / 1e9, color=style.BLACK, marker="")
+    for number, (name, intensity, rate) in enumerate(points):
+        ax.plot(intensity, rate / 1e9, marker=style.MARKERS[number % 8], ls="none", ms=10,
+                color=style.colour(number), label=name)  # fmt: skip
+    ax.set(xlabel="arithmetic intensity (FLOP per byte)", ylabel="speed (GFLOP/s)", title=machine)
+    ax.legend(loc="lower right")
+    return ax
+
+
+def images(named, ax=None):
+    """Show images (name → array, grey or RGB) side by side; returns the axes."""
+    import matplotlib.pyplot as plt
+
+    if ax is None:
+        _, ax = plt.subplots(1, len(named), figsize=(4.2 * len(named), 3.4))
+    for one, (name, image) in zip(np.atleast_1d(ax), named.items(), strict=True):
+        one.imshow(image, cmap="gray", vmin=0, vmax=1)
+        one.set_title(name)
+        one.axis("off")
+    return ax

@@ -1,0 +1,622 @@
+# %% [markdown]
+# # Convolve an image in CUDA C, with or without a GPU
+#
+# At the end you will have written CUDA C kernels that blur and sharpen a photograph, seen which thread reads which address, and counted how many bytes each version moves.
+
+# %% [markdown]
+# **You will be able to**
+#
+# - compute from block and thread number which element a thread works on, and say why a bounds test is needed;
+# - predict the bytes that a convolution kernel asks for, and check the prediction by counting;
+# - load a tile with its halo into shared memory, with the barrier that it needs;
+# - tell a coalesced access from one that is not, and repair the second;
+# - choose a block size from registers, shared memory and occupancy.
+#
+# **You need** some Python and the look of C (`for`, `if`, arrays). *Time:* 90 minutes, of which your machine works for less than three. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
+
+# %% [markdown]
+# ## Notation
+#
+# | symbol | meaning | shape or unit |
+# |---|---|---|
+# | $I$ | image | $H \times W$ floats of 4 bytes |
+# | $F$ | filter, its side odd | $k \times k$ |
+# | $O$ | output | $H \times W$ |
+# | $r$ | radius of the filter, $(k-1)/2$ | pixels |
+# | $T_y \times T_x$ | outputs of one block: the tile | pixels |
+# | $Q$ | global memory that all threads ask for | bytes |
+# | $a$ | arithmetic intensity: operations per byte | FLOP/B |
+
+# %% tags=["parameters"]
+from dataclasses import dataclass
+
+import matplotlib.pyplot as plt
+import numpy as np
+from IPython.display import Code, Markdown
+from scipy.ndimage import correlate
+
+from helpers.cuda import Module
+from helpers.cuda.ladder import RUNGS, Convolution, flops
+from helpers.exercises import cuda as check
+from helpers.plots import cuda as plots
+from helpers.plots import style
+
+# %load_ext helpers.cuda
+style.use()
+
+
+@dataclass(frozen=True)
+class Parameters:
+    side: int = 256  # pixels: the image whose traffic is counted
+    k: int = 5  # side of the filter
+    seed: int = 5
+
+
+P = Parameters()
+rng = np.random.default_rng(P.seed)
+
+# %% [markdown]
+# ## Where this ends: a photograph, blurred, sharpened, its edges
+#
+# Each picture below comes from the same CUDA C kernel, with another filter of 25 numbers. By the end of the notebook you will have written its parts yourself.
+
+# %%
+from sklearn.datasets import load_sample_image
+
+photograph = load_sample_image("china.jpg").mean(axis=2).astype(np.float32) / 255
+blur = np.outer([1, 4, 6, 4, 1], [1, 4, 6, 4, 1]).astype(np.float32) / 256
+delta = np.zeros((5, 5), np.float32)
+delta[2, 2] = 1
+sharpen, edges = 2.5 * delta - 1.5 * blur, 4 * (delta - blur)
+
+shown = {"photograph": photograph}
+for name, weights in {"blur": blur, "sharpen": sharpen, "edges": edges}.items():
+    shown[name] = np.abs(Convolution(weights, "replicate")(photograph))
+corner = np.s_[150:270, 250:430]  # of 427 × 640 pixels, so that single pixels can be seen
+plots.images({name: picture[corner] for name, picture in shown.items()})
+plt.show()
+
+# %% [markdown]
+# **Predict:** an output pixel of a $5 \times 5$ filter needs 25 pixels of the image. For an image of $256 \times 256$ the simplest kernel therefore reads $25 \cdot 65\,536$ pixels. By what factor can a cleverer kernel reduce that, at most? Write your number down; the table near the end answers.
+
+# %% [markdown]
+# ## Host and device
+#
+# A GPU is a computer beside the computer. The *host* is your processor with its memory; the *device* is the GPU with its own. A program on the host copies arrays to the device, *launches* a function there, and copies the results back. That function is the *kernel* (nothing to do with the kernel of a notebook), written in CUDA C: C++ with a few words added.
+#
+# | in C on the host | here, in Python |
+# |---|---|
+# | `cudaMalloc`, `cudaMemcpy` to the device | done for NumPy arrays when you launch; CUDA tensors of PyTorch are used where they are |
+# | `kernel<<<grid, block>>>(a, n)` | `kernel[grid, block](a, n)` |
+# | `cudaGetLastError()` after each call | an exception that says what was wrong |
+# | `cudaMemcpy` to the host, `cudaFree` | done when the launch ends |
+#
+# Where there is no GPU, the same source runs on your processor: one thread of CUDA after the other, which is slower and sees more. The next cell says which of the two this is.
+
+# %%
+add = Module("vector_add.cu")
+print(f"kernels run on: {add.device}")
+print(add.note or f"NVIDIA's compiler took the source: {add['vector_add'].resources}")
+Code(add["vector_add"].source, language="c++")
+
+# %% [markdown]
+# `__global__` marks a kernel. Every thread runs the same function; only `threadIdx` (its number in its block) and `blockIdx` (its block's number in the grid) differ. `blockDim` is the size of a block. In a grid of one dimension a thread finds its element by
+#
+# $$ i = \text{blockIdx} \cdot \text{blockDim} + \text{threadIdx} $$
+#
+# ### By hand: ten elements, blocks of four
+#
+# Ten elements need $\lceil 10/4 \rceil = 3$ blocks, which are 12 threads. **Predict** what threads 10 and 11 do before you run the cell, then click an element of `c`.
+
+# %%
+from helpers.plots.cuda_html import thread_picture, tile_animation
+
+a, b, c = np.arange(10, dtype=np.float32), np.full(10, 100, np.float32), np.zeros(10, np.float32)
+on_cpu = Module("vector_add.cu", device="cpu")
+record = on_cpu["vector_add"][3, 4].record(a, b, c, 10)
+print(c)
+thread_picture(record, "a", "c")
+
+# %% [markdown]
+# The picture was drawn from a record: `record(...)` runs the launch on the CPU and notes every access of every thread. 12 threads ran, 10 of them wrote: the other two failed the test `i < n`. Here is the whole record, one row for each access in the source.
+
+# %%
+print(record)
+
+# %% [markdown]
+# ### What breaks: no bounds test
+#
+# A cell that begins with `%%cuda` is CUDA C. It is compiled, by NVIDIA's compiler too where that is installed, and its kernels become names that you can launch. Without the test, threads 10 and 11 read beyond the arrays. A GPU would not say so: the memory there usually belongs to someone else's array, and the result is wrong later. Here every access is checked.
+
+# %% language="cuda"
+# __global__ void careless(const float *a, const float *b, float *c) {
+#     int i = blockIdx.x * blockDim.x + threadIdx.x;
+#     c[i] = a[i] + b[i];
+# }
+
+# %% tags=["raises-exception"]
+careless[3, 4](a, b, c)
+
+# %% [markdown]
+# ### A launch that no device takes
+#
+# A block has at most 1024 threads, and shared memory (below) has a size. A launch that breaks a limit of CUDA is refused before it starts.
+
+# %% tags=["raises-exception"]
+add["vector_add"][1, 2048](a, b, c, 10)
+
+# %% [markdown]
+# ### Exercise 1: a times x plus y
+#
+# *Difficulty ●○○, 5 minutes.* Complete the kernel so that $y_i \leftarrow a\,x_i + y_i$ for $i < n$, whatever the grid.
+#
+# <details><summary>Hint</summary>
+#
+# Two lines: the number of the thread in the whole grid, as in `vector_add`, is there. What must hold before it touches `x` or `y`?
+#
+# </details>
+
+# %% language="cuda" exercise="axpy"
+# __global__ void axpy(float a, const float *x, float *y, int n) {
+#     int i = blockIdx.x * blockDim.x + threadIdx.x;
+#     // your part
+#     // BEGIN SOLUTION
+#     if (i < n) y[i] = a * x[i] + y[i];
+#     // END SOLUTION
+#     // end of your part
+# }
+
+# %% check="axpy" points=2
+check.axpy(axpy)
+
+# %% [markdown]
+# ## The simplest convolution: a thread for each output
+#
+# $$ O_{y,x} = \sum_{j=0}^{k-1} \sum_{i=0}^{k-1} F_{j,i}\; I_{y+j-r,\;x+i-r} $$
+#
+# Deep learning calls this a convolution; a mathematician would turn the filter round first. Outside the image $I$ is taken as zero (or as the nearest pixel, or mirrored: the kernels know all three). Grid and block have two dimensions now: $x$ for columns, $y$ for rows.
+
+# %%
+weights = rng.standard_normal((P.k, P.k)).astype(np.float32)
+convolution = Convolution(weights, "zero", device="cpu")
+Code(convolution.module["convolve_global"].source, language="c++")
+
+# %% [markdown]
+# `pixel(...)` returns the image's value, or zero outside. First the check against SciPy, then the picture: an image of $8 \times 12$, blocks of $4 \times 4$, a filter of $3 \times 3$. Click an output to see what its thread reads, then a pixel of the image to see how many threads read *it*.
+
+# %%
+small = rng.random((8, 12), np.float32)
+three = Convolution(np.full((3, 3), 1 / 9), "zero", tile=(4, 4), device="cpu")
+out = three(small, "global")
+print(
+    "largest difference from SciPy:",
+    np.abs(out - correlate(small, three.weights, mode="constant")).max(),
+)
+naive = three.record(small, "global")
+thread_picture(naive, "image", "out")
+
+# %% [markdown]
+# A pixel in the middle was read by nine threads, of up to four blocks. That is the waste that the rest of the notebook removes.
+#
+# ### Traffic, predicted and counted
+#
+# Every thread reads $k^2$ weights and up to $k^2$ pixels and writes one output:
+#
+# $$ Q_\text{global} = 4 H W (2k^2 + 1) \text{ bytes, less the pixels outside the image.} $$
+
+# %%
+image = rng.random((P.side, P.side), np.float32)
+counted = {rung: convolution.record(image, rung, blocks=[]) for rung in RUNGS}
+H, W = image.shape
+k, r = P.k, P.k // 2
+inside = sum(W - abs(i) for i in range(-r, r + 1)) * sum(H - abs(j) for j in range(-r, r + 1))
+predicted = {"global": 4 * (H * W * k**2 + inside + H * W)}
+print(
+    "predicted", predicted["global"], "counted", counted["global"].requested_bytes(space="global")
+)
+
+# %% [markdown]
+# The two agree to the byte: `inside` counts the pixels that the zero border spares.
+#
+# ## The filter in constant memory
+#
+# Every thread reads the same 25 weights at the same time. *Constant memory* is made for that: 64 KiB that a kernel may only read, with a cache that hands one value to all threads of a *warp* at once. A warp is a group of 32 threads of a block that execute together. The declaration stands outside of the kernel, and the host fills it: `module.constant("weights", array)`.
+
+# %%
+predicted["constant"] = 4 * (inside + H * W)
+print(
+    "predicted",
+    predicted["constant"],
+    "counted",
+    counted["constant"].requested_bytes(space="global"),
+)
+print(counted["constant"])
+
+# %% [markdown]
+# Half of the global traffic is gone; the weights' accesses now stand in a row of their own, `constant`.
+#
+# ## A tile with its halo in shared memory
+#
+# The threads of a block can share: `__shared__` memory belongs to a block, is small (48 KiB by default) and far faster than global memory. The block first loads all pixels that its outputs need, once each: $T_y \times T_x$ pixels and a *halo* of $r$ on each side. Then it computes from there.
+#
+# $$ \text{tile} = (T_y + k - 1)(T_x + k - 1) \text{ pixels for } T_y T_x \text{ outputs} $$
+#
+# The tile has more pixels than the block has threads, so that each thread loads one, then the next $T_y T_x$ further on, until all are there. Step through it: a block of $4 \times 4$ threads, recorded while it ran.
+
+# %%
+tiled = three.record(small, "tiled")
+tile_animation(tiled, "image", "tile", (6, 6), block=1)
+
+# %% [markdown]
+# Block 1 lies at the upper border: its first pass writes zeros for the row above the image. In pass 3 only four threads have something left to load.
+
+# %%
+Code(convolution.module["convolve_tiled"].source, language="c++")
+
+# %% [markdown]
+# `__syncthreads()` is the *barrier*: no thread passes it before all threads of the block have reached it, and what they wrote before is then visible to all. The count:
+
+# %%
+rows = [min(y + 8 + r, H) - max(y - r, 0) for y in range(0, H, 8)]
+columns = [min(x + 32 + r, W) - max(x - r, 0) for x in range(0, W, 32)]
+predicted["tiled"] = 4 * (sum(rows) * sum(columns) + H * W)
+print("predicted", predicted["tiled"], "counted", counted["tiled"].requested_bytes(space="global"))
+print(counted["tiled"])
+
+# %% [markdown]
+# ### Exercise 2: how many loads for an output?
+#
+# *Difficulty ●○○, 5 minutes.* Write the number of global loads per output of the tiled kernel, away from the border, as a function of the tile and the filter.
+#
+# <details><summary>Hint</summary>
+#
+# The block loads a tile and makes outputs. Divide the one by the other.
+#
+# </details>
+
+
+# %% exercise="loads"
+def loads_per_output(tile_height, tile_width, k):
+    """Return loads of global memory divided by outputs of one block."""
+    # BEGIN SOLUTION
+    return (tile_height + k - 1) * (tile_width + k - 1) / (tile_height * tile_width)
+    # END SOLUTION
+
+
+# %% check="loads" points=1
+check.loads_per_output(loads_per_output)
+
+# %% [markdown]
+# ### What breaks: a barrier that half a block reaches
+#
+# In the kernel below the upper half of the block leaves early, and the rest waits. On a GPU this hangs, or goes on with half a tile; which of the two depends on its generation.
+
+# %% language="cuda"
+# __global__ void half(float *x) {
+#     __shared__ float tile[64];
+#     tile[threadIdx.x] = x[threadIdx.x];
+#     if (threadIdx.x >= 32) return;
+#     __syncthreads();
+#     x[threadIdx.x] = tile[63 - threadIdx.x];
+# }
+
+# %% tags=["raises-exception"]
+half[1, 64](np.arange(64, dtype=np.float32))
+
+# %% [markdown]
+# ### Exercise 3: a missing barrier
+#
+# *Difficulty ●●○, 5 minutes.* The kernel below turns round each block of 64 elements, and it lacks one line. The last cell of the exercise launches it and prints what goes wrong; put the line in. The last block may be shorter than 64.
+#
+# <details><summary>Hint</summary>
+#
+# Thread 0 reads what thread 63 wrote. What must be true of thread 63 by then? And must *every* thread say so?
+#
+# </details>
+
+# %% language="cuda" exercise="barrier"
+# __global__ void reverse_blocks(float *x, int n) {
+#     __shared__ float tile[64];
+#     int first = blockIdx.x * 64, size = min(64, n - first);
+#     if (threadIdx.x < size) tile[threadIdx.x] = x[first + threadIdx.x];
+#     // your part
+#     // BEGIN SOLUTION
+#     __syncthreads();
+#     // END SOLUTION
+#     // end of your part
+#     if (threadIdx.x < size) x[first + threadIdx.x] = tile[size - 1 - threadIdx.x];
+# }
+
+# %% check="barrier" points=2
+check.reverse_blocks(reverse_blocks)
+
+# %%
+from helpers.cuda import KernelError
+
+try:
+    reverse_blocks[1, 64](np.arange(64, dtype=np.float32), 64)
+    print("no fault found")
+except KernelError as error:
+    print(error)
+
+# %% [markdown]
+# ### Exercise 4: load a halo
+#
+# *Difficulty ●●○, 15 minutes.* A moving average: $y_i$ is the mean of $x_{i-2} \dots x_{i+2}$, with zeros outside. A block of 32 threads needs 36 elements. Fill `tile[k]` with $x_{\text{first}+k}$ for all $k$ from 0 to 35; no element may be read twice by a block.
+#
+# <details><summary>Hint</summary>
+#
+# A loop: thread $t$ takes $k = t$, then $k = t + 32$ if that is still in the tile. `first + k` may be negative, or beyond the end.
+#
+# </details>
+
+# %% language="cuda" exercise="halo"
+# #define R 2
+# __global__ void moving_average(const float *x, float *y, int n) {
+#     __shared__ float tile[32 + 2 * R];
+#     int first = blockIdx.x * 32 - R;
+#     // your part
+#     // BEGIN SOLUTION
+#     for (int k = threadIdx.x; k < 32 + 2 * R; k += 32)
+#         tile[k] = first + k >= 0 && first + k < n ? x[first + k] : 0.0f;
+#     // END SOLUTION
+#     // end of your part
+#     __syncthreads();
+#     int i = blockIdx.x * 32 + threadIdx.x;
+#     if (i < n) {
+#         float sum = 0;
+#         for (int k = 0; k <= 2 * R; k++) sum += tile[threadIdx.x + k];
+#         y[i] = sum / (2 * R + 1);
+#     }
+# }
+
+# %% check="halo" points=3
+check.moving_average(moving_average)
+
+# %% [markdown]
+# ## Coalescing: which thread takes which element
+#
+# The source's rule: *adjacent threads access adjacent memories simultaneously*. Global memory moves *sectors* of 32 bytes. When the 32 lanes of a warp ask for 32 neighbouring floats, that is 128 bytes in 4 sectors, all of it used: the access is *coalesced*. Two kernels copy the same matrix; in the second, neighbouring threads take neighbouring **rows**.
+
+# %%
+access = Module("access.cu", device="cpu")
+matrix, copy = rng.random((64, 64), np.float32), np.zeros((64, 64), np.float32)
+along_rows = access["copy_along_rows"][(2, 8), (32, 8)].record(matrix, copy, 64, 64)
+along_columns = access["copy_along_columns"][(2, 8), (32, 8)].record(matrix, copy, 64, 64)
+figure, axes = plt.subplots(1, 2, figsize=(11, 3.8))
+for record, ax in zip((along_rows, along_columns), axes, strict=True):
+    plots.warp_access(record, array="matrix", ax=ax)
+    ax.set_title(record.kernel)
+plt.show()
+
+# %%
+for record in (along_rows, along_columns):
+    for item in record.select(array="matrix"):
+        print(
+            f"{record.kernel:19} asked for {item.bytes} bytes, moved {32 * item.sectors}:"
+            f" {item.efficiency:.1%} used"
+        )
+
+# %% [markdown]
+# The same copy, the same number of loads, and eight times the bytes: each lane's 4 bytes bring 32 with them. (Caches give some of it back, if the rest of the sector is wanted before it is thrown out.)
+#
+# A transposition must be uncoalesced on one side, unless it turns a tile round in shared memory. There the danger is another: shared memory has 32 *banks*, and lanes that want different words of one bank take turns. The tile of $32 \times 32$ has each column in one bank; a column of padding spreads it.
+
+# %%
+for pad in (0, 1):
+    module = Module("access.cu", {"PAD": pad}, device="cpu")
+    record = module["transpose"][(2, 2), (32, 8)].record(matrix, copy, 64, 64)
+    reads = record.select(array="tile", kind="read")
+    passes, ideal = (sum(getattr(a, what) for a in reads) for what in ("wavefronts", "ideal"))
+    print(f"tile[32][32 + {pad}]: {passes} passes through the banks, {ideal} would do")
+assert np.array_equal(copy, matrix.T)
+
+# %% [markdown]
+# ### Exercise 5: repair an access
+#
+# *Difficulty ●●○, 10 minutes.* `brighten` multiplies each pixel by 1.2, with blocks of $32 \times 32$ threads on a grid of (columns, rows). Give `x` and `y` so that each warp's access is coalesced. A warp holds the 32 threads with equal `threadIdx.y`.
+#
+# <details><summary>Hint</summary>
+#
+# Which of `x` and `y` must change by one from a lane to the next, so that the address `y * width + x` does?
+#
+# </details>
+
+# %% language="cuda" exercise="coalesce"
+# __global__ void brighten(const float *image, float *out, int height, int width) {
+#     int x = width, y = height;
+#     // your part
+#     // BEGIN SOLUTION
+#     x = blockIdx.x * 32 + threadIdx.x;
+#     y = blockIdx.y * 32 + threadIdx.y;
+#     // END SOLUTION
+#     // end of your part
+#     if (x < width && y < height) out[y * width + x] = 1.2f * image[y * width + x];
+# }
+
+# %% check="coalesce" points=2
+check.brighten(brighten)
+
+# %% [markdown]
+# ## Rows through registers
+#
+# The tiled kernel reads $k^2$ values of *shared* memory for each output, and that is its limit: a multiprocessor hands out 128 bytes of shared memory per clock. The last rung goes round it. A thread owns four neighbouring columns and walks down the rows. It loads a row's $k + 3$ pixels into registers once; the row then feeds $k$ outputs above and below it, whose sums wait in registers until they are complete.
+#
+# A value that is loaded once serves up to $k^2$ multiply-adds, no barrier is needed, and neighbouring lanes ask for 16 bytes each.
+
+# %%
+Code(convolution.module["convolve_rows"].source, language="c++")
+
+# %%
+for rung in RUNGS:
+    difference = np.abs(convolution(image, rung) - correlate(image, weights, mode="constant")).max()
+    print(f"{rung:9} largest difference from SciPy {difference:.1e}")
+
+# %% [markdown]
+# ## Cost: what each rung moves
+#
+# For the last rung the prediction is by strips: each thread loads its $k+3$ pixels, rounded up to whole quads of four, for every row of its strip and the $2r$ rows around it. At the left and right border it loads single pixels.
+
+
+# %%
+def quads(x):
+    """Pixels that a thread of the last rung loads in a row for columns x to x + 3."""
+    reach = 4 * -(-r // 4)
+    if x >= reach and x + 4 + reach <= W:
+        return 4 + 2 * reach
+    return min(x + 3 + r, W - 1) - max(x - r, 0) + 1
+
+
+strips = [min(top + 32 + r, H) - max(top - r, 0) for top in range(0, H, 32)]
+predicted["rows"] = 4 * (sum(strips) * sum(quads(x) for x in range(0, W, 4)) + H * W)
+asked = {rung: counted[rung].requested_bytes(space="global") for rung in RUNGS}
+plots.traffic(RUNGS, [predicted[rung] for rung in RUNGS], [asked[rung] for rung in RUNGS])
+plt.show()
+
+# %%
+least = counted["rows"].compulsory_bytes()
+operations = flops(image.shape, weights.shape)
+lines = [
+    "| rung | predicted (kB) | counted (kB) | ratio | FLOP/B | shared (kB) |",
+    "|---" * 6 + "|",
+]
+for rung in RUNGS:
+    shared = counted[rung].requested_bytes(space="shared") / 1e3
+    lines.append(
+        f"| {rung} | {predicted[rung] / 1e3:.0f} | {asked[rung] / 1e3:.0f} "
+        f"| {asked[rung] / predicted[rung]:.3f} | {operations / asked[rung]:.2f} | {shared:.0f} |"
+    )
+lines.append(
+    f"| at least | {8 * H * W / 1e3:.0f} | {least / 1e3:.0f} | {least / (8 * H * W):.3f} "
+    f"| {operations / least:.2f} | |"
+)
+print(
+    f"the tile asks for {asked['global'] / asked['tiled']:.1f} times less than the first rung;",
+    f"no kernel can ask for more than {asked['global'] / least:.1f} times less",
+)
+Markdown("\n".join(lines))
+
+# %% [markdown]
+# The printed line answers the prediction at the beginning: image and output must each be moved once, which is all that any kernel can reach. The last rung asks for a little more *global* memory than the tile, since neighbouring threads load the same pixels (a cache serves those), and for no shared memory at all.
+#
+# ## Occupancy and the size of a tile
+#
+# A GPU is made of *multiprocessors*, each of which runs some blocks at a time. It hides the time of a load by running other warps meanwhile, so it needs many of them. How many fit is its *occupancy*: limited by threads, registers and shared memory. The compiler of NVIDIA tells what each kernel takes; the limits are those of an A100 (`sm_80`).
+
+# %%
+from helpers.cuda.occupancy import occupancy
+
+lines = [
+    "| tile | loads per output | registers | shared (B) | resident warps | limit |",
+    "|---" * 6 + "|",
+]
+for tile in ((4, 8), (8, 8), (8, 32), (16, 16), (16, 32), (32, 32)):
+    made = Convolution(weights, tile=tile, device="cpu").module["convolve_tiled"].resources
+    if made is None:
+        continue  # NVIDIA's compiler is not installed here
+    threads = tile[0] * tile[1]
+    fits = occupancy(threads, made.registers, made.shared, "sm_80")
+    loads = (tile[0] + k - 1) * (tile[1] + k - 1) / threads
+    lines.append(
+        f"| {tile[0]} × {tile[1]} | {loads:.2f} | {made.registers} | {made.shared} "
+        f"| {fits.warps} of 64 | {fits.limit} |"
+    )
+Markdown("\n".join(lines))
+
+# %% [markdown]
+# Small tiles load much halo and fill the blocks' limit before the threads'. A large one loads least, but all its warps wait at one barrier; $8 \times 32$ and $16 \times 32$ are the usual compromise, with a whole warp along a row so that loads coalesce and shared reads meet no bank twice.
+
+# %%
+for tile in ((8, 32), (16, 16)):
+    made = Convolution(weights, tile=tile, device="cpu")
+    reads = made.record(image, "tiled", blocks=[]).select(array="tile", kind="read")
+    print(
+        f"tile {tile[0]} × {tile[1]}: {sum(a.wavefronts for a in reads)} passes through the banks,",
+        f"{sum(a.ideal for a in reads)} would do",
+    )
+
+# %% [markdown]
+# A warp of the second tile covers two rows, whose banks overlap: each of its reads takes two turns.
+#
+#
+# ## Times on a GPU
+#
+# Arithmetic intensity and the GPU's two limits, operations and bytes per second, give the roofline that notebook 07 explains. The figures below come from a record that names its machine.
+
+# %%
+from helpers.cuda.measured import MISSING, newest, table
+
+gpu = newest()
+if gpu is None:
+    answer = MISSING
+else:
+    answer = f"{gpu.machine}, {gpu.date}: µs for 4096 × 4096 pixels\n\n{table(gpu)}"
+Markdown(answer)
+
+# %%
+if gpu is not None:
+    pixels, bandwidth = 4096, max(gpu.bandwidth.values())
+    work = flops((pixels, pixels), weights.shape)
+    points = [
+        (rung, operations / asked[rung], 1e6 * work / gpu.times[rung, pixels, k]) for rung in RUNGS
+    ]
+    plots.roofline(gpu.peak, bandwidth, points, machine=gpu.machine)
+    plt.show()
+
+# %% [markdown]
+# On this CPU the times say nothing about a GPU, but they show what recording costs.
+
+# %%
+from helpers.timing import measure
+
+launch, arguments = convolution.launch("tiled", image, np.empty_like(image))
+plain = measure(lambda: launch(*arguments), repeats=3)
+checked = measure(lambda: launch(*arguments, check=True), repeats=3, warmup=1)
+print(f"{P.side} × {P.side} on this CPU: {plain}; every access checked: {checked}")
+
+# %% [markdown]
+# ## What the sources say, what we measured
+#
+# | the source says | here |
+# |---|---|
+# | host and device memory, copy, launch, grid of blocks of threads, at most 1024 threads in a block | run above; a launch of 2048 is refused |
+# | `ceil(N/256.0)` blocks and the test `i < N` | run above; without the test, threads 10 and 11 are caught |
+# | convolution by one thread per output, the filter in constant memory, a tile with all threads loading | run above, equal to SciPy, traffic counted |
+# | the parallel paradigm is *SIMD* | NVIDIA calls it SIMT: each thread has its own program counter and addresses, which is why half a block can miss a barrier |
+# | adjacent threads access adjacent memories simultaneously | counted: 100 % of the bytes used, against 12.5 % |
+# | "cuDNN is slower than the code I will present" | the next cell, from the GPU record |
+
+# %%
+from helpers.cuda.measured import CUDNN
+
+claim = "No GPU record yet: the claim about cuDNN is not tested."
+if gpu is not None and (CUDNN, 4096, 5) in gpu.peers:
+    ratios = {rung: gpu.peers[CUDNN, 4096, 5] / gpu.times[rung, 4096, 5] for rung in RUNGS}
+    claim = f"{gpu.machine}, one channel, 5 × 5, cuDNN's time ÷ ours: " + ", ".join(
+        f"{rung} {ratio:.2f}" for rung, ratio in ratios.items()
+    )
+print(claim)
+
+# %% [markdown]
+# ## Summary
+#
+# - A thread finds its element as `blockIdx * blockDim + threadIdx`; the grid overshoots, so it tests the bounds.
+# - The first kernel asks for $4HW(2k^2+1)$ bytes; constant memory takes the weights out, a tile with its halo the rest, down to $(T_y+k-1)(T_x+k-1)/(T_yT_x)$ loads an output.
+# - A barrier stands between the last write to a tile and the first read by another thread, and every thread of the block must reach it.
+# - Lanes that take neighbouring addresses share sectors of 32 bytes; otherwise up to eight times the bytes move.
+# - Registers, shared memory and threads decide how many warps are resident.
+#
+# **In practice** you call cuDNN through `torch.nn.functional.conv2d`, `cupyx.scipy.ndimage` for images, or write Triton or CUTLASS. NVIDIA's `compute-sanitizer` finds, on a GPU, what was caught here: `memcheck`, `racecheck`, `initcheck` and `synccheck`; Nsight Compute counts the sectors.
+#
+# **References**
+#
+# - NVIDIA, *CUDA C++ Programming Guide*: the language, the limits per compute capability, what a barrier promises.
+# - NVIDIA, *CUDA C++ Best Practices Guide*: coalescing, banks, occupancy.
+# - V. Podlozhnyuk, *Image Convolution with CUDA* (NVIDIA, 2007): tiles with halos, measured.
+# - S. Williams, A. Waterman, D. Patterson, *Roofline*, CACM 52(4), 2009: intensity against the two limits.
+#
+# **Next:** [start here](00_start_here.ipynb) lists what else your machine can do; notebook 07 measures its roofline.
+
+# %%
+for module in (add, on_cpu, access, convolution.module, three.module):
+    module.close()

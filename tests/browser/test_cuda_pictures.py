@@ -1,0 +1,68 @@
+"""The thread picture answers a click, and the tile's animation steps, in a real browser."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from helpers.cuda.ladder import Convolution
+from helpers.plots.cuda_html import thread_picture, tile_animation
+
+pytestmark = pytest.mark.browser
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    image = np.random.default_rng(0).random((8, 12), np.float32)
+    three = Convolution(np.ones((3, 3)), tile=(4, 4), device="cpu", verify=False)
+    clickable = thread_picture(three.record(image, "global"), "image", "out").data
+    animated = tile_animation(three.record(image, "tiled"), "image", "tile", (6, 6), 1).data
+    three.module.close()
+    return clickable, animated
+
+
+@pytest.fixture
+def page():
+    playwright = pytest.importorskip("playwright.sync_api")
+    if not CHROMIUM:
+        pytest.skip("Chromium is not installed")
+    with playwright.sync_playwright() as runner:
+        browser = runner.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.errors = []
+        page.on("pageerror", lambda error: page.errors.append(str(error)))
+        yield page
+        browser.close()
+
+
+def test_a_click_tells_who_computes_an_output_and_who_reads_a_pixel(page, pictures):
+    page.set_content(pictures[0])
+    page.get_by_test_id("accesses-cell-out-17").click()
+    said = page.get_by_test_id("accesses-text")
+    assert "thread (1, 1, 0) of block (1, 0, 0)" in said.inner_text()
+    assert "9 times, 9 different elements" in said.inner_text()
+    bold = page.locator('[data-testid^="accesses-cell-image-"][stroke-width="2.5"]')
+    assert bold.count() == 9
+    page.get_by_test_id("accesses-cell-image-39").click()  # row 3, column 3: four blocks meet
+    assert "read by 9 threads of 4 blocks" in said.inner_text()
+    assert page.errors == []
+
+
+def test_the_tile_is_filled_step_by_step(page, pictures):
+    page.set_content(pictures[1])
+    frame, step = page.get_by_test_id("accesses-frame"), page.get_by_test_id("accesses-step")
+    assert frame.inner_text() == "step 0 of 4"
+    step.click()
+    assert "6 of them lie outside the image" in page.get_by_test_id("accesses-text").inner_text()
+    for _ in range(3):
+        step.click()
+    assert frame.inner_text() == "step 4 of 4"
+    assert step.is_disabled()
+    page.get_by_test_id("accesses-first").click()
+    assert frame.inner_text() == "step 0 of 4"
+    page.get_by_test_id("accesses-play").click()
+    page.wait_for_function(
+        "document.querySelector('[data-testid=accesses-frame]').textContent == 'step 1 of 4'"
+    )
+    assert page.errors == []

@@ -1,0 +1,311 @@
+"""Each fault that a GPU would hide, planted: the message names thread, place and line."""
+
+import os
+import time
+
+import numpy as np
+import pytest
+
+from helpers import cuda
+from helpers.cuda import Module
+
+
+def module(source, **options):
+    return Module(source, device="cpu", name="planted.cu", **options)
+
+
+def floats(n, value=0.0):
+    return np.full(n, value, np.float32)
+
+
+READ_PAST_END = """
+__global__ void shift(const float *x, float *y) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    y[i] = x[i + 1];
+}
+"""
+
+
+def test_read_out_of_bounds_names_thread_index_and_array():
+    x, y = floats(64), floats(64)
+    with pytest.raises(cuda.BoundsError) as caught:
+        module(READ_PAST_END)["shift"][2, 32](x, y, check=True)
+    message = str(caught.value)
+    assert "thread (31, 0, 0) of block (1, 0, 0) read x[64]" in message
+    assert "64 elements of float32" in message
+    assert caught.value.line == 4
+    assert "y[i] = x[i + 1];" in message
+
+
+def test_read_before_the_array_gives_the_negative_index():
+    source = "__global__ void f(const float *x, float *y) { y[0] = x[-3]; }"
+    with pytest.raises(cuda.BoundsError, match=r"read x\[-3\]"):
+        module(source)["f"][1, 1](floats(8), floats(8), check=True)
+
+
+def test_write_out_of_bounds():
+    source = "__global__ void f(float *x) { x[threadIdx.x] = 1; }"
+    with pytest.raises(cuda.BoundsError, match=r"thread \(8, 0, 0\).* wrote x\[8\]"):
+        module(source)["f"][1, 32](floats(8), check=True)
+
+
+def test_index_of_a_two_dimensional_array_comes_with_its_shape():
+    source = "__global__ void f(float *x, int n) { x[n] = 1; }"
+    with pytest.raises(cuda.BoundsError, match=r"x\[12\].*12 elements of float32, shape 3 × 4"):
+        module(source)["f"][1, 1](np.zeros((3, 4), np.float32), 12, check=True)
+
+
+def test_write_through_a_cast_to_a_const_array():
+    source = "__global__ void f(const float *x) { ((float *)x)[0] = 1; }"
+    with pytest.raises(cuda.KernelError, match="may only read"):
+        module(source)["f"][1, 1](floats(4), check=True)
+
+
+def test_arrays_stay_as_they_were_when_a_kernel_fails():
+    source = "__global__ void f(float *x) { x[threadIdx.x] = 1; }"
+    x = floats(8)
+    with pytest.raises(cuda.BoundsError):
+        module(source)["f"][1, 32](x, check=True)
+    assert not x.any()
+
+
+def test_wild_write_without_checks_is_an_exception_and_the_worker_restarts():
+    source = """
+    __global__ void wild(float *x, long long i) {
+        x[i] = 1;
+    }
+    """
+    m = module(source)
+    x = floats(8)
+    with pytest.raises(cuda.BoundsError, match=r"x\[100000000\].*\n.*x\[i\] = 1"):
+        m["wild"][1, 1](x, 100_000_000)
+    m["wild"][1, 1](x, 3)
+    assert x.tolist() == [0, 0, 0, 1, 0, 0, 0, 0]
+
+
+def test_an_address_of_no_array():
+    source = "__global__ void f(float *x) { *(float *)16 = x[0]; }"
+    m = module(source)
+    for check in (False, True):
+        with pytest.raises(cuda.BoundsError, match="address 0x10, which belongs to no array"):
+            m["f"][1, 1](floats(1), check=check)
+
+
+SHARED = """
+__global__ void reverse(const float *x, float *y, int barrier, int written) {
+    __shared__ float tile[64];
+    if (threadIdx.x < written)
+        tile[threadIdx.x] = x[threadIdx.x];
+    if (barrier)
+        __syncthreads();
+    y[threadIdx.x] = tile[63 - threadIdx.x];
+}
+"""
+
+
+def test_reads_of_shared_memory_that_no_one_wrote():
+    m = module(SHARED)
+    with pytest.raises(cuda.UninitialisedError, match=r"thread \(0, 0, 0\).* tile\[63\]") as caught:
+        m["reverse"][1, 64](floats(64), floats(64), 1, 63, check=True)
+    assert caught.value.line == 8
+
+
+def test_what_an_earlier_block_left_in_shared_memory_does_not_count():
+    source = """
+    __global__ void f(float *y) {
+        __shared__ float tile[32];
+        if (blockIdx.x == 0) tile[threadIdx.x] = 1;
+        __syncthreads();
+        y[blockIdx.x * 32 + threadIdx.x] = tile[threadIdx.x];
+    }
+    """
+    with pytest.raises(cuda.UninitialisedError, match=r"block \(1, 0, 0\)"):
+        module(source)["f"][2, 32](floats(64), check=True)
+
+
+MISSING_BARRIER = """
+__global__ void neighbour(const float *x, float *y) {
+    __shared__ float tile[64];
+    tile[threadIdx.x] = x[threadIdx.x];
+    y[threadIdx.x] = tile[threadIdx.x ^ 1];
+    tile[threadIdx.x] = 0;
+}
+"""
+
+
+def test_race_in_shared_memory_names_both_threads_and_lines():
+    source = MISSING_BARRIER.replace("threadIdx.x ^ 1", "threadIdx.x ? threadIdx.x - 1 : 0")
+    with pytest.raises(cuda.RaceError) as caught:
+        module(source)["neighbour"][1, 64](floats(64), floats(64), check=True)
+    message = str(caught.value)
+    assert "race on tile[0] in shared memory" in message
+    assert "thread (0, 0, 0) of block (0, 0, 0) wrote it at line 6" in message
+    assert "thread (1, 0, 0) of block (0, 0, 0) read it at line 5" in message
+    assert "no __syncthreads()" in message
+
+
+def test_the_same_kernel_with_its_barriers_is_clean():
+    source = MISSING_BARRIER.replace("    y[", "    __syncthreads();\n    y[").replace(
+        "^ 1];", "^ 1];\n    __syncthreads();"
+    )
+    x, y = np.arange(64, dtype=np.float32), floats(64)
+    module(source)["neighbour"][1, 64](x, y, check=True)
+    assert y.tolist() == (np.arange(64) ^ 1).tolist()
+
+
+def test_a_write_after_a_read_races_too():
+    source = """
+    __global__ void f(float *y) {
+        __shared__ float last;
+        if (threadIdx.x == 0) last = 1;
+        __syncthreads();
+        y[threadIdx.x] = last;
+        if (threadIdx.x == 5) last = 2;
+    }
+    """
+    with pytest.raises(cuda.RaceError, match=r"thread \(5, 0, 0\).* wrote it at line 7"):
+        module(source)["f"][1, 8](floats(8), check=True)
+
+
+def test_race_between_blocks_in_global_memory_and_its_cure():
+    source = "__global__ void count(int *total) { %s; }"
+    total = np.zeros(1, np.int32)
+    with pytest.raises(cuda.RaceError, match="race on total"):
+        module(source % "*total += 1")["count"][4, 1](total, check=True)
+    module(source % "atomicAdd(total, 1)")["count"][4, 32](total, check=True)
+    assert total[0] == 128
+
+
+def test_a_warp_barrier_orders_lanes_of_one_warp_only():
+    source = """
+    __global__ void f(float *y) {
+        __shared__ float tile[64];
+        tile[threadIdx.x] = threadIdx.x;
+        __syncwarp();
+        y[threadIdx.x] = tile[threadIdx.x ^ %d];
+    }
+    """
+    y = floats(64)
+    module(source % 1)["f"][1, 64](y, check=True)
+    assert y[0] == 1
+    with pytest.raises(cuda.KernelError):
+        module(source % 32)["f"][1, 64](y, check=True)
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_a_barrier_that_half_a_block_reaches_is_always_caught(check):
+    source = """
+    __global__ void half(float *y) {
+        if (threadIdx.x < 32)
+            __syncthreads();
+        y[threadIdx.x] = 1;
+    }
+    """
+    with pytest.raises(cuda.BarrierError) as caught:
+        module(source)["half"][3, 64](floats(64), check=check, timeout=20)
+    message = str(caught.value)
+    assert "32 of 64 threads wait for their block at __syncthreads() of line 4" in message
+    assert "thread (32, 0, 0) has ended and 31 more" in message or "has ended" in message
+    assert caught.value.line == 4
+
+
+def test_threads_at_two_different_barriers():
+    source = """
+    __global__ void two(float *y) {
+        if (threadIdx.x % 2)
+            __syncthreads();
+        else
+            __syncthreads();
+        y[threadIdx.x] = 1;
+    }
+    """
+    with pytest.raises(cuda.BarrierError, match="waits at line 4"):
+        module(source)["two"][1, 8](floats(8))
+
+
+def test_a_shuffle_that_half_a_warp_misses():
+    source = """
+    __global__ void f(int *y) {
+        if (threadIdx.x < 16)
+            y[threadIdx.x] = __shfl_down_sync(0xffffffff, y[threadIdx.x], 1);
+    }
+    """
+    with pytest.raises(cuda.BarrierError, match="16 of 32 threads wait for their warp"):
+        module(source)["f"][1, 32](np.zeros(32, np.int32))
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_an_endless_kernel_is_stopped_and_says_where_it_was(check):
+    source = """
+    __global__ void endless(volatile int *x) {
+        while (x[0] == 0) {
+        }
+    }
+    """
+    m = module(source)
+    begin = time.monotonic()
+    with pytest.raises(cuda.KernelTimeoutError, match=r"within 0\.5 s and was stopped") as caught:
+        m["endless"][1, 4](np.zeros(1, np.int32), check=check, timeout=0.5)
+    assert time.monotonic() - begin < 20  # stopped by the limit, not by the test's
+    assert caught.value.line in (3, 4) or check
+    m["endless"][1, 4](np.ones(1, np.int32))
+
+
+def test_a_worker_killed_from_outside_is_replaced():
+    source = "__global__ void f(float *x) { x[threadIdx.x] += 1; }"
+    m = module(source)
+    x = floats(4)
+    m["f"][1, 4](x)
+    worker = m._backend._workers[False]
+    os.kill(worker.pid, 9)
+    worker._process.wait()
+    m["f"][1, 4](x)
+    assert x.tolist() == [2, 2, 2, 2]
+    assert worker.restarts == 1
+
+
+def test_constants_survive_a_restart():
+    source = """
+    __constant__ float scale[1];
+    __global__ void f(float *x, int i) { x[i] = scale[0]; }
+    """
+    m = module(source)
+    m.constant("scale", floats(1, 7))
+    x = floats(4)
+    with pytest.raises(cuda.BoundsError):
+        m["f"][1, 1](x, 500_000_000)
+    m["f"][1, 1](x, 2)
+    assert x[2] == 7
+
+
+def test_division_by_zero_assert_and_a_stack_too_deep():
+    source = """
+    __device__ int depth(int n) { volatile int room[256]; room[n & 255] = n;
+                                  return n ? depth(n - 1) + room[n & 255] : 0; }
+    __global__ void f(int *x, int what) {
+        if (what == 0) x[0] = 7 / x[0];
+        if (what == 1) assert(x[0] == 1);
+        if (what == 2) x[0] = depth(100000);
+    }
+    """
+    m = module(source)
+    for what, message in enumerate(("by zero", r"assert\(x\[0\] == 1\) failed at line 6", "local")):
+        with pytest.raises(cuda.KernelError, match=message):
+            m["f"][1, 1](np.zeros(1, np.int32), what)
+
+
+def test_dynamic_shared_memory_is_checked_to_its_size():
+    source = """
+    __global__ void f(float *y) {
+        extern __shared__ float tile[];
+        tile[threadIdx.x] = 1;
+        __syncthreads();
+        y[threadIdx.x] = tile[blockDim.x - 1 - threadIdx.x];
+    }
+    """
+    m = module(source)
+    y = floats(64)
+    m["f"][1, 64, 256](y, check=True)
+    assert y.all()
+    with pytest.raises(cuda.BoundsError, match=r"wrote tile\[60\], outside tile \(240 bytes"):
+        m["f"][1, 64, 240](y, check=True)

@@ -1,0 +1,56 @@
+"""``%%cuda`` in a real IPython shell."""
+
+import numpy as np
+import pytest
+
+from helpers import cuda
+from helpers.cuda.magic import parse
+
+shells = pytest.importorskip("IPython.core.interactiveshell")
+
+CELL = "__global__ void twice(float *x) {\n    x[threadIdx.x] *= FACTOR;\n}\n"
+
+
+@pytest.fixture
+def shell():
+    shell = shells.InteractiveShell()
+    shell.run_line_magic("load_ext", "helpers.cuda")
+    yield shell
+    for value in shell.user_ns.values():
+        if isinstance(value, cuda.Module):
+            value.close()
+
+
+def test_a_cell_makes_its_kernels_callable(shell, capsys):
+    shell.run_cell_magic("cuda", "--device cpu -DFACTOR=2", CELL)
+    assert "twice(float * x)" in capsys.readouterr().out
+    x = np.ones(4, np.float32)
+    shell.user_ns["twice"][1, 4](x)
+    assert x.tolist() == [2] * 4
+    with pytest.raises(cuda.BoundsError, match=r"at line 2\n    +2 \|     x\[threadIdx.x\]"):
+        shell.user_ns["twice"][1, 5](x)
+    shell.run_cell_magic("cuda", "--device cpu --no-check -D FACTOR=3", CELL)
+    shell.user_ns["twice"][1, 5](x)  # unchecked: 4 bytes past the end go unnoticed, as on a GPU
+    assert x.tolist() == [6] * 4
+
+
+def test_errors_are_at_the_cells_own_lines(shell, capsys):
+    result = shell.run_cell("%%cuda --device cpu\n" + CELL.replace("FACTOR", "nothing"))
+    assert isinstance(result.error_in_exec, cuda.CompileError)
+    shown = capsys.readouterr().out
+    assert "cell, line 2:" in shown
+    assert "site-packages" not in shown
+
+
+def test_options():
+    assert parse("mine --timeout 3 -DA=1 -D B") == {
+        "name": "mine",
+        "device": "auto",
+        "check": True,
+        "timeout": 3.0,
+        "defines": {"A": "1", "B": "1"},
+    }
+    assert not parse("--device gpu")["check"]
+    for bad in ("--fast", "--timeout soon", "--device", "9"):
+        with pytest.raises(cuda.CudaError, match="%%cuda"):
+            parse(bad)

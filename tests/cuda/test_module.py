@@ -1,0 +1,328 @@
+"""The API: launches write in place, and whatever does not fit is refused with what was expected."""
+
+import gc
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from helpers import cuda
+from helpers.cuda import Module, compiler, gpu, source
+
+SCALE = """
+__constant__ float factor[4];
+__device__ float times(float x, float f) { return x * f; }
+__global__ void scale(float *x, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] = times(x[i], factor[0]);
+}
+__global__ void where(int *block, int *thread, int width, int height) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x;
+    int y = blockIdx.y * blockDim.y + threadIdx.y;
+    int z = blockIdx.z * blockDim.z + threadIdx.z;
+    int i = (z * height + y) * width + x;
+    block[i] = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+    thread[i] = threadIdx.x + 100 * threadIdx.y + 10000 * threadIdx.z;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def scale():
+    with Module(SCALE, device="cpu", name="scale.cu") as module:
+        module.constant("factor", np.array([3, 0, 0, 0], np.float32))
+        yield module
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_arrays_are_written_in_place_and_constants_arrive(scale, check):
+    x = np.arange(1000, dtype=np.float32)
+    scale["scale"][4, 256](x, 1000, check=check)
+    assert np.array_equal(x, 3 * np.arange(1000, dtype=np.float32))
+
+
+def test_a_torch_tensor_is_written_in_place(scale):
+    torch = pytest.importorskip("torch")
+    x = torch.arange(10, dtype=torch.float32)
+    scale["scale"][1, 32](x, 10)
+    assert x.tolist() == [3.0 * i for i in range(10)]
+
+
+def test_three_dimensional_grids_and_blocks(scale):
+    block, thread = np.zeros((4, 6, 8), np.int32), np.zeros((4, 6, 8), np.int32)
+    scale["where"][(2, 2, 2), (4, 3, 2)](block, thread, 8, 6)
+    z, y, x = np.indices((4, 6, 8))
+    assert np.array_equal(block, x // 4 + 2 * (y // 3 + 2 * (z // 2)))
+    assert np.array_equal(thread, x % 4 + 100 * (y % 3) + 10000 * (z % 2))
+
+
+def test_one_array_passed_twice_and_overlapping_views_are_one_memory(scale):
+    source_ = "__global__ void f(const float *x, float *y) { y[threadIdx.x] = x[threadIdx.x] + 1; }"
+    with Module(source_, device="cpu") as module:
+        x = np.zeros(8, np.float32)
+        module["f"][1, 8](x, x)
+        assert x.tolist() == [1] * 8
+        module["f"][1, 4](x[:4], x[4:])
+        assert x.tolist() == [1, 1, 1, 1, 2, 2, 2, 2]
+        module["f"][1, 1](x[1:4], x[:2])
+        assert x[0] == 2
+
+
+def test_atomics_shuffles_barrier_counts_and_minmax():
+    text = """
+    __global__ void f(int *total, int *low, int *high, unsigned *votes, float *sums, int *odd) {
+        int i = threadIdx.x;
+        atomicAdd(total, i);
+        atomicMin(low, -i);
+        atomicMax(high, min(i, 40));
+        unsigned vote = __ballot_sync(0xffffffff, i % 2);
+        if (i % 32 == 0) votes[i / 32] = vote;
+        float sum = i;
+        for (int step = 16; step; step /= 2) sum += __shfl_down_sync(0xffffffff, sum, step);
+        if (i % 32 == 0) sums[i / 32] = sum;
+        int n = __syncthreads_count(i % 2);
+        if (i == 0) *odd = n;
+    }
+    """
+    with Module(text, device="cpu") as module:
+        for check in (False, True):
+            total, low, high, odd = (np.zeros(1, np.int32) for _ in range(4))
+            votes, sums = np.zeros(2, np.uint32), np.zeros(2, np.float32)
+            module["f"][1, 64](total, low, high, votes, sums, odd, check=check)
+            assert (total[0], low[0], high[0], odd[0]) == (2016, -63, 40, 32)
+            assert votes.tolist() == [0xAAAAAAAA] * 2
+            assert sums.tolist() == [496, 1520]
+
+
+def test_printf_reaches_the_notebook(capsys):
+    with Module('__global__ void f() { printf("thread %d\\n", threadIdx.x); }', device="cpu") as m:
+        m["f"][1, 3]()
+    assert capsys.readouterr().out == "thread 0\nthread 1\nthread 2\n"
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((1, 1025), "1025 threads; CUDA allows at most 1024"),
+        ((1, (32, 33)), "1056 threads"),
+        ((1, (1, 1, 65)), "z = 65 exceeds CUDA's limit of 64"),
+        ((0, 32), "grid 0 has a size below 1"),
+        ((1, 0), "block 0 has a size below 1"),
+        (((1, -1), 32), "below 1"),
+        (((1, 65536), 32), "y = 65536 exceeds"),
+        (((1, 1, 1, 1), 32), "one to three numbers"),
+        ((1.5, 32), "whole numbers"),
+        ((1, 32, -4), "shared memory must be bytes"),
+        (5, r"kernel\[grid, block\]"),
+    ],
+)
+def test_launch_shapes_that_no_device_takes(scale, shape, message):
+    with pytest.raises(cuda.LaunchError, match=message):
+        scale["scale"][shape]
+
+
+def test_too_much_shared_memory(scale):
+    with pytest.raises(cuda.LaunchError, match=r"200000 of dynamic shared.*at most 166912"):
+        scale["scale"][1, 32, 200_000](np.zeros(4, np.float32), 4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "takes 2 arguments; got 0"),
+        ((np.zeros(4, np.float32),), "takes 2 arguments; got 1"),
+        ((np.zeros(4), 4), r"argument 1 \(`float \* x`\).* expected float32, got array of float64"),
+        ((np.zeros((4, 4), np.float32).T, 4), "contiguous"),
+        (([1.0], 4), "expected an array of float32, got list"),
+        ((3.0, 4), "expected an array of float32, got float 3.0"),
+        ((np.zeros(4, np.float32), 4.5), r"argument 2 \(`int n`\).* whole number, got float 4.5"),
+        ((np.zeros(4, np.float32), 2**40), "does not fit int32"),
+        ((np.zeros(4, np.float32), np.zeros(1, np.int32)), "whole number, got array of int32"),
+    ],
+)
+def test_arguments_that_do_not_fit(scale, arguments, message):
+    with pytest.raises(cuda.LaunchError, match=message):
+        scale["scale"][1, 32](*arguments)
+
+
+def test_a_read_only_array_is_refused_where_the_kernel_writes(scale):
+    x = np.zeros(4, np.float32)
+    x.flags.writeable = False
+    with pytest.raises(cuda.LaunchError, match="read-only"):
+        scale["scale"][1, 32](x, 4)
+
+
+def test_names_that_do_not_exist(scale):
+    with pytest.raises(KeyError, match="no kernel 'scales'"):
+        scale["scales"]
+    with pytest.raises(cuda.LaunchError, match="no constant 'factors'; it has: factor"):
+        scale.constant("factors", np.zeros(4, np.float32))
+    with pytest.raises(cuda.LaunchError, match="expects float32; got float64"):
+        scale.constant("factor", np.zeros(4))
+    with pytest.raises(cuda.LaunchError, match="holds 16 bytes; got 20"):
+        scale.constant("factor", np.zeros(5, np.float32))
+    with pytest.raises(cuda.LaunchError, match="device must be"):
+        Module(SCALE, device="cuda")
+    with pytest.raises(cuda.CompileError, match=r"no file 'nowhere\.cu'.*convolution\.cu"):
+        Module("nowhere.cu")
+    with pytest.raises(cuda.CompileError, match="defines no kernel"):
+        Module("int x;", device="cpu")
+
+
+@pytest.mark.skipif(not gpu.missing(), reason="there is a GPU")
+def test_asking_for_a_gpu_where_there_is_none_says_why():
+    with pytest.raises(cuda.CudaError, match=r"no GPU to run on: .*device='cpu'"):
+        Module(SCALE, device="gpu")
+
+
+def test_compile_errors_show_the_readers_line():
+    text = "__global__ void f(float *x) {\n    x[0] = undefined_name;\n}\n"
+    with pytest.raises(cuda.CompileError, match=r"mine\.cu, line 2: .*undefined_name") as caught:
+        Module(text, device="cpu", name="mine.cu")
+    assert "x[0] = undefined_name;" in str(caught.value)
+
+
+def test_compile_errors_of_the_cpu_compiler_show_the_line_too(monkeypatch):
+    monkeypatch.setattr("helpers.cuda.nvrtc.missing", lambda: "NVRTC is not here.")
+    with pytest.raises(cuda.CompileError, match=r"mine\.cu, line 2: error: .*undefined_name"):
+        Module("__global__ void f(float *x) {\n x[0] = undefined_name;\n}", device="cpu",
+               name="mine.cu")  # fmt: skip
+    with Module("__global__ void f(float *x) { x[0] = 1; }", device="cpu") as module:
+        assert module.note == "NVRTC is not here."
+        assert module["f"].resources is None
+
+
+def test_a_missing_compiler_is_one_sentence(monkeypatch):
+    compiler.compiler.cache_clear()
+    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.delenv("CXX", raising=False)
+    with pytest.raises(cuda.CompileError, match=r"neither g\+\+ nor clang\+\+ is on PATH"):
+        compiler.compiler()
+    compiler.compiler.cache_clear()
+
+
+def test_signatures_are_read_from_any_layout():
+    text = """
+    #define REAL float
+    // __global__ void commented(int x);
+    extern "C" __global__ void __launch_bounds__(128, 2)
+    a(const REAL *__restrict__ x, /* the */ unsigned int n,
+      double y[], unsigned long long *z) {}
+    __global__ void b(void) {}
+    """
+    found = source.kernels(text)
+    assert list(found) == ["a", "b"]
+    kinds = [(p.name, p.dtype, p.pointer, p.const) for p in found["a"].parameters]
+    assert kinds == [
+        ("x", "float32", True, True),
+        ("n", "uint32", False, False),
+        ("y", "float64", True, False),
+        ("z", "uint64", True, False),
+    ]
+    assert found["a"].line == 4
+    with pytest.raises(cuda.CompileError, match="template"):
+        source.kernels("template <int N> __global__ void f(float *x) {}")
+    with pytest.raises(cuda.CompileError, match="`float \\*\\*x`"):
+        source.kernels("__global__ void f(float **x) {}")
+
+
+def test_a_source_compiles_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    compiler._runtime.cache_clear()
+    try:
+        text = "__global__ void f(float *x) { x[0] = 1; }"
+        Module(text, device="cpu").close()
+        first = {path: path.stat().st_ino for path in tmp_path.rglob("module-*")}
+        Module(text, device="cpu").close()
+        assert {path: path.stat().st_ino for path in tmp_path.rglob("module-*")} == first
+        assert len(first) == 1
+        assert not list(tmp_path.rglob("tmp*"))
+        for path in first:  # a month later another module is compiled
+            os.utime(path, (0, 0))
+        Module(text.replace("= 1", "= 2"), device="cpu", verify=False).close()
+        assert not any(path.exists() for path in first)
+    finally:
+        compiler._runtime.cache_clear()
+
+
+def test_no_process_is_left(scale):
+    module = Module(SCALE, device="cpu")
+    module["scale"][1, 32](np.zeros(4, np.float32), 4)
+    pid = module._backend._workers[False].pid
+    assert pid
+    del module
+    gc.collect()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_no_process_is_left_when_python_is_killed():
+    program = (
+        "import numpy as np, os, helpers.cuda as c\n"
+        "m = c.Module('__global__ void f(float *x) { x[0] = 1; }', device='cpu')\n"
+        "m['f'][1, 1](np.zeros(1, np.float32))\n"
+        "print(m._backend._workers[False].pid, flush=True)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                            timeout=120)  # fmt: skip
+    process = Path(f"/proc/{int(answer.stdout)}")
+    deadline = time.monotonic() + 10
+    while process.exists() and time.monotonic() < deadline:
+        if "zombie" in (process / "status").read_text():
+            break
+        time.sleep(0.05)
+    assert not process.exists() or "zombie" in (process / "status").read_text()
+
+
+def test_an_interrupt_stops_the_kernel(monkeypatch):
+    text = "__global__ void f(volatile int *x) { while (!x[0]) {} }"
+    with Module(text, device="cpu") as module:
+        module["f"][1, 1](np.ones(1, np.int32))
+        worker = module._backend._workers[False]
+
+        def interrupted(*_):
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr("helpers.cuda.worker.select.select", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                module["f"][1, 1](np.zeros(1, np.int32))
+        assert worker.pid is None
+        module["f"][1, 1](np.ones(1, np.int32))
+
+
+def test_import_is_light():
+    program = (
+        "import sys, helpers.cuda; print([m for m in ('torch','matplotlib') if m in sys.modules])"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                            timeout=60)  # fmt: skip
+    assert answer.stdout.strip() == "[]", answer.stderr
+
+
+def test_the_portable_fiber_switch_gives_the_same(monkeypatch, tmp_path):
+    """ucontext, used where there is no assembly for the processor."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("CUDA_ON_CPU_FLAGS", "-DCUDA_UCONTEXT")
+    compiler._runtime.cache_clear()
+    text = """
+    __global__ void reverse(float *x) {
+        __shared__ float tile[64];
+        tile[threadIdx.x] = x[threadIdx.x];
+        __syncthreads();
+        x[threadIdx.x] = tile[63 - threadIdx.x];
+    }
+    """
+    try:
+        with Module(text, device="cpu") as module:
+            x = np.arange(64, dtype=np.float32)
+            module["reverse"][1, 64](x)
+            assert np.array_equal(x, np.arange(64)[::-1])
+    finally:
+        compiler._runtime.cache_clear()

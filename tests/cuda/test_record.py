@@ -1,0 +1,143 @@
+"""What the recorder counts equals the arithmetic of each kernel."""
+
+import numpy as np
+import pytest
+
+from helpers import cuda
+from helpers.cuda import Module
+from helpers.cuda.ladder import Convolution
+
+H, W, K = 64, 96, 5
+
+
+@pytest.fixture(scope="module")
+def records():
+    image = np.random.default_rng(0).random((H, W), np.float32)
+    convolution = Convolution(np.ones((K, K)), "replicate", device="cpu")
+    found = {rung: convolution.record(image, rung) for rung in ("global", "tiled", "rows")}
+    found["constant"] = convolution.record(image, "constant", blocks=[4])
+    convolution.module.close()
+    return found
+
+
+def test_the_first_rung_reads_image_and_filter_for_every_product(records):
+    record = records["global"]
+    assert record.count(array="image", kind="read") == H * W * K * K
+    assert record.count(array="filter", kind="read") == H * W * K * K
+    assert record.count(array="out", kind="write") == H * W
+    assert record.requested_bytes(space="global") == 4 * H * W * (2 * K * K + 1)
+    assert record.touched == {"image": (4 * H * W, 0), "out": (0, 4 * H * W),
+                              "filter": (4 * K * K, 0)}  # fmt: skip
+    assert record.intensity(2 * H * W * K * K) == pytest.approx(50 / 204)
+
+
+def test_constant_memory_takes_the_filters_traffic(records):
+    record = records["constant"]
+    assert record.count(space="constant", array="weights") == H * W * K * K
+    assert not record.select(array="filter")
+
+
+def test_a_tile_is_loaded_once_with_its_halo(records):
+    record = records["tiled"]
+    blocks = (H // 8) * (W // 32)
+    tile = (8 + K - 1) * (32 + K - 1)
+    assert record.count(array="image", kind="read") == blocks * tile
+    assert record.count(array="tile", kind="write") == blocks * tile
+    assert record.count(array="tile", kind="read") == H * W * K * K
+    reads = record.select(array="tile", kind="read")
+    assert sum(a.conflicts for a in reads) == 0  # a warp reads 32 neighbours of one row
+    loads = record.picked(array="tile", kind="write", block=0)
+    assert np.array_equal(np.sort(record.elements(loads)), np.arange(tile))
+    assert set(loads["interval"]) == {0}
+    used = record.picked(array="tile", kind="read", block=0)
+    assert set(used["interval"]) == {1}
+
+
+def test_streamed_rows_read_each_row_in_quads(records):
+    record = records["rows"]
+    quads = [a for a in record.select(array="image", kind="read") if a.size == 16]
+    assert quads
+    assert record.count(array="out", kind="write") < H * W  # four at a time where it can
+    written = record.requested_bytes(array="out", kind="write")
+    assert written == 4 * H * W
+
+
+def test_events_of_chosen_blocks_only(records):
+    record = records["constant"]
+    assert set(record.events["block"]) == {4}
+    assert record.complete
+    assert len(record.picked(array="image")) == 8 * 32 * K * K
+    assert record.blocks(record.events)[0].tolist() == [1, 1, 0]
+
+
+COPY = """
+__global__ void copy(const float *x, float *y, int stride, int offset) {
+    y[threadIdx.x] = x[threadIdx.x * stride + offset];
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def copy():
+    with Module(COPY, device="cpu") as module:
+        yield module["copy"]
+
+
+@pytest.mark.parametrize(
+    ("stride", "offset", "sectors"),
+    [(1, 0, 4), (1, 1, 5), (2, 0, 8), (8, 0, 32), (31, 0, 32), (0, 0, 1)],
+)
+def test_sectors_of_a_warps_load(copy, stride, offset, sectors):
+    x, y = np.zeros(1024, np.float32), np.zeros(32, np.float32)
+    record = copy[1, 32].record(x, y, stride, offset)
+    (load,) = record.select(array="x")
+    assert (load.requests, load.sectors, load.worst, load.line) == (1, sectors, sectors, 3)
+    assert load.efficiency == pytest.approx(128 / (32 * sectors))
+
+
+@pytest.mark.parametrize(("stride", "passes"), [(0, 1), (1, 1), (2, 2), (3, 1), (32, 32), (33, 1)])
+def test_bank_conflicts(stride, passes):
+    text = f"""
+    __global__ void f(float *y) {{
+        __shared__ float tile[{32 * 33 + 1}];
+        tile[threadIdx.x * {stride} + (threadIdx.x * {int(stride == 0)})] = 1;
+        __syncthreads();
+        y[threadIdx.x] = tile[threadIdx.x * {stride}];
+    }}
+    """
+    with Module(text, device="cpu") as module:
+        record = module["f"][1, 32].record(np.zeros(32, np.float32))
+    (load,) = record.select(array="tile", kind="read")
+    assert (load.wavefronts, load.conflicts) == (passes, passes - 1)
+
+
+def test_the_transpose_of_the_course_needs_its_padding():
+    matrix, out = np.zeros((64, 64), np.float32), np.zeros((64, 64), np.float32)
+    conflicts = {}
+    for pad in (0, 1):
+        with Module("access.cu", {"PAD": pad}, device="cpu") as module:
+            record = module["transpose"][(2, 2), (32, 8)].record(matrix, out, 64, 64)
+        conflicts[pad] = sum(a.conflicts for a in record.select(space="shared"))
+        assert all(a.efficiency == 1 for a in record.select(space="global"))
+    assert conflicts == {0: 128 * 31, 1: 0}
+
+
+def test_records_are_cut_at_their_limit_and_say_so(copy):
+    x, y = np.zeros(1024, np.float32), np.zeros(32, np.float32)
+    record = copy[1, 32].record(x, y, 1, 0, limit=10)
+    assert len(record.events) == 10
+    assert not record.complete
+    assert record.count(array="x") == 32
+
+
+def test_a_block_that_is_not_there(copy):
+    x, y = np.zeros(1024, np.float32), np.zeros(32, np.float32)
+    with pytest.raises(cuda.LaunchError, match="block 5 is not one of this grid's 1"):
+        copy[1, 32].record(x, y, 1, 0, blocks=[5])
+
+
+def test_the_table_reads_well(copy):
+    record = copy[1, 32].record(np.zeros(64, np.float32), np.zeros(32, np.float32), 1, 0)
+    text = str(record)
+    assert "copy: grid (1, 1, 1), block (32, 1, 1)" in text
+    assert "   3  global   x            read           32         128" in text

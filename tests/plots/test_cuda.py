@@ -1,0 +1,89 @@
+"""Pictures of recorded kernels say what the record says."""
+
+import numpy as np
+import pytest
+
+from helpers.cuda import Module
+from helpers.cuda.ladder import Convolution
+from helpers.plots import cuda as plots
+from helpers.plots import cuda_html
+
+
+@pytest.fixture(scope="module")
+def records():
+    image = np.random.default_rng(0).random((8, 12), np.float32)
+    three = Convolution(np.ones((3, 3)), tile=(4, 4), device="cpu", verify=False)
+    yield {rung: three.record(image, rung) for rung in ("global", "tiled")}
+    three.module.close()
+
+
+@pytest.fixture(autouse=True)
+def headless():
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    mpl.use("agg")
+    yield
+    plt.close("all")
+
+
+def test_who_computes_what(records):
+    data = cuda_html._threads(records["global"], "image", "out")
+    assert len(data["threads"]) == 96
+    block, thread, reads, _, count = next(t for t in data["threads"] if t[3] == [12 + 5])
+    assert (block, thread, count) == ([1, 0, 0], [1, 1, 0], 9)
+    assert reads == sorted(12 * y + x for y in range(3) for x in (4, 5, 6))
+
+
+def test_who_loads_what_in_which_pass(records):
+    data = cuda_html._passes(records["tiled"], "image", "tile", (6, 6), 1)
+    assert [len(p) for p in data["passes"]] == [16, 16, 4]
+    loads = {tile: pixel for p in data["passes"] for _, pixel, tile in p}
+    assert sorted(loads) == list(range(36))
+    # Block 1 has columns 4..7 of the first rows: its halo begins at row -1, column 3.
+    for tile, pixel in loads.items():
+        y, x = tile // 6 - 1, tile % 6 + 3
+        assert pixel == (12 * y + x if y >= 0 else -1)
+    assert all(len(cells) == 9 for _, cells in data["used"])
+
+
+def test_pictures_are_whole_pages_of_their_own(records):
+    for html in (
+        cuda_html.thread_picture(records["global"], "image", "out").data,
+        cuda_html.tile_animation(records["tiled"], "image", "tile", (6, 6), 1).data,
+    ):
+        assert "<script>" in html
+        assert "http://www.w3.org/2000/svg" in html
+        assert html.count("http") == 1  # nothing is fetched
+        assert len(html) < 100_000
+
+
+def test_what_cannot_be_drawn_is_said(records):
+    with pytest.raises(ValueError, match="'nothing' is no array of this launch; it has"):
+        cuda_html.thread_picture(records["global"], "nothing", "out")
+    with pytest.raises(ValueError, match="no write to 'tile' by block 99"):
+        cuda_html.tile_animation(records["tiled"], "image", "tile", (6, 6), 99)
+    with pytest.raises(ValueError, match="no write of 'image' by warp 0"):
+        plots.warp_access(records["global"], array="image", kind="write")
+    with Module("vector_add.cu", device="cpu", verify=False) as module:
+        a = np.zeros((3, 2000), np.float32)
+        record = module["vector_add"][8, 256].record(*a, 2000)
+        with pytest.raises(ValueError, match="at most 1600 elements"):
+            cuda_html.thread_picture(record, "a", "c")
+
+
+def test_a_warps_access_shows_its_sectors():
+    with Module("access.cu", device="cpu", verify=False) as module:
+        matrix, copy = np.zeros((2, 32, 32), np.float32)
+        record = module["copy_along_columns"][(1, 4), (32, 8)].record(matrix, copy, 32, 32)
+    ax = plots.warp_access(record, array="matrix")
+    assert "32 sectors = 1024" in ax.get_title()
+    assert len(ax.patches) == 32
+
+
+def test_traffic_and_roofline():
+    ax = plots.traffic(["a", "b"], [1e6, 2e6], [1e6, 3e6])
+    assert [round(p.get_width(), 3) for p in ax.patches] == [1, 3, 1, 2]
+    ax = plots.roofline(1e12, 1e11, [("x", 2.0, 1e11)], machine="a GPU")
+    assert ax.get_title(loc="left") == "a GPU" or ax.get_title() == "a GPU"
+    assert ax.lines[1].get_ydata()[0] == 100
