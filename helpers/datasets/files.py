@@ -1,0 +1,33 @@
+"""Read the small data files that come with the course, checking each against its recorded sum."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+
+
+class DataError(RuntimeError):
+    """A data file is missing, or is not what its recorded sum says."""
+
+
+def read_checked(path: Path | str, data: Path | None = None) -> bytes:
+    """Return the bytes of ``path`` (below ``data/``) once they match ``path.sha256`` beside it.
+
+    Raises DataError naming the file, what was found, and how to get a good copy.
+    """
+    path = (data or DATA) / path
+    cure = f"restore it with `git checkout -- {path.name}` in {path.parent}"
+    recorded = path.with_name(path.name + ".sha256")
+    for needed in (path, recorded):
+        if not needed.is_file():
+            raise DataError(f"{needed} is missing: {cure}")
+    content, expected = path.read_bytes(), recorded.read_text().split()[0]
+    found = hashlib.sha256(content).hexdigest()
+    if found != expected:
+        raise DataError(
+            f"{path} is damaged: its sha256 is {found} ({len(content)} bytes), "
+            f"expected {expected}; {cure}"
+        )
+    return content
