@@ -1,0 +1,220 @@
+"""What every check behind an exercise does: say "not attempted", "correct", or what is wrong.
+
+    @exercise
+    def left_neighbour(answer):
+        "answer(rank, size) -> rank of the left neighbour on a ring."
+        for size in (1, 2, 5):
+            for rank in range(size):
+                equal(call(answer, rank, size), (rank - 1) % size, f"rank {rank} of {size}")
+
+    left_neighbour(my_function)   # prints: left neighbour: correct
+
+A check never gives the answer away and writes to stdout only (nbgrader takes stderr for a failure).
+While nbgrader grades or validates, it sets NBGRADER_EXECUTION: then a missing or wrong answer
+raises, so that the cell fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+NOT_ATTEMPTED, WRONG, CORRECT = "not attempted", "wrong", "correct"
+TIME_LIMIT = 30.0  # seconds for one check: an endless loop in an answer must not freeze a class
+
+
+class NotAttempted(AssertionError):  # noqa: N818 - a reader reads this name, not a programmer
+    """The exercise is still as it was handed out."""
+
+
+class WrongAnswer(AssertionError):  # noqa: N818
+    """The answer is wrong; the message says what about it, never what would be right."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check found: ``status`` is NOT_ATTEMPTED, WRONG or CORRECT."""
+
+    status: str
+    message: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.status}: {self.message}" if self.message else self.status
+
+
+class Exercise:
+    """A check, made by :func:`exercise`: call it with the reader's answer."""
+
+    def __init__(self, function: Callable[..., None], time_limit: float = TIME_LIMIT):
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.time_limit = time_limit
+        self.title = function.__name__.replace("_", " ")
+
+    def __call__(self, *answer, **context) -> None:
+        """Print the verdict on ``answer``; under NBGRADER_EXECUTION raise unless it is correct."""
+        verdict = self.examine(*answer, **context)
+        if os.environ.get("NBGRADER_EXECUTION") and verdict.status != CORRECT:
+            error = NotAttempted if verdict.status == NOT_ATTEMPTED else WrongAnswer
+            raise error(f"{self.title}: {verdict}")
+        print(f"{self.title}: {verdict}")
+
+    def examine(self, *answer, **context) -> Verdict:
+        """Return the verdict on ``answer``; ``context`` is what no answer is (a cluster)."""
+        if any(unattempted(part) for part in answer):
+            return Verdict(NOT_ATTEMPTED)
+        try:
+            with contextlib.redirect_stderr(sys.stdout), _limit(self.time_limit):
+                self.function(*answer, **context)
+        except NotAttempted as error:
+            return Verdict(NOT_ATTEMPTED, str(error))
+        except WrongAnswer as error:
+            return Verdict(WRONG, str(error))
+        except Exception as error:  # an answer of a kind that the check did not foresee
+            shown = ", ".join(_short(part) for part in answer)
+            return Verdict(WRONG, f"cannot use {shown}: {type(error).__name__}: {error}")
+        return Verdict(CORRECT)
+
+
+def exercise(function: Callable[..., None] | None = None, *, time_limit: float = TIME_LIMIT):
+    """Make a check of a function that returns for a right answer and calls :func:`wrong` otherwise.
+
+    The positional parameters are parts of the reader's answer, None where not attempted. A longer
+    ``time_limit`` (seconds) is given as ``@exercise(time_limit=60)``.
+    """
+    if function is None:
+        return functools.partial(Exercise, time_limit=time_limit)
+    return Exercise(function, time_limit)
+
+
+def wrong(message: str) -> None:
+    """End the check: the answer is wrong, and ``message`` says what about it."""
+    raise WrongAnswer(message)
+
+
+def unattempted(value: object) -> bool:
+    """Tell whether ``value`` is what a stub leaves: None, ``...``, or a collection of only those.
+
+    >>> unattempted([None, None]), unattempted([0, None])
+    (True, False)
+    """
+    if value is None or value is ...:
+        return True
+    if isinstance(value, dict):
+        value = list(value.values())
+    return isinstance(value, (list, tuple)) and bool(value) and all(map(unattempted, value))
+
+
+def call(function: Callable, *args, **kwargs) -> object:
+    """Call the reader's function; returning None is "not attempted", raising is wrong.
+
+    Give it copies of arrays that the check still needs: an answer may change its arguments.
+    """
+    if not callable(function):
+        wrong(f"expected a function, got {_short(function)}")
+    name = getattr(function, "__name__", "your function")
+    shown = ", ".join(
+        [_short(arg) for arg in args] + [f"{k}={_short(v)}" for k, v in kwargs.items()]
+    )
+    try:
+        value = function(*args, **kwargs)
+    except (NotAttempted, WrongAnswer):
+        raise
+    except Exception as error:
+        wrong(f"{name}({shown}) raised {type(error).__name__}: {error}{_line(error)}")
+    if unattempted(value):
+        raise NotAttempted(f"{name}({shown}) returned {_short(value)}")
+    return value
+
+
+def equal(got: object, want: object, what: str) -> None:
+    """Fail unless ``got == want``; the message shows ``got`` for ``what``, never ``want``."""
+    import numpy as np
+
+    if isinstance(want, np.ndarray):
+        close(got, want, what, rtol=0.0, atol=0.0)
+    elif type(got) in (list, tuple) and type(want) in (list, tuple):
+        if len(got) != len(want):
+            wrong(f"{what}: {_short(got)} has {len(got)} items, expected {len(want)}")
+        for index, pair in enumerate(zip(got, want, strict=True)):
+            if not _same(*pair):
+                wrong(f"{what}: item {index} of {_short(got)} is not right")
+    elif not _same(got, want):
+        wrong(f"{what}: {_short(got)} is not right")
+
+
+def close(got: object, want: object, what: str, *, rtol: float = 1e-6, atol: float = 1e-9) -> None:
+    """Fail unless the numbers or arrays agree in shape and to ``rtol``, ``atol`` in value."""
+    import numpy as np
+
+    try:
+        values, wanted = np.asarray(got, dtype=float), np.asarray(want, dtype=float)
+    except (TypeError, ValueError):
+        wrong(f"{what}: expected numbers, got {_short(got)}")
+    if values.shape != wanted.shape:
+        wrong(f"{what}: shape {values.shape}, expected {wanted.shape}")
+    off = ~np.isclose(values, wanted, rtol=rtol, atol=atol, equal_nan=True)
+    if not off.any():
+        return
+    if values.ndim == 0:
+        wrong(f"{what}: {values:g} is too {'large' if values > wanted else 'small'}" + _nan(values))
+    first = tuple(int(i) for i in np.argwhere(off)[0])
+    place = first[0] if len(first) == 1 else first
+    wrong(
+        f"{what}: {int(off.sum())} of {off.size} values are not right, "
+        f"the first at index {place}: {values[first]:g}{_nan(values)}"
+    )
+
+
+def _nan(values) -> str:
+    import numpy as np
+
+    return " (there are NaN or infinite values)" if not np.isfinite(values).all() else ""
+
+
+def _same(got: object, want: object) -> bool:
+    try:
+        return bool(got == want)
+    except Exception:  # arrays of another shape, objects that do not compare
+        return False
+
+
+def _short(value: object, limit: int = 60) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def _line(error: Exception) -> str:
+    """Name the reader's line that raised: the deepest one outside of installed packages."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        installed = "site-packages" in frame.filename or frame.filename == __file__
+        if not installed and frame.line:
+            return f" (line {frame.lineno}: {frame.line})"
+    return ""
+
+
+@contextlib.contextmanager
+def _limit(seconds: float) -> Iterator[None]:
+    """End the block with WrongAnswer after ``seconds`` (where the system has alarm signals)."""
+    on_main_thread = threading.current_thread() is threading.main_thread()
+    if not (on_main_thread and hasattr(signal, "setitimer")):
+        yield
+        return
+
+    def too_long(signum, frame):
+        raise WrongAnswer(f"no result within {seconds:g} s: does a loop or a receive never end?")
+
+    before = signal.signal(signal.SIGALRM, too_long)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,278 @@
+"""Measured records: one JSON schema for every figure that this repository quotes.
+
+A :class:`Record` is one run: the machine, the versions, the date, the command that repeats it, and
+suites of :class:`Row`. ``write`` puts it in a folder under a name that no other run has, ``load``
+reads a folder back, newest first, and ``merge`` makes one record for each machine out of many runs.
+The schema is ``helpers/records.schema.json``. Standard library only: a machine with a GPU and no
+more than PyTorch can write records too.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from helpers.machine import machine, versions
+
+__all__ = [
+    "Record",
+    "RecordError",
+    "Row",
+    "load",
+    "machine",
+    "merge",
+    "read",
+    "record",
+    "schema",
+    "table",
+    "validate",
+    "versions",
+    "write",
+]
+
+
+class RecordError(ValueError):
+    """A record that breaks the schema; the message says where and what was expected."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure: ``value`` is ours, ``peer_value`` is the peer's, measured in the same run.
+
+    ``unit`` belongs to both (``"1"`` for a pure number). ``peer_value`` stays None where the peer
+    is absent on this machine. ``parameters`` (sizes, ranks, dtype) identify the case within its
+    name. Raises RecordError for what is not a finite number, or for a peer's value without a name.
+    """
+
+    name: str
+    value: float
+    unit: str
+    peer: str = ""
+    peer_value: float | None = None
+    parameters: dict = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for key in ("value", "peer_value"):
+            number = getattr(self, key)
+            if number is not None or key == "value":
+                object.__setattr__(self, key, _number(number, f"Row({self.name!r}).{key}"))
+        if self.peer_value is not None and not self.peer:
+            raise RecordError(
+                f"Row({self.name!r}): peer_value={self.peer_value!r} needs a peer's name, got ''"
+            )
+        if not isinstance(self.parameters, Mapping):
+            raise RecordError(
+                f"Row({self.name!r}).parameters: expected a dict, got {self.parameters!r}"
+            )
+        object.__setattr__(self, "parameters", _plain(dict(self.parameters)))
+
+    @property
+    def ratio(self) -> float | None:
+        """Ours ÷ peer's: below 1 is better for a time, above 1 for a rate. None without a peer."""
+        if self.peer_value is None or self.peer_value == 0:
+            return None
+        return self.value / self.peer_value
+
+
+@dataclass(frozen=True)
+class Record:
+    """One run of measurements, as in the schema."""
+
+    machine: dict
+    versions: dict[str, str]
+    date: str
+    command: str
+    suites: dict[str, tuple[Row, ...]]
+
+    def as_dict(self) -> dict:
+        """Return the JSON form, validated."""
+        suites = {name: [asdict(row) for row in rows] for name, rows in self.suites.items()}
+        return validate({"schema": 1, **asdict(replace(self, suites={})), "suites": suites})
+
+    @classmethod
+    def from_dict(cls, data: Mapping, where: str = "record") -> Record:
+        """Make a Record of its JSON form; RecordError names the place that breaks the schema."""
+        validate(data, where)
+        suites = {name: tuple(Row(**row) for row in rows) for name, rows in data["suites"].items()}
+        kept = {key: data[key] for key in ("machine", "versions", "date", "command")}
+        return cls(suites=suites, **kept)
+
+    @property
+    def gpu(self) -> str:
+        """The first GPU's name, or an empty string."""
+        return self.machine["gpus"][0]["name"] if self.machine["gpus"] else ""
+
+
+def record(suites: Mapping[str, Iterable[Row]], command: str) -> Record:
+    """Return ``suites``, measured just now on this machine, as a Record."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    kept = {name: tuple(rows) for name, rows in suites.items()}
+    for name, rows in kept.items():
+        for row in rows:
+            if not isinstance(row, Row):
+                raise RecordError(f"suite {name!r}: expected a Row, got {row!r}")
+    return Record(machine(), versions(), now, command, kept)
+
+
+def write(record: Record, folder: str | Path) -> Path:
+    """Write ``record`` to ``folder``/MACHINE-DATE.json, never over another run; return the path."""
+    text = json.dumps(record.as_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    slug = re.sub(r"[^a-z0-9]+", "-", record.machine["name"].lower()).strip("-") or "machine"
+    stem = f"{slug}-{record.date.replace(':', '')}"
+    for copy in range(1, 1000):
+        path = folder / (f"{stem}.json" if copy == 1 else f"{stem}-{copy}.json")
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            continue
+        return path
+    raise FileExistsError(f"{folder} holds 999 records named {stem}")
+
+
+def read(path: str | Path) -> Record:
+    """Read one record. Raises RecordError, naming the file, if it is not one."""
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise RecordError(f"{path}: not JSON: {error}") from error
+    return Record.from_dict(data, str(path))
+
+
+def load(folder: str | Path, suite: str | None = None) -> list[Record]:
+    """Return every record under ``folder``, newest first; with ``suite``, those that hold it.
+
+    The same run found in two files counts once. An absent folder holds no records; a file that is
+    not a record raises RecordError.
+    """
+    found = {}
+    for path in sorted(Path(folder).rglob("*.json")):
+        one = read(path)
+        found.setdefault(json.dumps(one.as_dict(), sort_keys=True), one)
+    kept = [one for one in found.values() if suite is None or suite in one.suites]
+    return sorted(kept, key=lambda one: one.date, reverse=True)
+
+
+def merge(records: Iterable[Record]) -> list[Record]:
+    """Return one record for each machine, newest first.
+
+    Each suite comes whole from the newest run that measured it on that machine; versions, date and
+    command are those of the machine's newest run.
+    """
+    merged: dict[str, Record] = {}
+    for one in sorted(records, key=lambda one: one.date, reverse=True):
+        key = one.machine["name"]
+        newer = merged.get(key)
+        if newer is None:
+            merged[key] = one
+        else:
+            merged[key] = replace(newer, suites={**one.suites, **newer.suites})
+    return list(merged.values())
+
+
+def table(records: Iterable[Record], suite: str | None = None) -> list[dict]:
+    """Return the rows of ``records`` as flat dicts (machine, date, suite, figures) for a table."""
+    return [
+        {"machine": one.machine["name"], "date": one.date, "suite": name}
+        | asdict(row)
+        | {"ratio": row.ratio}
+        for one in records
+        for name, rows in one.suites.items()
+        if suite is None or name == suite
+        for row in rows
+    ]
+
+
+def schema() -> dict:
+    """Return the JSON schema of a record."""
+    return json.loads(Path(__file__).with_name("records.schema.json").read_text(encoding="utf-8"))
+
+
+def validate(data: object, where: str = "record") -> dict:
+    """Return ``data`` if it follows the schema; RecordError says where it does not."""
+    _check(data, schema(), where)
+    return data
+
+
+_TYPES = {
+    "object": Mapping,
+    "array": Sequence,
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "null": type(None),
+}
+
+
+def _check(data: object, rule: Mapping, where: str) -> None:
+    """Apply the part of JSON Schema that records.schema.json uses."""
+
+    def refuse(expected: str) -> None:
+        raise RecordError(f"{where}: expected {expected}, got {data!r}")
+
+    kinds = rule.get("type", [])
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    if kinds and not any(_is(data, kind) for kind in kinds):
+        refuse(" or ".join(kinds))
+    if "const" in rule and data != rule["const"]:
+        refuse(repr(rule["const"]))
+    if "minLength" in rule and isinstance(data, str) and len(data) < rule["minLength"]:
+        refuse("a string that is not empty")
+    if "pattern" in rule and isinstance(data, str) and not re.search(rule["pattern"], data):
+        refuse(f"a string like {rule['pattern']}")
+    if isinstance(data, (int, float)) and not isinstance(data, bool):
+        if not math.isfinite(data):
+            refuse("a finite number")
+        if data < rule.get("minimum", -math.inf):
+            refuse(f"a number of at least {rule['minimum']}")
+    if isinstance(data, Mapping):
+        for key in rule.get("required", ()):
+            if key not in data:
+                raise RecordError(f"{where}: {key!r} is missing")
+        known, other = rule.get("properties", {}), rule.get("additionalProperties", True)
+        for key, value in data.items():
+            if key not in known and other is False:
+                raise RecordError(f"{where}: unknown key {key!r}; expected one of {sorted(known)}")
+            _check(
+                value, known.get(key, other if isinstance(other, dict) else {}), f"{where}.{key}"
+            )
+    elif "items" in rule and _is(data, "array"):
+        for index, value in enumerate(data):
+            _check(value, rule["items"], f"{where}[{index}]")
+
+
+def _is(data: object, kind: str) -> bool:
+    if isinstance(data, bool) and kind in ("integer", "number"):
+        return False
+    if kind == "array" and isinstance(data, str):
+        return False
+    return isinstance(data, _TYPES[kind])
+
+
+def _number(value: object, where: str) -> float:
+    """Return a Python number for a Python, NumPy or torch scalar; refuse everything else."""
+    value = _plain(value)
+    if not _is(value, "number") or not math.isfinite(value):
+        raise RecordError(f"{where}: expected a finite number, got {value!r}")
+    return value
+
+
+def _plain(value: object) -> object:
+    """Turn NumPy and torch scalars inside ``value`` into Python's own, so that JSON takes them."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value.item() if hasattr(value, "item") else value  # numpy.float64 is a float
+    try:
+        return value.item()
+    except (AttributeError, TypeError, ValueError, RuntimeError):
+        return str(value)

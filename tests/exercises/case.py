@@ -1,0 +1,21 @@
+"""Right and wrong answers to an exercise, in ``tests/exercises/cases_<topic>.py``."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Case:
+    """``right`` passes the check; each of ``wrong`` (one at least) is plausible and fails.
+
+    An answer of several parts is a tuple of them. ``keywords`` go to the check with every answer;
+    a check with a parameter ``cluster`` is handed four real ranks.
+    """
+
+    right: object
+    wrong: list
+    keywords: dict = field(default_factory=dict)
+
+
+def parts(answer: object) -> tuple:
+    """Return the answer as the tuple of positional arguments that the check takes."""
+    return answer if isinstance(answer, tuple) else (answer,)

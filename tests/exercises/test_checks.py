@@ -1,0 +1,99 @@
+"""Every check of helpers.exercises: the stub is not attempted, wrong fails, right passes."""
+
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+
+import helpers.exercises
+from helpers.exercises.core import (
+    CORRECT,
+    NOT_ATTEMPTED,
+    WRONG,
+    Exercise,
+    NotAttempted,
+    WrongAnswer,
+)
+from tests.exercises.case import parts
+
+TOPICS = [
+    module.name
+    for module in pkgutil.iter_modules(helpers.exercises.__path__)
+    if module.name != "core"
+]
+
+
+def checks(topic: str) -> dict[str, Exercise]:
+    module = importlib.import_module(f"helpers.exercises.{topic}")
+    return {name: value for name, value in vars(module).items() if isinstance(value, Exercise)}
+
+
+def cases(topic: str) -> dict:
+    return importlib.import_module(f"tests.exercises.cases_{topic}").CASES
+
+
+def everything() -> list:
+    found = []
+    for topic in TOPICS:
+        for name, check in checks(topic).items():
+            needs_ranks = "cluster" in inspect.signature(check.function).parameters
+            marks = [pytest.mark.mpi] if needs_ranks else []
+            found.append(pytest.param(topic, name, id=f"{topic}.{name}", marks=marks))
+    return found
+
+
+@pytest.fixture(scope="module")
+def ranks():
+    """Four real ranks, started when the first check asks for them."""
+    started = []
+
+    def start():
+        if not started:
+            from helpers.cluster import Cluster
+
+            started.append(Cluster(n=4))
+        return started[0]
+
+    yield start
+    for cluster in started:
+        cluster.stop()
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_every_check_has_cases_and_every_case_a_check(topic):
+    assert set(checks(topic)) == set(cases(topic))
+    assert checks(topic), f"helpers.exercises.{topic} has no check"
+
+
+@pytest.mark.parametrize(("topic", "name"), everything())
+def test_stub_wrong_and_right(topic, name, ranks, monkeypatch, capfd):
+    check, case = checks(topic)[name], cases(topic)[name]
+    context = dict(case.keywords)
+    if "cluster" in inspect.signature(check.function).parameters:
+        context["cluster"] = ranks()
+    right = parts(case.right)
+
+    stubs = [tuple(None for _ in right)]
+    if all(callable(part) for part in right):
+        stubs.append(tuple(lambda *args, **kwargs: None for _ in right))
+    for stub in stubs:
+        verdict = check.examine(*stub, **context)
+        assert verdict.status == NOT_ATTEMPTED, f"the stub is {verdict}"
+    assert case.wrong, "give at least one plausible wrong answer"
+    for answer in case.wrong:
+        verdict = check.examine(*parts(answer), **context)
+        assert verdict.status == WRONG, f"the wrong answer {answer!r} is {verdict}"
+        assert len(verdict.message) > 10, "say what is wrong"
+        for part in right:  # a number or a word of the answer must not stand in the message
+            if isinstance(part, (int, float, str)) and len(str(part)) > 2:
+                assert str(part) not in verdict.message
+    assert check.examine(*right, **context).status == CORRECT
+
+    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+    with pytest.raises(NotAttempted):
+        check(*stubs[0], **context)
+    with pytest.raises(WrongAnswer):
+        check(*parts(case.wrong[0]), **context)
+    assert check(*right, **context) is None
+    assert capfd.readouterr().err == ""

@@ -1,0 +1,189 @@
+"""helpers.exercises.core: what a check prints, when it raises, and that it never hangs."""
+
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from helpers.exercises.core import (
+    CORRECT,
+    NOT_ATTEMPTED,
+    WRONG,
+    NotAttempted,
+    WrongAnswer,
+    call,
+    close,
+    equal,
+    exercise,
+    unattempted,
+    wrong,
+)
+
+
+@exercise
+def twice(answer):
+    for x in (1, 20):
+        equal(call(answer, x), 2 * x, f"twice({x})")
+
+
+def stub(x): ...
+
+
+@pytest.mark.parametrize(
+    ("answer", "start"),
+    [
+        (None, "twice: not attempted\n"),
+        (..., "twice: not attempted\n"),
+        (stub, "twice: not attempted: stub(1) returned None"),
+        (lambda x: 2 * x, "twice: correct\n"),
+        (lambda x: x + 1, "twice: wrong: twice(20): 21 is not right"),
+        (7, "twice: wrong: expected a function, got 7"),
+        (lambda: 2, "twice: wrong: <lambda>(1) raised TypeError: "),
+    ],
+)
+def test_verdict_goes_to_stdout_and_nothing_to_stderr(answer, start, capsys, monkeypatch):
+    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
+    assert twice(answer) is None
+    printed = capsys.readouterr()
+    assert printed.out.startswith(start)
+    assert printed.out.count("\n") == 1
+    assert printed.err == ""
+
+
+@pytest.mark.parametrize("stage", ["autograde", "validate"])
+def test_nbgrader_sees_a_failure(stage, monkeypatch, capsys):
+    monkeypatch.setenv("NBGRADER_EXECUTION", stage)
+    with pytest.raises(NotAttempted, match="twice: not attempted"):
+        twice(None)
+    with pytest.raises(WrongAnswer, match=r"twice: wrong: twice\(1\): 0 is not right"):
+        twice(lambda x: 0)
+    twice(lambda x: 2 * x)
+    assert capsys.readouterr().out == "twice: correct\n"
+
+
+def test_what_answers_print_stays_off_stderr(capsys):
+    def noisy(x):
+        print("loud", file=sys.stderr)
+        return 2 * x
+
+    twice(noisy)
+    printed = capsys.readouterr()
+    assert printed.out == "loud\nloud\ntwice: correct\n"
+    assert printed.err == ""
+
+
+def test_the_readers_line_is_named():
+    def answer(x):
+        return x / 0
+
+    verdict = twice.examine(answer)
+    assert verdict.status == WRONG
+    assert "raised ZeroDivisionError: division by zero" in verdict.message
+    assert "return x / 0)" in verdict.message
+
+
+def test_an_endless_answer_ends():
+    @exercise(time_limit=0.2)
+    def patience(answer):
+        call(answer)
+
+    def forever():
+        while True:
+            time.sleep(0.01)
+
+    verdict = patience.examine(forever)
+    assert (verdict.status, "0.2 s" in verdict.message) == (WRONG, True)
+
+
+def test_an_answer_of_a_strange_kind_is_wrong_not_a_crash():
+    @exercise
+    def half(answer):
+        if answer % 2:
+            wrong("odd")
+
+    assert half.examine("no number").status == WRONG
+    assert "'no number'" in half.examine("no number").message
+    assert half.examine(np.array([1, 2])).status == WRONG
+    assert half.examine(4).status == CORRECT
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        *(
+            (None, True),
+            (..., True),
+            ([None] * 4, True),
+            ({"a": None}, True),
+            ((None, [None]), True),
+        ),
+        *((0, False), ("", False), ([], False), ([None, 0], False), (np.zeros(3), False)),
+    ],
+)
+def test_unattempted(value, expected):
+    assert unattempted(value) is expected
+
+
+@exercise
+def five_squares(answer):
+    close(answer, np.arange(5.0) ** 2, "the squares")
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ([0, 1, 4], r"shape (3,), expected (5,)"),
+        ([0, 1, 4, 9, 17], "1 of 5 values are not right, the first at index 4: 17"),
+        ([0, 1, float("nan"), 9, 16], "at index 2: nan (there are NaN or infinite values)"),
+        ("words", "expected numbers, got 'words'"),
+    ],
+)
+def test_close_says_where_never_what(answer, says):
+    verdict = five_squares.examine(answer)
+    assert verdict.status == WRONG
+    assert says in verdict.message
+    assert "16" not in verdict.message
+
+
+def test_close_and_equal_accept():
+    assert five_squares.examine(np.arange(5, dtype=np.float32) ** 2).status == CORRECT
+    close(1.0 + 1e-9, 1.0, "nearly one")
+    equal([1, 2], (1, 2), "a tuple for a list")
+    equal(np.arange(3), np.arange(3), "arrays")
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "says"),
+    [
+        (3.5, 2.0, "x: 3.5 is too large"),
+        (1.5, 2.0, "x: 1.5 is too small"),
+        (float("nan"), 2.0, "NaN"),
+    ],
+)
+def test_close_on_one_number(got, want, says):
+    with pytest.raises(WrongAnswer, match=says):
+        close(got, want, "x")
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "says"),
+    [
+        ([1, 2, 3], [1, 2], "has 3 items, expected 2"),
+        ([1, 3], [1, 2], "item 1 of"),
+        ([1, 3], np.array([1, 2]), "index 1: 3"),
+        ("abc", [1], "'abc' is not right"),
+    ],
+)
+def test_equal_says_which(got, want, says):
+    with pytest.raises(WrongAnswer, match=says):
+        equal(got, want, "x")
+
+
+def test_parts_of_an_answer():
+    @exercise
+    def both(first, second):
+        equal(first + second, 3, "the sum")
+
+    assert both.examine(1, None).status == NOT_ATTEMPTED
+    assert both.examine(1, 2).status == CORRECT

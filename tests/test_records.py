@@ -1,0 +1,174 @@
+"""helpers.records: the schema, its errors, writing, loading and merging."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import jsonschema
+import numpy as np
+import pytest
+
+from helpers import records
+from helpers.records import Record, RecordError, Row
+
+MACHINE = {
+    "name": "Test CPU, 2 cores",
+    "os": "Debian 12",
+    "architecture": "x86_64",
+    "cpu": "Test CPU",
+    "cores": 2,
+    "memory_gib": 24.0,
+    "mpi": "MPICH 5.0.2",
+    "compiler": "g++ 12.2.0",
+    "gpus": [],
+}
+
+
+def a_record(**changes):
+    made = Record(
+        MACHINE,
+        {"python": "3.11.7"},
+        "2026-11-21T03:00:00Z",
+        "make bench",
+        {"cluster": (Row("start", 2.5, "s", "ipyparallel", 6.7, {"n": 4}),)},
+    )
+    return replace(made, **changes)
+
+
+def changed(path, value):
+    """Return a record's JSON form with the value at ``path`` replaced (or removed if it is ...)."""
+    data = json.loads(json.dumps(a_record().as_dict()))
+    place = data
+    for key in path[:-1]:
+        place = place[key]
+    if value is ...:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = value
+    return data
+
+
+def test_ratio_is_ours_over_the_peer():
+    assert Row("start", 1.0, "s", "plain", 4.0).ratio == 0.25
+    assert Row("start", 1.0, "s").ratio is None
+    assert Row("start", 1.0, "s", "CuPy").ratio is None
+    assert Row("start", 1.0, "s", "nothing", 0.0).ratio is None
+
+
+def test_numpy_scalars_become_plain_numbers():
+    row = Row("x", np.float32(0.5), "s", "y", np.int64(2), {"n": np.int64(4), "shape": (1, 2)})
+    assert json.loads(json.dumps(vars(row)))["parameters"] == {"n": 4, "shape": [1, 2]}
+    assert (row.value, row.peer_value) == (0.5, 2)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), None, "fast", True, [1.0, 2.0]])
+def test_a_value_that_is_no_finite_number_is_refused(value):
+    with pytest.raises(RecordError, match=r"Row\('start'\)\.value: expected a finite number"):
+        Row("start", value, "s")
+
+
+def test_a_peer_value_needs_a_peer():
+    with pytest.raises(RecordError, match="needs a peer's name"):
+        Row("start", 1.0, "s", peer_value=2.0)
+
+
+def test_round_trip_and_never_over_another_run(tmp_path):
+    first, second = records.write(a_record(), tmp_path), records.write(a_record(), tmp_path)
+    assert first.name == "test-cpu-2-cores-2026-11-21T030000Z.json"
+    assert first != second
+    assert records.read(first) == a_record() == records.read(second)
+
+
+def test_load_is_newest_first_and_counts_a_run_once(tmp_path):
+    old = a_record(date="2026-11-20T03:00:00Z", suites={"sgd": (Row("loss", 1.0, "1"),)})
+    for one in (old, a_record(), a_record()):
+        records.write(one, tmp_path / "deeper")
+    assert records.load(tmp_path) == [a_record(), old]
+    assert records.load(tmp_path, "sgd") == [old]
+    assert records.load(tmp_path / "absent") == []
+
+
+def test_merge_takes_each_suite_from_its_newest_run_on_each_machine():
+    def run(day, machine="A", **suites):
+        rows = {name: (Row("x", value, "s"),) for name, value in suites.items()}
+        named = {**MACHINE, "name": machine}
+        return a_record(machine=named, date=f"2026-11-{day}T03:00:00Z", suites=rows)
+
+    merged = records.merge([run(18, sgd=1, cluster=2), run(20, "B", sgd=3), run(21, sgd=4)])
+    assert [(one.machine["name"], one.date[8:10]) for one in merged] == [("A", "21"), ("B", "20")]
+    values = {name: rows[0].value for name, rows in merged[0].suites.items()}
+    assert values == {"sgd": 4, "cluster": 2}
+
+
+def test_table_is_flat():
+    (line,) = records.table([a_record()], "cluster")
+    assert line["machine"] == MACHINE["name"]
+    assert line["ratio"] == pytest.approx(2.5 / 6.7)
+    assert records.table([a_record()], "sgd") == []
+
+
+BREAKS = [
+    (["schema"], 2, "record.schema: expected 1, got 2"),
+    (["date"], "yesterday", "record.date: expected a string like"),
+    (["command"], "", "record.command: expected a string that is not empty"),
+    (["machine", "cores"], 2.5, "record.machine.cores: expected integer, got 2.5"),
+    (["machine", "cores"], 0, "record.machine.cores: expected a number of at least 1, got 0"),
+    (["machine", "gpus"], "none", "record.machine.gpus: expected array, got 'none'"),
+    (["machine", "gpus"], [{"name": "H200"}], r"record.machine.gpus\[0\]: 'driver' is missing"),
+    (["machine", "colour"], "red", "record.machine: unknown key 'colour'"),
+    (["versions", "python"], ..., "record.versions: 'python' is missing"),
+    (["versions", "torch"], 2.13, "record.versions.torch: expected string, got 2.13"),
+    (["suites"], [], r"record.suites: expected object, got \[\]"),
+    (["suites", "cluster", 0, "value"], "2", r"record.suites.cluster\[0\].value: expected number"),
+    (["suites", "cluster", 0, "value"], None, "expected number, got None"),
+    (["suites", "cluster", 0, "unit"], ..., r"record.suites.cluster\[0\]: 'unit' is missing"),
+    (["suites", "cluster", 0, "peer_value"], "6", "expected number or null, got '6'"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "message"), BREAKS)
+def test_a_broken_record_says_where(path, value, message):
+    data = changed(path, value)
+    with pytest.raises(RecordError, match=message):
+        records.validate(data)
+    with pytest.raises(jsonschema.ValidationError):  # the published schema means the same
+        jsonschema.validate(data, records.schema())
+
+
+def test_a_good_record_passes_both_validators():
+    jsonschema.Draft202012Validator.check_schema(records.schema())
+    jsonschema.validate(a_record().as_dict(), records.schema())
+    assert Record.from_dict(a_record().as_dict()) == a_record()
+
+
+def test_a_file_that_is_no_record_is_named(tmp_path):
+    (tmp_path / "a.json").write_text("{", encoding="utf-8")
+    with pytest.raises(RecordError, match=r"a\.json: not JSON"):
+        records.load(tmp_path)
+
+
+def test_only_rows_enter_a_record():
+    with pytest.raises(RecordError, match="suite 'sgd': expected a Row, got 3"):
+        records.record({"sgd": [3]}, "make bench")
+
+
+def test_a_record_of_this_machine_is_valid():
+    made = records.record({"sgd": [Row("x", 1.0, "s")]}, "make bench")
+    jsonschema.validate(made.as_dict(), records.schema())
+    assert made.machine["cores"] >= 1
+    assert made.machine["memory_gib"] > 0
+    assert made.versions["numpy"] == np.__version__
+
+
+def test_nothing_heavy_is_imported():
+    heavy = {"torch", "dgl", "mpi4py", "ipyparallel", "numpy", "matplotlib"}
+    code = f"import sys, helpers.records as r; r.machine(); print({heavy} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_every_record_in_the_repository_is_valid(request):
+    for folder in ("bench", "gpu"):
+        for one in records.load(request.config.rootpath / "data" / folder):
+            assert one.suites

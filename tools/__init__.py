@@ -1,0 +1,1 @@
+"""Commands for people who work on the course: make its notebooks, pages and pictures."""

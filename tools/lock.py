@@ -1,0 +1,216 @@
+"""Regenerate requirements.txt, the lock, from pyproject.toml: ``python -m tools.lock [--upgrade]``.
+
+pip resolves every direct requirement (all extras and the build's) on this system. Then the metadata
+of what it chose is walked for each system and Python of the course, so that one file serves all of
+them: what only some need gets a marker. Pins stay as they are unless ``--upgrade`` is given;
+``--check`` asks the index for a wheel of each pin on each system and Python.
+
+Two rules of ours. Local versions (``2.13.0+cpu``) lose their suffix: no public index serves them.
+CUDA's packages, which PyTorch's build for Linux with CUDA pins exactly in its own metadata, stay
+out, so that the build for processors does not fetch gigabytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+
+from packaging.markers import Marker, default_environment
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[1]
+LOCK = ROOT / "requirements.txt"
+PYTHONS = ("3.11", "3.12", "3.13")
+SYSTEMS = {
+    "linux-x86_64": ("linux", "Linux", "x86_64"),
+    "linux-aarch64": ("linux", "Linux", "aarch64"),
+    "macos-arm64": ("darwin", "Darwin", "arm64"),
+}
+TARGETS = tuple(itertools.product(SYSTEMS, PYTHONS))
+HEADER = """\
+# The lock: every version that the course runs with, on Linux and macOS, Python 3.11 to 3.13.
+# Made from pyproject.toml by `python -m tools.lock`; do not edit. PyTorch's CUDA packages are
+# pinned by PyTorch's own metadata and stay out, so that its build for processors stays small.
+"""
+
+
+def environment(system: str, python: str) -> dict[str, str]:
+    """Return the values that markers see on ``system`` under ``python``."""
+    platform, name, machine = SYSTEMS[system]
+    return {
+        **default_environment(),
+        "sys_platform": platform,
+        "platform_system": name,
+        "platform_machine": machine,
+        "os_name": "posix",
+        "python_version": python,
+        "python_full_version": f"{python}.0",
+        "implementation_name": "cpython",
+        "platform_python_implementation": "CPython",
+    }
+
+
+def direct(pyproject: Path = ROOT / "pyproject.toml") -> list[Requirement]:
+    """Return the requirements that pyproject.toml names: its own, its extras', its build's."""
+    data = tomllib.loads(pyproject.read_text(encoding="utf-8"))
+    project = data["project"]
+    extras = project.get("optional-dependencies", {}).values()
+    lines = itertools.chain(project["dependencies"], *extras, data["build-system"]["requires"])
+    return [Requirement(line) for line in lines]
+
+
+def parse(text: str) -> dict[str, Requirement]:
+    """Return the pins of a lock by canonical name. Raises ValueError for a line that is no pin."""
+    pins = {}
+    for line in text.splitlines():
+        line = line.split(" #")[0].strip()
+        if not line or line.startswith("#"):
+            continue
+        pin = Requirement(line)
+        if [one.operator for one in pin.specifier] != ["=="]:
+            raise ValueError(f"expected NAME==VERSION, got {line!r}")
+        pins[canonicalize_name(pin.name)] = pin
+    return pins
+
+
+def lines_for(pins: Iterable[Requirement], system: str, python: str) -> list[str]:
+    """Return the pins that hold on ``system`` under ``python``, without their markers."""
+    there = environment(system, python)
+    return [
+        f"{pin.name}{pin.specifier}"
+        for pin in pins
+        if pin.marker is None or pin.marker.evaluate(there)
+    ]
+
+
+def resolve(requirements: Iterable[str], constraints: Iterable[str] = ()) -> dict[str, dict]:
+    """Let pip choose versions on this system; return each distribution's metadata by name."""
+    with tempfile.TemporaryDirectory(prefix="lock-") as folder:
+        report, file = Path(folder, "report.json"), Path(folder, "constraints.txt")
+        file.write_text("\n".join(constraints), encoding="utf-8")
+        command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed"]
+        command += ["--quiet", "--only-binary=:all:", "--report", str(report), "-c", str(file)]
+        subprocess.run([*command, *requirements], check=True, timeout=1800)
+        chosen = json.loads(report.read_text(encoding="utf-8"))["install"]
+    return {canonicalize_name(one["metadata"]["name"]): one["metadata"] for one in chosen}
+
+
+def closure(known: dict[str, dict], system: str, python: str) -> tuple[set[str], list[str]]:
+    """Walk the metadata from the direct requirements as they hold on one system.
+
+    Returns the names that are needed there, and the requirements whose metadata is not known yet.
+    """
+    there = environment(system, python)
+    needed, missing = set(), []
+    todo = [(requirement, "") for requirement in direct()]
+    seen = set()
+    while todo:
+        requirement, extra = todo.pop()
+        name = canonicalize_name(requirement.name)
+        if requirement.marker and not requirement.marker.evaluate({**there, "extra": extra}):
+            continue
+        if name not in known:
+            missing.append(str(requirement).split(";")[0].strip())
+            continue
+        needed.add(name)
+        for wanted in ("", *requirement.extras):
+            if (name, wanted) in seen:
+                continue
+            seen.add((name, wanted))
+            for line in known[name].get("requires_dist", ()):
+                inner = Requirement(line)
+                if name == "torch" and re.match("nvidia-|cuda-|triton", inner.name):
+                    continue
+                todo.append((inner, wanted))
+    return needed, missing
+
+
+def marker(targets: set[tuple[str, str]]) -> str:
+    """Return the shortest marker that holds on exactly these systems and Pythons."""
+    if targets == set(TARGETS):
+        return ""
+    atoms = [f"python_version {sign} '{one}'" for sign in ("<", ">=") for one in PYTHONS[1:]]
+    atoms += [f"sys_platform == '{one}'" for one in ("linux", "darwin")]
+    atoms += [f"platform_machine == '{one}'" for one in ("x86_64", "aarch64", "arm64")]
+    for size in (1, 2, 3):
+        for chosen in itertools.combinations(atoms, size):
+            for glue in (" and ", " or "):
+                text = glue.join(chosen)
+                if {at for at in TARGETS if Marker(text).evaluate(environment(*at))} == targets:
+                    return text
+    raise ValueError(f"no marker says {sorted(targets)}")
+
+
+def lock(pinned: Iterable[str]) -> str:
+    """Return the text of a fresh lock that keeps the versions ``pinned``."""
+    pinned = list(pinned)
+    known = resolve([str(one) for one in direct()], pinned)
+    while True:
+        walks = {target: closure(known, *target) for target in TARGETS}
+        missing = sorted({line for _, lines in walks.values() for line in lines})
+        if not missing:
+            break
+        known |= resolve(["--no-deps", *missing], pinned)
+    text = HEADER
+    for name in sorted(known):
+        targets = {target for target, (needed, _) in walks.items() if name in needed}
+        if targets:
+            version = known[name]["version"].split("+")[0]
+            condition = marker(targets)
+            text += f"{name}=={version}{f'; {condition}' if condition else ''}\n"
+    return text
+
+
+def platforms(system: str) -> list[str]:
+    """Return the wheel tags that pip accepts on ``system``, as it wants them on the command line."""
+    if system.startswith("macos"):
+        return ["--platform", "macosx_14_0_arm64"]
+    machine = SYSTEMS[system][2]
+    tags = [f"manylinux_2_{minor}_{machine}" for minor in range(28, 4, -1)]
+    tags += [f"manylinux{year}_{machine}" for year in (2014, 2010, 1)]
+    return [word for tag in tags for word in ("--platform", tag)]
+
+
+def check_wheels() -> int:
+    """Ask pip for a wheel of each pin on every system and Python; return the number of failures."""
+    failures = 0
+    pins = parse(LOCK.read_text(encoding="utf-8")).values()
+    for system, python in TARGETS:
+        command = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--no-deps"]
+        command += ["--ignore-installed", "--only-binary=:all:", "--python-version", python]
+        command += ["--target", tempfile.gettempdir(), *platforms(system)]
+        lines = lines_for(pins, system, python)
+        done = subprocess.run([*command, *lines], capture_output=True, text=True, timeout=1800)
+        failures += done.returncode != 0
+        verdict = "ok" if done.returncode == 0 else done.stderr.strip()
+        print(f"{system}, Python {python}: {len(lines)} wheels: {verdict}", flush=True)
+    return failures
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.lock", description=__doc__)
+    parser.add_argument("--upgrade", action="store_true", help="take the newest of everything")
+    parser.add_argument("--check", action="store_true", help="look for all wheels, change nothing")
+    options = parser.parse_args(arguments)
+    if options.check:
+        return min(check_wheels(), 1)
+    pinned = []
+    if LOCK.exists() and not options.upgrade:
+        pins = parse(LOCK.read_text(encoding="utf-8")).values()
+        pinned = [f"{pin.name}{pin.specifier}" for pin in pins]
+    LOCK.write_text(lock(pinned), encoding="utf-8")
+    print(f"{LOCK.name}: {len(parse(LOCK.read_text(encoding='utf-8')))} pins")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
