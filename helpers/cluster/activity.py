@@ -34,7 +34,7 @@ class Recorder:
     Raises ValueError for ``limit`` < 1.
     """
 
-    __slots__ = ("_counts", "current", "dropped", "events", "limit")
+    __slots__ = ("_counts", "current", "dropped", "events", "limit", "log")
 
     def __init__(self, limit: int = 1_000_000) -> None:
         if limit < 1:
@@ -43,6 +43,7 @@ class Recorder:
         self.events: list[Record] | None = None
         self.limit = limit
         self.dropped = 0
+        self.log: tuple | None = None  # what helpers.cluster.trace.record recorded last
         self._counts: dict = {}
 
     def start(self) -> None:

@@ -8,6 +8,9 @@ made from the table in :mod:`helpers.cluster.calls`: mpi4py has some 150 calls o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from mpi4py import MPI
 
 from helpers.cluster.activity import Recorder
@@ -19,6 +22,7 @@ PREDEFINED = ("COMM_WORLD", "COMM_SELF")
 PLAIN = {
     name: getattr(MPI, name) for name in (*PREDEFINED, "Request", "Prequest", "Message")
 }  # what the module held before anything was installed
+TRACED = {"Request": TracedRequest, "Prequest": TracedPrequest, "Message": TracedMessage}
 
 
 class Traced:
@@ -46,6 +50,11 @@ class Traced:
         else:  # a null communicator: every call on it will raise
             self.identity, self._world, self._size = None, NAMES, 0
         return self
+
+    @property
+    def world_rank(self) -> int:
+        """This process's rank in ``COMM_WORLD``."""
+        return PLAIN["COMM_WORLD"].Get_rank()
 
     def _identify(self, parent: tuple | None, call: str) -> None:
         """Find the world ranks of the members, and a name that all members agree on."""
@@ -136,15 +145,31 @@ def install(recorder: Recorder) -> None:
 
     Replaces them, and the classes of requests and messages, in the ``mpi4py.MPI`` module: do it
     before libraries are imported, since ``from mpi4py.MPI import COMM_WORLD`` copies the name.
+    Raises TypeError for anything but a Recorder.
     """
     if not isinstance(recorder, Recorder):
         raise TypeError(f"install expects a Recorder; got {recorder!r}")
     for name in PREDEFINED:
         setattr(MPI, name, TracedComm(PLAIN[name], recorder))
-    MPI.Request, MPI.Prequest, MPI.Message = TracedRequest, TracedPrequest, TracedMessage
+    _swap(TRACED)
 
 
 def uninstall() -> None:
     """Undo :func:`install` (communicators made meanwhile stay traced)."""
-    for name, value in PLAIN.items():
+    _swap(PLAIN)
+
+
+@contextmanager
+def installed_requests() -> Iterator[None]:
+    """Make ``MPI.Request.Waitall`` and its like the traced ones, for a while."""
+    before = {name: getattr(MPI, name) for name in TRACED}
+    _swap(TRACED)
+    try:
+        yield
+    finally:
+        _swap(before)
+
+
+def _swap(values: dict) -> None:
+    for name, value in values.items():
         setattr(MPI, name, value)

@@ -17,10 +17,9 @@ import numpy as np
 
 from helpers.collectives.parts import TAG, lengths, split
 
-# Bytes in one message, at most. What has just arrived is added while it is still in the cache, and
-# the scratch buffer stays small; fewer bytes and the start of each message would cost more than it
-# saves (`bench/allreduce.py` tries other sizes).
-SEGMENT = 2 << 20
+# Bytes in one message, at most: keeps the scratch buffer small and what has just arrived in the
+# cache while it is added. Much smaller, the cost of starting each message tells (see `bench/`).
+SEGMENT = 4 << 20
 
 
 def pieces_of(work, n: int) -> int:
