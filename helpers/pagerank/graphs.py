@@ -161,23 +161,32 @@ def random_links(n: int = 10_000, p: float = 1e-3, seed: int = 0) -> Links:
     """Draw a directed Erdős-Rényi graph in which every node has at least one out-edge.
 
     Each of the n(n-1) possible edges is present with probability ``p``, independently (Gilbert
-    1959); a node left without an out-edge is given one to a random other node, as the source
-    does. Memory grows with the edges, not with n². Raises ValueError for n < 2 or p outside [0, 1].
+    1959; drawn as in Batagelj & Brandes 2005); a node left without an out-edge is given one to a
+    random other node, as the source does. Memory grows with the edges, not with n². Raises ValueError for n < 2 or p outside [0, 1].
     """
     from scipy import sparse
 
     if n < 2 or not 0 <= p <= 1:
         raise ValueError(f"random_links expects n >= 2 and 0 <= p <= 1; got n={n}, p={p}")
     rng = np.random.default_rng(seed)
-    degree = np.maximum(rng.binomial(n - 1, p, size=n), 1)
-    # Rejection: draw with replacement, drop repeats, and draw again for the rows that came short.
-    keys = np.empty(0, dtype=np.int64)
-    missing = degree.copy()
-    while missing.any():
-        source = np.repeat(np.arange(n), missing)
-        target = rng.integers(0, n - 1, size=source.size)
-        target += target >= source  # skips the diagonal
-        keys = np.unique(np.concatenate([keys, source * n + target]))
-        missing = degree - np.bincount(keys // n, minlength=n)
-    matrix = sparse.coo_array((np.ones(keys.size), (keys // n, keys % n)), shape=(n, n))
+    # Walk over the n(n-1) possible edges from one that is present to the next: gaps are geometric.
+    cells, parts, last = n * (n - 1), [], -1
+    while p > 0 and last < cells:
+        left = (cells - last) * p
+        gaps = rng.geometric(p, size=int(left + 5 * left**0.5) + 10)
+        parts.append(last + np.cumsum(gaps))
+        last = int(parts[-1][-1])
+    cell = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+    source, target = np.divmod(cell[cell < cells], n - 1)
+    target += target >= source  # skips the diagonal
+    degree = np.bincount(source, minlength=n)
+    lonely = np.flatnonzero(degree == 0)
+    given = rng.integers(0, n - 1, size=lonely.size)
+    given += given >= lonely
+    starts = np.cumsum(degree) - degree
+    target = np.insert(target, starts[lonely], given)
+    ends = np.cumsum(np.maximum(degree, 1))
+    matrix = sparse.csr_array(
+        (np.ones(target.size), target, np.concatenate([[0], ends])), shape=(n, n)
+    )
     return Links(_by_target(matrix))
