@@ -13,6 +13,7 @@ import socket
 import sys
 import threading
 import time
+import tokenize
 import types
 from pathlib import Path
 
@@ -87,7 +88,10 @@ class RankSide:
             if result.error_before_exec or result.error_in_exec:
                 raise _Shown(result.error_before_exec or result.error_in_exec)
 
-        return self._guarded(work, trace)
+        reply = self._guarded(work, trace)
+        if _ends_in_semicolon(shell, source):
+            reply["parts"] = [part for part in reply["parts"] if part[0] != "result"]
+        return reply
 
     def call(self, blob: bytes, trace: bool) -> dict:
         """Call a pickled ``(function, args, kwargs)``; names it misses come from the namespace."""
@@ -185,6 +189,14 @@ class RankSide:
 
 class _Shown(Exception):  # noqa: N818
     """Carries an error that IPython has formatted already."""
+
+
+def _ends_in_semicolon(shell, source: str) -> bool:
+    """Tell whether the reader wants to see no value, as IPython reads a cell's end."""
+    try:
+        return shell.displayhook.semicolon_at_end_of_expression(source)
+    except (tokenize.TokenError, SyntaxError):  # not Python alone, or not Python at all
+        return False
 
 
 def _describe(error: BaseException) -> dict:
