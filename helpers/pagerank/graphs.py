@@ -162,7 +162,8 @@ def random_links(n: int = 10_000, p: float = 1e-3, seed: int = 0) -> Links:
 
     Each of the n(n-1) possible edges is present with probability ``p``, independently (Gilbert
     1959; drawn as in Batagelj & Brandes 2005); a node left without an out-edge is given one to a
-    random other node, as the source does. Memory grows with the edges, not with n². Raises ValueError for n < 2 or p outside [0, 1].
+    random other node, as the source does. Memory grows with the edges, not with n².
+    Raises ValueError for n < 2 or p outside [0, 1].
     """
     from scipy import sparse
 

@@ -84,7 +84,7 @@ def test_products_refuse_what_does_not_fit():
     for bad in (
         np.zeros((8, 8)),
         np.zeros((4, 4), np.float32),
-        np.asfortranarray(good + [[0] * 7 + [1]]),
+        np.zeros((8, 8), np.float32, order="F"),
     ):
         with pytest.raises(ValueError, match="contiguous float32"):
             multiply(good, bad)
