@@ -80,7 +80,7 @@ def test_agrees_with_cachegrind(order, shape):
     ours = sum(counts[m] for m in "abc")
     # Apart: a handful of accesses of the function itself (its arguments on the stack).
     assert 0 <= theirs["accesses"] - counts["accesses"] <= 40
-    assert abs(theirs["misses"] - ours) <= 10
+    assert abs(theirs["misses"] - ours) <= 10 + 0.01 * ours
 
 
 @pytest.mark.parametrize(
