@@ -14,7 +14,7 @@ from helpers.roofline.system import instruction_sets, reported_caches
 
 KINDS = ("read", "copy", "triad")
 LIMIT = 60.0  # seconds for the whole: what is not measured by then is left out and named
-VERSION = 1  # of what is measured: kept ceilings of another version are measured anew
+VERSION = 2  # of what is measured: kept ceilings of another version are measured anew
 
 
 @dataclass(frozen=True)
@@ -43,21 +43,22 @@ class Ceilings:
     skipped: list[str] = field(default_factory=list)
 
     def peak(self, dtype: str = "float32", threads: int | None = None, isa: str = "") -> float:
-        """The highest peak in flop/s for ``threads`` (default: all cores) and, if given, an ISA."""
-        threads = threads or self.cores
+        """The highest peak in flop/s with ``threads`` (default: the best number), of any or one ISA.
+
+        On a busy machine one thread may do better than one for each core.
+        """
         return max(
             p["flops"]
             for p in self.peaks
-            if p["dtype"] == dtype and p["threads"] == threads and isa in ("", p["isa"])
+            if p["dtype"] == dtype and threads in (None, p["threads"]) and isa in ("", p["isa"])
         )
 
     def bandwidth(self, level: str = "memory", kind: str = "read", threads: int | None = None):
-        """The bandwidth of a level in bytes/s for ``threads`` (default: all cores)."""
-        threads = threads or self.cores
+        """The bandwidth of a level in bytes/s with ``threads`` (default: the best number)."""
         return max(
             b["rate"]
             for b in self.bandwidths
-            if (b["level"], b["kind"], b["threads"]) == (level, kind, threads)
+            if (b["level"], b["kind"]) == (level, kind) and threads in (None, b["threads"])
         )
 
     @property

@@ -93,7 +93,7 @@ draw.latency(machine.latency, machine.found, machine.reported)
 plt.show()
 for k, level in enumerate(machine.found, 1):
     cycles = level["seconds"] * machine.frequency
-    ends = f"up to {level['capacity'] / 1024:.0f} KiB"
+    ends = f"up to {level['capacity'] / 1024:.0f} KiB" if level["capacity"] < 1e12 else "and beyond"
     print(f"plateau {k}: {level['seconds'] * 1e9:6.1f} ns, {cycles:4.0f} cycles, {ends}")
 print("the system says:", [f"L{c['level']} {c['size'] // 1024} KiB" for c in machine.reported])
 
