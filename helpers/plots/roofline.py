@@ -125,7 +125,7 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> str:
         "y0": bottom,
         "y1": ceiling,
         "top": top,
-        "rates": dict(bandwidths),
+        "memory": _memory(bandwidths),
         "box": [WIDTH, HEIGHT, LEFT, BOTTOM, RIGHT, TOP],
     }
     identity = f"roofline-{abs(hash((low, high, top, len(data)))) % 10**8}"
@@ -139,11 +139,16 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> str:
 
 def tip_of(d: Mapping, top: float, bandwidths: Mapping[str, float]) -> str:
     """What shows under the pointer: intensity, performance, share of the memory's roof."""
-    roof = min(top, min(bandwidths.values()) * d["i"])
+    roof = min(top, _memory(bandwidths) * d["i"])
     return (
         f"{d['name']}: {d['i']:.3g} flop/byte, {d['p'] / 1e9:.3g} Gflop/s, "
         f"{d['b'] / d['s'] / 1e9:.3g} GB/s, {100 * d['p'] / roof:.0f} % of the memory's roof"
     )
+
+
+def _memory(bandwidths: Mapping[str, float]) -> float:
+    """The rate of "memory", or the lowest where none has that name."""
+    return bandwidths.get("memory", min(bandwidths.values()))
 
 
 FORM = """<form style="font:13px sans-serif">Your kernel: <input name="n" value="mine" size="8">
@@ -159,7 +164,7 @@ form.addEventListener("submit", e => {
   const [f, b, t] = ["f", "b", "t"].map(k => Number(form.elements[k].value));
   const out = form.elements["o"];
   if (!(f > 0 && b > 0 && t > 0)) { out.value = "three numbers above 0, please"; return; }
-  const i = f / b, p = f / t, roof = Math.min(s.top, Math.min(...Object.values(s.rates)) * i);
+  const i = f / b, p = f / t, roof = Math.min(s.top, s.memory * i);
   const x = L + (Math.log10(i) - s.x0) / (s.x1 - s.x0) * (W - L - R);
   const y = H - B - (Math.log10(p) - s.y0) / (s.y1 - s.y0) * (H - B - T);
   const dot = document.createElementNS("http://www.w3.org/2000/svg", "circle");
@@ -228,7 +233,7 @@ def latency(curve: Sequence[Sequence[float]], found: Sequence[Mapping], reported
     ax.set(xscale="log", yscale="log", xlabel="working set, KiB", ylabel="ns a load")
     ax.set_xscale("log", base=2)
     ax.set_title("Latency shows the caches")
-    ax.legend()
+    ax.legend(loc="upper left")
     return ax
 
 

@@ -43,7 +43,7 @@ class Ceilings:
     skipped: list[str] = field(default_factory=list)
 
     def peak(self, dtype: str = "float32", threads: int | None = None, isa: str = "") -> float:
-        """The highest peak in flop/s with ``threads`` (default: the best number) and an ISA if given.
+        """The highest peak in flop/s with ``threads`` (default: the best number), of an ISA or any.
 
         On a busy machine one thread may do better than one for each core.
         """
