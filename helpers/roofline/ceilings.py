@@ -221,18 +221,19 @@ class _Bar:
     """A progress bar on standard output (standard error counts as a failure in a notebook)."""
 
     def __init__(self, jobs: int, shown: bool):
-        import sys
-
-        from tqdm import tqdm
-
-        self.bar = tqdm(total=jobs, file=sys.stdout, leave=False, disable=not shown, ncols=80)
+        self.jobs, self.done, self.shown = jobs, 0, shown
 
     def step(self, name: str) -> None:
-        self.bar.set_description(f"{name:24.24}", refresh=False)
-        self.bar.update()
+        self.done += 1
+        filled = round(30 * min(1.0, self.done / self.jobs))
+        self._write(f"|{'█' * filled}{' ' * (30 - filled)}| {name:30.30}")
 
     def close(self) -> None:
-        self.bar.close()
+        self._write(" " * 64 + "\r")
+
+    def _write(self, text: str) -> None:
+        if self.shown:
+            print(f"\r{text}", end="", flush=True)
 
 
 def kept_files() -> list[Path]:
