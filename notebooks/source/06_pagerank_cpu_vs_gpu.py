@@ -11,7 +11,7 @@
 # - repair the formula where nodes have no out-links, and stop iterating when enough is enough;
 # - cut a graph into row blocks for several MPI ranks and predict what they must exchange.
 #
-# **You need**: `%%ranks` from notebook 01; matrix-vector products; 3 minutes of machine time, 45 of yours; 2 cores and 2 GB of memory. A GPU is optional.
+# **You need** a cluster of ranks as in [01_mpi_basics](01_mpi_basics.ipynb), and matrix-vector products. *Time:* 60 minutes, of which the machine works for less than three. *Cores:* two are enough, with 2 GB of memory. *GPU:* optional.
 
 # %% [markdown]
 # ## Notation

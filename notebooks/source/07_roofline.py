@@ -11,7 +11,7 @@
 # - block a loop for a cache and for registers;
 # - judge a change of a network layer by operations *and* bytes.
 #
-# **You need**: loops in C at reading level, matrix products; 3 minutes of machine time, 60 of yours; a C compiler. One core is enough.
+# **You need** matrix products, and loops in C at reading level; [06_pagerank_cpu_vs_gpu](06_pagerank_cpu_vs_gpu.ipynb) for section 4. *Time:* 75 minutes, of which the machine works for less than three. *Cores:* one is enough, and a C compiler. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -257,7 +257,7 @@ def look(order="ijk", size=512, line=32, ways=2, step=150):
     plt.show()
 
 
-widgets.interact(
+_ = widgets.interact(
     look,
     order=list(ORDERS),
     size=widgets.SelectionSlider(options=[256, 512, 1024], value=512, description="bytes"),
