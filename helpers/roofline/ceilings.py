@@ -13,7 +13,8 @@ from helpers.machine import usable_cores
 from helpers.roofline.system import instruction_sets, reported_caches
 
 KINDS = ("read", "copy", "triad")
-LIMIT = 60.0  # seconds for the whole: what is not measured by then is left out and named
+HURRY = 30.0  # seconds: from here on, on a busy machine, few and short samples
+LIMIT = 55.0  # seconds for the whole: what is not measured by then is left out and named
 VERSION = 2  # of what is measured: kept ceilings of another version are measured anew
 
 
@@ -99,8 +100,9 @@ def ceilings(*, again: bool = False, progress: bool = True, quick: bool = False)
     """Return this machine's ceilings: measured on the first call, kept in the user's cache.
 
     ``again`` measures anew. ``quick`` takes fewer samples and a shorter latency curve (for tests).
-    ``progress`` shows a bar on standard output. Takes under a minute: after 60 s what is left is
-    skipped and named in ``skipped``. Raises helpers.native.CompilerError without a C compiler.
+    ``progress`` shows a bar on standard output. Takes under a minute: after half of one the samples
+    become few, and what is left at the end is skipped and named in ``skipped``.
+    Raises helpers.native.CompilerError without a C compiler.
     """
     native.compiler()
     key = hashlib.sha256(f"{native.processor()} {usable_cores()} {VERSION} {quick}".encode())
@@ -136,16 +138,19 @@ def _measure(progress: bool, quick: bool) -> Ceilings:
     def run(name: str, probe, *arguments):
         """One measurement's samples, or None when the time is up."""
         bar.step(name)
-        if time.perf_counter() - begin > LIMIT - 2:
+        spent = time.perf_counter() - begin
+        if spent > LIMIT:
             skipped.append(name)
             return None
+        if spent > HURRY:
+            return probe(*arguments, sample=0.003, repeats=2)
         if arguments[-1:] == (cores,) and cores > 1:  # short: all threads must run at once
             return probe(*arguments, sample=timing["sample"] / 4, repeats=3 * timing["repeats"])
         return probe(*arguments, **timing)
 
     frequency = max(run("frequency", probes.frequency))
     peaks = []
-    for chosen in instruction_sets():
+    for chosen in reversed(instruction_sets()):  # what matters most first
         for dtype in ("float32", "float64"):
             for n in threads:
                 rates = run(f"{chosen.name} {dtype}", probes.flops, chosen, dtype, n)
@@ -160,7 +165,8 @@ def _measure(progress: bool, quick: bool) -> Ceilings:
     found = curve.levels(*zip(*latency, strict=True), count) if len(latency) >= 2 * count else []
     ends = [one["capacity"] for one in found[:-1]] or [one["size"] for one in reported]
     bandwidths = []
-    for number, (low, high) in enumerate(zip([4096, *ends], [*ends, None], strict=True), 1):
+    edges = list(enumerate(zip([4096, *ends], [*ends, None], strict=True), 1))
+    for number, (low, high) in reversed(edges):
         level = f"L{number}" if high else "memory"
         for n in threads:
             size = _working_set(low, high, n)
@@ -184,8 +190,8 @@ def _measure(progress: bool, quick: bool) -> Ceilings:
         date=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         cores=cores,
         frequency=frequency,
-        peaks=peaks,
-        bandwidths=bandwidths,
+        peaks=peaks[::-1],
+        bandwidths=sorted(bandwidths, key=lambda one: one["level"]),  # L1, L2, ..., memory
         latency=latency,
         found=found,
         reported=reported,
