@@ -113,6 +113,8 @@ def ceilings(*, again: bool = False, progress: bool = True, quick: bool = False)
         except (ValueError, TypeError):  # cut off or of another version: measure
             pass
     made = _measure(progress, quick)
+    if made.skipped:  # the machine was too busy: another call may do better
+        return made
     kept.parent.mkdir(parents=True, exist_ok=True)
     part = kept.with_suffix(f".{time.monotonic_ns()}.part")
     part.write_text(json.dumps(asdict(made)))
@@ -169,7 +171,7 @@ def _measure(progress: bool, quick: bool) -> Ceilings:
     for number, (low, high) in reversed(edges):
         level = f"L{number}" if high else "memory"
         for n in threads:
-            size = _working_set(low, high, n)
+            size = _working_set(low if high else max(low, largest / 2), high, n)
             for kind in KINDS:
                 rates = run(f"{level} {kind}", probes.bandwidth, kind, size, n)
                 if rates:

@@ -169,11 +169,11 @@ def test_ceilings_are_measured_kept_and_read_back(tmp_path, monkeypatch):
     assert one.seconds < 75
     assert 3e8 < one.frequency < 1e10
     assert one.peak("float32", 1) > 1e8
-    names = [b["level"] for b in one.bandwidths]
-    if not one.skipped:
-        assert names[-1] == "memory"
-        assert one.latency == sorted(one.latency)
-        assert len(one.theory()) == 2 * len({p["isa"] for p in one.peaks})
+    if one.skipped:
+        pytest.skip(f"this machine is too busy to measure within the limit: {one.skipped}")
+    assert one.levels[-1] == "memory"
+    assert one.latency == sorted(one.latency)
+    assert len(one.theory()) == 2 * len({p["isa"] for p in one.peaks})
     again = ceilings(quick=True, progress=False)
     assert again == one  # read, not measured
     kept = next((tmp_path / "parallel-deep-learning").glob("ceilings-*.json"))
