@@ -78,10 +78,10 @@ for row in machine.theory():
         f"{row['measured'] / 1e9:8.1f} {row['theory'] / 1e9:7.1f} {row['per_cycle']:11.1f}"
     )
 for dtype in ("float32", "float64"):
-    print(f"all {machine.cores} cores, {dtype}: {machine.peak(dtype) / 1e9:.0f} Gflop/s")
+    print(f"{dtype}, best of 1 to {machine.cores} cores: {machine.peak(dtype) / 1e9:.0f} Gflop/s")
 
 # %% [markdown]
-# The narrow instruction sets waste most of the machine: a scalar loop leaves all lanes but one idle. Where a row without FMA still reaches its theory, the processor has separate units for multiplications and additions. On a machine shared with others, figures for all cores fall short: the neighbours take their part.
+# The narrow instruction sets waste most of the machine: a scalar loop leaves all lanes but one idle. Where a row without FMA still reaches its theory, the processor has separate units for multiplications and additions. On a machine shared with others, several cores together fall short: the neighbours take their part. One thread is timed by its own processor time, which leaves waiting out.
 
 # %% [markdown]
 # ### Latency: finding the caches
@@ -117,7 +117,7 @@ print(
 )
 
 # %% [markdown]
-# The source's example: 32 KiB, 8 ways, lines of 64 bytes. Offset $\log_2 64 = 6$ bits; sets $32768 / 64 / 8 = 64$, so 6 bits of index. Together 12 bits, exactly the offset in a page of 4 KiB: the set is known before the address is translated. (None is printed where neighbours blurred the curve; measure again with `ceilings(again=True)`.)
+# The source's example: 32 KiB, 8 ways, lines of 64 bytes. Offset $\log_2 64 = 6$ bits; sets $32768 / 64 / 8 = 64$, so 6 bits of index. Together 12 bits, exactly the offset in a page of 4 KiB: the set is known before the address is translated. (None is printed where neighbours blurred the curve; measure again with `ceilings(again=True)`. A line of twice the reported size means that the processor fetches lines in pairs.)
 
 # %% [markdown]
 # ### Bandwidth

@@ -167,7 +167,7 @@ def test_ceilings_are_measured_kept_and_read_back(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     one = ceilings(quick=True, progress=False)
     assert one.seconds < 75
-    assert 3e8 < one.frequency < 1e10
+    assert 1e8 < one.frequency < 1e10
     assert one.peak("float32", 1) > 1e8
     if one.skipped:
         pytest.skip(f"this machine is too busy to measure within the limit: {one.skipped}")
