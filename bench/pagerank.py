@@ -1,0 +1,266 @@
+"""PageRank: whole calls beside four libraries, every version beside its own byte count, growth.
+
+Calls that are compared take turns, and each row quotes the best of its runs: the least disturbed.
+Whole calls and conversions are in processor time (each computes on one thread), iterations in wall
+time, all threads.
+The peers are run until the L1 change of one more step on their answer is at most 1e-10, or as near
+as they come; ``residual`` says where they arrived. Converting edges to each library's own graph is
+timed apart.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from helpers.records import Row
+
+SUITE = "pagerank"
+TOLERANCE = 1e-10
+DAMPING = 0.85
+
+
+def rows() -> list[Row]:
+    from helpers.pagerank.graphs import random_links
+
+    made = []
+    made += whole_calls("random", random_links().incoming.T.tocsr(), repeats=15)
+    made += whole_calls("debian", debian(), repeats=15)
+    floor = read_bandwidth()
+    for edges in (10**5, 10**7):
+        made += versions(random_links(10_000, edges / 1e8), floor)
+    made += growth((10**5, 10**6, 10**7, 5 * 10**7))
+    return made
+
+
+def debian():
+    from helpers.datasets.dependencies import load_dependencies
+
+    return load_dependencies().adjacency()
+
+
+def in_turns(calls: dict, repeats: int, clock=time.perf_counter) -> dict[str, float]:
+    """Run the calls one after the other, ``repeats`` times round; best seconds of each."""
+    best = dict.fromkeys(calls, np.inf)
+    for _ in range(repeats + 1):  # the first round warms up, and counts where it is the best
+        for name, call in calls.items():
+            begin = clock()
+            call()
+            best[name] = min(best[name], clock() - begin)
+    return best
+
+
+def whole_calls(name: str, adjacency, repeats: int) -> list[Row]:
+    """Time ours and the peers' from each one's own graph to scores, and the conversions."""
+    import igraph
+    import networkx as nx
+    from fast_pagerank import pagerank_power
+    from scipy import sparse
+    from sknetwork.ranking import PageRank
+
+    from helpers.pagerank import pagerank
+    from helpers.pagerank.graphs import links
+
+    coo = adjacency.tocoo()
+    source, target = coo.coords
+    n, shape = adjacency.shape[0], adjacency.shape
+    old = sparse.csr_matrix(adjacency)  # two peers take SciPy's older class
+    convert = {
+        "ours": lambda: sparse.csr_array((coo.data, (source, target)), shape=shape),
+        "scikit-network": lambda: sparse.csr_matrix((coo.data, (source, target)), shape=shape),
+        "igraph": lambda: igraph.Graph(n=n, edges=np.column_stack(coo.coords), directed=True),
+        "networkx": lambda: nx.from_scipy_sparse_array(adjacency, create_using=nx.DiGraph),
+    }
+    dense_graph, digraph = convert["igraph"](), convert["networkx"]()
+    fitted = PageRank(DAMPING, "piteration", n_iter=1000, tol=TOLERANCE)
+    runs = {
+        "ours": lambda: pagerank(adjacency, "auto", DAMPING, TOLERANCE).scores,
+        "scikit-network": lambda: fitted.fit_predict(old),
+        "igraph": lambda: dense_graph.pagerank(damping=DAMPING),  # PRPACK stops at 1e-10 itself
+        "fast-pagerank": lambda: pagerank_power(old, DAMPING, max_iter=1000, tol=l2),
+        "networkx": lambda: list(
+            nx.pagerank(digraph, DAMPING, tol=TOLERANCE / n, max_iter=1000).values()
+        ),
+    }
+    l2 = TOLERANCE  # its tolerance is on the L2 norm: lowered until the L1 change is small enough
+    while residual(adjacency, runs["fast-pagerank"]()) > TOLERANCE and l2 > 1e-16:
+        l2 /= 2
+    answers = {peer: np.asarray(run()) for peer, run in runs.items()}
+    slow = {"networkx": runs.pop("networkx")}
+    # The processor's own time, not the wall's: all five are held to one thread, and on a
+    # shared machine this leaves out the others.
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        best = in_turns(runs, repeats, time.process_time) | in_turns(slow, 2, time.process_time)
+    prepared = links(adjacency)
+    alone = in_turns(
+        {m: lambda m=m: pagerank(prepared, m, DAMPING, TOLERANCE) for m in ("ordered", "csr")},
+        9,
+        time.process_time,
+    )
+    converted = in_turns(convert, 2, time.process_time)
+    result = pagerank(adjacency, "auto", DAMPING, TOLERANCE)
+    parameters = {"graph": name, "nodes": n, "edges": int(adjacency.nnz), "tolerance": TOLERANCE}
+    made = []
+    for peer in ("scikit-network", "igraph", "fast-pagerank", "networkx"):
+        found = {
+            "method": result.method,
+            "iterations": result.iterations,
+            "residual": residual(adjacency, answers["ours"]),
+            "peer_residual": residual(adjacency, answers[peer]),
+            "l1_distance": float(np.abs(answers["ours"] - answers[peer]).sum()),
+        }
+        ours, theirs = best["ours"] * 1e3, best[peer] * 1e3
+        made.append(Row(f"whole call, {name}", ours, "ms", peer, theirs, parameters | found))
+    for method, seconds in alone.items():
+        spent = {"method": method}
+        made.append(
+            Row(
+                f"graph already converted, {name}",
+                seconds * 1e3,
+                "ms",
+                "",
+                None,
+                parameters | spent,
+            )
+        )
+    for peer in ("scikit-network", "igraph", "networkx"):
+        ours, theirs = converted["ours"] * 1e3, converted[peer] * 1e3
+        made.append(Row(f"conversion of edges, {name}", ours, "ms", peer, theirs, parameters))
+    return made
+
+
+def residual(adjacency, scores) -> float:
+    """L1 change of one more power-iteration step on ``scores``."""
+    x = np.asarray(scores)
+    out = np.asarray(adjacency.sum(axis=1)).reshape(-1)
+    y = DAMPING * (adjacency.T @ np.divide(x, out, out=np.zeros_like(x), where=out > 0))
+    y += (x.sum() - y.sum()) / len(x)
+    return float(np.abs(y - x).sum())
+
+
+def versions(graph, floor: float, device: str = "cpu") -> list[Row]:
+    """Time one iteration of each version beside its bytes ÷ ``floor`` (bytes per second)."""
+    from helpers.pagerank.versions import VERSIONS, import_dgl, iterate
+
+    made = []
+    for key, version in VERSIONS.items():
+        if key == "dgl":
+            try:
+                import_dgl()
+            except ImportError:
+                continue
+        if device != "cpu" and key in ("dgl", "bits"):
+            continue
+        if key == "dense_folded" and device == "cpu" and graph.edges > 10**6:
+            continue  # its matrix product takes 10 s and more; once is enough
+        begin = time.perf_counter()
+        held = version(graph, "float32", device)
+        synchronize(device)
+        prepared = time.perf_counter() - begin
+        few = 20 if held.bytes_moved < 10**8 else 5
+        best = np.inf
+        iterate(held, 2)
+        for _ in range(5):
+            synchronize(device)
+            begin = time.perf_counter()
+            iterate(held, few)
+            synchronize(device)
+            best = min(best, (time.perf_counter() - begin) / few)
+        parameters = {
+            "version": held.number,
+            "method": key,
+            "nodes": graph.nodes,
+            "edges": graph.edges,
+            "device": device,
+            "dtype": "float32",
+            "bytes": held.bytes_moved,
+            "preparation_s": prepared,
+            "read_GB_per_s": floor / 1e9,
+        }
+        name = f"iteration, version {held.number}"
+        bound = held.bytes_moved / floor * 1e3
+        made.append(Row(name, best * 1e3, "ms", "bytes ÷ read bandwidth", bound, parameters))
+        del held
+    return made
+
+
+def read_bandwidth(device: str = "cpu", size: int = 400_000_000) -> float:
+    """Bytes per second at which a large array is read and summed, all threads, best of 9."""
+    import torch
+
+    x = torch.ones(size // 4, dtype=torch.float32, device=device)
+    x.sum()
+    best = np.inf
+    for _ in range(9):
+        synchronize(device)
+        begin = time.perf_counter()
+        x.sum()
+        synchronize(device)
+        best = min(best, time.perf_counter() - begin)
+    return size / best
+
+
+def synchronize(device: str) -> None:
+    if device != "cpu":
+        import torch
+
+        torch.cuda.synchronize()
+
+
+def growth(edges, device: str = "cpu") -> list[Row]:
+    """Time and memory of version 4 as the graph grows, 10 edges a node; dense's memory beside."""
+    from helpers.pagerank.graphs import random_links
+    from helpers.pagerank.versions import VERSIONS, iterate
+
+    made = []
+    for count in edges:
+        n = count // 10
+        graph = random_links(n, count / n / n)
+        held = VERSIONS["csr"](graph, "float32", device)
+        iterate(held, 1)
+        best = np.inf
+        for _ in range(3):
+            synchronize(device)
+            begin = time.perf_counter()
+            iterate(held, 3)
+            synchronize(device)
+            best = min(best, (time.perf_counter() - begin) / 3)
+        parameters = {"nodes": n, "edges": graph.edges, "device": device, "dtype": "float32"}
+        made.append(
+            Row("growth, one iteration of version 4", best * 1e3, "ms", "", None, parameters)
+        )
+        memory = graph.edges * 8 + n * 4
+        made.append(
+            Row("growth, bytes of version 4", memory, "B", "dense", 4.0 * n * n, parameters)
+        )
+        del held, graph
+    return made
+
+
+def gpu_rows() -> list[Row]:
+    """Every version on the GPU, and the wrong timing that forgets to synchronise."""
+    from helpers.pagerank.graphs import random_links
+    from helpers.pagerank.versions import VERSIONS, iterate
+
+    floor = read_bandwidth("cuda", 2_000_000_000)
+    graph = random_links()
+    made = []
+    for edges in (10**5, 10**7):
+        made += versions(random_links(10_000, edges / 1e8), floor, "cuda")
+    made += growth((10**5, 10**6, 10**7, 5 * 10**7), "cuda")
+    held = VERSIONS["dense"](graph, "float32", "cuda")
+    iterate(held, 5)
+    synchronize("cuda")
+    begin = time.perf_counter()
+    iterate(held, 200)
+    wrong = time.perf_counter() - begin
+    synchronize("cuda")
+    right = time.perf_counter() - begin
+    parameters = {"version": "2", "iterations": 200, "nodes": graph.nodes, "edges": graph.edges}
+    made.append(
+        Row("clock read before synchronising", wrong * 1e3, "ms", "after", right * 1e3, parameters)
+    )
+    return made

@@ -1,0 +1,193 @@
+"""Graphs as PageRank reads them: a matrix of incoming links, from whatever the caller holds."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Links:
+    """A weighted directed graph with N nodes and E distinct edges, stored by target.
+
+    ``incoming`` is a SciPy CSR array of shape (N, N), float64 with int32 indices where they fit:
+    entry (i, j) is the weight of the edge j → i, parallel edges added up. ``names`` are the nodes'
+    names in row order, or None where the caller numbered them.
+    """
+
+    incoming: object  # scipy.sparse.csr_array
+    names: tuple[Hashable, ...] | None = None
+
+    @property
+    def nodes(self) -> int:
+        return self.incoming.shape[0]
+
+    @property
+    def edges(self) -> int:
+        return self.incoming.nnz
+
+    @cached_property
+    def out_weight(self) -> np.ndarray:
+        """Sum of the weights that leave each node, shape (N,); 0 for a dangling node."""
+        return np.bincount(
+            self.incoming.indices, weights=self.incoming.data, minlength=self.nodes
+        ).astype(np.float64)
+
+    @cached_property
+    def inverse_out(self) -> np.ndarray:
+        """1 / out_weight, and 0 where nothing leaves the node, shape (N,)."""
+        out = self.out_weight
+        return np.divide(1.0, out, out=np.zeros_like(out), where=out > 0)
+
+    @cached_property
+    def unweighted(self) -> bool:
+        """Whether every stored weight is 1."""
+        return bool((self.incoming.data == 1).all())
+
+
+def links(graph, weight: str | None = "weight") -> Links:
+    """Read a NetworkX graph, a SciPy sparse matrix or an edge list into :class:`Links`.
+
+    A SciPy matrix holds the weight of i → j at (i, j), as NetworkX and scikit-network have it.
+    An edge list is a sequence of (source, target) or (source, target, weight), or an array of
+    shape (E, 2) or (E, 3): nodes numbered from 0, or named by strings. An undirected NetworkX
+    graph counts each edge both ways. ``weight`` names NetworkX's edge attribute (missing: 1;
+    None: all edges count 1).
+
+    Raises ValueError for a graph without nodes, a matrix that is not square, weights that are
+    negative or not finite, and node numbers that are negative or not whole.
+    """
+    if isinstance(graph, Links):
+        return graph
+    names = None
+    if hasattr(graph, "is_directed") and hasattr(graph, "adj"):
+        import networkx as nx
+
+        names = tuple(graph)
+        if not names:
+            raise ValueError("pagerank expects a graph with at least one node; got an empty one")
+        matrix = nx.to_scipy_sparse_array(graph, weight=weight, dtype=np.float64)
+    elif hasattr(graph, "tocsr"):
+        if graph.ndim != 2 or graph.shape[0] != graph.shape[1]:
+            raise ValueError(f"pagerank expects a square matrix; got shape {graph.shape}")
+        matrix = graph
+    else:
+        matrix, names = _from_edges(graph)
+    if matrix.shape[0] == 0:
+        raise ValueError("pagerank expects a graph with at least one node; got an empty one")
+    return Links(_by_target(matrix), names)
+
+
+def _by_target(matrix):
+    """Transpose a sparse matrix into the checked CSR array that :class:`Links` holds."""
+    from scipy import sparse
+
+    # The CSC form of A is, array for array, the CSR form of A transposed.
+    columns = sparse.csr_array(matrix).tocsc()
+    if not columns.has_canonical_format:
+        columns.sum_duplicates()
+    data = columns.data.astype(np.float64, copy=False)
+    if data.size:
+        low, high = data.min(), data.max()
+        if not (low >= 0 and np.isfinite(high)):  # a NaN fails the first comparison
+            bad = data[~(np.isfinite(data) & (data >= 0))][0]
+            raise ValueError(f"edge weights must be finite and at least 0; got {bad}")
+    if data.size and low == 0:  # a stored zero is no edge
+        columns.data = data
+        columns.eliminate_zeros()
+        data = columns.data
+    index = np.int32 if columns.nnz < 2**31 and columns.shape[0] < 2**31 else np.int64
+    made = sparse.csr_array(columns.shape[::-1], dtype=np.float64)
+    made.indptr = columns.indptr.astype(index, copy=False)
+    made.indices = columns.indices.astype(index, copy=False)
+    made.data = data
+    return made
+
+
+def _from_edges(edges):
+    from scipy import sparse
+
+    rows = edges if isinstance(edges, np.ndarray) else list(edges)
+    if len(rows) == 0:
+        raise ValueError("pagerank expects a graph with at least one node; got an empty edge list")
+    widths = set(rows.shape[1:]) if isinstance(rows, np.ndarray) else {_width(r) for r in rows}
+    if len(widths) != 1 or not widths <= {2, 3}:
+        raise ValueError(
+            "an edge list holds (source, target) or (source, target, weight); got rows of "
+            f"{sorted(widths)} entries"
+        )
+    names = None
+    if isinstance(rows, np.ndarray) and rows.dtype.kind in "iuf":
+        ends, weights = rows[:, :2], rows[:, 2:].astype(np.float64).reshape(-1)
+    else:
+        ends = [(row[0], row[1]) for row in rows]
+        weights = np.array([float(row[2]) for row in rows if len(row) == 3])
+        if all(isinstance(end, str) for pair in ends for end in pair):
+            numbers = {name: i for i, name in enumerate(dict.fromkeys(e for p in ends for e in p))}
+            names = tuple(numbers)
+            ends = [(numbers[a], numbers[b]) for a, b in ends]
+    table = np.asarray(ends)
+    if table.dtype.kind not in "iuf" or (table != np.floor(table)).any() or table.min() < 0:
+        raise ValueError(
+            "an edge list's nodes are whole numbers from 0, or all strings; got "
+            f"{_first_bad(ends)!r}"
+        )
+    table = table.astype(np.int64)
+    n = int(table.max()) + 1
+    weights = weights if weights.size else np.ones(len(table))
+    return sparse.coo_array((weights, (table[:, 0], table[:, 1])), shape=(n, n)), names
+
+
+def _width(row) -> int:
+    if isinstance(row, str) or not hasattr(row, "__len__"):
+        raise ValueError(
+            "pagerank expects a NetworkX graph, a SciPy sparse matrix or an edge list of "
+            f"(source, target[, weight]); got an element {row!r}"
+        )
+    return len(row)
+
+
+def _first_bad(ends):
+    for end in (end for pair in ends for end in pair):
+        if isinstance(end, str) or end is None or end != end or end < 0 or end != int(end):
+            return end
+    return tuple(ends[0])
+
+
+def random_links(n: int = 10_000, p: float = 1e-3, seed: int = 0) -> Links:
+    """Draw a directed Erdős-Rényi graph in which every node has at least one out-edge.
+
+    Each of the n(n-1) possible edges is present with probability ``p``, independently (Gilbert
+    1959; drawn as in Batagelj & Brandes 2005); a node left without an out-edge is given one to a
+    random other node, as the source does. Memory grows with the edges, not with n².
+    Raises ValueError for n < 2 or p outside [0, 1].
+    """
+    from scipy import sparse
+
+    if n < 2 or not 0 <= p <= 1:
+        raise ValueError(f"random_links expects n >= 2 and 0 <= p <= 1; got n={n}, p={p}")
+    rng = np.random.default_rng(seed)
+    # Walk over the n(n-1) possible edges from one that is present to the next: gaps are geometric.
+    cells, parts, last = n * (n - 1), [], -1
+    while p > 0 and last < cells:
+        left = (cells - last) * p
+        gaps = rng.geometric(p, size=int(left + 5 * left**0.5) + 10)
+        parts.append(last + np.cumsum(gaps))
+        last = int(parts[-1][-1])
+    cell = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+    source, target = np.divmod(cell[cell < cells], n - 1)
+    target += target >= source  # skips the diagonal
+    degree = np.bincount(source, minlength=n)
+    lonely = np.flatnonzero(degree == 0)
+    given = rng.integers(0, n - 1, size=lonely.size)
+    given += given >= lonely
+    starts = np.cumsum(degree) - degree
+    target = np.insert(target, starts[lonely], given)
+    ends = np.cumsum(np.maximum(degree, 1))
+    matrix = sparse.csr_array(
+        (np.ones(target.size), target, np.concatenate([[0], ends])), shape=(n, n)
+    )
+    return Links(_by_target(matrix))

@@ -1,0 +1,289 @@
+"""The versions of one PageRank iteration, each as an object that multiplies by the link matrix.
+
+Every version computes y = G · (Out ∘ x): G[i, j] is the weight of the edge j → i and Out[j] is
+1 / (weight leaving j). They differ in how G is stored and in when Out is multiplied in, so in the
+bytes that an iteration must move, ``bytes_moved``. Versions 0 to 3 are those of "Doing Deep
+Learning in Parallel with PyTorch"; 4 and 5 are what one would do today.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from helpers.pagerank.graphs import Links
+
+
+class Version:
+    """One way to multiply by the link matrix: ``product(x) -> y``, shapes (N,).
+
+    ``number`` and ``title`` are for tables. ``bytes_moved`` counts what one product must read and
+    write at the least, each array once, caches ignored: indices, values, messages, vectors.
+    """
+
+    number: str
+    title: str
+    bytes_moved: int
+
+    def __init__(self, graph: Links, dtype: str = "float32", device: str = "cpu"):
+        import torch
+
+        if str(device) != "cpu" and not torch.cuda.is_available():
+            raise ValueError(f"device {device!r} was asked for, but torch sees no GPU here")
+        self.device, self.dtype = torch.device(device), getattr(torch, np.dtype(dtype).name)
+        self.nodes = graph.nodes
+        self.real = np.dtype(dtype).itemsize  # bytes
+        self.out = self._tensor(graph.inverse_out)
+        self.prepare(graph)
+
+    def _tensor(self, array):
+        import torch
+
+        array = array if array.dtype.kind == "i" else array.astype(str(self.dtype)[6:])
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
+
+    def _edges(self, graph: Links):
+        """Source and target of every edge, int64 tensors (E,), and the weights or None."""
+        coo = graph.incoming.tocoo()
+        weights = None if graph.unweighted else self._tensor(coo.data)
+        source, target = (self._tensor(a.astype(np.int64)) for a in (coo.coords[1], coo.coords[0]))
+        return source, target, weights
+
+    def prepare(self, graph: Links) -> None:
+        raise NotImplementedError
+
+    def product(self, x):
+        raise NotImplementedError
+
+
+class MessagePassingDGL(Version):
+    """Version 0: DGL sends each node's share along its out-edges and sums what arrives."""
+
+    number, title = "0", "DGL message passing"
+
+    def prepare(self, graph):
+        dgl = import_dgl()
+        source, target, weights = self._edges(graph)
+        self.graph = dgl.graph((source.int(), target.int()), num_nodes=self.nodes).to(self.device)
+        self.weighted = weights is not None
+        if self.weighted:
+            self.graph.edata["weight"] = weights
+        # The library keeps CSR with int32 here: target offsets, sources, gathered values.
+        self.bytes_moved = graph.edges * (4 + self.real) + self.nodes * (4 + 4 * self.real)
+
+    def product(self, x):
+        from dgl import function as fn
+
+        with self.graph.local_scope():
+            self.graph.ndata["share"] = x * self.out
+            send = fn.u_mul_e("share", "weight", "m") if self.weighted else fn.copy_u("share", "m")
+            self.graph.update_all(send, fn.sum("m", "rank"))
+            return self.graph.ndata["rank"]
+
+
+class MessagePassing(Version):
+    """Version 0 without DGL: gather the shares along the edges, scatter-add them at the targets."""
+
+    number, title = "0s", "message passing, torch scatter"
+
+    def prepare(self, graph):
+        self.source, self.target, self.weights = self._edges(graph)
+        # Gather: an index and a value read, a message written. Scatter: an index and a message
+        # read, a sum read and written.
+        self.bytes_moved = graph.edges * (16 + 5 * self.real) + 3 * self.nodes * self.real
+
+    def product(self, x):
+        messages = (x * self.out)[self.source]
+        if self.weights is not None:
+            messages = messages * self.weights
+        return x.new_zeros(self.nodes).index_add_(0, self.target, messages)
+
+
+class SparseInLoop(Version):
+    """Version 1: a sparse COO matrix; Out multiplied in at each iteration."""
+
+    number, title = "1", "sparse COO, product in the loop"
+
+    def prepare(self, graph):
+        import torch
+
+        source, target, weights = self._edges(graph)
+        weights = weights if weights is not None else self.out.new_ones(source.numel())
+        self.matrix = torch.sparse_coo_tensor(
+            torch.stack([target, source]), weights, (self.nodes, self.nodes), check_invariants=False
+        ).coalesce()
+        self.bytes_moved = graph.edges * (16 + self.real) + 4 * self.nodes * self.real
+
+    def product(self, x):
+        import torch
+
+        return torch.mv(self.matrix, x * self.out)
+
+
+class DenseInLoop(Version):
+    """Version 2: a dense matrix; Out multiplied in at each iteration."""
+
+    number, title = "2", "dense, product in the loop"
+
+    def prepare(self, graph):
+        self.matrix = self.dense(graph)
+        self.bytes_moved = (self.nodes**2 + 4 * self.nodes) * self.real
+
+    def dense(self, graph):
+        """G as an (N, N) tensor. Raises ValueError when it would not fit in memory."""
+        import torch
+
+        need, free = self.nodes**2 * self.real, free_bytes(self.device)
+        if need > 0.8 * free:
+            raise ValueError(
+                f"a dense matrix for {self.nodes} nodes takes {need / 2**30:.1f} GiB; "
+                f"{free / 2**30:.1f} GiB are free on {self.device}: use method='csr'"
+            )
+        matrix = torch.zeros((self.nodes, self.nodes), dtype=self.dtype, device=self.device)
+        source, target, weights = self._edges(graph)
+        matrix[target, source] = weights if weights is not None else self.out.new_ones(1)
+        return matrix
+
+    def product(self, x):
+        import torch
+
+        return torch.mv(self.matrix, x * self.out)
+
+
+class DenseFolded(DenseInLoop):
+    """Version 3: Out as a diagonal matrix, folded in before the loop by a matrix product.
+
+    The product costs 2N³ operations to do what scaling N columns does with N²: ``fold="scale"``.
+    """
+
+    number, title = "3", "dense, diagonal folded in"
+    fold = "product"
+
+    def prepare(self, graph):
+        import torch
+
+        matrix = self.dense(graph)
+        if self.fold == "product":
+            matrix = torch.mm(matrix, torch.diag(self.out))
+        else:
+            matrix *= self.out
+        self.matrix = matrix
+        self.bytes_moved = (self.nodes**2 + 2 * self.nodes) * self.real
+
+    def product(self, x):
+        import torch
+
+        return torch.mv(self.matrix, x)
+
+
+class DenseScaled(DenseFolded):
+    """Version 3 done right: the same matrix, its columns scaled in place."""
+
+    number, title = "3s", "dense, columns scaled"
+    fold = "scale"
+
+
+class CSR(Version):
+    """Version 4: compressed rows, 32-bit indices, Out folded into the values before the loop."""
+
+    number, title = "4", "CSR, int32, pre-scaled"
+
+    def prepare(self, graph):
+        import torch
+
+        matrix = graph.incoming
+        values = matrix.data * graph.inverse_out[matrix.indices]
+        parts = [self._tensor(a) for a in (matrix.indptr, matrix.indices, values)]
+        with warnings.catch_warnings():  # said once by torch: CSR tensors are "in beta state"
+            warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
+            self.matrix = torch.sparse_csr_tensor(
+                *parts, (self.nodes, self.nodes), check_invariants=False
+            )
+        index = matrix.indices.itemsize
+        self.bytes_moved = graph.edges * (index + self.real) + self.nodes * (index + 2 * self.real)
+
+    def product(self, x):
+        import torch
+
+        return torch.mv(self.matrix, x)
+
+
+class Bits(Version):
+    """Version 5: one bit for each possible edge, in C; unweighted graphs, on the CPU only."""
+
+    number, title = "5", "dense, one bit an entry"
+
+    def prepare(self, graph):
+        from helpers.pagerank.compiled import pack_bits
+
+        if self.device.type != "cpu":
+            raise ValueError(f"the bit-packed version runs on the CPU only; got {self.device}")
+        self.packed = pack_bits(graph.incoming)
+        self.scaled = np.zeros(32 * self.packed.shape[1], dtype=str(self.dtype)[6:])
+        self.bytes_moved = self.packed.nbytes + 4 * self.nodes * self.real
+
+    def product(self, x):
+        import torch
+
+        from helpers.pagerank.compiled import bits_product
+
+        np.multiply(x.numpy(), self.out.numpy(), out=self.scaled[: self.nodes])
+        y = torch.empty_like(x)
+        bits_product(self.packed, self.scaled, y.numpy())
+        return y
+
+
+VERSIONS = {
+    "dgl": MessagePassingDGL,
+    "scatter": MessagePassing,
+    "sparse": SparseInLoop,
+    "dense": DenseInLoop,
+    "dense_folded": DenseFolded,
+    "dense_scaled": DenseScaled,
+    "csr": CSR,
+    "bits": Bits,
+}
+
+
+def iterate(version: Version, iterations: int = 200, damping: float = 0.85):
+    """The source's loop: start from 1/N, ``iterations`` times x ← (1−d)/N + d · G(Out ∘ x).
+
+    Returns x, shape (N,), a tensor on the version's device. It expects a graph in which every node
+    has an out-edge: otherwise rank leaks away (notebook 06 shows how much).
+    """
+    import torch
+
+    n = version.nodes
+    x = torch.full((n,), 1.0 / n, dtype=version.dtype, device=version.device)
+    for _ in range(iterations):
+        x = version.product(x).mul_(damping).add_((1 - damping) / n)
+    return x
+
+
+def import_dgl():
+    """Import DGL, or raise ImportError with what to do about it."""
+    try:
+        import dgl
+    except Exception as error:  # a DGL built for another torch fails with OSError and others
+        raise ImportError(
+            "version 0 needs DGL, whose last wheel for current PyTorch is 1.1.3, for Python 3.11; "
+            f"method='scatter' computes the same without it ({type(error).__name__}: {error})"
+        ) from error
+    return dgl
+
+
+def free_bytes(device) -> int:
+    """Memory still free on a torch device, in bytes."""
+    if device.type == "cuda":
+        import torch
+
+        return torch.cuda.mem_get_info(device)[0]
+    try:
+        with open("/proc/meminfo") as file:
+            fields = dict(line.split(":") for line in file)
+        return int(fields["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError):
+        import os
+
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

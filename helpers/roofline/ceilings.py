@@ -1,0 +1,249 @@
+"""All ceilings of this machine, measured once and kept: peaks, bandwidths, latencies, caches."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from helpers import native
+from helpers.machine import usable_cores
+from helpers.roofline.system import instruction_sets, reported_caches
+
+KINDS = ("read", "copy", "triad")
+HURRY = 30.0  # seconds: from here on, on a busy machine, few and short samples
+LIMIT = 55.0  # seconds for the whole: what is not measured by then is left out and named
+VERSION = 3  # of what is measured: kept ceilings of another version are measured anew
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """What this machine reaches. Rates are the best of their samples; spread is (best−median)/best.
+
+    ``peaks``: dicts with isa, dtype, threads, flops (flop/s), spread.
+    ``bandwidths``: level ("L1", ..., "memory"), kind, threads, bytes (of the working set, a
+    thread), rate (bytes/s), spread. ``latency``: lists [bytes, seconds]. ``found``: plateaus of the
+    latency curve (seconds, capacity). ``reported``: caches as the system has them. ``line``,
+    ``ways`` (of L1): from the curves, None where they do not show. ``frequency`` in Hz.
+    """
+
+    machine: str
+    date: str
+    cores: int
+    frequency: float
+    peaks: list[dict]
+    bandwidths: list[dict]
+    latency: list[list[float]]
+    found: list[dict]
+    reported: list[dict]
+    line: int | None
+    ways: int | None
+    seconds: float
+    skipped: list[str] = field(default_factory=list)
+
+    def peak(self, dtype: str = "float32", threads: int | None = None, isa: str = "") -> float:
+        """The highest peak in flop/s with ``threads`` (default: the best number), of an ISA or any.
+
+        On a busy machine one thread may do better than one for each core.
+        """
+        return max(
+            p["flops"]
+            for p in self.peaks
+            if p["dtype"] == dtype and threads in (None, p["threads"]) and isa in ("", p["isa"])
+        )
+
+    def bandwidth(self, level: str = "memory", kind: str = "read", threads: int | None = None):
+        """The bandwidth of a level in bytes/s with ``threads`` (default: the best number)."""
+        return max(
+            b["rate"]
+            for b in self.bandwidths
+            if (b["level"], b["kind"]) == (level, kind) and threads in (None, b["threads"])
+        )
+
+    @property
+    def levels(self) -> list[str]:
+        """Names of the measured levels, the fastest first."""
+        return list(dict.fromkeys(b["level"] for b in self.bandwidths))
+
+    def theory(self) -> list[dict]:
+        """Peak of one core by f · lanes · instructions/cycle (row D9) beside what was measured.
+
+        ``per_cycle``: floating-point operations per cycle, measured ÷ frequency. ``units``: that
+        divided by lanes, and by 2 where one instruction multiplies and adds (FMA).
+        """
+        made = []
+        for chosen in instruction_sets():
+            for dtype, size in (("float32", 4), ("float64", 8)):
+                flops = self.peak(dtype, 1, chosen.name)
+                lanes = (chosen.width or size) // size
+                per_cycle = flops / self.frequency
+                units = per_cycle / lanes / (2 if chosen.fma else 1)
+                assumed = 2 * lanes * 2  # two units that each multiply and add in a cycle
+                made.append(
+                    {
+                        "isa": chosen.name,
+                        "dtype": dtype,
+                        "lanes": lanes,
+                        "fma": chosen.fma,
+                        "measured": flops,
+                        "per_cycle": per_cycle,
+                        "units": units,
+                        "theory": self.frequency * assumed,
+                    }
+                )
+        return made
+
+
+def ceilings(*, again: bool = False, progress: bool = True, quick: bool = False) -> Ceilings:
+    """Return this machine's ceilings: measured on the first call, kept in the user's cache.
+
+    ``again`` measures anew. ``quick`` takes fewer samples and a shorter latency curve (for tests).
+    ``progress`` shows a bar on standard output. Takes under a minute: after half of one the samples
+    become few, and what is left at the end is skipped and named in ``skipped``.
+    Raises helpers.native.CompilerError without a C compiler.
+    """
+    native.compiler()
+    key = hashlib.sha256(f"{native.processor()} {usable_cores()} {VERSION} {quick}".encode())
+    kept = native.cache_folder() / f"ceilings-{key.hexdigest()[:16]}.json"
+    if not again and kept.exists():
+        try:
+            return Ceilings(**json.loads(kept.read_text()))
+        except (ValueError, TypeError):  # cut off or of another version: measure
+            pass
+    made = _measure(progress, quick)
+    if made.skipped:  # the machine was too busy: another call may do better
+        return made
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    part = kept.with_suffix(f".{time.monotonic_ns()}.part")
+    part.write_text(json.dumps(asdict(made)))
+    part.replace(kept)
+    return made
+
+
+def _measure(progress: bool, quick: bool) -> Ceilings:
+    from helpers.machine import cpu_model
+    from helpers.roofline import curve, probes
+
+    begin, cores = time.perf_counter(), usable_cores()
+    timing = {"sample": 0.004, "repeats": 3} if quick else {"sample": 0.015, "repeats": 7}
+    reported = [asdict(one) for one in reported_caches()]
+    count = max(2, len(reported) + 1) if reported else 4
+    largest = 2 * max([one["size"] for one in reported], default=32 << 20)
+    sizes = _sizes(4096, min(max(largest, 64 << 20), 256 << 20), 1 if quick else 2)
+    threads = sorted({1, cores})
+    jobs = len(sizes) + 2 + len(instruction_sets()) * 2 * len(threads)
+    jobs += 3 * count * len(threads) + 1
+    bar, skipped = _Bar(jobs, progress), []
+
+    def run(name: str, probe, *arguments):
+        """One measurement's samples, or None when the time is up."""
+        bar.step(name)
+        spent = time.perf_counter() - begin
+        if spent > LIMIT:
+            skipped.append(name)
+            return None
+        if spent > HURRY:
+            return probe(*arguments, sample=0.003, repeats=2)
+        if arguments[-1:] == (cores,) and cores > 1:  # short: all threads must run at once
+            return probe(*arguments, sample=timing["sample"] / 4, repeats=3 * timing["repeats"])
+        return probe(*arguments, **timing)
+
+    frequency = max(run("frequency", probes.frequency))
+    peaks = []
+    for chosen in reversed(instruction_sets()):  # what matters most first
+        for dtype in ("float32", "float64"):
+            for n in threads:
+                rates = run(f"{chosen.name} {dtype}", probes.flops, chosen, dtype, n)
+                if rates:
+                    named = {"isa": chosen.name, "dtype": dtype, "threads": n}
+                    peaks.append(named | {"flops": max(rates), "spread": _spread(rates)})
+    latency = []
+    for size in sizes:
+        times = run(f"latency, {size >> 10} KiB", probes.latency, size)
+        if times:
+            latency.append([size, min(times)])
+    found = curve.levels(*zip(*latency, strict=True), count) if len(latency) >= 2 * count else []
+    ends = [one["capacity"] for one in found[:-1]] or [one["size"] for one in reported]
+    bandwidths = []
+    edges = list(enumerate(zip([4096, *ends], [*ends, None], strict=True), 1))
+    for number, (low, high) in reversed(edges):
+        level = f"L{number}" if high else "memory"
+        for n in threads:
+            size = _working_set(low if high else max(low, largest / 2), high, n)
+            for kind in KINDS:
+                rates = run(f"{level} {kind}", probes.bandwidth, kind, size, n)
+                if rates:
+                    named = {"level": level, "kind": kind, "threads": n, "bytes": size}
+                    bandwidths.append(named | {"rate": max(rates), "spread": _spread(rates)})
+    bar.step("line and ways")
+    offsets, ways = (8, 16, 32, 64, 128, 256, 512), range(2, 25)
+    short = {"sample": 0.002, "repeats": 15}
+    line = curve.first_jump(
+        offsets, [min(probes.latency(2048 * 1152, 1152, k, **short)) for k in offsets], factor=1.3
+    )
+    full = curve.first_jump(
+        ways, [min(probes.latency(k << 16, 1 << 16, **short)) for k in ways], factor=1.8
+    )
+    bar.close()
+    return Ceilings(
+        machine=f"{cpu_model()}, {cores} core{'s' if cores > 1 else ''}",
+        date=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        cores=cores,
+        frequency=frequency,
+        peaks=peaks[::-1],
+        bandwidths=sorted(bandwidths, key=lambda one: one["level"]),  # L1, L2, ..., memory
+        latency=latency,
+        found=found,
+        reported=reported,
+        line=line,
+        ways=full - 1 if full else None,
+        seconds=time.perf_counter() - begin,
+        skipped=skipped,
+    )
+
+
+def _sizes(low: int, high: int, per_octave: int) -> list[int]:
+    steps = range(int(per_octave * ((high // low).bit_length() - 1)) + 1)
+    return [int(low * 2 ** (k / per_octave)) // 4096 * 4096 for k in steps]
+
+
+def _working_set(low: float, high: float | None, threads: int) -> int:
+    """Bytes a thread: well inside one level and well outside the one before.
+
+    Only the last cache is taken to be shared: above 4 MiB, threads divide it.
+    """
+    if high is None:
+        return int(max(4 * low, 64 << 20) / threads)
+    share = threads if high > 4 << 20 else 1
+    return int(max(min(0.5 * high, (low * high) ** 0.5 * 1.5), 4096) / share)
+
+
+def _spread(rates: list[float]) -> float:
+    middle = sorted(rates)[len(rates) // 2]
+    return (max(rates) - middle) / max(rates)
+
+
+class _Bar:
+    """A progress bar on standard output (standard error counts as a failure in a notebook)."""
+
+    def __init__(self, jobs: int, shown: bool):
+        self.jobs, self.done, self.shown = jobs, 0, shown
+
+    def step(self, name: str) -> None:
+        self.done += 1
+        filled = round(30 * min(1.0, self.done / self.jobs))
+        self._write(f"|{'█' * filled}{' ' * (30 - filled)}| {name:30.30}")
+
+    def close(self) -> None:
+        self._write(" " * 64 + "\r")
+
+    def _write(self, text: str) -> None:
+        if self.shown:
+            print(f"\r{text}", end="", flush=True)
+
+
+def kept_files() -> list[Path]:
+    """Where ceilings are kept on this machine (delete them to forget)."""
+    return sorted(native.cache_folder().glob("ceilings-*.json"))

@@ -1,0 +1,134 @@
+"""Kernels to place under the roofline, with their operations and bytes counted by hand.
+
+Each builder returns (name, call, flops, bytes): ``Point = place(*builder())``. Bytes: inputs read
+once, outputs written once, fp32 unless stated.
+"""
+
+from __future__ import annotations
+
+from ctypes import c_float, c_int64, c_void_p
+from functools import cache
+
+import numpy as np
+
+from helpers import native
+
+ELEMENTWISE = r"""
+#include <math.h>
+#include <stdint.h>
+void axpy(int64_t n, float s, const float *x, float *y) {
+#pragma omp parallel for simd
+    for (int64_t i = 0; i < n; i++) y[i] += s * x[i];
+}
+void triad(int64_t n, float s, const float *x, const float *z, float *y) {
+#pragma omp parallel for simd
+    for (int64_t i = 0; i < n; i++) y[i] = x[i] + s * z[i];
+}
+float dot(int64_t n, const float *x, const float *y) {
+    float sum = 0;
+#pragma omp parallel for simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++) sum += x[i] * y[i];
+    return sum;
+}
+/* y = max(s * x + z, 0) * w in one pass: four operations, every array touched once */
+void fused(int64_t n, float s, const float *x, const float *z, const float *w, float *y) {
+#pragma omp parallel for simd
+    for (int64_t i = 0; i < n; i++) y[i] = fmaxf(s * x[i] + z[i], 0.0f) * w[i];
+}
+"""
+
+
+@cache
+def _elementwise():
+    # fmaxf need not keep NaN apart here: without this the loop is a call for each element.
+    made = native.load_c(ELEMENTWISE, (*native.OPENMP, "-ffinite-math-only", "-fno-signed-zeros"))
+    p = c_void_p
+    made.axpy.argtypes = (c_int64, c_float, p, p)
+    made.triad.argtypes = (c_int64, c_float, p, p, p)
+    made.dot.argtypes, made.dot.restype = (c_int64, p, p), c_float
+    made.fused.argtypes = (c_int64, c_float, p, p, p, p)
+    return made
+
+
+def _arrays(n: int, count: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    return [rng.random(n, dtype=np.float32) - np.float32(0.5) for _ in range(count)]
+
+
+def dot(n: int = 1 << 24):
+    """Σ x·y: 2 operations for 8 bytes."""
+    x, y = _arrays(n, 2)
+    call = _elementwise().dot
+    return "dot", lambda: call(n, x.ctypes.data, y.ctypes.data), 2 * n, 8 * n
+
+
+def axpy(n: int = 1 << 24):
+    """y ← y + s·x: 2 operations for 12 bytes."""
+    x, y = _arrays(n, 2)
+    call = _elementwise().axpy
+    return "axpy", lambda: call(n, 1e-9, x.ctypes.data, y.ctypes.data), 2 * n, 12 * n
+
+
+def triad(n: int = 1 << 24):
+    """y = x + s·z: 2 operations for 12 bytes."""
+    x, y, z = _arrays(n, 3)
+    call = _elementwise().triad
+    at = [a.ctypes.data for a in (x, z, y)]
+    held = (x, y, z)  # the arrays outlive the pointers
+    return "triad", lambda: call(n, 3.0, *at) or held, 2 * n, 12 * n
+
+
+def unfused(n: int = 1 << 23):
+    """max(s·x + z, 0)·w in NumPy: four passes, three temporaries (counted: what they move)."""
+    x, z, w = _arrays(n, 3)
+    zero, s = np.float32(0), np.float32(2)
+    # s·x: 8 bytes; + z: 12; max: 8; · w: 12
+    return "unfused", lambda: np.maximum(s * x + z, zero) * w, 4 * n, 40 * n
+
+
+def fused(n: int = 1 << 23):
+    """The same in one pass: three arrays read, one written."""
+    x, z, w, y = _arrays(n, 4)
+    call = _elementwise().fused
+    at, held = [a.ctypes.data for a in (x, z, w, y)], (x, z, w, y)
+    return "fused", lambda: call(n, 2.0, *at) or held, 4 * n, 16 * n
+
+
+def softmax(rows: int = 4096, columns: int = 2048):
+    """Softmax of each row in torch: about 5 operations an element (exp counted as one)."""
+    import torch
+
+    x = torch.rand(rows, columns)
+    count = rows * columns
+    return "softmax", lambda: torch.softmax(x, 1), 5 * count, 8 * count
+
+
+def gru_step(batch: int = 32, inputs: int = 128, hidden: int = 128):
+    """One GRU step: six matrix products and about 14 operations for each gate's element."""
+    import torch
+
+    cell = torch.nn.GRUCell(inputs, hidden).requires_grad_(False)
+    x, h = torch.rand(batch, inputs), torch.rand(batch, hidden)
+    flops = 2 * batch * 3 * hidden * (inputs + hidden) + 14 * batch * hidden
+    weights = 3 * hidden * (inputs + hidden) + 6 * hidden
+    moved = 4 * (weights + batch * (inputs + 2 * hidden))
+    return "GRU step", lambda: cell(x, h), flops, moved
+
+
+def convolution(channels: int = 64, side: int = 56, kernel: int = 3, groups: int = 1):
+    """A convolution layer of torch, one image, same padding."""
+    import torch
+
+    layer = torch.nn.Conv2d(
+        channels, channels, kernel, padding=kernel // 2, groups=groups, bias=False
+    ).requires_grad_(False)
+    x = torch.rand(1, channels, side, side)
+    flops = 2 * channels * (channels // groups) * kernel**2 * side**2
+    moved = 4 * (2 * channels * side**2 + channels * (channels // groups) * kernel**2)
+    name = f"conv {kernel}×{kernel}" + (f", {groups} groups" if groups > 1 else "")
+    return name, lambda: layer(x), flops, moved
+
+
+def standard():
+    """Return the builders that notebook 07 places, bandwidth-bound ones first."""
+    return [dot, axpy, triad, unfused, fused, softmax, gru_step, convolution]

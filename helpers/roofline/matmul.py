@@ -1,0 +1,74 @@
+"""The matrix product in C (matmul.c): six loop orders, blocked, and with a tile in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ctypes import c_int64, c_void_p
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from helpers import native
+
+ORDERS = ("ijk", "ikj", "jik", "jki", "kij", "kji")
+SOURCE = Path(__file__).with_name("matmul.c")
+TILE = (6, 16)  # ROWS, COLS of matmul.c
+
+
+@cache
+def _library(optimise: str):
+    flags = ("-march=native", "-fPIC", "-shared")
+    made = native.load_c(SOURCE.read_text(), (optimise,), base=flags)
+    for name in (*ORDERS, "blocked", "tiled"):
+        pointers = 4 if name == "tiled" else 3
+        sizes = 2 if name == "blocked" else 1
+        getattr(made, f"matmul_{name}").argtypes = (*[c_int64] * sizes, *[c_void_p] * pointers)
+    return made
+
+
+def versions(n: int, block: int = 64, optimise: str = "-O3") -> dict[str, Callable]:
+    """Return the versions for n × n matrices: name → ``multiply(a, b) -> c``, fp32, C order.
+
+    Names: the six loop orders, "blocked" (blocks of side ``block``), "tiled" (where n is a multiple
+    of 48) and "library" (NumPy's BLAS). Each call allocates and clears its result, as all do.
+    Raises ValueError for n < 1 or block < 1, and from ``multiply`` for arrays of another shape or
+    type.
+    """
+    if n < 1 or block < 1:
+        raise ValueError(f"versions expects n >= 1 and block >= 1; got n={n}, block={block}")
+    library = _library(optimise)
+
+    def in_c(name: str, *sizes: int, work: int = 0) -> Callable:
+        function, scratch = getattr(library, f"matmul_{name}"), np.empty(work, dtype=np.float32)
+
+        def multiply(a, b):
+            for one in (a, b):
+                if one.shape != (n, n) or one.dtype != np.float32 or not one.flags.c_contiguous:
+                    raise ValueError(
+                        f"expected contiguous float32 arrays of shape ({n}, {n}); got {one.dtype} "
+                        f"{one.shape}"
+                    )
+            c = np.zeros((n, n), dtype=np.float32)
+            extra = (scratch.ctypes.data,) if work else ()
+            function(n, *sizes, a.ctypes.data, b.ctypes.data, c.ctypes.data, *extra)
+            return c
+
+        return multiply
+
+    made = {order: in_c(order) for order in ORDERS}
+    made["blocked"] = in_c("blocked", block)
+    if n % TILE[0] == 0 and n % TILE[1] == 0:
+        made["tiled"] = in_c("tiled", work=n * n)
+    made["library"] = np.matmul
+    return made
+
+
+def flops(n: int) -> int:
+    """Operations of an n × n product: a multiplication and an addition for each i, j, k."""
+    return 2 * n**3
+
+
+def least_bytes(n: int, size: int = 4) -> int:
+    """Bytes that must move at the least: both inputs read once, the result written once."""
+    return 3 * n * n * size

@@ -1,0 +1,84 @@
+"""The roofline: what a kernel can reach, from the bytes and operations that it needs.
+
+P = min(π, β · I), with π the peak in flop/s, β a bandwidth in bytes/s and I the arithmetic
+intensity in flop/byte (Williams, Waterman & Patterson 2009, CACM 52(4)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+def attainable(intensity: float, peak: float, bandwidth: float) -> float:
+    """Return min(peak, bandwidth · intensity), in flop/s.
+
+    ``intensity`` in flop/byte, ``peak`` in flop/s, ``bandwidth`` in bytes/s. Raises ValueError for
+    a negative intensity or ceilings that are not positive.
+    """
+    if intensity < 0 or peak <= 0 or bandwidth <= 0:
+        raise ValueError(
+            "attainable expects intensity >= 0, peak > 0 and bandwidth > 0; got "
+            f"intensity={intensity}, peak={peak}, bandwidth={bandwidth}"
+        )
+    return min(peak, bandwidth * intensity)
+
+
+def ridge(peak: float, bandwidth: float) -> float:
+    """Return the intensity (flop/byte) at which a kernel stops being bound by ``bandwidth``."""
+    attainable(0.0, peak, bandwidth)
+    return peak / bandwidth
+
+
+@dataclass(frozen=True)
+class Point:
+    """A kernel that ran: counted operations and bytes, measured seconds (best of its runs).
+
+    ``bytes`` is the traffic that the algorithm cannot avoid with an empty cache: each input read
+    once, each output written once; write-allocate is not counted.
+    """
+
+    name: str
+    flops: float
+    bytes: float
+    seconds: float
+
+    @property
+    def intensity(self) -> float:
+        """flop/byte."""
+        return self.flops / self.bytes
+
+    @property
+    def performance(self) -> float:
+        """flop/s."""
+        return self.flops / self.seconds
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes/s that the kernel would need if every counted byte came from memory."""
+        return self.bytes / self.seconds
+
+    def share(self, peak: float, bandwidth: float) -> float:
+        """Fraction of the attainable performance that was reached (above 1: out of a cache)."""
+        return self.performance / attainable(self.intensity, peak, bandwidth)
+
+
+def place(
+    name: str,
+    kernel: Callable[[], object],
+    flops: float,
+    bytes: float,
+    *,
+    repeats: int = 7,
+    time_limit: float = 2.0,
+) -> Point:
+    """Time ``kernel()`` and return it as a :class:`Point`.
+
+    Raises ValueError for flops < 0 or bytes <= 0.
+    """
+    if flops < 0 or bytes <= 0:
+        raise ValueError(f"place expects flops >= 0 and bytes > 0; got {flops} and {bytes}")
+    from helpers.timing import measure
+
+    timing = measure(kernel, repeats=repeats, warmup=1, min_time=0.002, time_limit=time_limit)
+    return Point(name, flops, bytes, timing.best)

@@ -1,0 +1,229 @@
+"""helpers.pagerank.pagerank: known answers, properties, odd graphs, bad input."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from helpers import native
+from helpers.pagerank import METHODS, ConvergenceError, pagerank
+
+METHOD_SET = [m for m in METHODS if m not in ("auto", "dgl")]  # dgl: test_versions, where it is
+QUICK = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def reference(graph, **arguments):
+    return nx.pagerank(graph, tol=1e-14, max_iter=2000, **arguments)
+
+
+def largest_difference(ours: dict, theirs: dict) -> float:
+    assert ours.keys() == theirs.keys()
+    return max(abs(ours[k] - theirs[k]) for k in theirs)
+
+
+@pytest.mark.parametrize("method", METHOD_SET)
+def test_three_nodes_by_hand(method):
+    # 0 → 1 ⇄ 2. x0 = 0.05, x1 = 0.05 + 0.85 (x0 + x2), x2 = 0.05 + 0.85 x1.
+    x1 = (0.05 + 0.85 * (0.05 + 0.05)) / (1 - 0.85**2)
+    scores = pagerank([(0, 1), (1, 2), (2, 1)], method=method).scores
+    np.testing.assert_allclose(scores, [0.05, x1, 0.05 + 0.85 * x1], atol=1e-9)
+
+
+def odd_graphs():
+    yield "one node", nx.DiGraph([("a", "a")])
+    lonely = nx.DiGraph()
+    lonely.add_node("only")
+    yield "one node, no edge", lonely
+    no_edges = nx.DiGraph()
+    no_edges.add_nodes_from(range(4))
+    yield "no edges", no_edges
+    yield "dangling", nx.DiGraph([(0, 1), (0, 2), (1, 2)])
+    yield "self-loops", nx.DiGraph([(0, 0), (0, 1), (1, 1), (1, 0), (2, 0)])
+    yield "multi-edges", nx.MultiDiGraph([(0, 1), (0, 1), (0, 2), (2, 0), (1, 0)])
+    yield "disconnected", nx.DiGraph([("a", "b"), ("b", "a"), ("c", "d"), ("d", "e")])
+    yield "undirected", nx.karate_club_graph()
+    yield "undirected multigraph", nx.MultiGraph([(0, 1), (0, 1), (1, 1), (1, 2)])
+    weighted = nx.DiGraph()
+    weighted.add_weighted_edges_from([(0, 1, 3.0), (0, 2, 1.0), (1, 0, 0.5), (2, 0, 0.0)])
+    yield "weighted, one weight 0", weighted
+
+
+@pytest.mark.parametrize("method", METHOD_SET)
+@pytest.mark.parametrize(
+    ("name", "graph"), list(odd_graphs()), ids=lambda v: v if type(v) is str else ""
+)
+def test_odd_graphs_agree_with_networkx(name, graph, method):
+    if method == "bits" and name in ("multi-edges", "undirected multigraph", "undirected"):
+        with pytest.raises(ValueError, match="weight 1 only"):
+            pagerank(graph, method=method)
+        return
+    if method == "bits" and name.startswith("weighted"):
+        pytest.skip("a bit holds no weight")
+    result = pagerank(graph, method=method)
+    assert largest_difference(result.scores, reference(graph)) < 1e-8
+    assert sum(result.scores.values()) == pytest.approx(1, abs=1e-12)
+    assert result.iterations == len(result.residuals)
+    assert result.residuals[-1] <= 1e-10
+
+
+@st.composite
+def weighted_graphs(draw):
+    n = draw(st.integers(1, 30))
+    ends = st.integers(0, n - 1)
+    weights = st.sampled_from([1.0, 1.0, 0.5, 3.0, 0.0])
+    edges = draw(st.lists(st.tuples(ends, ends, weights), max_size=120))
+    graph = nx.MultiDiGraph()
+    graph.add_nodes_from(range(n))
+    graph.add_weighted_edges_from(edges)
+    return graph
+
+
+@QUICK
+@given(weighted_graphs(), st.sampled_from([0.0, 0.5, 0.85, 0.95]), st.sampled_from(METHOD_SET))
+def test_any_graph_agrees_with_networkx(graph, damping, method):
+    if method == "bits":
+        graph = nx.DiGraph((a, b) for a, b in graph.edges())
+        if not graph:
+            return
+    result = pagerank(graph, method, damping, max_iterations=2000)
+    assert largest_difference(result.scores, reference(graph, alpha=damping)) < 1e-8
+    assert sum(result.scores.values()) == pytest.approx(1, abs=1e-12)
+
+
+@QUICK
+@given(weighted_graphs(), st.randoms(use_true_random=False))
+def test_renumbering_the_nodes_renumbers_the_scores(graph, random):
+    matrix = nx.to_scipy_sparse_array(graph, dtype=float).tocsr()
+    order = list(range(matrix.shape[0]))
+    random.shuffle(order)
+    before = pagerank(matrix).scores
+    after = pagerank(matrix[order][:, order]).scores
+    np.testing.assert_allclose(after, before[order], atol=1e-9)
+
+
+@QUICK
+@given(weighted_graphs(), st.data())
+def test_personalization_agrees_with_networkx(graph, data):
+    chosen = data.draw(st.lists(st.sampled_from(sorted(graph)), min_size=1, unique=True))
+    restart = {node: data.draw(st.sampled_from([0.5, 1.0, 4.0])) for node in chosen}
+    for method in ("csr", "ordered", "torch"):
+        scores = pagerank(graph, method, personalization=restart, max_iterations=2000).scores
+        assert largest_difference(scores, reference(graph, personalization=restart)) < 1e-8
+
+
+def test_large_graph_through_both_parts_of_the_ordering():
+    # A giant component (swept in order of number), small cycles and a tail of single nodes.
+    graph = nx.gnp_random_graph(3000, 0.001, seed=3, directed=True)
+    graph.add_edges_from((3000 + i, 3000 + i - i % 3 + (i + 1) % 3) for i in range(300))
+    graph.add_edges_from((i, i + 1) for i in range(3299, 3400))
+    result = pagerank(graph, "ordered")
+    assert largest_difference(result.scores, reference(graph)) < 1e-8
+
+
+def test_an_acyclic_graph_needs_one_sweep_and_one_to_confirm():
+    chain = [(i, i + 1) for i in range(500)]
+    assert pagerank(chain, "ordered").iterations == 2
+    assert pagerank(chain, "csr", max_iterations=500).iterations > 100
+
+
+def test_edge_lists_matrices_and_graphs_agree():
+    edges = [(0, 1, 2.0), (1, 2, 1.0), (2, 0, 1.0), (0, 2, 1.0)]
+    matrix = sparse.coo_array(([2, 1, 1, 1], ([0, 1, 2, 0], [1, 2, 0, 2])))
+    expected = pagerank(edges).scores
+    np.testing.assert_allclose(pagerank(matrix).scores, expected)
+    np.testing.assert_allclose(pagerank(np.array(edges)).scores, expected)
+    np.testing.assert_allclose(pagerank(sparse.csc_matrix(matrix)).scores, expected)
+    named = pagerank([("abc"[int(a)], "abc"[int(b)], w) for a, b, w in edges]).scores
+    np.testing.assert_allclose([named["a"], named["b"], named["c"]], expected)
+
+
+def test_the_graph_that_was_passed_is_left_alone():
+    matrix = sparse.csr_array((np.array([1.0, 0.0, 2.0]), ([0, 1, 1], [1, 0, 0])), shape=(2, 2))
+    before = matrix.toarray().copy(), matrix.nnz
+    pagerank(matrix)
+    assert (matrix.toarray() == before[0]).all()
+    assert matrix.nnz == before[1]
+
+
+def test_weight_none_counts_edges():
+    graph = nx.DiGraph()
+    graph.add_weighted_edges_from([(0, 1, 9.0), (0, 2, 1.0)])
+    scores = pagerank(graph, weight=None).scores
+    assert scores[1] == pytest.approx(scores[2])
+
+
+@pytest.mark.parametrize("method", ["csr", "ordered", "torch", "dense", "scatter", "bits"])
+def test_float32_is_close(method):
+    graph = nx.gnp_random_graph(200, 0.05, seed=1, directed=True)
+    result = pagerank(graph, method, dtype="float32", tolerance=1e-6)
+    assert largest_difference(result.scores, reference(graph)) < 1e-6
+
+
+def test_top_names_the_highest():
+    result = pagerank([("a", "hub"), ("b", "hub"), ("hub", "a")])
+    assert [name for name, _ in result.top(2)] == ["hub", "a"]
+
+
+@pytest.mark.parametrize(
+    ("graph", "said"),
+    [
+        (nx.DiGraph(), "at least one node"),
+        ([], "empty edge list"),
+        (sparse.csr_array((0, 0)), "at least one node"),
+        (sparse.csr_array((2, 3)), r"\(2, 3\)"),
+        ([(0, 1, -2.0)], "-2"),
+        ([(0, 1, float("nan"))], "nan"),
+        ([(0, 1, float("inf"))], "inf"),
+        ([(0, -1)], "-1"),
+        ([(0, 1.5)], "1.5"),
+        ([(0, "a")], "'a'"),
+        ([(0, 1, 1, 1)], r"\[4\]"),
+        (["ab"], "'ab'"),
+        ([3], "3"),
+    ],
+)
+def test_bad_graphs_are_repeated_back(graph, said):
+    with pytest.raises(ValueError, match=said):
+        pagerank(graph)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"method": "magic"}, "'magic'"),
+        ({"damping": 1.0}, "1.0"),
+        ({"damping": -0.1}, "-0.1"),
+        ({"tolerance": 0}, "tolerance > 0; got 0"),
+        ({"max_iterations": 0}, "got 0"),
+        ({"dtype": "int32"}, "'int32'"),
+        ({"device": "cuda"}, "method='torch'"),
+        ({"personalization": {"nobody": 1}}, "'nobody'"),
+        ({"personalization": {7: 1}}, "7"),
+        ({"personalization": {0: -1}}, "-1"),
+        ({"personalization": {0: float("nan")}}, "nan"),
+        ({"personalization": {0: 0}}, "all are 0"),
+        ({"personalization": np.ones(3)}, r"\(2,\); got \(3,\)"),
+    ],
+)
+def test_bad_parameters_are_repeated_back(arguments, said):
+    with pytest.raises(ValueError, match=said):
+        pagerank([(0, 1)], **arguments)
+
+
+@pytest.mark.parametrize("method", ["csr", "ordered", "torch"])
+def test_no_convergence_is_an_error_that_keeps_the_result(method):
+    graph = nx.gnp_random_graph(1500, 0.01, seed=1, directed=True)  # a cycle too large to be solved
+    with pytest.raises(ConvergenceError, match="after 2 iterations") as caught:
+        pagerank(graph, method, max_iterations=2)
+    assert caught.value.result.iterations == 2
+    assert sum(caught.value.result.scores.values()) == pytest.approx(1)
+
+
+def test_without_a_compiler_the_answer_is_the_same(monkeypatch):
+    expected = pagerank([(0, 1), (1, 2), (2, 1)], "ordered").scores
+    monkeypatch.setattr(native.shutil, "which", lambda name: None)
+    result = pagerank([(0, 1), (1, 2), (2, 1)])
+    assert result.method == "csr"
+    np.testing.assert_allclose(result.scores, expected, atol=1e-9)

@@ -1,0 +1,125 @@
+"""The source's versions: each one gives the same ranks, and counts its bytes."""
+
+import numpy as np
+import pytest
+import torch
+
+from helpers.pagerank import pagerank
+from helpers.pagerank.graphs import links, random_links
+from helpers.pagerank.versions import VERSIONS, iterate
+
+GRAPH = random_links(300, 0.02, seed=5)
+
+
+def has_dgl() -> bool:
+    try:
+        import dgl  # noqa: F401
+    except Exception:
+        return False
+    return True
+
+
+@pytest.fixture(params=sorted(VERSIONS))
+def name(request):
+    if request.param == "dgl" and not has_dgl():
+        pytest.skip("DGL does not import here (its last wheel is for Python 3.11)")
+    return request.param
+
+
+@pytest.mark.parametrize(("dtype", "atol"), [("float32", 1e-7), ("float64", 1e-13)])
+def test_every_version_reaches_the_same_ranks(name, dtype, atol):
+    # Written out independently: a dense NumPy loop over the adjacency matrix.
+    adjacency = GRAPH.incoming.toarray()
+    out = adjacency.sum(axis=0)
+    x = np.full(300, 1 / 300)
+    for _ in range(60):
+        x = 0.15 / 300 + 0.85 * adjacency @ (x / out)
+    ranks = iterate(VERSIONS[name](GRAPH, dtype), 60)
+    assert ranks.dtype == getattr(torch, dtype)
+    np.testing.assert_allclose(ranks.numpy(), x, atol=atol)
+
+
+def test_weights_count(name):
+    graph = links([(0, 1, 3.0), (0, 2, 1.0), (1, 0, 1.0), (2, 0, 2.0)])
+    if name == "bits":
+        with pytest.raises(ValueError, match="weight 1 only"):
+            VERSIONS[name](graph)
+        return
+    x = iterate(VERSIONS[name](graph, "float64"), 300)
+    np.testing.assert_allclose(x, pagerank(graph).scores, atol=1e-9)
+
+
+def test_dgl_runs_under_pagerank_or_says_what_to_do():
+    if has_dgl():
+        scores = pagerank(GRAPH, "dgl").scores
+        np.testing.assert_allclose(scores, pagerank(GRAPH).scores, atol=1e-9)
+    else:
+        with pytest.raises(ImportError, match="scatter"):
+            pagerank(GRAPH, "dgl")
+
+
+def test_the_source_loop_loses_rank_at_dangling_nodes_and_pagerank_does_not():
+    graph = links([(0, 1), (0, 2)])
+    assert iterate(VERSIONS["csr"](graph, "float64"), 200).sum() < 0.5
+    assert pagerank(graph).scores.sum() == pytest.approx(1)
+
+
+def test_bytes_moved():
+    n, e = GRAPH.nodes, GRAPH.edges
+    size = {key: VERSIONS[key](GRAPH).bytes_moved for key in ("dense", "csr", "bits", "scatter")}
+    assert size["dense"] == 4 * n * n + 16 * n
+    assert size["csr"] == 8 * e + 12 * n
+    assert size["bits"] == n * 10 * 4 + 16 * n  # 300 columns are 10 words
+    assert size["scatter"] == 36 * e + 12 * n
+    assert VERSIONS["csr"](GRAPH, "float64").bytes_moved == 12 * e + 20 * n
+
+
+def test_dense_that_does_not_fit_says_so():
+    huge = links([(0, 10**6)])
+    with pytest.raises(ValueError, match="1000001 nodes takes 3725"):
+        VERSIONS["dense"](huge)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_missing_gpu_is_named():
+    with pytest.raises(ValueError, match=r"'cuda'.*no GPU"):
+        VERSIONS["csr"](GRAPH, device="cuda")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("version", ["scatter", "sparse", "dense", "dense_folded", "csr"])
+def test_gpu_agrees_with_cpu(version):
+    gpu = iterate(VERSIONS[version](GRAPH, "float64", "cuda"), 60).cpu()
+    np.testing.assert_allclose(gpu, iterate(VERSIONS["csr"](GRAPH, "float64"), 60), atol=1e-13)
+
+
+@pytest.mark.parametrize("p", [0.0, 0.002, 0.3, 1.0])
+def test_random_links(p):
+    graph = random_links(150, p, seed=1)
+    table = graph.incoming.toarray()
+    assert set(np.unique(table)) <= {0.0, 1.0}
+    assert np.trace(table) == 0
+    assert (graph.out_weight >= 1).all()
+    expected = 150 * 149 * p
+    assert abs(graph.edges - expected) <= 150 + 5 * np.sqrt(expected)
+    assert (random_links(150, p, seed=1).incoming != graph.incoming).nnz == 0
+    if 0 < p < 1:
+        assert (random_links(150, p, seed=2).incoming != graph.incoming).nnz > 0
+
+
+def test_random_links_are_uniform():
+    # 2 000 graphs of 4 nodes, p = 1/2: among out-degree-1 rows each target is as likely.
+    counts = np.zeros((4, 4))
+    for seed in range(2000):
+        counts += random_links(4, 0.5, seed).incoming.toarray().T
+    free = counts[~np.eye(4, dtype=bool)]
+    # P(edge) = 1/2 + (1/2)^3 / 3, five standard deviations of a binomial either side
+    assert np.abs(free / 2000 - (0.5 + 1 / 24)).max() < 5 * np.sqrt(0.25 / 2000)
+
+
+@pytest.mark.parametrize("bad", [{"n": 1}, {"p": -0.1}, {"p": 1.5}])
+def test_random_links_repeats_bad_input(bad):
+    name, value = next(iter(bad.items()))
+    with pytest.raises(ValueError, match=f"{name}={value}"):
+        random_links(**bad)

@@ -1,0 +1,82 @@
+"""helpers.plots.pagerank and helpers.plots.roofline: what is drawn is what was passed."""
+
+import re
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+mpl.use("Agg")
+
+from helpers.pagerank import pagerank
+from helpers.pagerank.graphs import random_links
+from helpers.plots import pagerank as graphs
+from helpers.plots import roofline as roofs
+from helpers.roofline import Point
+from helpers.roofline.cache import Cache
+
+POINTS = [Point("dot & co", 2e6, 8e6, 1e-3), Point("gemm", 2e9, 1e7, 0.05)]
+PEAKS, BANDS = {"peak": 1e11}, {"memory": 2e10, "L1": 4e11}
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+def test_convergence_draws_each_run_and_the_given_count():
+    ax = graphs.convergence({"one": [1.0, 0.1], "two": [1.0, 0.5, 0.2]}, 0.85, 200)
+    labels = ax.get_legend_handles_labels()[1]
+    assert {"one", "two", "K = 200, as in the source"} <= set(labels)
+    assert ax.get_yscale() == "log"
+    assert [len(line.get_xdata()) for line in ax.lines[1:3]] == [2, 3]
+
+
+def test_time_against_bytes_is_in_milliseconds():
+    rows = [{"version": "4", "bytes": 1e6, "seconds": 1e-3}]
+    ax = graphs.time_against_bytes(rows, 1e9)
+    assert ax.lines[1].get_ydata()[0] == pytest.approx(1.0)
+    np.testing.assert_allclose(ax.lines[0].get_ydata() / ax.lines[0].get_xdata(), 1e-6)
+
+
+def test_neighbourhood_names_its_nodes_and_escapes_them():
+    matrix = random_links(40, 0.1, seed=2).incoming.T.tocsr()
+    names = [f"<p{i}>" for i in range(40)]
+    page = graphs.neighbourhood(matrix, names, pagerank(matrix).scores, centre=3, limit=10).data
+    assert "&lt;p3&gt;" in page
+    assert "<p3>" not in page
+    assert 2 <= page.count("<circle") <= 11
+    again = graphs.neighbourhood(matrix, names, pagerank(matrix).scores, centre=3, limit=10).data
+    assert again == page  # the same picture each time
+
+
+def test_still_roofline_bends_at_the_ridge():
+    ax = roofs.roofline(PEAKS, BANDS, POINTS)
+    memory = ax.lines[0]
+    x, y = memory.get_xdata(), memory.get_ydata()
+    np.testing.assert_allclose(y[x < 4], 20 * x[x < 4], rtol=1e-9)
+    np.testing.assert_allclose(y[x > 6], 100, rtol=1e-9)
+    assert {"dot & co", "gemm"} <= {t.get_text() for t in ax.texts}
+
+
+def test_interactive_roofline_holds_the_figures_without_a_script():
+    page = roofs.interactive(PEAKS, BANDS, POINTS).data
+    picture = page.split("<script>")[0]
+    assert "dot &amp; co: 0.25 flop/byte, 2 Gflop/s, 8 GB/s, 40 % of the memory" in picture
+    assert len(re.findall("<circle", picture)) == 4  # two ridges, two kernels
+    assert "src=" not in page  # nothing from the network
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_cache_step_shows_what_is_held():
+    axes = roofs.cache_step("ijk", 4, Cache(64, 16, 2), 2)
+    # c[0,0] and a[0,0] were loaded: a's first line (4 elements) is held, b's none.
+    a, b, c = (ax.images[0].get_array() for ax in axes)
+    assert (a[0] > 0).all()
+    assert a[0, 0] == 3
+    assert not b.any()
+    assert (c[0] > 0).all()
+    assert "2 misses in 2 accesses" in axes[0].get_xlabel()

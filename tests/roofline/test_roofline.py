@@ -1,0 +1,206 @@
+"""The model, curves, kernels in C, design counts and ceilings of helpers.roofline."""
+
+import json
+
+import numpy as np
+import pytest
+
+from helpers import native
+from helpers.roofline import Point, attainable, curve, design, kernels, matmul, place, ridge
+
+compiled = pytest.mark.skipif(not native.has_compiler(), reason="no C compiler")
+
+
+def test_attainable_and_ridge():
+    assert attainable(0.5, 100, 10) == 5
+    assert attainable(50, 100, 10) == 100
+    assert ridge(100, 10) == 10
+    point = Point("p", flops=100, bytes=50, seconds=2)
+    assert (point.intensity, point.performance, point.bandwidth) == (2, 50, 25)
+    assert point.share(peak=1000, bandwidth=50) == 0.5
+
+
+@pytest.mark.parametrize("bad", [(-1, 1, 1), (1, 0, 1), (1, 1, -2)])
+def test_bad_ceilings(bad):
+    with pytest.raises(ValueError, match=f"intensity={bad[0]}"):
+        attainable(*bad)
+
+
+def test_place_measures_and_refuses():
+    calls = []
+    point = place("x", lambda: calls.append(1), 10, 5, repeats=3)
+    assert calls
+    assert point.seconds > 0
+    with pytest.raises(ValueError, match="bytes > 0"):
+        place("x", lambda: None, 1, 0)
+
+
+def test_levels_of_a_made_up_curve():
+    sizes = [2.0**k for k in range(12, 28)]
+    truth = [(2**15, 1.0), (2**19, 4.0), (2**24, 15.0), (float("inf"), 100.0)]
+    rng = np.random.default_rng(0)
+    times = [next(t for end, t in truth if s <= end) * rng.uniform(1, 1.1) for s in sizes]
+    times[3] *= 1.5  # one disturbed sample
+    found = curve.levels(sizes, times, 4)
+    for one, (end, time) in zip(found, truth, strict=True):
+        assert one["capacity"] == pytest.approx(end * 2**0.5, rel=0.01)
+        assert one["seconds"] == pytest.approx(time, rel=0.12)
+
+
+def test_levels_need_points():
+    with pytest.raises(ValueError, match="at least 8"):
+        curve.levels([1, 2, 3], [1, 1, 1], 4)
+
+
+def test_first_jump():
+    assert curve.first_jump([8, 16, 32, 64, 128], [1, 1.1, 1, 2, 2.1]) == 64
+    assert curve.first_jump([8, 16, 32, 64, 128], [1, 3, 1, 2, 2.1]) == 64  # 16 was noise
+    assert curve.first_jump([1, 2, 3], [1, 1, 1]) is None
+
+
+@compiled
+@pytest.mark.parametrize("n", [48, 50, 1])
+def test_every_product_is_right(n):
+    rng = np.random.default_rng(n)
+    a, b = (rng.random((n, n), dtype=np.float32) for _ in range(2))
+    made = matmul.versions(n, block=16)
+    assert ("tiled" in made) == (n == 48)
+    for name, multiply in made.items():
+        np.testing.assert_allclose(multiply(a, b), a @ b, rtol=1e-5, err_msg=name)
+        np.testing.assert_allclose(multiply(a, b), a @ b, rtol=1e-5, err_msg=f"{name}, again")
+
+
+@compiled
+def test_tiled_goes_beyond_one_depth():
+    rng = np.random.default_rng(1)
+    a, b = (rng.random((336, 336), dtype=np.float32) for _ in range(2))
+    np.testing.assert_allclose(matmul.versions(336)["tiled"](a, b), a @ b, rtol=1e-4)
+
+
+@compiled
+def test_products_refuse_what_does_not_fit():
+    multiply = matmul.versions(8)["ijk"]
+    good = np.zeros((8, 8), dtype=np.float32)
+    for bad in (
+        np.zeros((8, 8)),
+        np.zeros((4, 4), np.float32),
+        np.zeros((8, 8), np.float32, order="F"),
+    ):
+        with pytest.raises(ValueError, match="contiguous float32"):
+            multiply(good, bad)
+    with pytest.raises(ValueError, match="n=0"):
+        matmul.versions(0)
+
+
+@compiled
+def test_elementwise_kernels_compute_what_they_say():
+    library = kernels._elementwise()
+    n = 1003
+    x, z, w, y = kernels._arrays(n, 4)
+    before = y.copy()
+    library.axpy(n, 2.0, x.ctypes.data, y.ctypes.data)
+    np.testing.assert_allclose(y, before + 2 * x, rtol=1e-6)
+    library.triad(n, 3.0, x.ctypes.data, z.ctypes.data, y.ctypes.data)
+    np.testing.assert_allclose(y, x + 3 * z, rtol=1e-5, atol=1e-6)
+    assert library.dot(n, x.ctypes.data, z.ctypes.data) == pytest.approx(float(x @ z), rel=1e-4)
+    library.fused(n, 2.0, x.ctypes.data, z.ctypes.data, w.ctypes.data, y.ctypes.data)
+    np.testing.assert_allclose(y, np.maximum(2 * x + z, 0) * w, rtol=1e-5, atol=1e-6)
+
+
+@compiled
+def test_fused_and_unfused_agree_and_every_standard_kernel_runs():
+    name, call, flops, moved = kernels.unfused(64)
+    assert (name, flops, moved) == ("unfused", 4 * 64, 40 * 64)
+    for builder in (kernels.dot, kernels.axpy, kernels.triad, kernels.fused):
+        _, call, flops, moved = builder(256)
+        call()
+        assert 0 < flops < moved
+    for builder in (kernels.softmax, kernels.gru_step):
+        builder(8, 16)[1]()
+
+
+def test_convolution_counts_by_hand():
+    layer = design.Layer(inputs=8, outputs=4, kernel=3, stride=1, groups=2, side=5)
+    # 4 output channels × 25 places × (8/2 channels × 9 weights) × 2
+    assert layer.flops == 4 * 25 * 36 * 2
+    assert layer.parameters == 4 * 36
+    assert design.Layer(stride=2, side=56).side_out == 28
+    assert design.Layer(stride=2, side=7, kernel=3).side_out == 4
+
+
+def test_convolution_counts_agree_with_torch():
+    for layer, _, _ in design.variants(design.Layer(16, 16, side=9)).values():
+        module, x = layer.build()
+        assert module.weight.numel() == layer.parameters
+        assert module(x).numel() == layer.output
+
+
+def test_the_tables_factor_for_groups_is_off_by_one_power():
+    base = design.Layer()
+    grouped, _, stated = design.variants(base)["4 groups"]
+    assert stated == 1 / 16
+    assert grouped.flops / base.flops == 1 / 4
+    for name in ("kernel 3 → 1", "stride 2"):
+        layer, _, stated = design.variants(base)[name]
+        assert layer.flops / base.flops == pytest.approx(stated)
+
+
+def test_shuffle():
+    import torch
+
+    x = torch.arange(6.0).reshape(1, 6, 1, 1)
+    assert design.shuffle(x, 2).flatten().tolist() == [0, 3, 1, 4, 2, 5]
+    with pytest.raises(ValueError, match="4 groups, 6 channels"):
+        design.shuffle(x, 4)
+
+
+@pytest.mark.parametrize("bad", [{"groups": 3}, {"kernel": 0}])
+def test_bad_layers(bad):
+    with pytest.raises(ValueError, match=f"{next(iter(bad))}={next(iter(bad.values()))}"):
+        design.Layer(**bad)
+
+
+@compiled
+def test_ceilings_are_measured_kept_and_read_back(tmp_path, monkeypatch):
+    from helpers.roofline.ceilings import ceilings
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    one = ceilings(quick=True, progress=False)
+    assert one.seconds < 75
+    assert 1e8 < one.frequency < 1e10
+    assert one.peak("float32", 1) > 1e8
+    if one.skipped:
+        pytest.skip(f"this machine is too busy to measure within the limit: {one.skipped}")
+    assert one.levels[-1] == "memory"
+    assert one.latency == sorted(one.latency)
+    assert len(one.theory()) == 2 * len({p["isa"] for p in one.peaks})
+    again = ceilings(quick=True, progress=False)
+    assert again == one  # read, not measured
+    kept = next((tmp_path / "parallel-deep-learning").glob("ceilings-*.json"))
+    kept.write_text(json.dumps({"cut": "off"}))
+    assert ceilings(quick=True, progress=False).date >= one.date  # measured anew
+
+
+@compiled
+def test_probes_refuse_what_they_cannot_measure():
+    from helpers.roofline import probes
+
+    with pytest.raises(ValueError, match="kind='write'"):
+        probes.bandwidth("write", 1 << 20)
+    with pytest.raises(ValueError, match="working_set=8"):
+        probes.bandwidth("read", 8)
+
+
+@compiled
+def test_the_chase_visits_every_slot_once():
+    from helpers.roofline import probes
+
+    buffer = probes.aligned(4096 * 8)
+    start = buffer.ctypes.data
+    probes._memory().link_cycle(start, 512, 64, 0, 7)
+    links, place, seen = buffer.view(np.uint64), start, set()
+    for _ in range(512):
+        seen.add(place)
+        place = int(links[(place - start) // 8])
+    assert place == start
+    assert seen == {start + 64 * k for k in range(512)}
