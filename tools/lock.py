@@ -99,7 +99,11 @@ def resolve(requirements: Iterable[str], constraints: Iterable[str] = ()) -> dic
         file.write_text("\n".join(constraints), encoding="utf-8")
         command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed"]
         command += ["--quiet", "--only-binary=:all:", "--report", str(report), "-c", str(file)]
-        subprocess.run([*command, *requirements], check=True, timeout=1800)
+        done = subprocess.run(
+            [*command, *requirements], capture_output=True, text=True, timeout=1800
+        )
+        if done.returncode:
+            raise SystemExit(f"pip found no set of versions:\n{done.stderr}")
         chosen = json.loads(report.read_text(encoding="utf-8"))["install"]
     return {canonicalize_name(one["metadata"]["name"]): one["metadata"] for one in chosen}
 
@@ -171,7 +175,7 @@ def lock(pinned: Iterable[str]) -> str:
 
 
 def platforms(system: str) -> list[str]:
-    """Return the wheel tags that pip accepts on ``system``, as it wants them on the command line."""
+    """Return pip's options that name the wheel tags of ``system``."""
     if system.startswith("macos"):
         return ["--platform", "macosx_14_0_arm64"]
     machine = SYSTEMS[system][2]

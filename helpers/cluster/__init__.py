@@ -1,0 +1,28 @@
+"""Real MPI ranks in a notebook: ``Cluster``, and the ``%%ranks`` magic (``%load_ext``)."""
+
+from .cluster import Cluster
+from .errors import (
+    ClusterError,
+    RankDiedError,
+    RankError,
+    RanksInterrupted,
+    RankTimeoutError,
+    StartError,
+)
+
+__all__ = [
+    "Cluster",
+    "ClusterError",
+    "RankDiedError",
+    "RankError",
+    "RankTimeoutError",
+    "RanksInterrupted",
+    "StartError",
+]
+
+
+def load_ipython_extension(shell) -> None:
+    """Register ``%%ranks`` (IPython calls this at ``%load_ext helpers.cluster``)."""
+    from .magic import RanksMagics
+
+    shell.register_magics(RanksMagics)

@@ -7,10 +7,39 @@ from time import perf_counter_ns
 
 from mpi4py import MPI
 
-from helpers.cluster.activity import Record
+from helpers.cluster.activity import (
+    BYTES,
+    COLLECTIVE,
+    DONE,
+    EXCHANGE,
+    KIND,
+    MORE,
+    PEER,
+    RECEIVE,
+    TAG,
+    WAIT,
+    Record,
+)
 
-_Request, _Prequest, _Message = MPI.Request, MPI.Prequest, MPI.Message
-UNDEFINED = MPI.UNDEFINED
+_Request, _Prequest, _Message, _Status = MPI.Request, MPI.Prequest, MPI.Message, MPI.Status
+_BYTE = MPI.BYTE
+
+
+def timed(comm, name: str, peer, tag, plain, *arguments) -> tuple:
+    """Call ``plain(*arguments)`` as the current call; return (result, begin_ns, end_ns)."""
+    recorder = comm.recorder
+    begin = perf_counter_ns()
+    recorder.current = (name, peer, tag, begin, comm._size)
+    try:
+        return plain(*arguments), begin, perf_counter_ns()
+    finally:
+        recorder.current = None
+
+
+def got(comm, status: MPI.Status) -> tuple:
+    """Return (source's world rank, tag, bytes) of the message that arrived."""
+    source = status.Get_source()
+    return comm._world.get(source, source), status.Get_tag(), max(status.Get_count(_BYTE), 0)
 
 
 class _AnyRequest(type):
@@ -53,39 +82,38 @@ class TracedPrequest(_Watched, _Prequest, metaclass=_AnyRequest):
         _start(requests, "Startall", lambda: _Prequest.Startall(requests))
 
 
-def traced_request(request, comm, call, peer, tag, record: Record | None, start=None):
+def traced_request(request, comm, call: str, peer, tag, start=None, record: list | None = None):
     """Return a copy of ``request`` that knows which call made it, and its record if there is one.
 
     ``start`` is (kind, bytes) for a persistent request: what each Start will move.
     """
-    cls = TracedPrequest if type.__instancecheck__(_Prequest, request) else TracedRequest
-    made = cls.__mro__[2].__new__(cls, request)
+    if type.__instancecheck__(_Prequest, request):
+        made = _Prequest.__new__(TracedPrequest, request)
+    else:
+        made = _Request.__new__(TracedRequest, request)
     made._comm, made._call, made._peer, made._tag = comm, call, peer, tag
-    made._record, made._start = record, start
+    made._start, made._record = start, record
     return made
 
 
+def _known(requests) -> list:
+    return [r for r in requests if getattr(r, "_comm", None) is not None and r]
+
+
 def _start(requests, name: str, plain) -> None:
-    known = [r for r in requests if getattr(r, "_comm", None) is not None]
+    known = _known(requests)
     if not known:
         return plain()
-    recorder = known[0]._comm.recorder
-    events, begin = recorder.events, perf_counter_ns()
-    recorder.current = (name, _peers(known), known[0]._tag, begin, known[0]._comm._size)
-    try:
-        plain()
-        end = perf_counter_ns()
-    finally:
-        recorder.current = None
+    first = known[0]
+    _, begin, end = timed(first._comm, name, _peers(known), first._tag, plain)
+    recorder = first._comm.recorder
+    if recorder.events is None:
+        return
     for request in known:
-        request._record = None
-        if events is not None:
-            kind, size = request._start or ("collective", 0)
-            comm, peer, tag = request._comm.identity, request._peer, request._tag
-            sent = (comm, peer, tag, size) if kind == "send" else None
-            received = (comm, None, None, 0) if kind == "receive" else None
-            request._record = [name, comm, peer, tag, size, begin, end, sent, received, None, ()]
-            recorder.add(events, request._record)
+        kind, size = request._start or (COLLECTIVE, 0)
+        comm, peer, tag = request._comm.identity, request._peer, request._tag
+        request._record = [name, kind, comm, peer, tag, size, begin, end, None, None]
+        recorder.add(request._record)
 
 
 def _peers(requests):
@@ -94,130 +122,115 @@ def _peers(requests):
     return next(iter(peers)) if len(peers) == 1 else tuple(peers)
 
 
-def _settle(request, status: MPI.Status | None, end: int) -> Record | None:
-    """Note in the request's record that it is done, and what a receive got; return the record."""
-    record, request._record = request._record, None
-    if record is None:
-        return None
-    record[9] = end
-    if record[8] is not None and status is not None:
-        source = status.Get_source()
-        source = request._comm._world.get(source, source)
-        size = status.Get_count(MPI.BYTE)
-        record[8] = (record[1], source, status.Get_tag(), max(size, 0))
-        if record[7] is None:
-            record[2:5] = record[8][1:]
-    return record
+def _settle(finished, end: int) -> tuple[Record, ...]:
+    """Complete the records of the (request, status) pairs that are done; return those records."""
+    records = []
+    for request, status in finished:
+        record = getattr(request, "_record", None)
+        if record is None:
+            continue
+        request._record = None
+        record[DONE] = end
+        if record[KIND] == RECEIVE:
+            record[PEER], record[TAG], record[BYTES] = got(request._comm, status)
+        elif record[KIND] == EXCHANGE:
+            record[MORE] = got(request._comm, status)
+        records.append(record)
+    return tuple(records)
+
+
+def _wait_record(name: str, request, peer, done: tuple, begin: int, end: int) -> tuple:
+    """The record of a wait: with one call completed it says what that call got."""
+    tag, size = request._tag, sum(record[BYTES] for record in done)
+    if len(done) == 1:
+        peer, tag = done[0][PEER], done[0][TAG]
+    return name, WAIT, request._comm.identity, peer, tag, size, begin, end, None, done or None
 
 
 def _one(name: str):
     """Make Wait, wait, Test or test."""
     plain = getattr(_Request, name)
-    tests = name in ("Test", "test")
 
     def call(self, status=None):
         comm = self._comm
         if comm is None:
             return plain(self, status)
         recorder = comm.recorder
-        events = recorder.events
-        begin = perf_counter_ns()
-        recorder.current = (f"{name}({self._call})", self._peer, self._tag, begin, comm._size)
-        if events is not None and status is None:
-            status = MPI.Status()
-        try:
-            result = plain(self, status)
-            end = perf_counter_ns()
-        finally:
-            recorder.current = None
-        if events is None:
+        recording = recorder.events is not None
+        if recording and status is None:
+            status = _Status()
+        shown = f"{name}({self._call})"
+        result, begin, end = timed(comm, shown, self._peer, self._tag, plain, self, status)
+        if not recording:
             return result
-        if tests and not (result if name == "Test" else result[0]):
-            _record(recorder.poll, events, name, self, (), begin, end)
+        if name == "Wait" or name == "wait" or (result if name == "Test" else result[0]):
+            done = _settle([(self, status)], end)
+            recorder.add(_wait_record(name, self, self._peer, done, begin, end))
         else:
-            done = _settle(self, status, end)
-            _record(recorder.add, events, name, self, (done,) if done else (), begin, end)
+            recorder.poll(list(_wait_record(name, self, self._peer, (), begin, end)))
         return result
 
     return functools.wraps(plain)(call)
 
 
-def _record(add, events, name, request, done: tuple, begin: int, end: int, peer=None) -> None:
-    peer = request._peer if peer is None else peer
-    tag, size = request._tag, 0
-    if len(done) == 1 and done[0][2] is not None:
-        peer, tag = done[0][2:4]
-    size = sum(record[4] for record in done)
-    add(events, [name, request._comm.identity, peer, tag, size, begin, end, None, None, None, done])
+# Which requests a call on a list of them completed, as (request, status) pairs; results are plain,
+# or in a tuple with the received objects, or with a flag.
 
 
 def _done_all(requests, result, statuses):
     flag = result[0] if isinstance(result, tuple) else result
-    return list(zip(requests, statuses, strict=False)) if flag is not False else []
+    return zip(requests, statuses, strict=False) if flag is not False else ()
 
 
 def _done_any(requests, result, status):
     index = result[0] if isinstance(result, tuple) else result
-    flag = result[1] if isinstance(result, tuple) and isinstance(result[1], bool) else True
-    return [(requests[index], status)] if flag and index != UNDEFINED else []
+    return [(requests[index], status)] if index != MPI.UNDEFINED else ()
 
 
 def _done_some(requests, result, statuses):
     indices = result[0] if isinstance(result, tuple) else result
-    return [(requests[i], status) for i, status in zip(indices or [], statuses, strict=False)]
+    return [(requests[i], status) for i, status in zip(indices or (), statuses, strict=False)]
 
 
-def _several(name: str):
+def _several(verb: str, which: str):
     """Make Waitall, testany and the rest of the calls on a list of requests."""
+    name = verb + which
     plain = getattr(_Request, name)
-    which = name[4:]
-    done_by = {"all": _done_all, "any": _done_any, "some": _done_some}[which]
+    find = {"all": _done_all, "any": _done_any, "some": _done_some}[which]
 
     def call(cls, requests, statuses=None):
-        known = [r for r in requests if getattr(r, "_comm", None) is not None and r]
+        known = _known(requests)
         if not known:
             return plain(requests, statuses)
-        first = known[0]
+        first, peers = known[0], _peers(known)
         recorder = first._comm.recorder
-        events = recorder.events
-        begin = perf_counter_ns()
-        calls = {r._call for r in known}
-        shown = f"{name}({'/'.join(sorted(calls))})"
-        peers = _peers(known)
-        recorder.current = (shown, peers, first._tag, begin, first._comm._size)
-        if events is not None and statuses is None:
-            statuses = MPI.Status() if which == "any" else []
-        try:
-            result = plain(requests, statuses)
-            end = perf_counter_ns()
-        finally:
-            recorder.current = None
-        if events is None:
-            return result
-        finished = done_by(requests, result, statuses)
-        if finished or not name.lower().startswith("test"):
-            done = (_settle(r, s, end) for r, s in finished if getattr(r, "_comm", None))
-            done = tuple(record for record in done if record)
-            _record(recorder.add, events, name, first, done, begin, end, peers)
-        else:
-            _record(recorder.poll, events, name, first, (), begin, end, peers)
+        recording = recorder.events is not None
+        if recording and statuses is None:
+            statuses = _Status() if which == "any" else []
+        shown = f"{name}({'/'.join(sorted({r._call for r in known}))})"
+        result, begin, end = timed(first._comm, shown, peers, first._tag, plain, requests, statuses)
+        if recording:
+            finished = list(find(requests, result, statuses))
+            done = _settle(finished, end)
+            record = _wait_record(name, first, peers, done, begin, end)
+            if finished or verb in ("Wait", "wait"):
+                recorder.add(record)
+            else:
+                recorder.poll(list(record))
         return result
 
     if which == "any":  # the parameter's name is part of the interface
-
-        def named(cls, requests, status=None):
-            return call(cls, requests, status)
-    else:
-        named = call
-    return classmethod(functools.wraps(plain)(named))
+        return classmethod(
+            functools.wraps(plain)(lambda cls, requests, status=None: call(cls, requests, status))
+        )
+    return classmethod(functools.wraps(plain)(call))
 
 
 for _class in (TracedRequest, TracedPrequest):
-    for _name in ("Wait", "wait", "Test", "test"):
-        setattr(_class, _name, _one(_name))
     for _verb in ("Wait", "wait", "Test", "test"):
+        setattr(_class, _verb, _one(_verb))
         for _which in ("all", "any", "some"):
-            setattr(_class, _verb + _which, _several(_verb + _which))
+            setattr(_class, _verb + _which, _several(_verb, _which))
 
 
 class TracedMessage(_Message, metaclass=_AnyRequest):
@@ -231,72 +244,58 @@ class TracedMessage(_Message, metaclass=_AnyRequest):
         self._comm = comm
         return self
 
-    @classmethod
-    def Probe(cls, comm, *args, **kwargs):  # noqa: N802
-        """Probe ``comm`` for a message, waiting for one."""
-        return comm.Mprobe(*args, **kwargs)
 
-    @classmethod
-    def Iprobe(cls, comm, *args, **kwargs):  # noqa: N802
-        """Probe ``comm`` for a message; None if there is none yet."""
-        return comm.Improbe(*args, **kwargs)
+def traced_message(message: MPI.Message | None, comm) -> TracedMessage | None:
+    """Return a traced copy of ``message`` (None stays None: a probe that found nothing)."""
+    return None if message is None else TracedMessage(message, comm)
 
-    @classmethod
-    def probe(cls, comm, *args, **kwargs):
-        """Probe ``comm`` for a pickled message, waiting for one."""
-        return comm.mprobe(*args, **kwargs)
 
-    @classmethod
-    def iprobe(cls, comm, *args, **kwargs):
-        """Probe ``comm`` for a pickled message; None if there is none yet."""
-        return comm.improbe(*args, **kwargs)
+def _receiver(name: str):
+    """Make Recv, recv, Irecv or irecv of a matched message."""
+    plain = getattr(_Message, name)
+    at = {"Recv": 1, "recv": 0}.get(name)  # where the status stands
 
-    def Recv(self, buf, status=None) -> None:  # noqa: N802
-        """Receive the message into a buffer."""
-        return self._receive("Recv", lambda s: _Message.Recv(self, buf, s), status)
-
-    def recv(self, status=None):
-        """Receive and unpickle the message."""
-        return self._receive("recv", lambda s: _Message.recv(self, s), status)
-
-    def Irecv(self, buf):  # noqa: N802
-        """Begin to receive the message into a buffer; return a request."""
-        return self._begin("Irecv", lambda: _Message.Irecv(self, buf))
-
-    def irecv(self):
-        """Begin to receive the message; return a request."""
-        return self._begin("irecv", lambda: _Message.irecv(self))
-
-    def _receive(self, name, plain, status):
+    def call(self, *arguments, **keywords):
         comm = self._comm
         if comm is None:
-            return plain(status)
-        recorder = comm.recorder
-        events, begin = recorder.events, perf_counter_ns()
-        status = status or MPI.Status()
-        recorder.current = (name, "matched", None, begin, comm._size)
-        try:
-            result = plain(status)
-            end = perf_counter_ns()
-        finally:
-            recorder.current = None
-        if events is not None:
-            source = status.Get_source()
-            source = comm._world.get(source, source)
-            half = (comm.identity, source, status.Get_tag(), status.Get_count(MPI.BYTE))
-            recorder.add(events, [name, *half, begin, end, None, half, None, ()])
+            return plain(self, *arguments, **keywords)
+        status = None
+        if at is not None:
+            status = arguments[at] if len(arguments) > at else keywords.get("status")
+            status = _Status() if status is None else status
+            arguments, keywords = arguments[:at], {**keywords, "status": status}
+        result, begin, end = timed(
+            comm, name, "matched", None, lambda: plain(self, *arguments, **keywords)
+        )
+        peer, tag, size = got(comm, status) if status else ("matched", None, 0)
+        record = [name, RECEIVE, comm.identity, peer, tag, size, begin, end, None, None]
+        if comm.recorder.events is not None:
+            comm.recorder.add(record)
+        else:
+            record = None
+        if status is None:
+            return traced_request(result, comm, name, "matched", None, None, record)
         return result
 
-    def _begin(self, name, plain):
-        comm = self._comm
-        begin = perf_counter_ns()
-        request = plain()
-        if comm is None:
-            return request
-        events, record = comm.recorder.events, None
-        if events is not None:
-            half = (comm.identity, None, None, 0)
-            end = perf_counter_ns()
-            record = [name, comm.identity, "matched", None, 0, begin, end, None, half, None, ()]
-            comm.recorder.add(events, record)
-        return traced_request(request, comm, name, "matched", None, record)
+    return functools.wraps(plain)(call)
+
+
+def _prober(name: str, on_comm: str):
+    """Make Message.Probe and its relatives, which are a communicator's matched probes."""
+    plain = getattr(_Message, name)
+
+    def call(cls, comm, *arguments, **keywords):
+        return getattr(comm, on_comm)(*arguments, **keywords)
+
+    return classmethod(functools.wraps(plain)(call))
+
+
+for _name in ("Recv", "recv", "Irecv", "irecv"):
+    setattr(TracedMessage, _name, _receiver(_name))
+for _name, _on_comm in {
+    "Probe": "Mprobe",
+    "probe": "mprobe",
+    "Iprobe": "Improbe",
+    "iprobe": "improbe",
+}.items():
+    setattr(TracedMessage, _name, _prober(_name, _on_comm))

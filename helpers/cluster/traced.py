@@ -8,10 +8,13 @@ made from the table in :mod:`helpers.cluster.calls`: mpi4py has some 150 calls o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from mpi4py import MPI
 
-from helpers.cluster import calls
 from helpers.cluster.activity import Recorder
+from helpers.cluster.calls import wrappers
 from helpers.cluster.requests import TracedMessage, TracedPrequest, TracedRequest, traced_request
 
 NAMES = {MPI.ANY_SOURCE: "ANY_SOURCE", MPI.PROC_NULL: "PROC_NULL"}
@@ -19,6 +22,7 @@ PREDEFINED = ("COMM_WORLD", "COMM_SELF")
 PLAIN = {
     name: getattr(MPI, name) for name in (*PREDEFINED, "Request", "Prequest", "Message")
 }  # what the module held before anything was installed
+TRACED = {"Request": TracedRequest, "Prequest": TracedPrequest, "Message": TracedMessage}
 
 
 class Traced:
@@ -47,6 +51,11 @@ class Traced:
             self.identity, self._world, self._size = None, NAMES, 0
         return self
 
+    @property
+    def world_rank(self) -> int:
+        """This process's rank in ``COMM_WORLD``."""
+        return PLAIN["COMM_WORLD"].Get_rank()
+
     def _identify(self, parent: tuple | None, call: str) -> None:
         """Find the world ranks of the members, and a name that all members agree on."""
         for name in PREDEFINED:
@@ -66,6 +75,27 @@ class Traced:
         key = (parent, call, None if inter else members)
         self.identity = (*key, self.recorder.count(key) if call else 0)
 
+    def _adopt(self, comm: MPI.Comm, call: str) -> MPI.Comm:
+        """Return ``comm``, made by ``self.call(...)``, as a traced one (MPI.COMM_NULL stays)."""
+        return self._made(comm, call) if comm else comm
+
+    def _adopt_later(self, made: tuple, call: str) -> tuple:
+        """The same for a communicator that may not be asked anything before its request is done."""
+        comm = self._made(made[0], call, ask=False)
+        return comm, traced_request(made[1], self, call, "all", None)
+
+    def _made(self, comm: MPI.Comm, call: str, ask: bool = True) -> MPI.Comm:
+        plain = next(base for base in type(comm).__mro__ if base in _CLASSES)
+        made = plain.__new__(_CLASSES[plain], comm)
+        made.recorder = self.recorder
+        if ask:
+            made._identify(self.identity, call)
+        else:
+            made._world, made._size = self._world, self._size
+            key = (self.identity, call, None)
+            made.identity = (*key, self.recorder.count(key))
+        return made
+
     def __reduce__(self):
         for name in PREDEFINED:
             if self == PLAIN[name]:
@@ -82,27 +112,9 @@ def _traced_class(name: str, plain: type, doc: str) -> type:
     slots = ("_size", "_world", "identity", "recorder")
     body = {"__slots__": slots, "__doc__": doc, "__module__": __name__}
     cls = type(name, (Traced, plain), body)
-    context = {"traced_comm": traced_comm, "traced_request": traced_request, "MPI": MPI}
-    context["TracedMessage"] = TracedMessage
-    for method, function in calls.wrappers(plain, context):
+    for method, function in wrappers(plain):
         setattr(cls, method, function)
     return cls
-
-
-def traced_comm(comm: MPI.Comm, parent: Traced, call: str) -> MPI.Comm:
-    """Return ``comm``, made by ``parent.call(...)``, as a traced one (MPI.COMM_NULL stays)."""
-    if not comm:
-        return comm
-    plain = next(base for base in type(comm).__mro__ if base in _CLASSES)
-    made = plain.__new__(_CLASSES[plain], comm)
-    made.recorder = parent.recorder
-    if call.startswith("Idup"):  # not to be asked anything before its request is done
-        made._world, made._size = parent._world, parent._size
-        key = (parent.identity, call)
-        made.identity = (*key, parent.recorder.count(key))
-    else:
-        made._identify(parent.identity, call)
-    return made
 
 
 TracedComm = _traced_class(
@@ -118,12 +130,13 @@ TracedComm = _traced_class(
     ['allreduce']
     """,
 )
+TracedCartcomm, TracedGraphcomm, TracedDistgraphcomm, TracedIntercomm = (
+    _traced_class(f"Traced{plain.__name__}", plain, f"A traced MPI.{plain.__name__}.")
+    for plain in (MPI.Cartcomm, MPI.Graphcomm, MPI.Distgraphcomm, MPI.Intercomm)
+)
 _CLASSES = {
-    MPI.Intracomm: TracedComm,
-    **{
-        plain: _traced_class(f"Traced{plain.__name__}", plain, f"A traced MPI.{plain.__name__}.")
-        for plain in (MPI.Cartcomm, MPI.Graphcomm, MPI.Distgraphcomm, MPI.Intercomm)
-    },
+    cls.__mro__[2]: cls
+    for cls in (TracedComm, TracedCartcomm, TracedGraphcomm, TracedDistgraphcomm, TracedIntercomm)
 }
 
 
@@ -132,15 +145,31 @@ def install(recorder: Recorder) -> None:
 
     Replaces them, and the classes of requests and messages, in the ``mpi4py.MPI`` module: do it
     before libraries are imported, since ``from mpi4py.MPI import COMM_WORLD`` copies the name.
+    Raises TypeError for anything but a Recorder.
     """
     if not isinstance(recorder, Recorder):
         raise TypeError(f"install expects a Recorder; got {recorder!r}")
     for name in PREDEFINED:
         setattr(MPI, name, TracedComm(PLAIN[name], recorder))
-    MPI.Request, MPI.Prequest, MPI.Message = TracedRequest, TracedPrequest, TracedMessage
+    _swap(TRACED)
 
 
 def uninstall() -> None:
     """Undo :func:`install` (communicators made meanwhile stay traced)."""
-    for name, value in PLAIN.items():
+    _swap(PLAIN)
+
+
+@contextmanager
+def installed_requests() -> Iterator[None]:
+    """Make ``MPI.Request.Waitall`` and its like the traced ones, for a while."""
+    before = {name: getattr(MPI, name) for name in TRACED}
+    _swap(TRACED)
+    try:
+        yield
+    finally:
+        _swap(before)
+
+
+def _swap(values: dict) -> None:
+    for name, value in values.items():
         setattr(MPI, name, value)

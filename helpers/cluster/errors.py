@@ -1,0 +1,45 @@
+"""What can go wrong with ranks, each with a message that a reader can act on."""
+
+from __future__ import annotations
+
+
+class ClusterError(RuntimeError):
+    """A failure of the cluster or of code on its ranks.
+
+    In a notebook only the message is shown: the frames of this package would hide the reader's own.
+    """
+
+    def _render_traceback_(self) -> list[str]:  # IPython's hook
+        return f"{type(self).__name__}: {self}".splitlines()
+
+
+class StartError(ClusterError):
+    """The ranks could not be started."""
+
+
+class RankError(ClusterError):
+    """Code raised on one rank or more; ``tracebacks`` maps each such rank to its traceback."""
+
+    def __init__(self, message: str, tracebacks: dict[int, str]):
+        super().__init__(message)
+        self.tracebacks = tracebacks
+
+
+class RankTimeoutError(ClusterError):
+    """Ranks had not ended at the time limit; ``waits`` has one row for each of them."""
+
+    def __init__(self, message: str, waits: list):
+        super().__init__(message)
+        self.waits = waits
+
+
+class RankDiedError(ClusterError):
+    """A rank's process ended; ``rank`` is its number, or None when it could not be told."""
+
+    def __init__(self, message: str, rank: int | None):
+        super().__init__(message)
+        self.rank = rank
+
+
+class RanksInterrupted(ClusterError, KeyboardInterrupt):  # noqa: N818 (as KeyboardInterrupt)
+    """The reader pressed stop while the ranks were at work."""

@@ -1,0 +1,130 @@
+"""Wait for the ranks' replies: until all are in, a limit is reached, or waiting is hopeless."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from . import waiting
+from .capture import Part
+from .waiting import Wait
+
+STEP_SECONDS = 0.1  # how often a death, the limit and a hopeless wait are looked for
+GRACE_SECONDS = 1.5  # what an interrupted rank gets to come back from Python code
+HOPELESS_SECONDS = 1.0
+
+
+@dataclass
+class Reply:
+    """What one rank gave back: a value or an error, and everything it printed or displayed."""
+
+    rank: int
+    status: Literal["ok", "error", "interrupted", "pending"] = "pending"
+    value: object = None
+    ename: str = ""
+    evalue: str = ""
+    traceback: str = ""
+    seconds: float = 0.0
+    events: list | None = None  # the recorded MPI calls, where a trace was asked for
+    dropped: int = 0  # calls that were too many to record
+    parts: list[Part] = field(default_factory=list)  # printed and displayed, in order
+
+
+@dataclass
+class Outcome:
+    """The replies of all ranks asked, and why waiting ended early if it did."""
+
+    replies: dict[int, Reply]
+    cut: Literal["", "timeout", "hopeless", "died", "interrupt"] = ""
+    waits: list[Wait] = field(default_factory=list)  # as they were when waiting was cut
+    all_back: bool = True  # False: a rank is still inside its code, so it must be restarted
+
+
+class Gathering:
+    """One call that is under way; ``results`` maps each rank to ipyparallel's AsyncResult."""
+
+    def __init__(self, processes, client, results: dict, pids: dict[int, int]):
+        self.processes = processes
+        self.pids = pids  # of each rank
+        self.client = client
+        self.results = results
+
+    def wait(
+        self, timeout: float, on_progress: Callable[[dict[int, Reply]], None] = lambda replies: None
+    ) -> Outcome:
+        """Collect the replies; after ``timeout`` seconds interrupt the ranks that have none."""
+        cut, waits = "", []
+        try:
+            cut, waits = self._wait_until(time.monotonic() + timeout, on_progress)
+            if cut == "timeout":
+                self._interrupt()
+        except KeyboardInterrupt:
+            cut, waits = "interrupt", self._waits()
+            self._interrupt()
+        all_back = not self._running()
+        outcome = Outcome(self.replies(), cut, waits, all_back)
+        if all_back:
+            self.client.purge_local_results(list(self.results.values()))
+        return outcome
+
+    def replies(self) -> dict[int, Reply]:
+        """Return what is known of each rank so far, in rank order."""
+        return {rank: self._reply(rank) for rank in sorted(self.results)}
+
+    def _wait_until(self, deadline: float, on_progress) -> tuple[str, list[Wait]]:
+        while True:
+            self._wait(min(STEP_SECONDS, max(0.0, deadline - time.monotonic())))
+            running = self._running()
+            if not running:
+                return "", []
+            if self.processes.ranks_exited():
+                return "died", self._waits()
+            if any(reply.status == "error" for reply in self.replies().values()):
+                waits = self._waits()
+                if waiting.stuck(waits, set(self.results) - running, HOPELESS_SECONDS) == running:
+                    return "hopeless", waits
+            if time.monotonic() >= deadline:
+                return "timeout", self._waits()
+            on_progress(self.replies())
+
+    def _interrupt(self) -> None:
+        """Raise KeyboardInterrupt on the ranks, and give those in Python code time to come back."""
+        begin = time.monotonic()
+        self.processes.interrupt_ranks()
+        while time.monotonic() < begin + GRACE_SECONDS:
+            try:
+                self._wait(STEP_SECONDS)
+            except KeyboardInterrupt:  # pressed again: do not wait
+                return
+            if time.monotonic() > begin + GRACE_SECONDS / 3:
+                inside = {wait.rank for wait in self._waits() if wait.call}
+                if self._running() <= inside:  # MPI: no signal can end that
+                    return
+
+    def _wait(self, seconds: float) -> None:
+        self.client.wait(list(self.results.values()), seconds)
+
+    def _running(self) -> set[int]:
+        return {rank for rank, result in self.results.items() if not result.ready()}
+
+    def _waits(self) -> list[Wait]:
+        return self.processes.waits(self._running(), self.pids)
+
+    def _reply(self, rank: int) -> Reply:
+        result = self.results[rank]
+        if not result.ready():
+            return Reply(rank, parts=self._parts_so_far(result.msg_ids[0]))
+        try:
+            return Reply(rank, **result.get())
+        except Exception as error:  # ipyparallel's own: the engine died, the value did not travel
+            name, text = type(error).__name__, str(error)
+            parts = self._parts_so_far(result.msg_ids[0])
+            return Reply(rank, "error", ename=name, evalue=text, traceback=text, parts=parts)
+
+    def _parts_so_far(self, message: str) -> list[Part]:
+        """Return what has come from a rank that has not replied, by ipyparallel's own way."""
+        told = self.client.metadata[message]
+        texts = [(name, told[name]) for name in ("stdout", "stderr") if told[name]]
+        return [*texts, *(("display", content) for content in told["outputs"])]

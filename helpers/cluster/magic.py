@@ -1,0 +1,120 @@
+"""``%%ranks``: run a cell on every rank of a cluster."""
+
+from __future__ import annotations
+
+import re
+import time
+
+from IPython.core.magic import Magics, cell_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+
+from . import rankside, report
+from .cluster import DEFAULT_TIMEOUT, Cluster
+from .gathering import Reply
+
+LIVE_AFTER = 1.0  # seconds: output of a longer cell is shown while it runs
+LIVE_EVERY = 0.5
+
+
+@magics_class
+class RanksMagics(Magics):
+    """The cell magic ``%%ranks``."""
+
+    @magic_arguments()
+    @argument("cluster", nargs="?", help="a variable that holds a Cluster (default: the only one)")
+    @argument("--timeout", type=float, default=DEFAULT_TIMEOUT, help="time limit in seconds")
+    @argument("--only", default=None, help="ranks that run the cell, such as 0,2 (default: all)")
+    @argument("--trace", default=None, help="record the MPI calls into a variable of this name")
+    @cell_magic
+    def ranks(self, line: str, cell: str) -> None:
+        """Run the cell on MPI ranks; show what each prints, in rank order.
+
+        The cell sees ``MPI``, ``comm``, ``rank`` and ``size``; its variables stay on the ranks.
+        """
+        options = parse_argstring(self.ranks, line)
+        cluster = self._cluster(options.cluster)
+        only = None if options.only is None else _rank_list(options.only)
+        if options.trace is not None and not options.trace.isidentifier():
+            raise ValueError(f"--trace {options.trace}: expected a name for a variable")
+        clocks = cluster.clocks() if options.trace else {}
+        live = _Live()
+        # a first line in place of the magic's: line numbers are those that the reader sees
+        outcome = cluster.submit(
+            rankside.execute,
+            f"# %%ranks {line}\n{cell}",
+            bool(options.trace),
+            timeout=options.timeout,
+            only=only,
+            on_progress=live.update,
+        )
+        live.clear()
+        report.show(outcome.replies)
+        if options.trace:
+            self.shell.user_ns[options.trace] = _trace(outcome.replies, clocks)
+        cluster.settle(outcome, options.timeout)
+
+    def _cluster(self, name: str | None) -> Cluster:
+        if name is None:
+            return Cluster.only_live()
+        value = self.shell.user_ns.get(name)
+        if not isinstance(value, Cluster):
+            found = f"it is {value!r}" if name in self.shell.user_ns else "there is none"
+            raise ValueError(f"%%ranks {name}: expected a variable that holds a Cluster; {found}")
+        return value
+
+
+def _trace(replies: dict[int, Reply], clocks: dict):
+    """Make one Trace of what the ranks that replied have recorded."""
+    from .trace import build
+
+    replied = {rank: reply for rank, reply in replies.items() if reply.events is not None}
+    return build(
+        {rank: reply.events for rank, reply in replied.items()},
+        {rank: clocks[rank] for rank in replied},
+        {rank: reply.dropped for rank, reply in replied.items()},
+    )
+
+
+def _rank_list(text: str) -> list[int]:
+    """Read ``"0,2"``.
+
+    >>> _rank_list("0,2")
+    [0, 2]
+    """
+    if not re.fullmatch(r"\d+(,\d+)*", text):
+        raise ValueError(f"--only {text}: expected ranks with commas between, such as 0,2")
+    return [int(part) for part in text.split(",")]
+
+
+class _Live:
+    """Shows the output so far of a cell that takes long, and takes it away for the final one."""
+
+    def __init__(self):
+        self._begin = time.monotonic()
+        self._next = self._begin + LIVE_AFTER
+        self._shown = ""
+
+    def update(self, replies: dict[int, Reply]) -> None:
+        """Print what the ranks have printed so far, if there is something new."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + LIVE_EVERY
+        text = "\n".join(
+            report.label(rank, part)
+            for rank, reply in replies.items()
+            for kind, part in reply.parts
+            if kind == "stdout"
+        )
+        if text and text != self._shown:
+            self.clear()
+            print(text, flush=True)
+            self._shown = text
+
+    def clear(self) -> None:
+        """Take the shown text away as soon as something else is printed."""
+        if self._shown:
+            from IPython.display import clear_output
+
+            clear_output(wait=True)
+            self._shown = ""

@@ -1,0 +1,55 @@
+"""A line in the notebook that tells how far a start has come; silent outside a notebook."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+SHOW_AFTER = 0.3  # seconds: what is faster needs no bar
+
+
+class Progress:
+    """``with Progress("Starting 4 ranks", 4) as progress: progress.update(done)``."""
+
+    def __init__(self, title: str, total: int):
+        self.title, self.total = title, total
+        self._begin = time.monotonic()
+        self._handle = None
+        self._shown = ""
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *error) -> None:
+        if error[0] is not None and self._handle is not None:
+            self._show(f"{self.title}: stopped after {time.monotonic() - self._begin:.1f} s.")
+
+    def update(self, done: int) -> None:
+        """Show the bar with ``done`` of ``total`` parts filled."""
+        elapsed = time.monotonic() - self._begin
+        if elapsed >= SHOW_AFTER:
+            filled = 20 * min(done, self.total) // self.total
+            bar = "█" * filled + "░" * (20 - filled)
+            self._show(f"{self.title} {bar} {done}/{self.total}, {elapsed:.0f} s")
+
+    def done(self, text: str) -> None:
+        """Replace the bar by the last word."""
+        self._show(text)
+
+    def _show(self, text: str) -> None:
+        if text == self._shown or not _in_kernel():
+            return
+        from IPython.display import display
+
+        self._shown = text
+        data = {"text/plain": text}
+        if self._handle is None:
+            self._handle = display(data, raw=True, display_id=True)
+        else:
+            self._handle.update(data, raw=True)
+
+
+def _in_kernel() -> bool:
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return getattr(shell, "kernel", None) is not None

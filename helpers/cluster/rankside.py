@@ -1,0 +1,294 @@
+"""What runs on a rank: the reader's code, and a thread that tells what the rank waits for."""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import linecache
+import os
+import pickle
+import re
+import signal
+import socket
+import sys
+import threading
+import time
+import types
+from pathlib import Path
+
+from mpi4py import MPI
+
+from . import traced
+from .activity import Recorder
+from .capture import Capture
+
+POLL_SECONDS = 0.1  # often enough for a reader, rare enough to cost nothing
+
+
+class RankSide:
+    """One rank's namespace, its recorder and its watcher; lives as long as the rank."""
+
+    def __init__(self, state_dir: str):
+        self.rank = MPI.COMM_WORLD.Get_rank()
+        self.private = MPI.COMM_WORLD.Dup()  # our own messages never meet the reader's
+        # mpi4py makes a context for pickled collectives at their first use, holding the interpreter
+        # lock: a rank that waits there could not tell what it waits for. So make it now.
+        MPI.COMM_WORLD.allreduce(0)
+        self.recorder = Recorder()
+        traced.install(self.recorder)
+        comm = MPI.COMM_WORLD  # the watched one, after install()
+        self.namespace = {
+            "MPI": MPI,
+            "comm": comm,
+            "rank": comm.Get_rank(),
+            "size": comm.Get_size(),
+        }
+        self.state_dir = Path(state_dir)
+        self.busy_since: float | None = None
+        self._code_file = ""  # where the function that was called stands, unless in a cell
+        self._ancestors = _ancestors()
+        self._published: dict | None = None
+        self._interrupted = _stamp(self.state_dir / "interrupt")
+        # works even while C code holds the interpreter lock, when the watcher cannot
+        stack = open(self.state_dir / f"stack-{self.rank}", "w")  # noqa: SIM115 (open for life)
+        faulthandler.register(signal.SIGUSR1, file=stack, all_threads=True)
+        threading.Thread(target=self._watch, name="watch", daemon=True).start()
+
+    def hello(self) -> dict:
+        """Tell who this is."""
+        return {
+            "rank": self.rank,
+            "size": MPI.COMM_WORLD.Get_size(),
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "library": _short(MPI.Get_library_version()),
+        }
+
+    def clock(self) -> dict:
+        """Measure this rank's clock against rank 0's (every rank must do so)."""
+        from .clock import measure_offset
+
+        return {"status": "ok", "value": measure_offset(self.private)}
+
+    # -- running the reader's code -----------------------------------------------------------
+
+    def execute(self, source: str, trace: bool) -> dict:
+        """Run a cell's source in the rank's namespace, as IPython runs a cell."""
+        from IPython import get_ipython
+
+        shell = get_ipython()
+
+        def work():
+            shell._showtraceback = lambda *error: None  # the error travels with the reply
+            try:
+                result = shell.run_cell(source, store_history=False)
+            finally:
+                del shell._showtraceback
+            if result.error_before_exec or result.error_in_exec:
+                raise _Shown(result.error_before_exec or result.error_in_exec)
+
+        return self._guarded(work, trace)
+
+    def call(self, blob: bytes, trace: bool) -> dict:
+        """Call a pickled ``(function, args, kwargs)``; names it misses come from the namespace."""
+
+        def work():
+            import cloudpickle
+            from IPython import get_ipython
+
+            function, args, kwargs = pickle.loads(blob)
+            self._code_file = getattr(getattr(function, "__code__", None), "co_filename", "")
+            if isinstance(function, types.FunctionType) and function.__module__ == "__main__":
+                _fill_names(function, get_ipython().user_ns)
+            return cloudpickle.dumps(function(*args, **kwargs))
+
+        return self._guarded(work, trace)
+
+    def _guarded(self, work, trace: bool) -> dict:
+        """Run ``work``; return its value or error, its output, and the events if traced."""
+        from IPython import get_ipython
+
+        reply: dict = {"status": "ok", "value": None}
+        if trace:
+            self.recorder.start()
+        self.busy_since = time.time()
+        begin = time.perf_counter()
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            with Capture(get_ipython()) as reply["parts"]:
+                try:
+                    reply["value"] = work()
+                finally:
+                    reply["seconds"] = time.perf_counter() - begin
+        except BaseException as error:
+            reply.update(_describe(error))
+        finally:
+            signal.signal(signal.SIGINT, before)
+            self.busy_since = None
+        if trace:
+            reply["events"], reply["dropped"] = self.recorder.stop(), self.recorder.dropped
+        return reply
+
+    # -- the watcher --------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        main = threading.main_thread().ident
+        while True:
+            time.sleep(POLL_SECONDS)
+            if _ancestors() != self._ancestors:  # mpiexec is gone: nobody would ever end this rank
+                os._exit(1)
+            stamp = _stamp(self.state_dir / "interrupt")
+            if stamp != self._interrupted:
+                self._interrupted = stamp
+                if self.busy_since is not None:
+                    signal.pthread_kill(main, signal.SIGINT)
+            try:
+                self._publish(main)
+            except FileNotFoundError:
+                pass  # the folder is being removed: the cluster stops
+            except Exception as error:  # the watcher must outlive a state that it cannot write
+                print(f"rank {self.rank}: state not written: {error!r}", file=sys.__stderr__)
+
+    def _publish(self, main: int) -> None:
+        """Write what this rank is doing to its file, if that changed since the last look."""
+        current = self.recorder.current
+        state = {"rank": self.rank, "busy_since": self.busy_since}
+        if current is not None and self.busy_since is not None:
+            call, peer, tag, begin_ns, comm_size = current
+            age = (time.perf_counter_ns() - begin_ns) / 1e9
+            state |= {"call": call, "peer": peer, "tag": tag, "begin_ns": begin_ns}
+            everyone = comm_size == self.namespace["size"]
+            state |= {"since": time.time() - age}
+            state |= {"members": list(range(comm_size)) if everyone else []}
+        path = self.state_dir / f"rank-{self.rank}.json"
+        if self._same(state):
+            os.utime(path)  # an old file tells that this thread cannot run
+            return
+        state["line"], state["text"] = _cell_line(sys._current_frames().get(main), self._code_file)
+        self._published = state
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps(state, default=str))
+        part.replace(path)
+
+    def _same(self, state: dict) -> bool:
+        """Tell whether the published state is this one: the same call (or none) still under way.
+
+        While the rank computes, its line changes without any call: publish again then.
+        """
+        if self._published is None:
+            return False
+        if state["busy_since"] is not None and "call" not in state:
+            return False
+        keys = ("busy_since", "call", "begin_ns")
+        return all(state.get(key) == self._published.get(key) for key in keys)
+
+
+class _Shown(Exception):  # noqa: N818
+    """Carries an error that IPython has formatted already."""
+
+
+def _describe(error: BaseException) -> dict:
+    """Turn an error into plain data: type, message and a traceback of the reader's frames."""
+    if isinstance(error, KeyboardInterrupt):
+        return {"status": "interrupted", "ename": "KeyboardInterrupt"}
+    if isinstance(error, _Shown):
+        error = error.args[0]
+        if isinstance(error, KeyboardInterrupt):
+            return {"status": "interrupted", "ename": "KeyboardInterrupt"}
+    from IPython import get_ipython
+
+    tb = error.__traceback__
+    while tb is not None and _is_ours(tb.tb_frame.f_code.co_filename):
+        tb = tb.tb_next
+    make = get_ipython().SyntaxTB if isinstance(error, SyntaxError) else get_ipython().InteractiveTB
+    structured = make.structured_traceback(type(error), error, tb)
+    text = make.stb2text(structured)
+    return {
+        "status": "error",
+        "ename": type(error).__name__,
+        "evalue": str(error),
+        # the ranks count their own executions: that number means nothing to the reader
+        "traceback": re.sub(r"( |\x1b\[[\d;]*m)*In\s?\[\d+\](\x1b\[[\d;]*m)*, line", " line", text),
+    }
+
+
+def _is_ours(filename: str) -> bool:
+    """Tell whether a frame belongs to this module or to IPython's running of cells."""
+    return filename == __file__ or "/IPython/core/" in filename
+
+
+def _cell_line(frame, code_file: str) -> tuple[int | None, str]:
+    """Return number and text of the innermost line under way in a cell or in ``code_file``."""
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if "ipykernel_" in name or name == code_file:
+            return frame.f_lineno, linecache.getline(name, frame.f_lineno).strip()
+        frame = frame.f_back
+    return None, ""
+
+
+def _fill_names(function: types.FunctionType, namespace: dict) -> None:
+    """Let a function from the notebook see ``comm``, ``rank`` and the ranks' own variables."""
+    pending, globals_ = [function.__code__], function.__globals__
+    while pending:
+        code = pending.pop()
+        for name in code.co_names:
+            if name not in globals_ and name in namespace:
+                globals_[name] = namespace[name]
+        pending += [c for c in code.co_consts if isinstance(c, types.CodeType)]
+
+
+def _short(version: str) -> str:
+    """Cut MPI's own words down to name and number.
+
+    >>> _short("MPICH Version:      5.0.2\\nMPICH Release date: ...")
+    'MPICH 5.0.2'
+    """
+    return " ".join(re.split(r"[\n,\0]", version)[0].replace("Version:", "").split())
+
+
+def _ancestors() -> tuple[int, int]:
+    """Return the ids of the parent (a shell, see launch.RANK_SCRIPT) and of its parent."""
+    import psutil
+
+    try:
+        return os.getppid(), psutil.Process(os.getppid()).ppid()
+    except psutil.Error:
+        return os.getppid(), 0
+
+
+def _stamp(path: Path) -> int:
+    """Return the file's time of change in ns, 0 if there is none."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+# -- called from the notebook, by name ---------------------------------------------------------
+
+
+def _side() -> RankSide:
+    from .engine import RankEngine
+
+    return RankEngine.instance().side
+
+
+def hello() -> dict:
+    """Tell who this rank is."""
+    return _side().hello()
+
+
+def clock() -> dict:
+    """Measure this rank's clock against rank 0's."""
+    return _side().clock()
+
+
+def execute(source: str, trace: bool) -> dict:
+    """Run a cell on this rank."""
+    return _side().execute(source, trace)
+
+
+def call(blob: bytes, trace: bool) -> dict:
+    """Call a function on this rank."""
+    return _side().call(blob, trace)

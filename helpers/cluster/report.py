@@ -1,0 +1,111 @@
+"""What the reader sees: the ranks' output in rank order, and sentences for what went wrong."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+from .gathering import Reply
+from .waiting import Wait, table
+
+LOST = "The ranks were restarted: their variables are gone, the next cell works."
+KEPT = "Variables on all ranks are kept."
+
+
+def show(replies: dict[int, Reply]) -> None:
+    """Print and display what each rank gave, in rank order, each line with its rank."""
+    for rank, reply in sorted(replies.items()):
+        for kind, part in reply.parts:
+            if kind in ("stdout", "stderr"):
+                print(label(rank, part), file=getattr(sys, kind))
+            else:
+                _display(rank, part["data"], part.get("metadata") or {})
+
+
+def label(rank: int, text: str) -> str:
+    """Put the rank before each line.
+
+    >>> label(2, "a\\nb\\n")
+    '[2] a\\n[2] b'
+    """
+    return "\n".join(f"[{rank}] {line}" for line in text.rstrip("\n").split("\n"))
+
+
+def _display(rank: int, data: dict, metadata: dict) -> None:
+    """Show one rank's display data: text gets the label on each line, the rest a label above."""
+    if set(data) <= {"text/plain"}:
+        print(label(rank, data.get("text/plain", "")))
+        return
+    from IPython.display import publish_display_data
+
+    print(f"[{rank}]")
+    publish_display_data(data, metadata)
+
+
+def tracebacks(replies: dict[int, Reply]) -> dict[int, str]:
+    """Return the traceback of each rank that raised."""
+    return {
+        rank: reply.traceback for rank, reply in sorted(replies.items()) if reply.status == "error"
+    }
+
+
+def failed(tracebacks: dict[int, str], waits: list[Wait], lost: bool) -> str:
+    """Say which ranks raised what, and what became of the others."""
+    text = _raised(tracebacks)
+    if not lost:
+        return f"{text}\n\n{KEPT}"
+    ranks = _names([wait.rank for wait in waits]).capitalize()
+    why = f"{ranks} waited inside MPI for a rank that had failed:"
+    return f"{text}\n\n{why}\n{table(waits)}\n{LOST}"
+
+
+def timed_out(timeout: float, waits: list[Wait], tracebacks: dict[int, str], lost: bool) -> str:
+    """Say who was waiting for whom when the time was up."""
+    ranks = _names([wait.rank for wait in waits])
+    text = f"Time limit of {timeout:g} s reached by {ranks}.\n{table(waits)}"
+    if tracebacks:
+        text += f"\n\n{_raised(tracebacks)}\n"
+    kept = f"They were interrupted in their own code. {KEPT}"
+    return f"{text}\n{LOST if lost else kept}"
+
+
+def died(rank: int | None, how: str, tracebacks: dict[int, str]) -> str:
+    """Say whose process ended, and that the others went with it."""
+    who = f"Rank {rank}" if rank is not None else "A rank"
+    text = f"{who} died{', ' if how else ''}{how}."
+    if tracebacks:
+        text += f"\n\n{_raised(tracebacks)}\n"
+    return f"{text} mpiexec then ended the others.\n{LOST}"
+
+
+def interrupted(waits: list[Wait], lost: bool) -> str:
+    """Say what the ranks were doing when the reader pressed stop."""
+    where = f" They were doing this:\n{table(waits)}" if waits else ""
+    return f"Interrupted.{where}\n{LOST if lost else KEPT}"
+
+
+def not_started(what: str, why: object, output: str) -> str:
+    """Say why the ranks did not start, with the last lines of what was written."""
+    lines = [line for line in output.splitlines() if line.strip()]
+    tail = "\n".join(lines[-12:])
+    return f"{what} did not start: {why}." + (f" Last output:\n{tail}" if tail else "")
+
+
+def _raised(tracebacks: dict[int, str]) -> str:
+    """Join the tracebacks; the same one on several ranks is shown once."""
+    ranks_of: dict[str, list[int]] = {}
+    for rank, text in tracebacks.items():
+        ranks_of.setdefault(text, []).append(rank)
+    return "\n\n".join(
+        f"{_names(ranks).capitalize()} raised:\n{text}" for text, ranks in ranks_of.items()
+    )
+
+
+def _names(ranks: Iterable[int]) -> str:
+    """Name the ranks.
+
+    >>> _names([0]), _names([0, 2, 3])
+    ('rank 0', 'ranks 0, 2 and 3')
+    """
+    *first, last = (str(rank) for rank in ranks) if ranks else ("?",)
+    return f"ranks {', '.join(first)} and {last}" if first else f"rank {last}"

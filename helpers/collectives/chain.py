@@ -1,0 +1,58 @@
+"""The naive way: hand the sum from rank to rank, then hand the result back.
+
+Rank i receives the sum of ranks 0..i−1, adds its own array and sends the sum on to rank i+1: after
+N−1 steps rank N−1 holds the total, which then travels the same way back. Cut into several pieces,
+the pieces follow one another along the chain like wagons: rank i forwards one while the next
+arrives.
+
+``work`` is a contiguous array, reduced or filled in place. Ranks keep their order, so the
+operation need not commute.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from helpers.collectives.parts import TAG, split
+
+
+def reduce(work, comm, combine, root: int, pieces: int = 1) -> None:
+    """Leave the reduction of all ranks' ``work`` on ``root``, the end of the chain.
+
+    The chain runs root+1, root+2, ..., root (modulo N). Other ranks are left with partial results.
+    """
+    n = comm.Get_size()
+    place = (comm.Get_rank() - root - 1) % n  # 0: first of the chain, n−1: root
+    before, after = (root + place) % n, (root + 2 + place) % n
+    sending = []
+    for c, piece in enumerate(split(len(work), pieces)):
+        if place > 0:
+            theirs = np.empty_like(work[piece])
+            comm.Recv(theirs, before, TAG + c)
+            combine(work[piece], theirs, theirs_first=True)
+        if place < n - 1:
+            sending.append(comm.Isend(work[piece], after, TAG + c))
+    for request in sending:
+        request.Wait()
+
+
+def broadcast(work, comm, root: int, pieces: int = 1) -> None:
+    """Copy ``work`` from ``root`` to all ranks along root, root−1, ..., root+1 (modulo N)."""
+    n = comm.Get_size()
+    place = (root - comm.Get_rank()) % n  # 0: root, n−1: last of the chain
+    before, after = (root - place + 1) % n, (root - place - 1) % n
+    sending = []
+    for c, piece in enumerate(split(len(work), pieces)):
+        if place > 0:
+            comm.Recv(work[piece], before, TAG + c)
+        if place < n - 1:
+            sending.append(comm.Isend(work[piece], after, TAG + c))
+    for request in sending:
+        request.Wait()
+
+
+def allreduce(work, comm, combine, pieces: int = 1) -> None:
+    """Reduce to the last rank, then broadcast from there: 2(N−1) steps, up to 2K bytes a rank."""
+    last = comm.Get_size() - 1
+    reduce(work, comm, combine, last, pieces)
+    broadcast(work, comm, last, pieces)

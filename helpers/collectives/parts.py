@@ -1,0 +1,41 @@
+"""Cut a message into nearly equal parts."""
+
+from __future__ import annotations
+
+import itertools
+
+TAG = 7000  # a message that carries part c has tag TAG + c, so a trace tells which part it was
+
+
+def split(size: int, n: int) -> list[slice]:
+    """Cut ``size`` elements into ``n`` consecutive slices whose lengths differ by at most one.
+
+    Cutting each of n parts into m pieces gives the same borders as cutting into n·m at once.
+
+    >>> split(7, 3)
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 7, None)]
+    """
+    borders = [size * i // n for i in range(n + 1)]
+    return [slice(a, b) for a, b in itertools.pairwise(borders)]
+
+
+def lengths(parts: list[slice]) -> list[int]:
+    """Return the number of elements in each part.
+
+    >>> lengths(split(7, 3))
+    [2, 2, 3]
+    """
+    return [part.stop - part.start for part in parts]
+
+
+def consecutive(counts) -> list[slice]:
+    """Return the slices of parts of the given lengths, laid end to end.
+
+    >>> consecutive([2, 0, 1])
+    [slice(0, 2, None), slice(2, 2, None), slice(2, 3, None)]
+    """
+    parts, start = [], 0
+    for count in counts:
+        parts.append(slice(start, start + count))
+        start += count
+    return parts

@@ -1,0 +1,59 @@
+"""helpers.collectives against MPI: ranks, sizes, dtypes, operations, layouts, bad input."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.collectives import on_ranks
+from tests.mpi.runner import run_ranks
+
+RANKS = (1, 2, 3, 4, 5, 7)
+
+pytestmark = pytest.mark.mpi
+
+
+@pytest.mark.parametrize("n", RANKS)
+def test_allreduce_of_every_size_and_dtype(n):
+    run_ranks(n, on_ranks.check_allreduce_sizes_and_dtypes)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_allreduce_of_millions(n):
+    run_ranks(n, on_ranks.check_allreduce_sizes_and_dtypes, 3_000_001)
+
+
+@pytest.mark.parametrize("n", RANKS)
+@pytest.mark.parametrize(
+    "check",
+    [
+        on_ranks.check_allreduce_ops,
+        on_ranks.check_where_the_largest_is,
+        on_ranks.check_order_of_ranks,
+        on_ranks.check_operation_on_records,
+        on_ranks.check_layouts,
+        on_ranks.check_same_bits_everywhere,
+        on_ranks.check_rooted,
+        on_ranks.check_against_mpi_by_name,
+        on_ranks.check_bad_input,
+        on_ranks.check_inside_a_group,
+    ],
+    ids=lambda check: check.__name__,
+)
+def test_on_ranks(check, n):
+    run_ranks(n, check)
+
+
+def test_arrays_that_do_not_match():
+    run_ranks(2, on_ranks.check_arrays_that_do_not_match)
+
+
+def test_import_is_light():
+    code = (
+        "import sys, helpers.collectives; "
+        "print([m for m in ('mpi4py', 'torch', 'matplotlib') if m in sys.modules])"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
+    assert answer.stdout.strip() == "[]", answer.stderr

