@@ -1,6 +1,6 @@
 """PyTorch's own distributed test suite, run on the backend ``mpi4py`` and on gloo, side by side.
 
-    python -m bench.conformance [--ranks 3] [--backends mpi4py,gloo] [--only SUBSTRING] [--json FILE]
+    python -m bench.conformance [--ranks 4] [--backends mpi4py,gloo] [--only PART] [--json FILE]
 
 The suite ships inside the installed package (``torch.testing._internal.distributed``). It is meant
 to start its own processes; here the ranks are MPI's, for both backends alike, and each test runs on
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import json
 import os
 import subprocess
@@ -191,10 +192,8 @@ def _run_job(backend: str, tests: list[str], ranks: int, folder: str, show) -> d
                     break
         finally:
             if job.poll() is None and len(done) == len(tests):
-                try:
+                with contextlib.suppress(subprocess.TimeoutExpired):
                     job.wait(10)
-                except subprocess.TimeoutExpired:
-                    pass
             if job.poll() is None:
                 os.killpg(job.pid, 9)
                 job.wait()
@@ -225,9 +224,7 @@ def report(results: dict[str, dict[str, tuple[str, str]]]) -> str:
     lines = [f"{'backend':10s}{'passed':>8s}{'failed':>8s}{'skipped':>9s}"]
     for backend, outcomes in results.items():
         count = collections.Counter(outcome for outcome, _ in outcomes.values())
-        lines.append(
-            f"{backend:10s}{count['passed']:8d}{count['failed']:8d}{count['skipped']:9d}"
-        )
+        lines.append(f"{backend:10s}{count['passed']:8d}{count['failed']:8d}{count['skipped']:9d}")
     ours, gloo = results.get("mpi4py", {}), results.get("gloo", {})
     for name, (outcome, reason) in ours.items():
         if outcome != "passed" and gloo.get(name, ("",))[0] == "passed":
@@ -238,7 +235,7 @@ def report(results: dict[str, dict[str, tuple[str, str]]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--ranks", type=int, default=3)
+    parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--backends", default="mpi4py,gloo")
     parser.add_argument("--only", default="", help="run the tests whose name contains this")
     parser.add_argument("--json", help="write all outcomes and reasons to this file")

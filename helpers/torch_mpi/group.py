@@ -131,7 +131,7 @@ class ProcessGroupMPI4Py(dist.ProcessGroup):
         self._timeout = timeout.total_seconds()
         self._messages._timeout = self._timeout
 
-    _set_default_timeout = setTimeout = set_timeout
+    _set_default_timeout = set_timeout
 
     def shutdown(self) -> None:
         """Release the group on this rank; what is unfinished raises there."""
@@ -450,8 +450,9 @@ class _Landing:
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:
-    """One-dimensional and contiguous: a view where possible, else a copy."""
-    return tensor.contiguous().view(-1)
+    """One-dimensional, of stride 1: a view where possible, else a copy."""
+    dense = tensor.contiguous()
+    return dense.as_strided((dense.numel(),), (1,))  # one element may claim any stride
 
 
 def _back(flat: torch.Tensor, tensor: torch.Tensor) -> None:

@@ -1,4 +1,4 @@
-"""What ``torch.distributed.ReduceOp`` means: one in-place torch operation for each of its members."""
+"""What ``torch.distributed.ReduceOp`` means: an in-place torch operation for each member."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ def until(
     """Return once ``ready()`` is true.
 
     ``progress()`` is called now and then, so that MPI's own messages move meanwhile. Raises
-    ``late()`` after ``deadline`` (on ``time.monotonic``'s clock, seconds) and :class:`ClosedError` when
-    ``closed()`` turns true.
+    ``late()`` after ``deadline`` (on ``time.monotonic``'s clock, seconds) and
+    :class:`ClosedError` when ``closed()`` turns true.
     """
     for _ in range(SPINS):
         if ready():

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -94,8 +95,7 @@ def test_ten_lines_need_no_environment_and_end_without_being_asked(tmp_path):
     script.write_text(SOURCE_EXAMPLE)
     unwanted = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
     done = subprocess.run(
-        [os.path.join(os.path.dirname(sys.executable), "mpiexec"), "-n", "3", sys.executable]
-        + [str(script)],
+        [Path(sys.executable).with_name("mpiexec"), "-n", "3", sys.executable, script],
         env={k: v for k, v in os.environ.items() if k not in unwanted} | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
