@@ -12,8 +12,11 @@ COMPILER ?=
 NB ?=
 SUITE ?=
 OUT ?= data/gpu
+SYSTEM ?=
+VERSION ?=
 LAB_ARGS ?=
 TEST_ARGS ?=
+REQUIRE ?=
 
 BIN := .venv/bin
 PY := $(BIN)/python
@@ -46,7 +49,7 @@ reset: setup ## Put a fresh copy of a notebook in work/ and keep a backup: make 
 test: setup setup-openmpi ## Check the style, run every test and every notebook
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
-	@$(PY) -m pytest --durations=25 $(TEST_ARGS)
+	@REQUIRE='$(REQUIRE)' $(PY) -m pytest --durations=25 $(TEST_ARGS)
 
 notebooks: setup ## Make the notebooks from notebooks/source
 	@$(PY) -m tools.notebooks $(NB)
@@ -71,8 +74,10 @@ format: setup ## Put the style right
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .
 
-wheels: setup ## Fill a folder for a class without a network: make wheels WHEELS=wheels
-	@$(PY) -m tools.wheels '$(WHEELS)' --torch-index '$(TORCH_INDEX)'
+wheels: ## Fill a folder for a class without a network: make wheels WHEELS=wheels
+	@PYTHON='$(PYTHON)' TORCH_INDEX='$(TORCH_INDEX)' COMPILER=no sh tools/setup.sh course
+	@$(PY) -m tools.wheels '$(or $(WHEELS),wheels)' --torch-index '$(TORCH_INDEX)' \
+	    $(if $(SYSTEM),--system $(SYSTEM)) $(if $(VERSION),--python $(VERSION))
 
 clean: ## Remove what was made, but not the environment and not work/
 	@rm -rf build dist html .pytest_cache .ruff_cache .hypothesis *.egg-info

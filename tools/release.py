@@ -7,7 +7,7 @@ import re
 from nbgrader.preprocessors import ClearSolutions
 
 STUBS = {"python": "...  # your code here", "c": "// your code here"}
-"""What stands where a solution stood: legal in a function's body and outside, and of no effect."""
+"""What stands where a solution stood: of no effect, and legal as a function's whole body."""
 
 
 class OpenExercises(ClearSolutions):
@@ -23,4 +23,7 @@ class OpenExercises(ClearSolutions):
     def preprocess_cell(self, cell, resources, cell_index):
         """Replace the cell's solution regions; raises RuntimeError where they are not closed."""
         language = "c" if re.search(r"^\s*//\s*BEGIN SOLUTION", cell.source, re.M) else "python"
-        return super().preprocess_cell(cell, {**resources, "language": language}, cell_index)
+        super().preprocess_cell(cell, {**resources, "language": language}, cell_index)
+        # outside of a body the dots are not needed, and as a last line they would be shown
+        cell.source = re.sub(r"^\.\.\.  (?=# your code here$)", "", cell.source, flags=re.M)
+        return cell, resources

@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import nbformat
+from nbclient.exceptions import DeadKernelError
 from nbformat import NotebookNode
 from nbmake.nb_run import NotebookRun
 
@@ -49,10 +51,15 @@ def execute(path: Path, kind: str, cell_limit: int = CELL_LIMIT) -> Execution:
     with tempfile.TemporaryDirectory(prefix="notebook-") as folder, _grading(kind == "solved"):
         copy = shutil.copy(path, folder)
         started = time.perf_counter()
-        result = NotebookRun(Path(copy), cell_limit).execute()
+        try:
+            result = NotebookRun(Path(copy), cell_limit).execute()
+        except DeadKernelError:  # which leaves neither outputs nor the cell's number
+            seconds = time.perf_counter() - started
+            notebook = nbformat.read(path, 4)
+            return Execution(path.stem, kind, notebook, seconds, ("the kernel died",))
         seconds = time.perf_counter() - started
     found = problems(result.nb, kind)
-    if result.error and not found:  # a time-out or a dead kernel leaves no error output
+    if result.error and ("timed out" in result.error.summary or not found):
         found.append(f"cell {result.error.failing_cell_index + 1}: {result.error.summary}")
     return Execution(path.stem, kind, result.nb, seconds, tuple(found))
 

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 
 def descendants(root: int) -> list[int]:
@@ -68,13 +69,22 @@ def main(lock: str, folder: str, *command: str) -> int:
                 fcntl.lockf(file, fcntl.LOCK_EX)
         except FileNotFoundError:
             pass  # the owner is gone already, with its folder
+        owner_gone.set()  # before the kill, which wakes the main thread
         kill_tree(child.pid)
-        shutil.rmtree(folder, ignore_errors=True)
+        for _ in range(100):  # a rank that is just dying may still write into it
+            shutil.rmtree(folder, ignore_errors=True)
+            if not os.path.exists(folder):
+                break
+            time.sleep(0.05)
         os._exit(1)
 
+    owner_gone = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: end(143))
-    threading.Thread(target=wait_for_owner, daemon=True).start()
+    watcher = threading.Thread(target=wait_for_owner, daemon=True)
+    watcher.start()
     code = child.wait()
+    if owner_gone.is_set():
+        watcher.join()
     return code if code >= 0 else 128 - code
 
 

@@ -14,6 +14,8 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
+import psutil
+
 from . import waiting
 from .errors import StartError
 
@@ -162,18 +164,11 @@ class Processes:
 
     def ranks_exited(self) -> bool:
         """Tell whether mpiexec, and with it every rank, has ended."""
-        launcher = self.ipp.engines.get(self.engine_set)
-        if launcher is None:
-            return True
-        process = getattr(launcher, "_popen_process", None)
-        if process is not None:
-            return process.poll() is not None
-        return launcher.state == "after"
+        return _exited(self.ipp.engines.get(self.engine_set))
 
     def controller_exited(self) -> bool:
         """Tell whether the controller has ended."""
-        process = getattr(self.ipp.controller, "_popen_process", None)
-        return process is not None and process.poll() is not None
+        return _exited(self.ipp.controller)
 
     def dead_rank(self) -> tuple[int | None, str]:
         """Return which rank ended first, and how; (None, "") where it cannot be told."""
@@ -255,18 +250,27 @@ def _how(code: int) -> str:
     return f"it ended with exit code {code}"
 
 
+def _exited(launcher) -> bool:
+    """Tell whether a launcher's process has ended.
+
+    Its own thread waits for that; to poll beside it would take the exit code away from it.
+    """
+    if launcher is None:
+        return True
+    thread = getattr(launcher, "_wait_thread", None)
+    return launcher.state == "after" if thread is None else not thread.is_alive()
+
+
 def _terminate(launchers: list) -> None:
     """SIGTERM the guards of these launchers and wait until they, and all below them, are gone."""
-    processes = [launcher._popen_process for launcher in launchers]
-    for process in processes:
-        if process is not None and process.poll() is None:
-            process.terminate()
+    for launcher in launchers:
+        with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess):
+            launcher.process.terminate()
     deadline = time.monotonic() + STOP_SECONDS
-    for process in filter(None, processes):
-        try:
-            process.wait(max(0.1, deadline - time.monotonic()))
-        except Exception:
-            process.kill()
+    for launcher in launchers:
+        launcher._wait_thread.join(max(0.1, deadline - time.monotonic()))
+        if launcher._wait_thread.is_alive():
+            launcher.process.kill()
 
 
 def _read_log(launcher) -> str:

@@ -43,6 +43,7 @@ class Schedule:
 
     name: str
     ranks: int
+    pieces: int  # into how many messages the array (by the ring: each rank's part) was cut
     chunks: int
     transfers: tuple[Transfer, ...]
     held: tuple[tuple[frozenset[int], ...], ...]
@@ -206,35 +207,31 @@ def from_calls(name: str, calls: Sequence[Sequence[Call]], pieces: int, origin: 
         )
         for rank in range(ranks)
     )
-    return Schedule(name, ranks, chunks, tuple(place(calls)), held, origin)
+    return Schedule(name, ranks, pieces, chunks, tuple(place(calls)), held, origin)
 
 
-def from_trace(name: str, events, pieces: int = 1, members=None) -> Schedule:
-    """Return the schedule of a run that just happened, from its trace.
+def from_trace(name: str, trace, pieces: int = 1) -> Schedule:
+    """Return the schedule of the collective that a :class:`helpers.cluster.trace.Trace` recorded.
 
-    ``events[i]`` lists the calls of the i-th rank as :class:`helpers.cluster.activity.Recorder`
-    keeps them; ``members`` are those ranks' numbers in the world (None: 0, 1, ...). Calls that are
-    not messages of :mod:`helpers.collectives`, which their tag tells, are left out.
+    All calls that are not messages of :mod:`helpers.collectives` (their tag tells) are left out;
+    the trace must hold one collective, on one communicator. Raises ValueError if it does not.
     """
-    from helpers.cluster import activity as a
-
-    index = {rank: i for i, rank in enumerate(range(len(events)) if members is None else members)}
-    calls = []
-    for recorded in events:
-        calls.append([])
-        for event in recorded:
-            call, kind, peer, tag, size = (
-                event[k] for k in (a.CALL, a.KIND, a.PEER, a.TAG, a.BYTES)
-            )
-            if not isinstance(tag, int) or tag < TAG or peer not in index:
-                continue
-            if kind == a.SEND:
-                calls[-1].append(Call(call == "Send", index[peer], tag, size))
-            elif kind == a.RECEIVE:
-                calls[-1].append(Call(True, source=index[peer], received_tag=tag))
-            elif kind == a.EXCHANGE:
-                source, received_tag = event[a.MORE][:2]
-                calls[-1].append(Call(True, index[peer], tag, size, index[source], received_tag))
+    ours = [event for event in trace.events if isinstance(event.tag, int) and event.tag >= TAG]
+    used = {event.comm for event in ours}
+    if len(used) > 1:
+        raise ValueError(f"the trace must hold one collective; it has messages on {len(used)}")
+    members = trace.communicators[used.pop()] if used else trace.ranks
+    index = {rank: i for i, rank in enumerate(members)}
+    calls: list[list[Call]] = [[] for _ in members]
+    for event in ours:
+        mine = calls[index[event.rank]]
+        if event.kind == "send":
+            mine.append(Call(event.call == "Send", index[event.peer], event.tag, event.bytes))
+        elif event.kind == "receive":
+            mine.append(Call(True, source=index[event.peer], received_tag=event.tag))
+        elif event.kind == "exchange":
+            peer, tag, _ = event.received
+            mine.append(Call(True, index[event.peer], event.tag, event.bytes, index[peer], tag))
     return from_calls(name, calls, pieces, "trace")
 
 

@@ -46,8 +46,9 @@ def timeline_svg(trace, width: int = 900, limit: int = 1500) -> str:
         parts.append(f"<g><title>{escape(_told(trace, event))}</title>")
         if event.done is not None:
             span = max((event.done - event.begin) * scale, 1)
+            under = y + box + (9 if event.kind == "receive" else 3)
             parts.append(
-                f'<rect x="{x(event.begin)}" y="{y + box + 3}" width="{span:.1f}" height="5" '
+                f'<rect x="{x(event.begin)}" y="{under}" width="{span:.1f}" height="5" '
                 f'fill="{colour}"/>'
             )
         if event.waiting > 0:

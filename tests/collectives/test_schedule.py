@@ -6,6 +6,7 @@ import pytest
 
 from helpers.collectives import cost, schedule
 from helpers.collectives.notes import Call, Notes
+from helpers.collectives.recording import record, schedules
 from helpers.collectives.schedule import COLLECTIVES, Transfer, model, place
 from tests.mpi.runner import run_ranks
 
@@ -72,7 +73,7 @@ def test_bytes_are_counted_along():
 
 def test_double_counting_is_refused():
     held = ((frozenset({0, 1}),), (frozenset({1, 2}),))
-    wrong = schedule.Schedule("wrong", 2, 1, (Transfer(1, 0, 1, 0),), held, "model")
+    wrong = schedule.Schedule("wrong", 2, 1, 1, (Transfer(1, 0, 1, 0),), held, "model")
     with pytest.raises(ValueError, match=r"step 1: rank 0 sends \[0, 1\].*rank 1.*\[1, 2\]"):
         wrong.states()
 
@@ -97,32 +98,63 @@ def test_unknown_name():
         model("star", 4)
 
 
-def traced_schedules(pieces: int):
-    """On the ranks: run every collective under a trace; return the calls of this rank."""
-    from mpi4py import MPI
-
-    from helpers.cluster.traced import TracedComm
-
-    comm = TracedComm(MPI.COMM_WORLD)
-    recorded = {}
-    for name in COLLECTIVES:
-        comm.recorder.start()
-        schedule.perform(name, comm, pieces)
-        events = comm.recorder.stop()
-        recorded[name] = [tuple(event) for event in events]
-    return recorded
+@pytest.mark.mpi
+@pytest.mark.parametrize(("n", "pieces"), [(1, 1), (2, 1), (3, 2), (4, 1), (5, 3)])
+def test_a_traced_run_has_the_schedule_of_the_model(n, pieces):
+    logs = run_ranks(5, record, list(COLLECTIVES), (n,), (pieces,))
+    traced = schedules(logs)
+    assert [plan.name for plan in traced] == list(COLLECTIVES)
+    for plan in traced:
+        expected = model(plan.name, n, plan.pieces)
+        assert (plan.origin, expected.origin) == ("trace", "model")
+        assert plan.transfers == expected.transfers, plan.name
+        assert plan.states() == expected.states()
+        assert (plan.ranks, plan.pieces, plan.chunks) == (n, expected.pieces, expected.chunks)
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("ranks", "pieces"), [(2, 1), (3, 2), (4, 1), (5, 3)])
-def test_a_traced_run_has_the_schedule_of_the_model(ranks, pieces):
-    recorded = run_ranks(ranks, traced_schedules, pieces)
-    for name in COLLECTIVES:
-        traced = schedule.from_trace(name, [rank[name] for rank in recorded], pieces)
-        expected = model(name, ranks, pieces)
-        assert traced.origin == "trace"
-        assert traced.transfers == expected.transfers, name
-        assert traced.states() == expected.states()
+def test_all_sizes_in_one_recording():
+    traced = schedules(run_ranks(3, record, ["ring", "scatter"], (2, 3), (1, 2)))
+    assert [(plan.name, plan.ranks, plan.pieces) for plan in traced] == [
+        ("ring", 2, 1),
+        ("ring", 2, 2),
+        ("scatter", 2, 1),  # always one part a rank
+        ("ring", 3, 1),
+        ("ring", 3, 2),
+        ("scatter", 3, 1),
+    ]
+
+
+def recording_too_much():
+    with pytest.raises(ValueError, match=r"\(2, 9\) on a cluster that has 2"):
+        record(["ring"], (2, 9))
+    with pytest.raises(ValueError, match="'star'"):
+        record(["star"], (2,))
+
+
+@pytest.mark.mpi
+def test_recording_what_cannot_be():
+    run_ranks(2, recording_too_much)
+
+
+def whole_trace():
+    from mpi4py import MPI
+
+    from helpers.cluster import trace
+
+    with trace.record(MPI.COMM_WORLD) as comm:
+        comm.bcast("not ours")
+        schedule.perform("ring", comm)
+        comm.barrier()
+    return trace.gather(comm)
+
+
+@pytest.mark.mpi
+def test_a_trace_with_other_calls_in_it():
+    trace = run_ranks(4, whole_trace)[0]
+    plan = schedule.from_trace("ring", trace)
+    assert plan.transfers == model("ring", 4).transfers
+    assert list(trace.bytes_sent().values()) == [8 * part for part in plan.sent(4)]
 
 
 def counted_bytes(K: int, pieces: int):

@@ -115,7 +115,7 @@ OURS = {"helpers", "tests", "tools", "bench"}
 OPTIONAL = {"cupy", "cuda", "dgl"}  # imported where present only
 FOLDERS = {
     "helpers": (),
-    "tools": ("notebooks",),
+    "tools": ("notebooks", "test"),
     "bench": ("notebooks", "bench", "test"),
     "tests": ("notebooks", "bench", "test"),
 }

@@ -1,0 +1,101 @@
+"""What watching and recording MPI calls adds to each, over plain mpi4py, in turns within one run.
+
+Every case runs on one process that talks to itself, so that nothing but the calls is timed. A row's
+value is µs for one call, the peer's the same of mpi4py; ``added`` rows hold the difference, which
+should stay below 5 µs. By itself: ``python -m bench.traces``.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from helpers.records import Row
+
+SUITE = "traces"
+ROOT = Path(__file__).resolve().parents[1]
+BATCH, TURNS = 50, 300  # a batch is shorter than a time slice: the best one was not interrupted
+LIMIT = 5.0  # µs
+
+
+def rows() -> list[Row]:
+    """Measure every case, watched and recorded, in a fresh process."""
+    command = [sys.executable, "-m", "bench.traces", "--here"]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=ROOT)
+    if answer.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{answer.stdout}{answer.stderr}")
+    found = []
+    for case, times in json.loads(answer.stdout).items():
+        for mode in ("watched", "recorded"):
+            value, plain = times[mode], times["plain"]
+            name = f"{case}, {mode}"
+            found.append(Row(name, value, "µs", peer="mpi4py", peer_value=plain))
+            found.append(Row(f"{name}: added", value - plain, "µs", parameters={"limit": LIMIT}))
+    return found
+
+
+def cases(np) -> dict:
+    """Return name → (function of a communicator, number of MPI calls in it)."""
+    out, box = np.zeros(1), np.zeros(1)
+
+    def blocking(comm):
+        request = comm.Irecv(box, 0)
+        comm.Send(out, 0)
+        request.Wait()
+
+    def pickled(comm):
+        request = comm.isend(1, 0)
+        comm.recv(source=0)
+        request.wait()
+
+    return {
+        "Irecv + Send + Wait": (blocking, 3),
+        "isend + recv + wait": (pickled, 3),
+        "Sendrecv": (lambda comm: comm.Sendrecv(out, 0, recvbuf=box, source=0), 1),
+        "sendrecv": (lambda comm: comm.sendrecv(1, 0, source=0), 1),
+        "Allreduce": (lambda comm: comm.Allreduce(out, box), 1),
+        "allreduce": (lambda comm: comm.allreduce(1), 1),
+        "Bcast": (lambda comm: comm.Bcast(out), 1),
+        "Barrier": (lambda comm: comm.Barrier(), 1),
+        "Iprobe": (lambda comm: comm.Iprobe(), 1),
+    }
+
+
+def measure() -> dict[str, dict[str, float]]:
+    """Return, for each case, µs per call of mpi4py, watched and recorded: the best of the turns."""
+    import numpy as np
+    from mpi4py import MPI
+
+    from helpers.cluster.traced import TracedComm
+
+    comms = {
+        "plain": MPI.COMM_SELF,
+        "watched": TracedComm(MPI.COMM_SELF),
+        "recorded": TracedComm(MPI.COMM_SELF),
+    }
+    found = {}
+    for case, (function, calls) in cases(np).items():
+        best = dict.fromkeys(comms, float("inf"))
+        for _ in range(TURNS):
+            for mode, comm in comms.items():
+                if mode == "recorded":
+                    comm.recorder.start()
+                begin = time.perf_counter()
+                for _ in range(BATCH):
+                    function(comm)
+                taken = (time.perf_counter() - begin) / BATCH / calls * 1e6
+                best[mode] = min(best[mode], taken)
+        found[case] = best
+    return found
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--here"]:
+        print(json.dumps(measure()))
+    else:
+        for row in rows():
+            beside = f" (mpi4py {row.peer_value:.2f})" if row.peer else ""
+            print(f"{row.name:40} {row.value:6.2f} {row.unit}{beside}")

@@ -1,0 +1,44 @@
+"""Checks of notebook 00: how a check answers, and a fair share of work for each rank."""
+
+from __future__ import annotations
+
+from helpers.exercises.core import call, equal, exercise, wrong
+
+
+@exercise
+def cores(answer):
+    """The number of cores that this Python may use, as the table of the machine says."""
+    from helpers.machine import usable_cores
+
+    if isinstance(answer, bool) or not isinstance(answer, int):
+        wrong(f"expected a whole number, got {answer!r}")
+    equal(answer, usable_cores(), "the number of cores in the table above")
+
+
+@exercise
+def shares(answer):
+    """answer(items, ranks) -> list of the number of items for each rank, as even as can be."""
+    for items, ranks in ((8, 4), (10, 4), (7, 3), (2, 4), (0, 3), (5, 1)):
+        what = f"{items} items on {ranks} ranks"
+        parts = call(answer, items, ranks)
+        try:
+            parts = [int(part) for part in parts]
+        except (TypeError, ValueError):
+            wrong(f"{what}: expected a list of whole numbers, got {parts!r}")
+        if len(parts) != ranks:
+            wrong(f"{what}: {parts} is not one number for each rank")
+        if sum(parts) != items:
+            wrong(f"{what}: {parts} adds up to {sum(parts)}")
+        if min(parts) < 0:
+            wrong(f"{what}: {parts} has a negative share")
+        if max(parts) - min(parts) > 1:
+            wrong(f"{what}: {parts} is not even; the rank with most makes the others wait")
+
+
+@exercise
+def squares(answer):
+    """The value of ``mine`` on each rank, in rank order: the square of the rank."""
+    if not isinstance(answer, list) or not answer:
+        wrong(f"expected what cluster.run returned, one value for each rank, got {answer!r}")
+    for rank, value in enumerate(answer):
+        equal(value, rank**2, f"mine on rank {rank}")

@@ -1,0 +1,282 @@
+# %% [markdown]
+# # Start here: see what your machine can do
+#
+# In a quarter of an hour you will know that everything works here, you will have seen four processes compute at the same time, and you will have solved the first exercises.
+
+# %% [markdown]
+# **You will be able to**
+#
+# - say how many cores and how much memory your machine has, and which MPI and compiler;
+# - run a cell on four processes at once, and read what each of them prints;
+# - explain why four ranks on two cores take about twice as long as on four;
+# - solve an exercise, check it, and get a fresh copy of a notebook.
+#
+# **You need** some Python; nothing else. *Time:* 15 minutes, of which your machine works for less than two. *Cores:* any number. *GPU:* none.
+#
+# Words that are new stand in the [glossary](glossary.md). Run a cell with <kbd>Shift</kbd>+<kbd>Enter</kbd>; run them all with *Run → Run All Cells*.
+
+# %% [markdown]
+# ## What this machine has
+#
+# Every number in the course is measured on the machine that you use, so first see what that is.
+
+# %%
+from IPython.display import Markdown
+
+from helpers.checkup import describe
+
+Markdown(describe())
+
+# %% [markdown]
+# A [core](glossary.md#core) executes instructions, one stream of them at a time. The number above counts the cores that this Python may use: a container or a batch system often gives you fewer than the machine has. The [memory](glossary.md#memory) is shared by all the processes that you will start.
+#
+# The versions of what is installed decide some of the numbers, so they are written down too.
+
+# %%
+from helpers.checkup import installed
+
+Markdown(installed())
+
+# %% [markdown]
+# ## Test everything, in about a minute
+#
+# Each line below is a small computation whose result is known: a gradient, a compiled loop, a drawn picture, four processes that add up their numbers. *works* means that the result was right, *not here* that the course goes on without, *FAILS* that something must be put right first, and the line says what.
+
+# %%
+from helpers.checkup import checkup
+
+findings = []
+for finding in checkup():
+    print(finding)
+    findings.append(finding)
+
+# %%
+failed = [finding.name for finding in findings if finding.status == "FAILS"]
+took = sum(finding.seconds for finding in findings)
+print(f"{len(findings)} tests in {took:.0f} s;", f"failed: {failed}" if failed else "none failed")
+
+# %% [markdown]
+# ## Four processes in a notebook
+#
+# This notebook is one process: the *kernel*, which executes the cells. The course is about many. The next cell starts four more, called [ranks](glossary.md#rank), which can send messages to each other by [MPI](glossary.md#mpi).
+
+# %% tags=["parameters"]
+from dataclasses import dataclass
+
+import matplotlib.pyplot as plt
+
+from helpers.cluster import Cluster
+from helpers.exercises import start_here as check
+from helpers.plots import style
+
+# %load_ext helpers.cluster
+style.use()
+
+
+@dataclass(frozen=True)
+class Parameters:
+    ranks: int = 4
+    rounds: int = 3  # rounds of work
+    steps: int = 1_500_000  # additions in a round: about a tenth of a second
+
+
+P = Parameters()
+cluster = Cluster(n=P.ranks)
+
+# %% [markdown]
+# A cell that begins with `%%ranks` does not run in the kernel: it runs on every rank. There `rank` is the number of the process, from 0, and `size` is how many there are. What each prints appears under the cell, with its number in front, in the order of the ranks.
+
+# %%
+# %%ranks
+import os
+
+print(f"I am rank {rank} of {size}; my process has the number {os.getpid()}")
+rank**2
+
+# %% [markdown]
+# The last line of the cell, `rank**2`, gave a value on each rank, and each was shown. Variables stay where they were made: every rank has its own `x` below, and the kernel has none.
+
+# %%
+# %%ranks
+x = 10 * rank
+comm.allreduce(x)  # the sum over all ranks, on each of them
+
+# %% [markdown]
+# `comm` is the group of all ranks, and `allreduce` adds up what each of them gives and hands the sum to all. The whole of notebook 08 is about how it does that.
+#
+# From the kernel you call a function on all ranks with `cluster.run`, which returns a list with one result for each rank:
+
+# %%
+cluster.run(lambda: x + 1)
+
+# %% [markdown]
+# ## Do they really run at the same time?
+#
+# Each rank will now add numbers in a loop, three rounds of it, and note when each round began and ended. **Predict before you run the next cell:** on the cores that your machine has, will the four ranks need the time of one, of two, or of four?
+
+
+# %%
+def work(rounds, steps):
+    import time
+
+    spans = []
+    for _ in range(rounds):
+        begin = time.time()
+        total = 0
+        for step in range(steps):
+            total += step
+        spans.append((begin, time.time()))
+    return spans
+
+
+alone = work(P.rounds, P.steps)
+together = cluster.run(work, P.rounds, P.steps)
+
+# %%
+figure, axes = plt.subplots(figsize=(9, 3.2))
+start = min(spans[0][0] for spans in together)
+for rank, spans in enumerate(together):
+    bars = [(begin - start, end - begin) for begin, end in spans]
+    axes.broken_barh(bars, (rank - 0.35, 0.7), color=style.colour(rank), edgecolor="white")
+seconds_alone = alone[-1][1] - alone[0][0]
+axes.axvline(seconds_alone, color=style.BLACK, linestyle="--", linewidth=1.5)
+axes.annotate(
+    "one process alone", (seconds_alone, 1.0), xycoords=("data", "axes fraction"),
+    xytext=(0, 4), textcoords="offset points", ha="center",
+)  # fmt: skip
+axes.set(xlabel="time (s)", ylabel="rank", yticks=range(P.ranks), xlim=(0, None))
+axes.invert_yaxis()
+plt.show()
+
+# %%
+from helpers.machine import usable_cores
+
+seconds_together = max(s[-1][1] for s in together) - start
+print(f"alone {seconds_alone:.2f} s, {P.ranks} ranks together {seconds_together:.2f} s")
+print(f"ratio {seconds_together / seconds_alone:.1f}, cores {usable_cores()}, ranks {P.ranks}")
+
+# %% [markdown]
+# Each lane is a process, each bar a round of work that you just saw done. The bars overlap in time: the ranks do run at once. If you have at least as many cores as ranks, all four end near the dashed line, because each has a core of its own; with two cores they take turns and need about twice as long, and other programs on your machine make it longer. More processes than cores do not compute faster, though the course uses them often, since messages between ranks can be studied on any machine.
+
+# %% [markdown]
+# ## How the course works
+#
+# | you want to | do this |
+# |---|---|
+# | stop a cell that takes too long | *Kernel → Interrupt*: the ranks survive, or are replaced within seconds |
+# | start the ranks anew | `cluster.restart()` |
+# | start the notebook anew | *Kernel → Restart Kernel*: its ranks end with it |
+# | have a fresh copy of this notebook | `make reset NB=00` in a terminal; your copy goes to `work/backups` |
+# | read the code behind a call | `checkup??` in a cell |
+# | read it all without running it | `make html` executes the notebooks and writes pages to `build/html` |
+#
+# Your notebooks are copies in the folder `work`, which an update of the course does not touch.
+
+# %% [markdown]
+# ### Exercise 1: try the check
+#
+# *Difficulty ●○○, 1 minute.* Replace `None` by the number of cores in the table at the top. Run the check once before and once after; try a wrong number too.
+#
+# <details><summary>Hint</summary>
+#
+# It is in the third row. The check counts them again, so nothing that you type is compared with a number written down somewhere.
+#
+# </details>
+
+# %% exercise="cores"
+number_of_cores = None
+# BEGIN SOLUTION
+number_of_cores = usable_cores()
+# END SOLUTION
+
+# %% check="cores" points=1
+check.cores(number_of_cores)
+
+# %% [markdown]
+# A check says *not attempted*, *correct*, or what is wrong. It never gives the answer away, and you may run it as often as you like.
+
+# %% [markdown]
+# ### Exercise 2: share the work
+#
+# *Difficulty ●○○, 5 minutes.* Ten items of work, four ranks: who does how many? Write a function that returns the number of items for each rank, so that no rank has more than one item more than another. Every parallel program has such a function somewhere, and the remainder is where it goes wrong.
+#
+# <details><summary>Hint</summary>
+#
+# `divmod(items, ranks)` gives two numbers: what every rank gets for certain, and how many items are left over after that. Let the first ranks take one of those each.
+#
+# </details>
+
+
+# %% exercise="shares"
+def shares(items, ranks):
+    """Return a list with the number of items for each rank: shares(8, 4) is [2, 2, 2, 2]."""
+    # BEGIN SOLUTION
+    each, left_over = divmod(items, ranks)
+    return [each + 1 if rank < left_over else each for rank in range(ranks)]
+    # END SOLUTION
+
+
+# %% check="shares" points=2
+check.shares(shares)
+
+# %% [markdown]
+# ### Exercise 3: an answer on every rank
+#
+# *Difficulty ●○○, 2 minutes.* Make a variable `mine` on every rank that holds the square of the rank's number.
+#
+# <details><summary>Hint</summary>
+#
+# The cell runs on all ranks, and `rank` differs from one to the next, so that one line is enough for all of them.
+#
+# </details>
+
+# %% exercise="squares"
+# %%ranks
+mine = None
+# BEGIN SOLUTION
+mine = rank**2
+# END SOLUTION
+
+# %% check="squares" points=1
+check.squares(cluster.run(lambda: mine))
+
+# %% [markdown]
+# ## What breaks
+#
+# Less than you think. Here rank 2 divides by zero, while the others go on. The error names the rank and the line, what the others printed is kept, and so are all variables.
+
+# %% tags=["raises-exception"]
+# %%ranks
+x = 1 / (rank - 2)
+print(f"x is {x:+.2f}")
+
+# %% [markdown]
+# The ranks are still there, and still know `mine`:
+
+# %%
+# %%ranks
+print(f"mine is {mine}, and x is {x:+.2f}")
+
+# %% [markdown]
+# On rank 2 the assignment never happened, so it still has the `x` from before: 20. In [01_mpi_basics](01_mpi_basics.ipynb) you will make ranks wait for each other for ever, and see who waits for whom.
+
+# %% [markdown]
+# ## Summary
+#
+# - The table at the top tells what you have; the one-minute test tells that it works. When something fails later, run the test again first.
+# - `%%ranks` runs a cell on every rank, `cluster.run` a function; each rank is a process with variables of its own.
+# - Ranks share the cores: as many as you have cores run at full speed, more than that take turns.
+# - A check says what is wrong; `make reset NB=00` gives you a fresh copy.
+#
+# **In practice** ranks are started by `mpiexec` or a batch system (`srun` of Slurm), one for each core or GPU, on many machines; the code on the ranks is the same. `Cluster` takes a launcher for that.
+#
+# **References**
+#
+# - [ipyparallel](https://ipyparallel.readthedocs.io/), with which the ranks are reached from the notebook.
+# - [mpi4py](https://mpi4py.readthedocs.io/), MPI for Python: what `comm` can do.
+# - [The Jupyter notebook's keys and menus](https://jupyterlab.readthedocs.io/en/stable/user/notebook.html).
+#
+# **Next:** [01_mpi_basics](01_mpi_basics.ipynb), where the ranks talk to each other.
+
+# %%
+cluster.stop()

@@ -1,0 +1,329 @@
+"""Cluster: results, errors, time limits, deaths, interrupts, restarts and bad input, on real ranks.
+
+Functions for the ranks are made by exec in a module called ``__main__``, as a notebook makes them.
+"""
+
+import os
+import signal
+import stat
+import sys
+import threading
+import time
+
+import psutil
+import pytest
+
+from helpers.cluster import (
+    Cluster,
+    ClusterError,
+    RankDiedError,
+    RankError,
+    RanksInterrupted,
+    RankTimeoutError,
+    StartError,
+)
+
+pytestmark = pytest.mark.mpi
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster(3) as cluster:
+        yield cluster
+
+
+def notebook_function(source: str):
+    """Return the function ``f`` that ``source`` defines, as if a notebook's cell had done so."""
+    namespace = {"__name__": "__main__"}
+    exec(compile(source, "/tmp/ipykernel_0/1.py", "exec"), namespace)
+    return namespace["f"]
+
+
+def on_ranks(cluster, body: str, *args, **options) -> list:
+    """Run ``body`` (lines with a return) as a function on the ranks."""
+    lines = "\n".join(f"    {line}" for line in body.splitlines())
+    return cluster.run(notebook_function(f"def f(*args):\n{lines}"), *args, **options)
+
+
+def test_results_come_in_rank_order(cluster):
+    assert on_ranks(cluster, "return rank, size, comm.allreduce(rank)") == [
+        (0, 3, 3),
+        (1, 3, 3),
+        (2, 3, 3),
+    ]
+
+
+def test_arguments_arrive_and_large_arrays_come_back(cluster):
+    numpy = pytest.importorskip("numpy")
+    array = numpy.arange(300_000.0)
+    results = on_ranks(cluster, "return args[0] * rank", array)
+    for rank, result in enumerate(results):
+        numpy.testing.assert_array_equal(result, array * rank)
+
+
+def test_an_imported_function_is_called_unchanged(cluster):
+    assert cluster.run(os.path.join, "a", "b") == ["a/b"] * 3
+    assert cluster.run(max, 1, 2, key=lambda x: -x) == [1] * 3
+
+
+def test_output_is_printed_in_rank_order_with_labels(cluster, capsys):
+    on_ranks(cluster, "import time; time.sleep(0.1 * (size - rank)); print('a'); print('b', rank)")
+    assert capsys.readouterr().out == "[0] a\n[0] b 0\n[1] a\n[1] b 1\n[2] a\n[2] b 2\n"
+
+
+def test_errors_output_is_labelled_too(cluster, capsys):
+    on_ranks(cluster, "import sys; print('oh', file=sys.stderr) if rank == 1 else None")
+    assert capsys.readouterr().err == "[1] oh\n"
+
+
+def test_one_threads_worth_of_cores_for_each_rank(cluster):
+    body = "import os; return os.environ['OMP_NUM_THREADS'], os.environ['NUMBA_NUM_THREADS']"
+    assert on_ranks(cluster, body) == [("1", "1")] * 3
+
+
+def test_a_rank_that_raises_keeps_everyones_variables(cluster):
+    before = cluster.pids
+    with pytest.raises(RankError, match="by zero") as caught:
+        on_ranks(cluster, "print('before', rank)\nreturn 1 // (rank - 1)")
+    assert list(caught.value.tracebacks) == [1]
+    assert "Rank 1 raised" in str(caught.value)
+    assert "are kept" in str(caught.value)
+    assert cluster.pids == before
+    assert on_ranks(cluster, "return rank") == [0, 1, 2]
+
+
+def test_a_rank_that_raises_leaves_the_others_output(cluster, capsys):
+    with pytest.raises(RankError):
+        on_ranks(cluster, "print('before', rank)\nreturn 1 // (rank - 1)")
+    assert capsys.readouterr().out == "[0] before 0\n[1] before 1\n[2] before 2\n"
+
+
+def test_the_same_error_on_all_ranks_is_shown_once(cluster):
+    with pytest.raises(RankError) as caught:
+        on_ranks(cluster, "return nowhere")
+    assert str(caught.value).count("NameError") <= 2
+    assert "Ranks 0, 1 and 2 raised" in str(caught.value)
+
+
+def test_siblings_stuck_in_mpi_are_restarted_and_the_message_says_why(cluster):
+    with pytest.raises(RankError) as caught:
+        on_ranks(cluster, "if rank == 1:\n    1 / 0\ncomm.Barrier()", timeout=60)
+    text = str(caught.value)
+    assert "Ranks 0 and 2 waited inside MPI for a rank that had failed" in text
+    assert "Barrier" in text
+    assert "variables are gone" in text
+    assert on_ranks(cluster, "return rank") == [0, 1, 2]
+
+
+def test_siblings_that_compute_are_waited_for(cluster):
+    before = cluster.pids
+    with pytest.raises(RankError, match="are kept"):
+        on_ranks(cluster, "import time\nif rank == 1:\n    1 / 0\ntime.sleep(2.5)")
+    assert cluster.pids == before
+
+
+def test_a_deadlock_ends_at_its_limit_with_who_waits_for_whom(cluster):
+    body = "other = (rank + 1) % size\nreturn comm.recv(source=other, tag=7)"
+    with pytest.raises(RankTimeoutError) as caught:
+        on_ranks(cluster, body, timeout=2)
+    text = str(caught.value)
+    assert "0 → 1 → 2 → 0" in text
+    assert "3: return comm.recv" in text or "  3" in text
+    waits = {wait.rank: wait for wait in caught.value.waits}
+    assert [(w.call, w.peer, w.tag) for w in waits.values()] == [
+        ("recv", 1, 7), ("recv", 2, 7), ("recv", 0, 7)]  # fmt: skip
+    assert all(1.0 < wait.seconds < 30 for wait in waits.values())
+    assert on_ranks(cluster, "return comm.allreduce(1)") == [3, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("body", "call"),
+    [
+        ("if rank == 0: comm.Barrier()", "Barrier"),
+        ("from mpi4py import MPI as M\nif rank == 0: M.COMM_WORLD.Barrier()", "Barrier"),
+        ("r = comm.irecv(source=1) if rank == 0 else None\nif r: r.wait()", "wait(irecv)"),
+        ("if rank == 0: comm.Dup().allreduce(1)\nelse: comm.Dup()", "allreduce"),
+    ],
+)
+def test_waits_are_seen_however_mpi_is_reached(cluster, body, call):
+    with pytest.raises(RankTimeoutError) as caught:
+        on_ranks(cluster, body, timeout=3)
+    (wait,) = caught.value.waits
+    assert (wait.rank, wait.call) == (0, call)
+    assert "rank 0" in str(caught.value)
+
+
+def test_an_endless_loop_in_python_is_interrupted_and_variables_are_kept(cluster):
+    on_ranks(cluster, "return rank")
+    before = cluster.pids
+    with pytest.raises(RankTimeoutError, match="interrupted in their own code"):
+        on_ranks(cluster, "while True: pass", timeout=1)
+    assert cluster.pids == before
+    assert on_ranks(cluster, "return rank") == [0, 1, 2]
+
+
+def test_a_killed_rank_is_named_and_the_ranks_come_back(cluster):
+    on_ranks(cluster, "return rank")
+    begin = time.monotonic()
+    body = "import os\nif rank == 2: os.kill(os.getpid(), 9)\ncomm.Barrier()"
+    with pytest.raises(RankDiedError, match="Rank 2 died, killed by signal 9") as caught:
+        on_ranks(cluster, body, timeout=60)
+    assert time.monotonic() - begin < 30  # not the time limit of the call
+    assert caught.value.rank == 2
+    assert on_ranks(cluster, "return rank") == [0, 1, 2]
+
+
+def test_a_rank_that_exits_is_named_with_its_code(cluster):
+    with pytest.raises(RankDiedError, match="Rank 1 died, it ended with exit code 7"):
+        on_ranks(cluster, "import os\nif rank == 1: os._exit(7)\ncomm.Barrier()", timeout=60)
+    assert on_ranks(cluster, "return rank") == [0, 1, 2]
+
+
+def test_a_rank_killed_between_calls_is_reported_by_the_next(cluster):
+    on_ranks(cluster, "return rank")
+    victim = cluster.pids[1]
+    os.kill(victim, signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while not cluster._processes.ranks_exited() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    with pytest.raises(RankDiedError, match="Rank 1 died"):
+        on_ranks(cluster, "return rank")
+    assert on_ranks(cluster, "return rank") == [0, 1, 2]
+
+
+@pytest.mark.parametrize("body", ["comm.Barrier() if rank else __import__('time').sleep(60)",
+                                  "comm.recv(source=(rank + 1) % size)"])  # fmt: skip
+def test_an_interrupt_comes_back_and_the_next_call_works(cluster, body):
+    on_ranks(cluster, "return rank")
+    threading.Timer(1.5, signal.raise_signal, [signal.SIGINT]).start()
+    begin = time.monotonic()
+    with pytest.raises(RanksInterrupted, match="Interrupted"):
+        on_ranks(cluster, body, timeout=60)
+    assert time.monotonic() - begin < 40  # not the time limit
+    assert on_ranks(cluster, "return comm.allreduce(1)") == [3, 3, 3]
+
+
+def test_an_interrupt_of_python_code_keeps_variables(cluster):
+    on_ranks(cluster, "return rank")
+    before = cluster.pids
+    threading.Timer(1.0, signal.raise_signal, [signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt, match="are kept"):
+        on_ranks(cluster, "__import__('time').sleep(60)", timeout=60)
+    assert cluster.pids == before
+
+
+def test_restart_gives_new_processes(cluster):
+    before = set(cluster.pids)
+    cluster.restart()
+    assert not before & set(cluster.pids)
+    assert on_ranks(cluster, "return rank") == [0, 1, 2]
+
+
+def test_a_value_that_does_not_pickle_is_an_error_of_that_rank(cluster):
+    with pytest.raises(RankError, match="pickle"):
+        on_ranks(cluster, "import threading; return threading.Lock()")
+    assert on_ranks(cluster, "return rank") == [0, 1, 2]
+
+
+def test_a_call_while_another_runs_is_refused(cluster):
+    thread = threading.Thread(target=on_ranks, args=(cluster, "import time; time.sleep(1.5)"))
+    thread.start()
+    time.sleep(0.5)
+    with pytest.raises(ClusterError, match="busy"):
+        on_ranks(cluster, "return rank")
+    thread.join()
+
+
+def test_memory_of_the_client_does_not_grow_with_calls(cluster):
+    on_ranks(cluster, "return bytes(1000)")
+    client = cluster.client
+    counts = len(client.results), len(client.metadata)
+    for _ in range(5):
+        on_ranks(cluster, "return bytes(1000)")
+    assert (len(client.results), len(client.metadata)) == counts
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), "soon", None])
+def test_bad_timeouts(cluster, timeout):
+    with pytest.raises(ValueError, match="timeout="):
+        cluster.run(max, 1, 2, timeout=timeout)
+
+
+def test_not_callable(cluster):
+    with pytest.raises(TypeError, match="expects a function"):
+        cluster.run(3)
+
+
+@pytest.mark.parametrize("n", [0, -1, 65, 10**9, 1.5, "4", None, True])
+def test_bad_n(n):
+    with pytest.raises(ValueError, match=f"n={n!r}"):
+        Cluster(n)
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, None])
+def test_bad_threads(threads):
+    with pytest.raises(ValueError, match="threads="):
+        Cluster(1, threads=threads)
+
+
+def test_one_rank_and_stop_twice():
+    cluster = Cluster(1)
+    folder = cluster._processes.folder
+    assert cluster.run(os.getpid) == cluster.pids
+    below = psutil.Process().children(recursive=True)
+    assert "1 ranks" in repr(cluster) or "1 rank" in repr(cluster)
+    cluster.stop()
+    cluster.stop()
+    _, alive = psutil.wait_procs(below, timeout=10)
+    assert [p for p in alive if str(folder) in " ".join(p.cmdline())] == []
+    assert not folder.exists()
+    with pytest.raises(ClusterError, match="was stopped"):
+        cluster.run(os.getpid)
+
+
+def test_a_cluster_that_nobody_holds_is_ended():
+    cluster = Cluster(1)
+    processes, pids = cluster._processes, cluster.pids
+    del cluster
+    deadline = time.monotonic() + 10
+    while any(map(psutil.pid_exists, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(psutil.pid_exists, pids))
+    assert not processes.folder.exists()
+
+
+def fake_mpiexec(folder, monkeypatch, script: str):
+    """Let the cluster find an mpiexec that is this shell script."""
+    path = folder / "mpiexec"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setattr("helpers.cluster.launch.find_mpiexec", lambda: str(path))
+
+
+def test_no_mpiexec(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(StartError, match="no mpiexec beside"):
+        Cluster(2)
+
+
+def test_mpiexec_of_another_mpi(monkeypatch, tmp_path):
+    # each process finds itself alone in its world, as with an mpiexec of the wrong MPI
+    script = 'shift 2; for i in 1 2; do env -u PMI_RANK "$@" & done; wait'
+    fake_mpiexec(tmp_path, monkeypatch, script)
+    with pytest.raises(StartError, match=r"communicators of size \[1\].*another MPI"):
+        Cluster(2)
+
+
+def test_mpiexec_that_fails(monkeypatch, tmp_path):
+    fake_mpiexec(tmp_path, monkeypatch, "echo no hosts available; exit 3")
+    with pytest.raises(StartError, match="no hosts available"):
+        Cluster(2)
+
+
+def test_ranks_that_never_register(monkeypatch, tmp_path):
+    fake_mpiexec(tmp_path, monkeypatch, "sleep 300")
+    with pytest.raises(StartError, match=r"0 of 2 ranks registered within 3 s"):
+        Cluster(2, start_timeout=3)
+    for process in psutil.process_iter(["cmdline"]):
+        assert str(tmp_path) not in " ".join(process.info["cmdline"] or [])

@@ -1,0 +1,183 @@
+"""No process and no folder is left behind, however the notebook's kernel ends."""
+
+import json
+import os
+import signal
+import textwrap
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytestmark = pytest.mark.mpi
+
+START = "from helpers.cluster import Cluster\ncluster = Cluster(2)\ncluster.run(int)"
+
+
+@pytest.fixture
+def kernel(tmp_path):
+    """A real Jupyter kernel: (manager, client)."""
+    from jupyter_client.manager import start_new_kernel
+
+    manager, client = start_new_kernel(cwd=str(tmp_path), startup_timeout=120)
+    yield manager, client
+    client.stop_channels()
+    if manager.is_alive():
+        manager.shutdown_kernel(now=True)
+
+
+def execute(client, code: str, timeout: float = 120) -> dict:
+    """Run code in the kernel; return the reply's content."""
+    return client.execute_interactive(
+        textwrap.dedent(code), timeout=timeout, output_hook=lambda message: None
+    )["content"]
+
+
+def start_cluster(kernel) -> tuple[list[psutil.Process], Path]:
+    """Start a cluster in the kernel; return all processes below the kernel, and its folder."""
+    _, client = kernel
+    reply = client.execute_interactive(
+        START,
+        timeout=120,
+        output_hook=lambda message: None,
+        user_expressions={
+            "folder": "str(cluster._processes.folder)",
+            "kernel": "__import__('os').getpid()",
+            "pids": "__import__('json').dumps(cluster.pids)",
+        },
+    )["content"]
+    assert reply["status"] == "ok", reply
+    told = {
+        name: value["data"]["text/plain"].strip("'")
+        for name, value in reply["user_expressions"].items()
+    }
+    below = psutil.Process(int(told["kernel"])).children(recursive=True)
+    assert set(json.loads(told["pids"])) <= {process.pid for process in below}
+    assert len(below) >= 5  # two guards, mpiexec, the controller, two ranks at least
+    return below, Path(told["folder"])
+
+
+def assert_gone(processes: list[psutil.Process], folder: Path) -> None:
+    _, alive = psutil.wait_procs(processes, timeout=10)
+    assert [process.cmdline() for process in alive] == []
+    deadline = time.monotonic() + 5
+    while folder.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not folder.exists()
+
+
+def test_kernel_shut_down(kernel):
+    below, folder = start_cluster(kernel)
+    kernel[0].shutdown_kernel()
+    assert_gone(below, folder)
+
+
+def test_kernel_killed(kernel):
+    below, folder = start_cluster(kernel)
+    kernel[0].signal_kernel(signal.SIGKILL)
+    assert_gone(below, folder)
+
+
+def test_kernel_killed_while_ranks_are_stuck_in_mpi(kernel):
+    below, folder = start_cluster(kernel)
+    kernel[1].execute("cluster.run(lambda: comm.recv(source=1 - rank), timeout=100)")
+    time.sleep(1.5)
+    kernel[0].signal_kernel(signal.SIGKILL)
+    assert_gone(below, folder)
+
+
+def test_kernel_restarted(kernel):
+    below, folder = start_cluster(kernel)
+    kernel[0].restart_kernel()
+    assert_gone(below, folder)
+
+
+def test_stop(kernel):
+    below, folder = start_cluster(kernel)
+    assert execute(kernel[1], "cluster.stop()")["status"] == "ok"
+    assert_gone(below, folder)
+
+
+def test_stop_while_ranks_are_stuck_in_mpi(kernel):
+    below, folder = start_cluster(kernel)
+    code = """
+    import threading
+    stuck = threading.Thread(
+        target=lambda: cluster.run(lambda: comm.recv(source=1 - rank), timeout=100), daemon=True)
+    stuck.start()
+    stuck.join(1.5)
+    cluster.stop()
+    """
+    assert execute(kernel[1], code)["status"] == "ok"
+    assert_gone(below, folder)
+
+
+def test_interrupted_start(kernel, tmp_path):
+    manager, client = kernel
+    execute(client, "from helpers.cluster import Cluster\nimport os, psutil")
+    client.execute("open('begun', 'w').close()\ncluster = Cluster(3)")
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "begun").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.6)
+    below = psutil.Process(kernel_pid(manager)).children(recursive=True)
+    manager.interrupt_kernel()
+    execute(client, "pass")  # the kernel is back at its prompt
+    _, alive = psutil.wait_procs(below, timeout=10)
+    assert [process.cmdline() for process in alive] == []
+    below = psutil.Process(kernel_pid(manager)).children(recursive=True)
+    assert [process.cmdline() for process in below] == []
+    reply = execute(client, "cluster")
+    assert reply["ename"] == "NameError"
+
+
+def test_mpiexec_killed_alone(kernel):
+    below, _ = start_cluster(kernel)
+    ranks = [process for process in below if "helpers.cluster.engine" in process.cmdline()]
+    mpiexec = next(p for p in below if p.name().startswith(("mpiexec", "prterun")))
+    ranks_before = {process.pid for process in ranks}
+    mpiexec.kill()
+    _, alive = psutil.wait_procs(ranks, timeout=10)
+    assert alive == []
+    code = "try: cluster.run(int)\nexcept Exception as error: name = type(error).__name__"
+    execute(kernel[1], code)
+    reply = execute(kernel[1], "assert name == 'RankDiedError', name\ncluster.run(int)")
+    assert reply["status"] == "ok", reply
+    assert ranks_before.isdisjoint(p.pid for p in psutil.process_iter())
+
+
+def test_two_kernels_each_with_its_own_cluster(kernel):
+    from jupyter_client.manager import start_new_kernel
+
+    start_cluster(kernel)
+    manager, client = start_new_kernel(startup_timeout=120)
+    try:
+        start_cluster((manager, client))
+        manager.signal_kernel(signal.SIGKILL)
+        time.sleep(1)
+        assert execute(kernel[1], "assert cluster.run(int) == [0, 0]")["status"] == "ok"
+    finally:
+        client.stop_channels()
+        if manager.is_alive():
+            manager.shutdown_kernel(now=True)
+
+
+def test_nothing_is_left_in_shared_memory(kernel):
+    shared = Path("/dev/shm")
+    if not shared.exists():
+        pytest.skip("no /dev/shm on this system")
+    below, folder = start_cluster(kernel)
+    pids = {process.pid for process in below}
+    kernel[0].signal_kernel(signal.SIGKILL)
+    assert_gone(below, folder)
+    left = [path for path in shared.iterdir() if any(str(pid) in path.name for pid in pids)]
+    assert left == []
+
+
+def kernel_pid(manager) -> int:
+    """Return the process id of the kernel itself."""
+    pid = manager.provisioner.pid
+    assert pid is not None
+    assert os.path.exists(f"/proc/{pid}") or psutil.pid_exists(pid)
+    return pid

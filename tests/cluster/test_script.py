@@ -1,0 +1,63 @@
+"""A cell of the notebook as a script under mpiexec."""
+
+import os
+import time
+
+import pytest
+
+from helpers.cluster.script import as_script, run_script
+
+CELL = '%%ranks --timeout 5\nprint(f"rank {rank} of {size}", flush=True)'
+
+
+def test_the_last_ranks_cell_becomes_a_script():
+    history = ["", CELL, "%%ranks\nother()", "as_script(In)"]
+    assert as_script(history).endswith("\n\nother()\n")
+    source = as_script(history, "rank {rank}")
+    assert source.endswith('print(f"rank {rank} of {size}", flush=True)\n')
+    assert "%%ranks" not in source
+    compile(source, "script.py", "exec")
+
+
+def test_a_missing_cell_is_named():
+    with pytest.raises(ValueError, match=r"2 cells.*'zebra'"):
+        as_script([CELL, "x = 1"], "zebra")
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("n", [1, 3])
+def test_the_script_prints_what_the_cell_printed(n):
+    lines = sorted(run_script(as_script([CELL]), n).splitlines())
+    assert lines == [f"rank {rank} of {n}" for rank in range(n)]
+
+
+@pytest.mark.mpi
+def test_a_failing_script_is_reported_with_its_output():
+    with pytest.raises(RuntimeError, match=r"(?s)code [1-9].*ZeroDivisionError"):
+        run_script("1 / 0", n=2)
+    with pytest.raises(ValueError, match="0"):
+        run_script("", n=0)
+
+
+@pytest.mark.mpi
+def test_a_script_that_never_ends_is_ended_with_all_its_ranks(tmp_path):
+    source = (
+        "import os, time\nfrom mpi4py import MPI\n"
+        f"open(r'{tmp_path}/' + str(os.getpid()), 'w').close()\ntime.sleep(600)\n"
+    )
+    with pytest.raises(RuntimeError, match="did not end within 5 s"):
+        run_script(source, n=2, timeout=5)
+    pids = [int(path.name) for path in tmp_path.iterdir()]
+    assert len(pids) == 2
+    deadline = time.monotonic() + 10
+    while any(map(alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(alive, pids))
+
+
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,37 @@
+"""Answers to the exercises of notebook 00."""
+
+from helpers.machine import usable_cores
+from tests.exercises.case import Case
+
+
+def even(items, ranks):
+    return [items // ranks + (rank < items % ranks) for rank in range(ranks)]
+
+
+def forgetful(items, ranks):
+    return [items // ranks] * ranks
+
+
+def generous(items, ranks):
+    return [-(-items // ranks)] * ranks
+
+
+def rest_to_the_last(items, ranks):
+    return [items // ranks] * (ranks - 1) + [items // ranks + items % ranks]
+
+
+def scalar(items, ranks):
+    return items / ranks
+
+
+CASES = {
+    "cores": Case(right=usable_cores(), wrong=[usable_cores() + 1, 0, "two", True]),
+    "shares": Case(
+        right=even,
+        wrong=[
+            *(forgetful, generous, rest_to_the_last, scalar),
+            *(lambda items, ranks: [items], lambda items, ranks: "even"),
+        ],
+    ),
+    "squares": Case(right=[0, 1, 4, 9], wrong=[[0, 2, 4, 6], [0, 1, 4, None], [3, 3, 3, 3], 9]),
+}

@@ -1,0 +1,72 @@
+"""tests.mpi.runner itself: results in rank order, failures that name the rank, under both MPIs."""
+
+import os
+import time
+
+import pytest
+
+from tests.mpi.runner import RankError, run_ranks
+
+
+def sum_of_ranks(offset):
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    return comm.Get_rank(), comm.allreduce(comm.Get_rank() + offset)
+
+
+def library():
+    from mpi4py import MPI
+
+    return MPI.Get_library_version(), MPI.COMM_WORLD.Get_size()
+
+
+def fails_on_one():
+    from mpi4py import MPI
+
+    if MPI.COMM_WORLD.Get_rank() == 1:
+        raise RuntimeError("boom")
+    MPI.COMM_WORLD.recv(source=1)
+
+
+def sleeps():
+    time.sleep(600)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
+def test_results_come_in_rank_order(n):
+    assert run_ranks(n, sum_of_ranks, 10) == [(rank, sum(range(n)) + 10 * n) for rank in range(n)]
+
+
+@pytest.mark.mpi
+def test_a_rank_that_raises_is_named_while_the_others_wait():
+    with pytest.raises(RankError, match=r"rank [01] of 2(.|\n)*boom"):
+        run_ranks(2, fails_on_one)
+
+
+@pytest.mark.mpi
+def test_ranks_that_hang_end_at_the_limit():
+    begin = time.perf_counter()
+    with pytest.raises(RankError, match="did not end within 2 s"):
+        run_ranks(2, sleeps, timeout=2)
+    assert time.perf_counter() - begin < 60
+
+
+@pytest.mark.openmpi
+@pytest.mark.mpi
+@pytest.mark.parametrize("n", [1, 3, 5])
+def test_open_mpi_runs_more_ranks_than_cores_even_as_root(openmpi, n):
+    if n == 5:
+        assert n > len(os.sched_getaffinity(0)) or os.cpu_count() > 2  # oversubscribed on 2 cores
+    results = run_ranks(n, library, python=openmpi.python, env=openmpi.variables)
+    assert [size for _, size in results] == [n] * n
+    assert all(version.startswith("Open MPI v5") for version, _ in results)
+    results = run_ranks(n, sum_of_ranks, 0, python=openmpi.python, env=openmpi.variables)
+    assert results == [(rank, sum(range(n))) for rank in range(n)]
+
+
+@pytest.mark.mpi
+def test_the_first_environment_runs_mpich():
+    (version, _), *_ = run_ranks(2, library)
+    assert version.startswith("MPICH Version:")

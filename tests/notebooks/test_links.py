@@ -1,0 +1,71 @@
+"""Every formula and every link in the notebooks' text, without executing anything."""
+
+import re
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from bs4 import BeautifulSoup
+
+from tools.export import ExportError, markdown, mathml
+from tools.notebooks import ROOT, build, sources
+
+TEXTS = [*sources(ROOT), ROOT / "notebooks" / "glossary.md"]
+
+
+def as_html(path) -> str:
+    if path.suffix == ".md":
+        return markdown(path.read_text(encoding="utf-8"))
+    _, solved = build(path)
+    return "\n".join(markdown(cell.source) for cell in solved.cells if cell.cell_type == "markdown")
+
+
+def as_read(path) -> str:
+    """Return the name by which a link in a notebook reaches the text."""
+    return path.name if path.suffix == ".md" else f"{path.stem}.ipynb"
+
+
+@pytest.fixture(scope="module")
+def pages():
+    return {as_read(path): BeautifulSoup(as_html(path), "html.parser") for path in TEXTS}
+
+
+@pytest.mark.parametrize("name", [as_read(path) for path in TEXTS])
+def test_links_lead_somewhere(name, pages):
+    bad = []
+    for link in pages[name].select("a[href]"):
+        parts = urlsplit(link["href"])
+        target, anchor = unquote(parts.path) or name, unquote(parts.fragment)
+        if parts.scheme:
+            if parts.scheme != "https":
+                bad.append(link["href"])
+        elif target not in pages or (anchor and not pages[target].find(id=anchor)):
+            bad.append(link["href"])
+    assert bad == []
+
+
+def test_glossary_is_in_order_and_in_lower_case():
+    text = (ROOT / "notebooks" / "glossary.md").read_text(encoding="utf-8")
+    terms = re.findall(r"^## (.+)$", text, re.M)
+    assert terms == sorted(terms)
+    assert [term for term in terms if term != term.lower()] == []
+
+
+@pytest.mark.parametrize(
+    "latex",
+    [r"\frac{K}{N}\beta", r"\begin{aligned} a &= b \\ &= c \end{aligned}", r"\alpha < \beta"],
+)
+def test_formulas_become_mathml(latex):
+    made = BeautifulSoup(mathml(latex, display=True), "html.parser").math
+    assert made["display"] == "block"
+    assert "\\" not in made.text
+
+
+def test_a_formula_that_cannot_be_read_is_repeated():
+    with pytest.raises(ExportError, match=r"cannot read the formula '\\\\nonsense\{x\}'"):
+        mathml(r"\nonsense{x}", display=False)
+
+
+def test_markdown_has_formulas_in_place():
+    made = markdown("Inline $x_i$ and\n\n$$y = 2$$\n\nand `$not$`.")
+    assert made.count("<math") == 2
+    assert "<code>$not$</code>" in made

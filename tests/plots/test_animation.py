@@ -1,0 +1,143 @@
+"""helpers.plots.animation: self-contained, small, told apart, and playing in a real browser."""
+
+import json
+import re
+import shutil
+
+import pytest
+
+from helpers.collectives.schedule import COLLECTIVES, model
+from helpers.plots.animation import animate, animation_html
+
+SIX = ("broadcast", "scatter", "gather", "allgather", "reduce", "ring")
+
+
+def data_of(html: str) -> dict:
+    return json.loads(re.search(r"\}\)\((\{.*\})\);</script>$", html).group(1))
+
+
+def test_nothing_is_fetched_from_elsewhere():
+    html = animation_html([model(name, 4) for name in COLLECTIVES])
+    assert set(re.findall(r"https?://[^\"' ]+", html)) == {"http://www.w3.org/2000/svg"}
+    assert not re.search(r"<link|<img|src=|@import|import\(|fetch\(|XMLHttpRequest", html)
+
+
+def test_small_enough_for_several_on_a_page():
+    schedules = [model(name, n, p) for name in SIX for n in (2, 3, 4, 8) for p in (1, 2, 4)]
+    assert len(animation_html(schedules)) < 150_000
+
+
+def test_data_are_the_schedule():
+    plan = model("ring", 3)
+    (encoded,) = data_of(animation_html(plan))["schedules"]
+    assert encoded["steps"][0] == [[0, 1, 2], [1, 2, 0], [2, 0, 1]]
+    assert encoded["held"] == [[1, 1, 1], [2, 2, 2], [4, 4, 4]]
+    assert (encoded["ranks"], encoded["chunks"], encoded["origin"]) == (3, 3, "model")
+
+
+def test_same_schedules_give_the_same_page_and_others_another_element():
+    one, other = animation_html(model("ring", 3)), animation_html(model("ring", 4))
+    assert one == animation_html(model("ring", 3))
+    assert data_of(one)["id"] != data_of(other)["id"]
+
+
+def test_titles_cannot_end_the_script():
+    html = animation_html(model("tree", 2), titles={"tree": "</script><b>"})
+    assert html.count("</script>") == 1
+    assert data_of(html)["titles"] == {"tree": "</script><b>"}
+
+
+def test_notebooks_show_it():
+    assert "collective-animation" in animate(model("tree", 2))._repr_html_()
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match="at least one schedule"):
+        animate([])
+    with pytest.raises(ValueError, match=r"at most 30 ranks; 'tree' has 64"):
+        animate(model("tree", 64))
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("no chromium on PATH")
+    with playwright.sync_playwright() as driver:
+        running = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def page(browser, tmp_path):
+    """Two players: allreduces of 2, 3 and 4 ranks, and the six primitives."""
+    many = [model(name, n, p) for name in ("ring", "tree") for n in (4, 2, 3) for p in (1, 2)]
+    html = animation_html(many) + animation_html([model(name, 4) for name in SIX])
+    (tmp_path / "page.html").write_text(f"<!doctype html><meta charset='utf-8'>{html}")
+    page = browser.new_page(reduced_motion="reduce")
+    page.set_default_timeout(20_000)
+    trouble = []
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.goto((tmp_path / "page.html").as_uri())
+    yield page
+    page.close()
+    assert trouble == []
+
+
+def part(page, name: str, player: int = 0):
+    return page.get_by_test_id("animation").nth(player).get_by_test_id(f"animation-{name}")
+
+
+@pytest.mark.browser
+def test_stepping(page):
+    assert part(page, "frame").inner_text() == "step 0 of 6"
+    assert part(page, "back").is_disabled()
+    part(page, "step").click()
+    assert part(page, "frame").inner_text() == "step 1 of 6"
+    assert part(page, "frame", 1).inner_text() == "step 0 of 2"  # the other player did not move
+    assert "rank 0 sends chunk 3 to rank 1, which adds it" in part(page, "status").inner_text()
+    part(page, "back").click()
+    assert part(page, "frame").get_attribute("data-frame") == "0"
+    part(page, "scrubber").fill("6")
+    assert "every rank sent 1.5 K" in part(page, "status").inner_text()
+    assert part(page, "step").is_disabled()
+    part(page, "first").click()
+    assert part(page, "frame").inner_text() == "step 0 of 6"
+
+
+@pytest.mark.browser
+def test_sliders_and_menu(page):
+    part(page, "ranks").fill("0")
+    assert part(page, "frame").inner_text() == "step 0 of 2"
+    assert part(page, "origin").inner_text() == "model: 2 ranks"
+    part(page, "pieces").fill("1")
+    assert part(page, "frame").inner_text() == "step 0 of 4"
+    part(page, "collective").select_option("tree")
+    assert part(page, "frame").inner_text() == "step 0 of 4"
+    part(page, "ranks").fill("2")
+    assert part(page, "origin").inner_text() == "model: 4 ranks"
+
+
+@pytest.mark.browser
+def test_playing_and_pausing(page):
+    part(page, "play").click()
+    assert part(page, "play").get_attribute("aria-label") == "pause"
+    page.wait_for_function(
+        "document.querySelector('[data-testid=animation-play]').ariaLabel === 'play'"
+    )
+    assert part(page, "frame").inner_text() == "step 6 of 6"
+    part(page, "play").click()  # from the end it begins again
+    part(page, "play").click()
+    stopped = part(page, "frame").inner_text()
+    page.wait_for_timeout(800)
+    assert part(page, "frame").inner_text() == stopped != "step 6 of 6"
+
+
+@pytest.mark.browser
+def test_every_control_has_a_name_that_is_read_aloud(page):
+    controls = page.locator("[data-testid=animation] :is(button, input, select)")
+    names = [control.get_attribute("aria-label") for control in controls.all()]
+    assert len(names) == 16
+    assert all(names)

@@ -1,0 +1,107 @@
+"""The timeline draws what the trace says, in time and place, and stays legible with many calls."""
+
+import xml.etree.ElementTree as ElementTree
+
+import matplotlib as mpl
+import pytest
+
+from helpers.cluster.trace import Trace, build
+from helpers.plots.timeline import HEIGHT, timeline
+from helpers.plots.timeline_html import timeline_html, timeline_svg
+
+mpl.use("Agg")
+
+
+def example(messages=1) -> Trace:
+    """Rank 0 sends at 2 ms; rank 1 receives from 0 to 4 ms: it waits 2 ms and gets 2 ms."""
+    ms = 1_000_000
+    sends, receives = [], []
+    for k in range(messages):
+        at = 10 * k * ms
+        sends.append(("Send", "send", "c", 1, 7, 1500, at + 2 * ms, at + 3 * ms, None, None))
+        receives.append(("Recv", "receive", "c", 0, 7, 1500, at, at + 4 * ms, None, None))
+    request = ["Ibcast", "collective", "c", 0, None, 8, 5 * ms, 5 * ms, 9 * ms, None]
+    return build({0: [*sends, request], 1: receives})
+
+
+def boxes(ax):
+    """(x, width, y) of every rectangle drawn, by whether it is hatched."""
+    found = {True: [], False: []}
+    for collection in ax.collections:
+        for path in collection.get_paths():
+            box = path.get_extents()
+            found[bool(collection.get_hatch())].append(
+                (round(box.x0, 6), round(box.width, 6), round(box.y0, 2))
+            )
+    return found
+
+
+def test_boxes_stand_where_and_when_the_calls_were():
+    ax = timeline(example())
+    found = boxes(ax)
+    top = round(-HEIGHT / 2, 2)
+    assert found[True] == [(0.0, 2.0, round(1 + top, 2))]  # rank 1 waited for 2 ms
+    assert (2.0, 1.0, top) in found[False]  # rank 0's send
+    assert (2.0, 2.0, round(1 + top, 2)) in found[False]  # rank 1 got the message
+    assert (5.0, 4.0, round(HEIGHT / 2 + 0.02, 2)) in found[False]  # the Ibcast under way
+    assert ax.get_xlabel() == "time since the first call [ms]"
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["rank 0", "rank 1"]
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]  # rank 0 above
+
+
+def test_arrows_run_from_send_to_receipt_with_their_size():
+    ax = timeline(example())
+    (arrow,) = [a for a in ax.texts if getattr(a, "arrow_patch", None)]
+    assert arrow.xyann == (2.0, pytest.approx(HEIGHT / 2))
+    assert arrow.xy == (pytest.approx(4.0), pytest.approx(1 - HEIGHT / 2))
+    assert "1.5 kB" in [text.get_text() for text in ax.texts]
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert names == ["send", "receive", "collective", "waiting for the other side", "under way"]
+
+
+def test_given_axes_are_used_and_switches_obeyed():
+    import matplotlib.pyplot as plt
+
+    _, ax = plt.subplots()
+    assert timeline(example(), ax, labels=False, arrows=False) is ax
+    assert len(ax.texts) == 0
+
+
+def test_many_messages_are_drawn_as_plain_lines():
+    ax = timeline(example(messages=400))
+    assert not [a for a in ax.texts if getattr(a, "arrow_patch", None)]
+    assert any(len(c.get_paths()) == 400 for c in ax.collections if "Line" in type(c).__name__)
+
+
+def test_the_svg_tells_call_peer_tag_size_and_duration():
+    svg = timeline_svg(example())
+    root = ElementTree.fromstring(svg)
+    told = [e.text for e in root.iter("{http://www.w3.org/2000/svg}title")]
+    send = next(text for text in told if "rank 0: Send" in text)
+    assert send.splitlines()[1:4] == ["to rank 1", "tag 7", "1.5 kB"]
+    assert "1 ms" in send
+    assert "of which 2 ms waiting" in next(text for text in told if "Recv" in text)
+    assert any("message from rank 0 to rank 1" in text for text in told)
+    assert "<script" not in svg
+    assert timeline_html(example()).data == svg
+
+
+def test_the_svg_stays_small_and_says_what_it_leaves_out():
+    svg = timeline_svg(example(messages=2000), limit=100)
+    assert len(svg) < 60_000
+    assert "not drawn" in svg
+    ElementTree.fromstring(svg[: svg.index("</svg>") + 6])
+
+
+def test_a_trace_without_events_is_refused():
+    for draw in (timeline, timeline_html):
+        with pytest.raises(ValueError, match="at least one event"):
+            draw(build({0: [], 1: []}))
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    import matplotlib.pyplot as plt
+
+    yield
+    plt.close("all")
