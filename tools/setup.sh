@@ -130,7 +130,10 @@ if [ -n "$base" ]; then
     echo "$here/$venv" >"$venv/.made"
     echo "${TORCH_INDEX:-}" >"$venv/.torch-index"
 fi
+quiet=''
+if [ -f "$venv/.ready" ]; then quiet=--quiet; fi # an update: do not list what is there already
 rm -f "$venv/.ready"
+stamp=$(fingerprint | cksum) # of the files as they are now: an update meanwhile is not installed
 set -- --disable-pip-version-check --no-input
 if [ -n "${WHEELS:-}" ]; then
     [ -d "$WHEELS" ] || fail "WHEELS=$WHEELS is not a folder: make wheels WHEELS=$WHEELS fills it."
@@ -138,13 +141,12 @@ if [ -n "${WHEELS:-}" ]; then
 elif [ -n "${TORCH_INDEX:-}" ]; then
     set -- "$@" --extra-index-url "$TORCH_INDEX"
 fi
-# pip's warnings about a newer pip are not the reader's business; its progress bars are.
 echo "Installing what $lock lists (a few minutes the first time) ..."
-"$python" -m pip install "$@" -r "$lock" || fail "pip could not install $lock (its own words are \
+"$python" -m pip install "$@" $quiet -r "$lock" || fail "pip could not install $lock (its own words are \
 above). The same command goes on where it stopped."
 if [ "$lock" = requirements.txt ]; then
     "$python" -m pip install "$@" --quiet --no-deps --no-build-isolation -e . ||
         fail "pip could not install the package helpers from this folder (its own words are above)."
 fi
-fingerprint | cksum >"$venv/.ready"
+echo "$stamp" >"$venv/.ready"
 echo "$venv is ready."

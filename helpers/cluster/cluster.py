@@ -56,7 +56,7 @@ class Cluster:
         limit = MAX_RANKS if launcher == "mpi" else 100_000
         self.n = _whole_number("n", n, limit)
         self.threads = _whole_number("threads", threads, 4096)
-        self.start_timeout = _positive("start_timeout", start_timeout)
+        self.start_timeout = positive("start_timeout", start_timeout)
         self._lock = threading.Lock()
         self._engine_ids: list[int] = []  # of ipyparallel, in rank order; empty: not ready
         self._old_ids: set[int] = set()
@@ -141,11 +141,8 @@ class Cluster:
         self, function, *args, timeout: float, only: list[int] | None = None, on_progress=None
     ) -> Outcome:
         """Call a rank-side function on all ranks, or on those in ``only``; wait for the replies."""
-        timeout = _positive("timeout", timeout)
-        ranks = list(range(self.n)) if only is None else sorted(set(only))
-        bad = [rank for rank in ranks if not 0 <= rank < self.n]
-        if bad or not ranks:
-            raise ValueError(f"ranks {bad or ranks} asked for; this cluster has 0 to {self.n - 1}")
+        timeout = positive("timeout", timeout)
+        ranks = self.some_ranks(only)
         with self._exclusive():
             self._ensure_ready()
             client = self._processes.connect()
@@ -160,6 +157,14 @@ class Cluster:
             if not outcome.all_back:
                 self._relaunch()
             return outcome
+
+    def some_ranks(self, only: list[int] | None) -> list[int]:
+        """Return ``only`` in order, or all ranks for None. Raises ValueError for others."""
+        ranks = list(range(self.n)) if only is None else sorted(set(only))
+        bad = [rank for rank in ranks if not 0 <= rank < self.n]
+        if bad or not ranks:
+            raise ValueError(f"ranks {bad or ranks} asked for; this cluster has 0 to {self.n - 1}")
+        return ranks
 
     def clocks(self) -> dict:
         """Measure every rank's clock against rank 0's: a Clock for each rank."""
@@ -307,7 +312,8 @@ def _whole_number(name: str, value, limit: int) -> int:
     return int(value)
 
 
-def _positive(name: str, value) -> float:
+def positive(name: str, value) -> float:
+    """Return ``value`` as a float. Raises ValueError if it is no number of seconds above 0."""
     if not isinstance(value, numbers.Real) or not 0 < value < float("inf"):
         raise ValueError(f"{name}={value!r}: expected a number of seconds above 0")
     return float(value)

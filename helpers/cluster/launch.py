@@ -14,8 +14,6 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
-import psutil
-
 from . import waiting
 from .errors import StartError
 
@@ -263,6 +261,8 @@ def _exited(launcher) -> bool:
 
 def _terminate(launchers: list) -> None:
     """SIGTERM the guards of these launchers and wait until they, and all below them, are gone."""
+    import psutil
+
     for launcher in launchers:
         with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess):
             launcher.process.terminate()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import time
 
+from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from . import rankside, report
-from .cluster import DEFAULT_TIMEOUT, Cluster
+from .cluster import DEFAULT_TIMEOUT, Cluster, positive
 from .gathering import Reply
 
 LIVE_AFTER = 1.0  # seconds: output of a longer cell is shown while it runs
@@ -32,10 +33,14 @@ class RanksMagics(Magics):
         The cell sees ``MPI``, ``comm``, ``rank`` and ``size``; its variables stay on the ranks.
         """
         options = parse_argstring(self.ranks, line)
-        cluster = self._cluster(options.cluster)
-        only = None if options.only is None else _rank_list(options.only)
-        if options.trace is not None and not options.trace.isidentifier():
-            raise ValueError(f"--trace {options.trace}: expected a name for a variable")
+        try:
+            cluster = self._cluster(options.cluster)
+            only = cluster.some_ranks(_rank_list(options.only))
+            timeout = positive("timeout", options.timeout)
+            if options.trace is not None and not options.trace.isidentifier():
+                raise ValueError(f"--trace {options.trace}: expected a name for a variable")
+        except ValueError as error:
+            raise UsageError(f"%%ranks {line}: {error}") from None  # without a traceback
         clocks = cluster.clocks() if options.trace else {}
         live = _Live()
         # a first line in place of the magic's: line numbers are those that the reader sees
@@ -43,7 +48,7 @@ class RanksMagics(Magics):
             rankside.execute,
             f"# %%ranks {line}\n{cell}",
             bool(options.trace),
-            timeout=options.timeout,
+            timeout=timeout,
             only=only,
             on_progress=live.update,
         )
@@ -51,7 +56,7 @@ class RanksMagics(Magics):
         report.show(outcome.replies)
         if options.trace:
             self.shell.user_ns[options.trace] = _trace(outcome.replies, clocks)
-        cluster.settle(outcome, options.timeout)
+        cluster.settle(outcome, timeout)
 
     def _cluster(self, name: str | None) -> Cluster:
         if name is None:
@@ -59,7 +64,7 @@ class RanksMagics(Magics):
         value = self.shell.user_ns.get(name)
         if not isinstance(value, Cluster):
             found = f"it is {value!r}" if name in self.shell.user_ns else "there is none"
-            raise ValueError(f"%%ranks {name}: expected a variable that holds a Cluster; {found}")
+            raise ValueError(f"expected a variable that holds a Cluster; {found}")
         return value
 
 
@@ -75,12 +80,14 @@ def _trace(replies: dict[int, Reply], clocks: dict):
     )
 
 
-def _rank_list(text: str) -> list[int]:
-    """Read ``"0,2"``.
+def _rank_list(text: str | None) -> list[int] | None:
+    """Read ``"0,2"``; None stands for all.
 
     >>> _rank_list("0,2")
     [0, 2]
     """
+    if text is None:
+        return None
     if not re.fullmatch(r"\d+(,\d+)*", text):
         raise ValueError(f"--only {text}: expected ranks with commas between, such as 0,2")
     return [int(part) for part in text.split(",")]

@@ -87,7 +87,10 @@ class RankSide:
             if result.error_before_exec or result.error_in_exec:
                 raise _Shown(result.error_before_exec or result.error_in_exec)
 
-        return self._guarded(work, trace)
+        reply = self._guarded(work, trace)
+        if shell.displayhook.semicolon_at_eof(source):
+            reply["parts"] = [part for part in reply["parts"] if part[0] != "result"]
+        return reply
 
     def call(self, blob: bytes, trace: bool) -> dict:
         """Call a pickled ``(function, args, kwargs)``; names it misses come from the namespace."""

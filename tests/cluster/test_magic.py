@@ -1,0 +1,189 @@
+"""``%%ranks`` as a reader sees it: the outputs of cells executed in a real kernel."""
+
+import base64
+
+import nbformat
+import pytest
+
+pytestmark = pytest.mark.mpi
+
+SETUP = "%load_ext helpers.cluster\nfrom helpers.cluster import Cluster\ncluster = Cluster(3)"
+
+
+@pytest.fixture(scope="module")
+def cell():
+    """Call it with a cell's source; it returns (text on stdout, all outputs)."""
+    from nbclient import NotebookClient
+
+    book = nbformat.v4.new_notebook()
+    client = NotebookClient(book, timeout=150, allow_errors=True)
+    with client.setup_kernel():
+
+        def run(source: str):
+            book.cells = [nbformat.v4.new_code_cell(source)]
+            client.execute_cell(book.cells[0], 0)
+            outputs = book.cells[0].outputs
+            printed = "".join(out["text"] for out in outputs if out.get("name") == "stdout")
+            return printed, outputs
+
+        _, outputs = run(SETUP)
+        assert not errors(outputs), outputs
+        yield run
+
+
+def errors(outputs) -> str:
+    return "\n".join(
+        f"{out['ename']}: " + "\n".join(out["traceback"])
+        for out in outputs
+        if out["output_type"] == "error"
+    )
+
+
+def test_output_and_last_expression_in_rank_order(cell):
+    printed, outputs = cell("%%ranks\nprint('I am', rank)\nrank * 10")
+    assert printed == "[0] I am 0\n[0] 0\n[1] I am 1\n[1] 10\n[2] I am 2\n[2] 20\n"
+    assert not errors(outputs)
+
+
+def test_cells_see_mpi_comm_rank_and_size(cell):
+    printed, _ = cell("%%ranks\nMPI.COMM_WORLD is comm, rank == comm.rank, size == comm.size")
+    assert printed == "".join(f"[{rank}] (True, True, True)\n" for rank in range(3))
+
+
+def test_variables_persist_between_cells(cell):
+    cell("%%ranks\nkept = rank + 1")
+    assert cell("%%ranks\nkept")[0] == "[0] 1\n[1] 2\n[2] 3\n"
+
+
+def test_a_semicolon_and_none_show_nothing(cell):
+    assert cell("%%ranks\n5;")[1] == []
+    assert cell("%%ranks\nNone")[1] == []
+
+
+def test_only_some_ranks(cell):
+    assert cell("%%ranks --only 0,2\nrank")[0] == "[0] 0\n[2] 2\n"
+
+
+def test_a_named_cluster(cell):
+    assert cell("%%ranks cluster --only 1\nrank")[0] == "[1] 1\n"
+
+
+def test_figures_are_displayed_under_their_rank(cell):
+    pytest.importorskip("matplotlib")
+    source = (
+        "%%ranks\nimport matplotlib.pyplot as plt\nif rank == 1:\n    plt.plot([1, 2])\n"
+        "    plt.show()"
+    )
+    printed, outputs = cell(source)
+    assert printed == "[1]\n"
+    (picture,) = [out for out in outputs if out["output_type"] == "display_data"]
+    assert base64.b64decode(picture["data"]["image/png"]).startswith(b"\x89PNG")
+
+
+def test_prints_and_displays_keep_their_order(cell):
+    source = (
+        "%%ranks --only 0\nfrom IPython.display import HTML, display\n"
+        "print('first')\ndisplay(HTML('<b>second</b>'))\nprint('third')"
+    )
+    _, outputs = cell(source)
+    kinds = [out.get("text") or out["data"]["text/html"] for out in outputs]
+    assert "".join(kinds) == "[0] first\n[0]\n<b>second</b>[0] third\n"
+
+
+def test_an_error_names_rank_and_line_of_the_readers_cell(cell):
+    printed, outputs = cell("%%ranks\nprint('x')\nif rank == 1:\n    undefined_name")
+    assert printed == "[0] x\n[1] x\n[2] x\n"
+    text = plain(errors(outputs))
+    assert "Rank 1 raised" in text
+    assert "line 4" in text
+    assert "NameError: name 'undefined_name' is not defined" in text
+    assert "rankside" not in text
+    assert "are kept" in text
+
+
+def test_a_syntax_error_is_shown_once(cell):
+    text = plain(errors(cell("%%ranks\nfor in x")[1]))
+    assert text.count("invalid syntax") == 1
+    assert "Ranks 0, 1 and 2 raised" in text
+
+
+def test_a_deadlock_is_explained_and_the_next_cell_works(cell):
+    source = "%%ranks --timeout 2\nother = (rank + 1) % size\nx = comm.recv(source=other, tag=3)"
+    text = plain(errors(cell(source)[1]))
+    assert "Time limit of 2 s reached by ranks 0, 1 and 2" in text
+    assert "3: x = comm.recv(source=other, tag=3)" in text
+    assert "0 → 1 → 2 → 0" in text
+    assert "variables are gone" in text
+    printed, outputs = cell("%%ranks\ncomm.allreduce(1)")
+    assert printed == "[0] 3\n[1] 3\n[2] 3\n"
+    assert not errors(outputs)
+
+
+def test_what_a_stuck_rank_had_printed_is_shown(cell):
+    source = "%%ranks --timeout 2\nprint('got here', flush=True)\nif rank == 0: comm.recv(source=1)"
+    printed, outputs = cell(source)
+    assert printed == "[0] got here\n[1] got here\n[2] got here\n"
+    assert "Time limit" in errors(outputs)
+
+
+def test_output_of_a_long_cell_is_shown_once_in_the_end(cell):
+    source = (
+        "%%ranks\nimport time\nfor i in range(4):\n    print(i, flush=True)\n    time.sleep(0.7)"
+    )
+    printed, _ = cell(source)
+    assert printed == "".join(f"[{rank}] {i}\n" for rank in range(3) for i in range(4))
+
+
+def test_endless_printing_is_cut(cell):
+    source = "%%ranks --only 0 --timeout 60\nfor i in range(300_000): print('x' * 9)"
+    printed, _ = cell(source)
+    assert "output cut after" in printed
+    assert len(printed) < 400_000
+
+
+def test_a_trace_is_left_in_a_variable(cell):
+    pytest.importorskip("numpy")
+    source = (
+        "%%ranks --trace chain\nif rank:\n    comm.recv(source=rank - 1)\n"
+        "if rank < size - 1:\n    comm.send('token', rank + 1)"
+    )
+    assert not errors(cell(source)[1])
+    printed, _ = cell("print([(m.source, m.dest) for m in chain.messages], chain.steps())")
+    assert printed == "[(0, 1), (1, 2)] 2\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("nobody", "expected a variable that holds a Cluster; there is none"),
+        ("SETUP", "expected a variable that holds a Cluster; it is 3"),
+        ("--only 7", "this cluster has 0 to 2"),
+        ("--only one", "--only one: expected ranks"),
+        ("--timeout 0", "timeout=0.0: expected"),
+        ("--timeout soon", "invalid float value"),
+        ("--trace 1x", "--trace 1x: expected a name"),
+        ("--nonsense", "unrecognized arguments"),
+    ],
+)
+def test_bad_arguments(cell, line, expected):
+    cell("SETUP = 3")
+    _, outputs = cell(f"%%ranks {line}\nrank")
+    everything = plain(errors(outputs)) + "".join(out.get("text", "") for out in outputs)
+    assert expected in everything
+    assert "Traceback" not in everything
+
+
+def test_none_or_several_clusters_need_a_name(cell):
+    cell("second = Cluster(1)")
+    assert "2 clusters are running" in errors(cell("%%ranks\nrank")[1])
+    assert cell("%%ranks second\nrank")[0] == "[0] 0\n"
+    cell("second.stop(); cluster.stop()")
+    assert "no cluster is running" in errors(cell("%%ranks\nrank")[1])
+    assert "was stopped" in errors(cell("%%ranks cluster\nrank")[1])
+
+
+def plain(text: str) -> str:
+    """Remove the colours."""
+    import re
+
+    return re.sub(r"\x1b\[[\d;]*m", "", text)
