@@ -4,8 +4,8 @@
 
 The suite ships inside the installed package (``torch.testing._internal.distributed``). It is meant
 to start its own processes; here the ranks are MPI's, for both backends alike, and each test runs on
-all of them with a fresh default group. A rank that hangs or dies costs its test, not the suite: the
-ranks are started again at the next one.
+all of them with a fresh default group. A test that fails, hangs or dies costs no other: the ranks
+are started again for the next one.
 """
 
 from __future__ import annotations
@@ -182,13 +182,17 @@ def _run_job(backend: str, tests: list[str], ranks: int, folder: str, show) -> d
                 if len(outcomes) == ranks:
                     done[current] = _verdict(outcomes)
                     since = time.monotonic()
-                    show(f"{backend:8s} {done[current][0]:8s}{elapsed:7.2f} s  {current}")
+                    show(
+                        f"{backend:8s} {done[current][0]:8s}{elapsed:7.2f} s  {current}", flush=True
+                    )
+                    if failed:  # it may have left its ranks in any state: take fresh ones
+                        break
                 elif exited or elapsed > LIMIT or (failed and elapsed > GRACE):
                     reason = "a rank died" if exited else f"no end within {elapsed:.0f} s"
                     if failed:
                         reason = outcomes[failed[0]][1]
                     done[current] = ("failed", reason)
-                    show(f"{backend:8s} failed  {elapsed:7.2f} s  {current}")
+                    show(f"{backend:8s} failed  {elapsed:7.2f} s  {current}", flush=True)
                     break
         finally:
             if job.poll() is None and len(done) == len(tests):
