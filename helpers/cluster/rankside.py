@@ -13,6 +13,7 @@ import socket
 import sys
 import threading
 import time
+import tokenize
 import types
 from pathlib import Path
 
@@ -88,7 +89,7 @@ class RankSide:
                 raise _Shown(result.error_before_exec or result.error_in_exec)
 
         reply = self._guarded(work, trace)
-        if shell.displayhook.semicolon_at_eof(source):
+        if _ends_in_semicolon(shell, source):
             reply["parts"] = [part for part in reply["parts"] if part[0] != "result"]
         return reply
 
@@ -188,6 +189,14 @@ class RankSide:
 
 class _Shown(Exception):  # noqa: N818
     """Carries an error that IPython has formatted already."""
+
+
+def _ends_in_semicolon(shell, source: str) -> bool:
+    """Tell whether the reader wants to see no value, as IPython reads a cell's end."""
+    try:
+        return shell.displayhook.semicolon_at_end_of_expression(source)
+    except (tokenize.TokenError, SyntaxError):  # not Python alone, or not Python at all
+        return False
 
 
 def _describe(error: BaseException) -> dict:

@@ -48,6 +48,28 @@ def record(names: Sequence[str], ranks: Sequence[int], pieces: Sequence[int] = (
     return logs
 
 
+def sent(algorithms: Sequence[str], K: int) -> dict[str, tuple[int, int]]:
+    """On every rank: (messages, bytes) that it sends in an allreduce of K bytes, by the trace.
+
+    The array is of float32, so K should be a multiple of 4; the ring sends one message a step.
+    """
+    import numpy as np
+    from mpi4py import MPI
+
+    from helpers.cluster.activity import BYTES, EXCHANGE, KIND, SEND, Recorder
+    from helpers.cluster.traced import TracedComm
+    from helpers.collectives.calls import allreduce
+
+    comm = TracedComm(MPI.Intracomm(MPI.COMM_WORLD), Recorder())
+    counted = {}
+    for algorithm in algorithms:
+        comm.recorder.start()
+        allreduce(np.ones(K // 4, np.float32), comm, None, algorithm, pieces=1)
+        sizes = [call[BYTES] for call in comm.recorder.stop() if call[KIND] in (SEND, EXCHANGE)]
+        counted[algorithm] = len(sizes), sum(sizes)
+    return counted
+
+
 def schedules(logs: Sequence[Log]) -> list[Schedule]:
     """Return the schedules of what :func:`record` returned on the ranks, in rank order."""
     from helpers.cluster.trace import build

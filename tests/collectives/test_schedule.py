@@ -6,7 +6,7 @@ import pytest
 
 from helpers.collectives import cost, schedule
 from helpers.collectives.notes import Call, Notes
-from helpers.collectives.recording import record, schedules
+from helpers.collectives.recording import record, schedules, sent
 from helpers.collectives.schedule import COLLECTIVES, Transfer, model, place
 from tests.mpi.runner import run_ranks
 
@@ -157,37 +157,18 @@ def test_a_trace_with_other_calls_in_it():
     assert list(trace.bytes_sent().values()) == [8 * part for part in plan.sent(4)]
 
 
-def counted_bytes(K: int, pieces: int):
-    """On the ranks: (messages, bytes) that this rank sent in an allreduce of K bytes, traced."""
-    import numpy as np
-    from mpi4py import MPI
-
-    from helpers.cluster.activity import BYTES, EXCHANGE, KIND, SEND
-    from helpers.cluster.traced import TracedComm
-    from helpers.collectives import allreduce
-
-    comm = TracedComm(MPI.COMM_WORLD)
-    counted = {}
-    for algorithm in ALLREDUCES:
-        comm.recorder.start()
-        allreduce(np.ones(K // 4, np.float32), comm, None, algorithm, pieces=pieces)
-        sent = [e[BYTES] for e in comm.recorder.stop() if e[KIND] in (SEND, EXCHANGE)]
-        counted[algorithm] = len(sent), sum(sent)
-    return counted
-
-
 @pytest.mark.mpi
-@pytest.mark.parametrize(("N", "pieces"), [(2, 1), (3, 1), (4, 2), (5, 1)])
-def test_bytes_counted_from_traces_equal_the_formulas(N, pieces):
-    K = 240_000  # bytes: divides by 4 · N · pieces
-    counted = run_ranks(N, counted_bytes, K, pieces)
+@pytest.mark.parametrize("N", [1, 2, 3, 4, 5])
+def test_bytes_counted_from_traces_equal_the_formulas(N):
+    K = 240_000  # bytes: divides by 4 · N
+    counted = run_ranks(N, sent, ALLREDUCES, K)
     for algorithm in ALLREDUCES:
-        messages, sent = zip(*(rank[algorithm] for rank in counted), strict=True)
-        assert max(sent) == round(cost.sent(algorithm, N) * K)
-        assert list(sent) == model(algorithm, N, pieces).sent(K)
+        messages, sizes = zip(*(rank[algorithm] for rank in counted), strict=True)
+        assert max(sizes) == round(cost.sent(algorithm, N) * K)
+        assert list(sizes) == model(algorithm, N).sent(K)
         if algorithm == "ring":
-            assert set(sent) == {2 * (N - 1) * K // N}
-            assert set(messages) == {2 * (N - 1) * pieces}
+            assert set(sizes) == {2 * (N - 1) * K // N}
+            assert set(messages) == {2 * (N - 1)}
 
 
 def notes_of_a_real_run():

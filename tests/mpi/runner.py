@@ -69,16 +69,18 @@ def run_ranks(
             if process.poll() is None:
                 os.killpg(process.pid, 9)
                 process.wait()
-        results = []
+        outcomes = {}
         for rank in range(n):
             path = Path(folder, f"{rank}.pickle")
-            if not path.exists():
-                raise RankError(f"rank {rank} of {n} left no result:\n{output}")
-            failed, value = pickle.loads(path.read_bytes())
+            if path.exists():
+                outcomes[rank] = pickle.loads(path.read_bytes())
+        for rank, (failed, value) in outcomes.items():  # before those that it took with it
             if failed:
                 raise RankError(f"rank {rank} of {n} raised:\n{value}\n{output}")
-            results.append(value)
-        return results
+        for rank in range(n):
+            if rank not in outcomes:
+                raise RankError(f"rank {rank} of {n} left no result:\n{output}")
+        return [outcomes[rank][1] for rank in range(n)]
 
 
 def _main(folder: str) -> None:

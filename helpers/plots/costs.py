@@ -1,0 +1,89 @@
+"""Pictures of what a collective costs: bytes by rank, seconds by size, predicted and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from helpers.plots.style import GREY, MARKERS, colour
+
+
+def bytes_by_rank(sent: Mapping[str, Sequence[float]], K: float, ax=None):
+    """Draw, for each algorithm, a bar for each rank: what it sent, in multiples of K bytes.
+
+    Returns the axes. Raises ValueError for an empty ``sent``.
+    """
+    if not sent:
+        raise ValueError("bytes_by_rank expects at least one algorithm; got none")
+    ax = _axes(ax)
+    ranks = max(len(values) for values in sent.values())
+    width = 0.84 / ranks
+    for place, values in enumerate(sent.values()):
+        for rank, value in enumerate(values):
+            x = place + (rank - (len(values) - 1) / 2) * width
+            label = f"rank {rank}" if place == 0 else None
+            ax.bar(x, value / K, width * 0.9, color=colour(rank), label=label)
+    ax.set(xticks=range(len(sent)), xticklabels=[name.replace("_", "\n") for name in sent])
+    ax.set_ylabel("bytes sent ÷ K")
+    ax.grid(visible=False, axis="x")
+    ax.legend(ncols=min(ranks, 4), loc="upper center", bbox_to_anchor=(0.5, 1.17), fontsize=12)
+    return ax
+
+
+def times_by_size(
+    sizes: Sequence[float],
+    measured: Mapping[str, Sequence[float]],
+    predicted: Mapping[str, Sequence[float]] | None = None,
+    ax=None,
+):
+    """Draw seconds over bytes, both logarithmic: markers measured, dashed lines predicted.
+
+    A line keeps its colour in both. Returns the axes.
+    """
+    ax = _axes(ax)
+    names = list(dict.fromkeys([*measured, *(predicted or {})]))
+    for number, name in enumerate(names):
+        if name in measured:
+            ax.plot(
+                sizes,
+                measured[name],
+                color=colour(number),
+                marker=MARKERS[number % len(MARKERS)],
+                linestyle="-" if predicted is None else "none",
+                label=name.replace("_", " "),
+            )
+        if predicted and name in predicted:
+            label = None if name in measured else name.replace("_", " ")
+            ax.plot(
+                sizes, predicted[name], color=colour(number), marker="", linestyle="--", label=label
+            )
+    ax.set(xscale="log", yscale="log", xlabel="size of the array, K (bytes)", ylabel="time (s)")
+    ax.legend(fontsize=12)
+    return ax
+
+
+def times_by_ranks(ranks: Sequence[int], seconds: Mapping[str, Sequence[float]], ax=None):
+    """Draw seconds over the number of ranks, both logarithmic, one line a name; return the axes."""
+    ax = _axes(ax)
+    for number, (name, values) in enumerate(seconds.items()):
+        ax.plot(ranks, values, color=colour(number), marker=MARKERS[number], label=name)
+    ax.set(xlabel="number of ranks, N", ylabel="time (s)", yscale="log")
+    ax.set_xscale("log", base=2)
+    ax.legend(fontsize=12)
+    return ax
+
+
+def limit(ax, y: float, text: str) -> None:
+    """Draw a horizontal line at ``y`` with ``text`` on it."""
+    ax.axhline(y, color=GREY, linestyle=":", linewidth=1.8)
+    ax.annotate(
+        text, (0.01, y), xycoords=("axes fraction", "data"), xytext=(0, 3),
+        textcoords="offset points", fontsize=12,
+    )  # fmt: skip
+
+
+def _axes(ax):
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        _, ax = plt.subplots()
+    return ax

@@ -1,0 +1,104 @@
+"""nbgrader from release to grades: solved is full marks, untouched is zero."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbgrader.api import Gradebook
+
+from tools import course
+from tools.notebooks import ROOT, SourceError
+
+NAME = "00_start_here"
+
+
+def nbgrader(folder: Path, *command: str) -> None:
+    """Run a command of nbgrader as a teacher or a student types it."""
+    folders = {"HOME": folder.parent, "JUPYTER_DATA_DIR": folder.parent / "data"}
+    done = subprocess.run(
+        [sys.executable, "-m", "nbgrader", *command],
+        cwd=folder,
+        env={**os.environ, **{key: str(value) for key, value in folders.items()}},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, f"nbgrader {' '.join(command)}:\n{done.stdout}{done.stderr}"
+
+
+@pytest.fixture
+def teacher(tmp_path):
+    folder = tmp_path / "course"
+    assert len(course.make(folder, (NAME,))) == 2
+    with (folder / "nbgrader_config.py").open("a") as config:
+        config.write(f"c.Exchange.root = {str(tmp_path / 'exchange')!r}\n")
+    return folder
+
+
+@pytest.mark.notebook
+@pytest.mark.mpi
+@pytest.mark.timeout(1500)
+def test_release_collect_autograde(teacher, tmp_path):
+    nbgrader(teacher, "generate_assignment", NAME)
+    released = nbformat.read(teacher / "release" / NAME / f"{NAME}.ipynb", 4)
+    made = nbformat.read(ROOT / "notebooks" / f"{NAME}.ipynb", 4)
+    assert [cell.source for cell in released.cells] == [cell.source for cell in made.cells]
+    nbgrader(teacher, "release_assignment", NAME)
+
+    for student in ("ada", "ben"):
+        desk = tmp_path / student
+        desk.mkdir()
+        shutil.copy(teacher / "nbgrader_config.py", desk)
+        nbgrader(desk, "fetch_assignment", NAME)
+        if student == "ada":
+            solve(desk / NAME / f"{NAME}.ipynb")
+        nbgrader(desk, "submit", NAME, f"--student={student}")
+
+    nbgrader(teacher, "collect", NAME)
+    nbgrader(teacher, "autograde", NAME)
+    with Gradebook(f"sqlite:///{teacher / 'gradebook.db'}", teacher.name) as grades:
+        marks = {student: grades.find_submission(NAME, student) for student in ("ada", "ben")}
+        full = marks["ada"].max_score
+        assert full == sum(
+            cell.metadata.nbgrader.points
+            for cell in made.cells
+            if cell.metadata.get("nbgrader", {}).get("grade")
+        )
+        assert full > 0
+        assert marks["ada"].score == full
+        assert marks["ben"].score == 0
+        assert not any(mark.needs_manual_grade for mark in marks.values())
+
+
+def solve(path: Path) -> None:
+    """Put the solutions into the exercises, as a student who knows everything types them."""
+    notebook = nbformat.read(path, 4)
+    solved = nbformat.read(ROOT / "notebooks" / "solutions" / path.name, 4)
+    answers = {
+        cell.metadata.nbgrader.grade_id: cell.source
+        for cell in solved.cells
+        if cell.metadata.get("nbgrader", {}).get("solution")
+    }
+    for cell in notebook.cells:
+        if cell.metadata.get("nbgrader", {}).get("solution"):
+            cell.source = answers[cell.metadata.nbgrader.grade_id]
+    nbformat.write(notebook, path)
+
+
+def test_a_course_folder_is_made_once(tmp_path, capsys):
+    folder = tmp_path / "course"
+    assert course.main([str(folder)]) == 0
+    config = folder / "nbgrader_config.py"
+    config.write_text("mine")
+    assert course.make(folder) == []
+    assert config.read_text() == "mine"
+    assert "generate_assignment" in capsys.readouterr().out
+    with pytest.raises(SourceError, match="no notebook '77'"):
+        course.make(folder, ("77",))
+    assert course.main([str(folder), "77"]) == 1
+    assert "77" in capsys.readouterr().err
