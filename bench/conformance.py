@@ -82,6 +82,20 @@ def test_names(backend: str) -> list[str]:
     return sorted(name for name in dir(cls) if name.startswith("test_"))
 
 
+def names_in_a_process() -> list[str]:
+    """The same list, found in a process of its own: importing the suite leaves traces."""
+    listing = subprocess.run(
+        [sys.executable, "-c", "from bench import conformance as c; print(*c.test_names('gloo'))"],
+        cwd=ROOT,
+        env=os.environ | {"MASTER_ADDR": "127.0.0.1", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    if listing.returncode:
+        raise SystemExit(f"the suite cannot be imported:\n{listing.stderr}")
+    return listing.stdout.split()
+
+
 def run_test(module, cls, name: str, backend: str, store_file: str) -> tuple[str, str]:
     """Run one test on this rank; return ``(outcome, reason)`` of passed, failed or skipped."""
     import unittest
@@ -249,16 +263,7 @@ def main() -> None:
     if options.rank_of:
         _rank_main(options.rank_of, options.folder)
         return
-    listing = subprocess.run(
-        [sys.executable, "-c", "from bench import conformance as c; print(*c.test_names('gloo'))"],
-        cwd=ROOT,
-        env=os.environ | {"MASTER_ADDR": "127.0.0.1"},
-        capture_output=True,
-        text=True,
-    )
-    if listing.returncode:
-        raise SystemExit(f"the suite cannot be imported:\n{listing.stderr}")
-    names = [name for name in listing.stdout.split() if options.only in name]
+    names = [name for name in names_in_a_process() if options.only in name]
     results = {b: run_suite(b, names, options.ranks) for b in options.backends.split(",")}
     print(report(results))
     if options.json:
