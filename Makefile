@@ -10,6 +10,7 @@ TORCH_INDEX ?=
 WHEELS ?=
 COMPILER ?=
 NB ?=
+COURSE ?=
 SUITE ?=
 OUT ?= data/gpu
 SYSTEM ?=
@@ -22,7 +23,7 @@ BIN := .venv/bin
 PY := $(BIN)/python
 SETTINGS = PYTHON='$(PYTHON)' TORCH_INDEX='$(TORCH_INDEX)' WHEELS='$(WHEELS)' COMPILER='$(COMPILER)'
 
-.PHONY: help setup setup-openmpi lab test notebooks html bench conformance gpu lint format reset \
+.PHONY: help setup setup-openmpi lab test notebooks html course bench conformance gpu lint format reset \
 	wheels clean distclean
 
 help: ## Print this list
@@ -56,6 +57,10 @@ notebooks: setup ## Make the notebooks from notebooks/source
 
 html: setup ## Execute the notebooks and export them as pages that need no kernel: make html NB=01
 	@$(PY) -m tools.export $(NB)
+
+course: setup ## Make an nbgrader course folder from the notebooks: make course COURSE=~/course
+	@[ -n "$(COURSE)" ] || { echo "Say where: make course COURSE=~/course" >&2; exit 1; }
+	@$(PY) -m tools.course $(COURSE) $(NB)
 
 bench: setup ## Measure ours beside its peers and write the record: make bench SUITE=cluster
 	@$(PY) -m bench $(SUITE)

@@ -16,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+SETTINGS = ROOT / "tools" / "jupyterlab"  # no news, no grader's menus, the glossary as a page
 ORIGINS = ".origins.json"  # in work/: the digest of what each copy was made from
 
 
@@ -111,8 +112,9 @@ def lab(options: list[str], root: Path = ROOT) -> int:
     if hasattr(os, "geteuid") and os.geteuid() == 0:  # in a container; Jupyter asks to be told
         command.append("--allow-root")
     command += [f"--ServerApp.root_dir={root / 'work'}", *options]
+    paths = [str(SETTINGS), *filter(None, [os.environ.get("JUPYTER_CONFIG_PATH")])]
     sys.stdout.flush()
-    os.execv(command[0], command)
+    os.execve(command[0], command, {**os.environ, "JUPYTER_CONFIG_PATH": os.pathsep.join(paths)})
 
 
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:

@@ -1,0 +1,89 @@
+"""A notebook in JupyterLab, driven as a reader does: open, Run All, look at a cell."""
+
+from __future__ import annotations
+
+import time
+
+# the notebook's cells as JupyterLab holds them; those out of sight are not in the page
+CELLS = """() => window.jupyterapp.shell.currentWidget.content.widgets.map(cell => ({
+    kind: cell.model.type,
+    source: cell.model.sharedModel.getSource(),
+    tags: cell.model.getMetadata('tags') || [],
+    ran: cell.model.executionCount ?? null,
+    state: cell.model.executionState ?? 'idle',
+    outputs: cell.model.type === 'code' ? cell.model.outputs.toJSON() : [],
+}))"""
+PANEL = ".jp-NotebookPanel:not(.lm-mod-hidden)"
+SHOW = """async index => {
+    const notebook = window.jupyterapp.shell.currentWidget.content;
+    notebook.activeCellIndex = index;
+    await notebook.scrollToItem(index, 'start');
+}"""
+
+
+class OpenNotebook:
+    """A notebook in a tab of its own."""
+
+    def __init__(self, browser, lab, name: str):
+        self.name = name
+        self.errors: list[str] = []  # of scripts in the page
+        self.context = browser.new_context(viewport={"width": 1280, "height": 900})
+        self.page = self.context.new_page()
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.goto(lab.address(f"{name}.ipynb"), timeout=120_000)
+        self.page.wait_for_selector(
+            ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Cell", timeout=120_000
+        )
+
+    def run_all(self) -> None:
+        """Choose Run → Run All Cells, and do not wait."""
+        self.page.locator(".lm-MenuBar-itemLabel", has_text="Run").first.click()
+        self.page.locator(".lm-Menu-itemLabel", has_text="Run All Cells").first.click()
+
+    def cells(self) -> list[dict]:
+        """Return what JupyterLab holds of each cell."""
+        return self.page.evaluate(CELLS)
+
+    def failed(self) -> list[str]:
+        """Return the errors of cells that are not meant to fail."""
+        return [
+            f"{cell['source'][:80]!r} raised {output['ename']}: {output['evalue']}"
+            for cell in self.cells()
+            for output in cell["outputs"]
+            if output["output_type"] == "error" and "raises-exception" not in cell["tags"]
+        ]
+
+    def finished(self) -> bool:
+        """Tell whether every cell has run, or one has failed (which ends the run)."""
+        code = [cell for cell in self.cells() if cell["kind"] == "code"]
+        done = all(cell["ran"] is not None and cell["state"] == "idle" for cell in code)
+        return done or bool(self.failed())
+
+    def show(self, index: int):
+        """Scroll to a cell and return it, as it is in the page."""
+        self.page.evaluate(SHOW, index)
+        cell = self.page.locator(f'{PANEL} .jp-Cell[data-windowed-list-index="{index}"]')
+        cell.wait_for(timeout=30_000)
+        cell.scroll_into_view_if_needed()
+        return cell
+
+    def save(self) -> None:
+        """Save the notebook to its file."""
+        self.page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+
+
+def wait_for(notebooks: list[OpenNotebook], seconds: float) -> None:
+    """Wait until all are finished; fails with what has not run after ``seconds``."""
+    deadline = time.monotonic() + seconds
+    while waiting := [notebook for notebook in notebooks if not notebook.finished()]:
+        if time.monotonic() > deadline:
+            left = {
+                notebook.name: next(
+                    cell["source"][:80]
+                    for cell in notebook.cells()
+                    if cell["kind"] == "code" and (cell["ran"] is None or cell["state"] != "idle")
+                )
+                for notebook in waiting
+            }
+            raise AssertionError(f"not finished after {seconds:g} s: {left}")
+        waiting[0].page.wait_for_timeout(500)

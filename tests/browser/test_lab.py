@@ -1,0 +1,87 @@
+"""What a reader sees: `make lab` in Chromium, Run All in two notebooks at once, an animation."""
+
+import nbformat
+import pytest
+
+from tests.browser.driver import OpenNotebook, wait_for
+from tools.notebooks import ROOT
+from tools.run import problems
+
+NAMES = ["01_mpi_basics", "08_allreduce_animation"]
+pytestmark = [pytest.mark.browser, pytest.mark.mpi, pytest.mark.timeout(1500)]
+
+
+@pytest.fixture(scope="module")
+def both(browser, lab):
+    """Both notebooks open at once, each in its tab with its own kernel and ranks, and run."""
+    opened = {name: OpenNotebook(browser, lab, name) for name in NAMES}
+    for notebook in opened.values():
+        notebook.run_all()
+    wait_for(list(opened.values()), seconds=900)
+    yield opened
+    for notebook in opened.values():
+        notebook.context.close()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_run_all_reaches_the_end_without_an_error_cell(both, name, lab, screenshot):
+    notebook = both[name]
+    screenshot(notebook.page, f"{name}-end")
+    assert notebook.failed() == []
+    notebook.save()
+    saved = nbformat.read(lab.work / f"{name}.ipynb", 4)
+    assert problems(saved, "reader") == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_four_ranks_answer_in_a_cell(both, name, screenshot):
+    notebook = both[name]
+    labels = [f"[{rank}]" for rank in range(4)]
+    for index, cell in enumerate(notebook.cells()):
+        printed = "".join(output.get("text", "") for output in cell["outputs"])
+        if cell["source"].startswith("%%ranks") and all(label in printed for label in labels):
+            shown = notebook.show(index).locator(".jp-OutputArea")
+            seen = shown.inner_text()
+            assert [seen.index(label) for label in labels] == sorted(map(seen.index, labels))
+            screenshot(notebook.page, f"{name}-ranks")
+            return
+    raise AssertionError(f"no cell of {name} shows four ranks")
+
+
+def test_a_click_steps_the_animation(both, screenshot):
+    notebook = both["08_allreduce_animation"]
+    index = next(
+        index
+        for index, cell in enumerate(notebook.cells())
+        for output in cell["outputs"]
+        if 'data-testid="animation"' in str(output.get("data", {}).get("text/html", ""))
+    )
+    animation = notebook.show(index).locator('[data-testid="animation"]').first
+    frame = animation.locator('[data-testid="animation-frame"]')
+    before = int(frame.get_attribute("data-frame"))
+    picture = animation.screenshot()
+    animation.locator('[data-testid="animation-step"]').click()
+    notebook.page.wait_for_timeout(1500)  # until what moves has arrived
+    assert int(frame.get_attribute("data-frame")) == before + 1
+    assert animation.screenshot() != picture, "the picture did not change"
+    screenshot(notebook.page, "08_allreduce_animation-stepped")
+    assert notebook.errors == []
+
+
+def test_a_term_leads_to_the_glossary(browser, lab, screenshot):
+    notebook = OpenNotebook(browser, lab, "00_start_here")
+    page = notebook.page
+    page.locator('a[href*="glossary.md"]', has_text="core").first.click()
+    heading = page.locator(".jp-MarkdownViewer h2", has_text="core").first
+    heading.wait_for(timeout=30_000)
+    page.wait_for_timeout(500)
+    screenshot(page, "glossary")
+    top = heading.bounding_box()["y"]
+    assert 0 < top < 400, f"the glossary is open, but not at the term: it is at {top:.0f} pixels"
+    notebook.context.close()
+
+
+def test_the_readers_copies_are_not_the_originals(lab):
+    names = {path.name for path in lab.work.glob("*.ipynb")}
+    assert names == {path.name for path in (ROOT / "notebooks").glob("*.ipynb")}
+    assert not any(path.is_symlink() for path in lab.work.iterdir())
