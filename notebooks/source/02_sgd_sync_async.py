@@ -513,7 +513,7 @@ if rank == 0:
         comm.Recv(np.zeros(2), source=MPI.ANY_SOURCE)
 else:
     for _ in range(4):
-        comm.Send(np.full(2, float(rank)))
+        comm.Send(np.full(2, float(rank)), dest=0)
         time.sleep(0.01)  # the backward pass of one layer
 
 # %% [markdown]
