@@ -138,8 +138,9 @@ class ProcessGroupMPI4Py(dist.ProcessGroup):
         if self._broken == "destroyed":
             return
         self._broken = "destroyed"
-        self._engine.close(timeout=0 if self._engine.idle else 5.0)
-        self.transport.close()
+        self._engine.close(timeout=5.0)
+        self.transport.close()  # what still waits for other ranks raises now
+        self._engine.close(timeout=1.0)
         self._messages.close()
         if self._engine.idle and not isinstance(self.transport, Network):
             retire(self._ranks, self.transport)

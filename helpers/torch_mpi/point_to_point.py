@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-import weakref
 from datetime import timedelta
 
 import torch
@@ -16,22 +15,22 @@ from .waiting import until
 from .work import deadline_after
 
 EAGER = 16 << 10  # bytes: a longer message moves only while both sides are inside MPI
+MANY = 64  # messages under way before those are looked for that have ended unnoticed
 POLL = 500e-6  # seconds between the thread's visits to MPI while long messages are under way
 
 
 class Message(Work):
     """The handle of one ``isend`` or ``irecv``: polls MPI's request."""
 
-    def __init__(self, request, buffer, target, label: str, timeout: float, pump: Pump):
+    def __init__(self, request, buffer, target, label: str, timeout: float, live: set):
         super().__init__()
         self._request, self._buffer, self._target = request, buffer, target
-        self._label, self._timeout = label, timeout
+        self._label, self._timeout, self._live = label, timeout, live
         self._status = MPI.Status()
         self._lock = threading.Lock()
         self._ended = False
         self._error: BaseException | None = None
-        if buffer.nbytes > EAGER:
-            pump.add(self)
+        live.add(self)  # MPI uses the buffer until the end, whether or not the caller keeps this
 
     def poll(self) -> bool:
         """Let MPI move this message; return whether it has arrived (or left)."""
@@ -44,6 +43,8 @@ class Message(Work):
                     self._error = RuntimeError(f"{self._label}: {error}")
                 if self._ended and self._error is None and self._target is not self._buffer:
                     self._target.copy_(self._buffer.view(self._target.shape))
+                if self._ended:
+                    self._live.discard(self)
         return self._ended
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
@@ -89,10 +90,12 @@ class Message(Work):
         return future
 
     def cancel(self) -> None:
-        """Withdraw a receive that nobody answers, so that its buffer can go."""
+        """Withdraw a receive that nobody answers (MPI cannot withdraw a send)."""
         with self._lock:
             if not self._ended:
-                self._request.Cancel()
+                if self._label.startswith("recv"):
+                    self._request.Cancel()
+                    self._request.Wait()
                 self._ended = True
                 self._error = RuntimeError(f"{self._label}: the process group was destroyed")
 
@@ -102,16 +105,16 @@ class Pump:
 
     def __init__(self, name: str):
         self._name = name
-        self._messages: list[weakref.ref[Message]] = []
+        self._messages: list[Message] = []
         self._lock = threading.Lock()
         self._more = threading.Event()
         self._thread: threading.Thread | None = None
         self._closed = False
 
     def add(self, message: Message) -> None:
-        """Keep ``message`` moving until it has arrived or its handle is dropped."""
+        """Keep ``message`` moving until it has arrived."""
         with self._lock:
-            self._messages.append(weakref.ref(message))
+            self._messages.append(message)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
                 self._thread.start()
@@ -122,9 +125,8 @@ class Pump:
             self._more.wait()
             time.sleep(POLL)
             with self._lock:
-                alive = [ref for ref in self._messages if (m := ref()) and not m.poll()]
-                self._messages = alive
-                if not alive and not self._closed:
+                self._messages = [message for message in self._messages if not message.poll()]
+                if not self._messages and not self._closed:
                     self._more.clear()
 
     def close(self) -> None:
@@ -142,7 +144,7 @@ class PointToPoint:
         self._comm, self._timeout = comm, timeout
         self._pump = Pump(name)
         self._highest_tag = comm.Get_attr(MPI.TAG_UB)
-        self._live: weakref.WeakSet[Message] = weakref.WeakSet()
+        self._live: set[Message] = set()
 
     def _check(self, tag: int) -> None:
         if not 0 <= tag <= self._highest_tag:
@@ -164,8 +166,12 @@ class PointToPoint:
         return self._message(request, buffer, tensor, f"recv from {source}, tag {tag}")
 
     def _message(self, request, buffer, target, label: str) -> Message:
-        message = Message(request, buffer, target, label, self._timeout, self._pump)
-        self._live.add(message)
+        if len(self._live) > MANY:  # handles that nobody kept
+            for old in list(self._live):
+                old.poll()
+        message = Message(request, buffer, target, label, self._timeout, self._live)
+        if buffer.nbytes > EAGER:
+            self._pump.add(message)
         return message
 
     def close(self) -> None:

@@ -161,6 +161,12 @@ def check_messages(path: str) -> None:
     """send, recv, isend, irecv, tags out of order, any source, batches; long and short."""
     torch, dist, rank, size = start(path)
     right, left = (rank + 1) % size, (rank - 1) % size
+    for _ in range(200):  # nobody keeps the handle, nor the tensor
+        dist.isend(torch.full((3000,), float(rank)), right, tag=7)
+    for _ in range(200):
+        got = torch.zeros(3000)
+        dist.recv(got, left, tag=7)
+        assert torch.equal(got, torch.full((3000,), float(left)))
     for numel in (0, 5, 200_000):
         requests = [
             dist.isend(torch.full((numel,), float(rank + tag)), right, tag=tag) for tag in (1, 2)
