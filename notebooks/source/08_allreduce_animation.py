@@ -195,11 +195,8 @@ comm.Allgather(x, gathered)
 same = [np.array_equal(collectives.allgather(x, comm), gathered)]
 for root in range(size):
     whole = comm.bcast(gathered if rank == root else None, root)
-    same.append(
-        np.array_equal(
-            collectives.broadcast(x * (rank == root), comm, root), whole[8 * root : 8 * root + 8]
-        )
-    )
+    same.append(np.array_equal(collectives.broadcast(x * (rank == root), comm, root),
+                               whole[8 * root : 8 * root + 8]))
     part = collectives.scatter(whole if rank == root else None, comm, root, out=np.empty(8))
     same.append(np.array_equal(part, x))
 all(same)
@@ -221,15 +218,9 @@ from helpers.collectives import chain, doubling, ring, tree
 Code(inspect.getsource(chain.reduce), language="python")
 
 # %%
-four = schedules(
-    cluster.run(record, ["chain", "tree", "recursive_doubling", "ring"], (4, 3, 2), (1, 2, 4))
-)
-more = [
-    model(name, n, p)
-    for name in ("chain", "tree", "recursive_doubling", "ring")
-    for n in (5, 8, 12)
-    for p in (1, 2)
-]
+four = schedules(cluster.run(record, ["chain", "tree", "recursive_doubling", "ring"], (4, 3, 2), (1, 2, 4)))
+more = [model(name, n, p) for name in ("chain", "tree", "recursive_doubling", "ring")
+        for n in (5, 8, 12) for p in (1, 2)]
 animate([plan for plan in [*four, *more] if plan.name == "chain"])
 
 # %% [markdown]
@@ -400,10 +391,7 @@ costs.times_by_size(array_sizes, measured, predicted)
 plt.show()
 
 # %%
-rows = [
-    "| algorithm | size | predicted | measured | measured ÷ predicted |",
-    "|---|---|---|---|---|",
-]
+rows = ["| algorithm | size | predicted | measured | measured ÷ predicted |", "|---|---|---|---|---|"]
 for name in names:
     for place in (0, 4):
         took, row = measured[name][place], f"| {name} | {array_sizes[place] // 1024} KB |"
@@ -455,11 +443,9 @@ for name, link in PRESETS.items():
         f"| {name} | {link.alpha * 1e6:.3g} | {link.bandwidth / 1e9:.3g} | {time * 1e3:.3g} | "
         f"{link.origin} |"
     )
-rows.append(
-    f"| this machine, {P.ranks} ranks | {busy.alpha * 1e6:.3g} | "
-    f"{busy.bandwidth / 1e9:.3g} | {cost.allreduce('ring', 8, busy).at(P.gradient) * 1e3:.3g} | "
-    "measured above |"
-)
+rows.append(f"| this machine, {P.ranks} ranks | {busy.alpha * 1e6:.3g} | "
+            f"{busy.bandwidth / 1e9:.3g} | {cost.allreduce('ring', 8, busy).at(P.gradient) * 1e3:.3g} | "
+            "measured above |")
 Markdown("\n".join(rows))
 
 # %% [markdown]
@@ -497,10 +483,7 @@ plt.show()
 # The flat ring climbs in a straight line once latency rules: with 16 384 GPUs it takes 32 766 steps. With two levels the steps inside a node do not grow, and those between nodes are $2(M-1)$, an eighth as many. The tree hardly grows at all, but sends the whole array in each step. So which is best depends on the size:
 
 # %%
-rows = [
-    "| GPUs | tree is best up to | two levels best up to | flat ring best from |",
-    "|---|---|---|---|",
-]
+rows = ["| GPUs | tree is best up to | two levels best up to | flat ring best from |", "|---|---|---|---|"]
 for m in machines[1::2]:
     tree_two = cost.crossover(m.tree(), m.two_level())
     two_flat = cost.crossover(m.two_level(), m.flat_ring())
@@ -551,11 +534,9 @@ from mpi4py import MPI
 import numpy as np
 from helpers.collectives import allreduce
 
-
 def append(left, right, datatype):  # 12 and 3 give 123
     a, b = np.frombuffer(left, "q"), np.frombuffer(right, "q")
     b[:] = a * 10 ** np.array([len(str(n)) for n in b]) + b
-
 
 op = MPI.Op.Create(append, commute=False)
 digits = np.array([rank + 1])
