@@ -9,11 +9,12 @@ from helpers.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, SKY, VERMILION
 _STYLES = ("-", "--", "-.", ":")
 
 
-def losses(histories, window: int = 20, axes=None):
+def losses(histories, window: int = 60, axes=None):
     """Draw each run's loss against seconds (left) and against updates (right); return the axes.
 
-    ``histories`` are :class:`helpers.sgd.history.History`, each averaged over its last ``window``
-    updates. Raises ValueError for an empty list.
+    ``histories`` are :class:`helpers.sgd.history.History`. Each is averaged over its last ``window``
+    *gradients*, however many updates those are: an update of R gradients is less noisy than one.
+    Raises ValueError for an empty list.
     """
     import matplotlib.pyplot as plt
 
@@ -22,7 +23,7 @@ def losses(histories, window: int = 20, axes=None):
     if axes is None:
         _, axes = plt.subplots(1, 2, figsize=(11, 4.6), sharey=True)
     for i, history in enumerate(histories):
-        smooth = history.smooth(window)
+        smooth = history.smooth(max(1, window * history.updates // max(1, history.gradients)))
         look = {"color": colour(i), "linestyle": _STYLES[i % 4], "marker": "", "linewidth": 2.4}
         axes[0].plot(history.seconds, smooth, label=history.scheme, **look)
         axes[1].plot(np.arange(1, history.updates + 1), smooth, label=history.scheme, **look)

@@ -124,7 +124,7 @@ print(f"together {sum(p.numel() for p in model.parameters())}")
 # Another source adds 1, 2 and 3 on three ranks with `all_reduce`, and prints 0. **What must it be?**
 
 # %%
-# %%ranks
+# %%ranks --timeout 120
 import torch
 import torch.distributed as dist
 
@@ -143,12 +143,12 @@ if rank < 3:
 
 # %%
 # %%ranks --only 0,1
-z = torch.zeros(2)
 if rank == 0:
     dist.send(torch.tensor([1.0, 1.0]), dst=1)
 else:
+    z = torch.zeros(2)
     dist.recv(z, src=0)
-print(z)
+    print(f"rank 1 has received {z}")
 
 # %% [markdown]
 # ## Gradients add
@@ -274,7 +274,7 @@ print(f"{served.updates} updates in {served.seconds[-1]:.1f} s, accuracy {served
 # Where does the time go? Three steps, recorded on all ranks. Rank 0 computes no gradient: it waits, and while it handles one worker's message the others wait for it.
 
 # %%
-# %%ranks --trace served_trace --timeout 60
+# %%ranks --trace served_trace --timeout 120
 from helpers.sgd import runs
 
 runs.with_server(comm, steps=3, batch=8).updates
@@ -282,7 +282,7 @@ runs.with_server(comm, steps=3, batch=8).updates
 # %%
 from helpers.plots.timeline import timeline
 
-timeline(served_trace, labels=False).set_title("in step, with a server: three steps")
+timeline(served_trace, labels=False)
 
 # %% [markdown]
 # ## Out of step: a parameter server
@@ -346,13 +346,13 @@ print(f"{out_of_step.updates} updates in {out_of_step.seconds[-1]:.1f} s,", end=
 print(f"accuracy {out_of_step.accuracy:.1%}; {out_of_step.report[-1]}")
 
 # %%
-# %%ranks --trace free_trace --timeout 60
+# %%ranks --trace free_trace --timeout 120
 runs.asynchronous(comm, updates=9, batch=8, momentum=0.0).staleness
 
 # %%
-timeline(free_trace, labels=False).set_title("out of step: nine updates")
+timeline(free_trace, labels=False)
 # %% [markdown]
-# The server is in one conversation at a time, and the workers' turns interleave.
+# Nine updates: the server is in one conversation at a time, and the workers' turns interleave.
 #
 # ## All schemes on the same axes
 #
@@ -362,7 +362,7 @@ timeline(free_trace, labels=False).set_title("out of step: nine updates")
 histories = [in_step, served, out_of_step]
 plots.losses(histories)
 # %% [markdown]
-# On the right, one update out of step is worth less: it uses one gradient of $B$ samples, where an update in step uses the mean of three or four. On the left that matters less: nobody waited.
+# Each curve is a mean over the last 60 gradients. On the right, one update out of step is worth less: it uses one gradient of $B$ samples, where an update in step uses the mean of three or four. On the left that matters less: nobody waited.
 
 # %%
 print(
@@ -499,7 +499,7 @@ torch.set_num_threads(1)
 # **No handshake.** Two workers push their layers; the server takes whatever comes next, from any source, and fills layer after layer. Both workers send four layers of ones times their rank:
 
 # %%
-# %%ranks --only 0,1,2 --timeout 20
+# %%ranks --only 0,1,2 --timeout 60
 import time
 
 import numpy as np
