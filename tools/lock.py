@@ -1,9 +1,10 @@
-"""Regenerate requirements.txt, the lock, from pyproject.toml: ``python -m tools.lock [--upgrade]``.
+"""Regenerate requirements.txt, the lock, from pyproject.toml: ``python -m tools.lock``.
 
 pip resolves every direct requirement (all extras and the build's) on this system. Then the metadata
 of what it chose is walked for each system and Python of the course, so that one file serves all of
-them: what only some need gets a marker. Pins stay as they are unless ``--upgrade`` is given;
-``--check`` asks the index for a wheel of each pin on each system and Python.
+them: what only some need gets a marker. Pins stay as they are, but for the packages named after
+``--upgrade`` (all, if none is named). ``--check`` asks the index for a wheel of each pin on each
+system and Python.
 
 Two rules of ours. Local versions (``2.13.0+cpu``) lose their suffix: no public index serves them.
 CUDA's packages, which PyTorch's build for Linux with CUDA pins exactly in its own metadata, stay
@@ -99,13 +100,20 @@ def resolve(requirements: Iterable[str], constraints: Iterable[str] = ()) -> dic
         file.write_text("\n".join(constraints), encoding="utf-8")
         command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed"]
         command += ["--quiet", "--only-binary=:all:", "--report", str(report), "-c", str(file)]
+        # Distributions ship the first patches of a Python for years: Debian 12 has 3.11.2.
+        command += ["--python-version", f"{PYTHONS[0]}.0", "--target", folder]
         done = subprocess.run(
             [*command, *requirements], capture_output=True, text=True, timeout=1800
         )
         if done.returncode:
-            raise SystemExit(f"pip found no set of versions:\n{done.stderr}")
+            raise SystemExit(f"pip found no set of versions:\n{_errors(done.stderr)}")
         chosen = json.loads(report.read_text(encoding="utf-8"))["install"]
     return {canonicalize_name(one["metadata"]["name"]): one["metadata"] for one in chosen}
+
+
+def _errors(text: str) -> str:
+    """Return what pip says without its warnings, of which an offline index brings one a package."""
+    return "\n".join(line for line in text.splitlines() if not line.startswith("WARNING"))
 
 
 def closure(known: dict[str, dict], system: str, python: str) -> tuple[set[str], list[str]]:
@@ -190,27 +198,30 @@ def check_wheels() -> int:
     pins = parse(LOCK.read_text(encoding="utf-8")).values()
     for system, python in TARGETS:
         command = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--no-deps"]
-        command += ["--ignore-installed", "--only-binary=:all:", "--python-version", python]
+        command += ["--ignore-installed", "--only-binary=:all:", "--python-version", f"{python}.0"]
         command += ["--target", tempfile.gettempdir(), *platforms(system)]
         lines = lines_for(pins, system, python)
         done = subprocess.run([*command, *lines], capture_output=True, text=True, timeout=1800)
         failures += done.returncode != 0
-        verdict = "ok" if done.returncode == 0 else done.stderr.strip()
+        verdict = "ok" if done.returncode == 0 else _errors(done.stderr)
         print(f"{system}, Python {python}: {len(lines)} wheels: {verdict}", flush=True)
     return failures
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.lock", description=__doc__)
-    parser.add_argument("--upgrade", action="store_true", help="take the newest of everything")
+    parser.add_argument(
+        "--upgrade", nargs="*", metavar="NAME", help="take the newest of these (default: of all)"
+    )
     parser.add_argument("--check", action="store_true", help="look for all wheels, change nothing")
     options = parser.parse_args(arguments)
     if options.check:
         return min(check_wheels(), 1)
     pinned = []
-    if LOCK.exists() and not options.upgrade:
-        pins = parse(LOCK.read_text(encoding="utf-8")).values()
-        pinned = [f"{pin.name}{pin.specifier}" for pin in pins]
+    if LOCK.exists() and options.upgrade != []:
+        pins = parse(LOCK.read_text(encoding="utf-8"))
+        fresh = {canonicalize_name(name) for name in options.upgrade or ()}
+        pinned = [f"{pin.name}{pin.specifier}" for name, pin in pins.items() if name not in fresh]
     LOCK.write_text(lock(pinned), encoding="utf-8")
     print(f"{LOCK.name}: {len(parse(LOCK.read_text(encoding='utf-8')))} pins")
     return 0

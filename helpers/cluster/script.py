@@ -22,12 +22,18 @@ rank, size = comm.Get_rank(), comm.Get_size()
 """
 
 
-def as_script(history: Sequence[str], containing: str = "") -> str:
-    """Return the last ``%%ranks`` cell of a notebook's history (``In``) as a Python script.
+def as_script(containing: str = "", history: Sequence[str] | None = None) -> str:
+    """Return the last ``%%ranks`` cell that ran in this notebook as a Python script.
 
-    ``containing`` picks the last cell with that text. The script defines what the cell was given:
-    ``MPI``, ``comm``, ``rank`` and ``size``. Raises ValueError if there is no such cell.
+    ``containing`` picks the last one with that text in it. The script defines what the cell was
+    given: ``MPI``, ``comm``, ``rank`` and ``size``. ``history`` is the list of cells to look in,
+    in place of the notebook's. Raises ValueError if there is no such cell.
     """
+    if history is None:
+        from IPython import get_ipython
+
+        shell = get_ipython()
+        history = shell.history_manager.input_hist_raw if shell else []
     for cell in reversed(history):
         if cell.lstrip().startswith("%%ranks") and containing in cell:
             return PREAMBLE + cell.lstrip().partition("\n")[2].rstrip() + "\n"

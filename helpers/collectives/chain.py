@@ -19,7 +19,7 @@ from helpers.collectives.parts import TAG, split
 def reduce(work, comm, combine, root: int, pieces: int = 1) -> None:
     """Leave the reduction of all ranks' ``work`` on ``root``, the end of the chain.
 
-    The chain runs root+1, root+2, ..., root (modulo N). Other ranks are left with partial results.
+    The chain runs root+1, root+2, ..., root (modulo N). The others keep partial sums.
     """
     n = comm.Get_size()
     place = (comm.Get_rank() - root - 1) % n  # 0: first of the chain, n−1: root

@@ -17,6 +17,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from helpers.timing import seconds
+
 ALGORITHMS = ("chain", "tree", "recursive_doubling", "ring")
 
 
@@ -50,7 +52,7 @@ class Link:
         return self.alpha + size * self.beta
 
     def __str__(self) -> str:
-        return f"{self.name}: α = {self.alpha * 1e6:.3g} µs, 1/β = {self.bandwidth / 1e9:.3g} GB/s"
+        return f"{self.name}: α = {seconds(self.alpha)}, 1/β = {self.bandwidth / 1e9:.3g} GB/s"
 
 
 class Cost(NamedTuple):

@@ -48,13 +48,13 @@ def unit_of(duration: float) -> tuple[float, str]:
     return 1e6, "µs"
 
 
-def timeline(trace, ax=None, *, labels: bool = True, arrows: bool = True):
+def timeline(trace, ax=None, *, title: str = "", labels: bool = True, arrows: bool = True):
     """Draw a recorded trace; return the matplotlib axes.
 
     A solid box is a call at work; the hatched part of a box is waiting: the other side had not
     come yet. A thin bar under the lane runs from a non-blocking call until it was found complete.
     Arrows run from where a send was called to where the receiver had the message. ``labels`` writes
-    names of calls and sizes of messages where there is room.
+    names of calls and sizes of messages where there is room, ``title`` stands above the legend.
 
     Raises ValueError for a trace without events.
     """
@@ -63,7 +63,7 @@ def timeline(trace, ax=None, *, labels: bool = True, arrows: bool = True):
     check(trace)
     lanes = {rank: lane for lane, rank in enumerate(trace.ranks)}
     if ax is None:
-        _, ax = plt.subplots(figsize=(11, 1.4 + 0.85 * len(lanes)))
+        _, ax = plt.subplots(figsize=(11, 1.7 + 0.85 * len(lanes)))
     factor, unit = unit_of(trace.duration)
     ax.set_xlim(-0.01 * trace.duration * factor, 1.01 * trace.duration * factor)
     ax.set_ylim(len(lanes) - 0.4, -0.6)
@@ -78,6 +78,8 @@ def timeline(trace, ax=None, *, labels: bool = True, arrows: bool = True):
     if labels:
         _names(trace, ax, lanes, factor)
     _legend(trace, ax)
+    if title:
+        ax.set_title(title, pad=26)  # points: the legend stands in between
     return ax
 
 

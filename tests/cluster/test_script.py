@@ -11,9 +11,9 @@ CELL = '%%ranks --timeout 5\nprint(f"rank {rank} of {size}", flush=True)'
 
 
 def test_the_last_ranks_cell_becomes_a_script():
-    history = ["", CELL, "%%ranks\nother()", "as_script(In)"]
-    assert as_script(history).endswith("\n\nother()\n")
-    source = as_script(history, "rank {rank}")
+    history = ["", CELL, "%%ranks\nother()", "as_script()"]
+    assert as_script(history=history).endswith("\n\nother()\n")
+    source = as_script("rank {rank}", history)
     assert source.endswith('print(f"rank {rank} of {size}", flush=True)\n')
     assert "%%ranks" not in source
     compile(source, "script.py", "exec")
@@ -21,13 +21,13 @@ def test_the_last_ranks_cell_becomes_a_script():
 
 def test_a_missing_cell_is_named():
     with pytest.raises(ValueError, match=r"2 cells.*'zebra'"):
-        as_script([CELL, "x = 1"], "zebra")
+        as_script("zebra", [CELL, "x = 1"])
 
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("n", [1, 3])
 def test_the_script_prints_what_the_cell_printed(n):
-    lines = sorted(run_script(as_script([CELL]), n).splitlines())
+    lines = sorted(run_script(as_script(history=[CELL]), n).splitlines())
     assert lines == [f"rank {rank} of {n}" for rank in range(n)]
 
 

@@ -1,0 +1,1102 @@
+# %% [markdown]
+# # Let processes work together by messages
+#
+# At the end you will have made four processes talk to each other in every way that the rest of the course needs, seen each message on a recorded timeline, broken the program on purpose, and measured what a message costs on your machine.
+
+# %% [markdown]
+# **You will be able to**
+#
+# - write a program of many [ranks](glossary.md#rank) with blocking and non-blocking messages, and run it in a notebook and with `mpiexec`;
+# - read a timeline and a table of who waits for whom, and find a [deadlock](glossary.md#deadlock);
+# - build broadcast, scatter, gather, reduce, allgather and allreduce from sends and receives;
+# - predict how long a message takes, and how much faster a computation gets with more ranks.
+#
+# **You need** [00_start_here](00_start_here.ipynb) and some NumPy. *Time:* 75 minutes, of which your machine works for less than two. *Cores:* any number; with one core the timings in the last part say little. *GPU:* none.
+
+# %% [markdown]
+# ## Notation
+#
+# | symbol | meaning | unit |
+# |---|---|---|
+# | $N$ | number of ranks, numbered $0 \dots N-1$ | |
+# | $m$ | size of a message | B (bytes) |
+# | $\alpha$ | [latency](glossary.md#latency): what a message costs however short it is | s |
+# | $\beta$ | time for each byte; $1/\beta$ is the [bandwidth](glossary.md#bandwidth) | s/B |
+# | $T_N$ | time of a computation on $N$ ranks | s |
+# | $S_N$ | [speed-up](glossary.md#speed-up) on $N$ ranks | |
+# | $s$ | [serial fraction](glossary.md#serial-fraction): the part of $T_1$ that only one rank can do | |
+
+# %% [markdown]
+# ## Set-up
+
+# %% tags=["parameters"]
+from dataclasses import dataclass
+
+import matplotlib.pyplot as plt
+import numpy as np
+from IPython.display import Markdown
+
+from helpers.cluster import Cluster
+from helpers.exercises import mpi_basics as check
+from helpers.plots import style
+from helpers.plots.timeline import timeline
+from helpers.plots.timeline_html import timeline_html
+
+# %load_ext helpers.cluster
+style.use()
+
+
+@dataclass(frozen=True)
+class Parameters:
+    ranks: int = 4
+    image_rows: int = 320  # of the picture whose computation is shared among ranks
+    image_columns: int = 640
+
+
+# %%
+P = Parameters()
+cluster = Cluster(n=P.ranks)
+
+# %% [markdown]
+# You now have four processes, each with memory of its own. None can read a variable of another; what one is to know of another must be sent. The picture shows what you will do all the time: rank 0 sends a number to rank 1, which adds one and sends it on, until it comes to rank 3.
+
+# %%
+# %%ranks --trace first
+if rank == 0:
+    comm.send(1, dest=1)
+else:
+    number = comm.recv(source=rank - 1)
+    if rank < size - 1:
+        comm.send(number + 1, dest=rank + 1)
+
+# %%
+timeline(first, title="Four processes, three messages, just now on this machine")
+plt.show()
+
+# %% [markdown]
+# Each lane is a process, each box a call, each arrow a message; the hatched part of a box is waiting for somebody who was not there yet. The picture was not drawn by hand: `--trace` recorded the calls of that cell. You will find this chain again below, once each part of it has been explained.
+
+# %% [markdown]
+# ## Who am I, and how many are we?
+#
+# All ranks run **the same program**. What a rank does differs only because its number does: `rank` is its own number, `size` is how many there are. Both come from a [communicator](glossary.md#communicator), the group in which messages are sent; `comm` is the one that holds all ranks, `MPI.COMM_WORLD`.
+#
+# **Predict:** the cell below assigns `x` on rank 0 only. What will the other ranks print?
+
+# %%
+# %%ranks
+import os
+
+x = "nothing"
+if comm.Get_rank() == 0:
+    x = "something"
+print(f"I am rank {rank} of {comm.Get_size()}, process {os.getpid()}: my x is {x}")
+
+# %% [markdown]
+# Each process has its own `x`. There is one program, but no shared variable anywhere in it.
+#
+# ### The same cell without a notebook
+#
+# `%%ranks` gives a cell the names `MPI`, `comm`, `rank` and `size`. A script gets them in three lines, and `mpiexec -n 4 python script.py` starts it four times; this is how such programs run on a laptop without Jupyter and on ten thousand nodes. Here is the cell above as a script:
+
+# %%
+from helpers.cluster.script import as_script, run_script
+
+script = as_script(containing="I am rank")
+print(script)
+
+# %%
+print(run_script(script, n=4))
+
+# %% [markdown]
+# The same lines, from other processes. Their order is not the order of the ranks: each printed when it came to that line, and `mpiexec` passed on what arrived. In the notebook the output is sorted for you.
+
+# %% [markdown]
+# ## Send and receive
+#
+# `comm.send(value, dest=1)` sends any Python object, which is turned into bytes and back by `pickle`. `comm.recv(source=0)` waits for it and returns it. Every message needs both: a send names the receiver, a receive the sender.
+
+# %%
+# %%ranks
+if rank == 0:
+    comm.send({"lesson": 1, "ranks": [0, 1, 2, 3]}, dest=1)
+elif rank == 1:
+    print("received", comm.recv(source=0))
+
+# %% [markdown]
+# The upper-case calls `Send` and `Recv` move the memory of a NumPy array as it is, without pickling. The receiver brings an array of the right size, and the bytes are written into it. Use them for anything large.
+
+# %%
+# %%ranks
+import numpy as np
+
+if rank == 0:
+    comm.Send(np.arange(4.0), dest=1)
+elif rank == 1:
+    box = np.empty(4)
+    comm.Recv(box, source=0)
+    print("received", box)
+
+# %% [markdown]
+# ### The chain 0 → 1 → 2 → 3
+#
+# The number starts as 0 on rank 0; each rank adds one and passes it on. By hand, with four ranks: rank 0 sends 1, rank 1 sends 2, rank 2 sends 3, rank 3 receives 3 and makes it 4.
+
+# %%
+# %%ranks --trace chain
+number = 0
+if rank > 0:
+    number = comm.recv(source=rank - 1)
+number += 1
+if rank < size - 1:
+    comm.send(number, dest=rank + 1)
+number
+
+# %%
+assert cluster.run(lambda: number) == [1, 2, 3, 4]
+timeline_html(chain)
+
+# %% [markdown]
+# Point at a box or an arrow: it tells you the call, the other side, the bytes and the time. Rank 3 was there from the beginning and waited for everyone else: a chain of $N$ ranks has $N-1$ messages, and no two of them can be under way at once. The trace counts that for you:
+
+# %%
+print(f"messages that must follow one another: {chain.steps()}, bytes sent: {chain.bytes_sent()}")
+
+# %% [markdown]
+# ## Blocking and non-blocking
+#
+# `send` and `recv` are **[blocking](glossary.md#blocking)**: they return when *your side* is done. For a receive that is when the message is there. For a send it is when you may overwrite what you sent, which need not mean that it has arrived. **[Non-blocking](glossary.md#non-blocking)** calls, `isend` and `irecv`, return at once with a [request](glossary.md#request); later `request.wait()` blocks until that request is done.
+#
+# In the next cell rank 1 computes for 20 ms before it receives. **Predict:** which of the calls on rank 0 returns first: `Send` of 8 bytes, `Send` of 4 MB, or `Isend` of 4 MB?
+
+# %%
+# %%ranks --only 0,1 --trace returns
+import time
+
+small, large = np.zeros(1), np.zeros(500_000)
+for mode in ("small", "large", "large, non-blocking"):
+    data = small if mode == "small" else large
+    if rank == 0:
+        begin = time.perf_counter()
+        request = comm.Isend(data, dest=1) if "non" in mode else comm.Send(data, dest=1)
+        print(f"{mode:20} returned after {1e3 * (time.perf_counter() - begin):7.3f} ms")
+        if request is not None:
+            request.Wait()
+    else:
+        time.sleep(0.02)  # rank 1 computes
+        comm.Recv(data, source=0)
+
+# %%
+timeline(returns, title="What returns when: rank 0 sends to a rank that is busy")
+plt.show()
+
+# %% [markdown]
+# The short `Send` returned long before its receive began: the library took a copy of the bytes and let you go. This is called **[eager](glossary.md#eager)**. The long one waited, hatched, until rank 1 was ready, and only then moved the bytes: **[rendezvous](glossary.md#rendezvous)**. `Isend` came back at once even so (the thin bar under the lane shows how long the message stayed under way), and the waiting moved to `Wait`.
+#
+# ### Where does eager end?
+#
+# The standard leaves it to the library, so find out: let the receiver come 15 ms late, send messages of growing size, and see from which size on the sender has to wait for it.
+
+
+# %%
+# %%ranks
+def send_seconds(nbytes, late=0.015):
+    box = np.zeros(nbytes, dtype=np.uint8)
+    if rank == 1:
+        comm.send("ready", dest=0)
+        time.sleep(late)
+        comm.Recv(box, source=0)
+    if rank == 0:
+        comm.recv(source=1)
+        begin = time.perf_counter()
+        comm.Send(box, dest=1)
+        return time.perf_counter() - begin
+
+
+sizes = [2**k for k in range(3, 23)]
+sending = [send_seconds(nbytes) for nbytes in sizes]
+
+# %%
+sizes, sending = cluster.run(lambda: (sizes, sending))[0]
+waited = [nbytes for nbytes, t in zip(sizes, sending, strict=True) if t > 0.0075]
+eager = [nbytes for nbytes in sizes if nbytes < min(waited)]
+figure, ax = plt.subplots()
+ax.loglog(sizes, 1e3 * np.array(sending), marker="o")
+ax.axhline(15, color=style.GREY, linestyle="--", label="the receiver comes")
+ax.axvspan(
+    max(eager), min(waited), color=style.SKY, alpha=0.4, label="the library changes its mind"
+)
+ax.set(xlabel="size of the message [B]", ylabel="Send returns after [ms]")
+ax.set_title(f"Eager up to {max(eager)} B, rendezvous from {min(waited)} B")
+ax.legend()
+plt.show()
+
+# %% [markdown]
+# Left of the band `Send` does not wait for anybody; right of it, it waits the whole 15 ms. Nothing in the program changed but a number. A program that relies on `Send` to return early works until somebody uses more data, or another library: you will break one in this way further down.
+
+# %% [markdown]
+# ### What non-blocking is for
+#
+# Two ranks exchange 16 MB and compute. In the first half they exchange, then compute; in the second they begin the exchange, compute, and then wait for it.
+
+# %%
+# %%ranks --only 0,1 --trace overlap
+out, box = np.ones(2_000_000), np.empty(2_000_000)
+other = 1 - rank
+
+
+def compute():
+    for _ in range(8):
+        np.sqrt(out)
+
+
+comm.Sendrecv(out, dest=other, recvbuf=box, source=other)
+compute()
+requests = [comm.Irecv(box, source=other), comm.Isend(out, dest=other)]
+compute()
+_ = MPI.Request.Waitall(requests)
+
+# %%
+timeline(overlap, title="Sendrecv, then compute; then Irecv, Isend, compute, Waitall")
+plt.show()
+
+# %%
+for event in overlap.of(0):
+    print(f"rank 0: {event.call:9} took {1e3 * event.duration:6.2f} ms")
+
+# %% [markdown]
+# The gaps between boxes are computing. Look at `Waitall`: if it takes about as long as `Sendrecv` did, the messages did *not* move while you computed. That is what most libraries do inside one machine: bytes are moved by the processor, and only inside MPI calls. Non-blocking calls always spare you the waiting for somebody who is late; whether they hide the transfer too depends on hardware that moves bytes by itself, as network cards of clusters do.
+
+# %% [markdown]
+# ### Exercise 1: which statements hold?
+#
+# *Difficulty ●○○, 3 minutes.* Rank 0 sends the array `box` to rank 1. Give the letters of the statements that hold for *any* MPI library and *any* size, such as `"AB"`.
+#
+# - A: after `comm.Send(box, 1)` has returned, rank 0 may overwrite `box`;
+# - B: after `comm.Isend(box, 1)` has returned, rank 0 may overwrite `box`;
+# - C: after `request.Wait()`, with the request of that `Isend`, rank 0 may overwrite `box`;
+# - D: after `comm.Send(box, 1)` has returned, rank 1 has received the message;
+# - E: after `comm.Ssend(box, 1)` (a *synchronous* send) has returned, rank 1 has begun to receive it.
+#
+# <details><summary>Hint</summary>
+#
+# "Done" means done on my side. What does the eager protocol do with the bytes? What must `Isend` still read after it has returned? The extra S is what makes a send wait for the other side.
+#
+# </details>
+
+# %% exercise="statements"
+statements = None
+# BEGIN SOLUTION
+statements = "ACE"
+# END SOLUTION
+
+# %% check="statements" points=1
+check.statements(statements)
+
+# %% [markdown]
+# ## Deadlock, and how to read it
+#
+# Four ranks stand in a ring. Each wants the number of its left neighbour, so each receives from the left and then sends to the right. **Predict** what happens before you run it. The cell ends after 3 seconds in any case.
+
+# %% tags=["raises-exception"]
+# %%ranks --timeout 3
+left, right = (rank - 1) % size, (rank + 1) % size
+got = comm.recv(source=left)
+comm.send(rank, dest=right)
+
+# %% [markdown]
+# Nobody can send before having received, and nobody can receive before somebody has sent. Read the table from any line: rank 0 is in `recv` and waits for rank 3, which is in `recv` and waits for rank 2, and so on, until you are back. A circle of ranks that wait for each other is a [deadlock](glossary.md#deadlock), and it would have lasted for ever: outside of the notebook nothing ends such a program. When you meet a hanging program elsewhere, ask the same four questions of each rank: in which call, for whom, with which tag, since when?
+#
+# The ranks were ended and started anew, so their variables are gone. Define again what is needed below:
+
+# %%
+# %%ranks
+import time
+
+import numpy as np
+
+left, right = (rank - 1) % size, (rank + 1) % size
+
+# %% [markdown]
+# There are three cures. *Order*: even ranks send first, odd ranks receive first. *Both at once*: `comm.sendrecv`, made for this. *Requests*: begin one of the two without blocking. Here is the second:
+
+# %%
+# %%ranks --trace ring
+got = comm.sendrecv(rank, dest=right, source=left)
+got
+
+# %%
+assert cluster.run(lambda: got) == [3, 0, 1, 2]
+timeline(ring, title="All four messages of the ring at the same time")
+plt.show()
+
+# %% [markdown]
+# ### Exercise 2: shift around the ring
+#
+# *Difficulty ●●○, 8 minutes.* Write the ring yourself, with requests and without `sendrecv`: send `value` to the right neighbour, return what the left neighbour sent. `comm` is given and may have any number of ranks, one included; `value` may be of any size.
+#
+# <details><summary>Hint</summary>
+#
+# The communicator knows your number and its size: `comm.Get_rank()`, `comm.Get_size()`. Begin the send with `isend`, receive, and end with `wait` on the request.
+#
+# </details>
+
+
+# %% exercise="shift"
+def shift(value, comm):
+    """Return the value of the left neighbour on the ring of all ranks of comm."""
+    # BEGIN SOLUTION
+    rank, size = comm.Get_rank(), comm.Get_size()
+    request = comm.isend(value, dest=(rank + 1) % size)
+    received = comm.recv(source=(rank - 1) % size)
+    request.wait()
+    return received
+    # END SOLUTION
+
+
+# %% check="shift" points=2
+check.shift(shift, cluster=cluster)
+
+# %% [markdown]
+# ## Tags, and a receive from anyone
+#
+# A message carries a [tag](glossary.md#tag), a number that you choose. A receive with a tag takes only messages with that tag, and lets others wait. Rank 1 sends two messages; rank 0 takes the second first:
+
+# %%
+# %%ranks
+if rank == 1:
+    comm.send("sent first, tag 10", dest=0, tag=10)
+    comm.send("sent second, tag 20", dest=0, tag=20)
+elif rank == 0:
+    print(comm.recv(source=1, tag=20))
+    print(comm.recv(source=1, tag=10))
+
+# %% [markdown]
+# Two messages from the same sender *with the same tag* never overtake each other. Between different senders there is no order at all, and sometimes that is what you want: `source=MPI.ANY_SOURCE` takes whichever message comes first. Below, ranks 1 to 3 work for different times and report to rank 0, which serves them in the order in which they are done. A `Status` tells who it was.
+
+# %%
+# %%ranks --trace anyone
+import time
+
+if rank == 0:
+    status = MPI.Status()
+    for _ in range(size - 1):
+        result = comm.recv(source=MPI.ANY_SOURCE, status=status)
+        print(f"{result} from rank {status.Get_source()}, tag {status.Get_tag()}")
+else:
+    time.sleep(0.01 * (size - rank))  # rank 3 is done first
+    comm.send(rank**2, dest=0, tag=rank)
+
+# %%
+timeline(anyone, title="Rank 0 serves whoever comes first")
+plt.show()
+
+# %% [markdown]
+# A server that hands out work, which you will meet in a moment and again in asynchronous training in 02, is this loop. With `ANY_SOURCE` you give up knowing who comes next, not knowing who came.
+
+# %% [markdown]
+# ## MPI or MapReduce?
+#
+# In [MapReduce](glossary.md#mapreduce) you write two functions: `mapper` makes (key, value) pairs from a piece of the input, `reducer` makes one value from all values of a key. Who does what, who sends what to whom, and what happens when a worker fails is not your business. In MPI all of it is. Count the words of a real text both ways. The text is Python's own language reference, which came with your Python:
+
+# %%
+from pydoc_data.topics import topics
+
+documents = list(topics.values())
+print(f"{len(documents)} documents, {sum(map(len, documents)) / 1000:.0f} kB of text")
+print(documents[0][:200])
+
+# %% [markdown]
+# **MPI**: you say that rank $r$ takes every $N$-th document, you choose who adds up, and you name the calls.
+
+# %%
+# %%ranks --trace by_mpi
+from collections import Counter
+from pydoc_data.topics import topics
+
+mine = list(topics.values())[rank::size]  # I decide who counts what
+counts = Counter(word for text in mine for word in text.lower().split())
+if rank == 0:
+    for peer in range(1, size):  # and who adds up, and in which order
+        counts += comm.recv(source=peer)
+else:
+    comm.send(counts, dest=0)
+
+# %% [markdown]
+# **MapReduce**: you write what to do with one document and with one word.
+
+# %%
+# %%ranks --trace by_mapreduce
+from helpers.mapreduce import mapreduce
+
+
+def mapper(text):
+    for word in text.lower().split():
+        yield word, 1
+
+
+def reducer(word, ones):
+    return sum(ones)
+
+
+reduced = mapreduce(list(topics.values()), mapper, reducer, comm)
+
+# %%
+counts, reduced = cluster.run(lambda: (counts, reduced))[0]
+assert counts == reduced
+print("the same", len(counts), "words;", ", ".join(f"{w}: {n}" for w, n in counts.most_common(6)))
+figure, axes = plt.subplots(2, figsize=(11, 7))
+for trace, name, ax in ((by_mpi, "MPI", axes[0]), (by_mapreduce, "MapReduce", axes[1])):
+    title = f"{name}: {len(trace.messages)} point-to-point messages"
+    timeline(trace, ax, title=title, labels=False)
+plt.show()
+
+# %% [markdown]
+# Both count the same words. The upper program sends one message from each rank, because you planned it so; a rank that got the long documents makes rank 0 wait. In the lower one rank 0 does nothing but hand out documents, one to whoever asks (`ANY_SOURCE`, as above), and then all exchange pairs so that each word has one owner. That is many more messages, for which you get balance and a second try when a task fails:
+
+
+# %%
+# %%ranks
+import numpy as np
+
+
+def fragile(text):
+    if rank == 2 and rng.random() < 0.4:
+        raise OSError("rank 2 has a bad disk")
+    yield from mapper(text)
+
+
+rng = np.random.default_rng(7)
+again = mapreduce(list(topics.values()), fragile, reducer, comm, attempts=9)
+assert again == reduced
+
+# %% [markdown]
+# The mapper failed again and again on rank 2, and the result is the same: the scheduler gave those documents out once more. In the MPI program an error on rank 2 would have been the end, and rank 0 would have waited for a message that never comes.
+#
+# | | MPI | MapReduce |
+# |---|---|---|
+# | who schedules | the programmer: rank $r$ does this | the framework: whoever is idle gets the next task |
+# | who addresses whom | the programmer names source and destination | nobody: a key decides where a value goes |
+# | communication | anything, at any time | map, one exchange of all pairs, reduce |
+# | a failed task | ends the program | is done again |
+# | fits | iterations with much communication: training, simulation | one pass over much data |
+#
+# The framework is 100 lines on the calls that you know by now. Its scheduler:
+
+# %%
+import inspect
+
+from helpers import mapreduce as framework
+
+print(inspect.getsource(framework._schedule))
+
+# %% [markdown]
+# ### Exercise 3: in how many documents?
+#
+# *Difficulty ●○○, 5 minutes.* Search engines want to know in how many documents a word occurs (its *document frequency*), however often it stands in each. Write `mapper_df` and `reducer_df`; words are what `text.split()` gives.
+#
+# <details><summary>Hint</summary>
+#
+# Each document should say of each word only once that it is there. Python has a type for collections without repetition.
+#
+# </details>
+
+
+# %% exercise="document-frequency"
+def mapper_df(text):
+    """Yield (word, value) pairs."""
+    # BEGIN SOLUTION
+    for word in set(text.split()):
+        yield word, 1
+    # END SOLUTION
+
+
+def reducer_df(word, values):
+    """Return the number of documents with the word."""
+    # BEGIN SOLUTION
+    return sum(values)
+    # END SOLUTION
+
+
+# %% check="document-frequency" points=2
+check.document_frequency(mapper_df, reducer_df)
+
+# %% [markdown]
+# ## Collectives, each first by hand
+#
+# Some patterns of messages are so common that MPI has a call for each. Such a [collective](glossary.md#collective) is called by *all* ranks of the communicator. Below, each is first written with `send` and `recv`, then called by its name, and both must agree. `root` is the rank that has, or gets, everything.
+#
+# **Broadcast** and **scatter**: from one to all, the same value or a different one for each.
+
+
+# %%
+# %%ranks --trace one_to_all
+def broadcast(value, root=0):
+    if rank == root:
+        for peer in range(size):
+            if peer != root:
+                comm.send(value, dest=peer)
+        return value
+    return comm.recv(source=root)
+
+
+def scatter(values, root=0):
+    if rank == root:
+        for peer in range(size):
+            if peer != root:
+                comm.send(values[peer], dest=peer)
+        return values[root]
+    return comm.recv(source=root)
+
+
+seven, part = broadcast(7 if rank == 0 else None), scatter([0, 10, 20, 30] if rank == 0 else None)
+
+# %%
+# %%ranks
+assert seven == comm.bcast(7 if rank == 0 else None, root=0)
+assert part == comm.scatter([0, 10, 20, 30] if rank == 0 else None, root=0)
+print(f"broadcast gave me {seven}, scatter gave me {part}")
+
+# %% [markdown]
+# **Gather** and **reduce**: from all to one, as a list or added up. In a reduction the values may be combined by any operation that MPI knows: `MPI.SUM`, `MPI.MAX`, and more.
+
+
+# %%
+# %%ranks --trace all_to_one
+def gather(value, root=0):
+    if rank != root:
+        comm.send(value, dest=root)
+        return None
+    return [value if peer == root else comm.recv(source=peer) for peer in range(size)]
+
+
+def reduce(value, root=0):
+    values = gather(value, root)
+    return sum(values) if rank == root else None
+
+
+numbers, total = gather(rank + 1), reduce(rank + 1)
+
+# %%
+# %%ranks
+assert numbers == comm.gather(rank + 1, root=0)
+assert total == comm.reduce(rank + 1, op=MPI.SUM, root=0)
+print(f"gather gave me {numbers}, reduce gave me {total}")
+
+# %% [markdown]
+# Only the root has the sum; the others got `None`. The value that went in was not changed on any rank.
+#
+# **Allgather** and **allreduce**: the same, but everyone gets the result. The simplest way is to collect at a root and broadcast.
+
+
+# %%
+# %%ranks --trace all_to_all
+def allgather(value):
+    return broadcast(gather(value))
+
+
+def allreduce(value):
+    return broadcast(reduce(value))
+
+
+everything, sum_everywhere = allgather(rank + 1), allreduce(rank + 1)
+
+# %%
+# %%ranks
+assert everything == comm.allgather(rank + 1)
+assert sum_everywhere == comm.allreduce(rank + 1, op=MPI.SUM)
+print(f"allgather gave me {everything}, allreduce gave me {sum_everywhere}")
+
+# %%
+timeline(all_to_all, title=f"allgather, then allreduce, by hand: {all_to_all.steps()} steps")
+plt.show()
+
+# %% [markdown]
+# All messages go through rank 0, one after the other, so the number of steps grows with $N$ and rank 0 carries everything. With a **tree**, in which every rank that has the value passes it on, a broadcast takes $\lceil\log_2 N\rceil$ steps. Count both from their traces:
+
+# %%
+# %%ranks --trace as_a_tree
+import numpy as np
+
+from helpers import collectives
+
+tree = np.array([7.0 if rank == 0 else 0.0])
+collectives.broadcast(tree, comm, root=0)
+assert tree[0] == 7
+
+# %%
+flat = one_to_all.steps() // 2  # that cell made a broadcast and a scatter, equally long
+print(f"broadcast on {P.ranks} ranks: {flat} steps one by one, {as_a_tree.steps()} as a tree")
+
+# %% [markdown]
+# For four ranks that is little; for 1024 it is 1023 against 10. How to make an allreduce in which nobody carries more than the others is the whole of [08_allreduce_animation](08_allreduce_animation.ipynb).
+
+# %% [markdown]
+# ### Exercise 4: broadcast from any root
+#
+# *Difficulty ●●○, 8 minutes.* Write a broadcast on any communicator and from any root. Only the root's `value` counts; every rank returns it.
+#
+# <details><summary>Hint</summary>
+#
+# The one by hand above is nearly it; ask `comm` for the rank and the size. Do not send to yourself: nobody would receive it.
+#
+# </details>
+
+
+# %% exercise="broadcast"
+def my_broadcast(value, root, comm):
+    """Return, on every rank of comm, the value that rank root has."""
+    # BEGIN SOLUTION
+    if comm.Get_rank() == root:
+        for peer in range(comm.Get_size()):
+            if peer != root:
+                comm.send(value, dest=peer)
+        return value
+    return comm.recv(source=root)
+    # END SOLUTION
+
+
+# %% check="broadcast" points=2
+check.broadcast(my_broadcast, cluster=cluster)
+
+# %% [markdown]
+# ## Groups
+#
+# `comm.Split(colour, key)` makes smaller communicators: ranks that give the same `colour` come together, in the order of `key`, and are numbered anew. Here even and odd ranks form a group each, and each group adds up the *world* numbers of its members.
+
+# %%
+# %%ranks --trace groups
+group = comm.Split(rank % 2, key=rank)
+print(f"world rank {rank} is rank {group.Get_rank()} of {group.Get_size()} in its group")
+group_sum = group.allreduce(rank)
+group_sum
+
+# %% [markdown]
+# The two sums were made at the same time, and a message in one group cannot be taken for one of the other: source and tag count only within a communicator. Training uses groups everywhere: ranks that hold the same part of a model average their gradients in one, ranks that hold different parts of it exchange activations in another.
+
+# %% [markdown]
+# ### Exercise 5: rows and columns
+#
+# *Difficulty ●●○, 8 minutes.* Place the ranks of `comm` on a grid with two columns, row by row: ranks 0 and 1 in the first row, 2 and 3 in the second. Return the sum of `value` over your row and over your column.
+#
+# <details><summary>Hint</summary>
+#
+# Two calls of `Split`. Which number do all ranks of a row have in common? And of a column?
+#
+# </details>
+
+
+# %% exercise="grid-sums"
+def grid_sums(value, comm):
+    """Return (sum over my row, sum over my column)."""
+    # BEGIN SOLUTION
+    rank = comm.Get_rank()
+    row = comm.Split(rank // 2, key=rank)
+    column = comm.Split(rank % 2, key=rank)
+    return row.allreduce(value), column.allreduce(value)
+    # END SOLUTION
+
+
+# %% check="grid-sums" points=2
+check.grid_sums(grid_sums, cluster=cluster)
+
+# %% [markdown]
+# ## What a message costs
+#
+# A simple model has served for thirty years (Hockney 1994): a message of $m$ bytes takes
+#
+# $$t(m) = \alpha + \beta\, m.$$
+#
+# To measure $\alpha$ and $\beta$, let ranks 0 and 1 play **ping-pong**: one sends, the other sends it back, and half of the time there and back counts. The function is short; read it:
+
+# %%
+from helpers.collectives import cost, measure
+
+print(inspect.getsource(measure.ping_pong))
+
+# %%
+samples = cluster.run(measure.ping_pong, timeout=60)[0]
+link = cost.fit(samples, "this machine")
+figure, ax = plt.subplots()
+m, seconds = np.array(samples).T
+ax.loglog(m, 1e6 * seconds, "o", label="measured, one way")
+ax.loglog(m, 1e6 * (link.alpha + link.beta * m), "-", marker="", label=r"fit $\alpha + \beta m$")
+ax.axvline(link.alpha / link.beta, color=style.GREY, linestyle="--")
+ax.annotate(" half latency,\n half bandwidth", (link.alpha / link.beta, 1e6 * seconds.max() / 3))
+ax.set(xlabel="size of the message m [B]", ylabel="time [µs]", title=str(link))
+ax.legend()
+plt.show()
+
+# %% [markdown]
+# On the left the line is flat: a message of 16 bytes costs what one of 1000 bytes costs, and only *how many* messages you send counts. On the right it rises with the size, and only *how many bytes* counts. Where measured points leave the line, something that the model does not know happens: the change from eager to rendezvous, or a buffer that no longer fits a cache.
+
+# %% [markdown]
+# ### Exercise 6: the size in the middle
+#
+# *Difficulty ●○○, 3 minutes.* Write a function that returns the size $m$ of the message that spends half of its time in latency, the dashed line above.
+#
+# <details><summary>Hint</summary>
+#
+# Half of $\alpha + \beta m$ is $\alpha$.
+#
+# </details>
+
+
+# %% exercise="half-size"
+def half_size(alpha, beta):
+    """Return the size in bytes at which a message takes 2 alpha."""
+    # BEGIN SOLUTION
+    return alpha / beta
+    # END SOLUTION
+
+
+# %% check="half-size" points=1
+check.half_size(half_size)
+
+# %% [markdown]
+# ## How much faster with more ranks?
+#
+# Now a real computation: a picture of the Mandelbrot set, whose rows are independent. Rank $r$ computes every $N$-th row, rank 0 gathers them, and then finishes the picture alone: it takes out lone pixels and shades the rest.
+
+
+# %%
+# %%ranks
+import numpy as np
+from scipy.ndimage import median_filter
+
+
+def mandelbrot(rows, height, width, rounds=60):
+    """Count, for each pixel of the rows, for how many rounds z -> z² + c stays small."""
+    c_real = np.linspace(-2.0, 0.6, width)
+    image = np.zeros((len(rows), width), dtype=np.int16)
+    for line, row in zip(image, rows, strict=True):
+        c = c_real + 1j * 2.4 * (row / height - 0.5)
+        z = np.zeros(width, dtype=complex)
+        for _ in range(rounds):
+            z = z * z + c
+            small = z.real**2 + z.imag**2 < 4
+            line += small
+            z[~small] = 2 + 2j
+    return image
+
+
+def shades(image):
+    """Take out lone pixels and give every shade the same area; needs the rows of all ranks."""
+    smooth = median_filter(image, size=3)
+    values, pixels = np.unique(smooth, return_counts=True)
+    return np.interp(smooth, values, np.cumsum(pixels) / image.size)
+
+
+# %% [markdown]
+# To time it on 1, 2 and 4 ranks, `Split` makes a group of the first $n$, and the others `doze`: they look once in a millisecond whether the rest is done. A `Barrier` asks as fast as it can, which keeps a core busy that others need to compute. See how much of a core each takes from you:
+
+
+# %%
+# %%ranks
+import time
+
+from helpers.cluster.idle import doze
+
+
+def render(n, height, width):
+    """Time the picture on the first n ranks: (seconds, of which serial on rank 0)."""
+    group = comm.Split(0 if rank < n else 1)
+    times = None
+    if rank < n:
+        group.Barrier()
+        begin = time.perf_counter()
+        mine = mandelbrot(range(rank, height, n), height, width)
+        parts = group.gather(mine)
+        if rank == 0:
+            gathered = time.perf_counter()
+            picture = np.empty((height, width), dtype=np.int16)
+            for peer, rows in enumerate(parts):
+                picture[peer::n] = rows
+            globals()["picture"] = shades(picture)
+            times = time.perf_counter() - begin, time.perf_counter() - gathered
+    doze(comm)
+    return times
+
+
+# %%
+# %%ranks
+for name, wait in (("Barrier", comm.Barrier), ("doze", lambda: doze(comm))):
+    begin, busy = time.perf_counter(), time.process_time()
+    if rank == 0:
+        time.sleep(0.25)  # the others wait for rank 0
+    wait()
+    share = (time.process_time() - busy) / (time.perf_counter() - begin)
+    if rank > 0:
+        print(f"{name:8} kept {100 * share:5.1f} % of a core busy")
+
+# %% [markdown]
+# ### The same work on more ranks: strong scaling
+#
+# Let $s$ be the fraction of $T_1$ that is serial. If the rest is shared evenly among $N$ ranks, **Amdahl's law** (1967) says
+#
+# $$T_N = s\,T_1 + \frac{(1-s)\,T_1}{N}, \qquad S_N = \frac{T_1}{T_N} = \frac{1}{s + (1-s)/N} < \frac{1}{s}.$$
+#
+# By hand, with $s = 0.1$ and $N = 4$: $S_4 = 1/(0.1 + 0.225) = 3.08$, and with any number of ranks never more than 10.
+#
+# **Predict** the speed-up of the picture on 2 and on 4 ranks of your machine, then measure.
+
+
+# %%
+def amdahl(N, s):
+    return 1 / (s + (1 - s) / N)
+
+
+def gustafson(N, s):
+    return s + (1 - s) * N
+
+
+def best(n, height, rounds=3):
+    """The quickest of some rounds: (seconds, of which serial)."""
+    return min(cluster.run(lambda: render(n, height, width))[0] for _ in range(rounds))
+
+
+width, counts_of_ranks = P.image_columns, [n for n in (1, 2, 4) if n <= P.ranks]
+strong = {n: best(n, P.image_rows) for n in counts_of_ranks}
+s_strong = strong[1][1] / strong[1][0]
+print(f"serial fraction measured on one rank: s = {s_strong:.3f}")
+
+# %% [markdown]
+# ### More work on more ranks: weak scaling
+#
+# Gustafson (1988) objected that nobody buys more processors to compute the same small picture. Let the work grow with $N$: twice the ranks, twice the rows. Now count how much more work is done in the time $T_N$ than one rank would do in it. If $s$ is the serial fraction *of the run on $N$ ranks*, one rank would need $s\,T_N + N (1-s)\,T_N$, so
+#
+# $$S_N = s + (1-s)\,N,$$
+#
+# which has no ceiling. (Our serial part grows with the picture too, so its measured $s$ grows with $N$; each point uses its own.)
+
+# %%
+weak = {n: best(n, n * P.image_rows // 2) for n in counts_of_ranks}
+done = {n: n * weak[1][0] / weak[n][0] for n in counts_of_ranks}  # work per time, against one rank
+s_weak = weak[max(weak)][1] / weak[max(weak)][0]
+print(
+    {n: f"{seconds:.3f} s, {serial / seconds:.1%} serial" for n, (seconds, serial) in weak.items()}
+)
+
+# %%
+from helpers.machine import usable_cores
+
+N = np.linspace(1, max(counts_of_ranks), 50)
+figure, axes = plt.subplots(1, 2, figsize=(12, 4.6), sharey=True)
+measured = ({n: strong[1][0] / strong[n][0] for n in strong}, done)
+laws = (amdahl(N, s_strong), gustafson(N, s_weak))
+names = (f"Amdahl, s = {s_strong:.3f}", f"Gustafson, s = {s_weak:.3f}")
+for ax, points, law, name in zip(axes, measured, laws, names, strict=True):
+    ax.plot(N, N, linestyle=":", marker="", color=style.GREY, label="ideal: N")
+    ax.plot(N, law, marker="", label=name)
+    ax.plot(list(points), list(points.values()), "o", markersize=10, label="measured")
+    ax.axvline(usable_cores(), color=style.BLACK, linestyle="--", label="cores of this machine")
+    ax.set(xlabel="ranks N", xticks=list(points), ylabel="speed-up $S_N$")
+    ax.legend(fontsize=11)
+axes[0].set_title("Strong: the same picture")
+axes[1].set_title("Weak: a picture that grows with N")
+plt.show()
+
+# %% [markdown]
+# Both laws are about ranks that have a core each. Right of the dashed line more ranks share the same cores and the points fall off, which no serial fraction explains. If your points lie under the line before that, something else uses your cores: another program, or the second thread of the same physical core.
+#
+# The picture itself, from the last run, with every shade on the same area:
+
+# %%
+picture = cluster.run(lambda: picture if rank == 0 else None)[0]
+figure, ax = plt.subplots(figsize=(9, 4.6))
+extent = (-2.0, 0.6, -1.2, 1.2)
+shown = ax.imshow(picture, cmap=style.SEQUENTIAL, extent=extent, aspect="auto")
+ax.set(xlabel="real part of c", ylabel="imaginary part of c", title="The Mandelbrot set, by rows")
+figure.colorbar(shown, label="share of pixels that leave earlier")
+ax.grid(False)
+plt.show()
+
+# %% [markdown]
+# Move the slider to see both laws for more ranks than you have. With one per cent serial, how many of 1000 ranks does Amdahl leave you? And Gustafson?
+
+# %%
+from ipywidgets import FloatLogSlider, interact
+
+
+def laws(s=0.01):
+    N = np.logspace(0, 4, 100)
+    _, ax = plt.subplots(figsize=(9, 4.2))
+    ax.loglog(N, N, linestyle=":", marker="", color=style.GREY, label="ideal")
+    ax.loglog(N, gustafson(N, s), marker="", label="Gustafson: the work grows")
+    ax.loglog(N, amdahl(N, s), marker="", label="Amdahl: the work stays")
+    ax.axhline(1 / s, color=style.VERMILION, linestyle="--", label=f"1/s = {1 / s:.0f}")
+    ax.set(xlabel="ranks N", ylabel="speed-up", title=f"Serial fraction s = {s:.4f}", ylim=(1, 2e4))
+    ax.legend()
+    plt.show()
+
+
+slider = FloatLogSlider(value=0.01, min=-4, max=-0.3, step=0.1, continuous_update=False)
+_ = interact(laws, s=slider)
+
+# %% [markdown]
+# ### Exercise 7: how many ranks?
+#
+# *Difficulty ●●○, 6 minutes.* Turn Amdahl's law around: return the smallest whole number of ranks that reaches a speed-up, or `math.inf` if no number of ranks does.
+#
+# <details><summary>Hint</summary>
+#
+# Solve $1 / (s + (1-s)/N) \ge S$ for $N$, and round up. When is the denominator that you divide by zero or negative?
+#
+# </details>
+
+
+# %% exercise="ranks-for"
+def ranks_for(speed_up, serial):
+    """Return the smallest N with amdahl(N, serial) >= speed_up, or math.inf."""
+    # BEGIN SOLUTION
+    import math
+
+    if serial > 0 and speed_up >= 1 / serial:
+        return math.inf
+    return math.ceil((1 - serial) / (1 / speed_up - serial) - 1e-9)
+    # END SOLUTION
+
+
+# %% check="ranks-for" points=2
+check.ranks_for(ranks_for)
+
+# %% [markdown]
+# ## Cost: predicted and measured
+#
+# Two predictions to be tested on sizes that were not in the fit: $k$ messages of $m$ bytes, each sent when the one before it has come back, take $k(\alpha + \beta m)$; and the picture takes $T_1 / S_N$ by Amdahl's law. Each message goes once as an array and once, lower-case, as an object: the model knows nothing of pickling.
+
+
+# %%
+# %%ranks
+def to_and_fro(k, m, pickled=False):
+    """Seconds for k messages of m bytes between ranks 0 and 1, one after another."""
+    box = np.zeros(m, dtype=np.uint8)
+    begin = time.perf_counter()
+    for turn in range(k if rank < 2 else 0):
+        if turn % 2 == rank:
+            comm.send(box, 1 - rank) if pickled else comm.Send(box, 1 - rank)
+        else:
+            comm.recv(source=1 - rank) if pickled else comm.Recv(box, 1 - rank)
+    took = time.perf_counter() - begin
+    doze(comm)
+    return took
+
+
+# %%
+rows = []
+for k, m in ((200, 100), (20, 100_000), (4, 3_000_000)):
+    for pickled in (False, True):
+        took = min(cluster.run(lambda *a: to_and_fro(*a), k, m, pickled)[0] for _ in range(5))
+        name = f"{k} messages of {m} B" + (", pickled" if pickled else "")
+        rows.append((name, k * link.message(m), took))
+for n in counts_of_ranks[1:]:
+    rows.append((f"picture on {n} ranks", strong[1][0] / amdahl(n, s_strong), strong[n][0]))
+table = ["| what | predicted [ms] | measured [ms] | measured ÷ predicted |", "|---|---|---|---|"]
+for what, predicted, took in rows:
+    table.append(f"| {what} | {1e3 * predicted:.3g} | {1e3 * took:.3g} | {took / predicted:.1f} |")
+Markdown("\n".join(table))
+
+# %% [markdown]
+# A ratio near 1 says that the model knows what matters. Pickling copies the bytes twice more and looks at the type of everything, which is why large data go upper-case. A picture on more ranks than cores takes longer than Amdahl says, for the reason above.
+
+# %% [markdown]
+# ## What breaks
+#
+# **Send first, then receive.** Every rank sends to the right and then receives from the left. With small messages it works, today, with this library:
+
+# %%
+# %%ranks
+left, right = (rank - 1) % size, (rank + 1) % size
+box = np.empty(100)
+comm.Send(np.full(100, float(rank)), dest=right)
+comm.Recv(box, source=left)
+print("received", box[0])
+
+# %% [markdown]
+# Only the size changes, to 8 MB, and each `Send` waits for a receive that comes after it:
+
+# %% tags=["raises-exception"]
+# %%ranks --timeout 3
+box = np.empty(1_000_000)
+comm.Send(np.full(1_000_000, float(rank)), dest=right)
+comm.Recv(box, source=left)
+
+# %% [markdown]
+# The program was wrong from the beginning, and eager sends had hidden it. To find such places before your users do, replace `Send` by `Ssend`, which always waits: what survives that is right.
+#
+# **Overwrite too early.** `Isend` returns before the array has been read. Rank 0 changes it at once, and rank 1 receives what was never meant for it. (First, the ranks are new: define again what is needed.)
+
+# %%
+# %%ranks --only 0,1
+import time
+
+import numpy as np
+
+if rank == 0:
+    weights = np.ones(1_000_000)
+    request = comm.Isend(weights, dest=1)
+    weights[:] = -1  # too early: the request is not done
+    request.Wait()
+else:
+    time.sleep(0.05)
+    weights = np.zeros(1_000_000)
+    comm.Recv(weights, source=0)
+    print(f"rank 0 sent ones; {np.mean(weights == -1):.0%} of what arrived is -1")
+
+# %% [markdown]
+# No error, no warning, a wrong number: the worst kind. Between `Isend` and the end of `Wait` the array belongs to MPI.
+
+# %% [markdown]
+# ## What the sources say, what we measured
+#
+# The course examines five documents. Two of them introduce MPI; these are their statements on what you just did.
+
+# %%
+first_send, large_send = (event for event in returns.of(0) if event.call == "Send")
+rows = [
+    ("A1", "a blocking call is blocked *until the send or receive is finished*",
+     f"*finished* means on your side: a `Send` of 8 B to a rank that was busy for 20 ms returned "
+     f"after {1e3 * first_send.duration:.2f} ms, one of 4 MB after {1e3 * large_send.duration:.0f} ms"),
+    ("A2", "in MapReduce the system allocates the work, in MPI the programmer does",
+     f"so it is: {len(by_mapreduce.messages)} messages that nobody wrote, against "
+     f"{len(by_mpi.messages)} that you did, for the same {len(counts)} words"),
+    ("A2", "the programmer must schedule so that messages of workers are not mixed",
+     "MPI never mixes the bytes of two messages, and each carries its source and tag; "
+     "what comes first is up to you (`ANY_SOURCE`, or a named source)"),
+    ("A3", "collectives, for example reduce and gather",
+     "all six by hand, equal to MPI's"),
+    ("C6", "a number goes 0 → 1 → 2 → 3, one is added each time",
+     f"ranks held {[1, 2, 3, 4]}, in {chain.steps()} steps"),
+    ("C6", "reduce overwrites the input with the sum of all processes",
+     "in MPI the sum is on the root only, and the input stays; for all ranks use allreduce"),
+]  # fmt: skip
+lines = ["| row | the source says | here |", "|---|---|---|"]
+Markdown("\n".join(lines + [f"| {a} | {b} | {c} |" for a, b, c in rows]))
+
+# %% [markdown]
+# The first source also calls MPI "the lower-level software underneath MapReduce". The well-known implementations (Google's, Hadoop, Spark) do not use MPI: they need tasks that can fail and be repeated, and programs in MPI end when one rank does. That one *can* build the one on the other you have seen.
+
+# %% [markdown]
+# ## Summary
+#
+# - All ranks run the same program and differ by their number; there is no shared variable. A cell on ranks is a script under `mpiexec`.
+# - A blocking call returns when *your* side is done. `Send` may or may not wait for the receiver, depending on the size; a program must be right in both cases. Requests let you go on, and the array is not yours until `Wait`.
+# - A deadlock is a circle in the table of who waits for whom.
+# - Collectives are patterns of sends and receives; how they are arranged decides how many steps they take.
+# - A message costs $\alpha + \beta m$. A computation with serial fraction $s$ is never more than $1/s$ times faster, unless the work grows.
+#
+# **In practice** you call MPI's collectives, or for GPUs those of NCCL through `torch.distributed` (notebook 02), and write sends and receives by hand only where the pattern is your own. On a cluster `srun` or `mpirun` starts the ranks; `Cluster(n, launcher="slurm")` does it from the notebook. To look at a large trace, `trace.save_chrome("trace.json")` writes a file for [ui.perfetto.dev](https://ui.perfetto.dev).
+#
+# **References**
+#
+# - [The MPI standard, version 4.1](https://www.mpi-forum.org/docs/): chapter 3 says exactly when a send may return.
+# - [mpi4py's tutorial](https://mpi4py.readthedocs.io/en/stable/tutorial.html): the same calls, in short examples.
+# - L. Lamport (1978), *Time, clocks, and the ordering of events in a distributed system*: the picture with lanes and arrows.
+# - J. Dean, S. Ghemawat (2004), *MapReduce: simplified data processing on large clusters*.
+# - R. Hockney (1994), *The communication challenge for MPP*: the model $\alpha + \beta m$.
+# - G. Amdahl (1967) and J. Gustafson (1988): the two laws, two pages each.
+#
+# **Next:** [02_distributed_sgd](02_distributed_sgd.ipynb) trains a network with these calls; [08_allreduce_animation](08_allreduce_animation.ipynb) takes allreduce apart.
+
+# %%
+cluster.stop()

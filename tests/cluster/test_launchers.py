@@ -1,0 +1,107 @@
+"""Launchers for other hosts: settings pass through to ipyparallel, and nothing is left behind.
+
+No batch system is at hand: a small ``sbatch`` of our own starts what it is given, as Slurm would.
+"""
+
+import os
+import shlex
+import stat
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from helpers.cluster import Cluster
+
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
+
+SBATCH = """#!/bin/sh
+# Slurm's sbatch, as far as ipyparallel uses it: run the script elsewhere, print the job's number
+setsid sh "$1" > {folder}/job.log 2>&1 &
+echo $! > {folder}/job.pid
+echo "Submitted batch job $!"
+"""
+SCANCEL = """#!/bin/sh
+# as Slurm does: end the job with all its processes
+for arg; do job=$arg; done
+echo "$@" > {folder}/cancelled
+pkill -TERM -s "$job"
+"""
+SRUN = """#!/bin/sh
+exec {mpiexec} -n "$RANKS" "$@"
+"""
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """An empty IPython folder, a work folder, and programs of our own first on PATH."""
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path
+
+
+def profile(home: Path, text: str) -> str:
+    folder = home / "ipython" / "profile_there"
+    folder.mkdir(parents=True)
+    (folder / "ipcluster_config.py").write_text(f"c = get_config()\n{text}\n")
+    return "there"
+
+
+def program(home: Path, name: str, text: str) -> None:
+    path = home / "bin" / name
+    path.write_text(text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def check(cluster: Cluster) -> None:
+    """Run code, end a deadlock, run again, on a cluster of two ranks."""
+    from tests.cluster.test_cluster import notebook_function
+
+    assert cluster.run(notebook_function("def f(): return comm.allreduce(rank)")) == [1, 1]
+    cluster.restart()
+    assert cluster.run(notebook_function("def f(): return rank, size")) == [(0, 2), (1, 2)]
+
+
+def assert_nothing_left(home: Path) -> None:
+    deadline = time.monotonic() + 15
+    while time.monotonic() < deadline:
+        left = [
+            process.info["cmdline"]
+            for process in psutil.process_iter(["cmdline"])
+            if any(str(home) in part for part in process.info["cmdline"] or [])
+        ]
+        if not left:
+            break
+        time.sleep(0.1)
+    assert left == []
+    assert list((home / "work").glob("ranks-*")) == []
+
+
+def test_a_launcher_of_ipyparallel_with_a_profile(home):
+    mpiexec = str(Path(sys.executable).with_name("mpiexec"))
+    program(home, "my-mpiexec", f'#!/bin/sh\ntouch {home}/used\nexec {mpiexec} "$@"\n')
+    name = profile(home, f"c.MPILauncher.mpi_cmd = ['{home}/bin/my-mpiexec']")
+    launcher = "ipyparallel.cluster.launcher.MPIEngineSetLauncher"
+    with Cluster(2, launcher=launcher, profile=name) as cluster:
+        check(cluster)
+    assert (home / "used").exists()
+    assert_nothing_left(home)
+
+
+def test_a_batch_system(home, monkeypatch):
+    mpiexec = shlex.quote(str(Path(sys.executable).with_name("mpiexec")))
+    program(home, "sbatch", SBATCH.format(folder=home))
+    program(home, "scancel", SCANCEL.format(folder=home))
+    program(home, "srun", SRUN.format(mpiexec=mpiexec))
+    monkeypatch.setenv("RANKS", "2")
+    name = profile(home, "c.SlurmEngineSetLauncher.timelimit = '0:05:00'")
+    with Cluster(2, launcher="slurm", profile=name) as cluster:
+        assert (home / "job.pid").exists()
+        check(cluster)
+    assert (home / "cancelled").exists()
+    assert_nothing_left(home)

@@ -1,0 +1,108 @@
+"""The same cluster over Open MPI, as root and with more ranks than cores.
+
+The environment with Open MPI holds no course lock and no Jupyter: a script runs in it, and says in
+JSON what it saw.
+"""
+
+import json
+import os
+import subprocess
+import textwrap
+
+import pytest
+
+from tests.mpi.runner import ROOT
+
+pytestmark = [pytest.mark.mpi, pytest.mark.openmpi, pytest.mark.timeout(520)]
+
+SCRIPT = """
+import json, os, time
+from helpers.cluster import Cluster, RankDiedError, RankError, RankTimeoutError
+import psutil
+
+def ring():
+    return rank, size, comm.sendrecv(rank, (rank + 1) % size, source=(rank - 1) % size)
+
+def deadlock():
+    return comm.recv(source=(rank + 1) % size, tag=3)
+
+def typo():
+    return 1 / (rank - 1)
+
+def typo_in_barrier():
+    if rank == 1:
+        1 / 0
+    comm.Barrier()
+
+def die():
+    if rank == 2:
+        os.kill(os.getpid(), 9)
+    comm.Barrier()
+
+def outcome(function, **options):
+    try:
+        return cluster.run(function, **options)
+    except (RankDiedError, RankError, RankTimeoutError) as error:
+        return [type(error).__name__, str(error)]
+
+with Cluster(3) as cluster:
+    told = {"repr": repr(cluster), "ring": cluster.run(ring)}
+    told["typo"] = outcome(typo)
+    told["after typo"] = cluster.run(ring)
+    told["barrier"] = outcome(typo_in_barrier, timeout=60)
+    told["deadlock"] = outcome(deadlock, timeout=2)
+    told["died"] = outcome(die, timeout=60)
+    told["after all"] = cluster.run(ring)
+    below = psutil.Process().children(recursive=True)
+gone, alive = psutil.wait_procs(below, timeout=10)
+told["alive"] = [process.cmdline() for process in alive]
+print("TOLD " + json.dumps(told))
+"""
+
+
+@pytest.fixture(scope="module")
+def told(openmpi, tmp_path_factory):
+    """What the script saw."""
+    script = tmp_path_factory.mktemp("openmpi") / "script.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    done = subprocess.run(
+        [openmpi.python, str(script)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+    lines = [line for line in done.stdout.splitlines() if line.startswith("TOLD ")]
+    assert lines, f"{done.stdout}\n{done.stderr}"
+    return json.loads(lines[0].removeprefix("TOLD "))
+
+
+def test_three_ranks_of_open_mpi_exchange_messages(told):
+    assert "3 ranks, Open MPI v" in told["repr"]
+    assert told["ring"] == [[rank, 3, (rank - 1) % 3] for rank in range(3)]
+
+
+def test_a_rank_that_raises_keeps_the_ranks(told):
+    assert told["typo"][0] == "RankError"
+    assert "Rank 1 raised" in told["typo"][1]
+    assert told["after typo"] == told["ring"]
+
+
+def test_siblings_stuck_in_mpi_are_restarted(told):
+    assert told["barrier"][0] == "RankError"
+    assert "waited inside MPI for a rank that had failed" in told["barrier"][1]
+
+
+def test_a_deadlock_is_explained(told):
+    assert told["deadlock"][0] == "RankTimeoutError"
+    assert "0 → 1 → 2 → 0" in told["deadlock"][1]
+
+
+def test_a_killed_rank_is_named(told):
+    assert told["died"][0] == "RankDiedError"
+    assert "Rank 2 died, killed by signal 9" in told["died"][1]
+
+
+def test_the_ranks_work_again_and_nothing_is_left(told):
+    assert told["after all"] == told["ring"]
+    assert told["alive"] == []

@@ -1,0 +1,101 @@
+"""README, TEACHING, CONTRIBUTING, LICENSE, CITATION and data/README say what is so."""
+
+import datetime
+import re
+import tomllib
+
+import pytest
+import yaml
+
+import helpers
+from tools.lock import ROOT
+
+DOCUMENTS = ["README.md", "TEACHING.md", "CONTRIBUTING.md", "data/README.md"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+SOURCES = sorted(path.stem for path in (ROOT / "notebooks" / "source").glob("*.py"))
+
+
+def text(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def anchors(markdown):
+    """Return the anchors of the headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", markdown, re.MULTILINE)
+    plain = [re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings]
+    return {heading.replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_link_leads_somewhere(name):
+    here = (ROOT / name).parent
+    prose = re.sub(r"```.*?```", "", text(name), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", prose)):
+        if re.match(r"https?://|mailto:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = here / path if path else ROOT / name
+        assert file.exists(), f"{name} links to {target}"
+        if anchor and file.suffix == ".md":
+            assert anchor in anchors(file.read_text(encoding="utf-8")), f"{name}: {target}"
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_command_exists(name):
+    known = set(re.findall(r"^([a-z-]+):", text("Makefile"), re.MULTILINE))
+    for command in re.findall(r"(?:^|`|&& )make ([a-z-]+)", text(name), re.MULTILINE):
+        assert command in known, f"{name}: make {command}"
+
+
+def test_the_table_of_notebooks_is_complete_and_its_minutes_are_the_notebooks():
+    rows = dict(
+        re.findall(r"^\| \[(\d\d_\w+)\]\([^)]+\) \|.*\| (\d+) \|[^|]*\|$", text("README.md"), re.M)
+    )
+    assert sorted(rows) == SOURCES
+    for stem in SOURCES:
+        source = text(f"notebooks/source/{stem}.py")
+        assert re.search(r"\*Time:\* (\d+) minutes", source)[1] == rows[stem], stem
+
+
+def test_the_picture_is_an_animation_under_a_megabyte():
+    from PIL import Image
+
+    path = ROOT / "docs" / "ring_allreduce.gif"
+    assert path.stat().st_size < 1_000_000
+    with Image.open(path) as picture:
+        assert picture.n_frames > 10
+
+
+def test_the_citation_is_complete():
+    """The keys that the Citation File Format 1.2.0 asks for, and none that it does not know."""
+    data = yaml.safe_load(text("CITATION.cff"))
+    assert data["cff-version"] == "1.2.0"
+    assert {"message", "title", "authors"} <= set(data)
+    assert set(data) <= {
+        *("abstract", "authors", "cff-version", "commit", "contact", "date-released", "doi"),
+        *("identifiers", "keywords", "license", "license-url", "message", "preferred-citation"),
+        *("references", "repository", "repository-artifact", "repository-code", "title", "type"),
+        *("url", "version"),
+    }
+    assert data["type"] in {"software", "dataset"}
+    assert data["authors"]
+    for author in data["authors"]:
+        assert author.get("name") or author.get("family-names")
+    assert data["license"] == ["BSD-3-Clause", "CC-BY-4.0"]
+    datetime.date.fromisoformat(data["date-released"])
+    assert data["version"] == PYPROJECT["project"]["version"] == helpers.__version__
+
+
+def test_the_licence_covers_code_and_text():
+    licence = text("LICENSE")
+    assert "Redistribution and use in source and binary forms" in licence
+    assert licence.count("Neither the name of the copyright holder") == 1
+    assert "IN NO EVENT SHALL THE COPYRIGHT HOLDER OR CONTRIBUTORS BE LIABLE" in licence
+    assert "https://creativecommons.org/licenses/by/4.0/legalcode" in licence
+    assert PYPROJECT["project"]["license"] == "BSD-3-Clause AND CC-BY-4.0"
+
+
+def test_every_folder_of_data_states_its_terms():
+    folders = {path.name for path in (ROOT / "data").iterdir() if path.is_dir()}
+    rows = set(re.findall(r"^\| `(\w+)/` \|(?:[^|]+\|){3}$", text("data/README.md"), re.MULTILINE))
+    assert folders <= rows | {"__pycache__"}

@@ -1,0 +1,162 @@
+"""Answers to the exercises of notebook 01."""
+
+import math
+
+from tests.exercises.case import Case
+
+
+def shift_by_request(value, comm):
+    n, me = comm.Get_size(), comm.Get_rank()
+    request = comm.isend(value, (me + 1) % n)
+    received = comm.recv(source=(me - 1) % n)
+    request.wait()
+    return received
+
+
+def shift_the_wrong_way(value, comm):
+    n, me = comm.Get_size(), comm.Get_rank()
+    return comm.sendrecv(value, (me - 1) % n, source=(me + 1) % n)
+
+
+def shift_that_sends_first(value, comm):
+    """Goes well as long as messages are small enough to be sent eagerly."""
+    n, me = comm.Get_size(), comm.Get_rank()
+    comm.send(value, (me + 1) % n)
+    return comm.recv(source=(me - 1) % n)
+
+
+def shift_that_receives_first(value, comm):
+    n, me = comm.Get_size(), comm.Get_rank()
+    received = comm.recv(source=(me - 1) % n)
+    comm.send(value, (me + 1) % n)
+    return received
+
+
+def shift_without_a_ring(value, comm):
+    me = comm.Get_rank()
+    return comm.sendrecv(value, me + 1, source=me - 1)
+
+
+def shift_to_itself(value, comm):
+    return value
+
+
+def broadcast_from(value, root, comm):
+    if comm.Get_rank() == root:
+        for peer in range(comm.Get_size()):
+            if peer != root:
+                comm.send(value, peer)
+        return value
+    return comm.recv(source=root)
+
+
+def broadcast_from_rank_0(value, root, comm):
+    if comm.Get_rank() == 0:
+        for peer in range(1, comm.Get_size()):
+            comm.send(value, peer)
+        return value
+    return comm.recv(source=0)
+
+
+def broadcast_that_forgets_the_root(value, root, comm):
+    if comm.Get_rank() == root:
+        for peer in range(comm.Get_size()):
+            if peer != root:
+                comm.send(value, peer)
+        return None
+    return comm.recv(source=root)
+
+
+def broadcast_to_itself_too(value, root, comm):
+    if comm.Get_rank() == root:
+        for peer in range(comm.Get_size()):
+            comm.send(value, peer)
+        return value
+    return comm.recv(source=root)
+
+
+def sums(value, comm):
+    me = comm.Get_rank()
+    row, column = comm.Split(me // 2, me), comm.Split(me % 2, me)
+    return row.allreduce(value), column.allreduce(value)
+
+
+def sums_swapped(value, comm):
+    return sums(value, comm)[::-1]
+
+
+def sums_over_everything(value, comm):
+    return comm.allreduce(value), comm.allreduce(value)
+
+
+def sum_of_the_row_only(value, comm):
+    return sums(value, comm)[0]
+
+
+def once_a_text(text):
+    for word in set(text.split()):
+        yield word, 1
+
+
+def every_word(text):
+    for word in text.split():
+        yield word, 1
+
+
+def add(word, ones):
+    return sum(ones)
+
+
+def fewest(speed_up, serial):
+    if serial and speed_up >= 1 / serial * (1 - 1e-9):
+        return math.inf
+    return math.ceil((1 - serial) / (1 / speed_up - serial) - 1e-9)
+
+
+def without_a_limit(speed_up, serial):
+    return math.ceil(speed_up / (1 - serial))
+
+
+def not_rounded(speed_up, serial):
+    rest = 1 / speed_up - serial
+    return (1 - serial) / rest if rest > 1e-9 else math.inf
+
+
+def rounded_down(speed_up, serial):
+    ranks = not_rounded(speed_up, serial)
+    return ranks if math.isinf(ranks) else math.floor(ranks)
+
+
+CASES = {
+    "statements": Case(right="ACE", wrong=["A", "ABCE", "abcde", "BD", "yes", 3]),
+    "shift": Case(
+        right=shift_by_request,
+        wrong=[
+            *(shift_the_wrong_way, shift_that_sends_first, shift_that_receives_first),
+            *(shift_without_a_ring, shift_to_itself, "left"),
+        ],
+    ),
+    "broadcast": Case(
+        right=broadcast_from,
+        wrong=[
+            *(broadcast_from_rank_0, broadcast_that_forgets_the_root, broadcast_to_itself_too),
+        ],
+    ),
+    "grid_sums": Case(right=sums, wrong=[sums_swapped, sums_over_everything, sum_of_the_row_only]),
+    "document_frequency": Case(
+        right=(once_a_text, add),
+        wrong=[
+            (every_word, add),
+            (once_a_text, lambda word, ones: max(ones)),
+            (lambda text: [text], add),
+            (lambda text: [(text, 1)], add),
+        ],
+    ),
+    "ranks_for": Case(
+        right=fewest, wrong=[without_a_limit, not_rounded, rounded_down, lambda s, f: s]
+    ),
+    "half_size": Case(
+        right=lambda alpha, beta: alpha / beta,
+        wrong=[lambda alpha, beta: beta / alpha, lambda alpha, beta: 2 * alpha / beta],
+    ),
+}
