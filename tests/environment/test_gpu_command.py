@@ -1,0 +1,84 @@
+"""`make gpu` installs nothing, and says in a sentence why it cannot run."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tools.lock import ROOT
+
+
+def gpu(python, cwd=ROOT, out=""):
+    return subprocess.run(
+        ["sh", "tools/gpu.sh"],
+        cwd=cwd,
+        env={"PATH": "/usr/bin:/bin", "PYTHON": str(python), "OUT": str(out)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def stand_in(tmp_path, torch="", version=""):
+    """Return an interpreter that finds the given torch (none: no torch at all)."""
+    folder = tmp_path / "modules"
+    folder.mkdir()
+    if torch:
+        (folder / "torch.py").write_text(torch, encoding="utf-8")
+    python = tmp_path / "python"
+    change = f"import sys; sys.version_info = {version}" if version else ""
+    (folder / "usercustomize.py").write_text(change, encoding="utf-8")
+    (folder / "sitecustomize.py").write_text(change, encoding="utf-8")
+    # -S: without site-packages, so that the torch of this environment is not seen
+    launcher = f'#!/bin/sh\nPYTHONPATH={folder} exec {sys.executable} -S "$@"\n'
+    if version:
+        launcher = launcher.replace(" -S", "")
+    python.write_text(launcher, encoding="utf-8")
+    python.chmod(0o755)
+    return python
+
+
+TORCH = """
+__version__ = "{version}"
+class version: cuda = {cuda!r}
+class cuda:
+    is_available = staticmethod(lambda: False)
+"""
+
+
+def test_no_gpu_is_a_sentence():
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    done = gpu(sys.executable)
+    assert done.returncode == 1
+    (said,) = done.stderr.strip().splitlines()
+    assert said.startswith("make gpu: there is no GPU that torch")
+    assert "nothing was measured" in said
+
+
+@pytest.mark.parametrize(
+    ("torch", "version", "said"),
+    [
+        ("", "", "make gpu needs torch 2.11 or later; {python} cannot import it"),
+        (TORCH.format(version="2.10.1", cuda="13.0"), "", "{python} has 2.10.1"),
+        (TORCH.format(version="2.12.0+cu130", cuda="13.0"), "", "built for CUDA 13.0"),
+        (TORCH.format(version="2.11.0", cuda=None), "", "built without CUDA"),
+        ("", (3, 10, 4), "make gpu needs Python 3.11 or later; {python} is "),
+    ],
+)
+def test_what_is_missing_is_a_sentence(tmp_path, torch, version, said):
+    done = gpu(stand_in(tmp_path, torch, version))
+    assert done.returncode == 1
+    assert said.format(python=sys.executable) in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_an_interpreter_that_does_not_exist_is_repeated():
+    done = gpu("no-such-python")
+    assert (done.returncode, done.stderr.strip()) == (
+        1,
+        "make gpu: PYTHON=no-such-python is not a program here.",
+    )
