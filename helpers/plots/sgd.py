@@ -12,8 +12,8 @@ _STYLES = ("-", "--", "-.", ":")
 def losses(histories, window: int = 60, axes=None):
     """Draw each run's loss against seconds (left) and against updates (right); return the axes.
 
-    ``histories`` are :class:`helpers.sgd.history.History`. Each is averaged over its last ``window``
-    *gradients*, however many updates those are: an update of R gradients is less noisy than one.
+    ``histories`` are :class:`helpers.sgd.history.History`. Each is averaged over its last
+    ``window`` *gradients*, however many updates those are: an update of R gradients is less noisy.
     Raises ValueError for an empty list.
     """
     import matplotlib.pyplot as plt

@@ -8,7 +8,7 @@ from helpers.plots import sgd as plots
 from helpers.plots import style
 
 style.use()
-plots.schemes()
+_ = plots.schemes()
 # %% [markdown]
 # **You will be able to**
 #
@@ -282,7 +282,7 @@ runs.with_server(comm, steps=3, batch=8).updates
 # %%
 from helpers.plots.timeline import timeline
 
-timeline(served_trace, labels=False)
+_ = timeline(served_trace, labels=False)
 
 # %% [markdown]
 # ## Out of step: a parameter server
@@ -350,7 +350,7 @@ print(f"accuracy {out_of_step.accuracy:.1%}; {out_of_step.report[-1]}")
 runs.asynchronous(comm, updates=9, batch=8, momentum=0.0).staleness
 
 # %%
-timeline(free_trace, labels=False)
+_ = timeline(free_trace, labels=False)
 # %% [markdown]
 # Nine updates: the server is in one conversation at a time, and the workers' turns interleave.
 #
@@ -360,7 +360,7 @@ timeline(free_trace, labels=False)
 
 # %%
 histories = [in_step, served, out_of_step]
-plots.losses(histories)
+_ = plots.losses(histories)
 # %% [markdown]
 # Each curve is a mean over the last 60 gradients. On the right, one update out of step is worth less: it uses one gradient of $B$ samples, where an update in step uses the mean of three or four. On the left that matters less: nobody waited.
 
@@ -379,7 +379,7 @@ for history in histories:
 # How old were the parameters behind each gradient? With $W$ equal workers, between two turns of one worker the $W - 1$ others have had theirs: $\tau \approx W - 1$.
 
 # %%
-plots.staleness(out_of_step)
+_ = plots.staleness(out_of_step)
 # %% [markdown]
 # ## A straggler
 #
@@ -462,7 +462,7 @@ points = [
     for ranks in (2, 4)
     for batch in (1, 2, 4, 8, 16, 32, 64)
 ]
-plots.crossing(points, cores=usable_cores())
+_ = plots.crossing(points, cores=usable_cores())
 # %%
 two = [point for point in points if point.ranks == 2]
 per_sample, fixed = np.polyfit([p.batch for p in two], [1e3 * p.alone for p in two], 1)
