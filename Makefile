@@ -5,19 +5,19 @@ SHELL := /bin/sh
 .SUFFIXES:
 
 # Settings, by name on the command line: make lab PYTHON=python3.12
-PYTHON ?=
-TORCH_INDEX ?=
-WHEELS ?=
-COMPILER ?=
-NB ?=
-COURSE ?=
-SUITE ?=
-OUT ?= data/gpu
-SYSTEM ?=
-VERSION ?=
-LAB_ARGS ?=
-TEST_ARGS ?=
-REQUIRE ?=
+PYTHON =
+TORCH_INDEX =
+WHEELS =
+COMPILER =
+NB =
+COURSE =
+SUITE =
+OUT = data/gpu
+SYSTEM =
+VERSION =
+LAB_ARGS =
+TEST_ARGS =
+REQUIRE =
 
 BIN := .venv/bin
 PY := $(BIN)/python
@@ -80,7 +80,7 @@ format: setup ## Put the style right
 	@$(PY) -m ruff format .
 
 wheels: ## Fill a folder for a class without a network: make wheels WHEELS=wheels
-	@PYTHON='$(PYTHON)' TORCH_INDEX='$(TORCH_INDEX)' COMPILER=no sh tools/setup.sh course
+	@$(SETTINGS) WHEELS= COMPILER=no sh tools/setup.sh course
 	@$(PY) -m tools.wheels '$(or $(WHEELS),wheels)' --torch-index '$(TORCH_INDEX)' \
 	    $(if $(SYSTEM),--system $(SYSTEM)) $(if $(VERSION),--python $(VERSION))
 

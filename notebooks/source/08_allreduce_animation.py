@@ -329,7 +329,7 @@ def bytes_sent(algorithm, N, K):
 check.bytes_sent(bytes_sent)
 
 # %% [markdown]
-# ### "Independent of the number of workers"?
+# ## Independent of the number of workers?
 #
 # The lecture that this notebook follows says that a ring allreduce costs each worker $2(N-1)K/N$, "independent of N". **Predict:** which curve is flat, which is not?
 
@@ -351,7 +351,7 @@ plt.show()
 # The bytes do depend on $N$ for few workers ($K$ for two, $1.5K$ for four) and only tend to $2K$. What never levels off is the number of steps, $2(N-1)$: each costs a latency $\alpha$. The sentence is true of bandwidth, in the limit, and not of time.
 
 # %% [markdown]
-# ## Cost: measure α and β, predict, compare
+# ## Cost, predicted and measured
 #
 # Two ranks play ping-pong with messages of growing size, as in notebook 01. A straight line $\alpha + \beta m$ is fitted to it, so that relative errors are small at both ends. The second fit is made while *all four* ranks send to the right at the same time, which is what they do inside a ring.
 
@@ -468,13 +468,13 @@ Code(inspect.getsource(Machine.two_level), language="python")
 NVLINK, INFINIBAND = PRESETS["NVLink 2 (V100)"], PRESETS["InfiniBand HDR (GPUs)"]
 machines = [Machine(2**k, 8, NVLINK, INFINIBAND) for k in range(12)]
 figure, panels = plt.subplots(1, 2, figsize=(12, 4.4), sharey=True)
-for ax, K, title in zip(panels, (1e6, P.gradient), ("K = 1 MB", "K = 102 MB"), strict=True):
-    seconds = {
-        "flat ring": [m.flat_ring().at(K) for m in machines],
-        "tree": [m.tree().at(K) for m in machines],
-        "two levels": [m.two_level().at(K) for m in machines],
+for ax, nbytes, title in zip(panels, (1e6, P.gradient), ("K = 1 MB", "K = 102 MB"), strict=True):
+    ways = {
+        "flat ring": [m.flat_ring().at(nbytes) for m in machines],
+        "tree": [m.tree().at(nbytes) for m in machines],
+        "two levels": [m.two_level().at(nbytes) for m in machines],
     }
-    costs.times_by_ranks([m.ranks for m in machines], seconds, ax)
+    costs.times_by_ranks([m.ranks for m in machines], ways, ax)
     ax.set_title(title)
 plt.show()
 
@@ -587,7 +587,7 @@ print("tree:", allreduce(digits, comm, op, "tree"))
 # - Z. Tian, *Introduction to Computation Technologies in Deep Learning*, 2019: the lecture whose claims are examined.
 # - [NCCL's tuning.cc](https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc): the cost model of a library in use.
 #
-# **Next:** [02_distributed_sgd](02_distributed_sgd.ipynb), where gradients travel on what you have built here.
+# **Next:** notebook 02, where gradients travel on what you have built here.
 
 # %%
 cluster.stop()

@@ -1,0 +1,79 @@
+"""helpers.plots.costs and helpers.plots.collective: what is drawn is what was given."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+
+mpl.use("Agg")
+
+from helpers.collectives.schedule import model
+from helpers.plots import costs
+from helpers.plots.collective import draw_state
+from helpers.plots.style import VERMILION, colour
+
+
+@pytest.fixture
+def ax():
+    import matplotlib.pyplot as plt
+
+    figure, ax = plt.subplots()
+    yield ax
+    plt.close(figure)
+
+
+def test_bars_are_bytes_over_k(ax):
+    assert costs.bytes_by_rank({"ring": [15, 15], "chain": [10, 20]}, K=10, ax=ax) is ax
+    assert [bar.get_height() for bar in ax.patches] == [1.5, 1.5, 1.0, 2.0]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["ring", "chain"]
+    with pytest.raises(ValueError, match="at least one"):
+        costs.bytes_by_rank({}, 10, ax)
+
+
+def test_measured_and_predicted_share_a_colour(ax):
+    sizes = [10, 100]
+    costs.times_by_size(sizes, {"ring": [1, 2], "MPI": [3, 4]}, {"ring": [1.5, 2.5]}, ax)
+    measured, predicted, other = ax.lines
+    assert measured.get_color() == predicted.get_color() != other.get_color()
+    assert (measured.get_linestyle(), predicted.get_linestyle()) == ("None", "--")
+    assert np.array_equal(predicted.get_ydata(), [1.5, 2.5])
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    assert "bytes" in ax.get_xlabel()
+    assert "(s)" in ax.get_ylabel()
+
+
+def test_lines_by_ranks(ax):
+    costs.times_by_ranks([2, 4], {"tree": [1, 2], "ring": [3, 4]}, ax)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["tree", "ring"]
+    assert len(ax.lines) == 2
+
+
+def stripes(ax) -> list[str]:
+    grey = ("#f1f1f1",)
+    return [to_hex(p.get_facecolor()) for p in ax.patches if p.get_fill()
+            and to_hex(p.get_facecolor()) not in grey]  # fmt: skip
+
+
+def test_state_before_the_first_step_has_one_stripe_a_chunk(ax):
+    draw_state(model("ring", 3), 0, ax=ax)
+    assert stripes(ax) == [to_hex(colour(rank)) for rank in range(3) for _ in range(3)]
+
+
+@pytest.mark.parametrize("ring", [False, True])
+def test_state_at_the_end_has_all_stripes(ax, ring):
+    plan = model("ring", 4)
+    draw_state(plan, plan.steps, ax=ax, ring=ring)
+    assert len(stripes(ax)) == 4 * 4 * 4
+
+
+def test_messages_on_their_way_are_drawn_as_well(ax):
+    draw_state(model("ring", 4), 0, part=0.5, ax=ax)
+    assert len(stripes(ax)) == 4 * 4 + 4
+    framed = [p for p in ax.patches if to_hex(p.get_edgecolor()) == to_hex(VERMILION)]
+    assert len(framed) == 4
+
+
+@pytest.mark.parametrize(("step", "part"), [(-1, 0), (7, 0), (6, 0.5)])
+def test_steps_that_are_not_there(ax, step, part):
+    with pytest.raises(ValueError, match=f"0 to 6; got step={step}, part={part}"):
+        draw_state(model("ring", 4), step, part, ax)
