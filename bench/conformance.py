@@ -1,0 +1,274 @@
+"""PyTorch's own distributed test suite, run on the backend ``mpi4py`` and on gloo, side by side.
+
+    python -m bench.conformance [--ranks 4] [--backends mpi4py,gloo] [--only PART] [--json FILE]
+
+The suite ships inside the installed package (``torch.testing._internal.distributed``). It is meant
+to start its own processes; here the ranks are MPI's, for both backends alike, and each test runs on
+all of them with a fresh default group. A test that fails, hangs or dies costs no other: the ranks
+are started again for the next one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from datetime import timedelta
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+MODULE = "torch.testing._internal.distributed.distributed_test"
+LIMIT = 120.0  # seconds for one test
+GRACE = 20.0  # seconds that the other ranks get once one rank has failed a test
+GROUP_TIMEOUT = 60.0  # seconds: of the default group, unless the suite asks for another
+
+
+class _AsGloo(str):
+    """A backend's name that also equals "gloo": so that no test for gloo is skipped for ours."""
+
+    def __eq__(self, other):
+        return str.__eq__(self, other) or other == "gloo"
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __hash__(self):
+        return hash("gloo")
+
+
+def _load(backend: str):
+    """Import the suite with BACKEND set to ``backend``; return a test class for MPI's ranks."""
+    import importlib.util
+
+    from mpi4py import MPI
+
+    os.environ.setdefault("BACKEND", backend)
+    os.environ.setdefault("TEMP_DIR", tempfile.gettempdir())
+    os.environ["WORLD_SIZE"] = str(MPI.COMM_WORLD.Get_size())
+    spec = importlib.util.find_spec(MODULE)
+    source = Path(spec.origin).read_text()
+    wanted = 'BACKEND = os.environ["BACKEND"]'
+    if source.count(wanted) != 1:
+        raise RuntimeError(f"{MODULE} of this torch does not contain {wanted!r} once")
+    module = importlib.util.module_from_spec(spec)
+    module.__dict__["_AsGloo"] = _AsGloo
+    sys.modules[MODULE] = module
+    name = "str" if backend == "gloo" else "_AsGloo"
+    source = source.replace(wanted, f"BACKEND = {name}({backend!r})")
+    exec(compile(source, spec.origin, "exec", dont_inherit=True), module.__dict__)
+    harness = MPI.COMM_WORLD.Dup()
+
+    class OnMPI(module.TestDistBackend, module.DistributedTest._DistTestBase):
+        def _barrier(self, timeout=None, *args, **kwargs):
+            request, end = harness.Ibarrier(), time.monotonic() + (timeout or 30)
+            while not request.Test():
+                if time.monotonic() > end:
+                    raise RuntimeError("barrier timeout")
+                time.sleep(0.001)
+
+    return module, OnMPI
+
+
+def test_names(backend: str) -> list[str]:
+    """All the tests that the installed suite has."""
+    _, cls = _load(backend)
+    return sorted(name for name in dir(cls) if name.startswith("test_"))
+
+
+def names_in_a_process() -> list[str]:
+    """The same list, found in a process of its own: importing the suite leaves traces."""
+    listing = subprocess.run(
+        [sys.executable, "-c", "from bench import conformance as c; print(*c.test_names('gloo'))"],
+        cwd=ROOT,
+        env=os.environ | {"MASTER_ADDR": "127.0.0.1", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    if listing.returncode:
+        raise SystemExit(f"the suite cannot be imported:\n{listing.stderr}")
+    return listing.stdout.split()
+
+
+def run_test(module, cls, name: str, backend: str, store_file: str) -> tuple[str, str]:
+    """Run one test on this rank; return ``(outcome, reason)`` of passed, failed or skipped."""
+    import unittest
+
+    import torch.distributed as dist
+    from mpi4py import MPI
+    from torch.testing._internal import common_utils
+    from torch.testing._internal.common_distributed import TEST_SKIPS
+
+    skips = {skip.exit_code: skip.message for skip in TEST_SKIPS.values()}
+    rank = MPI.COMM_WORLD.Get_rank()
+    seconds = module.CUSTOM_PG_TIMEOUT.get(name, GROUP_TIMEOUT)
+    environment = dict(os.environ)
+    try:
+        test = cls(name)
+        test.rank, test.file_name = rank, store_file
+        module.INIT_METHOD = f"file://{store_file}-again"
+        dist.init_process_group(
+            backend,
+            init_method=f"file://{store_file}",
+            world_size=MPI.COMM_WORLD.Get_size(),
+            rank=rank,
+            timeout=timedelta(seconds=seconds),
+        )
+        common_utils.set_rng_seed()
+        getattr(test, name)()
+        test._barrier()
+        return "passed", ""
+    except unittest.SkipTest as skip:
+        return "skipped", str(skip)
+    except SystemExit as end:
+        if end.code in skips:
+            return "skipped", skips[end.code]
+        return ("passed", "") if end.code in (0, None) else ("failed", f"exit code {end.code}")
+    except BaseException:
+        return "failed", traceback.format_exc()
+    finally:
+        if dist.is_initialized():
+            dist.destroy_process_group()
+        os.environ.clear()
+        os.environ.update(environment)
+
+
+def _rank_main(backend: str, folder: str) -> None:
+    from mpi4py import MPI
+
+    import helpers.torch_mpi  # noqa: F401 (registers the backend)
+
+    module, cls = _load(backend)
+    rank = MPI.COMM_WORLD.Get_rank()
+    with Path(folder, f"{rank}.jsonl").open("a", buffering=1) as log:
+        for name in json.loads(Path(folder, "tests.json").read_text()):
+            log.write(json.dumps({"begin": name}) + "\n")
+            outcome, reason = run_test(module, cls, name, backend, f"{folder}/store-{name}")
+            log.write(json.dumps({"test": name, "outcome": outcome, "reason": reason}) + "\n")
+            MPI.COMM_WORLD.Barrier()
+    MPI.COMM_WORLD.Barrier()
+
+
+def run_suite(backend: str, tests: list[str], ranks: int, show=print) -> dict[str, tuple[str, str]]:
+    """Run ``tests`` on ``ranks`` MPI ranks; return name → (outcome, reason)."""
+    results: dict[str, tuple[str, str]] = {}
+    while left := [name for name in tests if name not in results]:
+        with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+            results |= _run_job(backend, left, ranks, folder, show)
+    return results
+
+
+def _run_job(backend: str, tests: list[str], ranks: int, folder: str, show) -> dict:
+    Path(folder, "tests.json").write_text(json.dumps(tests))
+    command = [str(Path(sys.executable).with_name("mpiexec")), "-n", str(ranks), sys.executable]
+    command += ["-m", "bench.conformance", "--rank-of", backend, "--folder", folder]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "TEMP_DIR": folder}
+    environment |= {"MASTER_ADDR": "127.0.0.1", "WORLD_SIZE": str(ranks), "PYTHONPATH": str(ROOT)}
+    # "mpi" is what the suite asks before it skips tests of sub-groups on fewer than 8 ranks.
+    environment |= {"BACKEND": "mpi", "INIT_METHOD": f"file://{folder}/init"}
+    Path(folder, "test_dir").mkdir()
+    with Path(folder, "output").open("w") as output:
+        job = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        done: dict[str, tuple[str, str]] = {}
+        try:
+            since = time.monotonic()
+            while len(done) < len(tests):
+                exited = job.poll() is not None
+                time.sleep(0.05)
+                reports = _reports(folder, ranks)
+                current = tests[len(done)]
+                outcomes = reports.get(current, {})
+                elapsed = time.monotonic() - since
+                failed = [r for r, (outcome, _) in outcomes.items() if outcome == "failed"]
+                if len(outcomes) == ranks:
+                    done[current] = _verdict(outcomes)
+                    since = time.monotonic()
+                    show(
+                        f"{backend:8s} {done[current][0]:8s}{elapsed:7.2f} s  {current}", flush=True
+                    )
+                    if failed:  # it may have left its ranks in any state: take fresh ones
+                        break
+                elif exited or elapsed > LIMIT or (failed and elapsed > GRACE):
+                    reason = "a rank died" if exited else f"no end within {elapsed:.0f} s"
+                    if failed:
+                        reason = outcomes[failed[0]][1]
+                    done[current] = ("failed", reason)
+                    show(f"{backend:8s} failed  {elapsed:7.2f} s  {current}", flush=True)
+                    break
+        finally:
+            if job.poll() is None and len(done) == len(tests):
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    job.wait(10)
+            if job.poll() is None:
+                os.killpg(job.pid, 9)
+                job.wait()
+    return done
+
+
+def _reports(folder: str, ranks: int) -> dict[str, dict[int, tuple[str, str]]]:
+    reports: dict[str, dict[int, tuple[str, str]]] = collections.defaultdict(dict)
+    for rank in range(ranks):
+        path = Path(folder, f"{rank}.jsonl")
+        if path.exists():
+            for line in path.read_text().splitlines(keepends=True):
+                if line.endswith("\n") and "outcome" in (entry := json.loads(line)):
+                    reports[entry["test"]][rank] = (entry["outcome"], entry["reason"])
+    return reports
+
+
+def _verdict(outcomes: dict[int, tuple[str, str]]) -> tuple[str, str]:
+    for wanted in ("failed", "passed"):
+        for outcome, reason in outcomes.values():
+            if outcome == wanted:
+                return outcome, reason
+    return next(iter(outcomes.values()))
+
+
+def report(results: dict[str, dict[str, tuple[str, str]]]) -> str:
+    """The counts of each backend, and each test that gloo passes and ours does not, with why."""
+    lines = [f"{'backend':10s}{'passed':>8s}{'failed':>8s}{'skipped':>9s}"]
+    for backend, outcomes in results.items():
+        count = collections.Counter(outcome for outcome, _ in outcomes.values())
+        lines.append(f"{backend:10s}{count['passed']:8d}{count['failed']:8d}{count['skipped']:9d}")
+    ours, gloo = results.get("mpi4py", {}), results.get("gloo", {})
+    for name, (outcome, reason) in ours.items():
+        if outcome != "passed" and gloo.get(name, ("",))[0] == "passed":
+            last = reason.strip().splitlines()[-1] if reason.strip() else ""
+            lines.append(f"gloo passes, mpi4py {outcome}: {name}: {last}")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ranks", type=int, default=4)
+    parser.add_argument("--backends", default="mpi4py,gloo")
+    parser.add_argument("--only", default="", help="run the tests whose name contains this")
+    parser.add_argument("--json", help="write all outcomes and reasons to this file")
+    parser.add_argument("--rank-of", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.rank_of:
+        _rank_main(options.rank_of, options.folder)
+        return
+    names = [name for name in names_in_a_process() if options.only in name]
+    results = {b: run_suite(b, names, options.ranks) for b in options.backends.split(",")}
+    print(report(results))
+    if options.json:
+        Path(options.json).write_text(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()

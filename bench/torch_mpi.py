@@ -1,0 +1,150 @@
+"""The backend mpi4py beside gloo and raw mpi4py: latency, bandwidth, overlap.
+
+    python -m bench.torch_mpi
+
+All three peers run on the same ranks, in turns, inside one job.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from helpers.records import Row
+
+SUITE = "torch_mpi"
+ROOT = Path(__file__).resolve().parents[1]
+SIZES = {"4 KB": 4 << 10, "1 MB": 1 << 20, "8 MB": 8 << 20, "64 MB": 64 << 20}  # bytes
+RANKS = (2, 4)
+ROUNDS = 12  # turns of each peer; the best is reported
+
+
+def rows() -> list[Row]:
+    """Measure on 2 and 4 ranks; times in microseconds, ours as value, the peer as peer_value."""
+    found = []
+    for ranks in RANKS:
+        for line in _on_ranks(ranks):
+            found.append(Row(**line))
+    return found
+
+
+def _on_ranks(ranks: int) -> list[dict]:
+    command = [str(Path(sys.executable).with_name("mpiexec")), "-n", str(ranks), sys.executable]
+    done = subprocess.run(
+        [*command, "-m", "bench.torch_mpi", "--rank"],
+        cwd=ROOT,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    if done.returncode:
+        raise RuntimeError(f"the ranks failed:\n{done.stderr}")
+    return json.loads(done.stdout)
+
+
+def _rank_main() -> None:
+    import torch
+    import torch.distributed as dist
+    from mpi4py import MPI
+
+    import helpers.torch_mpi as ours
+
+    comm = MPI.COMM_WORLD
+    rank, size = comm.Get_rank(), comm.Get_size()
+    dist.init_process_group("mpi4py")
+    ranks = list(range(size))
+    groups = {
+        "window": dist.new_group(ranks),
+        "network": dist.new_group(ranks, pg_options=ours.Options("network")),
+        "gloo": dist.new_group(ranks, backend="gloo"),
+    }
+    lines: list[dict] = []
+
+    def row(name: str, value: float, peer: str, peer_value: float, **parameters) -> None:
+        line = {"name": name, "value": value * 1e6, "unit": "µs", "peer": peer}
+        line |= {"peer_value": peer_value * 1e6, "parameters": {"ranks": size, **parameters}}
+        lines.append(line)
+
+    for label, nbytes in SIZES.items():
+        tensor = torch.ones(nbytes // 4)
+        buffer = tensor.numpy()
+        calls = {
+            name: lambda group=group, tensor=tensor: dist.all_reduce(tensor, group=group)
+            for name, group in groups.items()
+        }
+        calls["mpi"] = lambda buffer=buffer: comm.Allreduce(MPI.IN_PLACE, buffer)
+        took = _in_turns(calls, comm, repeats=max(1, min(200, (1 << 20) // nbytes)))
+        row(f"all_reduce {label}", took["window"], "gloo", took["gloo"], path="window")
+        row(f"all_reduce {label}", took["window"], "mpi4py in place", took["mpi"], path="window")
+        row(f"all_reduce {label}", took["network"], "mpi4py in place", took["mpi"], path="network")
+    for name, value, peer, peer_value in _overlap(groups["window"], comm):
+        row(name, value, peer, peer_value, path="window")
+    if rank == 0:
+        print(json.dumps(lines))
+    dist.destroy_process_group()
+
+
+def _in_turns(calls: dict, comm, repeats: int) -> dict[str, float]:
+    """Seconds per call, the slowest rank's; the best of the rounds, in which all take a turn.
+
+    The best, and not the median: whatever else runs on the cores only ever adds time.
+    """
+    from mpi4py import MPI
+
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    for turn in range(ROUNDS + 1):
+        for name, call in calls.items():
+            comm.Barrier()
+            began = time.perf_counter()
+            for _ in range(repeats):
+                call()
+            took = comm.allreduce((time.perf_counter() - began) / repeats, MPI.MAX)
+            if turn:  # the first is a warm-up
+                samples[name].append(took)
+    return {name: min(values) for name, values in samples.items()}
+
+
+def _overlap(group, comm):
+    """Compute beside a 16 MB all_reduce with async_op, against one after the other."""
+    import torch
+    import torch.distributed as dist
+
+    tensor = torch.ones(4 << 20)
+    a = torch.randn(512, 512)
+
+    def compute() -> None:
+        for _ in range(4):
+            torch.mm(a, a)
+
+    def beside() -> None:
+        work = dist.all_reduce(tensor, group=group, async_op=True)
+        compute()
+        work.wait()
+
+    def after() -> None:
+        dist.all_reduce(tensor, group=group)
+        compute()
+
+    calls = {"compute": compute, "beside": beside, "after": after}
+    calls["reduce"] = lambda: dist.all_reduce(tensor, group=group)
+    took = _in_turns(calls, comm, repeats=2)
+    yield "compute beside all_reduce 16 MB", took["beside"], "one after the other", took["after"]
+    longer = max(took["compute"], took["reduce"])
+    yield "compute beside all_reduce 16 MB", took["beside"], "the longer of the two", longer
+
+
+if __name__ == "__main__":
+    if "--rank" in sys.argv:
+        _rank_main()
+    else:
+        for found in rows():
+            ratio = found.peer_value / found.value
+            print(
+                f"{found.parameters['ranks']} ranks {found.parameters['path']:8s} {found.name:34s}"
+                f"{found.value:12.1f} µs   {found.peer} {found.peer_value:12.1f} µs   × {ratio:.2f}"
+            )

@@ -1,0 +1,150 @@
+"""Collectives through MPI itself: between hosts, or wherever memory cannot be shared.
+
+MPI's blocking collectives have no time limit. Each one here is preceded by a barrier that can be
+polled (``Ibarrier``): once everyone has arrived, the blocking call is certain to end.
+"""
+
+from __future__ import annotations
+
+import torch
+from mpi4py import MPI
+
+from .reductions import Reduction
+from .waiting import until
+
+_TYPES = {
+    torch.float32: MPI.FLOAT,
+    torch.float64: MPI.DOUBLE,
+    torch.int8: MPI.INT8_T,
+    torch.int16: MPI.INT16_T,
+    torch.int32: MPI.INT32_T,
+    torch.int64: MPI.INT64_T,
+    torch.uint8: MPI.UINT8_T,
+    torch.uint16: MPI.UINT16_T,
+    torch.uint32: MPI.UINT32_T,
+    torch.uint64: MPI.UINT64_T,
+    torch.bool: MPI.C_BOOL,
+    torch.complex64: MPI.C_FLOAT_COMPLEX,
+    torch.complex128: MPI.C_DOUBLE_COMPLEX,
+}
+_OPS = {"SUM": MPI.SUM, "AVG": MPI.SUM, "PREMUL_SUM": MPI.SUM, "PRODUCT": MPI.PROD}
+_OPS |= {"MIN": MPI.MIN, "MAX": MPI.MAX, "BAND": MPI.BAND, "BOR": MPI.BOR, "BXOR": MPI.BXOR}
+_BOOLEAN = {"SUM": MPI.LOR, "MAX": MPI.LOR, "BOR": MPI.LOR, "PRODUCT": MPI.LAND}
+_BOOLEAN |= {"MIN": MPI.LAND, "BAND": MPI.LAND, "BXOR": MPI.LXOR}
+# MPI has no 16-bit floats: they are added up in 32 bits, and rounded once, at the end.
+_WIDER = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
+_WIDER |= {torch.complex32: torch.complex64}
+
+
+def memory(tensor: torch.Tensor) -> memoryview:
+    """The bytes of a contiguous CPU tensor, of whatever dtype, without a copy."""
+    return MPI.buffer.fromaddress(tensor.data_ptr(), tensor.nbytes)
+
+
+class Network:
+    """The transport that calls MPI; ``comm`` may span any number of hosts."""
+
+    kind = "network"
+
+    def __init__(self, comm: MPI.Intracomm):
+        self._comm = comm
+        self.rank, self.size = comm.Get_rank(), comm.Get_size()
+        self._closed = False
+
+    def close(self) -> None:
+        """End this rank's waiting."""
+        self._closed = True
+
+    def barrier(self, deadline: float) -> None:
+        request = self._comm.Ibarrier()
+        until(
+            request.Test,
+            deadline,
+            lambda: TimeoutError("not every rank of this group arrived in time"),
+            closed=lambda: self._closed,
+        )
+
+    def _typed(self, tensor: torch.Tensor):
+        return [memory(tensor), _TYPES[tensor.dtype]]
+
+    def _mpi_op(self, op: Reduction):
+        return _BOOLEAN[op.name] if op.dtype is torch.bool else _OPS[op.name]
+
+    def all_reduce(self, flat: torch.Tensor, op: Reduction, deadline: float) -> None:
+        self.barrier(deadline)
+        if flat.dtype in _WIDER:
+            wide = flat.to(_WIDER[flat.dtype])
+            op.before(wide)
+            self._comm.Allreduce(MPI.IN_PLACE, self._typed(wide), self._mpi_op(op))
+            op.after(wide, self.size)
+            flat.copy_(wide)
+        else:
+            op.before(flat)
+            self._comm.Allreduce(MPI.IN_PLACE, self._typed(flat), self._mpi_op(op))
+            op.after(flat, self.size)
+
+    def reduce(self, flat: torch.Tensor, op: Reduction, root: int, deadline: float) -> None:
+        self.barrier(deadline)
+        brought = flat.to(_WIDER.get(flat.dtype, flat.dtype), copy=True)
+        op.before(brought)
+        if self.rank == root:
+            self._comm.Reduce(MPI.IN_PLACE, self._typed(brought), self._mpi_op(op), root)
+            op.after(brought, self.size)
+            flat.copy_(brought)
+        else:
+            self._comm.Reduce(self._typed(brought), None, self._mpi_op(op), root)
+
+    def broadcast(self, data: torch.Tensor, root: int, deadline: float) -> None:
+        self.barrier(deadline)
+        self._comm.Bcast([memory(data), MPI.BYTE], root)
+
+    def all_gather(self, outputs: list[torch.Tensor], data: torch.Tensor, deadline: float) -> None:
+        self.barrier(deadline)
+        counts = [len(output) for output in outputs]
+        joined = torch.empty(sum(counts), dtype=torch.uint8)
+        self._comm.Allgatherv([memory(data), MPI.BYTE], [memory(joined), counts, None, MPI.BYTE])
+        for output, part in zip(outputs, joined.split(counts), strict=True):
+            output.copy_(part)
+
+    def gather(self, outputs, data: torch.Tensor, root: int, deadline: float) -> None:
+        self.barrier(deadline)
+        if self.rank == root:
+            counts = [len(output) for output in outputs]
+            joined = torch.empty(sum(counts), dtype=torch.uint8)
+            into = [memory(joined), counts, None, MPI.BYTE]
+            self._comm.Gatherv([memory(data), MPI.BYTE], into, root)
+            for output, part in zip(outputs, joined.split(counts), strict=True):
+                output.copy_(part)
+        else:
+            self._comm.Gatherv([memory(data), MPI.BYTE], None, root)
+
+    def scatter(self, output: torch.Tensor, inputs, root: int, deadline: float) -> None:
+        self.barrier(deadline)
+        brought = None
+        if self.rank == root:
+            joined = torch.cat(inputs)
+            brought = [memory(joined), [len(part) for part in inputs], None, MPI.BYTE]
+        self._comm.Scatterv(brought, [memory(output), MPI.BYTE], root)
+
+    def reduce_scatter(self, output, inputs, op: Reduction, deadline: float) -> None:
+        self.barrier(deadline)
+        joined = torch.cat(inputs)
+        joined = joined.to(_WIDER.get(joined.dtype, joined.dtype))
+        op.before(joined)
+        into = torch.empty(len(output), dtype=joined.dtype)
+        counts = [len(part) for part in inputs]
+        self._comm.Reduce_scatter(self._typed(joined), self._typed(into), counts, self._mpi_op(op))
+        op.after(into, self.size)
+        output.copy_(into)
+
+    def all_to_all(self, outputs, inputs, deadline: float) -> None:
+        self.barrier(deadline)
+        joined = torch.cat(inputs)
+        counts = [len(output) for output in outputs]
+        into = torch.empty(sum(counts), dtype=torch.uint8)
+        self._comm.Alltoallv(
+            [memory(joined), [len(part) for part in inputs], None, MPI.BYTE],
+            [memory(into), counts, None, MPI.BYTE],
+        )
+        for output, part in zip(outputs, into.split(counts), strict=True):
+            output.copy_(part)

@@ -1,0 +1,107 @@
+"""How ranks find one another: a store that MPI provides, and a communicator for each group."""
+
+from __future__ import annotations
+
+import json
+import socket
+import uuid
+import zlib
+from datetime import timedelta
+
+import torch.distributed as dist
+from mpi4py import MPI
+
+from .window import Window
+
+# Freeing an MPI window waits for every rank, and torch lets each rank destroy a group when it
+# likes. So windows are kept for the next group of the same ranks; they hold no communicator state.
+_retired: dict[tuple[int, ...], dict[str, Window]] = {}
+
+
+def mpi_store(timeout: timedelta) -> tuple[dist.Store, int, int]:
+    """Return ``(store, rank, size)`` from MPI alone: a key-value server in rank 0.
+
+    It listens on a port that the system chooses, on the loopback interface if all ranks share this
+    host. Collective over ``MPI.COMM_WORLD``.
+    """
+    world = MPI.COMM_WORLD
+    rank, size = world.Get_rank(), world.Get_size()
+    names = world.allgather(MPI.Get_processor_name())
+    alone = len(set(names)) == 1
+    listener = None
+    if rank == 0:
+        listener = socket.create_server(("127.0.0.1" if alone else "", 0))
+    port = world.bcast(listener.getsockname()[1] if listener else None)
+    host = "127.0.0.1" if alone else names[0]
+    store = dist.TCPStore(
+        host,
+        port,
+        size,
+        is_master=rank == 0,
+        timeout=timeout,
+        wait_for_workers=False,
+        master_listen_fd=listener.detach() if listener else None,
+    )
+    return store, rank, size
+
+
+def connect(store: dist.Store, rank: int, size: int, timeout: timedelta, name: str):
+    """Meet the ``size`` members of a group at ``store``.
+
+    Returns ``(comm, world_ranks, reusable)``: their communicator, their ranks in
+    ``MPI.COMM_WORLD`` and a retired window that all of them still hold, or None. Raises
+    RuntimeError if they are not distinct ranks of this MPI job, or do not come within ``timeout``.
+    """
+    round_ = store.add(f"round/{rank}", 1)
+    world = MPI.COMM_WORLD
+    held = [token for windows in _retired.values() for token in windows]
+    card = {"rank": world.Get_rank(), "size": world.Get_size(), "held": held, "name": name}
+    store.set(f"{round_}/{rank}", json.dumps(card))
+    keys = [f"{round_}/{other}" for other in range(size)]
+    try:
+        store.wait(keys, timeout)
+    except RuntimeError as error:
+        absent = [other for other, key in enumerate(keys) if not store.check([key])]
+        raise RuntimeError(
+            f"group {name!r}: rank(s) {absent} of {size} did not call init_process_group or "
+            f"new_group within {timeout.total_seconds():g} s"
+        ) from error
+    cards = [json.loads(store.get(key)) for key in keys]
+    ranks = tuple(card["rank"] for card in cards)
+    if len(set(ranks)) != size or any(card["size"] != world.Get_size() for card in cards):
+        raise RuntimeError(
+            f"the backend mpi4py needs {size} ranks of one MPI job, but the members are ranks "
+            f"{list(ranks)} of jobs of {[card['size'] for card in cards]}: start them together, "
+            f"with mpiexec -n {size}"
+        )
+    group = world.Get_group().Incl(list(ranks))
+    comm = world.Create_group(group, zlib.crc32(name.encode()) % 32_000)
+    group.Free()
+    shared = set(_retired.get(ranks, {})).intersection(*(card["held"] for card in cards))
+    window = _retired[ranks].pop(min(shared)) if shared else None
+    return comm, ranks, window
+
+
+def window_for(comm: MPI.Intracomm, reusable: Window | None) -> Window | None:
+    """Return a window shared by all of ``comm``, or None where hosts differ (collective)."""
+    if reusable is None:
+        node = comm.Split_type(MPI.COMM_TYPE_SHARED)
+        alone = node.Get_size() == comm.Get_size()
+        node.Free()
+        if not comm.allreduce(alone, MPI.LAND):
+            return None
+        token = comm.bcast(uuid.uuid4().hex)
+        try:
+            reusable = Window(comm, token)
+        except MPI.Exception:  # no memory to share, on this rank at least
+            reusable = None
+        if not comm.allreduce(reusable is not None, MPI.LAND):
+            return None
+    reusable.join(comm)
+    return reusable
+
+
+def retire(ranks: tuple[int, ...], window: Window) -> None:
+    """Keep ``window`` for the next group of the same ranks."""
+    window.close()
+    _retired.setdefault(ranks, {})[window.token] = window
