@@ -42,6 +42,7 @@ def mpi_store(timeout: timedelta) -> tuple[dist.Store, int, int]:
         wait_for_workers=False,
         master_listen_fd=listener.detach() if listener else None,
     )
+    world.Barrier()  # rank 0, and its server with it, may fail as soon as this returns
     return store, rank, size
 
 

@@ -74,7 +74,7 @@ def test_ranks_that_call_different_collectives_are_told():
 
 
 def test_rendezvous(tmp_path):
-    run_ranks(3, ranks.check_rendezvous, str(tmp_path / "store"))
+    run_ranks(3, ranks.check_rendezvous, str(tmp_path / "store"), timeout=120)
 
 
 def test_sparse():
