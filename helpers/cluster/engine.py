@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 from ipyparallel.engine.app import IPEngine
 from traitlets import Integer, Unicode
 
+WRITING_SECONDS = 10.0
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -36,6 +38,18 @@ class RankEngine(IPEngine):
         self.side = RankSide(self.state_dir)
         self.user_ns = self.side.namespace
         self.init_mpi = ""  # the namespace has MPI, comm, rank and size already
+
+    def load_connection_file(self) -> None:
+        """Read the controller's file; it starts together with the ranks and may still write it."""
+        deadline = time.monotonic() + WRITING_SECONDS
+        while True:
+            try:
+                super().load_connection_file()
+                return
+            except ValueError:  # half a JSON file
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
 
 
 if __name__ == "__main__":
