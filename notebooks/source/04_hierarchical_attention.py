@@ -371,7 +371,7 @@ plt.show()
 #
 # ## 8. What it attends to
 #
-# Pick a held-out package. The bar is a sentence's weight; the shade of a word is its weight in the sentence, times the sentence's length (so "no shade" means "less than an equal share").
+# Pick a held-out package. The bar is a sentence's weight; the shade of a word is its weight in the sentence, times the sentence's length (so "no shade" means "half of an equal share or less").
 
 
 # %%
