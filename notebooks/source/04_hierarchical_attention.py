@@ -9,7 +9,7 @@
 # - judge a deep model against a strong simple one on a split that does not leak;
 # - test attention as an explanation instead of believing a heat map.
 #
-# **You need** [03](03_gru_derivation.ipynb) (the GRU), PyTorch. 60 minutes, of which the training takes under two; 2 cores, no GPU.
+# **You need** [03](03_gru_derivation.ipynb) (the GRU), PyTorch. 60 minutes, of which the training takes under two; 1 core, no GPU.
 
 # %% [markdown]
 # ## Notation
@@ -57,7 +57,7 @@ class Parameters:
 
     fold: int = 0  # the fifth of the source packages that is held out
     epochs: int = 5
-    threads: int = 2
+    threads: int = 1  # of torch; on an idle machine try 2
     speed_documents: int = 32
     explained: int = 150  # test documents for the pictures and the check by deletion
 
@@ -371,7 +371,7 @@ plt.show()
 #
 # ## 8. What it attends to
 #
-# Pick a held-out package. The bar is a sentence's weight; the shade of a word is its weight in the sentence, times the sentence's length (so "no shade" means "less than an equal share").
+# Pick a held-out package. The bar is a sentence's weight; the shade of a word is its weight in the sentence, times the sentence's length (so "no shade" means "half of an equal share or less").
 
 
 # %%
