@@ -207,7 +207,9 @@ def _several(verb: str, which: str):
         recording = recorder.events is not None
         if recording and statuses is None:
             statuses = _Status() if which == "any" else []
-        shown = f"{name}({'/'.join(sorted({r._call for r in known}))})"
+        shown = name
+        if which == "all":  # of the others the bare name says that one of the peers is enough
+            shown = f"{name}({'/'.join(sorted({r._call for r in known}))})"
         result, begin, end = timed(first._comm, shown, peers, first._tag, plain, requests, statuses)
         if recording:
             finished = list(find(requests, result, statuses))

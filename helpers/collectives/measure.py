@@ -56,7 +56,7 @@ def ping_pong(sizes: Sequence[int] = SIZES, repeats: int = 20, comm=None) -> lis
     return samples if rank < 2 else None
 
 
-def ring_steps(sizes: Sequence[int] = SIZES, repeats: int = 20, comm=None) -> list:
+def ring_steps(sizes: Sequence[int] = SIZES, repeats: int = 9, comm=None) -> list:
     """Return (bytes, seconds) of one step in which all ranks send to the right at the same time.
 
     Where ranks share cores, or links, this is what a message costs inside a collective.
