@@ -1,7 +1,7 @@
 """Measure every suite, print ours beside the peer's, and write one record.
 
     python -m bench                      every suite
-    python -m bench collectives cluster  these two
+    python -m bench allreduce cluster    these two
     python -m bench --gpu                the GPU's part of every suite that has one
 
 A suite is a module ``bench/<topic>.py`` with ``SUITE = "<topic>"`` and ``rows() -> list[Row]``. It

@@ -112,7 +112,7 @@ def imports(folder, skip=()):
 
 
 OURS = {"helpers", "tests", "tools", "bench"}
-OPTIONAL = {"cupy", "cuda", "dgl"}  # imported where present only
+OPTIONAL = {"cupy", "cupyx", "cuda", "dgl"}  # imported where present only
 FOLDERS = {
     "helpers": (),
     "tools": ("notebooks", "test"),
