@@ -7,7 +7,7 @@
 #
 # - measure peak arithmetic, bandwidth and latency, and read the sizes of the caches from a curve;
 # - compute arithmetic intensity from counted operations and bytes, and predict the time of a kernel;
-# - explain by counted cache misses why one order of loops is fifty times faster than another;
+# - explain by counted cache misses why one order of loops is ten times faster than another;
 # - block a loop for a cache and for registers;
 # - judge a change of a network layer by operations *and* bytes.
 #
