@@ -9,7 +9,7 @@
 # - predict when a gradient vanishes or explodes, and say which remedy helps against which;
 # - test, with several seeds, whether a part of a network earns its place.
 #
-# **You need** matrix calculus and PyTorch; no earlier notebook. 60 minutes, 1 core, no GPU.
+# **You need** matrix calculus and PyTorch; no earlier notebook. *Time:* 60 minutes. *Cores:* one is enough. *GPU:* none.
 
 # %% [markdown]
 # ## Notation

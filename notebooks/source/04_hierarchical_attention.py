@@ -9,7 +9,7 @@
 # - judge a deep model against a strong simple one on a split that does not leak;
 # - test attention as an explanation instead of believing a heat map.
 #
-# **You need** [03](03_gru_derivation.ipynb) (the GRU), PyTorch. 60 minutes, of which the training takes under two; 1 core, no GPU.
+# **You need** [03](03_gru_derivation.ipynb) (the GRU), PyTorch. *Time:* 60 minutes, of which the training takes under two; 1 core, no GPU.
 
 # %% [markdown]
 # ## Notation
