@@ -146,10 +146,12 @@ def faults(pages: dict[str, str]) -> list[str]:
             parts = urlsplit(link["href"])
             if parts.scheme or parts.netloc:
                 continue
-            target, anchor = unquote(parts.path) or name, unquote(parts.fragment)
+            target = unquote(parts.path) or name
+            # a browser looks for the anchor as it is written, then decoded
+            either = {parts.fragment, unquote(parts.fragment)}
             if target not in pages:
                 found.append(f"{name} links to {link['href']}, and there is no such page")
-            elif anchor and anchor not in anchors[target]:
+            elif parts.fragment and not either & anchors[target]:
                 found.append(f"{name} links to {link['href']}, and {target} has no such heading")
     return found
 

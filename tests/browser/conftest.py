@@ -16,7 +16,6 @@ import pytest
 
 from tools.notebooks import ROOT
 
-SCREENSHOTS = ROOT / "build" / "screenshots"
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 START = """
 import sys, pathlib
@@ -100,16 +99,3 @@ def browser():
         chromium = playwright.chromium.launch(executable_path=program, args=flags)
         yield chromium
         chromium.close()
-
-
-@pytest.fixture
-def screenshot(request):
-    """``screenshot(page, name)`` keeps a picture in build/screenshots."""
-
-    def take(page, name: str) -> Path:
-        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        path = SCREENSHOTS / f"{name}.png"
-        page.screenshot(path=path)
-        return path
-
-    return take

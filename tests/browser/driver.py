@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
+
+from tools.notebooks import ROOT
+
+SCREENSHOTS = ROOT / "build" / "screenshots"
 
 # the notebook's cells as JupyterLab holds them; those out of sight are not in the page
 CELLS = """() => window.jupyterapp.shell.currentWidget.content.widgets.map(cell => ({
@@ -14,6 +19,12 @@ CELLS = """() => window.jupyterapp.shell.currentWidget.content.widgets.map(cell 
     outputs: cell.model.type === 'code' ? cell.model.outputs.toJSON() : [],
 }))"""
 PANEL = ".jp-NotebookPanel:not(.lm-mod-hidden)"
+READY = """() => {
+    const panel = window.jupyterapp?.shell.currentWidget;
+    return panel?.content?.model && panel.sessionContext?.session?.kernel?.status === 'idle';
+}"""
+BEGUN = """() => window.jupyterapp.shell.currentWidget.content.widgets.some(({model}) =>
+    model.type === 'code' && (model.executionCount || model.executionState !== 'idle'))"""
 SHOW = """async index => {
     const notebook = window.jupyterapp.shell.currentWidget.content;
     notebook.activeCellIndex = index;
@@ -28,17 +39,22 @@ class OpenNotebook:
         self.name = name
         self.errors: list[str] = []  # of scripts in the page
         self.context = browser.new_context(viewport={"width": 1280, "height": 900})
+        self.context.set_default_timeout(120_000)  # a machine that also runs ranks is slow
         self.page = self.context.new_page()
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.goto(lab.address(f"{name}.ipynb"), timeout=120_000)
+        self.page.goto(lab.address(f"{name}.ipynb"))
         self.page.wait_for_selector(
             ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Cell", timeout=120_000
         )
 
     def run_all(self) -> None:
-        """Choose Run → Run All Cells, and do not wait."""
+        """Choose Run → Run All Cells as soon as the kernel is there, and see that it begins."""
+        self.page.wait_for_function(READY)
         self.page.locator(".lm-MenuBar-itemLabel", has_text="Run").first.click()
-        self.page.locator(".lm-Menu-itemLabel", has_text="Run All Cells").first.click()
+        self.page.locator(".lm-Menu-itemLabel", has_text="Run All Cells").first.click(
+            no_wait_after=True
+        )
+        self.page.wait_for_function(BEGUN)
 
     def cells(self) -> list[dict]:
         """Return what JupyterLab holds of each cell."""
@@ -63,7 +79,7 @@ class OpenNotebook:
         """Scroll to a cell and return it, as it is in the page."""
         self.page.evaluate(SHOW, index)
         cell = self.page.locator(f'{PANEL} .jp-Cell[data-windowed-list-index="{index}"]')
-        cell.wait_for(timeout=30_000)
+        cell.wait_for()
         cell.scroll_into_view_if_needed()
         return cell
 
@@ -73,7 +89,7 @@ class OpenNotebook:
 
 
 def wait_for(notebooks: list[OpenNotebook], seconds: float) -> None:
-    """Wait until all are finished; fails with what has not run after ``seconds``."""
+    """Wait until all are finished; fails with what has not run ``seconds`` from now."""
     deadline = time.monotonic() + seconds
     while waiting := [notebook for notebook in notebooks if not notebook.finished()]:
         if time.monotonic() > deadline:
@@ -87,3 +103,11 @@ def wait_for(notebooks: list[OpenNotebook], seconds: float) -> None:
             }
             raise AssertionError(f"not finished after {seconds:g} s: {left}")
         waiting[0].page.wait_for_timeout(500)
+
+
+def take(page, name: str) -> Path:
+    """Keep a picture of the page in build/screenshots."""
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    path = SCREENSHOTS / f"{name}.png"
+    page.screenshot(path=path)
+    return path

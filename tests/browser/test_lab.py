@@ -3,7 +3,7 @@
 import nbformat
 import pytest
 
-from tests.browser.driver import OpenNotebook, wait_for
+from tests.browser.driver import OpenNotebook, take, wait_for
 from tools.notebooks import ROOT
 from tools.run import problems
 
@@ -15,18 +15,20 @@ pytestmark = [pytest.mark.browser, pytest.mark.mpi, pytest.mark.timeout(1500)]
 def both(browser, lab):
     """Both notebooks open at once, each in its tab with its own kernel and ranks, and run."""
     opened = {name: OpenNotebook(browser, lab, name) for name in NAMES}
-    for notebook in opened.values():
-        notebook.run_all()
-    wait_for(list(opened.values()), seconds=900)
-    yield opened
-    for notebook in opened.values():
-        notebook.context.close()
+    try:
+        for notebook in opened.values():
+            notebook.run_all()
+        wait_for(list(opened.values()), seconds=900)
+        yield opened
+    finally:
+        for name, notebook in opened.items():
+            take(notebook.page, f"{name}-end")
+            notebook.context.close()
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_run_all_reaches_the_end_without_an_error_cell(both, name, lab, screenshot):
+def test_run_all_reaches_the_end_without_an_error_cell(both, name, lab):
     notebook = both[name]
-    screenshot(notebook.page, f"{name}-end")
     assert notebook.failed() == []
     notebook.save()
     saved = nbformat.read(lab.work / f"{name}.ipynb", 4)
@@ -34,7 +36,7 @@ def test_run_all_reaches_the_end_without_an_error_cell(both, name, lab, screensh
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_four_ranks_answer_in_a_cell(both, name, screenshot):
+def test_four_ranks_answer_in_a_cell(both, name):
     notebook = both[name]
     labels = [f"[{rank}]" for rank in range(4)]
     for index, cell in enumerate(notebook.cells()):
@@ -43,12 +45,12 @@ def test_four_ranks_answer_in_a_cell(both, name, screenshot):
             shown = notebook.show(index).locator(".jp-OutputArea")
             seen = shown.inner_text()
             assert [seen.index(label) for label in labels] == sorted(map(seen.index, labels))
-            screenshot(notebook.page, f"{name}-ranks")
+            take(notebook.page, f"{name}-ranks")
             return
     raise AssertionError(f"no cell of {name} shows four ranks")
 
 
-def test_a_click_steps_the_animation(both, screenshot):
+def test_a_click_steps_the_animation(both):
     notebook = both["08_allreduce_animation"]
     index = next(
         index
@@ -64,18 +66,18 @@ def test_a_click_steps_the_animation(both, screenshot):
     notebook.page.wait_for_timeout(1500)  # until what moves has arrived
     assert int(frame.get_attribute("data-frame")) == before + 1
     assert animation.screenshot() != picture, "the picture did not change"
-    screenshot(notebook.page, "08_allreduce_animation-stepped")
+    take(notebook.page, "08_allreduce_animation-stepped")
     assert notebook.errors == []
 
 
-def test_a_term_leads_to_the_glossary(browser, lab, screenshot):
+def test_a_term_leads_to_the_glossary(browser, lab):
     notebook = OpenNotebook(browser, lab, "00_start_here")
     page = notebook.page
     page.locator('a[href*="glossary.md"]', has_text="core").first.click()
     heading = page.locator(".jp-MarkdownViewer h2", has_text="core").first
-    heading.wait_for(timeout=30_000)
+    heading.wait_for()
     page.wait_for_timeout(500)
-    screenshot(page, "glossary")
+    take(page, "glossary")
     top = heading.bounding_box()["y"]
     assert 0 < top < 400, f"the glossary is open, but not at the term: it is at {top:.0f} pixels"
     notebook.context.close()

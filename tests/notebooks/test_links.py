@@ -34,11 +34,11 @@ def test_links_lead_somewhere(name, pages):
     bad = []
     for link in pages[name].select("a[href]"):
         parts = urlsplit(link["href"])
-        target, anchor = unquote(parts.path) or name, unquote(parts.fragment)
+        target, either = unquote(parts.path) or name, [parts.fragment, unquote(parts.fragment)]
         if parts.scheme:
             if parts.scheme != "https":
                 bad.append(link["href"])
-        elif target not in pages or (anchor and not pages[target].find(id=anchor)):
+        elif target not in pages or (parts.fragment and not pages[target].find(id=either)):
             bad.append(link["href"])
     assert bad == []
 
