@@ -35,7 +35,6 @@ class RankSide:
         # mpi4py makes a context for pickled collectives at their first use, holding the interpreter
         # lock: a rank that waits there could not tell what it waits for. So make it now.
         MPI.COMM_WORLD.allreduce(0)
-        _remove_topology_file()
         self.recorder = Recorder()
         traced.install(self.recorder)
         comm = MPI.COMM_WORLD  # the watched one, after install()
@@ -249,16 +248,6 @@ def _fill_names(function: types.FunctionType, namespace: dict) -> None:
             if name not in globals_ and name in namespace:
                 globals_[name] = namespace[name]
         pending += [c for c in code.co_consts if isinstance(c, types.CodeType)]
-
-
-def _remove_topology_file() -> None:
-    """Remove the file by which MPICH's mpiexec told its ranks the machine's topology.
-
-    All ranks have read it by now. mpiexec removes it at its end, but not when it is killed.
-    """
-    name = os.environ.pop("HWLOC_XMLFILE", "")
-    if Path(name).name.startswith("hydra_hwloc_xmlfile_"):
-        Path(name).unlink(missing_ok=True)
 
 
 def _short(version: str) -> str:

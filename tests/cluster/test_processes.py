@@ -163,18 +163,16 @@ def test_two_kernels_each_with_its_own_cluster(kernel):
             manager.shutdown_kernel(now=True)
 
 
-def test_nothing_is_left_in_shared_memory_or_temporary_files(kernel):
+def test_nothing_is_left_in_shared_memory(kernel):
     shared = Path("/dev/shm")
     if not shared.exists():
         pytest.skip("no /dev/shm on this system")
     below, folder = start_cluster(kernel)
     pids = {process.pid for process in below}
-    told = [process.environ().get("HWLOC_XMLFILE") for process in below]
     kernel[0].signal_kernel(signal.SIGKILL)
     assert_gone(below, folder)
     left = [path for path in shared.iterdir() if any(str(pid) in path.name for pid in pids)]
     assert left == []
-    assert [name for name in told if name and Path(name).exists()] == []
 
 
 def kernel_pid(manager) -> int:
