@@ -236,6 +236,7 @@ class Processes:
             self._lock_file.close()
             self._lock_file = None
         shutil.rmtree(self.folder, ignore_errors=True)
+        sweep_topology_files()
 
 
 def _how(code: int) -> str:
@@ -278,6 +279,18 @@ def _read_log(launcher) -> str:
         return Path(launcher.output_file).read_text(errors="replace")
     except (AttributeError, OSError):
         return ""
+
+
+def sweep_topology_files(folder: Path = Path("/tmp"), age: float = 300.0) -> None:
+    """Remove files with the machine's topology that MPICH's mpiexec makes and leaves behind.
+
+    A rank reads the file in its first second. Which file is whose cannot be told, so those younger
+    than ``age`` seconds stay: another start may still need them.
+    """
+    for path in folder.glob("hydra_hwloc_xmlfile_*"):
+        with contextlib.suppress(OSError):  # another user's, or swept by another cluster
+            if time.time() - path.stat().st_mtime > age:
+                path.unlink()
 
 
 def _has_curve() -> bool:

@@ -239,12 +239,11 @@ plt.show()
 # %% [markdown]
 # ### What non-blocking is for
 #
-# Two ranks exchange 16 MB and compute. In the first half they exchange, then compute; in the second they begin the exchange, compute, and then wait for it.
+# Two ranks exchange 16 MB and compute. In the first half they exchange, then compute; in the second they begin the exchange, compute, and then wait for it. Before that they exchange once without being recorded, because the first use of new memory costs extra.
 
 # %%
-# %%ranks --only 0,1 --trace overlap
-out, box = np.ones(2_000_000), np.empty(2_000_000)
-other = 1 - rank
+# %%ranks --only 0,1
+out, box, other = np.ones(2_000_000), np.zeros(2_000_000), 1 - rank
 
 
 def compute():
@@ -252,6 +251,10 @@ def compute():
         np.sqrt(out)
 
 
+comm.Sendrecv(out, dest=other, recvbuf=box, source=other)
+
+# %%
+# %%ranks --only 0,1 --trace overlap
 comm.Sendrecv(out, dest=other, recvbuf=box, source=other)
 compute()
 requests = [comm.Irecv(box, source=other), comm.Isend(out, dest=other)]
@@ -976,24 +979,26 @@ check.ranks_for(ranks_for)
 # %%
 # %%ranks
 def to_and_fro(k, m, pickled=False):
-    """Seconds for k messages of m bytes between ranks 0 and 1, one after another."""
-    box = np.zeros(m, dtype=np.uint8)
-    begin = time.perf_counter()
-    for turn in range(k if rank < 2 else 0):
-        if turn % 2 == rank:
-            comm.send(box, 1 - rank) if pickled else comm.Send(box, 1 - rank)
-        else:
-            comm.recv(source=1 - rank) if pickled else comm.Recv(box, 1 - rank)
-    took = time.perf_counter() - begin
+    """Seconds for k messages of m bytes between ranks 0 and 1, one after another: the quickest."""
+    box, best = np.zeros(m, dtype=np.uint8), float("inf")
+    for _ in range(50 if rank < 2 else 0):
+        comm.sendrecv(None, 1 - rank, source=1 - rank)  # begin together
+        begin = time.perf_counter()
+        for turn in range(k):
+            if turn % 2 == rank:
+                comm.send(box, 1 - rank) if pickled else comm.Send(box, 1 - rank)
+            else:
+                comm.recv(source=1 - rank) if pickled else comm.Recv(box, 1 - rank)
+        best = min(best, time.perf_counter() - begin)
     doze(comm)
-    return took
+    return best
 
 
 # %%
 rows = []
-for k, m in ((200, 100), (20, 100_000), (4, 3_000_000)):
+for k, m in ((10, 100), (10, 100_000), (2, 3_000_000)):
     for pickled in (False, True):
-        took = min(cluster.run(lambda *a: to_and_fro(*a), k, m, pickled)[0] for _ in range(5))
+        took = cluster.run(lambda *a: to_and_fro(*a), k, m, pickled)[0]
         name = f"{k} messages of {m} B" + (", pickled" if pickled else "")
         rows.append((name, k * link.message(m), took))
 for n in counts_of_ranks[1:]:
@@ -1071,7 +1076,7 @@ rows = [
      "MPI never mixes the bytes of two messages, and each carries its source and tag; "
      "what comes first is up to you (`ANY_SOURCE`, or a named source)"),
     ("A3", "collectives, for example reduce and gather",
-     "all six by hand, equal to MPI's"),
+     f"all six by hand equal MPI's; a broadcast took {flat} steps so, {as_a_tree.steps()} as a tree"),
     ("C6", "a number goes 0 → 1 → 2 → 3, one is added each time",
      f"ranks held {held}, in {chain.steps()} steps"),
     ("C6", "reduce overwrites the input with the sum of all processes",

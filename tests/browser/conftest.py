@@ -37,8 +37,8 @@ class Lab:
     work: Path
 
     def address(self, name: str) -> str:
-        """Return the address of a file in JupyterLab."""
-        return f"{self.url}lab/tree/{name}?token={self.token}"
+        """Return the address of a file in a workspace of its own: a tab with nothing else open."""
+        return f"{self.url}lab/workspaces/{Path(name).stem}/tree/{name}?token={self.token}"
 
 
 @pytest.fixture(scope="session")

@@ -43,9 +43,7 @@ class OpenNotebook:
         self.page = self.context.new_page()
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.goto(lab.address(f"{name}.ipynb"))
-        self.page.wait_for_selector(
-            ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Cell", timeout=120_000
-        )
+        self.page.wait_for_selector(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Cell")
 
     def run_all(self) -> None:
         """Choose Run → Run All Cells as soon as the kernel is there, and see that it begins."""

@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from helpers.cluster import Cluster
+from helpers.cluster.launch import sweep_topology_files
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
 
@@ -80,6 +81,19 @@ def assert_nothing_left(home: Path) -> None:
         time.sleep(0.1)
     assert left == []
     assert list((home / "work").glob("ranks-*")) == []
+
+
+def test_old_topology_files_are_swept_and_young_ones_kept(tmp_path):
+    for name, age in (
+        ("hydra_hwloc_xmlfile_old", 400),
+        ("hydra_hwloc_xmlfile_new", 10),
+        ("x", 400),
+    ):
+        path = tmp_path / name
+        path.touch()
+        os.utime(path, (time.time() - age,) * 2)
+    sweep_topology_files(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["hydra_hwloc_xmlfile_new", "x"]
 
 
 def test_a_launcher_of_ipyparallel_with_a_profile(home):

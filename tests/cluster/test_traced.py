@@ -4,6 +4,7 @@ import inspect
 import pickle
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -376,8 +377,8 @@ def test_errors_pass_through_and_leave_no_current_call():
         assert [a for a, _ in pairs][:2] == ["Exception", "Exception"]
 
 
-def watched():
-    """Rank 0 looks at itself from a thread while it waits for rank 1."""
+def watched(folder):
+    """Rank 0 looks at itself from a thread while it waits for rank 1, which waits for the look."""
     from mpi4py import MPI
 
     from helpers.cluster.traced import TracedComm
@@ -386,10 +387,11 @@ def watched():
     seen = []
 
     def look():
-        deadline = time.perf_counter() + 10
+        deadline = time.perf_counter() + 30
         while comm.recorder.current is None and time.perf_counter() < deadline:
             time.sleep(0.001)
         seen.append(comm.recorder.current)
+        Path(folder, f"{len(seen)}").touch()
 
     for wait in ("recv", "Wait"):
         if comm.rank == 0:
@@ -403,14 +405,15 @@ def watched():
                 request.wait()
             thread.join()
         elif comm.rank == 1:
-            time.sleep(0.2)
+            while not Path(folder, "1" if wait == "recv" else "2").exists():
+                time.sleep(0.001)
             comm.send("now", 0, tag=7 if wait == "recv" else 8)
         MPI.COMM_WORLD.Barrier()
     return [(c[:3], c[4]) for c in seen]
 
 
-def test_what_a_rank_waits_for_can_be_read_from_another_thread():
-    seen = run_ranks(2, watched)[0]
+def test_what_a_rank_waits_for_can_be_read_from_another_thread(tmp_path):
+    seen = run_ranks(2, watched, str(tmp_path))[0]
     assert seen[0] == (("recv", "ANY_SOURCE", 7), 2)
     assert seen[1] == (("wait(irecv)", 1, 8), 2)
 

@@ -7,6 +7,7 @@ must stand at the top level of a module (it is found again by name on the ranks)
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pickle
 import subprocess
@@ -15,6 +16,9 @@ import tempfile
 import traceback
 from pathlib import Path
 
+from helpers.cluster import guard
+
+GUARD = Path(guard.__file__)
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -34,7 +38,11 @@ def run_ranks(
     """Call ``function(*args)`` on ``n`` ranks under mpiexec; return the results in rank order."""
     with tempfile.TemporaryDirectory(prefix="ranks-") as folder:
         Path(folder, "job.pickle").write_bytes(pickle.dumps((function, args)))
+        # the guard ends the ranks when this process is gone, even if it was killed
+        lock = open(Path(folder, "lock"), "w")  # noqa: SIM115 (held until the ranks have ended)
+        fcntl.lockf(lock, fcntl.LOCK_EX)
         command = [
+            *(sys.executable, "-I", "-S", str(GUARD), lock.name, folder),
             mpiexec or str(Path(python).with_name("mpiexec")),
             "-n",
             str(n),
@@ -62,13 +70,14 @@ def run_ranks(
         try:
             output, _ = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
+            process.terminate()
             output, _ = process.communicate()
             raise RankError(f"{n} ranks did not end within {timeout} s:\n{output}") from None
         finally:
             if process.poll() is None:
-                os.killpg(process.pid, 9)
+                process.terminate()
                 process.wait()
+            lock.close()
         outcomes = {}
         for rank in range(n):
             path = Path(folder, f"{rank}.pickle")

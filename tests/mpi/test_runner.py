@@ -1,11 +1,14 @@
 """tests.mpi.runner itself: results in rank order, failures that name the rank, under both MPIs."""
 
 import os
+import subprocess
+import sys
 import time
 
+import psutil
 import pytest
 
-from tests.mpi.runner import RankError, run_ranks
+from tests.mpi.runner import ROOT, RankError, run_ranks
 
 
 def sum_of_ranks(offset):
@@ -70,3 +73,23 @@ def test_open_mpi_runs_more_ranks_than_cores_even_as_root(openmpi, n):
 def test_the_first_environment_runs_mpich():
     (version, _), *_ = run_ranks(2, library)
     assert version.startswith("MPICH Version:")
+
+
+@pytest.mark.mpi
+def test_no_rank_outlives_a_killed_test(tmp_path):
+    """The process that runs the test is killed while its ranks sleep."""
+    code = "from tests.mpi.test_runner import sleeps\nfrom tests.mpi.runner import run_ranks\n"
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"{code}run_ranks(2, sleeps)"], cwd=ROOT, start_new_session=True
+    )
+    deadline = time.monotonic() + 60
+    ranks = []
+    while len(ranks) < 2 and time.monotonic() < deadline:
+        below = psutil.Process(process.pid).children(recursive=True)
+        ranks = [each for each in below if "tests.mpi.runner" in each.cmdline()[:3]]
+        time.sleep(0.1)
+    assert len(ranks) == 2
+    process.kill()
+    process.wait()
+    _, alive = psutil.wait_procs(below, timeout=20)
+    assert alive == []
