@@ -1108,7 +1108,7 @@ Markdown("\n".join(lines + [f"| {a} | {b} | {c} |" for a, b, c in rows]))
 # - R. Hockney (1994), *The communication challenge for MPP*: the model $\alpha + \beta m$.
 # - G. Amdahl (1967) and J. Gustafson (1988): the two laws, two pages each.
 #
-# **Next:** [02_distributed_sgd](02_distributed_sgd.ipynb) trains a network with these calls; [08_allreduce_animation](08_allreduce_animation.ipynb) takes allreduce apart.
+# **Next:** [02_sgd_sync_async](02_sgd_sync_async.ipynb) trains a network with these calls; [08_allreduce_animation](08_allreduce_animation.ipynb) takes allreduce apart.
 
 # %%
 cluster.stop()
