@@ -587,7 +587,7 @@ print("tree:", allreduce(digits, comm, op, "tree"))
 # - Z. Tian, *Introduction to Computation Technologies in Deep Learning*, 2019: the lecture whose claims are examined.
 # - [NCCL's tuning.cc](https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc): the cost model of a library in use.
 #
-# **Next:** notebook 02, where gradients travel on what you have built here.
+# **Next:** [02_sgd_sync_async](02_sgd_sync_async.ipynb), where gradients travel on what you have built here.
 
 # %%
 cluster.stop()
