@@ -27,7 +27,6 @@ TESTS = [
     "test_all_to_all_single_unequal_split",
     "test_barrier",
     "test_barrier_group",
-    "test_barrier_timeout_full_group",
     "test_batch_isend_irecv_gloo",
     "test_broadcast",
     "test_broadcast_group",
