@@ -17,8 +17,8 @@ from pathlib import Path
 from . import waiting
 from .errors import StartError
 
-HEARTBEAT_MS = 200  # ipyparallel registers an engine at a heartbeat; its default is 3000 ms
-HEARTBEAT_MISSES = 50  # 10 s without one: dead
+HEARTBEAT_MS = 100  # ipyparallel registers an engine at a heartbeat; its default is 3000 ms
+HEARTBEAT_MISSES = 100  # 10 s without one: dead
 STOP_SECONDS = 3.0
 STACK_SECONDS = 0.1
 GUARD = Path(__file__).with_name("guard.py")
