@@ -36,6 +36,7 @@ def nbgrader(tmp_path):
     in which other tests have left their applications.
     """
     environment = os.environ | {
+        "PATH": os.defpath,  # a teacher need not have activated the environment
         "HOME": str(tmp_path),
         "JUPYTER_DATA_DIR": str(tmp_path / "data"),
         "PYTHONPATH": str(ROOT),
