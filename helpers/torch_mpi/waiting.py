@@ -21,6 +21,7 @@ def until(
     late: Callable[[], BaseException],
     progress: Callable[[], object] | None = None,
     closed: Callable[[], bool] | None = None,
+    spins: int = SPINS,
 ) -> None:
     """Return once ``ready()`` is true.
 
@@ -28,7 +29,7 @@ def until(
     ``late()`` after ``deadline`` (on ``time.monotonic``'s clock, seconds) and
     :class:`ClosedError` when ``closed()`` turns true.
     """
-    for _ in range(SPINS):
+    for _ in range(spins):
         if ready():
             return
     started = time.monotonic()
