@@ -100,10 +100,14 @@ class ProcessGroupMPI4Py(Collectives):
         if self.transport.size == 1:
             self._guarded(name, call, seconds)
             return Done(tensors)
-        guarded = partial(self._guarded, name, call, seconds)
-        return self._engine.run(guarded, tensors, opts.asyncOp, name)
+        later = opts.asyncOp
+        guarded = partial(self._guarded, name, call, seconds, later)
+        return self._engine.run(guarded, tensors, later, name)
 
-    def _guarded(self, name: str, call: Callable[[float], None], seconds: float) -> None:
+    def _guarded(
+        self, name: str, call: Callable[[float], None], seconds: float, patient: bool = False
+    ) -> None:
+        self.transport.patient = patient
         try:
             call(deadline_after(seconds))
         except TimeoutError as error:

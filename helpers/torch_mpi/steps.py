@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import torch
 from mpi4py import MPI
 
-from .waiting import SPINS, until
+from .waiting import SPINS, YIELD_FOR, until
 
 LINE = 64  # bytes: one cache line for each rank's flag, so that polling does not slow the others
 WORDS = LINE // 8
@@ -52,6 +52,7 @@ class Steps:
         self._crowded = self.size > (os.cpu_count() or 1)
         self._step = 0
         self._closed = False
+        self.patient = False  # whether this process computes meanwhile: then waiting means sleeping
         comm.Barrier()
         self._win.Sync()
 
@@ -96,7 +97,8 @@ class Steps:
             ),
             progress=self._comm.Iprobe,
             closed=lambda: self._closed,
-            spins=0 if self._crowded else SPINS,
+            spins=0 if self._crowded or self.patient else SPINS,
+            yield_for=0.0 if self.patient else YIELD_FOR,
         )
 
     def open(self, deadline: float) -> int:

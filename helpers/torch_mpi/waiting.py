@@ -22,6 +22,7 @@ def until(
     progress: Callable[[], object] | None = None,
     closed: Callable[[], bool] | None = None,
     spins: int = SPINS,
+    yield_for: float = YIELD_FOR,
 ) -> None:
     """Return once ``ready()`` is true.
 
@@ -43,8 +44,7 @@ def until(
             raise late()
         if closed is not None and closed():
             raise ClosedError("the process group was destroyed during this operation")
-        if now - started < YIELD_FOR:
-            os.sched_yield()
-            time.sleep(0)  # lets this process's other threads have the interpreter
+        if now - started < yield_for:
+            os.sched_yield()  # and not sleep(0), which Linux rounds up to its timers' slack, 50 µs
         else:
             time.sleep(NAP)
