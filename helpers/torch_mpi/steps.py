@@ -18,7 +18,7 @@ from .waiting import SPINS, YIELD_FOR, until
 
 LINE = 64  # bytes: one cache line for each rank's flag, so that polling does not slow the others
 WORDS = LINE // 8
-SEGMENT = 1 << 20  # bytes in a slot: two slots for each rank stay near the cores' caches
+SEGMENT = 2 << 20  # bytes in a slot: larger means fewer waits, smaller stays nearer to the cores
 KEPT = 64  # views of the slots that are kept for messages of the same type and length
 
 NAMES = ("barrier", "all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter")

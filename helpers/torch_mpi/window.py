@@ -12,7 +12,7 @@ import torch
 from .reductions import Reduction
 from .steps import SEGMENT, Steps, sign
 
-SMALL = 16 << 10  # bytes below which every rank adds up everything itself: one step, not two
+SMALL = 64 << 10  # bytes below which every rank adds up everything itself: one step, not two
 PIECE = SEGMENT // 2  # bytes of a long message that are under way at a time; the rest holds sums
 
 
