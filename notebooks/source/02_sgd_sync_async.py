@@ -190,7 +190,8 @@ cross_entropy(whole(x), y).backward()
 for (name, part), other in zip(net.named_parameters(), whole.parameters(), strict=True):
     if name.endswith("weight") and part.grad is not None:
         print(f"{name:14s} differs by {(part.grad - other.grad).abs().max():.0e}")
-print(f"a step moves {2 * h.numel() * 4} bytes; all gradients are {4 * 61706}")
+if rank == 0:
+    print(f"a step moves {2 * h.numel() * 4} bytes; all gradients are {4 * 61706}")
 
 # %% [markdown]
 # The model-parallel step moves little here, and the more the larger the batch; the data-parallel one moves all gradients, whatever the batch. But look at the order of events above: while one rank computes, the other waits. The rest of this notebook is data-parallel.
@@ -261,6 +262,8 @@ check.sync_gradients(sync_gradients, cluster=cluster)
 
 # %%
 # %%ranks
+from helpers.sgd.lenet import LeNet
+
 model = LeNet(seed=rank)  # as if nobody had fixed the seed
 
 
@@ -586,7 +589,7 @@ for p in lenet2 + lenet4 + wide:
     )
 
 # %% [markdown]
-# LeNet pays from the first sample on: the ratio starts below 1. The perceptron over TCP only pays from a batch that your formula finds: below it, two processes are *slower* than one.
+# On a quiet machine LeNet's ratio starts below 1: it pays from the first sample on. The perceptron over TCP pays only from the batch that your formula finds: below it, two processes are *slower* than one.
 #
 # The last column tells which assumption holds. The model takes $T_{comp}$ for the same alone and together. As long as every rank has a core of its own, the column stays near 1 and the prediction near the measurement. With more ranks than cores it climbs towards $R$ / cores: the ranks take turns on the cores, and the predicted speed-up of 4 never comes. (Also the baseline is a matter of choice: one process may use all cores by itself.)
 
