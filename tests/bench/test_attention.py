@@ -10,7 +10,7 @@ from bench import attention
 
 def pretend(folder, job):
     """Leave an outcome as a training would, in no time."""
-    outcome = {"accuracy": 0.5 + 0.1 * job[1], "wall_s": 1.0, "cpu_s": 2.0}
+    outcome = {"accuracy": 0.5 + 0.1 * job[1], "cpu_s": 2.0}
     attention._file(folder, job).write_text(json.dumps(outcome), encoding="utf-8")
     return 60.0
 
@@ -37,7 +37,7 @@ def test_a_training_that_fails_is_named(tmp_path):
 def test_rows_hold_median_spread_and_bar(monkeypatch):
     monkeypatch.setattr(attention.Experiment, "bar", lambda self: 0.8)
     outcomes = {
-        (name, seed): {"accuracy": 0.5 + 0.1 * seed, "wall_s": 1.0, "cpu_s": 2.0}
+        (name, seed): {"accuracy": 0.5 + 0.1 * seed, "cpu_s": 2.0}
         for name in attention.MODELS
         for seed in range(attention.SEEDS)
     }
