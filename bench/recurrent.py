@@ -104,11 +104,9 @@ def _ways() -> dict[str, Callable[[], object]]:
 def ablation_rows(outcomes: dict[tuple[str, str], dict]) -> list[Row]:
     """Return mean accuracy of every variant on every task beside the full GRU's."""
     found = []
-    for (task, variant), outcome in outcomes.items():
-        scores, full = (
-            Scores(tuple(outcome["values"])),
-            Scores(tuple(outcomes[task, "GRU"]["values"])),
-        )
+    scored = {job: Scores(tuple(outcome["values"])) for job, outcome in outcomes.items()}
+    for (task, variant), scores in scored.items():
+        full = scored[task, "GRU"]
         about = {
             "task": task,
             "variant": variant,
