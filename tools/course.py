@@ -16,9 +16,12 @@ from tools.run import location
 CONFIG = '''\
 """nbgrader's settings for this course (made by `make course`; edit it as you like)."""
 
+import os
 import sys
 
 sys.path.insert(0, {root!r})
+# nbgrader calls the `alembic` that stands beside it, also where the environment is not activated.
+os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
 
 from nbgrader.converters import GenerateAssignment
 from nbgrader.preprocessors import ClearSolutions

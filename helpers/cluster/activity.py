@@ -23,10 +23,11 @@ SEND, RECEIVE, EXCHANGE, COLLECTIVE, WAIT, PROBE = (
 class Recorder:
     """One process's current MPI call and, while recording, the list of its calls.
 
-    ``current`` is None, or ``(call, peer, tag, begin_ns, comm_size)`` of the MPI call under way:
+    ``current`` is None, or ``(call, peer, tag, begin_ns, members)`` of the MPI call under way:
     ``peer`` is a rank of ``COMM_WORLD``, or a name ("ANY_SOURCE", "PROC_NULL", "all"), or a tuple
     of those for a call that waits for several; ``begin_ns`` is read from
-    ``time.perf_counter_ns``. Any thread may read it at any time.
+    ``time.perf_counter_ns``; ``members`` are the ranks of ``COMM_WORLD`` in the communicator.
+    Any thread may read it at any time.
 
     ``events`` is None, or, while recording, the list of the calls that returned. It holds at most
     ``limit`` records; later calls are only counted, in ``dropped``.

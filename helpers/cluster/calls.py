@@ -84,7 +84,7 @@ def {name}({signature}):
     recorder = self.recorder
     if recorder.events is not None and recorded:
         return recorded({arguments})
-    recorder.current = ('{name}', {peer}, {tag}, now(), self._size)
+    recorder.current = ('{name}', {peer}, {tag}, now(), self._members)
     try:
         return {result}
     finally:

@@ -158,12 +158,11 @@ class RankSide:
         current = self.recorder.current
         state = {"rank": self.rank, "busy_since": self.busy_since}
         if current is not None and self.busy_since is not None:
-            call, peer, tag, begin_ns, comm_size = current
+            call, peer, tag, begin_ns, members = current
             age = (time.perf_counter_ns() - begin_ns) / 1e9
             state |= {"call": call, "peer": peer, "tag": tag, "begin_ns": begin_ns}
-            everyone = comm_size == self.namespace["size"]
             state |= {"since": time.time() - age}
-            state |= {"members": list(range(comm_size)) if everyone else []}
+            state |= {"members": [m for m in members if isinstance(m, int)]}
         path = self.state_dir / f"rank-{self.rank}.json"
         if self._same(state):
             os.utime(path)  # an old file tells that this thread cannot run

@@ -29,7 +29,7 @@ def timed(comm, name: str, peer, tag, plain, *arguments) -> tuple:
     """Call ``plain(*arguments)`` as the current call; return (result, begin_ns, end_ns)."""
     recorder = comm.recorder
     begin = perf_counter_ns()
-    recorder.current = (name, peer, tag, begin, comm._size)
+    recorder.current = (name, peer, tag, begin, comm._members)
     try:
         return plain(*arguments), begin, perf_counter_ns()
     finally:

@@ -45,11 +45,12 @@ class Traced:
         parent = comm if isinstance(comm, Traced) else None
         self.recorder = recorder or (parent.recorder if parent else Recorder())
         if parent is not None:
-            self.identity, self._world, self._size = parent.identity, parent._world, parent._size
+            self.identity, self._world = parent.identity, parent._world
+            self._members = parent._members
         elif self:
             self._identify(None, "Wrap")
         else:  # a null communicator: every call on it will raise
-            self.identity, self._world, self._size = None, NAMES, 0
+            self.identity, self._world, self._members = None, NAMES, ()
         return self
 
     @property
@@ -71,7 +72,7 @@ class Traced:
         )
         group.Free()
         world_group.Free()
-        self._size = self.Get_size()
+        self._members = members
         self._world = {**NAMES, **dict(enumerate(members))}
         key = (parent, call, None if inter else members)
         self.identity = (*key, self.recorder.count(key) if call else 0)
@@ -92,7 +93,7 @@ class Traced:
         if ask:
             made._identify(self.identity, call)
         else:
-            made._world, made._size = self._world, self._size
+            made._world, made._members = self._world, self._members
             key = (self.identity, call, None)
             made.identity = (*key, self.recorder.count(key))
         return made
@@ -116,7 +117,7 @@ def traced_class(plain: type) -> type:
     It is made at its first use: to wrap a hundred methods takes 30 ms, and every rank starts with
     this module.
     """
-    slots = ("_size", "_world", "identity", "recorder")
+    slots = ("_members", "_world", "identity", "recorder")
     name = f"Traced{plain.__name__}"
     doc = f"A traced MPI.{plain.__name__}."
     body = {"__slots__": slots, "__doc__": doc, "__module__": __name__}

