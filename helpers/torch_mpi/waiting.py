@@ -21,6 +21,8 @@ def until(
     late: Callable[[], BaseException],
     progress: Callable[[], object] | None = None,
     closed: Callable[[], bool] | None = None,
+    spins: int = SPINS,
+    yield_for: float = YIELD_FOR,
 ) -> None:
     """Return once ``ready()`` is true.
 
@@ -28,7 +30,7 @@ def until(
     ``late()`` after ``deadline`` (on ``time.monotonic``'s clock, seconds) and
     :class:`ClosedError` when ``closed()`` turns true.
     """
-    for _ in range(SPINS):
+    for _ in range(spins):
         if ready():
             return
     started = time.monotonic()
@@ -42,8 +44,7 @@ def until(
             raise late()
         if closed is not None and closed():
             raise ClosedError("the process group was destroyed during this operation")
-        if now - started < YIELD_FOR:
-            os.sched_yield()
-            time.sleep(0)  # lets this process's other threads have the interpreter
+        if now - started < yield_for:
+            os.sched_yield()  # and not sleep(0), which Linux rounds up to its timers' slack, 50 µs
         else:
             time.sleep(NAP)
