@@ -19,6 +19,8 @@ from helpers.records import Row
 SUITE = "pagerank"
 TOLERANCE = 1e-10
 DAMPING = 0.85
+BUDGET = 15.0  # seconds for one group of calls that take turns
+EDGES = (10**5, 3 * 10**5, 10**6, 3 * 10**6, 10**7, 3 * 10**7, 5 * 10**7)
 
 
 def rows() -> list[Row]:
@@ -30,7 +32,7 @@ def rows() -> list[Row]:
     floor = read_bandwidth()
     for edges in (10**5, 10**7):
         made += versions(random_links(10_000, edges / 1e8), floor)
-    made += growth((10**5, 10**6, 10**7, 5 * 10**7))
+    made += growth(EDGES)
     return made
 
 
@@ -41,9 +43,14 @@ def debian():
 
 
 def in_turns(calls: dict, repeats: int, clock=time.perf_counter) -> dict[str, float]:
-    """Run the calls one after the other, ``repeats`` times round; best seconds of each."""
-    best = dict.fromkeys(calls, np.inf)
-    for _ in range(repeats + 1):  # the first round warms up, and counts where it is the best
+    """Run the calls one after the other, ``repeats`` times round; best seconds of each.
+
+    Once ``BUDGET`` is spent no further round is begun; there are two at the least.
+    """
+    best, begun = dict.fromkeys(calls, np.inf), time.perf_counter()
+    for turn in range(repeats + 1):  # the first round warms up, and counts where it is the best
+        if turn > 1 and time.perf_counter() - begun > BUDGET:
+            break
         for name, call in calls.items():
             begin = clock()
             call()
@@ -93,14 +100,14 @@ def whole_calls(name: str, adjacency, repeats: int) -> list[Row]:
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
-        best = in_turns(runs, repeats, time.process_time) | in_turns(slow, 2, time.process_time)
+        best = in_turns(runs, repeats, time.process_time) | in_turns(slow, 1, time.process_time)
     prepared = links(adjacency)
     alone = in_turns(
         {m: lambda m=m: pagerank(prepared, m, DAMPING, TOLERANCE) for m in ("ordered", "csr")},
         9,
         time.process_time,
     )
-    converted = in_turns(convert, 2, time.process_time)
+    converted = in_turns(convert, 1, time.process_time)
     result = pagerank(adjacency, "auto", DAMPING, TOLERANCE)
     parameters = {"graph": name, "nodes": n, "edges": int(adjacency.nnz), "tolerance": TOLERANCE}
     made = []
@@ -142,11 +149,14 @@ def residual(adjacency, scores) -> float:
 
 
 def versions(graph, floor: float, device: str = "cpu") -> list[Row]:
-    """Time one iteration of each version beside its bytes ÷ ``floor`` (bytes per second)."""
-    from helpers.pagerank.versions import VERSIONS, import_dgl, iterate
+    """Time one iteration of each version beside its bytes ÷ ``floor`` (bytes per second).
 
-    made = []
-    for key, version in VERSIONS.items():
+    Version 4 in double precision too, and the two ways to fold the diagonal into a dense matrix.
+    """
+    from helpers.pagerank.versions import VERSIONS, import_dgl
+
+    made, folds = [], {}
+    for key, dtype in (*((key, "float32") for key in VERSIONS), ("csr", "float64")):
         if key == "dgl":
             try:
                 import_dgl()
@@ -157,25 +167,17 @@ def versions(graph, floor: float, device: str = "cpu") -> list[Row]:
         if key == "dense_folded" and device == "cpu" and graph.edges > 10**6:
             continue  # its matrix product takes 10 s and more; once is enough
         begin = time.perf_counter()
-        held = version(graph, "float32", device)
+        held = VERSIONS[key](graph, dtype, device)
         synchronize(device)
         prepared = time.perf_counter() - begin
-        few = 20 if held.bytes_moved < 10**8 else 5
-        best = np.inf
-        iterate(held, 2)
-        for _ in range(5):
-            synchronize(device)
-            begin = time.perf_counter()
-            iterate(held, few)
-            synchronize(device)
-            best = min(best, (time.perf_counter() - begin) / few)
+        best = iteration(held, device, least=20)
         parameters = {
             "version": held.number,
             "method": key,
             "nodes": graph.nodes,
             "edges": graph.edges,
             "device": device,
-            "dtype": "float32",
+            "dtype": dtype,
             "bytes": held.bytes_moved,
             "preparation_s": prepared,
             "read_GB_per_s": floor / 1e9,
@@ -183,8 +185,40 @@ def versions(graph, floor: float, device: str = "cpu") -> list[Row]:
         name = f"iteration, version {held.number}"
         bound = held.bytes_moved / floor * 1e3
         made.append(Row(name, best * 1e3, "ms", "bytes ÷ read bandwidth", bound, parameters))
+        if key in ("dense_folded", "dense_scaled"):
+            folds[key] = prepared
         del held
+    if len(folds) == 2:  # both make the same dense matrix first
+        shape = {"nodes": graph.nodes, "edges": graph.edges, "device": device, "dtype": "float32"}
+        product, scaled = folds["dense_folded"], folds["dense_scaled"]
+        made.append(
+            Row("matrix with Out folded in, by a product", product, "s", "by scaling columns",
+                scaled, shape)
+        )  # fmt: skip
     return made
+
+
+def iteration(held, device: str, least: int = 3, rounds: int = 5, budget: float = 4.0) -> float:
+    """Best seconds of one iteration of a version, in ``rounds`` rounds within about ``budget`` s.
+
+    A round is ``least`` iterations, or fewer where one takes long.
+    """
+    from helpers.pagerank.versions import iterate
+
+    begin = time.perf_counter()
+    iterate(held, 2)
+    synchronize(device)
+    one = (time.perf_counter() - begin) / 2
+    few = max(1, min(least, int(budget / rounds / one)))
+    best, begun = np.inf, time.perf_counter()
+    for turn in range(rounds):
+        if turn and time.perf_counter() - begun > budget:
+            break
+        begin = time.perf_counter()
+        iterate(held, few)
+        synchronize(device)
+        best = min(best, (time.perf_counter() - begin) / few)
+    return best
 
 
 def read_bandwidth(device: str = "cpu", size: int = 400_000_000) -> float:
@@ -211,32 +245,37 @@ def synchronize(device: str) -> None:
 
 
 def growth(edges, device: str = "cpu") -> list[Row]:
-    """Time and memory of version 4 as the graph grows, 10 edges a node; dense's memory beside."""
+    """Time and memory of version 4 as the graph grows, 10 edges a node; dense's memory beside.
+
+    Memory is what its tensors hold. Stops, and says so, where the machine's memory ends: drawing
+    and sorting a graph of E edges takes about 60 bytes an edge.
+    """
+    from helpers.machine import memory_bytes
     from helpers.pagerank.graphs import random_links
-    from helpers.pagerank.versions import VERSIONS, iterate
+    from helpers.pagerank.versions import VERSIONS
 
     made = []
     for count in edges:
+        if 60 * count > 0.6 * (memory_bytes() or np.inf):
+            print(f"growth: {count} edges and more left out, this machine's memory is too small")
+            break
         n = count // 10
         graph = random_links(n, count / n / n)
+        begin = time.perf_counter()
         held = VERSIONS["csr"](graph, "float32", device)
-        iterate(held, 1)
-        best = np.inf
-        for _ in range(3):
-            synchronize(device)
-            begin = time.perf_counter()
-            iterate(held, 3)
-            synchronize(device)
-            best = min(best, (time.perf_counter() - begin) / 3)
+        synchronize(device)
+        prepared = time.perf_counter() - begin
+        best = iteration(held, device)
         parameters = {"nodes": n, "edges": graph.edges, "device": device, "dtype": "float32"}
-        made.append(
-            Row("growth, one iteration of version 4", best * 1e3, "ms", "", None, parameters)
-        )
-        memory = graph.edges * 8 + n * 4
+        spent = parameters | {"preparation_s": prepared, "bytes": held.bytes_moved}
+        made.append(Row("growth, one iteration of version 4", best * 1e3, "ms", "", None, spent))
+        matrix = held.matrix
+        parts = matrix.crow_indices(), matrix.col_indices(), matrix.values()
+        memory = sum(part.numel() * part.element_size() for part in parts) + 2 * 4 * n
         made.append(
             Row("growth, bytes of version 4", memory, "B", "dense", 4.0 * n * n, parameters)
         )
-        del held, graph
+        del held, graph, matrix, parts
     return made
 
 
@@ -250,7 +289,7 @@ def gpu_rows() -> list[Row]:
     made = []
     for edges in (10**5, 10**7):
         made += versions(random_links(10_000, edges / 1e8), floor, "cuda")
-    made += growth((10**5, 10**6, 10**7, 5 * 10**7), "cuda")
+    made += growth(EDGES, "cuda")
     held = VERSIONS["dense"](graph, "float32", "cuda")
     iterate(held, 5)
     synchronize("cuda")

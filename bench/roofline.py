@@ -31,6 +31,7 @@ def rows() -> list[Row]:
         made += triads(threads)
         made += peaks(threads)
     made += products(528)
+    made += convolutions()
     made += measured()
     return made
 
@@ -115,6 +116,41 @@ def products(n: int) -> list[Row]:
     ]
 
 
+def convolutions(side: int = 2048, k: int = 5) -> list[Row]:
+    """A convolution of one channel in C beside the libraries and a copy, all threads."""
+    import numpy as np
+    import torch
+    from scipy.ndimage import correlate
+
+    from helpers.machine import usable_cores
+    from helpers.roofline.convolution import WAYS, convolver
+
+    rng = np.random.default_rng(0)
+    image, weights = rng.random((side, side), np.float32), rng.random((k, k), np.float32)
+    out = np.empty_like(image)
+    tensor, kernel = torch.from_numpy(image)[None, None], torch.from_numpy(weights)[None, None]
+    to = torch.from_numpy(out)
+    calls = {way: lambda f=convolver(way, weights): f(image, out) for way in WAYS}  # noqa: B008
+    calls |= {
+        "copy (torch)": lambda: to.copy_(tensor[0, 0]),
+        "SciPy correlate": lambda: correlate(image, weights, out, mode="constant"),
+        "torch conv2d": lambda: torch.nn.functional.conv2d(tensor, kernel, padding=k // 2),
+    }
+    best = dict.fromkeys(calls, float("inf"))
+    for _ in range(5):
+        for name, call in calls.items():
+            begin = time.perf_counter()
+            call()
+            best[name] = min(best[name], time.perf_counter() - begin)
+    shape = {"size": side, "filter": k, "threads": usable_cores(), "dtype": "float32"}
+    return [
+        Row(f"convolution, {way}", best[way] * 1e3, "ms", peer, best[peer] * 1e3, shape)
+        for way in WAYS
+        for peer in calls
+        if peer not in WAYS
+    ]
+
+
 def measured() -> list[Row]:
     """All ceilings, as notebook 07 draws them, and the time that they took."""
     from helpers.roofline.ceilings import ceilings
@@ -151,17 +187,29 @@ def _threads(count: int):
 
 
 def gpu_rows() -> list[Row]:
-    """The GPU's ceilings: reading from HBM and L2, and products by dtype."""
+    """The GPU's ceilings: reading from HBM and L2, copying, and products by dtype."""
     import torch
 
+    from helpers.cuda import Module
+
     made = []
-    for name, size in (("HBM", 4 << 30), ("L2", 16 << 20)):
+    module = Module("bandwidth.cu", device="gpu")
+    blocks, threads = 8 * torch.cuda.get_device_properties(0).multi_processor_count, 256
+    sums = torch.empty(blocks * threads, device="cuda")
+    for name, size, rounds in (("HBM", 4 << 30, 1), ("L2", 16 << 20, 64)):
         x = torch.ones(size // 4, device="cuda")
-        y = torch.empty_like(x)
-        copied = 2 * size / _best(lambda to=y, of=x: to.copy_(of))
-        made.append(Row(f"copy, {name}", copied / 1e9, "GB/s"))
-        made.append(Row(f"read, {name}", size / _best(x.sum) / 1e9, "GB/s"))
-        del x, y
+        launch = module["read_rounds"][blocks, threads]
+        read = _best(lambda of=x, launch=launch, k=rounds: launch(of, sums, of.numel() // 4, k))
+        if sums.double().sum().item() != rounds * x.numel():  # each below 2**24: exact in fp32
+            raise AssertionError(f"read_rounds missed some of {x.numel()} elements")
+        parameters = {"bytes": size, "rounds": rounds}
+        made.append(Row(f"read, {name}", rounds * size / read / 1e9, "GB/s", "", None, parameters))
+        if name == "HBM":
+            y = torch.empty_like(x)
+            copied = 2 * size / _best(lambda to=y, of=x: to.copy_(of))
+            made.append(Row(f"copy, {name}", copied / 1e9, "GB/s", "", None, {"bytes": size}))
+            del y
+        del x
     n = 8192
     for name, dtype, tensor_cores in (
         ("fp32", torch.float32, False),
@@ -177,12 +225,14 @@ def gpu_rows() -> list[Row]:
 
 
 def _best(call, repeats: int = 20) -> float:
+    """Best seconds of one call, five in a row, queued while the GPU sleeps for about 2 ms."""
     import torch
 
     call()
     best = float("inf")
     for _ in range(repeats):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda._sleep(4_000_000)
         begin.record()
         for _ in range(5):
             call()

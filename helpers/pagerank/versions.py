@@ -50,6 +50,11 @@ class Version:
         source, target = (self._tensor(a.astype(np.int64)) for a in (coo.coords[1], coo.coords[0]))
         return source, target, weights
 
+    @property
+    def row(self) -> str:
+        """The version's row in a table: its number, with "d" in double precision."""
+        return self.number + "d" * (self.real == 8)
+
     def prepare(self, graph: Links) -> None:
         raise NotImplementedError
 

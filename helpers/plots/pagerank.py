@@ -51,21 +51,41 @@ def time_against_bytes(rows: Sequence[Mapping], bandwidth: float, ax=None):
     return ax
 
 
-def growth(edges: Sequence[int], seconds: Sequence[float], nodes: Sequence[int], free: float):
+def growth(edges: Sequence[int], seconds: Sequence[float], nodes: Sequence[int], free: float,
+           recorded=None):  # fmt: skip
     """Draw version 4's time per iteration and memory as the graph grows, and where dense ends.
 
-    ``free``: memory of this machine in bytes. Returns the two axes.
+    ``free``: memory of this machine in bytes. ``recorded``: larger graphs from a record (an object
+    with label, edges, nodes, seconds and bytes), drawn hollow. Returns the two axes.
     """
     import matplotlib.pyplot as plt
 
     edges, nodes = np.asarray(edges, float), np.asarray(nodes, float)
-    _, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5))
-    left.plot(edges, np.asarray(seconds) * 1e3, color=BLUE)
+    _, (left, right) = plt.subplots(1, 2, figsize=(12, 4.8))
+    left.plot(edges, np.asarray(seconds) * 1e3, color=BLUE, label="measured now")
+    far_edges, far_nodes = edges, nodes
+    hollow = {"color": GREY, "marker": "o", "mfc": "white", "ms": 9, "ls": ":", "zorder": 1}
+    if recorded is not None:
+        far_edges, far_nodes = (np.asarray(a, float) for a in (recorded.edges, recorded.nodes))
+        left.plot(far_edges, np.asarray(recorded.seconds) * 1e3, **hollow, label=recorded.label)
+        right.plot(far_edges, np.asarray(recorded.bytes) / 2**30, **hollow)
     left.set(xscale="log", yscale="log", xlabel="edges", ylabel="ms per iteration", title="Time")
+    left.legend(fontsize=11)
     right.plot(edges, (8 * edges + 12 * nodes) / 2**30, color=BLUE, label="CSR")
-    right.plot(edges, 4 * nodes**2 / 2**30, color=ORANGE, label="dense")
-    right.plot(edges, nodes**2 / 8 / 2**30, color=GREY, label="dense, one bit an entry")
+    far = np.geomspace(far_edges.min(), far_edges.max(), 50)
+    size = np.interp(np.log(far), np.log(far_edges), np.log(far_nodes))
+    dense = 4 * np.exp(size) ** 2
+    fits = dense <= free
+    right.plot(far[fits], dense[fits] / 2**30, color=ORANGE, marker="", label="dense")
+    right.plot(far[~fits], dense[~fits] / 2**30, color=ORANGE, marker="", ls=":",
+               label="dense: does not fit")  # fmt: skip
+    right.plot(far, dense / 32 / 2**30, color=GREY, marker="", label="dense, one bit an entry")
     right.axhline(free / 2**30, color=VERMILION, linewidth=1.5, label="memory of this machine")
+    if not fits.all() and fits.any():
+        end = far[fits][-1]
+        right.plot([end], [free / 2**30], "x", color=VERMILION, ms=12, mew=3)
+        right.annotate(f"dense ends at {end:.0e} edges", (end, free / 2**30), xytext=(8, -18),
+                       textcoords="offset points", size=11)  # fmt: skip
     right.set(xscale="log", yscale="log", xlabel="edges", ylabel="GiB", title="Memory")
     right.legend(fontsize=11)
     return left, right

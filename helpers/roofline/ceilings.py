@@ -15,7 +15,7 @@ from helpers.roofline.system import instruction_sets, reported_caches
 KINDS = ("read", "copy", "triad")
 HURRY = 30.0  # seconds: from here on, on a busy machine, few and short samples
 LIMIT = 55.0  # seconds for the whole: what is not measured by then is left out and named
-VERSION = 3  # of what is measured: kept ceilings of another version are measured anew
+VERSION = 4  # of what is measured: kept ceilings of another version are measured anew
 
 
 @dataclass(frozen=True)
@@ -178,10 +178,15 @@ def _measure(progress: bool, quick: bool) -> Ceilings:
                     named = {"level": level, "kind": kind, "threads": n, "bytes": size}
                     bandwidths.append(named | {"rate": max(rates), "spread": _spread(rates)})
     bar.step("line and ways")
-    offsets, ways = (8, 16, 32, 64, 128, 256, 512), range(2, 25)
+    offsets, ways = (8, 16, 32, 64, 128, 192, 256), range(2, 25)
     short = {"sample": 0.002, "repeats": 15}
-    line = curve.first_jump(
-        offsets, [min(probes.latency(2048 * 1152, 1152, k, **short)) for k in offsets], factor=1.3
+    # Beyond L1 and within L2, so that no prefetch into L2 changes the time of a second line; an odd
+    # number of lines apart, so that the slots fall into all sets: with half of them left free the
+    # second words hit there.
+    stride = 320
+    slots = int(2.5 * (ends[0] if ends else 32768) / 64)
+    line = curve.first_full_step(
+        offsets, [min(probes.latency(slots * stride, stride, k, **short)) for k in offsets]
     )
     full = curve.first_jump(
         ways, [min(probes.latency(k << 16, 1 << 16, **short)) for k in ways], factor=1.8

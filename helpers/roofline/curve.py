@@ -68,3 +68,21 @@ def first_jump(
         if seconds[i] > factor * base and min(seconds[i:]) > factor * base:
             return arguments[i]
     return None
+
+
+def first_full_step(
+    arguments: Sequence[int], seconds: Sequence[float], least: float = 1.15
+) -> int | None:
+    """Return the first argument at which three quarters of the rise from the first are reached.
+
+    Of a curve with one step: flat, then flat again at ``least`` times the first value or more. None
+    where it does not rise so far, or falls back below a quarter of the rise afterwards.
+    """
+    low, high = seconds[0], min(seconds[-3:])  # what disturbs a sample makes it longer
+    if high < least * low:
+        return None
+    for i, one in enumerate(seconds):
+        if one >= low + 0.75 * (high - low):
+            stays = min(seconds[i:]) > low + 0.25 * (high - low)
+            return arguments[i] if stays else None
+    return None

@@ -55,7 +55,7 @@ def checked(tensors, count: int | None = 1) -> list[torch.Tensor]:
     if count is not None and len(tensors) != count:
         raise ValueError(f"expected {count} tensor per rank, got {len(tensors)}")
     for tensor in tensors:
-        if tensor.device.type != "cpu":
+        if not tensor.is_cpu:
             raise ValueError(
                 f"the backend mpi4py moves tensors in the memory of the CPU; got one on "
                 f"{tensor.device}. Use init_process_group('nccl') for CUDA tensors, or send "

@@ -23,9 +23,9 @@
 # | $F$ | filter, its side odd | $k \times k$ |
 # | $O$ | output | $H \times W$ |
 # | $r$ | radius of the filter, $(k-1)/2$ | pixels |
-# | $T_y \times T_x$ | outputs of one block: the tile | pixels |
+# | $T_y \times T_x$ | outputs of one [block](glossary.md#block): the [tile](glossary.md#tile) | pixels |
 # | $Q$ | global memory that all threads ask for | bytes |
-# | $a$ | arithmetic intensity: operations per byte | FLOP/B |
+# | $a$ | [arithmetic intensity](glossary.md#arithmetic-intensity): operations per byte | FLOP/B |
 
 # %% tags=["parameters"]
 from dataclasses import dataclass
@@ -82,7 +82,7 @@ plt.show()
 # %% [markdown]
 # ## Host and device
 #
-# A GPU is a computer beside the computer. The *host* is your processor with its memory; the *device* is the GPU with its own. A program on the host copies arrays to the device, *launches* a function there, and copies the results back. That function is the *kernel* (nothing to do with the kernel of a notebook), written in CUDA C: C++ with a few words added.
+# A GPU is a computer beside the computer. The *host* is your processor with its memory; the *[device](glossary.md#host-and-device)* is the GPU with its own. A program on the host copies arrays to the device, *launches* a function there, and copies the results back. That function is the *[kernel](glossary.md#cuda-kernel)* (nothing to do with the kernel of a notebook), written in CUDA C: C++ with a few words added.
 #
 # | in C on the host | here, in Python |
 # |---|---|
@@ -100,7 +100,7 @@ print(add.note or f"NVIDIA's compiler took the source: {add['vector_add'].resour
 Code(add["vector_add"].source, language="c++")
 
 # %% [markdown]
-# `__global__` marks a kernel. Every thread runs the same function; only `threadIdx` (its number in its block) and `blockIdx` (its block's number in the grid) differ. `blockDim` is the size of a block. In a grid of one dimension a thread finds its element by
+# `__global__` marks a kernel. Every thread runs the same function; only `threadIdx` (its number in its [block](glossary.md#block)) and `blockIdx` (its block's number in the [grid](glossary.md#grid)) differ. `blockDim` is the size of a block. In a grid of one dimension a thread finds its element by
 #
 # $$ i = \text{blockIdx} \cdot \text{blockDim} + \text{threadIdx} $$
 #
@@ -220,7 +220,7 @@ print(
 #
 # ## The filter in constant memory
 #
-# Every thread reads the same 25 weights at the same time. *Constant memory* is made for that: 64 KiB that a kernel may only read, with a cache that hands one value to all threads of a *warp* at once. A warp is a group of 32 threads of a block that execute together. The declaration stands outside of the kernel, and the host fills it: `module.constant("weights", array)`.
+# Every thread reads the same 25 weights at the same time. *[Constant memory](glossary.md#constant-memory)* is made for that: 64 KiB that a kernel may only read, with a cache that hands one value to all threads of a *[warp](glossary.md#warp)* at once. A warp is a group of 32 threads of a block that execute together. The declaration stands outside of the kernel, and the host fills it: `module.constant("weights", array)`.
 
 # %%
 predicted["constant"] = 4 * (inside + H * W)
@@ -237,7 +237,7 @@ print(counted["constant"])
 #
 # ## A tile with its halo in shared memory
 #
-# The threads of a block can share: `__shared__` memory belongs to a block, is small (48 KiB by default) and far faster than global memory. The block first loads all pixels that its outputs need, once each: $T_y \times T_x$ pixels and a *halo* of $r$ on each side. Then it computes from there.
+# The threads of a block can share: `__shared__` [memory](glossary.md#shared-memory) belongs to a block, is small (48 KiB by default) and far faster than global memory. The block first loads all pixels that its outputs need, once each: $T_y \times T_x$ pixels and a *[halo](glossary.md#halo)* of $r$ on each side. Then it computes from there.
 #
 # $$ \text{tile} = (T_y + k - 1)(T_x + k - 1) \text{ pixels for } T_y T_x \text{ outputs} $$
 #
@@ -254,7 +254,7 @@ tile_animation(tiled, "image", "tile", (6, 6), block=1)
 Code(convolution.module["convolve_tiled"].source, language="c++")
 
 # %% [markdown]
-# `__syncthreads()` is the *barrier*: no thread passes it before all threads of the block have reached it, and what they wrote before is then visible to all. The count:
+# `__syncthreads()` is the *[barrier](glossary.md#barrier)*: no thread passes it before all threads of the block have reached it, and what they wrote before is then visible to all. The count:
 
 # %%
 rows = [min(y + 8 + r, H) - max(y - r, 0) for y in range(0, H, 8)]
@@ -376,7 +376,7 @@ check.moving_average(moving_average)
 # %% [markdown]
 # ## Coalescing: which thread takes which element
 #
-# The source's rule: *adjacent threads access adjacent memories simultaneously*. Global memory moves *sectors* of 32 bytes. When the 32 lanes of a warp ask for 32 neighbouring floats, that is 128 bytes in 4 sectors, all of it used: the access is *coalesced*. Two kernels copy the same matrix; in the second, neighbouring threads take neighbouring **rows**.
+# The source's rule: *adjacent threads access adjacent memories simultaneously*. Global memory moves *sectors* of 32 bytes. When the 32 lanes of a warp ask for 32 neighbouring floats, that is 128 bytes in 4 sectors, all of it used: the access is *[coalesced](glossary.md#coalescing)*. Two kernels copy the same matrix; in the second, neighbouring threads take neighbouring **rows**.
 
 # %%
 access = Module("access.cu", device="cpu")
@@ -400,7 +400,7 @@ for record in (along_rows, along_columns):
 # %% [markdown]
 # The same copy, the same number of loads, and eight times the bytes: each lane's 4 bytes bring 32 with them. (Caches give some of it back, if the rest of the sector is wanted before it is thrown out.)
 #
-# A transposition must be uncoalesced on one side, unless it turns a tile round in shared memory. There the danger is another: shared memory has 32 *banks*, and lanes that want different words of one bank take turns. The tile of $32 \times 32$ has each column in one bank; a column of padding spreads it.
+# A transposition must be uncoalesced on one side, unless it turns a tile round in shared memory. There the danger is another: shared memory has 32 *banks*, and lanes that want different words of one bank take turns: a [bank conflict](glossary.md#bank-conflict). The tile of $32 \times 32$ has each column in one bank; a column of padding spreads it.
 
 # %%
 for pad in (0, 1):
@@ -501,7 +501,7 @@ Markdown("\n".join(lines))
 #
 # ## Occupancy and the size of a tile
 #
-# A GPU is made of *multiprocessors*, each of which runs some blocks at a time. It hides the time of a load by running other warps meanwhile, so it needs many of them. How many fit is its *occupancy*: limited by threads, registers and shared memory. The compiler of NVIDIA tells what each kernel takes; the limits are those of an A100 (`sm_80`).
+# A GPU is made of *multiprocessors*, each of which runs some blocks at a time. It hides the time of a load by running other warps meanwhile, so it needs many of them. How many fit is its *[occupancy](glossary.md#occupancy)*: limited by threads, registers and shared memory. The compiler of NVIDIA tells what each kernel takes; the limits are those of an A100 (`sm_80`).
 
 # %%
 from helpers.cuda.occupancy import occupancy
@@ -541,7 +541,7 @@ for tile in ((8, 32), (16, 16)):
 #
 # ## Times on a GPU
 #
-# Arithmetic intensity and the GPU's two limits, operations and bytes per second, give the roofline that notebook 07 explains. The figures below come from a record that names its machine.
+# Arithmetic intensity and the GPU's two limits, operations and bytes per second, give the [roofline](glossary.md#roofline) that [notebook 07](07_roofline.ipynb) explains. The figures below come from a record that names its machine.
 
 # %%
 from helpers.cuda.measured import MISSING, newest, table
@@ -615,7 +615,7 @@ print(claim)
 # - V. Podlozhnyuk, *Image Convolution with CUDA* (NVIDIA, 2007): tiles with halos, measured.
 # - S. Williams, A. Waterman, D. Patterson, *Roofline*, CACM 52(4), 2009: intensity against the two limits.
 #
-# **Next:** [start here](00_start_here.ipynb) lists what else your machine can do; notebook 07 measures its roofline.
+# **Next**: [notebook 06](06_pagerank_cpu_vs_gpu.ipynb) counts the bytes of a computation on a graph; [notebook 07](07_roofline.ipynb) measures the roofline of this machine and puts these kernels under it.
 
 # %%
 for module in (add, on_cpu, access, convolution.module, three.module):

@@ -23,9 +23,9 @@
 # | $\mathrm{out}(j)$ | number of links that leave $j$ | |
 # | $\mathrm{Out}$ | $1 / \mathrm{out}(j)$ | $N$ |
 # | $x$ | ranks, sum 1 | $N$ |
-# | $d$ | damping: the probability of following a link | 0.85 |
+# | $d$ | [damping](glossary.md#damping-factor): the probability of following a link | 0.85 |
 # | $K$ | iterations | |
-# | $\beta$ | bandwidth at which memory is read | bytes/s |
+# | $\beta$ | [bandwidth](glossary.md#bandwidth) at which memory is read | bytes/s |
 
 # %% tags=["parameters"]
 # %load_ext helpers.cluster
@@ -81,7 +81,7 @@ plt.show()
 draw.neighbourhood(A, debian.names, result.scores, debian.number("python3-numpy"))
 
 # %% [markdown]
-# *What does a scientist's machine lean on?* Restart not anywhere but at the packages of the section `science`. This is **personalised** PageRank, and the same function computes it.
+# *What does a scientist's machine lean on?* Restart not anywhere but at the packages of the section `science`. This is **[personalised](glossary.md#personalised-pagerank)** PageRank, and the same function computes it.
 
 # %%
 restart = np.array([section == "science" for section in debian.sections], dtype=float)
@@ -140,7 +140,7 @@ print((x + y).device, (x + y).to("cpu").numpy())
 # $$x_i = \frac{1-d}{N} + d \sum_{j \to i} \frac{x_j}{\mathrm{out}(j)}
 # \qquad\text{or}\qquad x = \frac{1-d}{N} + d\; G\,(\mathrm{Out} \circ x)$$
 #
-# Start with $1/N$ everywhere and repeat. Four nodes, by hand:
+# Start with $1/N$ everywhere and repeat: a [power iteration](glossary.md#power-iteration). Four nodes, by hand:
 
 # %%
 G = np.array([[0, 0, 1, 0], [1, 0, 0, 0], [1, 1, 0, 1], [0, 0, 1, 0]], dtype=float)
@@ -163,7 +163,7 @@ print("largest difference from NetworkX:", max(abs(x[i] - reference[i]) for i in
 # %% [markdown]
 # ### Exercise 1: keep the rank
 #
-# *Difficulty ●●○, 10 minutes.* A node without out-links is **dangling**. The formula above divides by zero there; with $\mathrm{Out}=0$ in its place, the node's rank vanishes at each step. Debian has thousands of such packages. Write one step in which a dangling node gives its rank to all $N$ nodes equally, so that the sum stays 1.
+# *Difficulty ●●○, 10 minutes.* A node without out-links is **[dangling](glossary.md#dangling-node)**. The formula above divides by zero there; with $\mathrm{Out}=0$ in its place, the node's rank vanishes at each step. Debian has thousands of such packages. Write one step in which a dangling node gives its rank to all $N$ nodes equally, so that the sum stays 1.
 #
 # <details><summary>Hint</summary>
 #
@@ -197,7 +197,7 @@ check.keep_the_rank(step)
 # | 1 | a sparse matrix (row, column and value of each edge) | at each iteration |
 # | 2 | a dense matrix | at each iteration |
 # | 3 | a dense matrix | once, by a matrix product with a diagonal matrix |
-# | 4 (ours) | compressed rows, 32-bit indices | once, into the values |
+# | 4 (ours) | [compressed rows](glossary.md#compressed-rows), 32-bit indices | once, into the values |
 # | 5 (ours) | one bit for each possible edge | at each iteration |
 #
 # Here they are; each is a few lines, in `helpers/pagerank/versions.py`.
@@ -216,12 +216,13 @@ for version in (v.MessagePassing, v.SparseInLoop, v.DenseInLoop, v.DenseFolded, 
 graph = random_links(P.nodes, P.probability, P.seed)
 print(f"{graph.nodes} nodes, {graph.edges} edges, at least one out of each node")
 held, prepare = {}, {}
-for name in ("dgl", "scatter", "sparse", "dense", "dense_scaled", "csr", "bits"):
+for name in ("dgl", "scatter", "sparse", "dense", "dense_scaled", "csr", "csr fp64", "bits"):
     import time
 
     begin = time.perf_counter()
+    method, _, double = name.partition(" ")
     try:
-        held[name] = v.VERSIONS[name](graph)
+        held[name] = v.VERSIONS[method](graph, "float64" if double else "float32")
     except (ImportError, RuntimeError) as error:  # no DGL for this Python, no C compiler
         print(f"skipped {name}: {str(error)[:90]}")
         continue
@@ -231,7 +232,7 @@ for name, x in ranks.items():
     print(f"{name:8} largest difference from csr: {(x - ranks['csr']).abs().max():.1e}")
 
 # %% [markdown]
-# All agree within the rounding of 32-bit numbers. (Row 3s is version 3 with its matrix made by scaling columns; what the matrix product costs instead comes below.) *Predict: which is the fastest, and by what factor over the slowest?*
+# All agree within the rounding of 32-bit numbers. (Row 3s is version 3 with its matrix made by scaling columns; what the matrix product costs instead comes below. Row 4d is version 4 with 64-bit numbers, which a tolerance of $10^{-10}$ needs.) *Predict: which is the fastest, and by what factor over the slowest?*
 
 # %%
 from helpers.timing import measure, seconds
@@ -245,7 +246,7 @@ for name, version in held.items():
     spent[name] = timing.best / few
     total = seconds(prepare[name] + P.iterations * spent[name])
     print(
-        f"{version.number:2} {version.title:30} {seconds(spent[name]):>8} an iteration, "
+        f"{version.row:2} {version.title:30} {seconds(spent[name]):>8} an iteration, "
         f"K={P.iterations} with preparation {total}"
     )
 
@@ -258,7 +259,7 @@ for name, version in held.items():
 big = torch.ones(50_000_000)  # 200 MB, more than any cache holds
 bandwidth = big.numel() * 4 / measure(big.sum, repeats=5, warmup=2, time_limit=4).best
 rows = [
-    {"version": held[name].number, "bytes": held[name].bytes_moved, "seconds": spent[name]}
+    {"version": held[name].row, "bytes": held[name].bytes_moved, "seconds": spent[name]}
     for name in held
 ]
 draw.time_against_bytes(rows, bandwidth)
@@ -326,20 +327,23 @@ print(f"N = {P.nodes}, 4³ = 64 times the product's work: about {seconds(64 * pr
 print(f"saved at each iteration: {seconds(vector * 4)} or so")
 print(f"it pays for itself after {64 * product / (vector * 4):.0e} iterations")
 
+from helpers.pagerank.report import gpu_column, recorded_fold, recorded_growth
+
+if fold := recorded_fold():  # the whole product, run once and kept
+    print(f"{fold[0]}: N = 10000 by a product {seconds(fold[1])}, by scaling {seconds(fold[2])}")
+
 # %% [markdown]
 # ## 5. On a GPU
 #
 # The source reports the table's second column on an NVIDIA K80 and finds speed-ups of 2 to 3 orders of magnitude for the dense versions. Below are this machine's processor, and a GPU: this machine's, or the one in a record made by `make gpu`, with its name.
 
 # %%
-from helpers.pagerank.report import gpu_column
-
 gpu_name, gpu = gpu_column(graph, device)
 print(f"{'version':34} {'CPU, ms':>9} {'GPU, ms':>9} {'speed-up':>9}   (GPU: {gpu_name})")
 for name, version in held.items():
-    cpu, other = spent[name] * 1e3, gpu.get(version.number)
+    cpu, other = spent[name] * 1e3, gpu.get(version.row)
     right = f"{other:9.3f} {cpu / other:9.1f}" if other else f"{'–':>9} {'–':>9}"
-    print(f"{version.number:2} {version.title:31} {cpu:9.3f} {right}")
+    print(f"{version.row:2} {version.title:31} {cpu:9.3f} {right}")
 
 # %% [markdown]
 # A GPU reads its memory at thousands of GB/s, so a dense version can gain the ratio of the bandwidths. Version 4 gains a factor of four hundred in bytes on the machine that you have: **moving fewer bytes comes before moving them faster**. The source's conclusion that version 1 is "not competitive at all" holds for the sparse format of its day, not for sparsity.
@@ -421,10 +425,12 @@ for count in counts:
         measure(lambda held=grown: v.iterate(held, 3), repeats=3, warmup=1, time_limit=4).best / 3
     )
     sizes.append(count // 10)
-draw.growth(counts, times, sizes, free_bytes(torch.device("cpu")))
+draw.growth(counts, times, sizes, free_bytes(torch.device("cpu")), recorded_growth())
 plt.show()
 
 # %% [markdown]
+# Filled circles were measured just now. Hollow ones come from a record (`make bench SUITE=pagerank`, up to $5 \cdot 10^7$ edges), whose machine and date the legend names; graphs of that size take minutes to make. While a graph fits a cache the time per edge is small; beyond, each edge costs a visit to memory, and the curve is steeper in between.
+#
 # Sparse storage grows with the edges, dense storage with the square of the nodes: it meets this machine's memory before a hundred thousand nodes. The web has more than $10^{11}$ pages. One bit an entry moves the limit out by a factor $\sqrt{32} \approx 6$ in nodes, and pays on *dense* graphs: at $5 \cdot 10^6$ edges of $10^8$ possible ones, 12.5 MB of bits stand against 40 MB of CSR.
 
 # %%

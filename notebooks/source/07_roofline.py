@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Measure what this machine can do, and see what holds your code back
 #
-# At the end you have one picture of this machine, its roofline, with your own kernels in it, and each kernel's distance from the roof tells you what to change.
+# At the end you have one picture of this machine, its [roofline](glossary.md#roofline), with your own kernels in it, and each kernel's distance from the roof tells you what to change.
 #
 # **You will be able to**
 #
@@ -19,8 +19,8 @@
 # | symbol | meaning | unit |
 # |---|---|---|
 # | $\pi$ | peak performance | flop/s (floating-point operations a second) |
-# | $\beta$ | bandwidth | bytes/s |
-# | $I$ | arithmetic intensity: operations ÷ bytes moved | flop/byte |
+# | $\beta$ | [bandwidth](glossary.md#bandwidth) | bytes/s |
+# | $I$ | [arithmetic intensity](glossary.md#arithmetic-intensity): operations ÷ bytes moved | flop/byte |
 # | $P$ | performance | flop/s |
 # | $f$ | clock frequency | Hz |
 # | $w$ | lanes: numbers in one register | |
@@ -42,6 +42,7 @@ from helpers.timing import measure, seconds
 @dataclass(frozen=True)
 class Parameters:
     n: int = 384  # side of the matrices, fp32
+    image: int = 2048  # side of the image for the convolutions in C
     small: int = 24  # side of the matrices in the simulated cache
     seed: int = 0
 
@@ -50,14 +51,36 @@ P = Parameters()
 style.use()
 
 # %% [markdown]
-# ## 1. The ceilings
+# ## Where this ends
 #
-# Every figure of this section is measured now, by small programs in C that your compiler has just built: chains of multiplications and additions for the peak; reading, copying and $a = b + s c$ (**triad**) for bandwidth; and for latency a **pointer chase**, where each load yields the address of the next. It takes under a minute, once; the result is kept. On a busy machine the best of several samples counts, and the spread tells how busy it was.
+# The next cell measures this machine for under a minute (once; the result is kept) and draws its roofline with three kernels in it: two that multiply matrices and do exactly the same operations, and one that adds two arrays. By the end you can say of each why it hangs where it does, and which of them could be made faster.
 
 # %%
+from helpers.roofline import kernels, place
 from helpers.roofline.ceilings import ceilings
+from helpers.roofline.matmul import flops, least_bytes, versions
 
 machine = ceilings()
+peaks = {"peak fp32": machine.peak("float32")}
+roofs = {"memory": machine.bandwidth("memory", "read")}
+rng = np.random.default_rng(P.seed)
+a, b = (rng.random((P.n, P.n), dtype=np.float32) for _ in range(2))
+first = [place(*kernels.axpy(), time_limit=1)]
+for name in ("ijk", "library"):
+    multiply = versions(P.n)[name]
+    first.append(
+        place(f"matmul, {name}", lambda f=multiply: f(a, b), flops(P.n), least_bytes(P.n),
+              time_limit=1)
+    )  # fmt: skip
+draw.roofline(peaks, roofs, first)
+plt.show()
+
+# %% [markdown]
+# ## 1. The ceilings
+#
+# Every figure of this section was measured just now, by small programs in C that your compiler has built: chains of multiplications and additions for the peak; reading, copying and $a = b + s c$ (**triad**) for bandwidth; and for latency a **pointer chase**, where each load yields the address of the next. On a busy machine the best of several samples counts, and the spread tells how busy it was.
+
+# %%
 print(machine.machine, f"at {machine.frequency / 1e9:.2f} GHz, measured")
 print(f"{machine.date}, in {machine.seconds:.0f} s; skipped: {machine.skipped or 'nothing'}")
 
@@ -86,6 +109,8 @@ for dtype in ("float32", "float64"):
 # %% [markdown]
 # ### Latency: finding the caches
 #
+# A [cache](glossary.md#cache) keeps near the processor what was used lately. A small working set lives in the first, a larger one in the second, and so on; the time of a load tells which.
+#
 # *Predict: how many times longer does a load from memory take than one from the first cache?*
 
 # %%
@@ -100,7 +125,7 @@ print("the system says:", [f"L{c['level']} {c['size'] // 1024} KiB" for c in mac
 # %% [markdown]
 # Each step of the staircase is a cache that has become too small. The last cache often looks smaller than reported: it is shared with other cores, on a cloud machine with strangers, and the tables that translate addresses run out as well.
 #
-# A cache moves whole **lines**. Touch a second word $s$ bytes behind a first: while it lies in the same line it is free. And a line may only go into one small **set** of the cache, whose number is part of its address. Addresses a large power of two apart fall into the same set; one more than it has **ways**, and they throw each other out.
+# A cache moves whole **[lines](glossary.md#cache-line)**. Touch a second word $s$ bytes behind a first: while it lies in the same line it is free. And a line may only go into one small **set** of the cache, whose number is part of its address. Addresses a large power of two apart fall into the same set; one more than it has **[ways](glossary.md#associativity)**, and they throw each other out.
 
 # %%
 print(
@@ -117,17 +142,22 @@ print(
 )
 
 # %% [markdown]
-# The source's example: 32 KiB, 8 ways, lines of 64 bytes. Offset $\log_2 64 = 6$ bits; sets $32768 / 64 / 8 = 64$, so 6 bits of index. Together 12 bits, exactly the offset in a page of 4 KiB: the set is known before the address is translated. (None is printed where neighbours blurred the curve; measure again with `ceilings(again=True)`. A line of twice the reported size means that the processor fetches lines in pairs.)
+# The source's example: 32 KiB, 8 ways, lines of 64 bytes. Offset $\log_2 64 = 6$ bits; sets $32768 / 64 / 8 = 64$, so 6 bits of index. Together 12 bits, exactly the offset in a page of 4 KiB: the set is known before the address is translated. (None is printed where neighbours blurred the curve; measure again with `ceilings(again=True)`.)
+#
+# *What breaks here*: an earlier version of this measurement said 128 bytes on a processor with lines of 64. Its places lay 1152 bytes apart, an even number of lines, so that all of them fell into half of the sets; a second word one line further found the other half empty, and came for free. The places are now 320 bytes apart, an odd number of lines, in a working set between the first and the second cache: there, no prefetch from memory can make a second line look like the first.
 
 # %% [markdown]
 # ### Bandwidth
 
 # %%
-draw.bandwidths(machine.bandwidths, threads=1)
+counts = sorted({1, machine.cores})  # threads
+fig, axes = plt.subplots(1, len(counts), figsize=(6 * len(counts), 4.5), sharey=True, squeeze=False)
+for ax, threads in zip(axes[0], counts, strict=True):
+    draw.bandwidths(machine.bandwidths, threads=threads, ax=ax)
 plt.show()
 
 # %% [markdown]
-# Bytes are counted as the program asks for them: 24 for each double of the triad (two read, one written). Before a line is written, most processors first fetch it (**write-allocate**); memory then moves 32. We do not count that, as STREAM does not, so a triad shows less than reading does.
+# Bytes are counted as the program asks for them: 24 for each double of the triad (two read, one written). Before a line is written, most processors first fetch it (**[write-allocate](glossary.md#write-allocate)**); memory then moves 32. We do not count that, as STREAM does not, so a triad shows less than reading does.
 
 # %% [markdown]
 # ## 2. The roof
@@ -136,7 +166,7 @@ plt.show()
 #
 # $$P = \min(\pi, \; \beta I)$$
 #
-# Both ceilings meet at the **ridge**, $I = \pi / \beta$. Left of it, more arithmetic is free and only fewer bytes help; right of it, bytes are free.
+# Both ceilings meet at the **[ridge](glossary.md#ridge-point)**, $I = \pi / \beta$. Left of it, more arithmetic is free and only fewer bytes help; right of it, bytes are free.
 #
 # By hand, for $\pi = 100$ Gflop/s and $\beta = 20$ GB/s (ridge 5 flop/byte): a dot product does 2 operations for 8 bytes, $I = 0.25$, so $P \le 5$ Gflop/s, a twentieth of the peak. Nobody's fault: it is the roof.
 #
@@ -168,11 +198,7 @@ check.predict_point(least_seconds)
 # Operations and bytes are counted by hand in `helpers/roofline/kernels.py`: every input read once, every output written once.
 
 # %%
-from helpers.roofline import kernels, place
-
 points = [place(*builder(), time_limit=1.0) for builder in kernels.standard()]
-peaks = {"peak fp32": machine.peak("float32")}
-roofs = {"memory": machine.bandwidth("memory", "read")}
 print(
     f"{'':12} {'flop/byte':>9} {'Gflop/s':>8} {'GB/s':>6} {'roof':>6} {'predicted':>10} {'measured':>10}"
 )
@@ -209,10 +235,6 @@ draw.interactive(peaks, roofs, points)
 # The operations are the same, $2n^3$, and so is the result. *Predict the ratio of the times.*
 
 # %%
-from helpers.roofline.matmul import flops, least_bytes, versions
-
-rng = np.random.default_rng(P.seed)
-a, b = (rng.random((P.n, P.n), dtype=np.float32) for _ in range(2))
 products, reference = versions(P.n), a @ b
 spent = {}
 for name, multiply in products.items():
@@ -338,17 +360,63 @@ plt.show()
 # %%
 from helpers.roofline import Point
 
-chosen = ("jki", "ijk", "ikj", "blocked", "tiled", "library")
-placed = [Point(k, flops(P.n), least_bytes(P.n), spent[k]) for k in chosen if k in spent]
+placed = [Point(name, flops(P.n), least_bytes(P.n), time_) for name, time_ in spent.items()]
 one_core = {"peak, one core": machine.peak("float32", 1)}
 draw.roofline(one_core, {"memory": machine.bandwidth("memory", "read", 1)}, placed)
 plt.show()
 
 # %% [markdown]
-# All six stand at the same intensity, that of the algorithm; they differ in how far below the roof they hang. Reordering, blocking, register tiles: each step removes traffic between two levels of the hierarchy.
+# All nine stand at the same intensity, that of the algorithm; they differ in how far below the roof they hang. Reordering, blocking, register tiles: each step removes traffic between two levels of the hierarchy.
 
 # %% [markdown]
-# ## 4. PageRank under the roof
+# ## 4. Notebooks 05 and 06 under the roof
+#
+# ### Convolution
+#
+# The ladder of [notebook 05](05_cuda_tiling.ipynb) makes one result by four kernels. For a GPU it counted what the threads of each *ask for*; that count, here for $512 \times 512$ pixels and $5 \times 5$ weights, gives each rung an intensity of its own. The times of these four points are those of the program that imitates a GPU's threads on this processor, one after the other: they say what the imitation costs, and nothing about a GPU.
+#
+# The other points are programs for this processor: `direct`, written as rung 1 is; `rows`, whose sums stay in registers as those of the last rung do (both in `helpers/roofline/convolution.c`); SciPy; and PyTorch. Their bytes are what cannot be avoided, the image read once and the result written once.
+
+# %%
+from functools import partial
+
+import torch
+from scipy.ndimage import correlate
+
+from helpers.cuda.ladder import RUNGS, Convolution
+from helpers.roofline import convolution as conv
+
+weights = rng.random((5, 5), np.float32)
+small = rng.random((512, 512), np.float32)
+ladder, rungs = Convolution(weights, device="cpu"), []
+for rung in RUNGS:
+    asked = ladder.record(small, rung, blocks=[]).requested_bytes(space="global")
+    launch, given = ladder.launch(rung, small, np.empty_like(small))
+    work = conv.flops(small.shape, 5)
+    rungs.append(place(f"imitated {rung}", partial(launch, *given), work, asked, time_limit=1))
+ladder.module.close()
+
+# %%
+image = rng.random((P.image, P.image), np.float32)
+out, in_torch = np.empty_like(image), torch.from_numpy(image)[None, None]
+kernel = torch.from_numpy(weights)[None, None]
+calls = {way: partial(conv.convolver(way, weights), image, out) for way in conv.WAYS}
+calls["SciPy"] = partial(correlate, image, weights, out, mode="constant")
+calls["PyTorch"] = partial(torch.nn.functional.conv2d, in_torch, kernel, padding=2)
+for name, call in calls.items():
+    work, moved = conv.flops(image.shape, 5), conv.least_bytes(image.shape)
+    rungs.append(place(name, call, work, moved, repeats=5, time_limit=1.5))
+for p in rungs:
+    share = p.share(peaks["peak fp32"], roofs["memory"])
+    print(
+        f"{p.name:18} {p.intensity:5.2f} flop/byte {p.performance / 1e9:7.2f} Gflop/s {share:5.0%}"
+    )
+draw.interactive(peaks, roofs, rungs)
+
+# %% [markdown]
+# At its least traffic this convolution does $2 \cdot 25$ operations for 8 bytes, more than most kernels here. `direct` and `rows` move the same bytes and do the same operations; what lies between them is the test at each pixel, which keeps the compiler from using vectors, and one load for each multiplication. The libraries pay for being general: any number of dimensions in SciPy, many channels in PyTorch. None of this changes the roof.
+#
+# ### PageRank
 #
 # The versions of [notebook 06](06_pagerank_cpu_vs_gpu.ipynb): two operations for each stored value, which is used once. Intensity is set by the storage alone.
 
@@ -357,11 +425,12 @@ from helpers.pagerank.graphs import random_links
 from helpers.pagerank.versions import VERSIONS
 
 graph, ranked = random_links(4000, 0.01), []
-for name in ("scatter", "dense", "csr", "bits"):
+for name in ("scatter", "sparse", "dense", "dense_scaled", "csr", "bits"):
     version = VERSIONS[name](graph)
     x = version.out * 0 + 1 / graph.nodes
-    work = 2 * (graph.nodes**2 if name in ("dense", "bits") else graph.edges)
-    ranked.append(place(name, lambda v=version, x=x: v.product(x), work, version.bytes_moved))
+    work = 2 * (graph.nodes**2 if name.startswith(("dense", "bits")) else graph.edges)
+    label = f"{version.number} {name}"
+    ranked.append(place(label, lambda v=version, x=x: v.product(x), work, version.bytes_moved))
 draw.interactive(peaks, roofs, ranked)
 
 # %% [markdown]

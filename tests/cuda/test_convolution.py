@@ -94,6 +94,15 @@ def test_vector_addition_and_access_kernels():
         assert np.array_equal(out, matrix.T)
 
 
+def test_the_bandwidth_kernel_reads_every_element_in_every_round():
+    x = np.random.default_rng(0).random(4 * 1001, np.float32)
+    sums = np.zeros(3 * 64, np.float32)
+    with Module("bandwidth.cu", device="cpu", check=True) as module:
+        record = module["read_rounds"][3, 64].record(x, sums, 1001, 5)
+    assert sums.sum() == pytest.approx(5 * x.sum(), rel=1e-5)
+    assert record.requested_bytes(array="x", kind="read") == 5 * x.nbytes
+
+
 @pytest.mark.skipif(bool(nvrtc.missing()), reason=nvrtc.missing() or "NVRTC is here")
 @pytest.mark.parametrize("path", sorted(KERNELS.glob("*.cu")), ids=lambda p: p.name)
 def test_nvrtc_compiles_every_kernel_for_every_architecture(path):

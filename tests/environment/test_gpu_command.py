@@ -82,3 +82,35 @@ def test_an_interpreter_that_does_not_exist_is_repeated():
         1,
         "make gpu: PYTHON=no-such-python is not a program here.",
     )
+
+
+ABSENT = """
+import importlib, sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {absent}:
+            raise ModuleNotFoundError("absent: " + name, name=name)
+
+sys.meta_path.insert(0, Absent())
+for name in {modules}:
+    importlib.import_module(name)
+"""
+
+
+def test_what_runs_on_a_gpu_machine_imports_nothing_that_is_absent_there():
+    absent = (
+        "dgl ipyparallel IPython traitlets zmq playwright nbformat jupytext mpich igraph sknetwork"
+    )
+    marked = [
+        p for p in ROOT.glob("tests/**/test_*.py") if "pytest.mark.gpu" in p.read_text("utf-8")
+    ]
+    suites = [p for p in ROOT.glob("bench/*.py") if "def gpu_rows" in p.read_text("utf-8")]
+    assert {p.stem for p in suites} >= {"cuda", "pagerank", "roofline"}
+    modules = [".".join(p.relative_to(ROOT).with_suffix("").parts) for p in [*marked, *suites]]
+    modules += ["bench.__main__", "helpers.cuda.gpu", "helpers.cuda.ladder"]
+    program = ABSENT.format(absent=set(absent.split()), modules=modules)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr

@@ -128,6 +128,25 @@ def test_an_acyclic_graph_needs_one_sweep_and_one_to_confirm():
     assert pagerank(chain, "csr", max_iterations=500).iterations > 100
 
 
+@pytest.mark.parametrize("method", ["csr", "scatter"])
+def test_no_rank_is_lost_on_the_way(method):
+    # By hand, with the rank of dangling nodes sent back at each step. A loop that loses it ends at
+    # the same scores once these are scaled to 1, but its changes are those of a smaller vector.
+    edges, n = [(0, 1), (0, 2), (1, 2), (3, 0)], 5  # 2 and 4 are dangling
+    G = np.zeros((n, n))
+    for source, target in edges:
+        G[target, source] = 1
+    out = G.sum(axis=0)
+    x, changes = np.full(n, 1 / n), []
+    for _ in range(6):
+        share = np.divide(x, out, out=np.zeros(n), where=out > 0)
+        y = 0.85 * (G @ share + x[out == 0].sum() / n) + 0.15 / n
+        changes.append(np.abs(y - x).sum())
+        x = y
+    result = pagerank(sparse.csr_array(G.T), method)
+    np.testing.assert_allclose(result.residuals[:6], changes, rtol=1e-9)
+
+
 def test_edge_lists_matrices_and_graphs_agree():
     edges = [(0, 1, 2.0), (1, 2, 1.0), (2, 0, 1.0), (0, 2, 1.0)]
     matrix = sparse.coo_array(([2, 1, 1, 1], ([0, 1, 2, 0], [1, 2, 0, 2])))

@@ -71,7 +71,9 @@ def test_bytes_moved():
     assert size["csr"] == 8 * e + 12 * n
     assert size["bits"] == n * 10 * 4 + 16 * n  # 300 columns are 10 words
     assert size["scatter"] == 36 * e + 12 * n
-    assert VERSIONS["csr"](GRAPH, "float64").bytes_moved == 12 * e + 20 * n
+    double = VERSIONS["csr"](GRAPH, "float64")
+    assert double.bytes_moved == 12 * e + 20 * n
+    assert (double.row, VERSIONS["csr"](GRAPH).row) == ("4d", "4")
 
 
 def test_dense_that_does_not_fit_says_so():

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 from helpers import native
-from helpers.roofline import Point, attainable, curve, design, kernels, matmul, place, ridge
+from helpers.roofline import (
+    Point,
+    attainable,
+    convolution,
+    curve,
+    design,
+    kernels,
+    matmul,
+    place,
+    ridge,
+)
 
 compiled = pytest.mark.skipif(not native.has_compiler(), reason="no C compiler")
 
@@ -56,6 +66,15 @@ def test_first_jump():
     assert curve.first_jump([8, 16, 32, 64, 128], [1, 1.1, 1, 2, 2.1]) == 64
     assert curve.first_jump([8, 16, 32, 64, 128], [1, 3, 1, 2, 2.1]) == 64  # 16 was noise
     assert curve.first_jump([1, 2, 3], [1, 1, 1]) is None
+
+
+def test_first_full_step():
+    offsets = [8, 16, 32, 64, 128, 192, 256]
+    assert curve.first_full_step(offsets, [5.7, 5.7, 5.7, 7.4, 7.5, 7.4, 7.4]) == 64
+    # Lines of 128 bytes whose slots begin in the middle of every other line: half a step at 64.
+    assert curve.first_full_step(offsets, [5.7, 5.7, 5.7, 6.6, 7.5, 7.4, 7.4]) == 128
+    assert curve.first_full_step(offsets, [5.7, 5.7, 5.8, 5.7, 5.8, 5.7, 5.9]) is None
+    assert curve.first_full_step(offsets, [5.7, 9.0, 5.7, 5.7, 7.5, 7.4, 7.4]) is None  # noise
 
 
 @compiled
@@ -204,3 +223,30 @@ def test_the_chase_visits_every_slot_once():
         place = int(links[(place - start) // 8])
     assert place == start
     assert seen == {start + 64 * k for k in range(512)}
+
+
+@compiled
+@pytest.mark.parametrize("k", [1, 3, 5, 9])
+@pytest.mark.parametrize("shape", [(64, 64), (33, 50), (5, 40), (40, 5), (1, 1), (2, 100)])
+def test_convolutions_in_c_equal_scipys(k, shape):
+    from scipy.ndimage import correlate
+
+    rng = np.random.default_rng(k)
+    image, weights = rng.random(shape, np.float32), rng.random((k, k), np.float32)
+    want = correlate(image, weights, mode="constant")
+    for way in convolution.WAYS:
+        got = convolution.convolver(way, weights)(image)
+        np.testing.assert_allclose(got, want, rtol=2e-5, err_msg=way)
+
+
+@compiled
+def test_convolutions_in_c_refuse_what_does_not_fit():
+    with pytest.raises(ValueError, match=r"\(2, 2\)"):
+        convolution.convolver("rows", np.ones((2, 2)))
+    with pytest.raises(ValueError, match="'fft'"):
+        convolution.convolver("fft", np.ones((3, 3)))
+    convolve = convolution.convolver("rows", np.ones((3, 3)))
+    with pytest.raises(ValueError, match="float64"):
+        convolve(np.ones((4, 4)))
+    with pytest.raises(ValueError, match=r"output of shape \(4, 4\); got \(4, 5\)"):
+        convolve(np.ones((4, 4), np.float32), np.ones((4, 5), np.float32))

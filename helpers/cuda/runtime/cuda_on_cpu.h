@@ -111,6 +111,11 @@ CUDA_INLINE T __ldg(const T *address) {
     cuda_read(address, sizeof(T));
     return cuda_load(address);
 }
+template <typename T>
+CUDA_INLINE T __ldcg(const T *address) {
+    cuda_read(address, sizeof(T));
+    return cuda_load(address);
+}
 
 template <typename T>
 __attribute__((no_sanitize("thread"), noinline)) void cuda_store(T *address, T value) {

@@ -5,10 +5,12 @@
 #include "costs.h"
 #include "runtime.h"
 
+#include <deque>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unordered_map>
 #include <vector>
 
@@ -34,6 +36,7 @@ struct Cell { Touch writer, reader, other_reader; };
 
 struct Instruction {
     uint64_t key;        // pc, array and kind
+    uint16_t id;
     uintptr_t pc;
     int array;
     uint8_t kind, size, space;
@@ -51,10 +54,13 @@ struct Event {
 };
 static_assert(sizeof(Event) == 24, "read by record.py");
 
-std::vector<Instruction> *instructions;
-std::unordered_map<uint64_t, int> *index_of;
+std::deque<Instruction> *instructions;  // which leaves them where they are as it grows
+std::unordered_map<uint64_t, Instruction *> *index_of;
+struct { uint64_t key; Instruction *found; } recent[256];
+unsigned block_threads, block_warps;
 Cell *global_cells[64];
 Cell *shared_cells;
+int shift;                // of an offset to its cell's number: granules are 1 or 4 bytes
 FILE *event_file;
 uint64_t event_count;
 bool keep_events;
@@ -97,7 +103,11 @@ void thread_json(char *text, size_t size, const Touch &touch) {
          "\"now\":%s,\"before\":%s", error, space, array, (long long)offset, size, bytes, here, there);
 }
 
-size_t first_cell(int64_t offset) { return (size_t)offset / launch.granule; }
+size_t first_cell(int64_t offset) { return (size_t)offset >> shift; }
+
+size_t cells_bytes(const Region &region) {
+    return (first_cell(region.bytes) + 1) * sizeof(Cell);
+}
 
 void check_cell(Cell &cell, const Touch &now, Space space, const char *array, int64_t offset,
                 unsigned size, size_t bytes) {
@@ -119,51 +129,47 @@ void check_cell(Cell &cell, const Touch &now, Space space, const char *array, in
     }
 }
 
-int instruction_of(uintptr_t pc, int array, Kind kind, unsigned size, Space space) {
-    static uint64_t recent_key[256];
-    static int recent_id[256];
+Instruction &instruction_of(uintptr_t pc, int array, Kind kind, unsigned size, Space space) {
     uint64_t key = ((uint64_t)pc * 64 + array) * 4 + kind;
-    unsigned slot = (pc ^ pc >> 8) & 255;
-    if (recent_key[slot] == key && recent_id[slot] < (int)instructions->size() &&
-        (*instructions)[recent_id[slot]].key == key)
-        return recent_id[slot];
-    recent_key[slot] = key;
-    auto found = index_of->find(key);
-    if (found != index_of->end()) return recent_id[slot] = found->second;
-    Instruction made;
-    made.key = key;
-    made.pc = pc;
-    made.array = array;
-    made.kind = kind;
-    made.size = size;
-    made.space = space;
-    instructions->push_back(made);
-    return recent_id[slot] = (*index_of)[key] = (int)instructions->size() - 1;
+    auto &slot = recent[(pc ^ pc >> 8) & 255];
+    if (slot.key == key) return *slot.found;
+    Instruction *&found = (*index_of)[key];
+    if (!found) {
+        instructions->emplace_back();
+        found = &instructions->back();
+        found->key = key;
+        found->id = (uint16_t)(instructions->size() - 1);
+        found->pc = pc;
+        found->array = array;
+        found->kind = kind;
+        found->size = size;
+        found->space = space;
+    }
+    slot = {key, found};
+    return *found;
 }
 
 void count(uintptr_t address, unsigned size, Kind kind, Space space, int array, int64_t offset,
            void *pc) {
-    int id = instruction_of((uintptr_t)pc, array, kind, size, space);
-    Instruction &ins = (*instructions)[id];
-    unsigned n = launch.block.x * launch.block.y * launch.block.z, warps = (n + 31) / 32;
+    Instruction &ins = instruction_of((uintptr_t)pc, array, kind, size, space);
     unsigned t = current_thread;
     if (ins.counted_block != block_serial) {
         ins.counted_block = block_serial;
-        ins.occurrences.assign(n, 0);
+        ins.occurrences.assign(block_threads, 0);
         ins.used = 0;
     }
     uint32_t occurrence = ins.occurrences[t]++;
-    size_t slot = (size_t)occurrence * warps + t / 32;
-    if (slot >= ins.groups.size()) ins.groups.resize(slot + warps, Group{});
+    size_t slot = (size_t)occurrence * block_warps + t / 32;
+    if (slot >= ins.groups.size()) ins.groups.resize(slot + block_warps, Group{});
     Group &group = ins.groups[slot];
-    if (group.block != block_serial) group.block = block_serial, group.mask = 0;
+    if (group.block != (uint32_t)block_serial) group.block = block_serial, group.mask = 0;
     group.mask |= 1u << (t % 32);
-    group.address[t % 32] = address;
+    group.address[t % 32] = (uint32_t)address;
     if (slot >= ins.used) ins.used = slot + 1;
     ins.accesses++;
     if (keep_events && event_count < launch.event_limit) {
         Event event = {(uint32_t)(block_serial - 1), occurrence, barrier_epoch, (uint16_t)t,
-                       (uint16_t)id, offset};
+                       ins.id, offset};
         fwrite(&event, sizeof event, 1, event_file);
         event_count++;
     }
@@ -176,6 +182,14 @@ void record_access(const void *pointer, unsigned size, Kind kind, void *pc) {
     uintptr_t address = (uintptr_t)pointer;
     if (address - stacks_begin < STACKS_BYTES)
         return;  // a thread's own variables
+    if (address >= (uintptr_t)&__start_cuda_constant && address < (uintptr_t)&__stop_cuda_constant) {
+        if (kind != READ) report("const", CONSTANT, "constant memory", 0, size, 0,
+                                 touch_now(kind, pc), nullptr);
+        if (launch.record)
+            count(address, size, kind, CONSTANT, 63,
+                  (int64_t)(address - (uintptr_t)&__start_cuda_constant), pc);
+        return;
+    }
     Touch now = touch_now(kind, pc);
     for (int r = 0; r < launch.region_count; r++) {
         const Region &region = launch.regions[r];
@@ -212,26 +226,30 @@ void record_access(const void *pointer, unsigned size, Kind kind, void *pc) {
     if (nearest)
         report("bounds", SHARED, nearest->name, from_anchor - nearest->offset, size, nearest->bytes,
                now, nullptr);
-    if (address >= (uintptr_t)&__start_cuda_constant && address < (uintptr_t)&__stop_cuda_constant) {
-        if (kind != READ) report("const", CONSTANT, "constant memory", 0, size, 0, now, nullptr);
-        if (launch.record)
-            count(address, size, kind, CONSTANT, 63,
-                  (int64_t)(address - (uintptr_t)&__start_cuda_constant), pc);
-        return;
-    }
     if (pointer >= &__executable_start && pointer < &_end) return;  // __device__ variables, tables
     report("wild", GLOBAL, "", (int64_t)address, size, 0, now, nullptr);
 }
 
 void recorder_begin(const char *path) {
-    instructions = new std::vector<Instruction>();
-    index_of = new std::unordered_map<uint64_t, int>();
-    for (int r = 0; r < launch.region_count; r++)  // calloc: pages that nobody touches cost nothing
-        global_cells[r] = (Cell *)calloc(launch.regions[r].bytes / launch.granule + 1, sizeof(Cell));
+    instructions = new std::deque<Instruction>();
+    index_of = new std::unordered_map<uint64_t, Instruction *>();
+    memset(recent, 0, sizeof recent);
+    block_threads = launch.block.x * launch.block.y * launch.block.z;
+    block_warps = (block_threads + 31) / 32;
+    shift = launch.granule == 4 ? 2 : 0;
+    for (int r = 0; r < launch.region_count; r++) {  // pages that nobody touches cost nothing
+        size_t bytes = cells_bytes(launch.regions[r]);
+        void *cells = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (cells == MAP_FAILED) fail("\"error\":\"internal\",\"what\":\"no memory to record in\"");
+#ifdef MADV_HUGEPAGE
+        madvise(cells, bytes, MADV_HUGEPAGE);  // thousands of page faults fewer
+#endif
+        global_cells[r] = (Cell *)cells;
+    }
     size_t cells = 1;
     for (int s = 0; s < launch.shared_count; s++) {
         launch.shared[s].cells = cells;
-        cells += launch.shared[s].bytes / launch.granule + 1;
+        cells += first_cell(launch.shared[s].bytes) + 1;
     }
     shared_cells = (Cell *)calloc(cells, sizeof(Cell));
     event_count = 0;
@@ -249,7 +267,7 @@ void recorder_block_end() {
         if (ins.counted_block != block_serial) continue;
         for (size_t g = 0; g < ins.used; g++) {
             const Group &group = ins.groups[g];
-            if (group.block != block_serial || !group.mask) continue;
+            if (group.block != (uint32_t)block_serial || !group.mask) continue;
             ins.requests++;
             if (ins.space == SHARED) {
                 unsigned ideal, waves = count_wavefronts(group, ins.size, &ideal);
@@ -288,7 +306,7 @@ void recorder_end(char *answer, size_t size) {
             written += global_cells[r][c].writer.block != 0;
         }
         add("%s[%llu,%llu]", r ? "," : "", read * launch.granule, written * launch.granule);
-        free(global_cells[r]);
+        munmap(global_cells[r], cells_bytes(launch.regions[r]));
     }
     add("]");
     if (event_file) fclose(event_file);
