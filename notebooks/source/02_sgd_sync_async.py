@@ -676,11 +676,11 @@ print(f"sum:  loss {np.mean(broken.losses[40:60]):.2f}, accuracy {broken.accurac
 #
 # | claim | here |
 # |---|---|
-# | PyTorch with MPI must be built, in four days | `pip install`, and `import helpers.torch_mpi` |
-# | `all_reduce` of 1, 2, 3 prints 0 | 6 |
+# | PyTorch with MPI must be built, in four days | no longer: `pip install`, and `import helpers.torch_mpi` |
+# | `all_reduce` of 1, 2, 3 prints 0 | wrong: it is 6, on each of the three |
 # | gradients of parts add up to the gradient of the whole | largest difference after 40 steps printed above, in float32's last digits |
 # | replicas stay equal | to the last bit |
-# | the server needs a whole model and optimizer | two flat arrays do the same arithmetic |
+# | the server needs a whole model and optimizer | wrong: two flat arrays do the same arithmetic |
 # | a handshake keeps layers apart; without it they mix | both shown |
 # | is there an epoch any more? | no: we stop by updates, seconds or loss |
 # | "ring allreduce?" | 2(R − 1) steps, 2(R − 1)/R of the gradients' bytes sent by each rank: `average_ours`, notebook 08 |
