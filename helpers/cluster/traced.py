@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import perf_counter_ns
 
 from mpi4py import MPI
 
@@ -57,6 +58,13 @@ class Traced:
     def world_rank(self) -> int:
         """This process's rank in ``COMM_WORLD``."""
         return PLAIN["COMM_WORLD"].Get_rank()
+
+    def waiting(self, call: str, peer: int | str, tag: int | None) -> tuple:
+        """Return ``recorder.current`` for a library that waits by polling, from now on.
+
+        ``call`` is the library's name for it, ``peer`` a rank of this communicator, or "all".
+        """
+        return call, self._world.get(peer, peer), tag, perf_counter_ns(), self._members
 
     def _identify(self, parent: tuple | None, call: str) -> None:
         """Find the world ranks of the members, and a name that all members agree on."""

@@ -11,7 +11,7 @@ import torch
 from mpi4py import MPI
 
 from .reductions import Reduction
-from .waiting import YIELD_FOR, ClosedError, Core, until
+from .waiting import YIELD_FOR, ClosedError, Core, Told, until
 
 _TYPES = {
     torch.float32: MPI.FLOAT,
@@ -53,7 +53,7 @@ class Network:
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         self._closed = False
         self._core = Core()
-        self.patient = False  # as for the window
+        self.call, self.patient = "", False  # as for the window
         self._abandoned: list = []  # what MPI may still write to after a time-out
 
     def close(self) -> None:
@@ -69,6 +69,7 @@ class Network:
                 request.Test,
                 deadline,
                 lambda: TimeoutError("not every rank of this group arrived in time"),
+                lambda: Told(self._comm, self.call),
                 closed=lambda: self._closed,
                 yield_for=0.0 if self.patient else YIELD_FOR,
                 core=self._core,
