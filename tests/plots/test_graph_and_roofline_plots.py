@@ -4,9 +4,9 @@ import re
 
 import matplotlib as mpl
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-import pytest
 
 mpl.use("Agg")
 
