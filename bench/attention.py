@@ -1,15 +1,23 @@
-"""Hierarchical attention: documents per second by batching, accuracy beside every baseline."""
+"""Hierarchical attention: documents per second by batching, accuracy beside every baseline.
+
+    python -m bench attention                  everything, and the record (some 10 minutes)
+    python -m bench.attention --seconds 300    start no training that would end later
+
+What is trained is kept until the record has it (see ``bench.pieces``): an interrupted run goes on
+where it stopped.
+"""
 
 from __future__ import annotations
 
-import multiprocessing
-import os
+import math
+import shutil
 import statistics
 import time
-from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import torch
 
+from bench import pieces
 from helpers.attention.batching import WAYS, forward_backward
 from helpers.attention.experiment import MODELS, Experiment, recipe
 from helpers.records import Row
@@ -17,13 +25,17 @@ from helpers.timing import measure
 
 SUITE = "attention"
 SEEDS = 3
+JOBS = [(name, seed) for seed in range(SEEDS) for name in MODELS]
 DOCUMENTS = 32
 
 
 def rows() -> list[Row]:
     """Return the table of speeds, then the accuracies."""
     torch.set_num_threads(1)
-    return speed_rows() + accuracy_rows()
+    found = speed_rows()
+    found += accuracy_rows(train())
+    shutil.rmtree(folder())  # the next record is measured anew
+    return found
 
 
 def speed_rows(repeats: int = 5) -> list[Row]:
@@ -51,22 +63,17 @@ def speed_rows(repeats: int = 5) -> list[Row]:
     ]
 
 
-def accuracy_rows() -> list[Row]:
-    """Train every model with every seed, as many at once as there are cores; beside TF-IDF."""
+def accuracy_rows(outcomes: dict[tuple[str, int], dict]) -> list[Row]:
+    """Return median accuracy and spread of every model, beside TF-IDF."""
     bar = Experiment().bar()
-    jobs = [(name, seed) for seed in range(SEEDS) for name in MODELS]
-    fresh = multiprocessing.get_context("spawn")  # a fork would inherit locked thread pools
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=fresh) as pool:
-        outcomes = list(pool.map(_train, jobs))
     found = []
     for model in MODELS:
-        mine = [o for (name, _), o in zip(jobs, outcomes, strict=True) if name == model]
-        scores = [score for score, _, _ in mine]
+        mine = [outcomes[model, seed] for seed in range(SEEDS)]
+        scores = [one["accuracy"] for one in mine]
         about = {
             "values": [round(score, 4) for score in scores],
             "spread": round(max(scores) - min(scores), 4),
-            "cpu_s": round(statistics.median(cpu for _, _, cpu in mine), 1),
-            "wall_s": round(statistics.median(wall for _, wall, _ in mine), 1),
+            "cpu_s": round(statistics.median(one["cpu_s"] for one in mine), 1),
             "epochs": recipe(model).epochs,
         }
         score = statistics.median(scores)
@@ -74,10 +81,24 @@ def accuracy_rows() -> list[Row]:
     return found
 
 
-def _train(job: tuple[str, int]) -> tuple[float, float, float]:
-    """Return accuracy, seconds by the clock and seconds of processor, in a process of its own."""
+def train(seconds: float = math.inf) -> dict[tuple[str, int], dict]:
+    """Train every model with every seed that is not there yet; return the outcomes."""
+    return pieces.run(folder(), JOBS, work, seconds)
+
+
+def work(job: tuple[str, int]) -> dict:
+    """Train once. Seconds of processor, loading included: two at a time disturb a clock."""
     torch.set_num_threads(1)
     begin = time.process_time()
-    _, score, wall = Experiment().run(*job)
-    print(*job, f"{score:.4f}", flush=True)
-    return score, wall, time.process_time() - begin
+    _, score, _ = Experiment().run(*job)
+    return {"accuracy": score, "cpu_s": time.process_time() - begin}
+
+
+def folder() -> Path:
+    """Return where finished trainings are kept."""
+    code = ("helpers/attention/*.py", "helpers/datasets/*.py", "data/debian/*.sha256")
+    return pieces.folder(SUITE, code)
+
+
+if __name__ == "__main__":
+    pieces.main(SUITE, train, len(JOBS))

@@ -1,6 +1,9 @@
 """PyTorch's own distributed test suite, run on the backend ``mpi4py`` and on gloo, side by side.
 
-    python -m bench.conformance [--ranks 4] [--backends mpi4py,gloo] [--only PART] [--json FILE]
+    python -m bench.conformance [--ranks 4] [--backends mpi4py,gloo] [--only PART]
+
+A run of the whole suite on both backends is written to data/bench/: a row for each test, 1 if it
+passes, with both outcomes and the reason of a failure.
 
 The suite ships inside the installed package (``torch.testing._internal.distributed``). It is meant
 to start its own processes; here the ranks are MPI's, for both backends alike, and each test runs on
@@ -15,6 +18,7 @@ import collections
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,6 +26,8 @@ import time
 import traceback
 from datetime import timedelta
 from pathlib import Path
+
+from helpers import records
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULE = "torch.testing._internal.distributed.distributed_test"
@@ -120,6 +126,7 @@ def run_test(module, cls, name: str, backend: str, store_file: str) -> tuple[str
             rank=rank,
             timeout=timedelta(seconds=seconds),
         )
+        test._barrier()  # a rank that skips must not leave gloo while others still connect
         common_utils.set_rng_seed()
         getattr(test, name)()
         test._barrier()
@@ -246,9 +253,37 @@ def report(results: dict[str, dict[str, tuple[str, str]]]) -> str:
     ours, gloo = results.get("mpi4py", {}), results.get("gloo", {})
     for name, (outcome, reason) in ours.items():
         if outcome != "passed" and gloo.get(name, ("",))[0] == "passed":
-            last = reason.strip().splitlines()[-1] if reason.strip() else ""
-            lines.append(f"gloo passes, mpi4py {outcome}: {name}: {last}")
+            lines.append(f"gloo passes, mpi4py {outcome}: {name}: {_last_line(reason)}")
+    for name, (outcome, reason) in gloo.items():
+        if outcome != "passed" and ours.get(name, ("",))[0] == "passed":
+            lines.append(f"mpi4py passes, gloo {outcome}: {name}: {_last_line(reason)}")
     return "\n".join(lines)
+
+
+def rows(results: dict[str, dict[str, tuple[str, str]]], ranks: int) -> list[records.Row]:
+    """One row for each test, and one for each count: ours as value, gloo's as peer_value."""
+    ours, gloo = results["mpi4py"], results["gloo"]
+    found = []
+    for wanted in ("passed", "failed", "skipped"):
+        mine, theirs = (sum(o == wanted for o, _ in part.values()) for part in (ours, gloo))
+        found.append(records.Row(wanted, mine, "tests", "gloo", theirs, {"ranks": ranks}))
+    for name, (outcome, reason) in ours.items():
+        other, why = gloo[name]
+        about = {"ranks": ranks, "ours": outcome, "gloo": other}
+        if outcome != "passed":
+            about["our reason"] = _last_line(reason)
+        if other == "failed":
+            about["gloo's reason"] = _last_line(why)
+        passes = float(outcome == "passed"), float(other == "passed")
+        found.append(records.Row(name, passes[0], "1", "gloo", passes[1], about))
+    return found
+
+
+def _last_line(reason: str) -> str:
+    """The line of a traceback that says what went wrong; PyTorch adds advice below it."""
+    lines = [line.strip() for line in reason.splitlines() if line.strip()]
+    errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception|SkipTest)\b", line)]
+    return (errors or lines or [""])[-1][:300]
 
 
 def main() -> None:
@@ -256,7 +291,7 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--backends", default="mpi4py,gloo")
     parser.add_argument("--only", default="", help="run the tests whose name contains this")
-    parser.add_argument("--json", help="write all outcomes and reasons to this file")
+    parser.add_argument("--json", type=Path, help="keep outcomes here, and go on from them")
     parser.add_argument("--rank-of", help=argparse.SUPPRESS)
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -264,10 +299,19 @@ def main() -> None:
         _rank_main(options.rank_of, options.folder)
         return
     names = [name for name in names_in_a_process() if options.only in name]
-    results = {b: run_suite(b, names, options.ranks) for b in options.backends.split(",")}
+    results: dict[str, dict] = {}
+    if options.json and options.json.exists():
+        results = json.loads(options.json.read_text())
+    for backend in options.backends.split(","):
+        if not set(names) <= set(results.get(backend, ())):
+            results[backend] = run_suite(backend, names, options.ranks)
+        if options.json:
+            options.json.write_text(json.dumps(results, indent=1))
     print(report(results))
-    if options.json:
-        Path(options.json).write_text(json.dumps(results, indent=1))
+    if not options.only and {"mpi4py", "gloo"} <= set(results):
+        command = f"python -m bench.conformance --ranks {options.ranks}"
+        suites = {"conformance": rows(results, options.ranks)}
+        print("written:", records.write(records.record(suites, command), ROOT / "data" / "bench"))
 
 
 if __name__ == "__main__":

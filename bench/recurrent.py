@@ -1,25 +1,40 @@
-"""The GRU beside torch.nn, and what its parts are good for: several seeds on three tasks."""
+"""The GRU beside torch.nn, and what its parts are good for: several seeds on three tasks.
+
+    python -m bench recurrent                  everything, and the record (some 10 minutes)
+    python -m bench.recurrent --seconds 300    start no training that would end later
+
+What is trained is kept until the record has it (see ``bench.pieces``): an interrupted run goes on
+where it stopped.
+"""
 
 from __future__ import annotations
 
+import math
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 
+from bench import pieces
 from helpers.records import Row
-from helpers.recurrent.experiments import VARIANTS, comparisons, differ
+from helpers.recurrent.experiments import VARIANTS, Scores, comparisons, differ
 from helpers.recurrent.layers import GRU
 from helpers.timing import Timing, measure
 
 SUITE = "recurrent"
 T, B, H = 100, 32, 128  # steps, sequences, units; as many inputs as units
 SEEDS = 8
+TASKS = ("forget on cue", "long copy", "section of a package")
+JOBS = [(task, variant) for task in TASKS for variant in VARIANTS]
 
 
 def rows() -> list[Row]:
     """Return the table of speeds, then accuracies with their intervals."""
     torch.set_num_threads(1)
-    return speed_rows() + ablation_rows()
+    found = speed_rows() + ablation_rows(train())
+    shutil.rmtree(folder())  # the next record is measured anew
+    return found
 
 
 def speed_rows(repeats: int = 9) -> list[Row]:
@@ -86,23 +101,43 @@ def _ways() -> dict[str, Callable[[], object]]:
     return {name: lambda f=forward: f().sum().backward() for name, forward in forwards.items()}
 
 
-def ablation_rows(seeds: int = SEEDS) -> list[Row]:
+def ablation_rows(outcomes: dict[tuple[str, str], dict]) -> list[Row]:
     """Return mean accuracy of every variant on every task beside the full GRU's."""
     found = []
-    for task, comparison in comparisons().items():
-        full = None
-        for variant in VARIANTS:
-            scores = comparison.run(variant, seeds=seeds)
-            full = full or scores
-            about = {
-                "task": task,
-                "variant": variant,
-                "seeds": seeds,
-                "margin": round(scores.margin, 4),
-                "values": [round(v, 4) for v in scores.values],
-                "differs": differ(scores, full),
-            }
-            found.append(
-                Row(f"accuracy: {task}, {variant}", scores.mean, "1", "full GRU", full.mean, about)
-            )
+    scored = {job: Scores(tuple(outcome["values"])) for job, outcome in outcomes.items()}
+    for (task, variant), scores in scored.items():
+        full = scored[task, "GRU"]
+        about = {
+            "task": task,
+            "variant": variant,
+            "seeds": len(scores.values),
+            "margin": round(scores.margin, 4),
+            "values": [round(v, 4) for v in scores.values],
+            "differs": differ(scores, full),
+        }
+        found.append(
+            Row(f"accuracy: {task}, {variant}", scores.mean, "1", "full GRU", full.mean, about)
+        )
     return found
+
+
+def train(seconds: float = math.inf) -> dict[tuple[str, str], dict]:
+    """Train every variant on every task that is not there yet; return the outcomes."""
+    return pieces.run(folder(), JOBS, work, seconds)
+
+
+def work(job: tuple[str, str]) -> dict:
+    """Train one variant on one task, all seeds at once."""
+    torch.set_num_threads(1)
+    task, variant = job
+    return {"values": comparisons()[task].run(variant, seeds=SEEDS).values}
+
+
+def folder() -> Path:
+    """Return where finished trainings are kept."""
+    code = ("helpers/recurrent/*.py", "helpers/datasets/*.py", "data/debian/*.sha256")
+    return pieces.folder(SUITE, code)
+
+
+if __name__ == "__main__":
+    pieces.main(SUITE, train, len(JOBS))

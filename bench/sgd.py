@@ -2,7 +2,11 @@
 
     python -m bench.sgd
 
-The peer of every scheme is the synchronous run with MPI's allreduce, in the same job.
+A step is one update of the parameters. The peer of every speed is the synchronous run with MPI's
+allreduce, in the same job. Bytes are counted from traces of the MPI calls, and their peer is what
+the formula predicts: a ring sends 2(R−1)/R·K of the K bytes of gradients, a server and its workers
+2K for each gradient. MPI's own collectives keep to themselves what they send: for those ways the
+count is what a rank hands over, K, and ``torch.distributed`` goes over MPI, not through the window.
 """
 
 from __future__ import annotations
@@ -18,10 +22,13 @@ from helpers.records import Row
 SUITE = "sgd"
 ROOT = Path(__file__).resolve().parents[1]
 RANKS, BATCH, STEPS, ROUNDS = 4, 8, 60, 3
+SHORT, LONG = 3, 9  # steps of the two traced runs: their difference has no beginning and no end
+PEER = "in step, mpi"
+REDUCTIONS = ("Allreduce", "Iallreduce")
 
 
 def rows() -> list[Row]:
-    """Gradients per second of each scheme (the best of three turns), and bytes per step."""
+    """Steps and gradients per second of each scheme (the best of three turns), bytes per step."""
     command = [str(Path(sys.executable).with_name("mpiexec")), "-n", str(RANKS), sys.executable]
     done = subprocess.run(
         [*command, "-m", "bench.sgd", "--rank"],
@@ -29,44 +36,112 @@ def rows() -> list[Row]:
         env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=900,
     )
     if done.returncode:
         raise RuntimeError(f"the ranks failed:\n{done.stderr}")
-    return [Row(**line) for line in json.loads(done.stdout)]
+    return [Row(**line) for line in json.loads(done.stdout.splitlines()[-1])]
+
+
+def _schemes() -> dict:
+    """Name → a function (steps, comm) that trains so many steps and returns the history."""
+    from helpers.sgd import runs
+    from helpers.sgd.synchronous import WAYS
+
+    schemes = {}
+    for way in WAYS:
+        schemes[f"in step, {way}"] = lambda steps, comm=None, way=way: runs.synchronous(
+            comm, way=way, steps=steps, batch=BATCH
+        )
+    schemes["in step, server"] = lambda steps, comm=None: runs.with_server(
+        comm, steps=steps, batch=BATCH
+    )
+    schemes["out of step"] = lambda steps, comm=None: runs.asynchronous(
+        comm, updates=steps * (RANKS - 1), batch=BATCH, momentum=0.0
+    )
+    return schemes
 
 
 def _rank_main() -> None:
     from helpers.sgd import runs
-    from helpers.sgd.synchronous import WAYS
 
     comm = runs.world()
-    calls = {
-        f"in step, {way}": lambda way=way: runs.synchronous(way=way, steps=STEPS, batch=BATCH)
-        for way in WAYS
-    }
-    calls["in step, server"] = lambda: runs.with_server(steps=STEPS, batch=BATCH)
-    calls["out of step"] = lambda: runs.asynchronous(
-        updates=STEPS * (RANKS - 1), batch=BATCH, momentum=0.0
-    )
-    best: dict[str, tuple[float, float]] = {}
-    for _ in range(ROUNDS):
-        for name, call in calls.items():
-            history = call()
-            rate = history.gradients / history.seconds[-1]
-            best[name] = max(best.get(name, (0.0, 0.0)), (rate, history.bytes_per_step))
+    rates: dict[str, tuple[float, float]] = {}
+    for turn in range(ROUNDS + 1):
+        for name, call in _schemes().items():
+            history = call(STEPS)
+            seconds = history.seconds[-1]
+            rate = history.gradients / seconds, history.updates / seconds
+            if turn:  # the first is a warm-up
+                rates[name] = max(rates.get(name, (0.0, 0.0)), rate)
+    counted = {name: _bytes_per_step(name, call) for name, call in _schemes().items()}
     if comm.Get_rank() == 0:
-        peer = "in step, mpi"
-        shared = {"peer": peer, "parameters": {"ranks": RANKS, "batch": BATCH}}
-        lines = []
-        for name, (rate, nbytes) in best.items():
-            rate_row = {"name": f"gradients per second, {name}", "value": rate, "unit": "1/s"}
-            byte_row = {"name": f"bytes per step and rank, {name}", "value": nbytes, "unit": "B"}
-            lines += [
-                rate_row | shared | {"peer_value": best[peer][0]},
-                byte_row | shared | {"peer_value": best[peer][1]},
-            ]
-        print(json.dumps(lines))
+        print(json.dumps(_lines(rates, counted, len(history.weights) * 4)))
+
+
+def _bytes_per_step(name: str, call) -> float:
+    """Bytes of one step, all ranks together, from the traces of a short and a longer run."""
+    totals, updates = [], []
+    for steps in (SHORT, LONG):
+        trace, history = _traced(call, steps)
+        updates.append(history.updates)
+        if trace is not None:
+            collective = name.split(", ")[-1] in ("mpi", "torch", "ddp", "buckets")
+            totals.append(
+                sum(event.bytes for event in trace.events if event.call in REDUCTIONS)
+                if collective
+                else sum(trace.bytes_sent().values())
+            )
+    return (totals[1] - totals[0]) / (updates[1] - updates[0]) if totals else 0.0
+
+
+def _traced(call, steps: int):
+    """Train with every MPI call recorded, torch.distributed's too; return (trace, history)."""
+    import torch.distributed as dist
+    from mpi4py import MPI
+
+    from helpers.cluster import trace, traced
+    from helpers.torch_mpi import Options
+
+    dist.destroy_process_group()
+    with trace.record(MPI.COMM_WORLD) as comm:
+        traced.install(comm.recorder)
+        try:
+            dist.init_process_group("mpi4py", pg_options=Options("network"))
+            history = call(steps, comm)
+            dist.destroy_process_group()
+        finally:
+            traced.uninstall()
+    dist.init_process_group("mpi4py")
+    return trace.gather(comm), history
+
+
+def _lines(rates: dict, counted: dict, size: int) -> list[dict]:
+    """The rows; ``size`` is K, the bytes of all gradients."""
+    lines = []
+    common = {"ranks": RANKS, "batch": BATCH}
+    for name, (gradients, updates) in rates.items():
+        speed = {"unit": "1/s", "peer": PEER, "parameters": common}
+        lines.append(
+            {"name": f"{name}: steps", "value": updates, "peer_value": rates[PEER][1]} | speed
+        )
+        lines.append(
+            {"name": f"{name}: gradients", "value": gradients, "peer_value": rates[PEER][0]} | speed
+        )
+    for name, nbytes in counted.items():
+        way = name.split(", ")[-1]
+        handed, peer = "handed over", "K from each rank"
+        predicted = RANKS * size
+        if way == "ours":
+            handed, peer, predicted = "sent", "2(R−1)/R·K from each rank", 2 * (RANKS - 1) * size
+        elif way == "server":
+            handed, peer, predicted = "sent", "2K for each worker", 2 * (RANKS - 1) * size
+        elif way == "out of step":
+            handed, peer, predicted = "sent", "2K", 2 * size
+        line = {"name": f"{name}: bytes {handed} in one step, all ranks", "value": nbytes}
+        line |= {"unit": "B", "peer": peer, "peer_value": predicted, "parameters": common}
+        lines.append(line)
+    return lines
 
 
 if __name__ == "__main__":
@@ -74,4 +149,5 @@ if __name__ == "__main__":
         _rank_main()
     else:
         for row in rows():
-            print(f"{row.name:44s}{row.value:12.1f} {row.unit:4s} × {row.ratio:.2f} of {row.peer}")
+            beside = f"× {row.ratio:.4f} of {row.peer_value:.1f} ({row.peer})"
+            print(f"{row.name:58s}{row.value:12.1f} {row.unit:4s} {beside}")

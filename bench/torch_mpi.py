@@ -2,7 +2,12 @@
 
     python -m bench.torch_mpi
 
-All three peers run on the same ranks, in turns, inside one job.
+All peers run on the same ranks, in turns, inside one job. One of them does nothing: a process group
+in Python that returns at once shows what ``torch.distributed`` itself takes, the least that any
+backend written in Python can reach.
+
+The rows on overlap ask what ``async_op=True`` buys: a computation beside an all_reduce against one
+after the other, against the longer of the two, in processor time, and with one rank that is late.
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SIZES = {"4 KB": 4 << 10, "1 MB": 1 << 20, "8 MB": 8 << 20, "64 MB": 64 << 20}  # bytes
 RANKS = (2, 4)
 ROUNDS = 12  # turns of each peer; the best is reported
+LATE = 0.01  # seconds
 
 
 def rows() -> list[Row]:
@@ -57,11 +63,13 @@ def _rank_main() -> None:
     comm = MPI.COMM_WORLD
     rank, size = comm.Get_rank(), comm.Get_size()
     dist.init_process_group("mpi4py")
+    dist.Backend.register_backend("nothing", _nothing, devices=["cpu"])
     ranks = list(range(size))
     groups = {
         "window": dist.new_group(ranks),
         "network": dist.new_group(ranks, pg_options=ours.Options("network")),
         "gloo": dist.new_group(ranks, backend="gloo"),
+        "nothing": dist.new_group(ranks, backend="nothing"),
     }
     lines: list[dict] = []
 
@@ -82,14 +90,31 @@ def _rank_main() -> None:
         row(f"all_reduce {label}", took["window"], "gloo", took["gloo"], path="window")
         row(f"all_reduce {label}", took["window"], "mpi4py in place", took["mpi"], path="window")
         row(f"all_reduce {label}", took["network"], "mpi4py in place", took["mpi"], path="network")
-    for name, value, peer, peer_value in _overlap(groups["window"], comm):
-        row(name, value, peer, peer_value, path="window")
+        if nbytes == min(SIZES.values()):
+            name = "torch's own share of an all_reduce"
+            row(name, took["nothing"], "mpi4py in place", took["mpi"], path="none")
+    for path in ("window", "network"):
+        for name, value, peer, peer_value in _overlap(groups[path], comm):
+            row(name, value, peer, peer_value, path=path)
     if rank == 0:
         print(json.dumps(lines))
     dist.destroy_process_group()
 
 
-def _in_turns(calls: dict, comm, repeats: int) -> dict[str, float]:
+def _nothing(store, rank: int, size: int, timeout):
+    """A process group whose all_reduce returns at once."""
+    import torch.distributed as dist
+
+    from helpers.torch_mpi.work import Done
+
+    class Nothing(dist.ProcessGroup):
+        def allreduce(self, tensors, opts=None):
+            return Done(tensors)
+
+    return Nothing(rank, size)
+
+
+def _in_turns(calls: dict, comm, repeats: int, clock=time.perf_counter) -> dict[str, float]:
     """Seconds per call, the slowest rank's; the best of the rounds, in which all take a turn.
 
     The best, and not the median: whatever else runs on the cores only ever adds time.
@@ -100,10 +125,10 @@ def _in_turns(calls: dict, comm, repeats: int) -> dict[str, float]:
     for turn in range(ROUNDS + 1):
         for name, call in calls.items():
             comm.Barrier()
-            began = time.perf_counter()
+            began = clock()
             for _ in range(repeats):
                 call()
-            took = comm.allreduce((time.perf_counter() - began) / repeats, MPI.MAX)
+            took = comm.allreduce((clock() - began) / repeats, MPI.MAX)
             if turn:  # the first is a warm-up
                 samples[name].append(took)
     return {name: min(values) for name, values in samples.items()}
@@ -116,10 +141,14 @@ def _overlap(group, comm):
 
     tensor = torch.ones(4 << 20)
     a = torch.randn(512, 512)
+    last = comm.Get_rank() == comm.Get_size() - 1
 
     def compute() -> None:
         for _ in range(4):
             torch.mm(a, a)
+
+    def reduce() -> None:
+        dist.all_reduce(tensor, group=group)
 
     def beside() -> None:
         work = dist.all_reduce(tensor, group=group, async_op=True)
@@ -127,15 +156,41 @@ def _overlap(group, comm):
         work.wait()
 
     def after() -> None:
-        dist.all_reduce(tensor, group=group)
+        reduce()
         compute()
 
-    calls = {"compute": compute, "beside": beside, "after": after}
-    calls["reduce"] = lambda: dist.all_reduce(tensor, group=group)
+    def late(call) -> None:
+        if last:
+            time.sleep(LATE)
+        call()
+
+    calls = {"compute": compute, "reduce": reduce, "beside": beside, "after": after}
     took = _in_turns(calls, comm, repeats=2)
-    yield "compute beside all_reduce 16 MB", took["beside"], "one after the other", took["after"]
-    longer = max(took["compute"], took["reduce"])
-    yield "compute beside all_reduce 16 MB", took["beside"], "the longer of the two", longer
+    used = _in_turns({"beside": beside, "after": after}, comm, repeats=2, clock=time.process_time)
+    waited = {"beside": lambda: late(beside), "after": lambda: late(after)}
+    first = _in_turns(waited, _AllButLast(comm), repeats=2)
+    what = "compute beside all_reduce 16 MB"
+    yield what, took["beside"], "one after the other", took["after"]
+    yield what, took["beside"], "the longer of the two", max(took["compute"], took["reduce"])
+    yield f"{what}, processor time", used["beside"], "one after the other", used["after"]
+    yield (
+        f"{what}, one rank {LATE * 1e3:g} ms late",
+        first["beside"],
+        "one after the other",
+        (first["after"]),
+    )
+
+
+class _AllButLast:
+    """``comm``, but the last rank's time does not count: it is the one that others wait for."""
+
+    def __init__(self, comm):
+        self._comm = comm
+        self.Barrier = comm.Barrier
+
+    def allreduce(self, seconds: float, op) -> float:
+        last = self._comm.Get_rank() == self._comm.Get_size() - 1
+        return self._comm.allreduce(0.0 if last else seconds, op)
 
 
 if __name__ == "__main__":

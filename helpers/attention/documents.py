@@ -73,8 +73,13 @@ class Limits:
 def encode(document: Words, vocabulary: Vocabulary, limits: Limits | None = None) -> Ids:
     """Return the ids of a document's words, cut to ``limits``; sentences without words are dropped.
 
-    Raises ValueError for a document without any word: there is nothing to read.
+    Raises ValueError for a document without any word: there is nothing to read; TypeError for text
+    that is not split into words.
     """
+    if isinstance(document, str):
+        raise TypeError(f"{document[:40]!r}: expected sentences of words, got text")
+    if text := next((s for s in document if isinstance(s, str)), ""):
+        raise TypeError(f"{text[:40]!r}: expected a sentence of words, got text")
     cut_words = limits.words if limits else None
     sentences = [[vocabulary.id(w) for w in s[:cut_words]] for s in document if len(s)]
     if not sentences:

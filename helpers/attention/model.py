@@ -8,6 +8,7 @@ z_t weighs the *new* state.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -61,12 +62,17 @@ class Encoder(nn.Module):
         pool = _choose("pooling", pooling, {"attention": AttentionPooling, "mean": MeanPooling})
         self.pool = pool(2 * hidden) if pool is AttentionPooling else pool()
 
-    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Return summaries (N, 2H) and weights (N, L) from x (N, L, I), padding unread."""
-        packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
-        width = x.shape[1]
-        h, _ = pad_packed_sequence(self.gru(packed)[0], batch_first=True, total_length=width)
-        return self.pool(h, mask(lengths, width))
+    def forward(
+        self, table: Tensor, lengths: Tensor, vectors: Callable[[Tensor], Tensor] = lambda x: x
+    ) -> tuple[Tensor, Tensor]:
+        """Return summaries (N, 2H) and weights (N, L) from a table (N, L, ...), padding unread.
+
+        ``vectors`` makes GRU inputs (M, I) of the M rows of the table that are no padding.
+        """
+        packed = pack_padded_sequence(table, lengths, batch_first=True, enforce_sorted=False)
+        states, _ = self.gru(packed._replace(data=vectors(packed.data)))
+        h, _ = pad_packed_sequence(states, batch_first=True, total_length=table.shape[1])
+        return self.pool(h, mask(lengths, table.shape[1]))
 
 
 class Embedding(nn.Embedding):
@@ -102,12 +108,14 @@ class HierarchicalAttention(nn.Module):
 
     def read(self, batch: Batch) -> Reading:
         """Return the logits and both levels' weights."""
-        vectors = self.dropout(self.embedding(batch.words))  # (S, W, I)
-        summaries, words = self.word(vectors, batch.lengths)  # (S, 2H), (S, W)
-        per_document = summaries.split(batch.counts.tolist())
-        padded = pad_sequence(per_document, batch_first=True)  # (D, S_max, 2H)
-        documents, sentences = self.sentence(self.dropout(padded), batch.counts)
-        return Reading(self.answer(self.dropout(documents)), words, sentences)
+        s, words = self.word(batch.words, batch.lengths, self.vectors)  # (S, 2H), (S, W)
+        per_document = pad_sequence(s.split(batch.counts.tolist()), batch_first=True)
+        v, sentences = self.sentence(per_document, batch.counts, self.dropout)  # v (D, 2H)
+        return Reading(self.answer(self.dropout(v)), words, sentences)
+
+    def vectors(self, words: Tensor) -> Tensor:
+        """Return word vectors (M, I), with dropout, of word numbers (M)."""
+        return self.dropout(self.embedding(words))
 
     def forward(self, batch: Batch) -> Tensor:
         """Return logits (D, C)."""
@@ -135,7 +143,7 @@ class FlatGRU(nn.Module):
     def forward(self, batch: Batch) -> Tensor:
         """Return logits (D, C)."""
         words, lengths = one_sequence(batch)
-        summary, _ = self.encoder(self.dropout(self.embedding(words)), lengths)
+        summary, _ = self.encoder(words, lengths, lambda w: self.dropout(self.embedding(w)))
         return self.answer(self.dropout(summary))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -100,3 +101,74 @@ def accuracies(
     ax.set_ylim(len(scores) - 0.5, -0.6)
     ax.set_xlabel("accuracy on held-out packages (diamond: median)")
     return ax
+
+
+def hierarchy(
+    sentences: Sequence[Sequence[str]], answer: str = "", most: int = 4, ax: Axes | None = None
+) -> Axes:
+    """Draw how the model reads ``sentences``: words, states, a summary of each, one of them all.
+
+    Of each sentence the first ``most`` words are drawn. ``answer`` stands behind the arrow that
+    leaves the document's summary. Raises ValueError for no sentence or one without words.
+    """
+    import matplotlib.pyplot as plt
+
+    if not sentences or not all(sentences):
+        raise ValueError(f"sentences={sentences!r}: expected at least one, each with words")
+    if ax is None:
+        _, ax = plt.subplots(figsize=(10.5, 5.2))
+    shown = [[*s[:most], "…"] if len(s) > most else list(s) for s in sentences]
+    step = 1.0
+    left, middles = 0.0, []
+    for i, words in enumerate(shown, start=1):
+        places = [left + step * t for t in range(len(words))]
+        middle = sum(places) / len(places)
+        for x, word in zip(places, words, strict=True):
+            ax.text(x, 0, word, ha="center", va="center", fontsize=11, rotation=25)
+            if word != "…":
+                _arrow(ax, (x, 0.3), (x, 0.72))
+                _box(ax, x, 1.0, "", style.BLUE)
+                _arrow(ax, (x, 1.28), (middle, 2.12), style.ORANGE)
+        for x, after in itertools.pairwise(places):
+            _arrow(ax, (x + 0.26, 1.0), (after - 0.26, 1.0), ends="<->")
+        _box(ax, middle, 2.4, f"$s_{i}$", style.ORANGE)
+        _arrow(ax, (middle, 2.68), (middle, 3.12))
+        _box(ax, middle, 3.4, "", style.BLUE)
+        middles.append(middle)
+        left = places[-1] + 1.5 * step
+    top = sum(middles) / len(middles)
+    for x, after in itertools.pairwise(middles):
+        _arrow(ax, (x + 0.26, 3.4), (after - 0.26, 3.4), ends="<->")
+    for x in middles:
+        _arrow(ax, (x, 3.68), (top, 4.52), style.ORANGE)
+    _box(ax, top, 4.8, "$v$", style.ORANGE)
+    if answer:
+        _arrow(ax, (top + 0.3, 4.8), (top + 1.5, 4.8))
+        ax.text(top + 1.6, 4.8, answer, va="center")
+    levels = ("words", "states, by a GRU", "attention", "states, by a GRU", "attention")
+    for y, name, colour in zip(
+        (0, 1, 2.4, 3.4, 4.8),
+        levels,
+        (style.BLACK, style.BLUE, style.VERMILION, style.BLUE, style.VERMILION),
+        strict=True,
+    ):
+        ax.text(-0.8, y, name, ha="right", va="center", color=colour)
+    ax.set(xlim=(-3.2, left - 0.5), ylim=(-0.5, 5.2))
+    ax.set_axis_off()
+    return ax
+
+
+def _box(ax: Axes, x: float, y: float, text: str, colour: str) -> None:
+    import matplotlib as mpl
+
+    ax.add_patch(
+        mpl.patches.FancyBboxPatch(
+            (x - 0.17, y - 0.2), 0.34, 0.4, boxstyle="round,pad=0.06", fc=colour, ec="none"
+        )
+    )
+    ax.text(x, y, text, ha="center", va="center", fontsize=14)
+
+
+def _arrow(ax: Axes, start, end, colour: str = style.GREY, ends: str = "->") -> None:
+    properties = {"arrowstyle": ends, "color": colour, "lw": 1.6, "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", end, start, arrowprops=properties)

@@ -1,8 +1,8 @@
-"""Pictures of recurrences: gradients by lag, one GRU step with its numbers, gates over time."""
+"""Pictures of recurrences: gradients by lag, one GRU step with its numbers, seeds by variant."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from . import style
@@ -98,29 +98,6 @@ def _column(ax: Axes, name: str, values: Tensor, left: float, top: float, gate: 
             color="white" if dark else "black",
         )
     ax.text(left + 0.25, top - 0.02, name, ha="center", va="center")
-
-
-def gates_over_time(gates: GRUStep, marks: Sequence[int] = (), ax: Axes | None = None) -> Axes:
-    """Draw the update gate of one sequence, (T, H), as a heat map; ``marks`` are steps to point at.
-
-    Returns the axes; bright is 1, copy, dark is 0, overwrite.
-    """
-    ax = ax or _axes(figsize=(9, 3))
-    picture = ax.imshow(gates.update.T, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
-    for mark in marks:
-        ax.annotate(
-            "cue",
-            (mark, -0.5),
-            (mark, -2.0),
-            ha="center",
-            annotation_clip=False,
-            arrowprops={"arrowstyle": "->", "color": style.VERMILION, "lw": 2},
-        )
-    ax.set_xlabel("step t")
-    ax.set_ylabel("unit of h")
-    ax.grid(False)
-    ax.figure.colorbar(picture, ax=ax, label="update gate z")
-    return ax
 
 
 def intervals(scores: Mapping[str, Mapping[str, Scores]], axes=None):

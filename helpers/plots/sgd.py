@@ -67,41 +67,51 @@ def staleness(history, ax=None):
     return ax
 
 
-def crossing(points, cores: int, axes=None):
-    """Draw T_sync / T_comp with the line R − 1 (left) and the speed-up, predicted and measured.
+def crossing(points, cores: int, predicted: float | None = None, axes=None):
+    """Draw T_sync / T_comp against R − 1 (left) and the speed-up, predicted and measured (right).
 
-    ``points`` are :class:`helpers.sgd.time_model.Point` of several batch sizes and ranks. Beyond
-    ``cores`` ranks the model's assumption of a core for each fails: those are drawn open.
+    ``points`` are :class:`helpers.sgd.time_model.Point` of several batch sizes, ranks and names.
+    Beyond ``cores`` ranks the model's assumption of a core for each fails: those are drawn open.
+    ``predicted`` (samples) is a batch to be marked on the left.
     """
     import matplotlib.pyplot as plt
 
     if axes is None:
-        _, axes = plt.subplots(1, 2, figsize=(11, 4.6))
-    for i, ranks in enumerate(sorted({point.ranks for point in points})):
-        chosen = sorted((p for p in points if p.ranks == ranks), key=lambda p: p.batch)
+        _, axes = plt.subplots(1, 2, figsize=(11, 4.8))
+    for i, (name, ranks) in enumerate(sorted({(point.name, point.ranks) for point in points})):
+        chosen = sorted((p for p in points if (p.name, p.ranks) == (name, ranks)), key=_batch)
         batch = [p.batch for p in chosen]
         face = colour(i) if ranks <= cores else "white"
         look = {"color": colour(i), "markerfacecolor": face, "marker": "os^Dv"[i % 5]}
-        ratio = [p.synchronize / p.alone for p in chosen]
-        axes[0].plot(batch, ratio, label=f"{ranks} ranks", **look)
-        axes[0].axhline(ranks - 1, color=colour(i), linestyle=":", linewidth=1.6)
-        axes[0].annotate(f"R − 1 = {ranks - 1}", (batch[-1], ranks - 1), ha="right", va="bottom")
-        measured = [p.measured for p in chosen]
-        axes[1].plot(batch, measured, label=f"{ranks} ranks, measured", **look)
+        ratio = [p.synchronize / p.alone / (ranks - 1) for p in chosen]
+        axes[0].plot(batch, ratio, label=f"{name}, R = {ranks}", **look)
+        axes[1].plot(batch, [p.measured for p in chosen], label="measured", **look)
         look |= {"linestyle": "--", "marker": ""}
-        predicted = [p.predicted for p in chosen]
-        axes[1].plot(batch, predicted, label=f"{ranks} ranks, predicted", **look)
-    axes[1].axhline(1.0, color=GREY, linewidth=1.6)
-    axes[0].set_yscale("log")
+        axes[1].plot(batch, [p.predicted for p in chosen], label="predicted", **look)
+    if predicted is not None:
+        axes[0].axvline(predicted, color=BLACK, linestyle=":", linewidth=1.8)
+        axes[0].annotate(
+            f"your B = {predicted:g}",
+            (predicted, 0.02),
+            xycoords=("data", "axes fraction"),
+            xytext=(5, 0),
+            textcoords="offset points",
+        )
     for ax in axes:
+        ax.axhline(1.0, color=GREY, linewidth=1.6)
         ax.set_xscale("log", base=2)
         ax.set_xlabel("batch B of one replica (samples)")
-        ax.legend(fontsize=10)
-    axes[0].set_ylabel("T_sync / T_comp")
-    axes[0].set_title("below its dotted line it pays")
+    axes[0].set_yscale("log")
+    axes[0].set_ylabel("(T_sync / T_comp) / (R − 1)")
+    axes[0].set_title("below 1 the replicas should pay")
+    axes[0].legend(fontsize=10)
     axes[1].set_ylabel("samples per second against one process")
-    axes[1].set_title("speed-up")
+    axes[1].set_title("measured (marks), predicted (dashed)")
     return axes
+
+
+def _batch(point) -> int:
+    return point.batch
 
 
 def schemes(ax=None):

@@ -278,7 +278,6 @@ def train(
 
         flat = Flat(LeNet(seed=seed))
         values = flat.values.numpy().copy()
-        history.bytes_per_step = 2.0 * values.nbytes
         serve(
             comm,
             values,

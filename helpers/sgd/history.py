@@ -25,7 +25,6 @@ class History:
     staleness: list[int] = field(default_factory=list)
     workers: list[int] = field(default_factory=list)
     gradients: int = 0  # mini-batches whose gradient entered an update
-    bytes_per_step: float = 0.0  # sent by one rank for one update, mean
     compute: float = 0.0  # seconds per step of forward and backward, median
     synchronize: float = 0.0  # seconds per step of waiting and moving, median
     accuracy: float | None = None  # of the test digits, 0 to 1

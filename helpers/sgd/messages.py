@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 
@@ -37,6 +38,14 @@ class Ready:
     version: int = 0
 
 
+def _pause(looks: int) -> None:
+    """Offer the core to others at first, then leave it to them for a while."""
+    if looks < SPINS:
+        os.sched_yield()
+    else:
+        time.sleep(NAP)
+
+
 def wait(request, seconds: float, what: str):
     """Wait for a request of mpi4py, at most ``seconds``; return what it brings.
 
@@ -52,7 +61,7 @@ def wait(request, seconds: float, what: str):
         if time.monotonic() > end:
             request.Cancel()
             raise SilenceError(f"{what} within {seconds:g} s")
-        time.sleep(0 if looks < SPINS else NAP)
+        _pause(looks)
 
 
 def receive(comm, buffer: np.ndarray, source: int, tag: int, seconds: float) -> None:
@@ -70,5 +79,5 @@ def next_hello(comm, seconds: float) -> tuple[int, Hello] | None:
         if time.monotonic() > end:
             return None
         looks += 1
-        time.sleep(0 if looks < SPINS else NAP)
+        _pause(looks)
     return status.Get_source(), comm.recv(source=status.Get_source(), tag=HELLO)

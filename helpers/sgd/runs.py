@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
+import sys
 
 from helpers.datasets import mnist
 from helpers.sgd.history import History
@@ -56,18 +58,50 @@ def asynchronous(comm=None, updates: int = 200, **settings) -> History:
     return _judged(module.train(*data, comm, stop=stop, **settings))
 
 
-def time_model(ranks: int, batch: int, steps: int = 10) -> Point | None:
-    """Measure one setting on the first ``ranks`` ranks; the same Point on each, None elsewhere."""
+NETWORKS = ("LeNet", "perceptron")
+LINKS = ("memory", "TCP")
+
+
+def time_model(
+    ranks: int, batches, network: str = "LeNet", link: str = "memory", steps: int = 10
+) -> list[Point]:
+    """Measure batch sizes on the first ``ranks`` ranks; their Points on these, [] elsewhere.
+
+    ``link`` is the way of the gradients: MPI's allreduce through ``"memory"``, or gloo's over
+    ``"TCP"`` (on the loopback interface), as if each rank sat on a machine of its own. Raises
+    ValueError for another link or network.
+    """
+    import torch.distributed as dist
+
+    from helpers.sgd import lenet
     from helpers.sgd.time_model import measure
 
+    if network not in NETWORKS or link not in LINKS:
+        raise ValueError(
+            f"expected one of {', '.join(NETWORKS)} over one of {', '.join(LINKS)}; "
+            f"got {network!r} over {link!r}"
+        )
     comm = world()
-    part = comm.Split(0 if comm.Get_rank() < ranks else 1)
-    point = None
-    if comm.Get_rank() < ranks:
-        point = measure(digits().train_images, digits().train_labels, part, batch, steps)
+    here = comm.Get_rank() < ranks
+    part = comm.Split(0 if here else 1)
+    group = None
+    if link == "TCP":
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
+        group = dist.new_group(list(range(ranks)), backend="gloo")
+    points = []
+    for batch in batches if here else ():
+        model = lenet.LeNet() if network == "LeNet" else lenet.perceptron()
+        allreduce = group and functools.partial(dist.all_reduce, group=group)
+        data = digits().train_images, digits().train_labels
+        name = f"{network}, {link}"
+        points.append(
+            measure(*data, part, batch, steps, model=model, allreduce=allreduce, name=name)
+        )
     part.Free()
+    if group is not None and here:
+        dist.destroy_process_group(group)
     comm.Barrier()
-    return point
+    return points
 
 
 def _judged(history: History) -> History:

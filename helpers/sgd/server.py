@@ -84,6 +84,5 @@ def train(
     history.gradients = steps * workers
     history.compute = max(statistics.median(c) for _, _, c, _ in everyone[1:])
     history.synchronize = min(statistics.median(s) for _, _, _, s in everyone[1:])
-    history.bytes_per_step = float(2 * workers * values.nbytes) / ranks
     history.weights = values.copy()
     return history

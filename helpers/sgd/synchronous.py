@@ -183,7 +183,6 @@ def train(
     history.gradients = steps * ranks
     history.compute = max(comm.allgather(statistics.median(computing)))
     history.synchronize = min(comm.allgather(statistics.median(synchronizing)))
-    history.bytes_per_step = 2 * (ranks - 1) / ranks * flat.values.nbytes  # of a ring allreduce
     weights = [p.detach().flatten() for p in model.parameters()]
     history.weights = torch.cat(weights).numpy()
     return history

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,7 @@ class Point:
     compute: float  # T_comp while all replicas compute
     synchronize: float  # T_sync: the allreduce alone, when all arrive together
     step: float  # a whole step as it really went
+    name: str = "LeNet"  # of what was measured, for tables and legends
 
     @property
     def pays(self) -> bool:
@@ -60,7 +62,9 @@ def crossing(batches: list[float], ratios: list[float], ranks: int) -> float | N
     ``ratios`` are T_sync / T_comp at ``batches`` (ascending); interpolated on logarithmic axes.
     None if the ratio never crosses R − 1 within them.
     """
-    limit = np.log(ranks - 1) if ranks > 1 else -np.inf
+    if ranks < 2:
+        return None
+    limit = np.log(ranks - 1)
     x, y = np.log(batches), np.log(ratios)
     for i in range(len(x) - 1):
         if y[i] >= limit > y[i + 1]:
@@ -68,11 +72,35 @@ def crossing(batches: list[float], ratios: list[float], ranks: int) -> float | N
     return None
 
 
-def measure(images: np.ndarray, labels: np.ndarray, comm, batch: int, steps: int = 10) -> Point:
+def fit(points: list[Point]) -> tuple[float, float, float]:
+    """Return ``(a, b, T_sync)`` in seconds of T_comp = a + b·B, by least squares of relative error.
+
+    ``points`` are of one network on one number of ranks, T_sync their median. Raises ValueError
+    for fewer than two batch sizes.
+    """
+    if len({point.batch for point in points}) < 2:
+        raise ValueError(f"a line needs points of two batch sizes; got {points}")
+    batch, alone = np.array([(point.batch, point.alone) for point in points]).T
+    b, a = np.polyfit(batch, alone, 1, w=1 / alone)
+    return float(a), float(b), statistics.median(point.synchronize for point in points)
+
+
+def measure(
+    images: np.ndarray,
+    labels: np.ndarray,
+    comm,
+    batch: int,
+    steps: int = 10,
+    *,
+    model=None,
+    allreduce: Callable | None = None,
+    name: str = "LeNet",
+) -> Point:
     """Measure one setting on all ranks of ``comm`` with one thread each; the same Point on all.
 
     First rank 0 computes alone, then all compute together, then all only synchronise, then all do
-    both. Medians over ``steps``. Raises ValueError for steps < 1.
+    both. Medians over ``steps``. ``model`` is LeNet unless given, ``allreduce(gradients)`` MPI's,
+    on a flat tensor (P,). Raises ValueError for steps < 1.
     """
     import torch
     from mpi4py import MPI
@@ -84,7 +112,7 @@ def measure(images: np.ndarray, labels: np.ndarray, comm, batch: int, steps: int
     rank, ranks = comm.Get_rank(), comm.Get_size()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    model = LeNet()
+    model = LeNet() if model is None else model
     flat = Flat(model)
     gradients = flat.gradients.numpy()
     where = np.arange(rank * batch, (rank + 1) * batch) % len(labels)
@@ -94,7 +122,10 @@ def measure(images: np.ndarray, labels: np.ndarray, comm, batch: int, steps: int
         backward(model, x, y)
 
     def synchronize() -> None:
-        comm.Allreduce(MPI.IN_PLACE, gradients)
+        if allreduce is None:
+            comm.Allreduce(MPI.IN_PLACE, gradients)
+        else:
+            allreduce(flat.gradients)
 
     def both() -> None:
         compute()
@@ -117,4 +148,4 @@ def measure(images: np.ndarray, labels: np.ndarray, comm, batch: int, steps: int
         found.append(comm.allreduce(median(call), MPI.MAX))
         gradients[:] = 0
     torch.set_num_threads(threads)
-    return Point(ranks, batch, *found)
+    return Point(ranks, batch, *found, name)

@@ -23,7 +23,7 @@ from torch.distributed import distributed_c10d as _c10d
 
 from .group import Options, ProcessGroupMPI4Py
 from .rendezvous import mpi_store
-from .window import MismatchError
+from .steps import MismatchError
 
 __all__ = ["BACKEND", "MismatchError", "Options", "ProcessGroupMPI4Py", "monitored_barrier"]
 

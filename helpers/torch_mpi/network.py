@@ -1,7 +1,8 @@
 """Collectives through MPI itself: between hosts, or wherever memory cannot be shared.
 
 MPI's blocking collectives have no time limit. Each one here is preceded by a barrier that can be
-polled (``Ibarrier``): once everyone has arrived, the blocking call is certain to end.
+polled (``Ibarrier``): once everyone has arrived, the blocking call is certain to end. A short
+all_reduce, whose time a barrier would double, is polled itself (``Iallreduce``).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import torch
 from mpi4py import MPI
 
 from .reductions import Reduction
-from .waiting import until
+from .waiting import YIELD_FOR, ClosedError, Told, until
 
 _TYPES = {
     torch.float32: MPI.FLOAT,
@@ -34,6 +35,7 @@ _BOOLEAN |= {"MIN": MPI.LAND, "BAND": MPI.LAND, "BXOR": MPI.LXOR}
 # MPI has no 16-bit floats: they are added up in 32 bits, and rounded once, at the end.
 _WIDER = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
 _WIDER |= {torch.complex32: torch.complex64}
+SHORT = 64 << 10  # bytes: below, a barrier takes as long as the message
 
 
 def memory(tensor: torch.Tensor) -> memoryview:
@@ -50,19 +52,29 @@ class Network:
         self._comm = comm
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         self._closed = False
+        self.call, self.patient = "", False  # as for the window
+        self._abandoned: list = []  # what MPI may still write to after a time-out
 
     def close(self) -> None:
         """End this rank's waiting."""
         self._closed = True
 
     def barrier(self, deadline: float) -> None:
-        request = self._comm.Ibarrier()
-        until(
-            request.Test,
-            deadline,
-            lambda: TimeoutError("not every rank of this group arrived in time"),
-            closed=lambda: self._closed,
-        )
+        self._finish(self._comm.Ibarrier(), None, deadline)
+
+    def _finish(self, request: MPI.Request, buffer, deadline: float) -> None:
+        try:
+            until(
+                request.Test,
+                deadline,
+                lambda: TimeoutError("not every rank of this group arrived in time"),
+                lambda: Told(self._comm, self.call),
+                closed=lambda: self._closed,
+                yield_for=0.0 if self.patient else YIELD_FOR,
+            )
+        except (TimeoutError, ClosedError):
+            self._abandoned.append((request, buffer))
+            raise
 
     def _typed(self, tensor: torch.Tensor):
         return [memory(tensor), _TYPES[tensor.dtype]]
@@ -71,17 +83,19 @@ class Network:
         return _BOOLEAN[op.name] if op.dtype is torch.bool else _OPS[op.name]
 
     def all_reduce(self, flat: torch.Tensor, op: Reduction, deadline: float) -> None:
-        self.barrier(deadline)
-        if flat.dtype in _WIDER:
-            wide = flat.to(_WIDER[flat.dtype])
-            op.before(wide)
-            self._comm.Allreduce(MPI.IN_PLACE, self._typed(wide), self._mpi_op(op))
-            op.after(wide, self.size)
-            flat.copy_(wide)
+        """``flat`` (n,) becomes the reduction over ranks."""
+        wider = _WIDER.get(flat.dtype)
+        tensor = flat if wider is None else flat.to(wider)
+        op.before(tensor)
+        if tensor.nbytes <= SHORT:
+            request = self._comm.Iallreduce(MPI.IN_PLACE, self._typed(tensor), self._mpi_op(op))
+            self._finish(request, tensor, deadline)
         else:
-            op.before(flat)
-            self._comm.Allreduce(MPI.IN_PLACE, self._typed(flat), self._mpi_op(op))
-            op.after(flat, self.size)
+            self.barrier(deadline)
+            self._comm.Allreduce(MPI.IN_PLACE, self._typed(tensor), self._mpi_op(op))
+        op.after(tensor, self.size)
+        if wider is not None:
+            flat.copy_(tensor)
 
     def reduce(self, flat: torch.Tensor, op: Reduction, root: int, deadline: float) -> None:
         self.barrier(deadline)

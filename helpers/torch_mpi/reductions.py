@@ -1,24 +1,18 @@
-"""What ``torch.distributed.ReduceOp`` means: an in-place torch operation for each member."""
+"""What ``torch.distributed.ReduceOp`` means: a torch operation for each member."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch.distributed import ReduceOp
 
 _KIND = type(ReduceOp.SUM)
-_INTO = {  # in place: accumulator, other
-    "SUM": lambda a, b: a.add_(b),
-    "AVG": lambda a, b: a.add_(b),
-    "PREMUL_SUM": lambda a, b: a.add_(b),
-    "PRODUCT": lambda a, b: a.mul_(b),
-    "MIN": lambda a, b: torch.minimum(a, b, out=a),
-    "MAX": lambda a, b: torch.maximum(a, b, out=a),
-    "BAND": lambda a, b: a.bitwise_and_(b),
-    "BOR": lambda a, b: a.bitwise_or_(b),
-    "BXOR": lambda a, b: a.bitwise_xor_(b),
-}
+_PREMUL = ReduceOp.RedOpType.PREMUL_SUM.value
+_COMBINE = {"SUM": torch.add, "AVG": torch.add, "PREMUL_SUM": torch.add, "PRODUCT": torch.mul}
+_COMBINE |= {"MIN": torch.minimum, "MAX": torch.maximum, "BAND": torch.bitwise_and}
+_COMBINE |= {"BOR": torch.bitwise_or, "BXOR": torch.bitwise_xor}
 _UFUNC = {"SUM": "add", "PRODUCT": "multiply", "MIN": "minimum", "MAX": "maximum"}
 _UFUNC |= {"BAND": "bitwise_and", "BOR": "bitwise_or", "BXOR": "bitwise_xor"}
 _UFUNC |= {"AVG": "add", "PREMUL_SUM": "add"}
@@ -30,7 +24,7 @@ _BITWISE = ("BAND", "BOR", "BXOR")
 
 @dataclass(frozen=True)
 class Reduction:
-    """One reduce operation on one dtype: ``before`` on each input, ``into`` by pairs, ``after``."""
+    """One reduce operation on one dtype: ``before`` each input, ``combine`` by pairs, ``after``."""
 
     name: str
     factor: object
@@ -41,15 +35,23 @@ class Reduction:
         if self.name == "PREMUL_SUM":
             tensor.mul_(self.factor)
 
-    def into(self, accumulator: torch.Tensor, other: torch.Tensor) -> None:
-        """accumulator ← accumulator ∘ other, element by element, in place."""
+    def combine(self, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
+        """out ← a ∘ b, element by element; ``out`` may be ``a``."""
         if self.dtype in _UNSIGNED:
             import numpy as np
 
-            into = accumulator.numpy()
-            getattr(np, _UFUNC[self.name])(into, other.numpy(), out=into)
+            getattr(np, _UFUNC[self.name])(a.numpy(), b.numpy(), out=out.numpy())
         else:
-            _INTO[self.name](accumulator, other)
+            _COMBINE[self.name](a, b, out=out)
+
+    def fold(self, parts: list[torch.Tensor], out: torch.Tensor) -> None:
+        """out ← parts[0] ∘ parts[1] ∘ ..., in this order, so that all ranks get the same bits."""
+        if len(parts) == 1:
+            out.copy_(parts[0])
+            return
+        self.combine(parts[0], parts[1], out)
+        for part in parts[2:]:
+            self.combine(out, part, out)
 
     def after(self, accumulator: torch.Tensor, ranks: int) -> None:
         """AVG divides the sum by the number of ranks, in place (integers towards zero)."""
@@ -67,12 +69,23 @@ def reduction(op: ReduceOp | _KIND, dtype: torch.dtype) -> Reduction:
     Raises ValueError where the two do not fit (a bitwise operation on floats, MIN of complex
     numbers, AVG of booleans, any arithmetic in eight-bit floats).
     """
-    kind, factor = (op, None) if isinstance(op, _KIND) else op.__getstate__()
+    kind = op if isinstance(op, _KIND) else op.op
+    number = kind.value  # of an enumeration whose own hashing and comparing take microseconds
+    factor = op.factor if number == _PREMUL else None
+    return _plain(number, dtype) if factor is None else _checked(kind, factor, dtype)
+
+
+@lru_cache
+def _plain(number: int, dtype: torch.dtype) -> Reduction:
+    return _checked(_KIND(number), None, dtype)
+
+
+def _checked(kind: _KIND, factor, dtype: torch.dtype) -> Reduction:
     name = kind.name
     inexact = dtype.is_floating_point or dtype.is_complex
     reason = None
-    if name not in _INTO:
-        reason = f"it is not one of {', '.join(_INTO)}"
+    if name not in _COMBINE:
+        reason = f"it is not one of {', '.join(_COMBINE)}"
     elif name in _BITWISE and inexact:
         reason = "bitwise operations need integers or booleans"
     elif name in ("MIN", "MAX") and dtype.is_complex:

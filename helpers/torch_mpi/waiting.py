@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable
 
@@ -15,35 +16,68 @@ class ClosedError(RuntimeError):
     """The group was destroyed while this operation waited."""
 
 
+class Told:
+    """What this rank waits for, told to whoever watches ``comm`` (:mod:`helpers.cluster` may).
+
+    The main thread's waits alone: beside the others the rank computes.
+    """
+
+    def __init__(self, comm, call: str, peer: int | str = "all", tag: int | None = None):
+        self._recorder = getattr(comm, "recorder", None)
+        if self._recorder is not None:
+            if threading.current_thread() is threading.main_thread():
+                self._what = comm.waiting(call, peer, tag)
+            else:
+                self._recorder = None
+
+    def renew(self) -> None:
+        """Tell it again: polling MPI meanwhile has overwritten it."""
+        if self._recorder is not None:
+            self._recorder.current = self._what
+
+    def __enter__(self) -> Told:
+        self.renew()
+        return self
+
+    def __exit__(self, *error) -> None:
+        if self._recorder is not None:
+            self._recorder.current = None
+
+
 def until(
     ready: Callable[[], bool],
     deadline: float,
     late: Callable[[], BaseException],
+    told: Callable[[], Told],
     progress: Callable[[], object] | None = None,
     closed: Callable[[], bool] | None = None,
+    spins: int = SPINS,
+    yield_for: float = YIELD_FOR,
 ) -> None:
     """Return once ``ready()`` is true.
 
+    ``told()`` says for whom this waits; it is asked only if the spinning was in vain.
     ``progress()`` is called now and then, so that MPI's own messages move meanwhile. Raises
     ``late()`` after ``deadline`` (on ``time.monotonic``'s clock, seconds) and
     :class:`ClosedError` when ``closed()`` turns true.
     """
-    for _ in range(SPINS):
+    for _ in range(spins):
         if ready():
             return
     started = time.monotonic()
     turns = 0
-    while not ready():
-        turns += 1
-        if progress is not None and turns % 16 == 0:
-            progress()
-        now = time.monotonic()
-        if now > deadline:
-            raise late()
-        if closed is not None and closed():
-            raise ClosedError("the process group was destroyed during this operation")
-        if now - started < YIELD_FOR:
-            os.sched_yield()
-            time.sleep(0)  # lets this process's other threads have the interpreter
-        else:
-            time.sleep(NAP)
+    with told() as waiting:
+        while not ready():
+            turns += 1
+            waiting.renew()
+            if progress is not None and turns % 16 == 0:
+                progress()
+            now = time.monotonic()
+            if now > deadline:
+                raise late()
+            if closed is not None and closed():
+                raise ClosedError("the process group was destroyed during this operation")
+            if now - started < yield_for:
+                os.sched_yield()  # not sleep(0), which Linux rounds up to its timers' slack, 50 µs
+            else:
+                time.sleep(NAP)

@@ -131,15 +131,17 @@ import torch.distributed as dist
 from helpers.torch_mpi import BACKEND
 
 torch.set_num_threads(1)
+if not dist.is_available():
+    raise RuntimeError("this build of PyTorch has no torch.distributed")
 dist.init_process_group(BACKEND)  # "mpi4py"
 three = dist.new_group([0, 1, 2])
 if rank < 3:
     x = torch.tensor([rank + 1.0])
     dist.all_reduce(x, op=dist.ReduceOp.SUM, group=three)
-    print(f"rank {rank} has {x}")
+    print(f"rank {dist.get_rank()} of {dist.get_world_size()} has {x}")
 
 # %% [markdown]
-# It is $1 + 2 + 3 = 6$. `send` and `recv` work as in MPI; the receiver brings a tensor of the right shape:
+# It is $1 + 2 + 3 = 6$ on each of the three; rank 3 took no part. `send` and `recv` work as in MPI; the receiver brings a tensor of the right shape:
 
 # %%
 # %%ranks --only 0,1
@@ -151,6 +153,49 @@ else:
     print(f"rank 1 has received {z}")
 
 # %% [markdown]
+# ## Two ways to share the work
+#
+# **Data-parallel**: every rank has the whole model and a part of the batch. **Model-parallel**: every rank has a part of the model, and the whole batch passes through all of them. Here rank 0 holds LeNet's convolutions and rank 1 its linear layers. Activations travel forwards, their gradients backwards:
+
+# %%
+# %%ranks --only 0,1 --timeout 60
+from torch.nn.functional import cross_entropy, max_pool2d, relu
+
+from helpers.sgd.lenet import LeNet
+
+torch.manual_seed(0)
+net, x, y = LeNet(), torch.rand(8, 1, 28, 28), torch.randint(10, (8,))
+if rank == 0:
+    h = max_pool2d(relu(net.first(x)), 2)
+    h = max_pool2d(relu(net.second(h)), 2).flatten(1)  # (B, 400)
+    dist.send(h.detach(), dst=1)
+    dh = torch.zeros_like(h)
+    dist.recv(dh, src=1)
+    h.backward(dh)
+else:
+    h = torch.zeros(8, 400)
+    dist.recv(h, src=0)
+    h.requires_grad_()
+    z = net.fifth(relu(net.fourth(relu(net.third(h)))))
+    cross_entropy(z, y).backward()
+    dist.send(h.grad, dst=0)
+
+# %% [markdown]
+# Each rank now has the gradients of its own layers. Are they those of the whole network?
+
+# %%
+# %%ranks --only 0,1
+whole = LeNet()
+cross_entropy(whole(x), y).backward()
+for (name, part), other in zip(net.named_parameters(), whole.parameters(), strict=True):
+    if name.endswith("weight") and part.grad is not None:
+        print(f"{name:14s} differs by {(part.grad - other.grad).abs().max():.0e}")
+if rank == 0:
+    print(f"a step moves {2 * h.numel() * 4} bytes; all gradients are {4 * 61706}")
+
+# %% [markdown]
+# The model-parallel step moves little here, and the more the larger the batch; the data-parallel one moves all gradients, whatever the batch. But look at the order of events above: while one rank computes, the other waits. The rest of this notebook is data-parallel.
+#
 # ## Gradients add
 #
 # Cut a batch $D$ into $R$ equal parts $D_1 \dots D_R$. The gradient of a sum is the sum of the gradients, so
@@ -168,6 +213,20 @@ gradient.item()
 
 # %% [markdown]
 # One process with all four samples: $-(1 + 2 + 3 + 6)/4 = -3$. The same.
+#
+# And if the parts are not equal? Then the loss of all is a *weighted* sum, $\sum_r \alpha_r L(D_r)$ with $\alpha_r = |D_r| / \sum_s |D_s|$, and so is its gradient. Five samples, two of them on rank 0:
+
+# %%
+# %%ranks --only 0,1,2,3
+part = [[1.0, 2.0], [3.0], [6.0], [8.0]][rank]
+mean = torch.tensor([-sum(part) / len(part)])
+weighted = mean * len(part) / 5
+dist.all_reduce(mean, op=dist.ReduceOp.AVG)
+dist.all_reduce(weighted)
+print(f"plain mean {mean.item():.3f}, weighted {weighted.item():.3f}")
+
+# %% [markdown]
+# One process: $-(1 + 2 + 3 + 6 + 8)/5 = -4$. The plain mean counts rank 0's samples for half.
 #
 # ### Exercise 1: `sync_gradients`
 #
@@ -199,7 +258,31 @@ check.sync_gradients(sync_gradients, cluster=cluster)
 # %% [markdown]
 # ## In step, without a server
 #
-# Replicas that start equal and take equal steps stay equal, so rank 0 sends its initial parameters to all, once. After that only gradients travel. Four ways to average them are in `helpers/sgd/synchronous.py`: our ring allreduce (notebook [08](08_allreduce_animation.ipynb)), MPI's, `torch.distributed` tensor by tensor, and PyTorch's `DistributedDataParallel`. A fifth sends *buckets* of gradients while the backward pass is still busy with earlier layers.
+# Replicas that start equal and take equal steps stay equal, so rank 0 sends its initial parameters to all, once:
+
+# %%
+# %%ranks
+from helpers.sgd.lenet import LeNet
+
+model = LeNet(seed=rank)  # as if nobody had fixed the seed
+
+
+def show(when):
+    total = sum(parameter.double().sum().item() for parameter in model.parameters())
+    print(f"{when}: the parameters add up to {total:.6f}")
+
+
+show("before")
+for parameter in model.parameters():
+    if rank == 0:
+        for other in range(1, size):
+            dist.send(parameter.data, dst=other)
+    else:
+        dist.recv(parameter.data, src=0)
+show("after ")
+
+# %% [markdown]
+# (`dist.broadcast` does the same, and the root need not send to everyone itself.) After that only gradients travel. Four ways to average them are in `helpers/sgd/synchronous.py`: our ring allreduce (notebook [08](08_allreduce_animation.ipynb)), MPI's, `torch.distributed` tensor by tensor, and PyTorch's `DistributedDataParallel`. A fifth sends *buckets* of gradients while the backward pass is still busy with earlier layers.
 
 # %%
 import inspect
@@ -329,6 +412,15 @@ def ready_reply(brings, sizes, expected, updates, limit):
 check.ready_reply(ready_reply)
 
 # %% [markdown]
+# Four questions decide the design, in step with a server and out of step alike:
+#
+# | question | in step, no server | in step, a server | out of step |
+# |---|---|---|---|
+# | how many copies of the model? | $R$, always equal | $R - 1$, always equal | $R - 1$, each of another age |
+# | what does the server store? | there is none | $\theta$ and momentum | $\theta$, momentum, a count of updates |
+# | what does a worker store? | $\theta$, $g_r$, momentum | $\theta$, $g_r$ | $\theta$, $g_r$, the count at its last fetch |
+# | what travels in a step? | gradients, summed on the way | $g_r$ up, $\theta$ down | hello and ready; $g_r$ up, $\theta$ down |
+#
 # What must the server store? The source holds that it needs a whole model and an optimizer, because PyTorch's optimizer is tied to parameters. Here is everything that ours keeps: two flat arrays.
 
 # %%
@@ -426,8 +518,27 @@ print(f"{survived.updates} updates by ranks {sorted(set(survived.workers))}")
 #
 # $$\frac{T_{sync}}{T_{comp}} < R - 1$$
 #
-# $T_{sync}$ depends on the size of the model only, $T_{comp}$ grows with the batch. So there is a batch from which on the replicas pay.
+# $T_{sync}$ depends on the number of parameters only, $T_{comp}$ grows with the batch. So there is a batch from which on the replicas pay. How large it is, network and link decide. Two cases, each measured once with rank 0 computing alone, then with all:
 #
+# - **LeNet**, gradients through memory: its convolutions use each weight up to 784 times for a sample, so there is much to compute for little to send.
+# - **A wide perceptron** of 814 090 parameters, each used once for a sample, whose gradients go over **TCP**, as between machines.
+
+# %%
+from helpers.machine import usable_cores
+from helpers.sgd import time_model
+
+LARGE = (1, 2, 4, 8, 16, 32, 64, 128)
+lenet2 = cluster.run(runs.time_model, 2, (1, 4, 16, 64), timeout=90)[0]
+lenet4 = cluster.run(runs.time_model, 4, (1, 4, 16, 64), timeout=90)[0]
+wide = cluster.run(runs.time_model, 2, LARGE, "perceptron", "TCP", timeout=90)[0]
+fits = {points[0].name: time_model.fit(points) for points in (lenet2, wide)}
+for name, (fixed, per_sample, synchronize) in fits.items():
+    print(
+        f"{name:16s} T_comp ≈ {1e3 * fixed:.2f} ms + {1e3 * per_sample:.3f} ms · B,"
+        f"  T_sync ≈ {1e3 * synchronize:.2f} ms"
+    )
+
+# %% [markdown]
 # ### Exercise 3: predict the crossing
 #
 # *Difficulty ●●○, 10 minutes.* Let $T_{comp} = a + bB$ (`fixed` and `per_sample`, in ms) and $T_{sync}$ be given (`synchronize`, in ms). Return the smallest whole batch $B \ge 1$ for which $R$ replicas (`ranks`) are faster than one process.
@@ -452,31 +563,34 @@ def predict_crossing(fixed, per_sample, synchronize, ranks):
 check.predict_crossing(predict_crossing)
 
 # %% [markdown]
-# Now measure: each setting once with rank 0 computing alone, then with all.
+# Before you run the next cell: with the numbers printed above and $R = 2$, from which batch on does each of the two pay? Then let your function answer, and the measurements judge it. The measured crossing is where the curve on the left passes 1.
 
 # %%
-from helpers.machine import usable_cores
+answers = {}
+for points in (lenet2, wide):
+    name = points[0].name
+    answers[name] = predict_crossing(*(1e3 * t for t in fits[name]), 2)
+    ratios = [p.synchronize / p.alone for p in points]
+    found = time_model.crossing([p.batch for p in points], ratios, 2)
+    if found is None:
+        found = f"below {points[0].batch}" if ratios[0] < 1 else f"beyond {points[-1].batch}"
+    else:
+        found = f"{found:.1f}"
+    print(f"{name:16s} your prediction: B = {answers[name]}, ratio crosses 1 at B = {found}")
 
-points = [
-    cluster.run(runs.time_model, ranks, batch, timeout=60)[0]
-    for ranks in (2, 4)
-    for batch in (1, 2, 4, 8, 16, 32, 64)
-]
-_ = plots.crossing(points, cores=usable_cores())
 # %%
-two = [point for point in points if point.ranks == 2]
-per_sample, fixed = np.polyfit([p.batch for p in two], [1e3 * p.alone for p in two], 1)
-t_sync = 1e3 * float(np.median([p.synchronize for p in two]))
-print(f"T_comp ≈ {fixed:.2f} ms + {per_sample:.3f} ms · B, T_sync ≈ {t_sync:.3f} ms")
-print("your prediction for R = 2: B =", predict_crossing(fixed, per_sample, t_sync, 2))
-print("  R    B   T_sync/T_comp   predicted   measured   T_comp together / alone")
-for p in points:
+_ = plots.crossing(lenet2 + lenet4 + wide, usable_cores(), answers["perceptron, TCP"])
+# %%
+print("network, link      R    B   T_sync/T_comp   predicted   measured   T_comp together / alone")
+for p in lenet2 + lenet4 + wide:
     print(
-        f"{p.ranks:3d}{p.batch:5d}{p.synchronize / p.alone:13.2f}{p.predicted:14.2f}"
+        f"{p.name:17s}{p.ranks:3d}{p.batch:5d}{p.synchronize / p.alone:13.2f}{p.predicted:14.2f}"
         f"{p.measured:11.2f}{p.compute / p.alone:17.2f}"
     )
 
 # %% [markdown]
+# On a quiet machine LeNet's ratio starts below 1: it pays from the first sample on. The perceptron over TCP pays only from the batch that your formula finds: below it, two processes are *slower* than one.
+#
 # The last column tells which assumption holds. The model takes $T_{comp}$ for the same alone and together. As long as every rank has a core of its own, the column stays near 1 and the prediction near the measurement. With more ranks than cores it climbs towards $R$ / cores: the ranks take turns on the cores, and the predicted speed-up of 4 never comes. (Also the baseline is a matter of choice: one process may use all cores by itself.)
 
 # %%
@@ -569,6 +683,9 @@ print(f"sum:  loss {np.mean(broken.losses[40:60]):.2f}, accuracy {broken.accurac
 # | the server needs a whole model and optimizer | two flat arrays do the same arithmetic |
 # | a handshake keeps layers apart; without it they mix | both shown |
 # | is there an epoch any more? | no: we stop by updates, seconds or loss |
+# | "ring allreduce?" | 2(R − 1) steps, 2(R − 1)/R of the gradients' bytes sent by each rank: `average_ours`, notebook 08 |
+# | $L(\{d_0, d_1\}) = \alpha_0 L(d_0) + \alpha_1 L(d_1)$ | holds with $\alpha_r$ = share of the samples; with equal weights it is wrong for unequal parts |
+# | asynchronous SGD is noisier and harder to tune | it needed another rate and no momentum; losses and staleness above |
 # | worthwhile if $T_{sync}/T_{comp} < R - 1$ | holds while each rank has a core; beyond, $T_{comp}$ itself grows |
 
 # %% [markdown]

@@ -170,6 +170,25 @@ def test_empty_documents_and_bad_settings_are_named():
         HierarchicalAttention(Embedding(VOCABULARY, 5), 3, gru="theirs")
 
 
+def test_text_where_words_are_expected_is_refused():
+    """Its letters would be read as words, every one unknown, without a sound."""
+    with pytest.raises(TypeError, match=r"'a tool': expected sentences of words"):
+        encode("a tool", VOCABULARY)
+    with pytest.raises(TypeError, match=r"'a tool': expected a sentence of words"):
+        encode([["a"], "a tool"], VOCABULARY)
+
+
+def test_beyond_the_limits_nothing_is_read():
+    limits, model = Limits(words=3, sentences=2), make()
+    long = [["a", "b", "c", *"defgh" * 200], ["d"], *[["e", "f"]] * 500]
+    cut = [["a", "b", "c"], ["d"]]
+    with torch.no_grad():
+        found, expected = (
+            model(Batch.of([encode(document, VOCABULARY, limits)])) for document in (long, cut)
+        )
+    assert found.equal(expected)
+
+
 def test_a_document_of_one_word_and_one_of_unknown_words_are_read():
     logits = make()(Batch.of([[[2]], [[UNKNOWN, UNKNOWN]]]))
     assert logits.shape == (2, 3)

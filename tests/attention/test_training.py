@@ -74,6 +74,23 @@ def test_most_attended_words_are_words_of_the_label(learned):
     assert "yes" not in found[1]
 
 
+@pytest.mark.parametrize("batches", [1, 2, 9, 10, 11])
+def test_any_number_of_steps_can_be_trained(batches):
+    """The rate rises for a tenth of the steps: of ten, that was a division by zero."""
+    model = HierarchicalAttention(Embedding(VOCABULARY, 2), 2, hidden=2)
+    steps = []
+    recipe = Recipe(epochs=1, batch=1)
+    train(model, [[[2]]] * batches, [0] * batches, recipe, lambda *step: steps.append(step))
+    assert [step for step, _, _ in steps] == list(range(1, batches + 1))
+
+
+def test_no_documents_are_refused(learned):
+    with pytest.raises(ValueError, match="0 documents with 0 labels"):
+        train(learned[0], [], [])
+    with pytest.raises(ValueError, match="no documents"):
+        predict(learned[0], [])
+
+
 def test_labels_must_match_documents():
     with pytest.raises(ValueError, match="1 documents with 2 labels"):
         train(torch.nn.Linear(1, 1), [[[2]]], [0, 1])

@@ -68,6 +68,14 @@ def test_damaged_and_missing_files_are_named(tmp_path):
             load(tmp_path)
 
 
+@pytest.mark.parametrize("line", ["", "0" * 63 + "  word_vectors.npz\n", "not a sum\n"])
+def test_a_damaged_sum_is_named(tmp_path, line):
+    shutil.copytree(DATA / "debian", tmp_path / "debian")
+    (tmp_path / "debian" / "word_vectors.npz.sha256").write_text(line)
+    with pytest.raises(DataError, match=r"word_vectors.npz is damaged.*expected"):
+        load_word_vectors(tmp_path)
+
+
 def test_sums_are_in_the_format_of_sha256sum(tmp_path):
     assert read_checked("debian/descriptions.jsonl.xz").startswith(b"\xfd7zXZ")
     line = (DATA / "debian" / "descriptions.jsonl.xz.sha256").read_text()

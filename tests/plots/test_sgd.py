@@ -38,8 +38,11 @@ def test_crossing_draws_more_ranks_than_cores_open():
     points = [
         Point(r, b, 1e-3 * b, 1e-3 * b, 2e-3, 1e-3 * b + 2e-3) for r in (2, 4) for b in (1, 8)
     ]
-    left, right = plots.crossing(points, cores=2)
-    assert [line.get_markerfacecolor() == "white" for line in left.lines[::2]] == [False, True]
+    left, right = plots.crossing(points, cores=2, predicted=3)
+    assert [line.get_markerfacecolor() == "white" for line in left.lines[:2]] == [False, True]
+    assert left.lines[0].get_ydata().tolist() == pytest.approx([2.0, 0.25])
+    assert left.lines[1].get_ydata().tolist() == pytest.approx([2 / 3, 0.25 / 3])
+    assert left.lines[2].get_xdata() == [3, 3]
     assert right.lines[0].get_ydata().tolist() == pytest.approx([2 / 3, 1.6])
 
 

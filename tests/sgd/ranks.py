@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
 from helpers.datasets import mnist
@@ -64,6 +66,47 @@ def asynchronous(stop: dict, **settings):
 
 def with_settings(stop: dict, settings: dict):
     return asynchronous(stop, **settings)
+
+
+class _Hesitant:
+    """A communicator that pauses before each layer, so that others may speak in between."""
+
+    def __init__(self, comm):
+        self._comm = comm
+
+    def __getattr__(self, name):
+        return getattr(self._comm, name)
+
+    def Isend(self, *args):  # noqa: N802 (mpi4py's own spelling)
+        time.sleep(5e-4)
+        return self._comm.Isend(*args)
+
+
+def whole_pushes(pushes: int) -> list[tuple[int, list[float]]] | None:
+    """Workers push gradients made of their rank; on rank 0, (worker, what each update took off)."""
+    from helpers.sgd import asynchronous as module
+    from helpers.sgd.history import History
+
+    comm, sizes = _comm(), [50_000, 3, 1, 20_000]
+    rank, workers = comm.Get_rank(), comm.Get_size() - 1
+    if rank:
+        layers = [np.zeros(size, np.float32) for size in sizes]
+        worker = module.Worker(_Hesitant(comm), layers)
+        while worker.call([np.full(size, rank, np.float32) for size in sizes]):
+            pass
+        return None
+    values, seen = np.zeros(sum(sizes), np.float32), []
+
+    class Watched(History):
+        def record(self, *update):
+            super().record(*update)
+            seen.append((self.workers[-1], sorted(set((-values).tolist()))))
+            values[:] = 0
+
+    history = Watched("watched", workers + 1, 1)
+    stop = module.Stop(updates=pushes)
+    module.serve(comm, values, sizes, history, rate=1.0, momentum=0.0, stop=stop)
+    return seen
 
 
 def server_that_vanishes() -> str:

@@ -1,6 +1,6 @@
 import pytest
 
-from helpers.sgd.time_model import Point, crossing, speedup
+from helpers.sgd.time_model import Point, crossing, fit, speedup
 from tests.mpi.runner import run_ranks
 
 
@@ -32,20 +32,28 @@ def test_impossible_times(bad):
         speedup(*bad)
 
 
+def test_fit_finds_the_line_that_the_points_lie_on():
+    points = [Point(2, b, 2e-3 + 1e-4 * b, 0.0, t, 0.0) for b, t in ((1, 3e-3), (8, 4e-3), (64, 9))]
+    assert fit(points) == pytest.approx((2e-3, 1e-4, 4e-3))
+    with pytest.raises(ValueError, match="two batch sizes"):
+        fit(points[:1] * 2)
+
+
 def _measure():
-    from mpi4py import MPI
+    from helpers.sgd import runs
 
-    from helpers.datasets import mnist
-    from helpers.sgd.time_model import measure
-
-    digits = mnist.load()
-    return measure(digits.train_images, digits.train_labels, MPI.COMM_WORLD, batch=4, steps=3)
+    with pytest.raises(ValueError, match="pigeon"):
+        runs.time_model(2, (4,), link="pigeon")
+    ways = (("LeNet", "memory"), ("perceptron", "TCP"))
+    return [runs.time_model(2, (4,), network, link, steps=3) for network, link in ways]
 
 
 @pytest.mark.mpi
-def test_measured_on_two_ranks():
-    one, two = run_ranks(2, _measure)
+def test_measured_on_two_ranks_of_three():
+    one, two, three = run_ranks(3, _measure, timeout=120)
     assert one == two
-    assert one.ranks == 2
-    assert 0 < one.alone < 5
-    assert one.step > one.synchronize / 10 > 0
+    assert three == [[], []]
+    for (point,), name in zip(one, ("LeNet, memory", "perceptron, TCP"), strict=True):
+        assert (point.ranks, point.batch, point.name) == (2, 4, name)
+        assert point.alone > 0
+        assert point.step > point.synchronize / 10 > 0

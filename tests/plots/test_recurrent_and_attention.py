@@ -1,0 +1,82 @@
+import matplotlib
+import numpy as np
+import pytest
+import torch
+
+matplotlib.use("Agg")
+
+from helpers.attention.explain import Weights
+from helpers.plots import attention, recurrent
+from helpers.recurrent.experiments import Scores
+from helpers.recurrent.layers import GRU
+
+
+def words(ax):
+    return [text.get_text() for text in ax.texts]
+
+
+def test_the_hierarchy_shows_words_states_and_a_summary_for_each_sentence():
+    ax = attention.hierarchy([["a", "tool"], ["it", "plays", "music", "and", "more"]], "which?")
+    assert {"a", "tool", "it", "plays", "$s_1$", "$s_2$", "$v$", "which?", "…"} <= set(words(ax))
+    assert "more" not in words(ax)
+    boxes = 6 + 2 + 2 + 1  # a state for each drawn word; s_i and state of each sentence; v
+    assert len(ax.patches) - sum(hasattr(p, "arrowstyle") for p in ax.patches) == boxes
+
+
+@pytest.mark.parametrize("sentences", [[], [["a"], []]])
+def test_nothing_to_draw_is_refused(sentences):
+    with pytest.raises(ValueError, match="expected at least one, each with words"):
+        attention.hierarchy(sentences)
+
+
+def test_a_document_shows_every_word_by_its_weight_and_no_markup_of_its_own():
+    found = Weights([0.75, 0.25], [[0.9, 0.1], [1.0]], [1.0])
+    page = attention.document_html([["<b>", "the"], ["end"]], found, "a & b")
+    assert "&lt;b&gt;" in page
+    assert "a &amp; b" in page
+    assert 'title="0.900" style="background:rgba(230,159,0,0.33)' in page  # (2 · 0.9 − 0.5) / 4
+    assert 'title="0.100" style="background:rgba(230,159,0,0.00)' in page
+    assert "width:75px" in page
+
+
+def test_confusion_shows_shares_of_rows():
+    ax = attention.confusion(np.array([[3, 1], [0, 0]]), ["net", "web"])
+    assert words(ax) == ["0.75", "0.25"]  # an empty row has no shares, and divides by nothing
+
+
+def test_deletion_and_accuracies_draw_what_they_are_given():
+    ax = attention.deletion({"random": [1.0, 0.9], "most attended": [1.0, 0.5]}, (0, 8))
+    assert [line.get_ydata()[1] for line in ax.lines] == [0.9, 0.5]
+    ax = attention.accuracies({"a": [0.7, 0.9, 0.8], "b": [0.5]}, 0.75, "bar")
+    assert [line.get_xdata()[0] for line in ax.lines[1:4:2]] == [0.8, 0.5]
+    assert ax.lines[-1].get_xdata()[0] == 0.75
+    assert "bar" in words(ax)
+
+
+def test_norms_and_their_bounds_share_a_colour():
+    ax = recurrent.norms_by_lag({"x": torch.tensor([1.0, 0.5])}, {"x": torch.tensor([1.0, 0.7])})
+    measured, bound = ax.lines[:2]
+    assert measured.get_color() == bound.get_color()
+    assert (measured.get_linestyle(), bound.get_linestyle()) == ("-", "--")
+    low, high = ax.get_ylim()
+    assert low < 0.5 < 1 < high
+
+
+def test_a_step_shows_the_numbers_of_the_run():
+    torch.manual_seed(0)
+    layer, x = GRU(2, 3), torch.randn(4, 1, 2)
+    with torch.no_grad():
+        gates = layer.trace(x)
+    step = type(gates)(*(part[1, 0] for part in gates))
+    ax = recurrent.gru_step(step, x[1, 0], gates.state[0, 0], "step 2")
+    for values in (step.reset, step.update, step.candidate, step.state, x[1, 0]):
+        assert {f"{value:+.2f}" for value in values.tolist()} <= set(words(ax))
+
+
+def test_intervals_show_every_seed_and_the_mean():
+    scores = Scores((0.5, 0.7, 0.6))
+    (ax,) = recurrent.intervals({"task": {"GRU": scores}})
+    seeds, mean = ax.lines[0], ax.containers[0].lines[0]
+    assert list(seeds.get_xdata()) == [0.5, 0.7, 0.6]
+    assert mean.get_xdata()[0] == pytest.approx(0.6)
+    assert ax.get_title(loc="left") + ax.get_title() == "task"
