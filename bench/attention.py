@@ -57,6 +57,7 @@ def speed_rows(repeats: int = 5) -> list[Row]:
         }
     first, *others = WAYS
     about = {"documents": DOCUMENTS, "sentences": sum(map(len, documents)), "threads": 1}
+    about["peer_off"] = off[first]
     return [
         Row(f"speed: {name}", rate[name], "docs/s", first, rate[first], {**about, "off": off[name]})
         for name in others

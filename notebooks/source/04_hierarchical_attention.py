@@ -311,14 +311,14 @@ torch.set_num_threads(P.threads)
 # %% [markdown]
 # Three agree to rounding. A step of a GRU costs nearly as much for one sentence as for hundreds, so the fewer steps, the better. The fourth is fast as well, and its logits are *wrong*: it reads padding as if it were words.
 #
-# ### Exercise 4: faster, yet wrong
+# ### Exercise 4: fast, yet wrong
 #
 # *Difficulty ●●●, 10 minutes.* Which of these are true of the padded version without a mask?
 #
 # - **a** Every document's logits are wrong, whatever the batch.
 # - **b** The backward GRU starts in the padding, so a short sentence's states depend on how long the longest one is.
 # - **c** The softmax gives weight to padding, so the weights of the words no longer sum to 1.
-# - **d** It is faster because it does less arithmetic.
+# - **d** Where it is faster than the packed version, it is so because it does less arithmetic.
 # - **e** Training repairs it: the model learns to ignore the padding vector.
 #
 # <details><summary>Hint</summary>
@@ -511,7 +511,7 @@ print("answer:", snapshot.sections[training.predict(net, [ids]).argmax().item()]
 # ## Summary
 #
 # - Attention pooling is a softmax over scores and a weighted mean of states: three lines.
-# - Packing gives what the loop gives, many times faster; padding without a mask is faster still, and wrong.
+# - Packing gives what the loop gives, many times faster; padding without a mask is as fast, and wrong.
 # - The simple baseline comes first, the split must not leak, and a difference needs more than one seed.
 # - A heat map is a hypothesis; deletion tests it.
 #
