@@ -40,7 +40,6 @@
 # %%
 import inspect
 from dataclasses import dataclass
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import torch
@@ -48,6 +47,7 @@ from ipywidgets import FloatSlider, IntSlider, interact
 from torch import nn
 
 from helpers import records
+from helpers.datasets.files import DATA
 from helpers.exercises import gru_derivation as check
 from helpers.plots import recurrent as draw
 from helpers.plots import style
@@ -367,7 +367,7 @@ for radius, limit in ((1.3, None), (1.3, 1.0), (0.5, None), (0.5, 1.0)):
     label = f"ρ = {radius}, " + (f"clipped at {limit:g}" if limit else "as it is")
     losses = [loss for loss in descend(radius, limit) if loss < float("inf")]  # NaN is not, either
     ax.semilogy(losses, label=f"{label} ({len(losses)} finite)", marker="o", markevery=[-1])
-ax.set(xlabel="step", ylabel="loss", ylim=(0.1, 1e8))
+ax.set(xlabel="step", ylabel="loss", ylim=(0.1, 1e5))
 ax.legend()
 plt.show()
 
@@ -599,13 +599,7 @@ plt.show()
 
 
 # %%
-def find_up(name):
-    """The folder of that name in this folder or one above it."""
-    here = Path.cwd().resolve()
-    return next((p / name for p in (here, *here.parents) if (p / name).is_dir()), Path(name))
-
-
-found = records.load(find_up("data/bench"), "recurrent") if find_up("data/bench").is_dir() else []
+found = records.load(DATA / "bench", "recurrent")  # newest first
 rows = found[0].suites["recurrent"] if found else []
 recorded = {}
 for row in (row for row in rows if "variant" in row.parameters):

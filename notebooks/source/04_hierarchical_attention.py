@@ -39,7 +39,6 @@
 import inspect
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import torch
@@ -49,6 +48,7 @@ from ipywidgets import Dropdown, IntProgress, Label, VBox, interact
 from helpers import records
 from helpers.attention import batching, documents, explain, model, training
 from helpers.attention.experiment import MODELS, Experiment
+from helpers.datasets.files import DATA
 from helpers.exercises import hierarchical_attention as check
 from helpers.plots import attention as draw
 from helpers.plots import style
@@ -377,13 +377,7 @@ print(f"trained in {seconds:.0f} s; held-out accuracy {reached:.3f}, the bar is 
 
 
 # %%
-def find_up(name):
-    """The folder of that name in this folder or one above it."""
-    here = Path.cwd().resolve()
-    return next((p / name for p in (here, *here.parents) if (p / name).is_dir()), Path(name))
-
-
-found = records.load(find_up("data/bench"), "attention") if find_up("data/bench").is_dir() else []
+found = records.load(DATA / "bench", "attention")  # newest first
 rows = [r for r in found[0].suites["attention"] if r.name.startswith("accuracy")] if found else []
 scores = {r.name.removeprefix("accuracy: "): r.parameters["values"] for r in rows}
 if scores:
