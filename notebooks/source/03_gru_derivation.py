@@ -173,7 +173,7 @@ x = torch.randn(7, 2, 3)  # (T, B, I)
 print("largest difference:", (ours(x)[0] - reference(x)[0]).abs().max().item())
 
 # %% [markdown]
-# A difference of some $10^{-7}$ is rounding in float32. The tests in `tests/recurrent` repeat this over random shapes, both directions, several layers, packed sequences and initial states.
+# Zero, or some $10^{-7}$: that is rounding in float32. The tests in `tests/recurrent` repeat this over random shapes, both directions, several layers, packed sequences and initial states.
 #
 # ## 3. The plain RNN, backward
 #
