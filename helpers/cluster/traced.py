@@ -11,19 +11,22 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import perf_counter_ns
 
 from mpi4py import MPI
 
 from helpers.cluster.activity import Recorder
 from helpers.cluster.calls import wrappers
 from helpers.cluster.requests import TracedMessage, TracedPrequest, TracedRequest, traced_request
+from helpers.cluster.windows import TracedWin
 
 NAMES = {MPI.ANY_SOURCE: "ANY_SOURCE", MPI.PROC_NULL: "PROC_NULL"}
 PREDEFINED = ("COMM_WORLD", "COMM_SELF")
 PLAIN = {
-    name: getattr(MPI, name) for name in (*PREDEFINED, "Request", "Prequest", "Message")
+    name: getattr(MPI, name) for name in (*PREDEFINED, "Request", "Prequest", "Message", "Win")
 }  # what the module held before anything was installed
 TRACED = {"Request": TracedRequest, "Prequest": TracedPrequest, "Message": TracedMessage}
+TRACED["Win"] = TracedWin
 
 
 class Traced:
@@ -57,6 +60,13 @@ class Traced:
     def world_rank(self) -> int:
         """This process's rank in ``COMM_WORLD``."""
         return PLAIN["COMM_WORLD"].Get_rank()
+
+    def waiting(self, call: str, peer: int | str, tag: int | None) -> tuple:
+        """Return ``recorder.current`` for a library that waits by polling, from now on.
+
+        ``call`` is the library's name for it, ``peer`` a rank of this communicator, or "all".
+        """
+        return call, self._world.get(peer, peer), tag, perf_counter_ns(), self._members
 
     def _identify(self, parent: tuple | None, call: str) -> None:
         """Find the world ranks of the members, and a name that all members agree on."""
@@ -144,8 +154,9 @@ TracedComm.__doc__ = """An ``MPI.Intracomm`` that reports and records its calls 
 def install(recorder: Recorder) -> None:
     """Watch ``MPI.COMM_WORLD`` and ``MPI.COMM_SELF`` themselves, for every later user of them.
 
-    Replaces them, and the classes of requests and messages, in the ``mpi4py.MPI`` module: do it
-    before libraries are imported, since ``from mpi4py.MPI import COMM_WORLD`` copies the name.
+    Replaces them, and the classes of requests, messages and windows, in the ``mpi4py.MPI`` module:
+    do it before libraries are imported, since ``from mpi4py.MPI import COMM_WORLD`` copies the
+    name.
     Raises TypeError for anything but a Recorder.
     """
     if not isinstance(recorder, Recorder):

@@ -16,6 +16,7 @@ from .collectives import Collectives
 from .layout import checked
 from .network import Network
 from .rendezvous import connect, retire, window_for
+from .waiting import Told
 from .work import Done, Engine, deadline_after
 
 _PATHS = ("auto", "window", "network")
@@ -102,12 +103,12 @@ class ProcessGroupMPI4Py(Collectives):
             return Done(tensors)
         later = opts.asyncOp
         guarded = partial(self._guarded, name, call, seconds, later)
-        return self._engine.run(guarded, tensors, later, name)
+        return self._engine.run(guarded, tensors, later, name, partial(Told, self._comm, name))
 
     def _guarded(
         self, name: str, call: Callable[[float], None], seconds: float, patient: bool = False
     ) -> None:
-        self.transport.patient = patient
+        self.transport.call, self.transport.patient = name, patient
         try:
             call(deadline_after(seconds))
         except TimeoutError as error:
@@ -116,8 +117,9 @@ class ProcessGroupMPI4Py(Collectives):
                 f"{name} on group {self._name!r}: Timed out after {seconds:g} s on rank "
                 f"{self.rank()}: {error}"
             ) from error
-        except Exception:
-            self._broken = self._broken or "out of step after an error"
+        except BaseException as error:
+            cause = "an error" if isinstance(error, Exception) else "an interrupt"
+            self._broken = self._broken or f"out of step after {cause}"
             raise
 
     def monitored_barrier(self, timeout=None, wait_all_ranks: bool = False) -> None:

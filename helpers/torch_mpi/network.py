@@ -11,7 +11,7 @@ import torch
 from mpi4py import MPI
 
 from .reductions import Reduction
-from .waiting import YIELD_FOR, ClosedError, until
+from .waiting import YIELD_FOR, ClosedError, Core, Told, until
 
 _TYPES = {
     torch.float32: MPI.FLOAT,
@@ -52,7 +52,8 @@ class Network:
         self._comm = comm
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         self._closed = False
-        self.patient = False  # as for the window
+        self._core = Core()
+        self.call, self.patient = "", False  # as for the window
         self._abandoned: list = []  # what MPI may still write to after a time-out
 
     def close(self) -> None:
@@ -68,8 +69,10 @@ class Network:
                 request.Test,
                 deadline,
                 lambda: TimeoutError("not every rank of this group arrived in time"),
+                lambda: Told(self._comm, self.call),
                 closed=lambda: self._closed,
                 yield_for=0.0 if self.patient else YIELD_FOR,
+                core=self._core,
             )
         except (TimeoutError, ClosedError):
             self._abandoned.append((request, buffer))

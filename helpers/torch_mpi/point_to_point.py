@@ -11,21 +11,25 @@ from mpi4py import MPI
 from torch.distributed import Work
 
 from .network import memory
-from .waiting import until
+from .waiting import Told, until
 from .work import deadline_after
 
 EAGER = 16 << 10  # bytes: a longer message moves only while both sides are inside MPI
 MANY = 64  # messages under way before those are looked for that have ended unnoticed
+WITHDRAWN = 1.0  # seconds for MPI to withdraw a receive: longer only if its message is under way
 POLL = 500e-6  # seconds between the thread's visits to MPI while long messages are under way
 
 
 class Message(Work):
     """The handle of one ``isend`` or ``irecv``: polls MPI's request."""
 
-    def __init__(self, request, buffer, target, label: str, timeout: float, live: set):
+    def __init__(self, request, buffer, target, told: tuple, timeout: float, live: set):
         super().__init__()
         self._request, self._buffer, self._target = request, buffer, target
-        self._label, self._timeout, self._live = label, timeout, live
+        self._told, self._timeout, self._live = told, timeout, live
+        _, call, peer, tag = told
+        whom = "any rank" if peer == MPI.ANY_SOURCE else f"rank {peer}"
+        self._label = f"{call} {'to' if call == 'send' else 'from'} {whom}, tag {tag}"
         self._status = MPI.Status()
         self._lock = threading.Lock()
         self._ended = False
@@ -50,11 +54,16 @@ class Message(Work):
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
         seconds = timeout.total_seconds() if timeout else 0
         seconds = seconds if seconds > 0 else self._timeout
-        until(
-            self.poll,
-            deadline_after(seconds),
-            lambda: RuntimeError(f"{self._label}: timed out after {seconds} s"),
-        )
+        try:
+            until(
+                self.poll,
+                deadline_after(seconds),
+                lambda: RuntimeError(f"{self._label}: timed out after {seconds} s"),
+                lambda: Told(*self._told),
+            )
+        except KeyboardInterrupt:
+            self.cancel("interrupted")  # or it would take a later message in its buffer's stead
+            raise
         if self._error is not None:
             raise self._error
         return True
@@ -89,15 +98,18 @@ class Message(Work):
             future.set_exception(error)
         return future
 
-    def cancel(self) -> None:
+    def cancel(self, why: str) -> None:
         """Withdraw a receive that nobody answers (MPI cannot withdraw a send)."""
         with self._lock:
             if not self._ended:
                 if self._label.startswith("recv"):
                     self._request.Cancel()
-                    self._request.Wait()
+                    deadline = deadline_after(WITHDRAWN)
+                    while not self._request.Test() and deadline > time.monotonic():
+                        time.sleep(POLL)
                 self._ended = True
-                self._error = RuntimeError(f"{self._label}: the process group was destroyed")
+                self._live.discard(self)
+                self._error = RuntimeError(f"{self._label}: {why}")
 
 
 class Pump:
@@ -155,21 +167,21 @@ class PointToPoint:
         self._check(tag)
         buffer = tensor.contiguous()
         request = self._comm.Isend([memory(buffer), MPI.BYTE], rank, tag)
-        return self._message(request, buffer, buffer, f"send to rank {rank}, tag {tag}")
+        return self._message(request, buffer, buffer, "send", rank, tag)
 
     def receive(self, tensor: torch.Tensor, rank: int, tag: int) -> Message:
         """Begin to receive into ``tensor`` from ``rank`` of the group (or ``MPI.ANY_SOURCE``)."""
         self._check(tag)
         buffer = tensor if tensor.is_contiguous() else torch.empty_like(tensor).contiguous()
         request = self._comm.Irecv([memory(buffer), MPI.BYTE], rank, tag)
-        source = "any rank" if rank == MPI.ANY_SOURCE else f"rank {rank}"
-        return self._message(request, buffer, tensor, f"recv from {source}, tag {tag}")
+        return self._message(request, buffer, tensor, "recv", rank, tag)
 
-    def _message(self, request, buffer, target, label: str) -> Message:
+    def _message(self, request, buffer, target, call: str, peer: int, tag: int) -> Message:
         if len(self._live) > MANY:  # handles that nobody kept
             for old in list(self._live):
                 old.poll()
-        message = Message(request, buffer, target, label, self._timeout, self._live)
+        told = (self._comm, call, peer, tag)
+        message = Message(request, buffer, target, told, self._timeout, self._live)
         if buffer.nbytes > EAGER:
             self._pump.add(message)
         return message
@@ -179,7 +191,7 @@ class PointToPoint:
         self._pump.close()
         for message in list(self._live):
             if not message.poll():
-                message.cancel()
+                message.cancel("the process group was destroyed")
 
 
 def monitored_barrier(
@@ -195,9 +207,14 @@ def monitored_barrier(
     token, deadline = bytearray(1), deadline_after(timeout)
     arrive, leave = 2 * turn % 32_000, 2 * turn % 32_000 + 1  # tags: every MPI has 32 767
 
-    def finish(request) -> bool:
+    def finish(request, other: int) -> bool:
         try:
-            until(request.Test, deadline, lambda: TimeoutError("missing"))
+            until(
+                request.Test,
+                deadline,
+                lambda: TimeoutError("missing"),
+                lambda: Told(comm, "monitored_barrier", other),
+            )
         except TimeoutError:
             request.Cancel()
             return False
@@ -206,7 +223,7 @@ def monitored_barrier(
     rank = comm.Get_rank()
     if rank != 0:
         comm.Isend([token, MPI.BYTE], 0, arrive)
-        if not finish(comm.Irecv([token, MPI.BYTE], 0, leave)):
+        if not finish(comm.Irecv([token, MPI.BYTE], 0, leave), 0):
             raise RuntimeError(
                 f"Rank {ranks[rank]} successfully reached monitoredBarrier, but received errors "
                 f"while waiting for send/recv from rank {ranks[0]}: no answer in {timeout:g} s. "
@@ -220,7 +237,7 @@ def monitored_barrier(
     for other, request in waiting.items():
         if missing and not wait_all_ranks:
             request.Cancel()
-        elif not finish(request):
+        elif not finish(request, other):
             missing.append(ranks[other])
     if missing:
         names = ", ".join(map(str, missing))

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import torch
 from mpi4py import MPI
 
-from .waiting import SPINS, YIELD_FOR, until
+from .waiting import SPINS, YIELD_FOR, Core, Told, until
 
 LINE = 64  # bytes: one cache line for each rank's flag, so that polling does not slow the others
 WORDS = LINE // 8
@@ -50,8 +50,10 @@ class Steps:
         self._others = [rank for rank in range(self.size) if rank != self.rank]
         self._all = range(self.size)
         self._crowded = self.size > (os.cpu_count() or 1)
+        self._core = Core()
         self._step = 0
         self._closed = False
+        self.call = ""  # which collective is under way
         self.patient = False  # whether this process computes meanwhile: then waiting means sleeping
         comm.Barrier()
         self._win.Sync()
@@ -59,6 +61,7 @@ class Steps:
     def join(self, comm: MPI.Intracomm) -> None:
         """Start serving ``comm``: all ranks resume from one step number (collective)."""
         self._comm = comm
+        self._progress = MPI.Intracomm(comm).Iprobe  # a look that nobody watches or records
         self._closed = False
         self._step = comm.allreduce(self._flags[self.rank * WORDS], MPI.MAX)
         self._flags[self.rank * WORDS] = self._step
@@ -95,10 +98,12 @@ class Steps:
                 + ", ".join(str(r) for r in self._all if flags[r * WORDS] < step)
                 + " of this group did not arrive in time"
             ),
-            progress=self._comm.Iprobe,
+            lambda: Told(self._comm, self.call),
+            progress=self._progress,
             closed=lambda: self._closed,
             spins=0 if self._crowded or self.patient else SPINS,
             yield_for=0.0 if self.patient else YIELD_FOR,
+            core=self._core,
         )
 
     def open(self, deadline: float) -> int:

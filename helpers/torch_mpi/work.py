@@ -11,6 +11,8 @@ from datetime import timedelta
 import torch
 from torch.distributed import Work
 
+from .waiting import Told
+
 _NONE = timedelta(0)
 
 
@@ -48,9 +50,11 @@ class Done(Work):
 class Pending(Work):
     """The handle of an operation that the group's thread runs; ``wait`` raises what it raised."""
 
-    def __init__(self, call: Callable[[], None], tensors: list, label: str):
+    def __init__(
+        self, call: Callable[[], None], tensors: list, label: str, told: Callable[[], Told]
+    ):
         super().__init__()
-        self._call, self._tensors, self._label = call, tensors, label
+        self._call, self._tensors, self._label, self._told = call, tensors, label, told
         self._ended = threading.Event()
         self._error: BaseException | None = None
         self._future: torch.futures.Future | None = None
@@ -77,7 +81,10 @@ class Pending(Work):
 
     def wait(self, timeout: timedelta = _NONE) -> bool:
         seconds = timeout.total_seconds() if timeout else 0
-        if not self._ended.wait(seconds if seconds > 0 else None):
+        if not self._ended.is_set():
+            with self._told():
+                self._ended.wait(seconds if seconds > 0 else None)
+        if not self._ended.is_set():
             raise RuntimeError(f"{self._label}: not finished within {seconds} s")
         if self._error is not None:
             raise self._error
@@ -126,14 +133,21 @@ class Engine:
         self._waiting = 0
         self._thread: threading.Thread | None = None
 
-    def run(self, call: Callable[[], None], tensors: list, later: bool, label: str) -> Work:
+    def run(
+        self,
+        call: Callable[[], None],
+        tensors: list,
+        later: bool,
+        label: str,
+        told: Callable[[], Told],
+    ) -> Work:
         """Run ``call()`` now, or ``later`` on the thread; return a handle with ``tensors``."""
         if not later:
             with self._lock:
                 if self._waiting == 0:
                     call()
                     return Done(tensors)
-        work = Pending(call, tensors, label)
+        work = Pending(call, tensors, label, told)
         with self._lock:
             self._waiting += 1
             self._queue.put(work)

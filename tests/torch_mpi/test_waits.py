@@ -1,0 +1,108 @@
+"""What a notebook's ranks wait for in torch.distributed is seen, and ends."""
+
+import pytest
+
+from helpers.cluster import Cluster, RankError, RankTimeoutError
+
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
+
+
+def begin():
+    import torch
+    import torch.distributed as dist
+
+    import helpers.torch_mpi  # noqa: F401
+
+    torch.set_num_threads(1)
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    dist.init_process_group("mpi4py")
+
+
+def total():
+    import torch
+    import torch.distributed as dist
+
+    tensor = torch.ones(3)
+    dist.all_reduce(tensor)
+    return tensor.tolist()
+
+
+def alone(call, *arguments):
+    import torch
+    import torch.distributed as dist
+
+    if dist.get_rank() == 0:
+        getattr(dist, call)(*([torch.ones(3)] if call != "barrier" else []), *arguments)
+
+
+def later(call):
+    import torch
+    import torch.distributed as dist
+
+    if dist.get_rank() == 0:
+        getattr(dist, call)(torch.ones(3), async_op=True).wait()
+
+
+def one_fails():
+    import torch.distributed as dist
+
+    if dist.get_rank() == 1:
+        raise ArithmeticError("of rank 1")
+    return total()
+
+
+def passed_on(number):
+    import torch
+    import torch.distributed as dist
+
+    tensor = torch.full((3,), number)
+    if dist.get_rank() == 1:
+        dist.send(tensor, 0)
+    if dist.get_rank() == 0:
+        dist.recv(tensor, 1)
+    return tensor.tolist()
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster(3) as cluster:
+        yield cluster
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "peer"),
+    [
+        (alone, ("all_reduce",), "all"),
+        (alone, ("barrier",), "all"),
+        (alone, ("recv", 1), 1),
+        (later, ("all_reduce",), "all"),
+    ],
+)
+def test_a_wait_is_reported_and_its_group_refuses_further_calls(cluster, function, arguments, peer):
+    cluster.run(begin, timeout=120)
+    with pytest.raises(RankTimeoutError) as caught:
+        cluster.run(function, *arguments, timeout=3)
+    assert [(w.rank, w.call, w.peer) for w in caught.value.waits] == [(0, arguments[0], peer)]
+    assert "are kept" in str(caught.value)
+    if function is alone and peer == "all":
+        with pytest.raises(RankError, match="out of step after an interrupt"):
+            cluster.run(total, timeout=120)
+    cluster.run(begin, timeout=120)
+    assert cluster.run(total, timeout=120) == [[3.0] * 3] * 3
+
+
+def test_a_receive_that_was_interrupted_takes_no_later_message(cluster):
+    cluster.run(begin, timeout=120)
+    with pytest.raises(RankTimeoutError):
+        cluster.run(alone, "recv", 1, timeout=3)
+    assert cluster.run(passed_on, 2.0, timeout=120)[0] == [2.0] * 3
+
+
+def test_ranks_that_wait_for_a_failed_one_are_restarted(cluster):
+    cluster.run(begin, timeout=120)
+    with pytest.raises(RankError) as caught:
+        cluster.run(one_fails, timeout=200)
+    assert "of rank 1" in str(caught.value)
+    assert "Ranks 0 and 2 waited inside MPI for a rank that had failed" in str(caught.value)
+    assert "all_reduce" in str(caught.value)
