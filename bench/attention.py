@@ -1,6 +1,6 @@
 """Hierarchical attention: documents per second by batching, accuracy beside every baseline.
 
-    python -m bench attention                  everything, and the record (some 10 minutes)
+    python -m bench attention                  everything, and the record (some minutes)
     python -m bench.attention --seconds 300    start no training that would end later
 
 What is trained is kept until the record has it (see ``bench.pieces``): an interrupted run goes on
