@@ -595,7 +595,7 @@ plt.show()
 # %% [markdown]
 # A dot is a seed, the diamond their mean, the bar the 95 % interval of the mean (Student's $t$): where bars overlap widely, four seeds have not shown a difference. One thing needs no statistics: **without the update gate, the long copy is not learned at all**; guessing among four symbols gives 0.25.
 #
-# The full table takes minutes and comes from a record, made by `make bench SUITE=recurrent` on the machine named under it:
+# The full table, with eight seeds each, comes from a record, made by `make bench SUITE=recurrent` on the machine named under it:
 
 
 # %%
