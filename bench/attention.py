@@ -1,6 +1,6 @@
 """Hierarchical attention: documents per second by batching, accuracy beside every baseline.
 
-    python -m bench attention                  everything, and the record (some 10 minutes)
+    python -m bench attention                  everything, and the record (some minutes)
     python -m bench.attention --seconds 300    start no training that would end later
 
 What is trained is kept until the record has it (see ``bench.pieces``): an interrupted run goes on
@@ -57,6 +57,7 @@ def speed_rows(repeats: int = 5) -> list[Row]:
         }
     first, *others = WAYS
     about = {"documents": DOCUMENTS, "sentences": sum(map(len, documents)), "threads": 1}
+    about["peer_off"] = off[first]
     return [
         Row(f"speed: {name}", rate[name], "docs/s", first, rate[first], {**about, "off": off[name]})
         for name in others

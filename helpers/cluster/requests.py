@@ -25,13 +25,13 @@ _Request, _Prequest, _Message, _Status = MPI.Request, MPI.Prequest, MPI.Message,
 _BYTE = MPI.BYTE
 
 
-def timed(comm, name: str, peer, tag, plain, *arguments) -> tuple:
-    """Call ``plain(*arguments)`` as the current call; return (result, begin_ns, end_ns)."""
+def timed(comm, name: str, peer, tag, plain, *arguments, **more) -> tuple:
+    """Call ``plain(*arguments, **more)`` as the current call; return (result, begin_ns, end_ns)."""
     recorder = comm.recorder
     begin = perf_counter_ns()
     recorder.current = (name, peer, tag, begin, comm._members)
     try:
-        return plain(*arguments), begin, perf_counter_ns()
+        return plain(*arguments, **more), begin, perf_counter_ns()
     finally:
         recorder.current = None
 

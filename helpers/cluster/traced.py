@@ -18,13 +18,15 @@ from mpi4py import MPI
 from helpers.cluster.activity import Recorder
 from helpers.cluster.calls import wrappers
 from helpers.cluster.requests import TracedMessage, TracedPrequest, TracedRequest, traced_request
+from helpers.cluster.windows import TracedWin
 
 NAMES = {MPI.ANY_SOURCE: "ANY_SOURCE", MPI.PROC_NULL: "PROC_NULL"}
 PREDEFINED = ("COMM_WORLD", "COMM_SELF")
 PLAIN = {
-    name: getattr(MPI, name) for name in (*PREDEFINED, "Request", "Prequest", "Message")
+    name: getattr(MPI, name) for name in (*PREDEFINED, "Request", "Prequest", "Message", "Win")
 }  # what the module held before anything was installed
 TRACED = {"Request": TracedRequest, "Prequest": TracedPrequest, "Message": TracedMessage}
+TRACED["Win"] = TracedWin
 
 
 class Traced:
@@ -152,8 +154,9 @@ TracedComm.__doc__ = """An ``MPI.Intracomm`` that reports and records its calls 
 def install(recorder: Recorder) -> None:
     """Watch ``MPI.COMM_WORLD`` and ``MPI.COMM_SELF`` themselves, for every later user of them.
 
-    Replaces them, and the classes of requests and messages, in the ``mpi4py.MPI`` module: do it
-    before libraries are imported, since ``from mpi4py.MPI import COMM_WORLD`` copies the name.
+    Replaces them, and the classes of requests, messages and windows, in the ``mpi4py.MPI`` module:
+    do it before libraries are imported, since ``from mpi4py.MPI import COMM_WORLD`` copies the
+    name.
     Raises TypeError for anything but a Recorder.
     """
     if not isinstance(recorder, Recorder):

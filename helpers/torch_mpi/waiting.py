@@ -47,10 +47,12 @@ class Told:
     """
 
     def __init__(self, comm, call: str, peer: int | str = "all", tag: int | None = None):
-        on_main = threading.current_thread() is threading.main_thread()
-        self._recorder = getattr(comm, "recorder", None) if on_main else None
+        self._recorder = getattr(comm, "recorder", None)
         if self._recorder is not None:
-            self._what = comm.waiting(call, peer, tag)
+            if threading.current_thread() is threading.main_thread():
+                self._what = comm.waiting(call, peer, tag)
+            else:
+                self._recorder = None
 
     def renew(self) -> None:
         """Tell it again: polling MPI meanwhile has overwritten it."""

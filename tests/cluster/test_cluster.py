@@ -151,6 +151,7 @@ def test_a_deadlock_ends_at_its_limit_with_who_waits_for_whom(cluster):
         ("from mpi4py import MPI as M\nif rank == 0: M.COMM_WORLD.Barrier()", "Barrier"),
         ("r = comm.irecv(source=1) if rank == 0 else None\nif r: r.wait()", "wait(irecv)"),
         ("if rank == 0: comm.Dup().allreduce(1)\nelse: comm.Dup()", "allreduce"),
+        ("w = MPI.Win.Allocate(8, comm=comm)\nif rank == 0: w.Fence()", "Win.Fence"),
     ],
 )
 def test_waits_are_seen_however_mpi_is_reached(cluster, body, call):

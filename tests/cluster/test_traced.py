@@ -475,3 +475,52 @@ def test_bad_input_is_named_and_a_full_list_only_counts():
     ((messages, dropped, kept),) = run_ranks(1, bad_input)
     assert [repr(value) in m for value, m in zip((7, "x", 0), messages, strict=True)] == [True] * 3
     assert (dropped, kept) == (2, 3)
+
+
+def windows():
+    from mpi4py import MPI
+
+    from helpers.cluster import traced
+    from helpers.cluster.activity import Recorder
+
+    class Seen(Recorder):
+        def __setattr__(self, name, value):
+            if name == "current" and value is not None:
+                calls.append(value[:2])
+            super().__setattr__(name, value)
+
+    calls = []
+    recorder = Seen()
+    traced.install(recorder)
+    try:
+        comm = MPI.COMM_WORLD
+        pair = comm.Split(0, key=-comm.rank)  # the other way round
+        other = comm.Get_group().Incl([1 - comm.rank])
+        win = MPI.Win.Allocate(8, comm=pair)
+        calls.clear()
+        win.Fence()
+        win.Lock(0)
+        win.Flush(rank=0)
+        win.Unlock(0)
+        win.Lock_all()
+        win.Unlock_all()
+        win.Post(other)
+        win.Start(other)
+        win.Complete()
+        win.Wait()
+        win.Free()
+        MPI.Win.Create(bytearray(8), comm=traced.PLAIN["COMM_SELF"]).Free()  # not watched
+    finally:
+        traced.uninstall()
+    return comm.rank, calls, type(MPI.Win.Create(bytearray(8))) is MPI.Win
+
+
+def test_what_a_window_waits_for_is_told():
+    for rank, calls, plain_again in run_ranks(2, windows):
+        theirs = ("Win.Lock", 1), ("Win.Flush", 1), ("Win.Unlock", 1)  # rank 0 of the pair is 1
+        everyone = ("Win.Lock_all", "all"), ("Win.Unlock_all", "all")
+        others = (1 - rank,)
+        matched = [("Win.Post", "all"), ("Win.Start", others), ("Win.Complete", others)]
+        rest = [*matched, ("Win.Wait", others), ("Win.Free", "all")]
+        assert calls == [("Win.Fence", "all"), *theirs, *everyone, *rest]
+        assert plain_again
