@@ -9,7 +9,7 @@ backend written in Python can reach.
 The rows on overlap ask what ``async_op=True`` buys: a computation beside an all_reduce against one
 after the other, against the longer of the two, in processor time, and with one rank that is late.
 Copying and adding take processor time wherever they run: with a core for each rank, and one thread
-that computes on it, the work cannot get less, and the second thread adds about a sixth. What
+that computes on it, the work cannot get less, and the second thread adds some of its own. What
 overlaps is the *waiting*, for a rank that is late or for one that a stranger keeps off its core.
 """
 
