@@ -32,8 +32,10 @@ def roofline(peaks: Mapping[str, float], bandwidths: Mapping[str, float], points
     for i, (name, rate) in enumerate(bandwidths.items()):
         ax.plot(grid, np.minimum(top, rate * grid) / 1e9, color=colour(i), marker="")
         ax.plot(top / rate, top / 1e9, "o", color=colour(i), markersize=8)
-        at = max(low, lowest / rate) * 1.3
-        ax.annotate(f"{name} {rate / 1e9:.0f} GB/s", (at, rate * at / 1e9), xytext=(0, 6), **near,
+        at = max(low, lowest / rate) * 1.3 * (high / low) ** (0.13 * (i % 3))
+        below = any(rate < other < 1.6 * rate for other in bandwidths.values())
+        ax.annotate(f"{name} {rate / 1e9:.0f} GB/s", (at, rate * at / 1e9), **near,
+                    xytext=(5, -14) if below else (0, 6),
                     rotation=rise, rotation_mode="anchor", color=colour(i), size=11)  # fmt: skip
     for name, rate in peaks.items():
         ax.axhline(rate / 1e9, color=GREY, linewidth=1.3, linestyle="-" if rate == top else "--")

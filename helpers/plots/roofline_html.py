@@ -89,8 +89,10 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> str:
         tip = f"{name}: {rate / 1e9:.1f} GB/s, ridge at {top / rate:.2g} flop/byte"
         parts.append(_dot(x(top / rate), y(top), 5, colour(k), tip))
         label = f"{name} {rate / 1e9:.0f} GB/s"
-        at = x(start) + 8, y(rate * start) - 12
         rise = (y(1) - y(10)) / (x(10) - x(1))
+        right = 8 + 100 * (k % 3)  # along the line, each further than its neighbour
+        below = any(rate < other < 1.6 * rate for other in bandwidths.values())
+        at = x(start) + right, y(rate * start) - rise * right + (16 if below else -5)
         turned = f'transform="rotate({-math.degrees(math.atan(rise)):.1f} {at[0]:.1f} {at[1]:.1f})"'
         parts.append(_text(*at, label, "start", colour(k), extra=turned))
     places = [(x(d["i"]), y(d["p"])) for d in data]

@@ -71,8 +71,10 @@ def samples_of(
         before, times = spent, 4 * times
         spent = spend(times)
         if spent > sample / 2 and spent > 2.5 * before:
+            times //= 4 if spent > 4 * sample else 1
             break
-    times = max(1, int(times * sample / max(spent, sample / 64)))
+    else:
+        times = max(1, int(times * sample / max(spent, sample / 64)))
     return [work * times / spend(times) for _ in range(repeats)]
 
 

@@ -566,14 +566,14 @@ def predict_crossing(fixed, per_sample, synchronize, ranks):
 check.predict_crossing(predict_crossing)
 
 # %% [markdown]
-# Before you run the next cell: with the numbers printed above and $R = 2$, from which batch on does each of the two pay? Then let your function answer, and the measurements judge it. The measured crossing is where the curve on the left passes 1.
+# Before you run the next cell: with the numbers printed above and $R = 2$, from which batch on does each of the two pay? Then let your function answer, and the measurements judge it: on the left, where the measured ratio passes 1; on the right, where the measured speed-up does.
 
 # %%
 answers = {}
 for points in (lenet2, wide):
     name = points[0].name
     answers[name] = predict_crossing(*(1e3 * t for t in fits[name]), 2)
-    ratios = [p.synchronize / p.alone for p in points]
+    ratios = [fits[name][2] / p.alone for p in points]  # T_sync does not depend on B
     found = time_model.crossing([p.batch for p in points], ratios, 2)
     if found is None:
         found = f"below {points[0].batch}" if ratios[0] < 1 else f"beyond {points[-1].batch}"

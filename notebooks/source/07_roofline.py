@@ -408,7 +408,7 @@ calls["SciPy"] = partial(correlate, image, weights, out, mode="constant")
 calls["PyTorch"] = partial(torch.nn.functional.conv2d, in_torch, kernel, padding=2)
 for name, call in calls.items():
     work, moved = conv.flops(image.shape, 5), conv.least_bytes(image.shape)
-    rungs.append(place(name, call, work, moved, repeats=5, time_limit=1.5))
+    rungs.append(place(name, call, work, moved, time_limit=1.5))
 for p in rungs:
     share = p.share(peaks["peak fp32"], roofs["memory"])
     print(
