@@ -409,7 +409,7 @@ for row in found[0].suites["attention"] if found else ():
 # "Is better" means that its worst seed beats the other's best, "is not shown to differ" that their seeds overlap; the last column is processor time. Taken alone, the record that comes with the course would say: hierarchical attention is ahead of everything, so both attention and hierarchy help. Now look at the last lines. On another fifth of the packages, the order is not the same:
 #
 # - **That the model beats counted words** holds on both splits, by about a percent.
-# - **The hierarchy** is ahead of one flat GRU on both splits, and costs less than half: its steps are the words of the longest *sentence*, not those of the longest document.
+# - **The hierarchy**, with attention, is ahead of one flat GRU with attention on both splits, and costs less than half: its steps are the words of the longest *sentence*, not those of the longest document.
 # - **Attention** is ahead of plain means on the first split and behind on the other. Epochs, batch and rate were chosen with the full model on the first split, which flatters it there. *That attention helps is not shown.*
 # - **Little of the answer is in the order.** The average of word vectors, which knows no order at all, is never far behind. Descriptions are short, and single words such as *protein* or *synthesizer* nearly give the section away.
 #
