@@ -65,7 +65,7 @@ course: setup ## Make an nbgrader course folder from the notebooks: make course 
 bench: setup ## Measure ours beside its peers and write the record: make bench SUITE=cluster
 	@$(PY) -m bench $(SUITE)
 
-conformance: setup ## Run PyTorch's own distributed tests against our backend
+conformance: setup ## Run PyTorch's own distributed tests on our backend and on gloo
 	@$(PY) -m bench.conformance $(TEST_ARGS)
 
 gpu: ## Run the GPU tests and benchmarks with any Python that has torch: make gpu PYTHON=python3

@@ -1,6 +1,6 @@
 """The GRU beside torch.nn, and what its parts are good for: several seeds on three tasks.
 
-    python -m bench recurrent                  everything, and the record (some 10 minutes)
+    python -m bench recurrent                  everything, and the record (some minutes)
     python -m bench.recurrent --seconds 300    start no training that would end later
 
 What is trained is kept until the record has it (see ``bench.pieces``): an interrupted run goes on

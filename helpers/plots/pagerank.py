@@ -87,7 +87,7 @@ def growth(edges: Sequence[int], seconds: Sequence[float], nodes: Sequence[int],
         right.annotate(f"dense ends at {end:.0e} edges", (end, free / 2**30), xytext=(8, -18),
                        textcoords="offset points", size=11)  # fmt: skip
     right.set(xscale="log", yscale="log", xlabel="edges", ylabel="GiB", title="Memory")
-    right.legend(fontsize=11)
+    right.legend(fontsize=10, loc="upper left")
     return left, right
 
 

@@ -1,15 +1,16 @@
-"""The roofline plot, still and interactive; latency and bandwidth curves; a cache, step by step."""
+"""The roofline plot; latency and bandwidth curves; a cache, step by step."""
 
 from __future__ import annotations
 
-import html
-import json
 import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from .roofline_html import apart, axis_range, interactive
 from .style import BLUE, GREEN, GREY, MARKERS, ORANGE, VERMILION, colour
+
+__all__ = ["bandwidths", "cache_step", "interactive", "latency", "misses", "roofline"]
 
 
 def roofline(peaks: Mapping[str, float], bandwidths: Mapping[str, float], points=(), ax=None):
@@ -20,189 +21,37 @@ def roofline(peaks: Mapping[str, float], bandwidths: Mapping[str, float], points
     """
     ax = _axes(ax)
     top = max(peaks.values())
-    low, high = _range(peaks, bandwidths, points)
+    low, high = axis_range(peaks, bandwidths, points)
+    lowest = min([min(bandwidths.values()) * low, *(p.performance for p in points)])
+    ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(lowest / 2e9, top * 2.5 / 1e9))
+    ax.set(xlabel="arithmetic intensity, flop/byte", ylabel="Gflop/s", title="Roofline")
+    pixels = ax.transData.transform([(1, 1), (10, 10)])
+    rise = math.degrees(math.atan2(*(pixels[1] - pixels[0])[::-1]))  # of a bandwidth's line
     grid = np.geomspace(low, high, 200)
+    near = {"textcoords": "offset points"}
     for i, (name, rate) in enumerate(bandwidths.items()):
         ax.plot(grid, np.minimum(top, rate * grid) / 1e9, color=colour(i), marker="")
         ax.plot(top / rate, top / 1e9, "o", color=colour(i), markersize=8)
-        at = max(low * 1.3, 1e-9)
-        ax.annotate(
-            f"{name} {rate / 1e9:.0f} GB/s",
-            (at, rate * at / 1e9),
-            xytext=(0, 5),
-            textcoords="offset points",
-            rotation=0,
-            color=colour(i),
-            size=11,
-        )
+        at = max(low, lowest / rate) * 1.3 * (high / low) ** (0.13 * (i % 3))
+        below = any(rate < other < 1.6 * rate for other in bandwidths.values())
+        ax.annotate(f"{name} {rate / 1e9:.0f} GB/s", (at, rate * at / 1e9), **near,
+                    xytext=(5, -14) if below else (0, 6),
+                    rotation=rise, rotation_mode="anchor", color=colour(i), size=11)  # fmt: skip
     for name, rate in peaks.items():
         ax.axhline(rate / 1e9, color=GREY, linewidth=1.3, linestyle="-" if rate == top else "--")
-        ax.annotate(
-            f"{name} {rate / 1e9:.0f}",
-            (high, rate / 1e9),
-            xytext=(0, 3),
-            textcoords="offset points",
-            ha="right",
-            size=11,
-        )
-    for i, point in enumerate(points):
+        ax.annotate(f"{name} {rate / 1e9:.0f}", (high, rate / 1e9), xytext=(-2, 3), **near,
+                    ha="right", size=11)  # fmt: skip
+    scale = 72 / ax.figure.dpi  # pixels to points, downwards
+    places = [
+        (x * scale, -y * scale)
+        for x, y in (ax.transData.transform((p.intensity, p.performance / 1e9)) for p in points)
+    ]
+    moved = apart(places, [p.name for p in points], height=12, width=6)
+    for i, (point, down) in enumerate(zip(points, moved, strict=True)):
         x, y = point.intensity, point.performance / 1e9
         ax.plot(x, y, MARKERS[i % len(MARKERS)], color=VERMILION, markersize=8)
-        ax.annotate(point.name, (x, y), xytext=(7, -10), textcoords="offset points", size=10)
-    ax.set(xscale="log", yscale="log", xlim=(low, high))
-    ax.set(xlabel="arithmetic intensity, flop/byte", ylabel="Gflop/s", title="Roofline")
-    lowest = min([min(bandwidths.values()) * low, *(p.performance for p in points)])
-    ax.set_ylim(lowest / 2e9, top * 2 / 1e9)
+        ax.annotate(point.name, (x, y), xytext=(8, -4 - down), **near, size=10)
     return ax
-
-
-def interactive(peaks: Mapping[str, float], bandwidths: Mapping[str, float], points=()):
-    """Return the roofline as an HTML object: point at a kernel for its figures, add your own.
-
-    The picture reads without a script; the script adds the form and what shows under the pointer.
-    """
-    from IPython.display import HTML
-
-    data = [
-        {"name": p.name, "i": p.intensity, "p": p.performance, "b": p.bytes, "s": p.seconds}
-        for p in points
-    ]
-    return HTML(_page(peaks, bandwidths, data, *_range(peaks, bandwidths, points)))
-
-
-def _range(peaks, bandwidths, points) -> tuple[float, float]:
-    """Whole decades around the ridge points and the kernels."""
-    top = max(peaks.values())
-    marks = [top / rate for rate in bandwidths.values()] + [p.intensity for p in points]
-    return 10 ** math.floor(math.log10(min(marks) / 2)), 10 ** math.ceil(math.log10(max(marks) * 2))
-
-
-WIDTH, HEIGHT, LEFT, BOTTOM, RIGHT, TOP = 880, 500, 70, 50, 20, 20
-
-
-def _page(peaks, bandwidths, data, low: float, high: float) -> str:
-    top = max(peaks.values())
-    floor = min([min(bandwidths.values()) * low, *(d["p"] for d in data)]) / 2
-    bottom, ceiling = math.log10(floor), math.log10(top * 2.5)
-    x0, x1 = math.log10(low), math.log10(high)
-
-    def x(value):
-        return LEFT + (math.log10(value) - x0) / (x1 - x0) * (WIDTH - LEFT - RIGHT)
-
-    def y(value):
-        share = (math.log10(value) - bottom) / (ceiling - bottom)
-        return HEIGHT - BOTTOM - share * (HEIGHT - BOTTOM - TOP)
-
-    parts = []
-    for e in range(round(x0), round(x1) + 1):
-        parts.append(_line(x(10**e), TOP, x(10**e), HEIGHT - BOTTOM, "#ddd", 1))
-        parts.append(_text(x(10**e), HEIGHT - BOTTOM + 18, _number(10.0**e), "middle"))
-    for e in range(math.ceil(bottom), math.floor(ceiling) + 1):
-        parts.append(_line(LEFT, y(10**e), WIDTH - RIGHT, y(10**e), "#ddd", 1))
-        parts.append(_text(LEFT - 6, y(10**e) + 4, _number(10.0 ** (e - 9)), "end"))
-    for name, rate in peaks.items():
-        dash = "" if rate == top else "6 4"
-        parts.append(_line(LEFT, y(rate), WIDTH - RIGHT, y(rate), GREY, 2, dash))
-        label = f"{name}: {rate / 1e9:.0f} Gflop/s"
-        parts.append(_text(WIDTH - RIGHT - 4, y(rate) - 5, label, "end"))
-    for k, (name, rate) in enumerate(bandwidths.items()):
-        start = max(low, floor / rate)
-        parts.append(_line(x(start), y(rate * start), x(top / rate), y(top), colour(k), 2.5))
-        tip = f"{name}: {rate / 1e9:.1f} GB/s, ridge at {top / rate:.2g} flop/byte"
-        parts.append(_dot(x(top / rate), y(top), 5, colour(k), tip))
-        label = f"{name} {rate / 1e9:.0f} GB/s"
-        place = start * (high / low) ** 0.04
-        parts.append(_text(x(place) + 6, y(rate * place) + 14, label, "start", colour(k)))
-    for d in data:
-        parts.append(_dot(x(d["i"]), y(d["p"]), 6, VERMILION, tip_of(d, top, bandwidths)))
-        parts.append(_text(x(d["i"]) + 8, y(d["p"]) + 4, d["name"], "start", "#444", 11))
-    parts.append(_text(WIDTH / 2, HEIGHT - 10, "arithmetic intensity, flop/byte", "middle"))
-    turned = f'transform="rotate(-90 16 {HEIGHT / 2})"'
-    parts.append(_text(16, HEIGHT / 2, "Gflop/s", "middle", extra=turned))
-    scale = {
-        "x0": x0,
-        "x1": x1,
-        "y0": bottom,
-        "y1": ceiling,
-        "top": top,
-        "memory": _memory(bandwidths),
-        "box": [WIDTH, HEIGHT, LEFT, BOTTOM, RIGHT, TOP],
-    }
-    identity = f"roofline-{abs(hash((low, high, top, len(data)))) % 10**8}"
-    return (
-        f'<div id="{identity}" style="max-width:{WIDTH}px"><svg viewBox="0 0 {WIDTH} {HEIGHT}" '
-        'style="width:100%;background:#fff" font-family="sans-serif" font-size="13">'
-        f"{''.join(parts)}</svg>{FORM}</div><script>((id, s) => {{{SCRIPT}}})"
-        f"({json.dumps(identity)}, {json.dumps(scale)});</script>"
-    )
-
-
-def tip_of(d: Mapping, top: float, bandwidths: Mapping[str, float]) -> str:
-    """What shows under the pointer: intensity, performance, share of the memory's roof."""
-    roof = min(top, _memory(bandwidths) * d["i"])
-    return (
-        f"{d['name']}: {d['i']:.3g} flop/byte, {d['p'] / 1e9:.3g} Gflop/s, "
-        f"{d['b'] / d['s'] / 1e9:.3g} GB/s, {100 * d['p'] / roof:.0f} % of the memory's roof"
-    )
-
-
-def _memory(bandwidths: Mapping[str, float]) -> float:
-    """The rate of "memory", or the lowest where none has that name."""
-    return bandwidths.get("memory", min(bandwidths.values()))
-
-
-FORM = """<form style="font:13px sans-serif">Your kernel: <input name="n" value="mine" size="8">
-<input name="f" placeholder="flop" size="8"> flop <input name="b" placeholder="bytes" size="8">
-bytes <input name="t" placeholder="seconds" size="8"> s <button>add</button>
-<output name="o"></output></form>"""
-
-SCRIPT = """
-const root = document.getElementById(id), svg = root.querySelector("svg");
-const form = root.querySelector("form"), [W, H, L, B, R, T] = s.box;
-form.addEventListener("submit", e => {
-  e.preventDefault();
-  const [f, b, t] = ["f", "b", "t"].map(k => Number(form.elements[k].value));
-  const out = form.elements["o"];
-  if (!(f > 0 && b > 0 && t > 0)) { out.value = "three numbers above 0, please"; return; }
-  const i = f / b, p = f / t, roof = Math.min(s.top, s.memory * i);
-  const x = L + (Math.log10(i) - s.x0) / (s.x1 - s.x0) * (W - L - R);
-  const y = H - B - (Math.log10(p) - s.y0) / (s.y1 - s.y0) * (H - B - T);
-  const dot = document.createElementNS("http://www.w3.org/2000/svg", "circle");
-  const look = {cx: x, cy: y, r: 7, fill: "#009E73"};
-  for (const [k, v] of Object.entries(look)) dot.setAttribute(k, v);
-  const tip = document.createElementNS("http://www.w3.org/2000/svg", "title");
-  out.value = tip.textContent = `${form.elements["n"].value}: ${i.toPrecision(3)} flop/byte, ` +
-    `${(p / 1e9).toPrecision(3)} Gflop/s, ${(100 * p / roof).toFixed(0)} % of the memory's roof`;
-  dot.append(tip);
-  svg.append(dot);
-});
-"""
-
-
-def _line(x1, y1, x2, y2, stroke, width, dash="") -> str:
-    dashes = f' stroke-dasharray="{dash}"' if dash else ""
-    return (
-        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{stroke}" '
-        f'stroke-width="{width}"{dashes}/>'
-    )
-
-
-def _text(x, y, text, anchor, fill="#444", size=13, extra="") -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{fill}" font-size="{size}" '
-        f"{extra}>{html.escape(text)}</text>"
-    )
-
-
-def _dot(x, y, r, fill, tip) -> str:
-    return (
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r}" fill="{fill}">'
-        f"<title>{html.escape(tip)}</title></circle>"
-    )
-
-
-def _number(value: float) -> str:
-    return f"{value:g}"
 
 
 def latency(curve: Sequence[Sequence[float]], found: Sequence[Mapping], reported=(), ax=None):
@@ -250,9 +99,10 @@ def bandwidths(rows: Sequence[Mapping], threads: int, ax=None):
             ax.annotate(
                 f"{rate:.0f}", (bar.get_x() + bar.get_width() / 2, rate), ha="center", va="bottom"
             )
-    ax.set(yscale="log", ylabel="GB/s", title=f"Bandwidth by level, {threads} thread(s)")
+    ax.set(yscale="log", ylabel="GB/s", title=f"{threads} thread" + "s" * (threads > 1))
     ax.set_xticks(range(len(levels)), levels)
-    ax.legend()
+    ax.margins(y=0.25)
+    ax.legend(loc="upper right", fontsize=11)
     ax.grid(axis="x", visible=False)
     return ax
 

@@ -104,7 +104,7 @@ def crossing(points, cores: int, predicted: float | None = None, axes=None):
     axes[0].set_yscale("log")
     axes[0].set_ylabel("(T_sync / T_comp) / (R − 1)")
     axes[0].set_title("below 1 the replicas should pay")
-    axes[0].legend(fontsize=10)
+    axes[0].legend(fontsize=10, loc="upper right")
     axes[1].set_ylabel("samples per second against one process")
     axes[1].set_title("measured (marks), predicted (dashed)")
     return axes

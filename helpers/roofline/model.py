@@ -69,7 +69,7 @@ def place(
     flops: float,
     bytes: float,
     *,
-    repeats: int = 7,
+    repeats: int = 25,
     time_limit: float = 2.0,
 ) -> Point:
     """Time ``kernel()`` and return it as a :class:`Point`.

@@ -58,16 +58,24 @@ def samples_of(
     own processor time, so that waiting for a turn does not count; several by the wall clock.
     """
     clock = time.thread_time if threads == 1 else time.perf_counter
-    times, rates = 1, []
-    while len(rates) < repeats:
+
+    def spend(times: int) -> float:
         begin = clock()
         run(times)
-        spent = clock() - begin
-        if spent < sample / 2:  # not yet long enough to tell from the clock's own cost
-            times = max(2 * times, int(0.8 * times * sample / max(spent, sample / 64)))
-            continue
-        rates.append(work * times / spent)
-    return rates
+        return clock() - begin
+
+    # Four times the work until it is long enough to tell from the clock's own cost and takes longer
+    # too: a short run that only waited for a core of a busy machine says nothing of the work.
+    times, spent, first = 1, spend(1), time.perf_counter()
+    while time.perf_counter() - first < 0.1 + 20 * sample:
+        before, times = spent, 4 * times
+        spent = spend(times)
+        if spent > sample / 2 and spent > 2.5 * before:
+            times //= 4 if spent > 4 * sample else 1
+            break
+    else:
+        times = max(1, int(times * sample / max(spent, sample / 64)))
+    return [work * times / spend(times) for _ in range(repeats)]
 
 
 def flops(chosen: InstructionSet, dtype: str, threads: int = 1, **timing) -> list[float]:

@@ -11,7 +11,7 @@ import torch
 from mpi4py import MPI
 
 from .reductions import Reduction
-from .waiting import YIELD_FOR, ClosedError, Told, until
+from .waiting import YIELD_FOR, ClosedError, Core, Told, until
 
 _TYPES = {
     torch.float32: MPI.FLOAT,
@@ -52,6 +52,7 @@ class Network:
         self._comm = comm
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         self._closed = False
+        self._core = Core()
         self.call, self.patient = "", False  # as for the window
         self._abandoned: list = []  # what MPI may still write to after a time-out
 
@@ -71,6 +72,7 @@ class Network:
                 lambda: Told(self._comm, self.call),
                 closed=lambda: self._closed,
                 yield_for=0.0 if self.patient else YIELD_FOR,
+                core=self._core,
             )
         except (TimeoutError, ClosedError):
             self._abandoned.append((request, buffer))

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import torch
 from mpi4py import MPI
 
-from .waiting import SPINS, YIELD_FOR, Told, until
+from .waiting import SPINS, YIELD_FOR, Core, Told, until
 
 LINE = 64  # bytes: one cache line for each rank's flag, so that polling does not slow the others
 WORDS = LINE // 8
@@ -50,6 +50,7 @@ class Steps:
         self._others = [rank for rank in range(self.size) if rank != self.rank]
         self._all = range(self.size)
         self._crowded = self.size > (os.cpu_count() or 1)
+        self._core = Core()
         self._step = 0
         self._closed = False
         self.call = ""  # which collective is under way
@@ -102,6 +103,7 @@ class Steps:
             closed=lambda: self._closed,
             spins=0 if self._crowded or self.patient else SPINS,
             yield_for=0.0 if self.patient else YIELD_FOR,
+            core=self._core,
         )
 
     def open(self, deadline: float) -> int:

@@ -10,6 +10,30 @@ from collections.abc import Callable
 SPINS = 60  # polls of about 0.1 µs before the core is offered to others
 YIELD_FOR = 2e-3  # seconds of yielding before sleeping between polls
 NAP = 50e-6  # seconds: a sleeping rank leaves its core to a rank that computes
+SLICE = 1e-3  # seconds: a yield that takes longer gave the core to a stranger's whole time slice
+MEMORY = 0.1  # seconds for which that is remembered
+
+
+class Core:
+    """How to wait for other ranks on this core: by yielding, or asleep while strangers use it.
+
+    Between ranks alone, a yield is the shortest way to the next one's turn. But who yields to a
+    process that never waits gets the core back only a whole time slice later; who sleeps gets it
+    back on waking.
+    """
+
+    def __init__(self):
+        self._crowded_until = 0.0
+
+    def leave(self, now: float) -> None:
+        """Let others have the core for a moment; ``now`` is the time on the monotonic clock."""
+        if now < self._crowded_until:
+            time.sleep(NAP)
+            return
+        os.sched_yield()  # and not sleep(0), which Linux rounds up to its timers' slack, 50 µs
+        after = time.monotonic()
+        if after - now > SLICE:
+            self._crowded_until = after + MEMORY
 
 
 class ClosedError(RuntimeError):
@@ -53,6 +77,7 @@ def until(
     closed: Callable[[], bool] | None = None,
     spins: int = SPINS,
     yield_for: float = YIELD_FOR,
+    core: Core | None = None,
 ) -> None:
     """Return once ``ready()`` is true.
 
@@ -64,6 +89,7 @@ def until(
     for _ in range(spins):
         if ready():
             return
+    core = core or Core()
     started = time.monotonic()
     turns = 0
     with told() as waiting:
@@ -78,6 +104,6 @@ def until(
             if closed is not None and closed():
                 raise ClosedError("the process group was destroyed during this operation")
             if now - started < yield_for:
-                os.sched_yield()  # not sleep(0), which Linux rounds up to its timers' slack, 50 µs
+                core.leave(now)
             else:
                 time.sleep(NAP)

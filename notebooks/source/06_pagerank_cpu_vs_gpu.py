@@ -429,7 +429,7 @@ draw.growth(counts, times, sizes, free_bytes(torch.device("cpu")), recorded_grow
 plt.show()
 
 # %% [markdown]
-# Filled circles were measured just now. Hollow ones come from a record (`make bench SUITE=pagerank`, up to $5 \cdot 10^7$ edges), whose machine and date the legend names; graphs of that size take minutes to make. While a graph fits a cache the time per edge is small; beyond, each edge costs a visit to memory, and the curve is steeper in between.
+# Filled circles were measured just now. Hollow ones come from a record (`make bench SUITE=pagerank`, up to $5 \cdot 10^7$ edges), whose machine and date the legend names; graphs of that size take gigabytes to make. As long as the ranks fit a cache the time grows with the edges; where they no longer do, at a few million nodes, each edge costs a visit to memory, and the curve turns upwards.
 #
 # Sparse storage grows with the edges, dense storage with the square of the nodes: it meets this machine's memory before a hundred thousand nodes. The web has more than $10^{11}$ pages. One bit an entry moves the limit out by a factor $\sqrt{32} \approx 6$ in nodes, and pays on *dense* graphs: at $5 \cdot 10^6$ edges of $10^8$ possible ones, 12.5 MB of bits stand against 40 MB of CSR.
 

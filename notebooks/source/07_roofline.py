@@ -235,11 +235,14 @@ draw.interactive(peaks, roofs, points)
 # The operations are the same, $2n^3$, and so is the result. *Predict the ratio of the times.*
 
 # %%
+from threadpoolctl import threadpool_limits
+
 products, reference = versions(P.n), a @ b
 spent = {}
 for name, multiply in products.items():
     assert np.allclose(multiply(a, b), reference, rtol=1e-3), name
-    spent[name] = measure(lambda f=multiply: f(a, b), repeats=5, warmup=0, time_limit=1.5).best
+    with threadpool_limits(1):  # the library too works on one core
+        spent[name] = measure(lambda f=multiply: f(a, b), repeats=5, time_limit=1.5).best
 for name, time_ in sorted(spent.items(), key=lambda pair: -pair[1]):
     print(f"{name:8} {flops(P.n) / time_ / 1e9:7.2f} Gflop/s  {spent['ijk'] / time_:6.1f} × ijk")
 
@@ -405,7 +408,7 @@ calls["SciPy"] = partial(correlate, image, weights, out, mode="constant")
 calls["PyTorch"] = partial(torch.nn.functional.conv2d, in_torch, kernel, padding=2)
 for name, call in calls.items():
     work, moved = conv.flops(image.shape, 5), conv.least_bytes(image.shape)
-    rungs.append(place(name, call, work, moved, repeats=5, time_limit=1.5))
+    rungs.append(place(name, call, work, moved, time_limit=1.5))
 for p in rungs:
     share = p.share(peaks["peak fp32"], roofs["memory"])
     print(
@@ -446,19 +449,19 @@ from helpers.roofline.design import Layer, shuffle, variants
 
 base = Layer()
 module, x = base.build()
-base_time = measure(lambda: module(x), repeats=5, time_limit=2).best
+base_time = measure(lambda: module(x), repeats=25, time_limit=1.5).best
 print(
     f"{'':13} {'source':>8} {'flops':>8} {'params':>8} {'output':>7} {'bytes':>6} {'time':>6}   flop/byte"
 )
 for name, (layer, words, _) in variants(base).items():
     module, x = layer.build()
-    spent_ = measure(lambda m=module, x=x: m(x), repeats=5, time_limit=2).best
+    spent_ = measure(lambda m=module, x=x: m(x), repeats=25, time_limit=1.5).best
     print(
         f"{name:13} {words:>8} {layer.flops / base.flops:8.4f} "
         f"{layer.parameters / base.parameters:8.4f} {layer.output / base.output:7.2f} "
         f"{layer.bytes / base.bytes:6.2f} {spent_ / base_time:6.2f} {layer.flops / layer.bytes:10.1f}"
     )
-moved = measure(lambda: shuffle(x, 4), repeats=5, time_limit=2).best
+moved = measure(lambda: shuffle(x, 4), repeats=25, time_limit=1).best
 print(f"shuffle: 0 operations, {seconds(moved)}, {moved / base_time:.2f} of the layer it serves")
 
 # %% [markdown]

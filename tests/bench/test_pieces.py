@@ -52,6 +52,9 @@ def test_rows_of_attention_hold_median_spread_and_bar(monkeypatch):
     assert (first.value, first.peer_value) == (pytest.approx(0.6), 0.8)
     assert first.parameters["spread"] == pytest.approx(0.2)
     assert first.parameters["values"] == [0.5, 0.6, 0.7]
+    others = attention.other_rows(outcomes)
+    assert [row.value for row in others] == [0.5] * 4
+    assert others[0].name == "another split: hierarchical attention"
 
 
 def test_rows_of_recurrent_compare_with_the_full_gru():

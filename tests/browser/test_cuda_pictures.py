@@ -1,10 +1,12 @@
 """The thread picture answers a click, and the tile's animation steps, in a real browser."""
 
+import nbformat
 import numpy as np
 import pytest
 
 from helpers.cuda.ladder import Convolution
 from helpers.plots.cuda_html import thread_picture, tile_animation
+from tests.browser.driver import OpenNotebook, wait_for
 
 pytestmark = pytest.mark.browser
 
@@ -58,3 +60,32 @@ def test_the_tile_is_filled_step_by_step(page, pictures):
         "document.querySelector('[data-testid=accesses-frame]').textContent == 'step 1 of 4'"
     )
     assert page.errors == []
+
+
+IN_A_CELL = """
+import numpy as np
+from helpers.cuda import Module
+from helpers.plots.cuda_html import thread_picture
+a, b, c = np.ones((3, 10), np.float32)
+add = Module("vector_add.cu", device="cpu", verify=False)
+thread_picture(add["vector_add"][3, 4].record(a, b, c, 10), "a", "c")
+"""
+
+
+@pytest.mark.timeout(400)
+def test_a_click_is_answered_inside_jupyterlab(browser, lab):
+    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(IN_A_CELL.strip())])
+    made.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": ""}
+    nbformat.write(made, lab.work / "thread_picture.ipynb")
+    notebook = OpenNotebook(browser, lab, "thread_picture")
+    try:
+        notebook.run_all()
+        wait_for([notebook], seconds=200)
+        assert notebook.failed() == []
+        cell = notebook.show(0)
+        cell.get_by_test_id("accesses-cell-c-5").click()
+        said = cell.get_by_test_id("accesses-text").inner_text()
+        assert "thread (1, 0, 0) of block (1, 0, 0)" in said
+        assert notebook.errors == []
+    finally:
+        notebook.context.close()

@@ -5,6 +5,8 @@ import re
 import matplotlib as mpl
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 mpl.use("Agg")
 
@@ -80,3 +82,26 @@ def test_cache_step_shows_what_is_held():
     assert not b.any()
     assert (c[0] > 0).all()
     assert "2 misses in 2 accesses" in axes[0].get_xlabel()
+
+
+def test_labels_are_moved_apart():
+    from helpers.plots.roofline_html import apart
+
+    assert apart([(0, 0), (200, 0), (0, 50)], ["one", "two", "three"]) == [0, 0, 0]
+    down = apart([(0, 0), (5, 2), (3, 1), (300, 1)], ["first", "second", "third", "far"])
+    assert down[0] == down[3] == 0
+    places = [y + d for y, d in zip((0, 2, 1), down[:3], strict=True)]
+    gaps = np.diff(sorted(places))
+    assert (gaps >= 11.8).all(), places
+
+
+@settings(max_examples=60, deadline=2000)
+@given(st.lists(st.tuples(st.floats(0, 40), st.floats(0, 40)), max_size=12))
+def test_any_labels_come_apart(places):
+    from helpers.plots.roofline_html import apart
+
+    down = apart(places, ["name"] * len(places))
+    assert all(d >= 0 for d in down)
+    moved = sorted(y + d for (_, y), d in zip(places, down, strict=True))
+    if max((x for x, _ in places), default=0) < 20:  # then each would cover each
+        assert (np.diff(moved) > 11.8).all()

@@ -200,6 +200,19 @@ def test_ceilings_are_measured_kept_and_read_back(tmp_path, monkeypatch):
     assert ceilings(quick=True, progress=False).date >= one.date  # measured anew
 
 
+def test_a_sample_that_only_waits_is_not_taken_for_the_work():
+    import time
+
+    from helpers.roofline import probes
+
+    # A microsecond of work behind five milliseconds of waiting for a core.
+    def run(times):
+        time.sleep(0.005 + 1e-6 * times)
+
+    rates = probes.samples_of(run, 1, threads=2, sample=0.004, repeats=3)
+    assert max(rates) > 20 / 0.005  # once through: 1 / 0.005; the work alone: 1e6
+
+
 @compiled
 def test_probes_refuse_what_they_cannot_measure():
     from helpers.roofline import probes

@@ -1,0 +1,190 @@
+"""The interactive roofline: an SVG that reads without a script, and a form to add a kernel."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Mapping, Sequence
+
+from .style import GREY, VERMILION, colour
+
+
+def interactive(peaks: Mapping[str, float], bandwidths: Mapping[str, float], points=()):
+    """Return the roofline as an HTML object: point at a kernel for its figures, add your own.
+
+    The picture reads without a script; the script adds the form and what shows under the pointer.
+    """
+    from IPython.display import HTML
+
+    data = [
+        {"name": p.name, "i": p.intensity, "p": p.performance, "b": p.bytes, "s": p.seconds}
+        for p in points
+    ]
+    return HTML(_page(peaks, bandwidths, data, *axis_range(peaks, bandwidths, points)))
+
+
+def axis_range(peaks, bandwidths, points) -> tuple[float, float]:
+    """Whole decades around the ridge points and the kernels."""
+    top = max(peaks.values())
+    marks = [top / rate for rate in bandwidths.values()] + [p.intensity for p in points]
+    return 10 ** math.floor(math.log10(min(marks) / 2)), 10 ** math.ceil(math.log10(max(marks) * 2))
+
+
+def apart(
+    places: Sequence[tuple[float, float]],
+    names: Sequence[str],
+    height: float = 12,
+    width: float = 6.5,
+) -> list[float]:
+    """How far down each label goes so that none covers another; places in pixels or points.
+
+    ``height`` of a line and ``width`` of a character, in the same unit.
+    """
+    moved, taken = [0.0] * len(places), []
+    for i in sorted(range(len(places)), key=lambda i: places[i][1]):
+        (x, y), length = places[i], width * len(names[i])
+        while blockers := [
+            v
+            for u, v, other in taken
+            if u < x + length and x < u + other and abs(v - y) < 0.99 * height
+        ]:
+            y = max(blockers) + height
+        taken.append((x, y, length))
+        moved[i] = y - places[i][1]
+    return moved
+
+
+WIDTH, HEIGHT, LEFT, BOTTOM, RIGHT, TOP = 880, 500, 70, 50, 20, 20
+
+
+def _page(peaks, bandwidths, data, low: float, high: float) -> str:
+    top = max(peaks.values())
+    floor = min([min(bandwidths.values()) * low, *(d["p"] for d in data)]) / 2
+    bottom, ceiling = math.log10(floor), math.log10(top * 2.5)
+    x0, x1 = math.log10(low), math.log10(high)
+
+    def x(value):
+        return LEFT + (math.log10(value) - x0) / (x1 - x0) * (WIDTH - LEFT - RIGHT)
+
+    def y(value):
+        share = (math.log10(value) - bottom) / (ceiling - bottom)
+        return HEIGHT - BOTTOM - share * (HEIGHT - BOTTOM - TOP)
+
+    parts = []
+    for e in range(round(x0), round(x1) + 1):
+        parts.append(_line(x(10**e), TOP, x(10**e), HEIGHT - BOTTOM, "#ddd", 1))
+        parts.append(_text(x(10**e), HEIGHT - BOTTOM + 18, _number(10.0**e), "middle"))
+    for e in range(math.ceil(bottom), math.floor(ceiling) + 1):
+        parts.append(_line(LEFT, y(10**e), WIDTH - RIGHT, y(10**e), "#ddd", 1))
+        parts.append(_text(LEFT - 6, y(10**e) + 4, _number(10.0 ** (e - 9)), "end"))
+    for name, rate in peaks.items():
+        dash = "" if rate == top else "6 4"
+        parts.append(_line(LEFT, y(rate), WIDTH - RIGHT, y(rate), GREY, 2, dash))
+        label = f"{name}: {rate / 1e9:.0f} Gflop/s"
+        parts.append(_text(WIDTH - RIGHT - 4, y(rate) - 5, label, "end"))
+    for k, (name, rate) in enumerate(bandwidths.items()):
+        start = max(low, floor / rate)
+        parts.append(_line(x(start), y(rate * start), x(top / rate), y(top), colour(k), 2.5))
+        tip = f"{name}: {rate / 1e9:.1f} GB/s, ridge at {top / rate:.2g} flop/byte"
+        parts.append(_dot(x(top / rate), y(top), 5, colour(k), tip))
+        label = f"{name} {rate / 1e9:.0f} GB/s"
+        rise = (y(1) - y(10)) / (x(10) - x(1))
+        right = 8 + 100 * (k % 3)  # along the line, each further than its neighbour
+        below = any(rate < other < 1.6 * rate for other in bandwidths.values())
+        at = x(start) + right, y(rate * start) - rise * right + (16 if below else -5)
+        turned = f'transform="rotate({-math.degrees(math.atan(rise)):.1f} {at[0]:.1f} {at[1]:.1f})"'
+        parts.append(_text(*at, label, "start", colour(k), extra=turned))
+    places = [(x(d["i"]), y(d["p"])) for d in data]
+    for d, (cx, cy), moved in zip(
+        data, places, apart(places, [d["name"] for d in data]), strict=True
+    ):
+        parts.append(_dot(cx, cy, 6, VERMILION, tip_of(d, top, bandwidths)))
+        parts.append(_text(cx + 9, cy + 4 + moved, d["name"], "start", "#444", 11))
+    parts.append(_text(WIDTH / 2, HEIGHT - 10, "arithmetic intensity, flop/byte", "middle"))
+    turned = f'transform="rotate(-90 16 {HEIGHT / 2})"'
+    parts.append(_text(16, HEIGHT / 2, "Gflop/s", "middle", extra=turned))
+    scale = {
+        "x0": x0,
+        "x1": x1,
+        "y0": bottom,
+        "y1": ceiling,
+        "top": top,
+        "memory": _memory(bandwidths),
+        "box": [WIDTH, HEIGHT, LEFT, BOTTOM, RIGHT, TOP],
+    }
+    identity = f"roofline-{abs(hash((low, high, top, len(data)))) % 10**8}"
+    return (
+        f'<div id="{identity}" style="max-width:{WIDTH}px"><svg viewBox="0 0 {WIDTH} {HEIGHT}" '
+        'style="width:100%;background:#fff" font-family="sans-serif" font-size="13">'
+        f"{''.join(parts)}</svg>{FORM}</div><script>((id, s) => {{{SCRIPT}}})"
+        f"({json.dumps(identity)}, {json.dumps(scale)});</script>"
+    )
+
+
+def tip_of(d: Mapping, top: float, bandwidths: Mapping[str, float]) -> str:
+    """What shows under the pointer: intensity, performance, share of the memory's roof."""
+    roof = min(top, _memory(bandwidths) * d["i"])
+    return (
+        f"{d['name']}: {d['i']:.3g} flop/byte, {d['p'] / 1e9:.3g} Gflop/s, "
+        f"{d['b'] / d['s'] / 1e9:.3g} GB/s, {100 * d['p'] / roof:.0f} % of the memory's roof"
+    )
+
+
+def _memory(bandwidths: Mapping[str, float]) -> float:
+    """The rate of "memory", or the lowest where none has that name."""
+    return bandwidths.get("memory", min(bandwidths.values()))
+
+
+FORM = """<form style="font:13px sans-serif">Your kernel: <input name="n" value="mine" size="8">
+<input name="f" placeholder="flop" size="8"> flop <input name="b" placeholder="bytes" size="8">
+bytes <input name="t" placeholder="seconds" size="8"> s <button>add</button>
+<output name="o"></output></form>"""
+
+SCRIPT = """
+const root = document.getElementById(id), svg = root.querySelector("svg");
+const form = root.querySelector("form"), [W, H, L, B, R, T] = s.box;
+form.addEventListener("submit", e => {
+  e.preventDefault();
+  const [f, b, t] = ["f", "b", "t"].map(k => Number(form.elements[k].value));
+  const out = form.elements["o"];
+  if (!(f > 0 && b > 0 && t > 0)) { out.value = "three numbers above 0, please"; return; }
+  const i = f / b, p = f / t, roof = Math.min(s.top, s.memory * i);
+  const x = L + (Math.log10(i) - s.x0) / (s.x1 - s.x0) * (W - L - R);
+  const y = H - B - (Math.log10(p) - s.y0) / (s.y1 - s.y0) * (H - B - T);
+  const dot = document.createElementNS("http://www.w3.org/2000/svg", "circle");
+  const look = {cx: x, cy: y, r: 7, fill: "#009E73"};
+  for (const [k, v] of Object.entries(look)) dot.setAttribute(k, v);
+  const tip = document.createElementNS("http://www.w3.org/2000/svg", "title");
+  out.value = tip.textContent = `${form.elements["n"].value}: ${i.toPrecision(3)} flop/byte, ` +
+    `${(p / 1e9).toPrecision(3)} Gflop/s, ${(100 * p / roof).toFixed(0)} % of the memory's roof`;
+  dot.append(tip);
+  svg.append(dot);
+});
+"""
+
+
+def _line(x1, y1, x2, y2, stroke, width, dash="") -> str:
+    dashes = f' stroke-dasharray="{dash}"' if dash else ""
+    return (
+        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{stroke}" '
+        f'stroke-width="{width}"{dashes}/>'
+    )
+
+
+def _text(x, y, text, anchor, fill="#444", size=13, extra="") -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{fill}" font-size="{size}" '
+        f"{extra}>{html.escape(text)}</text>"
+    )
+
+
+def _dot(x, y, r, fill, tip) -> str:
+    return (
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r}" fill="{fill}">'
+        f"<title>{html.escape(tip)}</title></circle>"
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:g}"
