@@ -11,6 +11,7 @@ import argparse
 import html
 import re
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -124,8 +125,11 @@ def title(notebook: NotebookNode) -> str:
     return ""
 
 
-def faults(pages: dict[str, str]) -> list[str]:
-    """Return a sentence for each page that is too large, needs the network, or links to nothing."""
+def faults(pages: dict[str, str], later: Collection[str] = ()) -> list[str]:
+    """Return a sentence for each page that is too large, needs the network, or links to nothing.
+
+    ``later`` are pages that another call makes: a link to one of them is no fault.
+    """
     soups = {name: BeautifulSoup(text, features="html.parser") for name, text in pages.items()}
     anchors = {
         name: {tag.get("id") or tag.get("name") for tag in soup.select("[id], a[name]")}
@@ -149,6 +153,8 @@ def faults(pages: dict[str, str]) -> list[str]:
             target = unquote(parts.path) or name
             # a browser looks for the anchor as it is written, then decoded
             either = {parts.fragment, unquote(parts.fragment)}
+            if target not in pages and target in later:
+                continue
             if target not in pages:
                 found.append(f"{name} links to {link['href']}, and there is no such page")
             elif parts.fragment and not either & anchors[target]:
@@ -156,8 +162,13 @@ def faults(pages: dict[str, str]) -> list[str]:
     return found
 
 
-def site(notebooks: dict[str, NotebookNode], glossary: str = "") -> dict[str, str]:
-    """Return the pages by file name: one for each executed notebook, the glossary, the contents."""
+def site(
+    notebooks: dict[str, NotebookNode], glossary: str = "", there: dict[str, str] | None = None
+) -> dict[str, str]:
+    """Return the pages by file name: one for each executed notebook, the glossary, the contents.
+
+    The contents list as well what is ``there`` from before: the titles by name.
+    """
     names = list(notebooks)
     pages = {}
     for index, name in enumerate(names):
@@ -171,7 +182,8 @@ def site(notebooks: dict[str, NotebookNode], glossary: str = "") -> dict[str, st
     back = '<a href="index.html">Contents</a>'
     if glossary:
         pages["glossary.html"] = page(_text(glossary), "glossary", back)
-    rows = [f"- [{html.escape(title(notebooks[name]) or name)}]({name}.html)" for name in names]
+    titles = (there or {}) | {name: title(notebooks[name]) or name for name in names}
+    rows = [f"- [{html.escape(titles[name])}]({name}.html)" for name in sorted(titles)]
     rows += ["- [Glossary](glossary.html)"] if glossary else []
     pages["index.html"] = page(_text("# Contents\n\n" + "\n".join(rows)), "index")
     return pages
@@ -196,17 +208,21 @@ def main(arguments: list[str] | None = None) -> int:
             executed[source.stem] = done.notebook
             problems += [f"{source.stem}: {problem}" for problem in done.problems]
         text = glossary.read_text(encoding="utf-8") if glossary.exists() else ""
-        pages = site(executed, text)
+        others = {path.name: path.read_text("utf-8") for path in options.output.glob("*.html")}
+        course = {source.stem: source for source in sources(ROOT)}
+        there = {
+            name: title(nbformat.read(run.location(name, "reader"), 4)) or name
+            for name in course
+            if f"{name}.html" in others
+        }
+        pages = site(executed, text, there)
     except (SourceError, ExportError) as error:
         print(error, file=sys.stderr)
         return 1
-    if options.only:  # the pages of the others may stand there from before
-        others = {path.name: path.read_text() for path in options.output.glob("*.html")}
-        problems += [
-            fault for fault in faults({**others, **pages}) if fault.split(".")[0] in executed
-        ]
-    else:
-        problems += faults(pages)
+    found = faults({**others, **pages}, {f"{name}.html" for name in course})
+    problems += [
+        fault for fault in found if fault.split(".")[0] in {*executed, "glossary", "index"}
+    ]
     options.output.mkdir(parents=True, exist_ok=True)
     for name, content in pages.items():
         (options.output / name).write_text(content, encoding="utf-8")

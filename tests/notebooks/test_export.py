@@ -116,6 +116,18 @@ def test_what_stands_on_its_own_has_no_fault():
     assert faults({"a.html": outside + inside, "b.html": "<h1 id='hé'>b</h1>"}) == []
 
 
+def test_a_link_to_a_page_that_another_call_makes_is_no_fault():
+    pages = {"a.html": "<a href='b.html#part'>x</a><a href='c.html'>y</a>"}
+    assert faults(pages, {"b.html"}) == ["a.html links to c.html, and there is no such page"]
+
+
+def test_the_contents_keep_what_was_exported_before(shown):
+    pages = site({"02_try": shown}, "", {"01_b": "Other", "02_try": "An older title"})
+    soup = BeautifulSoup(pages["index.html"], "html.parser")
+    assert [link["href"] for link in soup.select("li a")] == ["01_b.html", "02_try.html"]
+    assert [link.text for link in soup.select("li a")] == ["Other", "The title of x"]
+
+
 def test_title_without_a_heading():
     assert title(notebook_of("md:text")) == ""
 
