@@ -15,6 +15,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from . import waiting
+from .connection import has_curve, without_false_alarm
 from .errors import StartError
 
 HEARTBEAT_MS = 100  # ipyparallel registers an engine at a heartbeat; its default is 3000 ms
@@ -99,7 +100,7 @@ class Processes:
             f"--HeartMonitor.period={HEARTBEAT_MS}",
             f"--HeartMonitor.max_heartmonitor_misses={HEARTBEAT_MISSES}",
             "--IPController.use_threads=True",
-            f"--IPController.enable_curve={_has_curve()}",
+            f"--IPController.enable_curve={has_curve()}",
         ]
         options: dict = {"profile": profile} if profile else {}
         if self.local:
@@ -155,7 +156,8 @@ class Processes:
     def connect(self):
         """Return the ipyparallel client, connected to the controller (waits for its file)."""
         if self.client is None:
-            self.client = self.ipp.connect_client_sync()
+            with without_false_alarm():
+                self.client = self.ipp.connect_client_sync()
         return self.client
 
     # -- state ----------------------------------------------------------------------------------
@@ -291,9 +293,3 @@ def sweep_topology_files(folder: Path = Path("/tmp"), age: float = 300.0) -> Non
         with contextlib.suppress(OSError):  # another user's, or swept by another cluster
             if time.time() - path.stat().st_mtime > age:
                 path.unlink()
-
-
-def _has_curve() -> bool:
-    import zmq
-
-    return zmq.has("curve")

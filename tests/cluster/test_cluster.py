@@ -336,3 +336,19 @@ def test_ranks_that_never_register(monkeypatch, tmp_path):
         Cluster(2, start_timeout=3)
     for process in psutil.process_iter(["cmdline"]):
         assert str(tmp_path) not in " ".join(process.info["cmdline"] or [])
+
+
+def test_a_connection_that_curve_protects_is_not_called_insecure(cluster, monkeypatch):
+    from traitlets.log import get_logger
+
+    warned = []
+    monkeypatch.setattr(
+        get_logger(), "callHandlers", lambda record: warned.append(record.getMessage())
+    )
+    monkeypatch.setattr(get_logger(), "disabled", False)
+    processes = cluster._processes
+    processes.connect().close()
+    processes.client = None
+    assert len(processes.connect().ids) == 3
+    assert processes.client.curve_serverkey
+    assert not any("signing" in text for text in warned)
