@@ -36,7 +36,7 @@ class Reduction:
             tensor.mul_(self.factor)
 
     def combine(self, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
-        """out ← a ∘ b, element by element; ``out`` may be ``a``."""
+        """out ← a ∘ b, element by element; ``out`` may be ``a`` or ``b``."""
         if self.dtype in _UNSIGNED:
             import numpy as np
 

@@ -12,7 +12,8 @@ import torch
 from .reductions import Reduction
 from .steps import SEGMENT, Steps, sign
 
-SMALL = 64 << 10  # bytes below which every rank adds up everything itself: one step, not two
+SMALL = 64 << 10  # bytes up to which every rank adds up everything itself: one step, not two. Two
+# ranks always do: for them that moves no more than each adding up a half and showing it.
 PIECE = SEGMENT // 2  # bytes of a long message that are under way at a time; the rest holds sums
 
 
@@ -30,14 +31,17 @@ class Window(Steps):
         """``flat`` (n,) becomes the reduction over ranks, bit for bit the same on every rank."""
         op.before(flat)
         signature = sign("all_reduce", flat.nbytes)
-        if flat.nbytes > SMALL and self.size > 1:
+        if flat.nbytes > SMALL and self.size > 2:
             self._stream(flat, op, deadline, signature)
             return
-        slots = self.views(flat.numel(), flat.dtype)[self.open(deadline)]
-        slots[self.rank].copy_(flat)
-        self.publish(signature)
-        self.collect(self._others, deadline, signature)
-        op.fold(slots, flat)
+        for piece in (flat,) if flat.nbytes <= PIECE else flat.split(PIECE // flat.itemsize):
+            slots = self.views(piece.numel(), flat.dtype)[self.open(deadline)]
+            slots[self.rank].copy_(piece)
+            self.publish(signature)
+            self.collect(self._others, deadline, signature)
+            if self.rank < 2:  # its own part is read before the sums overwrite it, and is nearer
+                slots = [*slots[: self.rank], piece, *slots[self.rank + 1 :]]
+            op.fold(slots, piece)
         op.after(flat, self.size)
 
     def _stream(self, flat: torch.Tensor, op: Reduction, deadline: float, signature: int) -> None:
