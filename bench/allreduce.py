@@ -7,17 +7,14 @@ itself with ``python -m bench.allreduce RANKS MEGABYTES``.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
-from pathlib import Path
 
+from bench.launch import on_ranks
 from helpers.records import Row
 
 SUITE = "allreduce"
 MB = 1 << 20
 SIZES = (4096, MB, 8 * MB, 16 * MB, 64 * MB)  # bytes
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def rows() -> list[Row]:
@@ -27,18 +24,8 @@ def rows() -> list[Row]:
 
 def rows_of(ranks: int, sizes=SIZES, timeout: float = 300.0) -> list[Row]:
     """Measure all algorithms on ``ranks`` ranks, in a fresh mpiexec."""
-    command = [
-        str(Path(sys.executable).with_name("mpiexec")),
-        *("-n", str(ranks), sys.executable, "-m", "bench.allreduce", "--on-ranks"),
-        *(str(size) for size in sizes),
-    ]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    answer = subprocess.run(
-        command, capture_output=True, text=True, timeout=timeout, cwd=ROOT, env=environment
-    )
-    if answer.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed:\n{answer.stdout}{answer.stderr}")
-    measured = json.loads(answer.stdout)
+    asked = map(str, sizes)
+    measured = on_ranks(ranks, "bench.allreduce", "--on-ranks", *asked, timeout=timeout)
     return [
         Row(
             f"allreduce {algorithm}",

@@ -12,15 +12,12 @@ count is what a rank hands over, K, and ``torch.distributed`` goes over MPI, not
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
-from pathlib import Path
 
+from bench.launch import on_ranks
 from helpers.records import Row
 
 SUITE = "sgd"
-ROOT = Path(__file__).resolve().parents[1]
 RANKS, BATCH, STEPS, ROUNDS = 4, 8, 60, 3
 SHORT, LONG = 3, 9  # steps of the two traced runs: their difference has no beginning and no end
 PEER = "in step, mpi"
@@ -29,18 +26,7 @@ REDUCTIONS = ("Allreduce", "Iallreduce")
 
 def rows() -> list[Row]:
     """Steps and gradients per second of each scheme (the best of three turns), bytes per step."""
-    command = [str(Path(sys.executable).with_name("mpiexec")), "-n", str(RANKS), sys.executable]
-    done = subprocess.run(
-        [*command, "-m", "bench.sgd", "--rank"],
-        cwd=ROOT,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
-    if done.returncode:
-        raise RuntimeError(f"the ranks failed:\n{done.stderr}")
-    return [Row(**line) for line in json.loads(done.stdout.splitlines()[-1])]
+    return [Row(**line) for line in on_ranks(RANKS, "bench.sgd", "--rank", timeout=900)]
 
 
 def _schemes() -> dict:

@@ -16,16 +16,13 @@ overlaps is the *waiting*, for a rank that is late or for one that a stranger ke
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import time
-from pathlib import Path
 
+from bench.launch import on_ranks
 from helpers.records import Row
 
 SUITE = "torch_mpi"
-ROOT = Path(__file__).resolve().parents[1]
 SIZES = {"4 KB": 4 << 10, "1 MB": 1 << 20, "8 MB": 8 << 20, "64 MB": 64 << 20}  # bytes
 RANKS = (2, 4)
 ROUNDS = {"4 KB": 150, "1 MB": 100, "8 MB": 30, "64 MB": 8}  # turns of each; the best is reported
@@ -35,26 +32,11 @@ LATE = 0.01  # seconds
 
 def rows() -> list[Row]:
     """Measure on 2 and 4 ranks; times in microseconds, ours as value, the peer as peer_value."""
-    found = []
-    for ranks in RANKS:
-        for line in _on_ranks(ranks):
-            found.append(Row(**line))
-    return found
-
-
-def _on_ranks(ranks: int) -> list[dict]:
-    command = [str(Path(sys.executable).with_name("mpiexec")), "-n", str(ranks), sys.executable]
-    done = subprocess.run(
-        [*command, "-m", "bench.torch_mpi", "--rank"],
-        cwd=ROOT,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    if done.returncode:
-        raise RuntimeError(f"the ranks failed:\n{done.stderr}")
-    return json.loads(done.stdout)
+    return [
+        Row(**line)
+        for ranks in RANKS
+        for line in on_ranks(ranks, "bench.torch_mpi", "--rank", timeout=600)
+    ]
 
 
 def _rank_main() -> None:

@@ -105,6 +105,15 @@ def read_paragraphs(lines: Iterable[str]) -> Iterator[dict[str, str]]:
         yield fields
 
 
+def pack(lines: Iterable[str], target: Path) -> str:
+    """Write the lines compressed and, beside them, their sum as sha256sum(1) prints it."""
+    packed = lzma.compress(("\n".join(lines) + "\n").encode(), preset=9 | lzma.PRESET_EXTREME)
+    target.write_bytes(packed)
+    digest = hashlib.sha256(packed).hexdigest()
+    target.with_name(target.name + ".sha256").write_text(f"{digest}  {target.name}\n")
+    return digest
+
+
 def _signature_holds(signed: bytes) -> bool:
     """True if gpgv accepts the signature, False if it cannot be checked on this machine.
 

@@ -11,13 +11,11 @@ snapshot's origin, then for each package, in alphabetical order,
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
-import lzma
 from collections import defaultdict
 from pathlib import Path
 
-from archive import MIRROR, Archive
+from archive import MIRROR, Archive, pack
 
 TARGET = Path(__file__).with_name("dependencies.txt.xz")
 
@@ -59,11 +57,7 @@ def write(target: Path, about: dict, rows) -> str:
     for name, section, targets in rows:
         steps = [b - a for a, b in zip([0, *targets], targets, strict=False)]
         lines.append(f"{name}\t{section}\t{' '.join(map(str, steps))}")
-    packed = lzma.compress(("\n".join(lines) + "\n").encode(), preset=9 | lzma.PRESET_EXTREME)
-    target.write_bytes(packed)
-    digest = hashlib.sha256(packed).hexdigest()
-    target.with_name(target.name + ".sha256").write_text(f"{digest}  {target.name}\n")
-    return digest
+    return pack(lines, target)
 
 
 def main() -> None:

@@ -11,12 +11,11 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import lzma
 import re
 from collections import Counter
 from pathlib import Path
 
-from archive import MIRROR, Archive
+from archive import MIRROR, Archive, pack
 
 from helpers.datasets.text import sentences, words
 
@@ -83,11 +82,7 @@ def documents(archive: Archive) -> list[dict]:
 def write(target: Path, about: dict, rows: list[dict]) -> str:
     """Write the rows and, beside them, their sum as sha256sum(1) prints it; return the sum."""
     lines = [json.dumps(row, ensure_ascii=False) for row in (about, *rows)]
-    packed = lzma.compress(("\n".join(lines) + "\n").encode(), preset=9 | lzma.PRESET_EXTREME)
-    target.write_bytes(packed)
-    digest = hashlib.sha256(packed).hexdigest()
-    target.with_name(target.name + ".sha256").write_text(f"{digest}  {target.name}\n")
-    return digest
+    return pack(lines, target)
 
 
 def main() -> None:
