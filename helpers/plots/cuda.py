@@ -95,7 +95,8 @@ def images(named, ax=None):
     import matplotlib.pyplot as plt
 
     if ax is None:
-        _, ax = plt.subplots(1, len(named), figsize=(4.2 * len(named), 3.4))
+        # as wide as a notebook shows without shrinking the titles
+        _, ax = plt.subplots(1, len(named), figsize=(10.5, 10.5 / len(named)))
     for one, (name, image) in zip(np.atleast_1d(ax), named.items(), strict=True):
         one.imshow(image, cmap="gray", vmin=0, vmax=1)
         one.set_title(name)
