@@ -31,8 +31,8 @@ def rows() -> list[Row]:
 
 def _schemes() -> dict:
     """Name → a function (steps, comm) that trains so many steps and returns the history."""
-    from helpers.sgd import runs
-    from helpers.sgd.synchronous import WAYS
+    from helpers.data_parallel import runs
+    from helpers.data_parallel.synchronous import WAYS
 
     schemes = {}
     for way in WAYS:
@@ -49,7 +49,7 @@ def _schemes() -> dict:
 
 
 def _rank_main() -> None:
-    from helpers.sgd import runs
+    from helpers.data_parallel import runs
 
     comm = runs.world()
     rates: dict[str, tuple[float, float]] = {}
@@ -86,8 +86,9 @@ def _traced(call, steps: int):
     import torch.distributed as dist
     from mpi4py import MPI
 
-    from helpers.cluster import trace, traced
     from helpers.torch_mpi import Options
+    from helpers.tracing import communicator as traced
+    from helpers.tracing import trace
 
     dist.destroy_process_group()
     with trace.record(MPI.COMM_WORLD) as comm:

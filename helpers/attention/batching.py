@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from .documents import Batch, Ids
-from .model import Encoder, HierarchicalAttention
+from helpers.attention.documents import Batch, Ids
+from helpers.attention.model import Encoder, HierarchicalAttention
 
 
 def by_sentence(model: HierarchicalAttention, documents: Sequence[Ids]) -> Tensor:

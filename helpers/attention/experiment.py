@@ -8,12 +8,11 @@ from functools import cached_property
 import torch
 from torch import nn
 
+from helpers.attention.documents import Ids, Limits, Vocabulary, encode
+from helpers.attention.model import Embedding, EmbeddingAverage, FlatGRU, HierarchicalAttention
+from helpers.attention.training import Recipe, accuracy, train
 from helpers.datasets.descriptions import Document, load_descriptions
 from helpers.datasets.word_vectors import load_word_vectors
-
-from .documents import Ids, Limits, Vocabulary, encode
-from .model import Embedding, EmbeddingAverage, FlatGRU, HierarchicalAttention
-from .training import Recipe, accuracy, train
 
 VECTOR_LENGTH = 3.0  # word vectors are unit; a GRU's gates want inputs of about 0.3 a coordinate
 MODELS = (

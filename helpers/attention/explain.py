@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import torch
 
-from .documents import UNKNOWN, Batch, Ids
-from .model import HierarchicalAttention
-from .training import predict
+from helpers.attention.documents import UNKNOWN, Batch, Ids
+from helpers.attention.model import HierarchicalAttention
+from helpers.attention.training import predict
 
 
 class Weights(NamedTuple):

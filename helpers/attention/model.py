@@ -15,9 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
+from helpers.attention.documents import PADDING, Batch, Vocabulary, mask
 from helpers.recurrent.layers import GRU
-
-from .documents import PADDING, Batch, Vocabulary, mask
 
 
 class Reading(NamedTuple):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from .documents import PADDING, UNKNOWN, Batch, Ids
+from helpers.attention.documents import PADDING, UNKNOWN, Batch, Ids
 
 
 @dataclass(frozen=True)

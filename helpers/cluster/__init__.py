@@ -1,7 +1,7 @@
 """Real MPI ranks in a notebook: ``Cluster``, and the ``%%ranks`` magic (``%load_ext``)."""
 
-from .cluster import Cluster
-from .errors import (
+from helpers.cluster.cluster import Cluster
+from helpers.cluster.errors import (
     ClusterError,
     RankDiedError,
     RankError,
@@ -23,6 +23,6 @@ __all__ = [
 
 def load_ipython_extension(shell) -> None:
     """Register ``%%ranks`` (IPython calls this at ``%load_ext helpers.cluster``)."""
-    from .magic import RanksMagics
+    from helpers.cluster.magic import RanksMagics
 
     shell.register_magics(RanksMagics)

@@ -9,8 +9,8 @@ import time
 import weakref
 from typing import ClassVar
 
-from . import report
-from .errors import (
+from helpers.cluster import report
+from helpers.cluster.errors import (
     ClusterError,
     RankDiedError,
     RankError,
@@ -18,9 +18,9 @@ from .errors import (
     RankTimeoutError,
     StartError,
 )
-from .gathering import Gathering, Outcome
-from .launch import Processes
-from .progress import Progress
+from helpers.cluster.gathering import Gathering, Outcome
+from helpers.cluster.launch import Processes
+from helpers.cluster.progress import Progress
 
 MAX_RANKS = 64  # on one machine; a rank takes about 80 MB before it imports anything
 DEFAULT_TIMEOUT = 30.0  # seconds
@@ -89,7 +89,7 @@ class Cluster:
 
         if not callable(function):
             raise TypeError(f"run expects a function to call on the ranks, got {function!r}")
-        from . import rankside
+        from helpers.cluster import rankside
 
         blob = cloudpickle.dumps((function, args, kwargs))
         outcome = self.submit(rankside.call, blob, False, timeout=timeout)
@@ -168,7 +168,7 @@ class Cluster:
 
     def clocks(self) -> dict:
         """Measure every rank's clock against rank 0's: a Clock for each rank."""
-        from . import rankside
+        from helpers.cluster import rankside
 
         outcome = self.submit(rankside.clock, timeout=DEFAULT_TIMEOUT)
         self.settle(outcome, DEFAULT_TIMEOUT)
@@ -230,7 +230,7 @@ class Cluster:
         self._processes.start_ranks()
 
     def _wait_ready(self) -> None:
-        from . import rankside  # noqa: F401 (so that its functions travel by name)
+        from helpers.cluster import rankside  # noqa: F401 (so that its functions travel by name)
 
         begin = time.monotonic()
         with Progress(f"Starting {self.n} MPI ranks", self.n) as progress:
@@ -270,7 +270,7 @@ class Cluster:
 
     def _greet(self, client, ids: list[int]) -> list[dict]:
         """Ask each engine who it is; return the answers in rank order, checked."""
-        from . import rankside
+        from helpers.cluster import rankside
 
         replies = client.direct_view(ids).apply_async(rankside.hello)
         hellos = [

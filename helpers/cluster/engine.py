@@ -33,7 +33,7 @@ class RankEngine(IPEngine):
         super().initialize(argv)
         for name in THREAD_VARIABLES:
             os.environ[name] = str(self.threads)
-        from .rankside import RankSide
+        from helpers.cluster.rankside import RankSide
 
         self.side = RankSide(self.state_dir)
         self.user_ns = self.side.namespace

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from . import waiting
-from .capture import Part
-from .waiting import Wait
+from helpers.cluster import stuck as waiting
+from helpers.cluster.capture import Part
+from helpers.cluster.stuck import Wait
 
 STEP_SECONDS = 0.1  # how often a death, the limit and a hopeless wait are looked for
 GRACE_SECONDS = 1.5  # what an interrupted rank gets to come back from Python code

@@ -14,9 +14,9 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
-from . import waiting
-from .connection import has_curve, without_false_alarm
-from .errors import StartError
+from helpers.cluster import stuck as waiting
+from helpers.cluster.connection import has_curve, without_false_alarm
+from helpers.cluster.errors import StartError
 
 HEARTBEAT_MS = 100  # ipyparallel registers an engine at a heartbeat; its default is 3000 ms
 HEARTBEAT_MISSES = 100  # 10 s without one: dead

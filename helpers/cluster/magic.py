@@ -9,9 +9,9 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
-from . import rankside, report
-from .cluster import DEFAULT_TIMEOUT, Cluster, positive
-from .gathering import Reply
+from helpers.cluster import rankside, report
+from helpers.cluster.cluster import DEFAULT_TIMEOUT, Cluster, positive
+from helpers.cluster.gathering import Reply
 
 LIVE_AFTER = 1.0  # seconds: output of a longer cell is shown while it runs
 LIVE_EVERY = 0.5
@@ -70,7 +70,7 @@ class RanksMagics(Magics):
 
 def _trace(replies: dict[int, Reply], clocks: dict):
     """Make one Trace of what the ranks that replied have recorded."""
-    from .trace import build
+    from helpers.tracing.trace import build
 
     replied = {rank: reply for rank, reply in replies.items() if reply.events is not None}
     return build(

@@ -19,9 +19,9 @@ from pathlib import Path
 
 from mpi4py import MPI
 
-from . import traced
-from .activity import Recorder
-from .capture import Capture
+from helpers.cluster.capture import Capture
+from helpers.tracing import communicator as traced
+from helpers.tracing.activity import Recorder
 
 POLL_SECONDS = 0.1  # often enough for a reader, rare enough to cost nothing
 
@@ -67,7 +67,7 @@ class RankSide:
 
     def clock(self) -> dict:
         """Measure this rank's clock against rank 0's (every rank must do so)."""
-        from .clock import measure_offset
+        from helpers.tracing.clock import measure_offset
 
         return {"status": "ok", "value": measure_offset(self.private)}
 
@@ -280,7 +280,7 @@ def _stamp(path: Path) -> int:
 
 
 def _side() -> RankSide:
-    from .engine import RankEngine
+    from helpers.cluster.engine import RankEngine
 
     return RankEngine.instance().side
 

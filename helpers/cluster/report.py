@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from .gathering import Reply
-from .waiting import Wait, table
+from helpers.cluster.gathering import Reply
+from helpers.cluster.stuck import Wait, table
 
 LOST = "The ranks were restarted: their variables are gone, the next cell works."
 KEPT = "Variables on all ranks are kept."

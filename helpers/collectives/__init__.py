@@ -9,7 +9,7 @@ One module per family, each short enough to be read aloud: :mod:`.chain`, :mod:`
 whom at which step, :mod:`.cost` how long it takes, :mod:`.links` what a link can do.
 """
 
-from helpers.collectives.calls import (
+from helpers.collectives.api import (
     ALGORITHMS,
     allgather,
     allreduce,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from helpers.collectives.calls import allreduce
+from helpers.collectives.api import allreduce
 from helpers.collectives.parts import TAG
 
 SIZES = tuple(4**k for k in range(2, 12))  # bytes: 16 B to 4 MB

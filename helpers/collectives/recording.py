@@ -22,8 +22,8 @@ def record(names: Sequence[str], ranks: Sequence[int], pieces: Sequence[int] = (
     """
     from mpi4py import MPI
 
-    from helpers.cluster.activity import Recorder
-    from helpers.cluster.traced import TracedComm
+    from helpers.tracing.activity import Recorder
+    from helpers.tracing.communicator import TracedComm
 
     for name in names:
         find(name)
@@ -56,9 +56,9 @@ def sent(algorithms: Sequence[str], K: int) -> dict[str, tuple[int, int]]:
     import numpy as np
     from mpi4py import MPI
 
-    from helpers.cluster.activity import BYTES, EXCHANGE, KIND, SEND, Recorder
-    from helpers.cluster.traced import TracedComm
-    from helpers.collectives.calls import allreduce
+    from helpers.collectives.api import allreduce
+    from helpers.tracing.activity import BYTES, EXCHANGE, KIND, SEND, Recorder
+    from helpers.tracing.communicator import TracedComm
 
     comm = TracedComm(MPI.Intracomm(MPI.COMM_WORLD), Recorder())
     counted = {}
@@ -72,7 +72,7 @@ def sent(algorithms: Sequence[str], K: int) -> dict[str, tuple[int, int]]:
 
 def schedules(logs: Sequence[Log]) -> list[Schedule]:
     """Return the schedules of what :func:`record` returned on the ranks, in rank order."""
-    from helpers.cluster.trace import build
+    from helpers.tracing.trace import build
 
     return [
         from_trace(name, build({rank: logs[rank][name, n, p] for rank in range(n)}), p)

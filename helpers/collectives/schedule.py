@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from helpers.collectives import chain, doubling, ring, rooted, tree
-from helpers.collectives.notes import Call, Notes
+from helpers.collectives.dry_run import Call, Notes
 from helpers.collectives.parts import TAG, lengths, split
 
 
@@ -211,7 +211,7 @@ def from_calls(name: str, calls: Sequence[Sequence[Call]], pieces: int, origin: 
 
 
 def from_trace(name: str, trace, pieces: int = 1) -> Schedule:
-    """Return the schedule of the collective that a :class:`helpers.cluster.trace.Trace` recorded.
+    """Return the schedule of the collective that a :class:`helpers.tracing.trace.Trace` recorded.
 
     All calls that are not messages of :mod:`helpers.collectives` (their tag tells) are left out;
     the trace must hold one collective, on one communicator. Raises ValueError if it does not.

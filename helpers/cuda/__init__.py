@@ -4,7 +4,7 @@
 >>> module = Module("vector_add.cu")
 """
 
-from .errors import (
+from helpers.cuda.errors import (
     BarrierError,
     BoundsError,
     CompileError,
@@ -15,8 +15,8 @@ from .errors import (
     RaceError,
     UninitialisedError,
 )
-from .module import Kernel, Launch, Module
-from .record import Access, Record
+from helpers.cuda.module import Kernel, Launch, Module
+from helpers.cuda.record import Access, Record
 
 __all__ = [
     "Access",
@@ -38,6 +38,6 @@ __all__ = [
 
 def load_ipython_extension(ipython) -> None:
     """Give IPython ``%%cuda`` (called by ``%load_ext helpers.cuda``)."""
-    from .magic import register
+    from helpers.cuda.magic import register
 
     register(ipython)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .errors import LaunchError
-from .source import Parameter, Signature
+from helpers.cuda.errors import LaunchError
+from helpers.cuda.source import Parameter, Signature
 
 MAX_BLOCK_THREADS = 1024
 MAX_BLOCK = (1024, 1024, 64)

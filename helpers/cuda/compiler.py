@@ -18,8 +18,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import source as source_text
-from .errors import CompileError
+from helpers.cuda import source as source_text
+from helpers.cuda.errors import CompileError
 
 RUNTIME = Path(__file__).parent / "runtime"
 RUNTIME_SOURCES = ("scheduler.cpp", "atomics.cpp", "recorder.cpp", "tsan.cpp", "worker.cpp")

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
-from . import compiler
-from .arguments import PAGE, Argument, whole_pages
-from .arguments import regions as lay_out
-from .errors import LaunchError
-from .faults import Explainer
-from .nvrtc import SHARED_LIMITS
-from .record import EVENT, KINDS, SPACES, Access, Record, merge
-from .source import Signature, strip_comments
-from .worker import Worker
+from helpers.cuda import compiler
+from helpers.cuda.arguments import PAGE, Argument, whole_pages
+from helpers.cuda.arguments import regions as lay_out
+from helpers.cuda.errors import LaunchError
+from helpers.cuda.faults import Explainer
+from helpers.cuda.nvrtc import SHARED_LIMITS
+from helpers.cuda.record import EVENT, KINDS, SPACES, Access, Record, merge
+from helpers.cuda.source import Signature, strip_comments
+from helpers.cuda.worker import Worker
 
 SMALL_TYPES = re.compile(r"\b(char|short|bool|uchar4)\b")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import errors
+from helpers.cuda import errors
 
 KINDS = {0: "read", 1: "wrote", 2: "updated atomically"}
 SPACES = {0: "global", 1: "shared", 2: "constant"}

@@ -13,9 +13,9 @@ import sys
 
 import numpy as np
 
-from .arguments import Argument, regions
-from .errors import CudaError, KernelError, LaunchError
-from .source import Signature
+from helpers.cuda.arguments import Argument, regions
+from helpers.cuda.errors import CudaError, KernelError, LaunchError
+from helpers.cuda.source import Signature
 
 DEFAULT_SHARED = 49_152  # bytes a block may use without asking for more (48 KiB, every device)
 

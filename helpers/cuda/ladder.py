@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .errors import LaunchError
-from .module import Module
+from helpers.cuda.errors import LaunchError
+from helpers.cuda.module import Module
 
 RUNGS = ("global", "constant", "tiled", "rows")
 BORDERS = {"zero": 0, "replicate": 1, "reflect": 2}

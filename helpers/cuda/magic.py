@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-from .errors import CudaError
-from .module import Module
+from helpers.cuda.errors import CudaError
+from helpers.cuda.module import Module
 
 USAGE = """%%cuda [NAME] [--device auto|cpu|gpu] [--no-check] [--timeout S] [-D NAME=VALUE ...]
 

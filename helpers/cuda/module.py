@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from . import nvrtc
-from . import source as source_text
-from .arguments import bind, dimensions
-from .errors import CompileError, LaunchError
-from .record import Record
+from helpers.cuda import nvrtc
+from helpers.cuda import source as source_text
+from helpers.cuda.arguments import bind, dimensions
+from helpers.cuda.errors import CompileError, LaunchError
+from helpers.cuda.record import Record
 
 KERNELS = Path(__file__).parent / "kernels"
 TIMEOUT = 30.0  # seconds: far beyond any kernel of the course, on a loaded machine too
@@ -68,7 +68,7 @@ class Module:
             raise CompileError(f"{self.name} defines no kernel: no function is marked __global__")
         self.resources: dict[str, nvrtc.Resources] = {}
         self.note = self.log = ""
-        from . import gpu
+        from helpers.cuda import gpu
 
         if device == "gpu" and check:
             raise LaunchError("accesses are checked on the CPU: check=True needs device='cpu'")
@@ -77,7 +77,7 @@ class Module:
         else:
             if verify:
                 self._check_as_cuda(arch)
-            from .cpu import CpuBackend
+            from helpers.cuda.cpu import CpuBackend
 
             self._backend = CpuBackend(self.source, self.name, self.defines, arch, threads, check)
         self.device = self._backend.device

@@ -6,8 +6,8 @@ import functools
 import re
 from dataclasses import dataclass
 
-from .compiler import explain
-from .errors import CompileError, CudaError
+from helpers.cuda.compiler import explain
+from helpers.cuda.errors import CompileError, CudaError
 
 # Bytes of shared memory that one block may use (CUDA C++ Programming Guide, compute capabilities).
 SHARED_LIMITS = {75: 65_536, 80: 166_912, 86: 101_376, 87: 166_912, 88: 101_376, 89: 101_376}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .errors import CudaError, LaunchError
+from helpers.cuda.errors import CudaError, LaunchError
 
 REGISTERS = 65_536  # per multiprocessor, all of these
 REGISTER_UNIT = 256  # registers are given to a warp in multiples of this

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .errors import CompileError
+from helpers.cuda.errors import CompileError
 
 # C type → NumPy dtype of one element. A float4* takes a float32 array.
 DTYPES = {

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .errors import KernelError
+from helpers.cuda.errors import KernelError
 
 GRACE = 5.0  # seconds past a kernel's own time limit before the worker is taken for lost
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from .files import read_checked
-from .text import sentences, words
+from helpers.datasets.files import read_checked
+from helpers.datasets.text import sentences, words
 
 FILE = Path("debian") / "descriptions.jsonl.xz"
 FOLDS = 5

@@ -9,7 +9,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .files import read_checked
+from helpers.datasets.files import read_checked
 
 if TYPE_CHECKING:
     import numpy as np

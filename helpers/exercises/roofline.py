@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .core import call, close, equal, exercise, wrong
+from helpers.exercises.core import call, close, equal, exercise, wrong
 
 
 @exercise

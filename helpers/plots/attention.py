@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from . import style
+from helpers.plots import style
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from .style import BLUE, GREY, MARKERS, ORANGE, VERMILION, colour
+from helpers.plots.style import BLUE, GREY, MARKERS, ORANGE, VERMILION, colour
 
 
 def convergence(residuals: Mapping[str, Sequence[float]], damping: float, given: int, ax=None):

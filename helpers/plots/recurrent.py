@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from . import style
+from helpers.plots import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

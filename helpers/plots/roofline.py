@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from .roofline_html import apart, axis_range, interactive
-from .style import BLUE, GREEN, GREY, MARKERS, ORANGE, VERMILION, colour
+from helpers.plots.roofline_html import apart, axis_range, interactive
+from helpers.plots.style import BLUE, GREEN, GREY, MARKERS, ORANGE, VERMILION, colour
 
 __all__ = ["bandwidths", "cache_step", "interactive", "latency", "misses", "roofline"]
 

@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 
-from .style import GREY, VERMILION, colour
+from helpers.plots.style import GREY, VERMILION, colour
 
 
 def interactive(peaks: Mapping[str, float], bandwidths: Mapping[str, float], points=()):

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from .layers import GRU
-from .tasks import FixedSequences, ForgetOnCue, LongCopy
+from helpers.recurrent.layers import GRU
+from helpers.recurrent.tasks import FixedSequences, ForgetOnCue, LongCopy
 
 # Every variant answers one of the open questions: what does each part do?
 VARIANTS: dict[str, dict] = {

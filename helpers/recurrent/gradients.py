@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .steps import GRUStep, gru_step, rnn_step
+from helpers.recurrent.steps import GRUStep, gru_step, rnn_step
 
 
 class Gradients(NamedTuple):

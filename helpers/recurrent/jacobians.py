@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .steps import GRUStep
+from helpers.recurrent.steps import GRUStep
 
 
 def spectral_radius(U: Tensor) -> float:

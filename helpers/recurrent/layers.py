@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from .steps import ACTIVATIONS, GATES, GRUStep, gru_step
+from helpers.recurrent.steps import ACTIVATIONS, GATES, GRUStep, gru_step
 
 
 class _Recurrent(nn.Module):

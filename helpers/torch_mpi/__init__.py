@@ -21,9 +21,9 @@ from datetime import timedelta
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as _c10d
 
-from .group import Options, ProcessGroupMPI4Py
-from .rendezvous import mpi_store
-from .steps import MismatchError
+from helpers.torch_mpi.group import Options, ProcessGroupMPI4Py
+from helpers.torch_mpi.rendezvous import mpi_store
+from helpers.torch_mpi.shared_memory import MismatchError
 
 __all__ = ["BACKEND", "MismatchError", "Options", "ProcessGroupMPI4Py", "monitored_barrier"]
 

@@ -10,8 +10,8 @@ import torch
 import torch.distributed as dist
 from torch._C import _distributed_c10d as c10d
 
-from .identity import Identity
-from .layout import (
+from helpers.torch_mpi.identity import Identity
+from helpers.torch_mpi.layout import (
     Landing,
     as_bytes,
     checked,
@@ -22,8 +22,8 @@ from .layout import (
     rooted,
     spell,
 )
-from .reductions import reduction
-from .sparse import all_reduce_sparse
+from helpers.torch_mpi.reductions import reduction
+from helpers.torch_mpi.sparse import all_reduce_sparse
 
 _SUM = dist.ReduceOp.SUM
 

@@ -11,13 +11,13 @@ import torch.distributed as dist
 from mpi4py import MPI
 from torch._C import _distributed_c10d as c10d
 
-from . import point_to_point
-from .collectives import Collectives
-from .layout import checked
-from .network import Network
-from .rendezvous import connect, retire, window_for
-from .waiting import Told
-from .work import Done, Engine, deadline_after
+from helpers.torch_mpi import point_to_point
+from helpers.torch_mpi.collectives import Collectives
+from helpers.torch_mpi.handles import Done, Engine, deadline_after
+from helpers.torch_mpi.layout import checked
+from helpers.torch_mpi.network import Network
+from helpers.torch_mpi.rendezvous import connect, retire, window_for
+from helpers.torch_mpi.waiting import Told
 
 _PATHS = ("auto", "window", "network")
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import torch
 from mpi4py import MPI
 
-from .reductions import Reduction
-from .waiting import YIELD_FOR, ClosedError, Core, Told, until
+from helpers.torch_mpi.reductions import Reduction
+from helpers.torch_mpi.waiting import YIELD_FOR, ClosedError, Core, Told, until
 
 _TYPES = {
     torch.float32: MPI.FLOAT,

@@ -10,9 +10,9 @@ import torch
 from mpi4py import MPI
 from torch.distributed import Work
 
-from .network import memory
-from .waiting import Told, until
-from .work import deadline_after
+from helpers.torch_mpi.handles import deadline_after
+from helpers.torch_mpi.network import memory
+from helpers.torch_mpi.waiting import Told, until
 
 EAGER = 16 << 10  # bytes: a longer message moves only while both sides are inside MPI
 MANY = 64  # messages under way before those are looked for that have ended unnoticed

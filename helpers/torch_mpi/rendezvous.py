@@ -11,7 +11,7 @@ from datetime import timedelta
 import torch.distributed as dist
 from mpi4py import MPI
 
-from .window import Window
+from helpers.torch_mpi.window import Window
 
 # Freeing an MPI window waits for every rank, and torch lets each rank destroy a group when it
 # likes. So windows are kept for the next group of the same ranks; they hold no communicator state.

@@ -1,6 +1,6 @@
 """Collectives between ranks on one host, through a window of memory that they share.
 
-How the ranks keep out of one another's way is in :mod:`helpers.torch_mpi.steps`.
+How the ranks keep out of one another's way is in :mod:`helpers.torch_mpi.shared_memory`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import torch
 
-from .reductions import Reduction
-from .steps import SEGMENT, Steps, sign
+from helpers.torch_mpi.reductions import Reduction
+from helpers.torch_mpi.shared_memory import SEGMENT, Steps, sign
 
 SMALL = 64 << 10  # bytes up to which every rank adds up everything itself: one step, not two. Two
 # ranks always do: for them that moves no more than each adding up a half and showing it.

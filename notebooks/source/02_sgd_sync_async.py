@@ -4,7 +4,7 @@
 # By the end you will have trained the same network on the same digits by every scheme of data-parallel SGD, on real MPI ranks, and seen on one time axis what each of them costs and what it buys.
 
 # %%
-from helpers.plots import sgd as plots
+from helpers.plots import data_parallel as plots
 from helpers.plots import style
 
 style.use()
@@ -48,9 +48,9 @@ import numpy as np
 import torch
 
 from helpers.cluster import Cluster
+from helpers.data_parallel import runs
 from helpers.datasets import mnist
-from helpers.exercises import sgd as check
-from helpers.sgd import runs
+from helpers.exercises import data_parallel as check
 
 # %load_ext helpers.cluster
 
@@ -90,7 +90,7 @@ for ax, image, label in zip(axes, digits.train_images, digits.train_labels, stri
     ax.set_title(label, loc="center")
 
 # %%
-from helpers.sgd.lenet import LeNet
+from helpers.models.lenet import LeNet
 
 torch.set_num_threads(1)
 model = LeNet(seed=P.seed)
@@ -161,7 +161,7 @@ else:
 # %%ranks --only 0,1 --timeout 60
 from torch.nn.functional import cross_entropy, max_pool2d, relu
 
-from helpers.sgd.lenet import LeNet
+from helpers.models.lenet import LeNet
 
 torch.manual_seed(0)
 net, x, y = LeNet(), torch.rand(8, 1, 28, 28), torch.randint(10, (8,))
@@ -262,7 +262,7 @@ check.sync_gradients(sync_gradients, cluster=cluster)
 
 # %%
 # %%ranks
-from helpers.sgd.lenet import LeNet
+from helpers.models.lenet import LeNet
 
 model = LeNet(seed=rank)  # as if nobody had fixed the seed
 
@@ -282,12 +282,12 @@ for parameter in model.parameters():
 show("after ")
 
 # %% [markdown]
-# (`dist.broadcast` does the same, and the root need not send to everyone itself.) After that only gradients travel. Four ways to average them are in `helpers/sgd/synchronous.py`: our ring allreduce (notebook [08](08_allreduce_animation.ipynb)), MPI's, `torch.distributed` tensor by tensor, and PyTorch's `DistributedDataParallel`. A fifth sends *buckets* of gradients while the backward pass is still busy with earlier layers.
+# (`dist.broadcast` does the same, and the root need not send to everyone itself.) After that only gradients travel. Four ways to average them are in `helpers/data_parallel/synchronous.py`: our ring allreduce (notebook [08](08_allreduce_animation.ipynb)), MPI's, `torch.distributed` tensor by tensor, and PyTorch's `DistributedDataParallel`. A fifth sends *buckets* of gradients while the backward pass is still busy with earlier layers.
 
 # %%
 import inspect
 
-from helpers.sgd import synchronous
+from helpers.data_parallel import synchronous
 
 print(inspect.getsource(synchronous.average_ours))
 print(inspect.getsource(synchronous.average_torch))
@@ -317,7 +317,7 @@ print("replicas differ by", np.ptp(replicas, axis=0).max())
 # Is it also one process with batch $R \cdot B$? The kernel runs that process here, on the batches that the four replicas had together.
 
 # %%
-from helpers.sgd.history import batches
+from helpers.data_parallel.history import batches
 
 alone = LeNet(seed=P.seed)
 optimizer = torch.optim.SGD(alone.parameters(), lr=P.rate, momentum=P.momentum)
@@ -358,7 +358,7 @@ print(f"{served.updates} updates in {served.seconds[-1]:.1f} s, accuracy {served
 
 # %%
 # %%ranks --trace served_trace --timeout 120
-from helpers.sgd import runs
+from helpers.data_parallel import runs
 
 runs.with_server(comm, steps=3, batch=8).updates
 
@@ -424,7 +424,7 @@ check.ready_reply(ready_reply)
 # What must the server store? The source holds that it needs a whole model and an optimizer, because PyTorch's optimizer is tied to parameters. Here is everything that ours keeps: two flat arrays.
 
 # %%
-from helpers.sgd.asynchronous import FlatSGD
+from helpers.data_parallel.asynchronous import FlatSGD
 
 print(inspect.getsource(FlatSGD))
 
@@ -527,8 +527,8 @@ print(f"{survived.updates} updates by ranks {sorted(set(survived.workers))}")
 # - **A wide perceptron** of 814 090 parameters, each used once for a sample, whose gradients go over **TCP**, as between machines.
 
 # %%
+from helpers.data_parallel import time_model
 from helpers.machine import usable_cores
-from helpers.sgd import time_model
 
 LARGE = (1, 2, 4, 8, 16, 32, 64, 128)
 lenet2 = cluster.run(runs.time_model, 2, (1, 4, 16, 64), timeout=90)[0]
@@ -639,7 +639,7 @@ else:
 # **Averaging parameters that were never equal.** Two networks that begin with different random weights compute different things with their hidden units; their mean computes neither.
 
 # %%
-from helpers.sgd.lenet import accuracy_of
+from helpers.models.lenet import accuracy_of
 
 trained = []
 for seed in (1, 2):

@@ -48,7 +48,7 @@ from torch import nn
 
 from helpers import records
 from helpers.datasets.files import DATA
-from helpers.exercises import gru_derivation as check
+from helpers.exercises import recurrent as check
 from helpers.plots import recurrent as draw
 from helpers.plots import style
 from helpers.recurrent import experiments, gradients, jacobians, layers, steps

@@ -49,7 +49,7 @@ from helpers import records
 from helpers.attention import batching, documents, explain, model, training
 from helpers.attention.experiment import MODELS, Experiment
 from helpers.datasets.files import DATA
-from helpers.exercises import hierarchical_attention as check
+from helpers.exercises import attention as check
 from helpers.plots import attention as draw
 from helpers.plots import style
 from helpers.timing import measure

@@ -14,7 +14,7 @@ from IPython.display import Code, Markdown
 
 from helpers.cluster import Cluster
 from helpers.collectives.recording import record, schedules
-from helpers.exercises import allreduce as check
+from helpers.exercises import collectives as check
 from helpers.plots import costs, style
 from helpers.plots.animation import animate
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from helpers.cluster.waiting import Wait, cycle, from_stack, read, silent, stuck, table
+from helpers.cluster.stuck import Wait, cycle, from_stack, read, silent, stuck, table
 
 
 def wait(rank, call="recv", peer=None, seconds=5.0, members=()):

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from helpers.collectives import cost, schedule
-from helpers.collectives.notes import Call, Notes
+from helpers.collectives.dry_run import Call, Notes
 from helpers.collectives.recording import record, schedules, sent
 from helpers.collectives.schedule import COLLECTIVES, Transfer, model, place
 from tests.mpi.runner import run_ranks
@@ -140,7 +140,7 @@ def test_recording_what_cannot_be():
 def whole_trace():
     from mpi4py import MPI
 
-    from helpers.cluster import trace
+    from helpers.tracing import trace
 
     with trace.record(MPI.COMM_WORLD) as comm:
         comm.bcast("not ours")

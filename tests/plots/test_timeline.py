@@ -5,9 +5,9 @@ import xml.etree.ElementTree as ElementTree
 import matplotlib as mpl
 import pytest
 
-from helpers.cluster.trace import Trace, build
 from helpers.plots.timeline import HEIGHT, timeline
 from helpers.plots.timeline_html import timeline_html, timeline_svg
+from helpers.tracing.trace import Trace, build
 
 mpl.use("Agg")
 

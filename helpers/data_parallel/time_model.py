@@ -1,0 +1,151 @@
+"""When does a second replica pay? The time model of synchronous SGD, measured.
+
+An epoch of N samples takes N/B · T_comp alone, and N/(R·B) · (T_comp + T_sync) on R replicas. R
+replicas are faster exactly if T_sync / T_comp < R − 1. The model assumes that T_comp stays what it
+was alone: one core for each replica.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Point:
+    """One measured setting; times in seconds per step."""
+
+    ranks: int
+    batch: int  # B of one replica
+    alone: float  # T_comp of a single process on an otherwise idle machine
+    compute: float  # T_comp while all replicas compute
+    synchronize: float  # T_sync: the allreduce alone, when all arrive together
+    step: float  # a whole step as it really went
+    name: str = "LeNet"  # of what was measured, for tables and legends
+
+    @property
+    def pays(self) -> bool:
+        """The inequality T_sync / T_comp < R − 1."""
+        return self.synchronize / self.alone < self.ranks - 1
+
+    @property
+    def predicted(self) -> float:
+        """Speed-up by the model: R · T_comp / (T_comp + T_sync)."""
+        return speedup(self.ranks, self.alone, self.synchronize)
+
+    @property
+    def measured(self) -> float:
+        """Speed-up as it was: R · T_comp / T_step."""
+        return self.ranks * self.alone / self.step
+
+
+def speedup(ranks: int, compute: float, synchronize: float) -> float:
+    """R · T_comp / (T_comp + T_sync): samples per second against one process.
+
+    Raises ValueError unless ranks >= 1, compute > 0 and synchronize >= 0.
+    """
+    if ranks < 1 or compute <= 0 or synchronize < 0:
+        raise ValueError(
+            f"expected ranks >= 1, compute > 0 s, synchronize >= 0 s; got {ranks}, {compute}, "
+            f"{synchronize}"
+        )
+    return ranks * compute / (compute + synchronize)
+
+
+def crossing(batches: list[float], ratios: list[float], ranks: int) -> float | None:
+    """The batch size where T_sync / T_comp falls to R − 1: below it, one process is faster.
+
+    ``ratios`` are T_sync / T_comp at ``batches`` (ascending); interpolated on logarithmic axes.
+    None if the ratio never crosses R − 1 within them.
+    """
+    if ranks < 2:
+        return None
+    limit = np.log(ranks - 1)
+    x, y = np.log(batches), np.log(ratios)
+    for i in range(len(x) - 1):
+        if y[i] >= limit > y[i + 1]:
+            return float(np.exp(x[i] + (limit - y[i]) * (x[i + 1] - x[i]) / (y[i + 1] - y[i])))
+    return None
+
+
+def fit(points: list[Point]) -> tuple[float, float, float]:
+    """Return ``(a, b, T_sync)`` in seconds of T_comp = a + b·B, by least squares of relative error.
+
+    ``points`` are of one network on one number of ranks, T_sync their median. Raises ValueError
+    for fewer than two batch sizes.
+    """
+    if len({point.batch for point in points}) < 2:
+        raise ValueError(f"a line needs points of two batch sizes; got {points}")
+    batch, alone = np.array([(point.batch, point.alone) for point in points]).T
+    b, a = np.polyfit(batch, alone, 1, w=1 / alone)
+    return float(a), float(b), statistics.median(point.synchronize for point in points)
+
+
+def measure(
+    images: np.ndarray,
+    labels: np.ndarray,
+    comm,
+    batch: int,
+    steps: int = 10,
+    *,
+    model=None,
+    allreduce: Callable | None = None,
+    name: str = "LeNet",
+) -> Point:
+    """Measure one setting on all ranks of ``comm`` with one thread each; the same Point on all.
+
+    First rank 0 computes alone, then all compute together, then all only synchronise, then all do
+    both. Medians over ``steps``. ``model`` is LeNet unless given, ``allreduce(gradients)`` MPI's,
+    on a flat tensor (P,). Raises ValueError for steps < 1.
+    """
+    import torch
+    from mpi4py import MPI
+
+    from helpers.models.lenet import Flat, LeNet, backward
+
+    if steps < 1:
+        raise ValueError(f"steps must be at least 1; got {steps}")
+    rank, ranks = comm.Get_rank(), comm.Get_size()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    model = LeNet() if model is None else model
+    flat = Flat(model)
+    gradients = flat.gradients.numpy()
+    where = np.arange(rank * batch, (rank + 1) * batch) % len(labels)
+    x, y = torch.from_numpy(images[where]), torch.from_numpy(labels[where])
+
+    def compute() -> None:
+        backward(model, x, y)
+
+    def synchronize() -> None:
+        if allreduce is None:
+            comm.Allreduce(MPI.IN_PLACE, gradients)
+        else:
+            allreduce(flat.gradients)
+
+    def both() -> None:
+        compute()
+        synchronize()
+        gradients[:] = 0
+
+    def median(call) -> float:
+        samples = []
+        for _ in range(steps + 2):
+            began = time.perf_counter()
+            call()
+            samples.append(time.perf_counter() - began)
+        return statistics.median(samples[2:])
+
+    alone = comm.bcast(median(compute) if rank == 0 else None)
+    gradients[:] = 0
+    found = [alone]
+    for call in (compute, synchronize, both):
+        comm.Barrier()
+        found.append(comm.allreduce(median(call), MPI.MAX))
+        gradients[:] = 0
+    torch.set_num_threads(threads)
+    return Point(ranks, batch, *found, name)

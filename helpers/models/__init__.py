@@ -1,0 +1,1 @@
+"""Networks that the schemes of the course train."""

@@ -1,0 +1,143 @@
+"""Memory that the ranks of one host share, and the numbered steps in which they use it.
+
+Each rank owns two slots of the window and one flag. An operation is a row of *steps*: in step k a
+rank writes to its slot k mod 2, raises its flag to k, waits for the flags it depends on, and reads
+the others' slots. A flag at k says that its rank has finished reading step k − 1, so slot k mod 2,
+last used in step k − 2, is free once every flag is at k − 1.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import torch
+from mpi4py import MPI
+
+from helpers.torch_mpi.waiting import SPINS, YIELD_FOR, Core, Told, until
+
+LINE = 64  # bytes: one cache line for each rank's flag, so that polling does not slow the others
+WORDS = LINE // 8
+SEGMENT = 2 << 20  # bytes in a slot: larger means fewer waits, smaller stays nearer to the cores
+KEPT = 64  # views of the slots that are kept for messages of the same type and length
+
+NAMES = ("barrier", "all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter")
+NAMES += ("reduce_scatter", "all_to_all")
+
+
+class MismatchError(RuntimeError):
+    """The ranks of a group called different collectives, or with different sizes."""
+
+
+class Steps:
+    """One rank's side of the shared memory; ``comm`` must span a single host."""
+
+    def __init__(self, comm: MPI.Intracomm, token: str):
+        self.token = token
+        self.rank, self.size = comm.Get_rank(), comm.Get_size()
+        header = LINE * self.size
+        total = header + 2 * SEGMENT * self.size
+        self._win = MPI.Win.Allocate_shared(total if self.rank == 0 else 0, 1, comm=comm)
+        memory = memoryview(self._win.Shared_query(0)[0]).cast("B")
+        if self.rank == 0:
+            memory[:header] = bytes(header)
+        self._win.Lock_all(MPI.MODE_NOCHECK)  # Win.Sync is a memory fence, but only in an epoch
+        self._flags = memory[:header].cast("Q")
+        data = torch.frombuffer(memory, dtype=torch.uint8, offset=header)
+        slots = data.view(2, self.size, SEGMENT)
+        self._slots = [[slots[parity, rank] for rank in range(self.size)] for parity in range(2)]
+        self._views: dict[tuple, list[list[torch.Tensor]]] = {}
+        self._others = [rank for rank in range(self.size) if rank != self.rank]
+        self._all = range(self.size)
+        self._crowded = self.size > (os.cpu_count() or 1)
+        self._core = Core()
+        self._step = 0
+        self._closed = False
+        self.call = ""  # which collective is under way
+        self.patient = False  # whether this process computes meanwhile: then waiting means sleeping
+        comm.Barrier()
+        self._win.Sync()
+
+    def join(self, comm: MPI.Intracomm) -> None:
+        """Start serving ``comm``: all ranks resume from one step number (collective)."""
+        self._comm = comm
+        self._progress = MPI.Intracomm(comm).Iprobe  # a look that nobody watches or records
+        self._closed = False
+        self._step = comm.allreduce(self._flags[self.rank * WORDS], MPI.MAX)
+        self._flags[self.rank * WORDS] = self._step
+        comm.Barrier()
+
+    def close(self) -> None:
+        """End this rank's waiting. The memory stays for a later group of the same ranks."""
+        self._closed = True
+
+    def views(self, numel: int, dtype: torch.dtype) -> list[list[torch.Tensor]]:
+        """The first ``numel`` elements of every slot: ``views[parity][rank]``."""
+        found = self._views.get((numel, dtype))
+        if found is None:
+            if len(self._views) >= KEPT:
+                self._views.clear()
+            nbytes = numel * dtype.itemsize
+            found = [[slot[:nbytes].view(dtype) for slot in slots] for slots in self._slots]
+            self._views[numel, dtype] = found
+        return found
+
+    def _wait(self, step: int, ranks: Sequence[int], deadline: float) -> None:
+        flags = self._flags
+        for rank in ranks:
+            if flags[rank * WORDS] < step:
+                self._wait_for(rank * WORDS, step, deadline)
+
+    def _wait_for(self, line: int, step: int, deadline: float) -> None:
+        flags = self._flags
+        until(
+            lambda: flags[line] >= step,
+            deadline,
+            lambda: TimeoutError(
+                "rank(s) "
+                + ", ".join(str(r) for r in self._all if flags[r * WORDS] < step)
+                + " of this group did not arrive in time"
+            ),
+            lambda: Told(self._comm, self.call),
+            progress=self._progress,
+            closed=lambda: self._closed,
+            spins=0 if self._crowded or self.patient else SPINS,
+            yield_for=0.0 if self.patient else YIELD_FOR,
+            core=self._core,
+        )
+
+    def open(self, deadline: float) -> int:
+        """Begin a step: wait until this rank's slot is free; return which of the two it is."""
+        self._wait(self._step, self._others, deadline)
+        self._step += 1
+        return self._step & 1
+
+    def publish(self, signature: int = 0) -> None:
+        """Show what was written in this step, with a number that must agree between ranks."""
+        line = self.rank * WORDS
+        self._flags[line + 1 + (self._step & 1)] = signature
+        self._win.Sync()
+        self._flags[line] = self._step
+
+    def collect(self, ranks: Sequence[int], deadline: float, signature: int = 0) -> None:
+        """Wait until ``ranks`` have published this step."""
+        self._wait(self._step, ranks, deadline)
+        self._win.Sync()
+        at = 1 + (self._step & 1)
+        for rank in ranks:
+            theirs = self._flags[rank * WORDS + at]
+            if theirs != signature:
+                raise MismatchError(
+                    f"rank {self.rank} called {_spell(signature)} while rank {rank} "
+                    f"called {_spell(theirs)}"
+                )
+
+
+def sign(name: str, nbytes: int) -> int:
+    """The number that stands for one call in a step."""
+    return (NAMES.index(name) + 1) << 56 | nbytes
+
+
+def _spell(signature: int) -> str:
+    name = NAMES[(signature >> 56) - 1] if signature >> 56 else "something else"
+    return f"{name} of {signature & (1 << 56) - 1} bytes"

@@ -1,0 +1,187 @@
+"""An mpi4py communicator that tells what it is doing, and can record what it did.
+
+``TracedComm(comm)`` is an ``MPI.Intracomm`` with the same handle, so every library takes it.
+Each MPI call sets ``recorder.current`` while it is under way and, while ``recorder.events`` is a
+list, appends one record. Communicators and requests made from it are traced too. The wrappers are
+made from the table in :mod:`helpers.tracing.calls`: mpi4py has some 150 calls of a few shapes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter_ns
+
+from mpi4py import MPI
+
+from helpers.tracing.activity import Recorder
+from helpers.tracing.calls import wrappers
+from helpers.tracing.requests import TracedMessage, TracedPrequest, TracedRequest, traced_request
+from helpers.tracing.windows import TracedWin
+
+NAMES = {MPI.ANY_SOURCE: "ANY_SOURCE", MPI.PROC_NULL: "PROC_NULL"}
+PREDEFINED = ("COMM_WORLD", "COMM_SELF")
+PLAIN = {
+    name: getattr(MPI, name) for name in (*PREDEFINED, "Request", "Prequest", "Message", "Win")
+}  # what the module held before anything was installed
+TRACED = {"Request": TracedRequest, "Prequest": TracedPrequest, "Message": TracedMessage}
+TRACED["Win"] = TracedWin
+
+
+class Traced:
+    """What all traced communicators have in common (see :class:`TracedComm`)."""
+
+    __slots__ = ()
+
+    def __new__(cls, comm: MPI.Comm | None = None, recorder: Recorder | None = None):
+        """Wrap ``comm``; a traced ``comm`` shares its recorder unless another is given.
+
+        All ranks of ``comm`` must wrap it, in the same order as other communicators of the same
+        ranks, so that the ranks agree on its identity. Raises TypeError if it is no communicator
+        of this kind.
+        """
+        plain = cls.__mro__[2]
+        if comm is not None and not isinstance(comm, plain):
+            raise TypeError(f"{cls.__name__} expects an MPI.{plain.__name__}; got {comm!r}")
+        self = plain.__new__(cls, comm)
+        parent = comm if isinstance(comm, Traced) else None
+        self.recorder = recorder or (parent.recorder if parent else Recorder())
+        if parent is not None:
+            self.identity, self._world = parent.identity, parent._world
+            self._members = parent._members
+        elif self:
+            self._identify(None, "Wrap")
+        else:  # a null communicator: every call on it will raise
+            self.identity, self._world, self._members = None, NAMES, ()
+        return self
+
+    @property
+    def world_rank(self) -> int:
+        """This process's rank in ``COMM_WORLD``."""
+        return PLAIN["COMM_WORLD"].Get_rank()
+
+    def waiting(self, call: str, peer: int | str, tag: int | None) -> tuple:
+        """Return ``recorder.current`` for a library that waits by polling, from now on.
+
+        ``call`` is the library's name for it, ``peer`` a rank of this communicator, or "all".
+        """
+        return call, self._world.get(peer, peer), tag, perf_counter_ns(), self._members
+
+    def _identify(self, parent: tuple | None, call: str) -> None:
+        """Find the world ranks of the members, and a name that all members agree on."""
+        for name in PREDEFINED:
+            if self == PLAIN[name]:
+                parent, call = (name,), ""
+        inter = self.Is_inter()
+        group = self.Get_remote_group() if inter else self.Get_group()
+        world_group = PLAIN["COMM_WORLD"].Get_group()
+        members = tuple(
+            rank if rank != MPI.UNDEFINED else f"outside {i}"
+            for i, rank in enumerate(group.Translate_ranks(None, world_group))
+        )
+        group.Free()
+        world_group.Free()
+        self._members = members
+        self._world = {**NAMES, **dict(enumerate(members))}
+        key = (parent, call, None if inter else members)
+        self.identity = (*key, self.recorder.count(key) if call else 0)
+
+    def _adopt(self, comm: MPI.Comm, call: str) -> MPI.Comm:
+        """Return ``comm``, made by ``self.call(...)``, as a traced one (MPI.COMM_NULL stays)."""
+        return self._made(comm, call) if comm else comm
+
+    def _adopt_later(self, made: tuple, call: str) -> tuple:
+        """The same for a communicator that may not be asked anything before its request is done."""
+        comm = self._made(made[0], call, ask=False)
+        return comm, traced_request(made[1], self, call, "all", None)
+
+    def _made(self, comm: MPI.Comm, call: str, ask: bool = True) -> MPI.Comm:
+        plain = next(base for base in type(comm).__mro__ if base in FAMILIES)
+        made = plain.__new__(traced_class(plain), comm)
+        made.recorder = self.recorder
+        if ask:
+            made._identify(self.identity, call)
+        else:
+            made._world, made._members = self._world, self._members
+            key = (self.identity, call, None)
+            made.identity = (*key, self.recorder.count(key))
+        return made
+
+    def __reduce__(self):
+        for name in PREDEFINED:
+            if self == PLAIN[name]:
+                return predefined, (name,)
+        return self.__class__.__mro__[2](self).__reduce__()  # refused, in mpi4py's words
+
+
+def predefined(name: str) -> MPI.Intracomm:
+    """Return ``MPI.COMM_WORLD`` or ``MPI.COMM_SELF``, traced where it is installed."""
+    return getattr(MPI, name)
+
+
+@functools.cache
+def traced_class(plain: type) -> type:
+    """Return the traced class for one of mpi4py's communicator classes.
+
+    It is made at its first use: to wrap a hundred methods takes 30 ms, and every rank starts with
+    this module.
+    """
+    slots = ("_members", "_world", "identity", "recorder")
+    name = f"Traced{plain.__name__}"
+    doc = f"A traced MPI.{plain.__name__}."
+    body = {"__slots__": slots, "__doc__": doc, "__module__": __name__}
+    cls = type(name, (Traced, plain), body)
+    for method, function in wrappers(plain):
+        setattr(cls, method, function)
+    return cls
+
+
+FAMILIES = (MPI.Intracomm, MPI.Cartcomm, MPI.Graphcomm, MPI.Distgraphcomm, MPI.Intercomm)
+TracedComm = traced_class(MPI.Intracomm)
+TracedComm.__name__ = TracedComm.__qualname__ = "TracedComm"
+TracedComm.__doc__ = """An ``MPI.Intracomm`` that reports and records its calls to ``.recorder``.
+
+    >>> comm = TracedComm(MPI.COMM_SELF)
+    >>> comm.recorder.start()
+    >>> comm.allreduce(3)
+    3
+    >>> [record[0] for record in comm.recorder.stop()]
+    ['allreduce']
+    """
+
+
+def install(recorder: Recorder) -> None:
+    """Watch ``MPI.COMM_WORLD`` and ``MPI.COMM_SELF`` themselves, for every later user of them.
+
+    Replaces them, and the classes of requests, messages and windows, in the ``mpi4py.MPI`` module:
+    do it before libraries are imported, since ``from mpi4py.MPI import COMM_WORLD`` copies the
+    name.
+    Raises TypeError for anything but a Recorder.
+    """
+    if not isinstance(recorder, Recorder):
+        raise TypeError(f"install expects a Recorder; got {recorder!r}")
+    for name in PREDEFINED:
+        setattr(MPI, name, TracedComm(PLAIN[name], recorder))
+    _swap(TRACED)
+
+
+def uninstall() -> None:
+    """Undo :func:`install` (communicators made meanwhile stay traced)."""
+    _swap(PLAIN)
+
+
+@contextmanager
+def installed_requests() -> Iterator[None]:
+    """Make ``MPI.Request.Waitall`` and its like the traced ones, for a while."""
+    before = {name: getattr(MPI, name) for name in TRACED}
+    _swap(TRACED)
+    try:
+        yield
+    finally:
+        _swap(before)
+
+
+def _swap(values: dict) -> None:
+    for name, value in values.items():
+        setattr(MPI, name, value)

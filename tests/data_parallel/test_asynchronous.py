@@ -1,0 +1,115 @@
+import numpy as np
+import pytest
+
+from helpers.data_parallel.asynchronous import FlatSGD, Stop
+from helpers.data_parallel.history import History
+from helpers.datasets import mnist
+from helpers.models.lenet import accuracy_of
+from tests.data_parallel import ranks
+from tests.mpi.runner import run_ranks
+
+
+def run(n: int, stop: dict, **settings) -> History:
+    histories = run_ranks(n, ranks.with_settings, stop, settings, timeout=120)
+    assert all(h.report == histories[0].report for h in histories)
+    return histories[0]
+
+
+@pytest.mark.mpi
+def test_three_workers_learn_and_every_update_has_its_staleness():
+    history = run(4, {"updates": 300})
+    assert history.updates == history.gradients == len(history.staleness) == 300
+    assert set(history.workers) == {1, 2, 3}
+    # With W workers, those served between a worker's two turns are the updates it missed.
+    last = {}
+    for update, (worker, stale) in enumerate(zip(history.workers, history.staleness, strict=True)):
+        if worker in last:
+            assert stale == update - last[worker] - 1
+        last[worker] = update
+    assert np.mean(history.losses[-20:]) < 0.6 * np.mean(history.losses[:20])
+    assert accuracy_of(history.weights, mnist.load()) > 0.8
+    assert history.report == ["the server stopped: 300 updates"]
+
+
+@pytest.mark.mpi
+def test_layers_of_different_workers_never_mix():
+    seen, *_ = run_ranks(5, ranks.whole_pushes, 100, timeout=120)
+    assert len(seen) == 100
+    assert all(taken == [worker] for worker, taken in seen), seen
+    assert {worker for worker, _ in seen} == {1, 2, 3, 4}
+
+
+@pytest.mark.mpi
+def test_one_worker_is_never_stale():
+    assert set(run(2, {"updates": 20}).staleness) == {0}
+
+
+@pytest.mark.mpi
+def test_a_straggler_pushes_less_and_staler():
+    history = run(3, {"updates": 120}, slow={2: 8.0})
+    workers, staleness = np.array(history.workers), np.array(history.staleness)
+    assert (workers == 2).sum() < (workers == 1).sum()
+    assert staleness[workers == 2].mean() > staleness[workers == 1].mean()
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("die", "rank 2 left: it died on purpose"),
+        ("die mid-push", "rank 2 fell silent while sending: push dropped"),
+        ("nan", "rank 2 sent a gradient that is not finite: dropped"),
+        ("wrong shape", "rank 2 dismissed: layers of (149,"),
+    ],
+)
+def test_a_faulty_worker_ends_nobody_else(fault, words):
+    history = run(3, {"updates": 60}, faults={2: (fault, 5)})
+    assert any(words in line for line in history.report)
+    assert history.updates == 60
+    assert history.workers[-10:] == [1] * 10
+    assert np.isfinite(history.weights).all()
+
+
+@pytest.mark.mpi
+def test_all_workers_gone_ends_the_server():
+    history = run(3, {"updates": 500}, faults={1: ("die", 3), 2: ("die mid-push", 3)})
+    assert 0 < history.updates < 10
+    assert history.report[-1] == "the server stopped: no worker left"
+
+
+@pytest.mark.mpi
+def test_a_server_that_says_nothing_ends_the_workers():
+    results = run_ranks(3, ranks.server_that_vanishes)
+    assert results[1:] == ["the server did not answer within 1 s"] * 2
+
+
+def test_stop_conditions():
+    history = History("x", 2, 1)
+    assert Stop(updates=None).reached(history, 1e9) == ""
+    assert Stop(updates=None, seconds=2).reached(history, 2.5) == "2 s"
+    for _ in range(20):
+        history.record(0.0, 0.25)
+    assert Stop(updates=20).reached(history, 0) == "20 updates"
+    assert Stop(updates=None, loss=0.3).reached(history, 0) == "loss 0.250"
+    assert Stop(updates=None, loss=0.2).reached(history, 0) == ""
+
+
+def test_two_flat_arrays_do_what_a_whole_model_and_optimizer_do():
+    """The claim that the server needs a model and its optimizer no longer holds, if it ever did."""
+    import torch
+
+    from helpers.models.lenet import Flat, LeNet
+
+    model = LeNet()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    flat = Flat(LeNet())
+    server = FlatSGD(flat.values.numpy(), rate=0.1, momentum=0.9)
+    for seed in range(5):
+        gradient = torch.randn(61_706, generator=torch.Generator().manual_seed(seed))
+        parts = gradient.split(flat.sizes)
+        for parameter, part in zip(model.parameters(), parts, strict=True):
+            parameter.grad = part.view_as(parameter).clone()
+        optimizer.step()
+        server.step(gradient.numpy())
+    whole = torch.cat([p.detach().flatten() for p in model.parameters()]).numpy()
+    assert np.allclose(server.values, whole, atol=1e-6)

@@ -1,0 +1,51 @@
+import matplotlib
+import numpy as np
+import pytest
+
+matplotlib.use("Agg")
+
+from helpers.data_parallel.history import History
+from helpers.data_parallel.time_model import Point
+from helpers.plots import data_parallel as plots
+
+
+def run(updates: int, gradients: int) -> History:
+    history = History("a run", 4, 8, gradients=gradients)
+    for i in range(updates):
+        history.record(0.1 * (i + 1), 2.0 / (i + 1), staleness=i % 3, worker=1 + i % 3)
+    return history
+
+
+def test_losses_have_seconds_on_the_left_and_updates_on_the_right():
+    history = run(30, 120)
+    left, right = plots.losses([history], window=4)
+    assert left.lines[0].get_xdata()[-1] == pytest.approx(3.0)
+    assert right.lines[0].get_xdata()[-1] == 30
+    assert np.allclose(left.lines[0].get_ydata(), history.losses)  # 4 gradients are 1 update
+    with pytest.raises(ValueError, match="none"):
+        plots.losses([])
+
+
+def test_staleness_counts_every_gradient():
+    ax = plots.staleness(run(30, 30))
+    assert sum(bar.get_height() for bar in ax.patches) == 30
+    assert len(ax.get_legend().get_texts()) == 3
+    with pytest.raises(ValueError, match="a run"):
+        plots.staleness(run(0, 0))
+
+
+def test_crossing_draws_more_ranks_than_cores_open():
+    points = [
+        Point(r, b, 1e-3 * b, 1e-3 * b, 2e-3, 1e-3 * b + 2e-3) for r in (2, 4) for b in (1, 8)
+    ]
+    left, right = plots.crossing(points, cores=2, predicted=3)
+    assert [line.get_markerfacecolor() == "white" for line in left.lines[:2]] == [False, True]
+    assert left.lines[0].get_ydata().tolist() == pytest.approx([2.0, 0.25])
+    assert left.lines[1].get_ydata().tolist() == pytest.approx([2 / 3, 0.25 / 3])
+    assert left.lines[2].get_xdata() == [3, 3]
+    assert right.lines[0].get_ydata().tolist() == pytest.approx([2 / 3, 1.6])
+
+
+def test_schemes_name_all_three():
+    words = [text.get_text() for text in plots.schemes().texts]
+    assert {"in step, no server", "in step, a server", "out of step, a server"} <= set(words)

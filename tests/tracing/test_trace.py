@@ -1,0 +1,347 @@
+"""Traces of known message patterns: matched, counted, on one clock, exported and read back."""
+
+import json
+import pickle
+import time
+
+import numpy as np
+import pytest
+
+from helpers.tracing import trace as traces
+from helpers.tracing.clock import Clock
+from tests.mpi.runner import run_ranks
+
+RANKS = [1, 2, 3, 4, 5]
+
+
+def pattern(name):
+    from mpi4py import MPI
+
+    with traces.record(MPI.COMM_WORLD) as comm:
+        globals()[name](comm)
+    return traces.gather(comm)
+
+
+def chain(comm):
+    if comm.rank > 0:
+        comm.recv(source=comm.rank - 1, tag=1)
+    if comm.rank < comm.size - 1:
+        comm.send(comm.rank, comm.rank + 1, tag=1)
+
+
+def star(comm):
+    """Rank 0 receives from anyone, by requests."""
+    if comm.rank == 0:
+        from mpi4py import MPI
+
+        boxes = [np.zeros(10) for _ in range(comm.size - 1)]
+        MPI.Request.Waitall([comm.Irecv(box) for box in boxes])
+    else:
+        comm.Isend(np.ones(10), 0, tag=comm.rank).Wait()
+
+
+def ring(comm):
+    """A ring allreduce's messages: 2(N-1) rounds of 1/N of 1200 bytes."""
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    out, box = np.zeros(1200 // comm.size, "u1"), np.zeros(1200 // comm.size, "u1")
+    for _ in range(2 * (comm.size - 1)):
+        comm.Sendrecv(out, right, recvbuf=box, source=left)
+
+
+def ring_by_requests(comm):
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    out, box = np.zeros(1200 // comm.size, "u1"), np.zeros(1200 // comm.size, "u1")
+    for _ in range(2 * (comm.size - 1)):
+        request = comm.Irecv(box, left)
+        comm.Isend(out, right).Wait()
+        request.Wait()
+
+
+def doubling(comm):
+    distance = 1
+    while distance < comm.size:
+        comm.sendrecv("x", comm.rank ^ distance, source=comm.rank ^ distance)
+        distance *= 2
+
+
+def scatter_by_hand(comm):
+    if comm.rank == 0:
+        for peer in range(1, comm.size):
+            comm.Send(np.zeros(8), peer)
+    else:
+        comm.Recv(np.zeros(8), 0)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("n", RANKS)
+def test_chain_takes_one_round_for_each_link(n):
+    trace = run_ranks(n, pattern, "chain")[0]
+    assert trace.ranks == tuple(range(n))
+    assert [(m.source, m.dest, m.tag) for m in trace.messages] == [
+        (r, r + 1, 1) for r in range(n - 1)
+    ]
+    assert trace.steps() == n - 1
+    assert trace.unmatched_sends == trace.unmatched_receives == ()
+    assert trace.messages_sent() == {r: int(r < n - 1) for r in range(n)}
+    slack = 2 * max(trace.clock_uncertainty) + 1e-9
+    for message in trace.messages:
+        assert message.end > message.begin - slack
+        assert message.bytes == trace.events[message.send].bytes > 0
+    assert trace.bytes_sent()[0] == trace.bytes_received().get(1, 0)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("n", RANKS)
+def test_receives_from_anyone_find_their_senders(n):
+    trace = run_ranks(n, pattern, "star")[0]
+    assert sorted((m.source, m.dest, m.tag, m.bytes) for m in trace.messages) == [
+        (r, 0, r, 80) for r in range(1, n)
+    ]
+    assert trace.steps() == n - 1  # one port: they come one after another
+    waits = [e for e in trace.of(0) if e.call == "Waitall"]
+    if n > 1:
+        assert len(waits[0].completes) == n - 1
+        assert all(trace.messages[0].completed_in == m.completed_in for m in trace.messages)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("n", RANKS)
+@pytest.mark.parametrize("name", ["ring", "ring_by_requests"])
+def test_ring_sends_the_formulas_bytes_in_the_formulas_rounds(n, name):
+    trace = run_ranks(n, pattern, name)[0]
+    assert trace.steps() == 2 * (n - 1)
+    assert set(trace.bytes_sent().values()) == {2 * (n - 1) * 1200 // n}
+    assert len(trace.messages) == 2 * n * (n - 1)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("n", "name", "steps"), [(4, "doubling", 2), (5, "scatter_by_hand", 4)])
+def test_rounds_of_other_patterns(n, name, steps):
+    assert run_ranks(n, pattern, name)[0].steps() == steps
+
+
+def unmatched():
+    from mpi4py import MPI
+
+    with traces.record(MPI.COMM_WORLD) as comm:
+        if comm.rank == 0:
+            sent = comm.isend("nobody asked", 1, tag=5)
+        else:
+            pending = comm.irecv(source=0, tag=6)
+    trace = traces.gather(comm)
+    if comm.rank == 0:
+        comm.send("now", 1, tag=6)
+        sent.wait()
+    else:
+        pending.wait()
+        comm.recv(source=0, tag=5)
+    return trace
+
+
+@pytest.mark.mpi
+def test_messages_without_another_side_are_listed():
+    trace = run_ranks(2, unmatched)[0]
+    assert [trace.events[i].tag for i in trace.unmatched_sends] == [5]
+    assert [trace.events[i].tag for i in trace.unmatched_receives] == [6]
+    assert trace.messages == ()
+    assert "1 unmatched sends" in repr(trace)
+    assert "1 unmatched receives" in repr(trace)
+
+
+def late_sender(nbytes):
+    """Rank 1 begins 0.3 s after rank 0; then rank 0 receives late."""
+    from mpi4py import MPI
+
+    with traces.record(MPI.COMM_WORLD) as comm:
+        box = np.zeros(nbytes, "u1")
+        if comm.rank == 0:
+            comm.Recv(box, 1)
+            comm.Barrier()
+            time.sleep(0.3)
+            comm.Recv(box, 1)
+        else:
+            time.sleep(0.3)
+            comm.Send(box, 0)
+            comm.Barrier()
+            comm.Send(box, 0)
+    return traces.gather(comm)
+
+
+@pytest.mark.mpi
+def test_waiting_is_told_from_transfer():
+    trace = run_ranks(2, late_sender, 10_000_000)[0]
+    early, late = [e for e in trace.of(0) if e.call == "Recv"]
+    prompt, stuck = [e for e in trace.of(1) if e.call == "Send"]
+    assert 0.2 < early.waiting < early.duration
+    assert late.waiting < 0.1
+    assert prompt.waiting < 0.1
+    assert 0.2 < stuck.waiting <= stuck.duration  # ten megabytes are not copied away
+    assert 0.2 < trace.waiting()[0] < 0.5
+
+
+def in_groups():
+    from mpi4py import MPI
+
+    with traces.record(MPI.COMM_WORLD) as comm:
+        half = comm.Split(comm.rank % 2)
+        if half.rank == 0 and half.size > 1:
+            half.send("first", 1)
+        elif half.rank == 1:
+            half.recv(source=0)
+        if comm.rank == 0:
+            comm.send("world", 2)
+        elif comm.rank == 2:
+            comm.recv(source=0)
+    return traces.gather(comm)
+
+
+@pytest.mark.mpi
+def test_messages_of_different_communicators_do_not_mix():
+    trace = run_ranks(4, in_groups)[0]
+    found = {(m.source, m.dest, trace.communicators[m.comm]) for m in trace.messages}
+    assert found == {(0, 2, (0, 2)), (1, 3, (1, 3)), (0, 2, (0, 1, 2, 3))}
+
+
+def many(calls):
+    from mpi4py import MPI
+
+    with traces.record(MPI.COMM_WORLD) as comm:
+        inner = []
+        for k in range(calls):
+            comm.bcast(k)
+        with traces.record(comm) as again:
+            again.barrier()
+        inner.append(traces.gather(again))
+        comm.barrier()
+    return traces.gather(comm), inner[0]
+
+
+@pytest.mark.mpi
+def test_a_recording_within_a_recording_belongs_to_both():
+    outer, inner = run_ranks(2, many, 50)[0]
+    assert [e.call for e in inner.of(0)] == ["barrier"]
+    assert [e.call for e in outer.of(0)] == ["bcast"] * 50 + ["barrier"] * 2
+
+
+def errors():
+    from mpi4py import MPI
+
+    from helpers.tracing.clock import measure_offset
+    from helpers.tracing.communicator import TracedComm
+
+    messages = []
+    for call in (
+        lambda: traces.gather(MPI.COMM_WORLD),
+        lambda: traces.gather(TracedComm(MPI.COMM_WORLD)),
+        lambda: measure_offset(MPI.COMM_WORLD, rounds=0),
+    ):
+        try:
+            call()
+            messages.append("")
+        except ValueError as error:
+            messages.append(str(error))
+    with traces.record(MPI.COMM_SELF) as comm:
+        pass
+    empty = traces.gather(comm)
+    try:
+        traces.gather(comm, root=3)
+    except ValueError as error:
+        messages.append(str(error))
+    try:
+        empty.of(9)
+    except ValueError as error:
+        messages.append(str(error))
+    return messages, len(empty.events), empty.duration, empty.steps()
+
+
+@pytest.mark.mpi
+def test_misuse_is_answered():
+    ((messages, *empty),) = run_ranks(1, errors)
+    for message, part in zip(messages, ("nothing was rec", "nothing", "0", "3", "9"), strict=True):
+        assert part in message
+    assert empty == [0, 0.0, 0]
+
+
+def clocks():
+    from mpi4py import MPI
+
+    from helpers.tracing.clock import measure_offset
+
+    return measure_offset(MPI.COMM_WORLD)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("n", RANKS)
+def test_clocks_of_one_computer_agree_within_their_uncertainty(n):
+    for rank, clock in enumerate(run_ranks(n, clocks)):
+        assert abs(clock.offset) <= clock.uncertainty  # Linux: one clock for all processes
+        assert (clock.uncertainty > 0) == (rank > 0)
+
+
+def shifted_clock(shift_ns):
+    from mpi4py import MPI
+
+    from helpers.tracing import clock
+
+    if MPI.COMM_WORLD.rank == 1:
+        real = time.perf_counter_ns
+        time.perf_counter_ns = lambda: real() + shift_ns
+    try:
+        return clock.measure_offset(MPI.COMM_WORLD)
+    finally:
+        if MPI.COMM_WORLD.rank == 1:
+            time.perf_counter_ns = real
+
+
+@pytest.mark.mpi
+def test_a_shifted_clock_is_found_out():
+    shift = 5_000_000_000
+    clock = run_ranks(2, shifted_clock, shift)[1]
+    assert abs(clock.offset - shift) <= clock.uncertainty
+    assert abs(clock.to_root(10 * shift) - 9 * shift) <= clock.uncertainty
+
+
+def test_a_drift_between_two_measurements_is_spread_evenly():
+    clock = Clock(((1_000_000, 500, 10),)) + Clock(((2_000_000, 1500, 10),))
+    assert clock.to_root(1_500_000) == 1_500_000 - 1000
+    assert clock.to_root(0) == -500  # not extrapolated
+    assert clock.uncertainty == 10
+    # a difference within the uncertainty is no drift: the better reading counts
+    blurred = Clock(((0, 500, 600),)) + Clock(((1_000_000, 900, 10),))
+    assert blurred.to_root(500_000) == 500_000 - 900
+
+
+def test_records_without_clocks_are_taken_to_share_one():
+    send = ("send", "send", "c", 1, 0, 100, 1000, 2000, None, None)
+    receive = ["irecv", "receive", "c", 0, 0, 100, 1500, 1600, 3000, None]
+    wait = ("wait", "wait", "c", 0, 0, 100, 1700, 3000, None, (receive,))
+    trace = traces.build({0: [send], 1: pickle.loads(pickle.dumps([receive, wait]))})
+    (message,) = trace.messages
+    assert (message.begin, message.end) == (0.0, pytest.approx(2e-6))
+    assert trace.events[message.completed_in].call == "wait"
+    assert trace.events[2].completes == (1,)
+    assert traces.build({0: None, 1: []}).events == ()
+
+
+@pytest.mark.mpi
+def test_trace_survives_pickle_and_json_and_exports_to_chrome(tmp_path):
+    trace = run_ranks(3, pattern, "ring")[0]
+    assert pickle.loads(pickle.dumps(trace)) == trace
+    assert traces.Trace.from_json(trace.to_json()) == trace
+    with pytest.raises(ValueError, match="nonsense"):
+        traces.Trace.from_json("nonsense")
+    chrome = json.loads(trace.save_chrome(tmp_path / "trace.json").read_text())["traceEvents"]
+    boxes = [item for item in chrome if item["ph"] == "X"]
+    assert len(boxes) == len(trace.events)
+    starts = {item["id"]: item for item in chrome if item["ph"] == "s"}
+    ends = {item["id"]: item for item in chrome if item["ph"] == "f"}
+    assert len(starts) == len(trace.messages)
+    assert starts.keys() == ends.keys()
+    for item in (*starts.values(), *ends.values()):  # each end of an arrow lies in a box
+        assert any(
+            box["tid"] == item["tid"] and box["ts"] <= item["ts"] <= box["ts"] + box["dur"]
+            for box in boxes
+        )
+    assert {item["args"]["name"] for item in chrome if item["name"] == "thread_name"} == {
+        "rank 0", "rank 1", "rank 2",
+    }  # fmt: skip
