@@ -23,6 +23,8 @@ BIN := .venv/bin
 PY := $(BIN)/python
 SETTINGS = PYTHON='$(PYTHON)' TORCH_INDEX='$(TORCH_INDEX)' WHEELS='$(WHEELS)' COMPILER='$(COMPILER)'
 
+LINT = sh tools/lint.sh
+
 .PHONY: help setup setup-openmpi lab test notebooks html course bench conformance gpu lint format reset \
 	wheels clean distclean
 
@@ -48,9 +50,8 @@ reset: setup ## Put a fresh copy of a notebook in work/ and keep a backup: make 
 	@$(PY) -m tools.work reset '$(NB)'
 
 test: setup setup-openmpi ## Check the style, run every test and every notebook
-	@$(PY) -m ruff check .
-	@$(PY) -m ruff format --check .
-	@REQUIRE='$(REQUIRE)' $(PY) -m pytest --durations=25 $(TEST_ARGS)
+	@$(LINT)
+	@REQUIRE='$(REQUIRE)' $(PY) -m tools.test $(TEST_ARGS)
 
 notebooks: setup ## Make the notebooks from notebooks/source
 	@$(PY) -m tools.notebooks $(NB)
@@ -71,9 +72,8 @@ conformance: setup ## Run PyTorch's own distributed tests on our backend and on 
 gpu: ## Run the GPU tests and benchmarks with any Python that has torch: make gpu PYTHON=python3
 	@PYTHON='$(PYTHON)' OUT='$(OUT)' sh tools/gpu.sh
 
-lint: setup ## Check the style
-	@$(PY) -m ruff check .
-	@$(PY) -m ruff format --check .
+lint: setup ## Check the style, the types, the docstrings and who imports whom
+	@$(LINT)
 
 format: setup ## Put the style right
 	@$(PY) -m ruff check --fix .

@@ -16,6 +16,7 @@ import argparse
 import ast
 import contextlib
 import importlib
+import itertools
 import json
 import os
 import shlex
@@ -23,6 +24,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 import traceback
 from dataclasses import asdict
@@ -168,22 +170,61 @@ def _record(suites: dict[str, list[Row]], command: str, gpu: bool) -> Record:
     return records.record(suites, command)
 
 
-def table(rows: list[Row]) -> str:
-    """Return ``rows`` as text: ours, the peer's and the ratio side by side."""
-    lines = [("", "", "ours", "peer", "ours ÷ peer")]
+WIDTH = 100  # columns of a printed table
+
+
+def table(rows: list[Row], width: int = WIDTH) -> str:
+    """Return ``rows`` as text: ours, the peer's and the ratio side by side.
+
+    Names, parameters and peers are folded to ``width`` columns, and what all rows share is said
+    once; lists of values, long texts and the seventh digit are left to the record.
+    """
+    common = _common(rows)
+    cases = []
     for row in rows:
-        parameters = ", ".join(f"{key}={value}" for key, value in row.parameters.items())
-        peer = "–"
-        if row.peer:
-            there = "not here" if row.peer_value is None else f"{row.peer_value:.4g} {row.unit}"
-            peer = f"{there} ({row.peer})"
-        ratio = "" if row.ratio is None else f"{row.ratio:.3g}"
-        lines.append((row.name, parameters, f"{row.value:.4g} {row.unit}", peer, ratio))
-    widths = [max(len(line[column]) for line in lines) for column in range(5)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
+        own = {key: value for key, value in row.parameters.items() if key not in common}
+        cases.append((f"{row.name}  {_short(own)}".rstrip(), *_figures(row)))
+    lines = [("", "ours", "peer", "ours ÷ peer"), *cases]
+    most = [max(len(line[column]) for line in lines) for column in range(4)]
+    most[2] = min(most[2], width // 3)
+    most[0] = min(most[0], max(width - sum(most[1:]) - 6, 20))
+    text = textwrap.wrap(f"every row: {_short(common)}", width) if _short(common) else []
+    for line in lines:
+        cells = [
+            textwrap.wrap(cell, most[k], subsequent_indent="  ") for k, cell in enumerate(line)
+        ]
+        for parts in itertools.zip_longest(*cells, fillvalue=""):
+            padded = (part.ljust(size) for part, size in zip(parts, most, strict=True))
+            text.append("  ".join(padded).rstrip())
+    return "\n".join(text)
+
+
+def _common(rows: list[Row]) -> dict:
+    """The parameters that are the same in all of several rows: said once."""
+    if len(rows) < 2:
+        return {}
+    first, *others = (row.parameters for row in rows)
+    return {k: v for k, v in first.items() if all(k in o and o[k] == v for o in others)}
+
+
+def _short(parameters: dict) -> str:
+    """The parameters that fit into a table, three digits of each."""
+    shown = (
+        f"{key}={value:.3g}" if isinstance(value, float) else f"{key}={value}"
+        for key, value in parameters.items()
+        if not isinstance(value, list | dict)
     )
+    return ", ".join(text for text in shown if len(text) <= 32)
+
+
+def _figures(row: Row) -> tuple[str, str, str]:
+    """Ours, the peer's and the ratio, as a table shows them."""
+    peer = "–"
+    if row.peer:
+        there = "not here" if row.peer_value is None else f"{row.peer_value:.4g} {row.unit}"
+        peer = f"{there} ({row.peer})"
+    ratio = "" if row.ratio is None else f"{row.ratio:.3g}"
+    return f"{row.value:.4g} {row.unit}", peer, ratio
 
 
 def _relative(path: Path) -> Path:

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import nbformat
@@ -26,6 +27,7 @@ from nbmake.nb_run import NotebookRun
 from tools.notebooks import ROOT, SourceError, sources
 
 CELL_LIMIT = 180  # seconds: no cell of the course is meant to take half of it
+SLOW = 2.0  # seconds: slower cells are listed with their time
 EXPECTED = {"reader": "not attempted", "solved": "correct"}
 
 
@@ -64,6 +66,22 @@ def execute(path: Path, kind: str, cell_limit: int = CELL_LIMIT) -> Execution:
     return Execution(path.stem, kind, result.nb, seconds, tuple(found))
 
 
+def slow_cells(notebook: NotebookNode, limit: float = SLOW) -> list[tuple[int, str, float]]:
+    """Return (number, first line, seconds) of each cell that took longer than ``limit`` seconds."""
+    found = []
+    for index, cell in enumerate(notebook.cells):
+        times = cell.metadata.get("execution", {})
+        if "iopub.execute_input" not in times or "shell.execute_reply" not in times:
+            continue
+        begin, end = (
+            datetime.fromisoformat(times[name])
+            for name in ("iopub.execute_input", "shell.execute_reply")
+        )
+        if (seconds := (end - begin).total_seconds()) > limit:
+            found.append((index + 1, cell.source.strip().partition("\n")[0], seconds))
+    return found
+
+
 def problems(notebook: NotebookNode, kind: str) -> list[str]:
     """Return a sentence for each thing that a notebook of the set ``kind`` must not show."""
     found = []
@@ -87,13 +105,19 @@ def problems(notebook: NotebookNode, kind: str) -> list[str]:
 
 
 def table(executions: list[Execution]) -> str:
-    """Return the time of each notebook, one line each, the slowest set beside the other."""
+    """Return the time of each notebook, both sets side by side, and under it each slow cell."""
     times = {(item.name, item.kind): item.seconds for item in executions}
     lines = [f"{'notebook':32} {'reader':>9} {'solved':>9}"]
     for name in sorted({item.name for item in executions}):
         cells = [times.get((name, kind)) for kind in EXPECTED]
         shown = [f"{cell:7.1f} s" if cell is not None else f"{'-':>9}" for cell in cells]
         lines.append(f"{name:32} {' '.join(shown)}")
+        for item in sorted(executions, key=lambda item: item.kind):
+            if item.name == name:
+                lines += [
+                    f"    {item.kind} cell {number:3} {seconds:7.1f} s  {first[:60]}"
+                    for number, first, seconds in slow_cells(item.notebook)
+                ]
     return "\n".join(lines)
 
 

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -131,6 +132,43 @@ def test_no_suite_at_all_is_said(course):
 def test_table_lines_up():
     lines = table([Row("a", 1.0, "s", "b", 2.0), Row("long name", 10.0, "s")]).splitlines()
     assert lines[1].index("1 s") == lines[2].index("10 s") == lines[0].index("ours")
+
+
+def test_a_table_fits_and_leaves_long_parameters_to_the_record():
+    long = {"values": [0.5] * 20, "reason": "x" * 60, "ranks": 4, "off": 4.470348358154297e-08}
+    rows = [
+        Row(
+            "accuracy: hierarchy without attention",
+            0.83,
+            "docs/s",
+            "one sentence at a time",
+            0.8,
+            long,
+        ),
+        Row(
+            "test_3_level_hierarchical_model_averager_equivalent_to_periodic", 1.0, "1", "gloo", 1.0
+        ),
+    ]
+    text = table(rows)
+    assert max(map(len, text.splitlines())) <= 100
+    assert "ranks=4, off=4.47e-08" in text
+    assert "values" not in text
+    assert "reason" not in text
+    assert "(one sentence at a" in text
+    assert max(map(len, table(rows, 80).splitlines())) <= 80
+
+
+def test_a_table_says_once_what_all_rows_share():
+    rows = [Row("a", 1.0, "s", parameters={"ranks": 4, "bytes": n}) for n in (8, 16)]
+    first, *rest = table(rows).splitlines()
+    assert first == "every row: ranks=4"
+    assert [line.split()[:2] for line in rest[1:]] == [["a", "bytes=8"], ["a", "bytes=16"]]
+
+
+@pytest.mark.parametrize("suite", sorted(discover()))
+def test_the_committed_records_fit(suite):
+    for record in records.load(Path(records.__file__).parents[1] / "data" / "bench", suite):
+        assert max(map(len, table(list(record.suites[suite])).splitlines())) <= 100
 
 
 def test_every_suite_of_the_course_declares_what_the_driver_calls():

@@ -1,0 +1,21 @@
+#!/bin/sh
+# The style, who imports whom, types and docstrings: sh tools/lint.sh (`make lint`)
+#
+# Types and docstrings are checked in the libraries, whose pages are made from them.
+set -eu
+cd "$(dirname "$0")/.."
+bin=.venv/bin
+libraries="helpers/cluster helpers/tracing helpers/torch_mpi helpers/cuda helpers/collectives helpers/data_parallel"
+
+"$bin/ruff" check .
+"$bin/ruff" format --check .
+said=$(mktemp)
+trap 'rm -f "$said"' EXIT
+if ! "$bin/lint-imports" --no-cache >"$said" 2>&1; then
+    cat "$said"
+    exit 1
+fi
+# shellcheck disable=SC2086 (a list of folders)
+"$bin/mypy" $libraries
+# shellcheck disable=SC2046,SC2086
+"$bin/numpydoc" lint $(find $libraries -name '*.py')
