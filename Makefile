@@ -25,7 +25,7 @@ SETTINGS = PYTHON='$(PYTHON)' TORCH_INDEX='$(TORCH_INDEX)' WHEELS='$(WHEELS)' CO
 
 LINT = sh tools/lint.sh
 
-.PHONY: help setup setup-openmpi lab test notebooks html course bench conformance gpu lint format reset \
+.PHONY: help setup setup-openmpi lab test notebooks html course bench claims conformance gpu lint format reset \
 	wheels clean distclean
 
 help: ## Print this list
@@ -65,6 +65,9 @@ course: setup ## Make an nbgrader course folder from the notebooks: make course 
 
 bench: setup ## Measure ours beside its peers and write the record: make bench SUITE=cluster
 	@$(PY) -m bench $(SUITE)
+
+claims: setup ## Run the experiments behind what the notebooks conclude: make claims NB=03
+	@$(PY) -m claims $(NB)
 
 conformance: setup ## Run PyTorch's own distributed tests on our backend and on gloo
 	@$(PY) -m bench.conformance $(TEST_ARGS)

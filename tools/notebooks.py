@@ -23,10 +23,11 @@ from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 from nbgrader.nbgraderformat import MetadataValidator
 
+from tools import claimed
 from tools.release import OpenExercises
 
 ROOT = Path(__file__).resolve().parents[1]
-KEYS = {"exercise", "check", "points", "tags", "jupyter"}
+KEYS = {"exercise", "check", "points", "claims", "tags", "jupyter"}
 MAX_LINES = 24  # of code in one cell: more belongs in helpers
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -73,6 +74,9 @@ def build(source: Path) -> tuple[NotebookNode, NotebookNode]:
         cell.metadata = nbformat.from_dict(_metadata(cell, where))
         _check_cell(cell, where)
     _check_exercises(solved, source.name)
+    named = [name for cell in solved.cells for name in cell.metadata.get("claims", [])]
+    for fault in claimed.faults(source.stem, named):
+        raise SourceError(f"{source.name}: {fault}")
     for cell, identity in zip(solved.cells, _identities(solved), strict=True):
         cell.id = identity
     reader = copy.deepcopy(solved)
@@ -139,6 +143,8 @@ def _metadata(cell: NotebookNode, where: str) -> dict:
     if "exercise" in given and "check" in given:
         raise SourceError(f"{where}: a cell is an exercise or a check, not both")
     kept = {key: given[key] for key in ("tags", "jupyter") if key in given}
+    if "claims" in given:
+        kept["claims"] = str(given["claims"]).split()
     if "points" in given and "check" not in given:
         raise SourceError(f"{where}: points belong to the check, not to this cell")
     for role in ("exercise", "check"):

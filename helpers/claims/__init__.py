@@ -1,0 +1,14 @@
+"""What a notebook concludes: an experiment over seeds and settings, and the record of its runs.
+
+- ``claim``: a sentence with its experiment, its seeds, its settings, and the verdict it states
+- ``verdict``: from the two sides of each run to an interval and a word
+- ``running``: run a claim, or only its smallest case
+- ``recorded``: the newest record of a claim, as a table for a notebook
+
+The experiments themselves stand in the folder ``claims``, one module for each notebook.
+"""
+
+from helpers.claims.claim import Claim, Share
+from helpers.claims.recorded import evidence
+
+__all__ = ["Claim", "Share", "evidence"]

@@ -1,0 +1,84 @@
+"""The newest record of a claim, for the notebook that makes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from helpers import records
+from helpers.claims.claim import ClaimError
+from helpers.records import Row
+
+FOLDER = Path(__file__).resolve().parents[2] / "data" / "claims"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A claim as the record has it: its rows, one for each setting, and where they come from."""
+
+    id: str
+    rows: tuple[Row, ...]
+    machine: str
+    date: str
+
+    @property
+    def verdict(self) -> str:
+        """What the runs said, over all settings."""
+        return self.rows[0].parameters["verdict"]
+
+    def _repr_markdown_(self) -> str:
+        first = self.rows[0]
+        lines = [
+            f"**{first.parameters['sentence']}** *{self.verdict}* (`{self.id}`)",
+            "",
+            f"| {'setting'} | {first.parameters['ours']} | {first.peer} | effect (95 %) | runs | |",
+            "|---|---|---|---|---|---|",
+        ]
+        lines += [f"| {' | '.join(_cells(row))} |" for row in self.rows]
+        lines += ["", f"Recorded on {self.machine}, {self.date[:10]}."]
+        return "\n".join(lines)
+
+
+def evidence(id: str, folder: str | Path = FOLDER) -> Recorded:
+    """Return what the newest record says of a claim.
+
+    Parameters
+    ----------
+    id : str
+        The claim's identifier, such as ``"03-reset-gate"``.
+    folder : str or Path, optional
+        Where the records are; default the course's own.
+
+    Returns
+    -------
+    Recorded
+        Shown as a table in a notebook.
+
+    Raises
+    ------
+    ClaimError
+        If no record holds the claim.
+    """
+    for record in records.load(folder):
+        rows = tuple(row for rows in record.suites.values() for row in rows if row.name == id)
+        if rows:
+            return Recorded(id, rows, record.machine["name"], record.date)
+    raise ClaimError(
+        f"no record in {folder} holds claim {id!r}: `make claims NB={id[:2]}` makes it"
+    )
+
+
+def _cells(row: Row) -> list[str]:
+    given = row.parameters
+    if given["scale"] == "ratio":
+        low, high = (_part(end) for end in given["interval"])
+        effect = f"{_part(given['effect'])} ({low} to {high})"
+    else:
+        low, high = ("∞" if end is None else f"{end:+.3g}" for end in given["interval"])
+        effect = f"{given['effect']:+.3g} ({low} to {high})"
+    sides = [f"{value:.4g} {row.unit}".removesuffix(" 1") for value in (row.value, row.peer_value)]
+    return [given["setting"], *sides, effect, str(given["runs"]), given["word"]]
+
+
+def _part(value: float | None) -> str:
+    return "∞" if value is None else f"× {1 + value:.3g}"

@@ -1,0 +1,145 @@
+"""From the runs of a claim to an interval, and from the interval to a word.
+
+Runs are paired: at one seed the two sides share everything but the cause, so what counts is the
+difference within a pair, and its interval is Student's over the pairs (for a ratio, over the
+logarithms). A share has the interval of Clopper and Pearson (1934), which ends at 0 and at 1.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from helpers.claims.claim import Claim, ClaimError, Share
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the runs at one setting say.
+
+    ``effect`` is the mean of ours − rival (or of ours ÷ rival − 1; or the share), in the direction
+    in which it was measured, ``low`` and ``high`` its interval at 95 %.
+    """
+
+    effect: float
+    low: float
+    high: float
+    word: str  # holds, ties, fails, open
+
+
+def judge(claim: Claim, runs: Sequence[tuple[float, float]] | Sequence[Share]) -> Judgement:
+    """Judge the runs of one setting.
+
+    Parameters
+    ----------
+    claim : Claim
+        Says what is claimed, the margin and the scale.
+    runs : sequence
+        What the experiment returned for each seed: all pairs, or all shares.
+
+    Returns
+    -------
+    Judgement
+        "holds": the whole interval is on the claimed side of no difference, and the effect is the
+        margin at least; "fails": the same on the other side; "ties": the whole interval is within
+        the margin; "open": none of these.
+
+    Raises
+    ------
+    ClaimError
+        For mixed outcomes, a value that is not finite, or a ratio of what is not positive.
+    """
+    if all(isinstance(run, Share) for run in runs):
+        return _judge_share(claim, runs)
+    if any(isinstance(run, Share) for run in runs):
+        raise ClaimError(f"claim {claim.id!r} expects pairs only or shares only; got {runs!r}")
+    pairs = [(float(ours), float(rival)) for ours, rival in runs]
+    if not all(math.isfinite(value) for pair in pairs for value in pair):
+        raise ClaimError(f"claim {claim.id!r} expects finite numbers; got {pairs}")
+    if claim.scale == "ratio":
+        if not all(value > 0 for pair in pairs for value in pair):
+            raise ClaimError(f"claim {claim.id!r} expects positive numbers; got {pairs}")
+        effect, low, high = interval([math.log(ours / rival) for ours, rival in pairs])
+        margin = math.log1p(claim.margin)
+        shown = [_power(value) for value in (effect, low, high)]
+    else:
+        effect, low, high = shown = interval([ours - rival for ours, rival in pairs])
+        margin = claim.margin
+    if not claim.larger:
+        effect, low, high = -effect, -high, -low
+    return Judgement(*shown, _word(effect, low, high, margin))
+
+
+def interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Return the mean and Student's interval for it at 95 %.
+
+    Parameters
+    ----------
+    values : sequence of float
+        One for each run. A single one has an interval without ends.
+
+    Returns
+    -------
+    tuple of float
+        ``(mean, low, high)``.
+    """
+    mean = statistics.fmean(values)
+    if len(values) < 2:
+        return mean, -math.inf, math.inf
+    from scipy.stats import t
+
+    half = t.ppf((1 + CONFIDENCE) / 2, len(values) - 1) * statistics.stdev(values)
+    half /= math.sqrt(len(values))
+    return mean, mean - half, mean + half
+
+
+def overall(words: Iterable[str], axis: str) -> str:
+    """Return one verdict for all settings: their common word, or ``"depends on AXIS"``.
+
+    Parameters
+    ----------
+    words : iterable of str
+        The word of each setting.
+    axis : str
+        What the settings vary.
+
+    Returns
+    -------
+    str
+        The verdict.
+    """
+    different = set(words)
+    return different.pop() if len(different) == 1 else f"depends on {axis}"
+
+
+def _power(value: float) -> float:
+    """A logarithm of a ratio as a part: 0.1 for ten per cent more."""
+    return math.expm1(value) if value < 700 else math.inf
+
+
+def _word(effect: float, low: float, high: float, margin: float) -> str:
+    if low > 0 and effect >= margin:
+        return "holds"
+    if high < 0 and effect <= -margin:
+        return "fails"
+    if -margin < low and high < margin:
+        return "ties"
+    return "open"
+
+
+def _judge_share(claim: Claim, runs: Sequence[Share]) -> Judgement:
+    from scipy.stats import binomtest
+
+    if claim.rival_share is None:
+        raise ClaimError(f"claim {claim.id!r} counts, and expects a rival_share; got None")
+    events, trials = sum(run.events for run in runs), sum(run.trials for run in runs)
+    found = binomtest(events, trials).proportion_ci(CONFIDENCE, "exact")
+    low, high = float(found.low), float(found.high)
+    above, below = low > claim.rival_share, high < claim.rival_share
+    held, refuted = (above, below) if claim.larger else (below, above)
+    word = "holds" if held else "fails" if refuted else "open"
+    return Judgement(events / trials, low, high, word)

@@ -1,0 +1,202 @@
+"""Claims: verdicts from runs with a known answer, records, and a build that refuses a mismatch."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import claims
+from claims.__main__ import choose, table
+from helpers import records
+from helpers.claims import Claim, Share, evidence
+from helpers.claims.claim import ClaimError
+from helpers.claims.running import run, run_smallest
+from helpers.claims.verdict import interval, judge, overall
+from tools.claimed import faults
+
+
+def experiment(seed, gap=1.0, noise=0.1, rival=10.0):
+    rng = np.random.default_rng(seed)
+    common = rng.normal(0, 5)  # what both sides share at one seed
+    return rival + common + gap + rng.normal(0, noise), rival + common
+
+
+CLAIM = Claim(
+    id="99-gap",
+    sentence="Ours is larger.",
+    experiment=experiment,
+    seeds=range(8),
+    settings={"small": {"gap": 1.0}, "large": {"gap": 2.0}},
+    verdict="holds",
+    margin=0.5,
+    ours="ours",
+    rival="theirs",
+    unit="s",
+)
+
+
+def judged(gap, noise=0.1, seeds=8, **changes):
+    claim = replace(CLAIM, **changes)
+    return judge(claim, [experiment(seed, gap, noise) for seed in range(seeds)])
+
+
+@pytest.mark.parametrize(
+    ("gap", "noise", "word"),
+    [
+        (1, 0.1, "holds"),
+        (-1, 0.1, "fails"),
+        (0.1, 0.1, "ties"),
+        (1, 20, "open"),
+        (0.4, 0.05, "ties"),
+    ],
+)
+def test_the_word_follows_the_gap(gap, noise, word):
+    assert judged(gap, noise).word == word
+
+
+def test_the_smaller_may_be_claimed():
+    assert judged(-1, larger=False).word == "holds"
+    assert judged(1, larger=False).word == "fails"
+
+
+def test_one_run_decides_nothing():
+    found = judged(100, seeds=1)
+    assert found.word == "open"
+    assert (found.low, found.high) == (-math.inf, math.inf)
+
+
+def test_an_effect_below_the_margin_does_not_hold_however_sure():
+    found = judged(0.3, 1e-6)
+    assert found.low > 0
+    assert found.word == "ties"
+
+
+def test_ratios_are_judged_by_their_logarithms():
+    claim = replace(CLAIM, scale="ratio", margin=0.1)
+    found = judge(claim, [(2.0, 1.0), (4.0, 2.0), (6.0, 3.0)])
+    assert found.effect == pytest.approx(1.0)
+    assert found.word == "holds"
+    assert judge(claim, [(1.05, 1.0), (2.1, 2.0)]).word == "ties"
+    with pytest.raises(ClaimError, match="positive"):
+        judge(claim, [(1.0, 0.0), (1.0, 1.0)])
+
+
+def test_shares_stay_between_0_and_1():
+    claim = replace(CLAIM, rival_share=0.1, larger=False)
+    found = judge(claim, [Share(0, 30), Share(0, 30)])
+    assert (found.effect, found.low) == (0, 0)
+    assert 0 < found.high < 0.1
+    assert found.word == "holds"
+    assert judge(claim, [Share(0, 5)]).word == "open"
+    assert judge(claim, [Share(30, 30)]).word == "fails"
+    with pytest.raises(ClaimError, match="rival_share"):
+        judge(CLAIM, [Share(1, 2)])
+    with pytest.raises(ClaimError, match="pairs only or shares only"):
+        judge(claim, [Share(1, 2), (1.0, 2.0)])
+
+
+def test_the_interval_is_students():
+    mean, low, high = interval([1.0, 2.0, 3.0])
+    assert mean == 2
+    assert high - mean == pytest.approx(4.302653 / math.sqrt(3))
+    assert mean - low == pytest.approx(high - mean)
+
+
+def test_settings_that_differ_depend():
+    assert overall(["holds", "holds"], "the link") == "holds"
+    assert overall(["holds", "ties"], "the link") == "depends on the link"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"id": "gap"}, "id expects a name such as 03-reset-gate; got 'gap'"),
+        ({"seeds": [1]}, "seeds expects two different seeds or more"),
+        ({"seeds": [1, 1]}, "two different seeds"),
+        ({"settings": {"one": {}}}, "settings expects two settings or more"),
+        ({"verdict": "true"}, "verdict expects one of holds, ties, fails, open or 'depends on"),
+        ({"scale": "log"}, "scale expects 'difference' or 'ratio'; got 'log'"),
+        ({"margin": -1}, "margin expects a number >= 0; got -1"),
+    ],
+)
+def test_a_claim_that_does_not_fit_is_refused(change, says):
+    with pytest.raises(ClaimError, match=says):
+        replace(CLAIM, **change)
+
+
+def recorded(folder, claim=CLAIM):
+    found = run(claim)
+    records.write(records.record({"99_try": found.rows()}, "test"), folder)
+    return found
+
+
+def test_a_record_shows_what_was_run(tmp_path):
+    found = recorded(tmp_path)
+    read = evidence("99-gap", tmp_path)
+    assert read.verdict == found.verdict == "holds"
+    assert [row.parameters["setting"] for row in read.rows] == ["small", "large"]
+    assert read.rows[1].value - read.rows[1].peer_value == pytest.approx(2, abs=0.2)
+    shown = read._repr_markdown_()
+    assert "| small |" in shown
+    assert "8 | holds |" in shown
+    assert "99-gap  holds" in table([found])
+
+
+def test_seeds_are_the_outer_loop():
+    order = []
+
+    def note(seed, gap):
+        order.append((seed, gap))
+        return 1.0, 2.0
+
+    run(replace(CLAIM, experiment=note, seeds=(3, 4)))
+    assert order == [(3, 1.0), (3, 2.0), (4, 1.0), (4, 2.0)]
+
+
+def test_the_smallest_run_is_one_run_with_its_own_arguments():
+    order = []
+
+    def note(seed, gap, noise=0.1):
+        order.append((seed, gap, noise))
+        return 1.0, 2.0
+
+    run_smallest(replace(CLAIM, experiment=note, smallest={"noise": 7}))
+    assert order == [(0, 1.0, 7)]
+
+
+def test_no_record_is_said(tmp_path):
+    with pytest.raises(
+        ClaimError, match=r"no record in .* holds claim '99-gap': `make claims NB=99`"
+    ):
+        evidence("99-gap", tmp_path)
+
+
+def test_the_build_refuses_what_does_not_agree(tmp_path):
+    known = {"99-gap": CLAIM}
+    assert "make claims NB=99" in faults("99_try", ["99-gap"], known, tmp_path)[0]
+    recorded(tmp_path)
+    assert faults("99_try", ["99-gap"], known, tmp_path) == []
+    assert faults("99_try", ["99-gap", "99-other"], known, tmp_path) == [
+        "a cell names claim '99-other', which claims/99_try.py lacks"
+    ]
+    assert faults("99_try", [], known, tmp_path) == [
+        "no cell names claim '99-gap' of claims/99_try.py"
+    ]
+    stated = {"99-gap": replace(CLAIM, verdict="ties")}
+    assert faults("99_try", ["99-gap"], stated, tmp_path) == [
+        "claim '99-gap' states 'ties', its record says 'holds'"
+    ]
+
+
+def test_what_does_not_exist_is_said():
+    assert "expected a notebook or a claim of one; got 98" in choose(["98"])
+
+
+EVERY = [claim for topic in claims.topics() for claim in claims.of(topic).values()]
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("claim", EVERY, ids=lambda claim: claim.id)
+def test_every_experiment_of_the_course_runs(claim):
+    run_smallest(claim)
