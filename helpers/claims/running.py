@@ -31,8 +31,8 @@ class Evidence:
         Returns
         -------
         list of Row
-            ``value`` and ``peer_value`` are the means of both sides (or the share and the limit);
-            everything else is in ``parameters``.
+            ``value`` and ``peer_value`` are the means of both sides (geometric ones for a ratio; or
+            the share and the limit); everything else is in ``parameters``.
         """
         return [self._row(setting) for setting in self.claim.settings]
 
@@ -43,7 +43,9 @@ class Evidence:
             rival = claim.rival_share
             values: list = [[run.events, run.trials] for run in runs]
         else:
-            ours, rival = (statistics.fmean(side) for side in zip(*runs, strict=True))
+            ratios = claim.scale == "ratio"
+            mean = statistics.geometric_mean if ratios else statistics.fmean
+            ours, rival = (mean(side) for side in zip(*runs, strict=True))
             values = [[float(a), float(b)] for a, b in runs]
         ends = [None if math.isinf(end) else end for end in (found.low, found.high)]
         parameters = {

@@ -18,40 +18,58 @@ from torch.func import functional_call, stack_module_state, vmap
 from helpers.recurrent.layers import GRU
 from helpers.recurrent.tasks import FixedSequences, ForgetOnCue, LongCopy
 
-# Every variant answers one of the open questions: what does each part do?
+# Every variant answers one of the open questions: what does each part do? All start with the
+# task's half-life, but for the one that starts as PyTorch does, with z = 1/2.
 VARIANTS: dict[str, dict] = {
     "GRU": {},
+    "PyTorch's start": {"half_life": 1},
     "without reset": {"reset": False},
     "without update": {"update": False},
     "ReLU for tanh": {"activation": "relu"},
     "nothing for tanh": {"activation": "none"},
     "hard sigmoid": {"gate": "hard"},
+    "hard, σ's start": {"gate": "hard", "start": "sigmoid"},
 }
 
 
-def half_life_bias(steps: float) -> float:
-    """Return the bias b of an update gate with σ(b)^steps = 1/2: half is left after ``steps``.
+def half_life_bias(steps: float, gate: str = "sigmoid") -> float:
+    """Return the bias b of an update gate σ with σ(b)^steps = 1/2: half is left after ``steps``.
 
-    The idea of Tallec & Ollivier (2018). Raises ValueError unless ``steps`` is positive.
+    The idea of Tallec & Ollivier (2018). ``gate`` names σ, one of ``steps.GATES``: each has a bias
+    of its own. Raises ValueError unless ``steps`` is positive and the gate known.
     """
     if not steps > 0:
         raise ValueError(f"steps={steps!r}: expected a positive number of steps")
     kept = 0.5 ** (1 / steps)
+    if gate == "hard":
+        return 6 * (kept - 0.5)  # min(1, max(0, b/6 + 1/2)) = kept
+    if gate != "sigmoid":
+        raise ValueError(f"gate={gate!r}: expected one of sigmoid, hard")
     return math.log(kept / (1 - kept))
 
 
 class Reader(nn.Module):
     """Read a sequence with a GRU and classify its last state.
 
-    Before training, the state's half-life is ``half_life`` steps (1: the usual z = 1/2).
+    Before training, the state's half-life is ``half_life`` steps (1: the usual z = 1/2). ``start``
+    takes the bias of another gate function than the reader's own.
     """
 
-    def __init__(self, inputs: int, hidden: int, classes: int, half_life: float = 1, **variant):
+    def __init__(
+        self,
+        inputs: int,
+        hidden: int,
+        classes: int,
+        half_life: float = 1,
+        start: str | None = None,
+        **variant,
+    ):
         super().__init__()
         self.gru = GRU(inputs, hidden, **variant)
         self.answer = nn.Linear(hidden, classes)
+        gate = start or variant.get("gate", "sigmoid")
         with torch.no_grad():
-            self.gru.bias_ih_l0[hidden : 2 * hidden] += half_life_bias(half_life)
+            self.gru.bias_ih_l0[hidden : 2 * hidden] += half_life_bias(half_life, gate)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return logits (B, C) from x (T, B, I)."""
@@ -153,9 +171,10 @@ class Comparison:
 
     def run(self, variant: str, **changes) -> Scores:
         """Train the variant of that name; ``changes`` override settings. KeyError if unknown."""
-        return train(
-            self.task, VARIANTS[variant], held_out=self.held_out, **{**self.settings, **changes}
-        )
+        parts = dict(VARIANTS[variant])
+        settings = self.settings | changes
+        settings["half_life"] = parts.pop("half_life", settings.get("half_life", 1))
+        return train(self.task, parts, held_out=self.held_out, **settings)
 
 
 def comparisons() -> dict[str, Comparison]:

@@ -32,7 +32,7 @@
 # | $\alpha_t$ | $\partial h_t/\partial w$ for one weight $w$ | that of $h_t$ |
 # | $\rho(U)$, $\lVert U\rVert_2$ | [spectral radius](glossary.md#spectral-radius) (largest $\lvert$eigenvalue$\rvert$), spectral norm (largest stretch) | numbers |
 #
-# Equations act on one sequence as a column, $Wx_t$; the code holds a batch in rows and writes `x @ W.T`. The update gate is PyTorch's: $z=1$ *keeps* the old state. Several papers, among them Cho et al. (2014b) and Yang et al. (2016), swap $z$ and $1-z$.
+# Equations act on one sequence as a column, $Wx_t$; the code holds a batch in rows and writes `x @ W.T`. The update gate is PyTorch's: $z=1$ *keeps* the old state. So has the paper that brought the GRU, Cho et al. (2014); Chung et al. (2014) and Yang et al. (2016) swap $z$ and $1-z$.
 
 # %% [markdown]
 # ## Set-up
@@ -43,11 +43,11 @@ from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
 import torch
+from IPython.display import display
 from ipywidgets import FloatSlider, IntSlider, interact
 from torch import nn
 
-from helpers import records
-from helpers.datasets.files import DATA
+from helpers import claims
 from helpers.exercises import recurrent as check
 from helpers.plots import recurrent as draw
 from helpers.plots import style
@@ -284,12 +284,14 @@ check.rnn_backward_step(backward_step)
 #
 # because the slope of tanh is at most 1.
 #
-# > **Predict.** $U$ is random and scaled to spectral radius 0.5, 1 or 2. Which of the three gradients vanish? Does the third explode?
+# > **Predict.** $U$ is random and scaled to spectral radius 0.5, 1 or 2. Inputs are random numbers of size 0.1, then 2. Which of the three gradients vanish? Does the third explode with small inputs? With large ones?
+#
+# One random matrix proves little, so each curve is the median over 25 of them, lag by lag.
 
 
 # %%
 def rnn_norms(radius, input_size=0.1, seed=1):
-    """Measured norms by lag and the bound ‖U‖^k, for a random U of that spectral radius."""
+    """Norms by lag and the bound ‖U‖^k, for one random U of that spectral radius."""
     generator = torch.Generator().manual_seed(seed)
     U = torch.randn(P.units, P.units, generator=generator).double()
     U = jacobians.with_spectral_radius(U, radius)
@@ -300,13 +302,29 @@ def rnn_norms(radius, input_size=0.1, seed=1):
     return measured, jacobians.power_bound(U, P.steps)
 
 
-curves = {f"ρ(U) = {radius:g}": rnn_norms(radius) for radius in (0.5, 1.0, 2.0)}
-curves["ρ(U) = 2, no input"] = rnn_norms(2.0, input_size=0)
+def typical(radius, input_size, seeds=25):
+    """The median over random matrices of norms by lag and of their bounds."""
+    drawn = [rnn_norms(radius, input_size, seed) for seed in range(seeds)]
+    return [torch.stack(part).median(dim=0).values for part in zip(*drawn, strict=True)]
+
+
+# %%
+settings = ((0.5, 0.1), (1, 0.1), (2, 0), (2, 0.1), (2, 2))
+curves = {f"ρ(U) = {radius:g}, input {x:g}": typical(radius, x) for radius, x in settings}
 draw.norms_by_lag({k: v[0] for k, v in curves.items()}, {k: v[1] for k, v in curves.items()})
 plt.show()
 
+# %% [markdown] claims="03-vanishes-below-one 03-norm-above-one 03-input-tames"
+# Read it from the right. At $\rho=0.5$ the gradient is gone. At $\rho=1$ it does not grow either, although $\lVert U\rVert_2$ is above 1 and its dashed bound climbs without end. The bound is loose: powers of a matrix grow as its spectral *radius* says, not as its norm.
+#
+# At $\rho=2$ there are three curves for the same matrices. Without input the state stays 0, where tanh has slope 1, and the gradient explodes as $U^k$ does. With inputs of size 0.1 it still grows, for most matrices. Inputs of size 2 drive the states into *saturation*, towards ±1 where tanh is flat, and the same matrices no longer explode. How much input that takes depends on the radius: at $\rho=3$ inputs of size 2 are not enough.
+
+# %%
+for name in ("03-vanishes-below-one", "03-norm-above-one", "03-input-tames"):
+    display(claims.evidence(name))
+
 # %% [markdown]
-# Read it from the right. At $\rho=0.5$ the gradient is gone. At $\rho=1$ it does not grow either, although $\lVert U\rVert_2$ is above 1 and its dashed bound climbs without end: the slopes $1-h^2<1$ eat it. At $\rho=2$ there are two curves for *one* matrix. Without input the state stays 0, where tanh has slope 1, and the gradient explodes as $U^k$ does. A little input is enough to drive the states into *saturation*, towards ±1 where tanh is flat, and the same $U$ no longer explodes.
+# (These tables come from records: `make claims NB=03` runs all experiments of this notebook again, on your machine, over all seeds.)
 #
 # So the common sentence "if the norm of $g'U$ is greater than 1, the gradient explodes" claims too much. A norm above 1 is **necessary, not sufficient**. And what is raised to a power is no single matrix: the factors differ from step to step. The shortest counterexample has a norm of 5:
 
@@ -320,7 +338,7 @@ print(
 # %%
 def show_rnn(radius, input_size):
     """Redraw for the slider."""
-    measured, bound = rnn_norms(radius, input_size)
+    measured, bound = typical(radius, input_size)
     draw.norms_by_lag({f"ρ(U) = {radius:.2f}": measured}, {f"ρ(U) = {radius:.2f}": bound})
     plt.show()
 
@@ -332,7 +350,7 @@ _ = interact(
 )
 
 # %% [markdown]
-# Raise the input: states saturate, slopes fall, and even a large radius vanishes.
+# Find, for a radius of your choice, the input at which the curve neither grows nor falls.
 #
 # ### Clipping helps against one of the two
 #
@@ -371,7 +389,7 @@ ax.set(xlabel="step", ylabel="loss", ylim=(0.1, 1e5))
 ax.legend()
 plt.show()
 
-# %% [markdown]
+# %% [markdown] claims="03-clipping-explosion"
 # Exploding ($\rho=1.3$): without clipping the first step throws $U$ so far that the loss overflows, and the curve ends where it began; with it, the loss comes down. Vanishing ($\rho=0.5$): both curves lie on each other and stay at the loss of answering 0. There is nothing to clip.
 #
 # ## 5. The GRU
@@ -409,7 +427,7 @@ def show_step(t):
 _ = interact(show_step, t=IntSlider(2, min=1, max=len(sequence), description="step t"))
 
 # %% [markdown]
-# Find a unit with $z$ near 1: its new state is close to its old one. Find one with a small $r$: its candidate comes almost from the input alone.
+# Compare a unit's $z$ in two steps: where it is larger, the new state is closer to the old one. (This GRU is untrained: its gates stay between 0.2 and 0.8.)
 #
 # ### Exercise 3: write it
 #
@@ -532,8 +550,8 @@ _ = interact(
     bias=FloatSlider(4, min=-2, max=8, step=0.5, description="bias of z"),
 )
 
-# %% [markdown]
-# With the gate nearly open for copying, the GRU's curve is almost flat where the RNN's falls off a cliff. Move the bias to −2: the GRU now overwrites its state at every step, and vanishes faster than the RNN.
+# %% [markdown] claims="03-open-gate"
+# With the gate nearly open for copying, the GRU's curve is almost flat where the RNN's falls off a cliff. Move the bias to −2: the GRU now overwrites its state at every step, as the RNN does, and its reset gate, about one half, shortens what comes back through $U_n$ once more: it vanishes faster than the RNN.
 #
 # ### Exercise 4: a half-life for the state
 #
@@ -561,15 +579,15 @@ check.bias_for_half_life(half_life)
 # %% [markdown]
 # ## 7. What are the gates for? Ask by taking them away
 #
-# A natural question has no answer on paper: *why a reset gate, when the update gate can already discard the past?* And why tanh, why a sigmoid? So measure. Every variant is trained with several seeds, on tasks made to separate them:
+# A natural question: *why a reset gate, when the update gate can already discard the past?* On paper: with $z=0$ the old state is overwritten, but the candidate that overwrites it still reads $U_nh_{t-1}$; only $r$ can keep the past out of the candidate. Whether a network needs that is another question, and so are: why tanh, why a sigmoid? So measure. Every variant is trained with several seeds, on tasks made to separate them. Before training, the update gates' bias is that of exercise 4, for the half-life in the table (1 is PyTorch's own start, $z=\tfrac12$):
 #
-# | task | what it asks |
-# |---|---|
-# | forget on cue | ±1 comes in at each of 20 steps; which sign has the sum *since the last cue*? |
-# | long copy | a symbol, then 39 distractors: which symbol was it? |
-# | section of a package | the first 16 words of a Debian package's description: which of eight sections? |
+# | task | what it asks | units | training steps | half-life |
+# |---|---|---|---|---|
+# | forget on cue | ±1 comes in at each of 20 steps; which sign has the sum *since the last cue*? | 4 | 250 | 1 |
+# | long copy | a symbol, then 39 distractors: which symbol was it? | 12 | 120 | 40 |
+# | section of a package | the first 16 words of a Debian package's description: which of eight sections? | 24 | 300 | 16 |
 #
-# > **Predict.** For each of the first two tasks: which gate will be missed?
+# > **Predict.** For each of the first two tasks, with one gate taken away: which accuracy will the network without the reset gate reach, and which without the update gate? Guessing gives 0.5 and 0.25.
 
 # %%
 compared = experiments.comparisons()
@@ -592,48 +610,30 @@ run_live("long copy")
 draw.intervals(live)
 plt.show()
 
-# %% [markdown]
-# A dot is a seed, the diamond their mean, the bar the 95 % interval of the mean (Student's $t$): where bars overlap widely, four seeds have not shown a difference. One thing needs no statistics: **without the update gate, the long copy is not learned at all**; guessing among four symbols gives 0.25.
+# %% [markdown] claims="03-update-gate"
+# A dot is a seed, the diamond their mean, the bar the 95 % interval of the mean (Student's $t$; an accuracy ends at 1, the bar may not). One thing needs no statistics: **without the update gate, the long copy is not learned at all**.
 #
-# The full table, with eight seeds each, comes from a record, made by `make bench SUITE=recurrent` on the machine named under it:
-
-
-# %%
-found = records.load(DATA / "bench", "recurrent")  # newest first
-rows = found[0].suites["recurrent"] if found else []
-recorded = {}
-for row in (row for row in rows if "variant" in row.parameters):
-    scores = experiments.Scores(tuple(row.parameters["values"]))
-    recorded.setdefault(row.parameters["task"], {})[row.parameters["variant"]] = scores
-if recorded:
-    draw.intervals(recorded)
-    plt.show()
-    print(found[0].date, "·", found[0].machine.get("cpu"), "·", found[0].command)
-else:
-    print("No record yet: run `make bench SUITE=recurrent`.")
+# Is that the gate, or where it starts? And is the reset gate needed, or only when the network is tiny and the training short? *Change one thing only, over several seeds, at more than one setting*, each variant against the full GRU with the same start, batches and test set:
 
 # %%
-for task, variants in recorded.items():
-    for variant, scores in variants.items():
-        if variant != "GRU":
-            apart = experiments.differ(scores, variants["GRU"])
-            verdict = "differs from the full GRU" if apart else "within noise of the full GRU"
-            print(f"{task:21} {variant:17} {scores}   {verdict}")
+asked = ("update-gate", "half-life", "reset-gate", "real-task", "relu")
+for name in (*asked, "hard-sigmoid", "hard-sigmoid-start"):
+    display(claims.evidence(f"03-{name}"))
 
-# %% [markdown]
-# "Within noise" means: a paired $t$-test over the seeds (the same seed gives both variants the same start, batches and test set) does not tell the two apart at 5 %. Fifteen comparisons at that level produce about one false alarm among themselves, so do not build on a single faint one. In the record that comes with the course:
+# %% [markdown] claims="03-half-life 03-reset-gate 03-real-task 03-relu 03-hard-sigmoid 03-hard-sigmoid-start"
+# "Holds" means: the 95 % interval of the paired difference leaves out zero, and the difference is large enough to count; "ties": the whole interval is too small to count; "open": these seeds do not decide.
 #
-# - **Why a reset gate?** It is missed where forgetting on cue counts, and only there: the update gate can discard the past as well, but then the same numbers must also decide how much of the *new* candidate comes in. With the reset gate the candidate can be computed as if nothing had been before. On the real task its absence is within noise.
-# - **Why an update gate?** Without it, the long copy stays at chance, and the real task suffers too.
-# - **Why tanh?** With ReLU, or with no squashing at all, the means are within noise of tanh, since a state that is a weighted mean of candidates stays tame. But single seeds fail where with tanh none does: what tanh buys here is reliability.
-# - **Why a sigmoid?** A hard sigmoid does as well on two tasks. It fails on the long copy for a reason that you can compute: at the bias that gives a half-life of 40 steps it is exactly 1, with slope 0, and a gate that is stuck there can never learn to open.
+# - **Why an update gate?** Without it the long copy stays at chance, and the real task suffers. But the gate alone does not do it: the *full* GRU with PyTorch's start stays at chance too, even when trained five times as long. Gate *and* bias are needed, which is what exercise 4 was for.
+# - **Why a reset gate?** Here it helps where the network has 4 units and little training. With 24 units, or trained longer, its absence is not seen. Others found the same: Zhou et al. (2016) merge the two gates, Ravanelli et al. (2018) drop the reset gate.
+# - **Why tanh?** With ReLU these seeds do not show a difference of the means: single seeds fail where with tanh none does.
+# - **Why a sigmoid?** A hard sigmoid does as well, when it starts with the bias that gives *it* a half-life of 40. Started with the logistic function's bias it stays at chance, for a reason that you can compute: there it is exactly 1, with slope 0, and a gate that is stuck can never learn to open.
 
 # %%
-bias = experiments.half_life_bias(40)
 for name, gate in steps.GATES.items():
-    a = torch.tensor(bias, requires_grad=True)
-    (slope,) = torch.autograd.grad(gate(a), a)
-    print(f"{name:8} at bias {bias:.2f}: gate {gate(a).item():.4f}, slope {slope.item():.4f}")
+    for of in steps.GATES:
+        a = torch.tensor(experiments.half_life_bias(40, of), requires_grad=True)
+        (slope,) = torch.autograd.grad(gate(a), a)
+        print(f"{name:8} at the bias of {of:8} {a:.2f}: gate {gate(a):.4f}, slope {slope:.4f}")
 
 # %% [markdown]
 # ## 8. What it costs
@@ -673,7 +673,7 @@ middle = {name: sorted(samples)[len(samples) // 2] for name, samples in taken.it
 for name, value in middle.items():
     print(f"{name:24} {value * 1e3:7.1f} ms   {value / middle['nn.GRU']:.2f} of nn.GRU")
 
-# %% [markdown]
+# %% [markdown] claims="03-slices 03-our-gru"
 # Why does `gi[t]` cost so much more? Forward, nothing: a view. **Backward**, the gradient of *one* view is a tensor as large as `gi`, zero but for its slice, and $T$ of these are added up: $T\cdot T B\,3H$ numbers instead of $T B\,3H$. `unbind` (and `split`) is one operation with $T$ outputs, so its backward stacks the $T$ slices once. Count the bytes:
 
 # %%
@@ -685,19 +685,31 @@ print(
 # %% [markdown]
 # ## 9. What breaks
 #
-# The update gate of the paper and the update gate of the library are each other's complement. Load weights trained under one convention into the other, and every shape fits, nothing warns, and the network does the opposite: it keeps what it should replace.
+# Two conventions of the update gate are in use, each other's complement: $z$ keeps the old state here, in PyTorch and in Cho et al. (2014); in Chung et al. (2014) and Yang et al. (2016) $1-z$ keeps it. Run one paper's step with weights that were trained under the other: every shape fits, nothing warns, and the network keeps what it should replace.
+
 
 # %%
-x = torch.randn(20, 4, H)
-swapped = layers.GRU(H, H)
-swapped.load_state_dict(library.state_dict())
-for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"):
-    getattr(swapped, name).data[H : 2 * H] *= -1  # σ(−a) = 1 − σ(a): z becomes 1 − z
-wrong = (swapped(x)[0] - library(x)[0]).abs().max().item()
-for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"):
-    getattr(swapped, name).data[H : 2 * H] *= -1  # the cure: negate the block once more
-right = (swapped(x)[0] - library(x)[0]).abs().max().item()
-print(f"conventions mixed: off by {wrong:.2f}; update block negated: off by {right:.0e}")
+def step_of_yang(x, h, W, U, b, c):
+    """One GRU step as Yang et al. (2016) write it: z takes the new, 1 − z keeps the old."""
+    i_r, i_z, i_n = (x @ W.T + b).chunk(3, dim=1)
+    s_r, s_z, m = (h @ U.T + c).chunk(3, dim=1)
+    r, z = torch.sigmoid(i_r + s_r), torch.sigmoid(i_z + s_z)
+    return (1 - z) * h + z * torch.tanh(i_n + r * m)
+
+
+x, weights = torch.randn(20, 4, H), [part.detach().clone() for part in library.parameters()]
+expected = library(x)[0]
+for what in ("conventions mixed", "update block negated"):
+    h, off = torch.zeros(4, H), 0.0
+    for x_t, wanted in zip(x, expected, strict=True):
+        h = step_of_yang(x_t, h, *weights)
+        off = max(off, (h - wanted).abs().max().item())
+    print(f"{what}: off by {off:.0e}")
+    for part in weights:
+        part[H : 2 * H] *= -1  # σ(−a) = 1 − σ(a)
+
+# %% [markdown]
+# The cure is one sign. A second difference has none: Cho et al. apply the reset gate before the product, $U_n(r\circ h)$, PyTorch (and section 5) after it, $r\circ(U_nh+c_n)$. Weights of one are no weights of the other.
 
 # %% [markdown]
 # ## 10. What the sources say, what we measured
@@ -705,18 +717,18 @@ print(f"conventions mixed: off by {wrong:.2f}; update block negated: off by {rig
 # | the sources say | here |
 # |---|---|
 # | an average suits push-ups, savings with interest need a summary in which order counts | section 1: the same mean, two balances |
-# | unrolled, the gradient holds $(g'U)^{n-1}$; a norm above 1 *will* explode, below 1 *will* vanish | section 4: below 1 it does vanish. Above 1 is necessary, not sufficient: at $\rho(U)=1$ the norm of $U$ is above 1 and the gradient does not grow, one matrix with $\rho=2$ explodes or not depending on the input, and the power is a product of differing Jacobians |
+# | unrolled, the gradient holds $(g'U)^{n-1}$; a norm above 1 *will* explode, below 1 *will* vanish | section 4: below 1 it does vanish. Above 1 is necessary, not sufficient: at $\rho(U)=1$ the norm of $U$ is above 1 and the gradient does not grow, the same matrices with $\rho=2$ explode or not depending on the input, and the power is a product of differing Jacobians |
 # | the recursion $\alpha_t = g'\cdot(x_t+U\alpha_{t-1})$ | section 3: equal to autograd, digit for digit |
 # | $z=1$ copies; $r=1$, $z=0$ is the plain RNN | section 5: exactly, and to rounding |
 # | units with a short memory have reset gates close to 1, and forget | section 5: the contrary follows from the equation, and is what the exact check shows: $r=0$ forgets |
-# | why a reset gate beside an update gate? no answer found | section 7: long copying stands on the update gate, forgetting on cue gains from the reset gate, and on the real task the reset gate's absence is within noise |
-# | ReLU "in theory", tanh "just performs better"; sigmoid "no formal justification" | section 7: neither is settled in favour of tanh or sigmoid by these means; ReLU loses single seeds, a hard sigmoid gets stuck where it is flat |
+# | why a reset gate beside an update gate? no answer found | section 7: long copying stands on the update gate and its bias; the reset gate helps a tiny network trained for a short time, and is not missed by a larger one or after longer training |
+# | ReLU "in theory", tanh "just performs better"; sigmoid "no formal justification" | section 7: these seeds do not settle it in favour of tanh; a hard sigmoid does as well with its own bias, and is stuck with another's |
 #
 # ## Summary
 #
 # - An RNN and a GRU are five lines of equations; their gradients are ten, and three witnesses agree with them.
 # - A gradient over $k$ steps is a product of $k$ Jacobians. Norms below 1 make it vanish; norms above 1 only permit it to grow. Clipping cures explosion, not vanishing.
-# - The update gate's copy is a path without a matrix. Take it away and long copying is gone.
+# - The update gate's copy is a path without a matrix. Take it away, or start it half open, and long copying is gone.
 # - A difference between two networks is a claim about seeds: show the interval.
 #
 # **In practice**: `torch.nn.GRU` (cuDNN on GPUs), `torch.nn.utils.clip_grad_norm_`; for long sequences today mostly attention or state-space layers, whose state is again a gated linear recurrence.
@@ -726,6 +738,8 @@ print(f"conventions mixed: off by {wrong:.2f}; update block negated: off by {rig
 # - Werbos (1990), *Backpropagation through time*: the walk backwards.
 # - Pascanu, Mikolov & Bengio (2013), *On the difficulty of training recurrent neural networks*: vanishing, exploding, clipping; why the condition is necessary only.
 # - Tallec & Ollivier (2018), *Can recurrent neural networks warp time?*: biases of gates as time scales.
-# - Greff et al. (2017), *LSTM: a search space odyssey*: ablations with many seeds.
+# - Chung et al. (2014), *Empirical evaluation of gated recurrent neural networks*: the other convention of $z$.
+# - Zhou et al. (2016), *Minimal gated unit*; Ravanelli et al. (2018), *Light gated recurrent units*: without a reset gate.
+# - Sompolinsky, Crisanti & Sommers (1988), *Chaos in random neural networks*: what $\rho>1$ does without and with input.
 #
 # **Next**: [04](04_hierarchical_attention.ipynb) stacks two of these GRUs and reads documents with them. Nothing to tear down: this notebook started no ranks.
