@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from helpers.machine.compilers import has_compiler
 from helpers.pagerank.graphs import Links, links
 
 SMALL_COMPONENT = 1000  # nodes: up to here a cycle is solved on the spot, within one sweep
@@ -92,8 +93,6 @@ def pagerank(
     graph = links(graph, weight)
     teleport = _teleport(graph, personalization)
     if method == "auto":
-        from helpers.native import has_compiler
-
         method = "ordered" if has_compiler() else "csr"
     arguments = (graph, teleport, damping, tolerance, max_iterations, np.dtype(dtype))
     if method == "ordered":

@@ -12,6 +12,7 @@ import warnings
 
 import numpy as np
 
+from helpers.machine import free_memory
 from helpers.pagerank.graphs import Links
 
 
@@ -284,11 +285,4 @@ def free_bytes(device) -> int:
         import torch
 
         return torch.cuda.mem_get_info(device)[0]
-    try:
-        with open("/proc/meminfo") as file:
-            fields = dict(line.split(":") for line in file)
-        return int(fields["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError):
-        import os
-
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return free_memory()

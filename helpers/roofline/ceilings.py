@@ -6,10 +6,11 @@ import hashlib
 import json
 import time
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
-from helpers import native
 from helpers.machine import usable_cores
+from helpers.machine.cache import cache_folder
+from helpers.machine.compilers import find_compiler
+from helpers.machine.facts import processor
 from helpers.roofline.system import instruction_sets, reported_caches
 
 KINDS = ("read", "copy", "triad")
@@ -102,11 +103,11 @@ def ceilings(*, again: bool = False, progress: bool = True, quick: bool = False)
     ``again`` measures anew. ``quick`` takes fewer samples and a shorter latency curve (for tests).
     ``progress`` shows a bar on standard output. Takes under a minute: after half of one the samples
     become few, and what is left at the end is skipped and named in ``skipped``.
-    Raises helpers.native.CompilerError without a C compiler.
+    Raises helpers.machine.compilers.CompilerError without a C compiler.
     """
-    native.compiler()
-    key = hashlib.sha256(f"{native.processor()} {usable_cores()} {VERSION} {quick}".encode())
-    kept = native.cache_folder() / f"ceilings-{key.hexdigest()[:16]}.json"
+    find_compiler()
+    key = hashlib.sha256(f"{processor()} {usable_cores()} {VERSION} {quick}".encode())
+    kept = cache_folder() / f"ceilings-{key.hexdigest()[:16]}.json"
     if not again and kept.exists():
         try:
             return Ceilings(**json.loads(kept.read_text()))
@@ -115,7 +116,6 @@ def ceilings(*, again: bool = False, progress: bool = True, quick: bool = False)
     made = _measure(progress, quick)
     if made.skipped:  # the machine was too busy: another call may do better
         return made
-    kept.parent.mkdir(parents=True, exist_ok=True)
     part = kept.with_suffix(f".{time.monotonic_ns()}.part")
     part.write_text(json.dumps(asdict(made)))
     part.replace(kept)
@@ -247,8 +247,3 @@ class _Bar:
     def _write(self, text: str) -> None:
         if self.shown:
             print(f"\r{text}", end="", flush=True)
-
-
-def kept_files() -> list[Path]:
-    """Where ceilings are kept on this machine (delete them to forget)."""
-    return sorted(native.cache_folder().glob("ceilings-*.json"))
