@@ -9,6 +9,8 @@ from pathlib import Path
 
 from helpers import records
 from helpers.pagerank.graphs import Links
+from helpers.pagerank.versions import VERSIONS, iterate
+from helpers.pagerank.versions import rows as rows_of
 from helpers.paths import BENCH_RECORDS, GPU_RECORDS
 from helpers.records import Record, Row
 
@@ -127,12 +129,8 @@ def gpu_column(
 def _measured(graph, device: str) -> tuple[str, dict[str, float]]:
     import torch
 
-    from helpers.pagerank.versions import VERSIONS, iterate
-
     found = {}
-    for name, dtype in (*((name, "float32") for name in VERSIONS), ("csr", "float64")):
-        if name in ("dgl", "bits"):
-            continue
+    for name, dtype in rows_of(device):
         held = VERSIONS[name](graph, dtype, device)
         iterate(held, 3)
         torch.cuda.synchronize()
