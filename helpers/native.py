@@ -23,18 +23,56 @@ BASE_FLAGS = ("-O3", "-march=native", "-fPIC", "-shared")
 OPENMP = ("-fopenmp",)
 
 
-def load_c(source: str, flags: tuple[str, ...] = (), *, base=BASE_FLAGS) -> ctypes.CDLL:
-    """Compile ``source`` (C text) into a shared library and load it.
+def load_c(
+    source: str, flags: tuple[str, ...] = (), *, base: tuple[str, ...] = BASE_FLAGS
+) -> ctypes.CDLL:
+    """Compile C into a shared library and load it.
 
     The library is kept in the user's cache under a name made from the source, the flags, the
     compiler's version and the processor, so that a second call costs no compilation.
-    Raises CompilerError, with the compiler's own words, when the source does not compile.
+
+    Parameters
+    ----------
+    source
+        C text.
+    flags
+        The compiler's flags beyond ``base``.
+    base
+        Flags that make a shared library, optimised for this processor.
+
+    Returns
+    -------
+    ctypes.CDLL
+        The library.
+
+    Raises
+    ------
+    CompilerError
+        There is no compiler, or the source does not compile: the compiler's own words.
     """
     return ctypes.CDLL(str(build_c(source, (*base, *flags))))
 
 
 def build_c(source: str, flags: tuple[str, ...]) -> Path:
-    """Compile ``source`` with exactly ``flags``; return the file made (kept in the cache)."""
+    """Compile C, once for each source, flags, compiler and processor.
+
+    Parameters
+    ----------
+    source
+        C text.
+    flags
+        All of the compiler's flags.
+
+    Returns
+    -------
+    pathlib.Path
+        The file made, in the user's cache.
+
+    Raises
+    ------
+    CompilerError
+        There is no compiler, or the source does not compile: the compiler's own words.
+    """
     cc = find_compiler("C")
     key = hashlib.sha256(
         "\0".join((source, *flags, compiler_version(cc), processor(), platform.system())).encode()

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from helpers.machine import Facts, machine, versions
 from helpers.schema import SchemaError, check, schema_of
@@ -168,7 +168,7 @@ def load(folder: str | Path, suite: str | None = None) -> list[Record]:
     The same run found in two files counts once. An absent folder holds no records; a file that is
     not a record raises RecordError.
     """
-    found = {}
+    found: dict[str, Record] = {}
     for path in sorted(Path(folder).rglob("*.json")):
         one = read(path)
         found.setdefault(json.dumps(one.as_dict(), sort_keys=True), one)
@@ -249,7 +249,7 @@ def schema() -> dict:
     }
 
 
-def validate(data: object, where: str = "record") -> dict:
+def validate(data: Any, where: str = "record") -> dict:
     """Return ``data`` if it follows the schema; RecordError says where it does not."""
     try:
         check(data, schema(), where)
@@ -258,7 +258,7 @@ def validate(data: object, where: str = "record") -> dict:
     return data
 
 
-def _number(value: object, where: str) -> float:
+def _number(value: Any, where: str) -> float:
     """Return a Python number for a Python, NumPy or torch scalar; refuse everything else."""
     value = _plain(value)
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -267,7 +267,7 @@ def _number(value: object, where: str) -> float:
     return value
 
 
-def _plain(value: object) -> object:
+def _plain(value: Any) -> Any:
     """Turn NumPy and torch scalars inside ``value`` into Python's own, so that JSON takes them."""
     if isinstance(value, Mapping):
         return {str(key): _plain(inner) for key, inner in value.items()}

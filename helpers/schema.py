@@ -11,10 +11,10 @@ import re
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
-from typing import Annotated, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Annotated, Any, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
 NAMES = {str: "string", int: "integer", float: "number", dict: "object", types.NoneType: "null"}
-TYPES = {
+TYPES: dict[str, Any] = {
     "object": Mapping,
     "array": Sequence,
     "string": str,
@@ -34,7 +34,7 @@ class SchemaError(ValueError):
     """Data that break a schema; the message says where and what was expected."""
 
 
-def schema_of(kind: object) -> dict:
+def schema_of(kind: Any) -> dict:
     """Return the JSON schema of a type.
 
     >>> schema_of(dict[str, int | None])
@@ -86,7 +86,7 @@ def _required(kind: type) -> list[str]:
     ]
 
 
-def check(data: object, schema: Mapping, where: str) -> None:
+def check(data: Any, schema: Mapping, where: str) -> None:
     """Check data, as :mod:`json` reads them, against a schema that :func:`schema_of` made.
 
     Parameters
@@ -113,7 +113,7 @@ def check(data: object, schema: Mapping, where: str) -> None:
             check(value, schema["items"], f"{where}[{index}]")
 
 
-def _expected(data: object, schema: Mapping) -> str:
+def _expected(data: Any, schema: Mapping) -> str:
     """Return what was expected in place of ``data`` itself; nothing where they are right."""
     kinds = schema.get("type", [])
     kinds = [kinds] if isinstance(kinds, str) else kinds

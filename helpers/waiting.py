@@ -10,7 +10,10 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 SPINS = 60  # looks of about 0.1 µs before the core is offered to others
 YIELD_FOR = 2e-3  # seconds of yielding before sleeping between looks
@@ -141,7 +144,7 @@ def until(
                 time.sleep(nap)
 
 
-def doze(comm, interval: float = DOZE, timeout: float | None = None) -> None:
+def doze(comm: MPI.Intracomm, interval: float = DOZE, timeout: float | None = None) -> None:
     """Wait until every rank of a communicator has called this, asleep instead of spinning.
 
     ``comm.Barrier()`` asks for messages as fast as it can, which takes a core from the ranks that
@@ -149,7 +152,7 @@ def doze(comm, interval: float = DOZE, timeout: float | None = None) -> None:
 
     Parameters
     ----------
-    comm : mpi4py.MPI.Intracomm
+    comm
         The ranks to wait for.
     interval
         The pause between two looks, in seconds.

@@ -84,7 +84,7 @@ def _memory(root: Path, membership: Path) -> Iterator[tuple[int, int]]:
         if limit.isdigit():
             used = _read(folder / "memory.current") or _read(folder / "memory.usage_in_bytes")
             stat = dict(line.split() for line in _read(folder / "memory.stat").splitlines())
-            idle = stat.get("total_inactive_file") or stat.get("inactive_file", 0)
+            idle = stat.get("total_inactive_file") or stat.get("inactive_file", "0")
             yield int(limit), int(used or 0) - int(idle)
 
 

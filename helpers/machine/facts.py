@@ -177,7 +177,7 @@ def gpus() -> list[Gpu]:
     if not (tool := shutil.which("nvidia-smi")):
         return _gpus_of_torch()
     query = "name,driver_version,memory.total,compute_cap"
-    found = []
+    found: list[Gpu] = []
     for line in ask([tool, f"--query-gpu={query}", "--format=csv,noheader,nounits"]).splitlines():
         cells = [cell.strip() for cell in line.split(",")]
         if len(cells) != 4 or not re.fullmatch(r"[\d.]+", cells[2]):
@@ -198,7 +198,7 @@ def _gpus_of_torch() -> list[Gpu]:
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available():
         return []
-    found = []
+    found: list[Gpu] = []
     for index in range(torch.cuda.device_count()):
         card = torch.cuda.get_device_properties(index)
         found.append(

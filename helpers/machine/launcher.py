@@ -23,10 +23,16 @@ _OUTPUT, _ERRORS = ".output", ".errors"
 
 @dataclass(frozen=True)
 class Finished:
-    """How ranks ended: ``code`` is mpiexec's exit code, None at the time limit.
+    """How ranks ended.
 
-    ``output`` is what the ranks printed; ``errors`` what they wrote to standard error where that
-    was kept apart.
+    Parameters
+    ----------
+    code
+        mpiexec's exit code; None at the time limit.
+    output
+        What the ranks printed.
+    errors
+        What they wrote to standard error, where that was kept apart.
     """
 
     code: int | None
@@ -75,10 +81,18 @@ def run_ranks(
     with contextlib.ExitStack() as stack:
         if folder is None:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ranks-"))
-        options = {"cwd": cwd, "threads": threads, "env": env, "mpiexec": mpiexec, "apart": apart}
         code = None
         with (
-            start_ranks(n, command, folder, **options) as process,
+            start_ranks(
+                n,
+                command,
+                folder,
+                cwd=cwd,
+                threads=threads,
+                env=env,
+                mpiexec=mpiexec,
+                apart=apart,
+            ) as process,
             contextlib.suppress(subprocess.TimeoutExpired),
         ):
             code = process.wait(timeout)

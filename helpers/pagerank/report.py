@@ -126,7 +126,7 @@ def gpu_column(
     return records.newest(folder, "pagerank", column) or (MISSING, {})
 
 
-def _measured(graph, device: str) -> tuple[str, dict[str, float]]:
+def _measured(graph: Links, device: str) -> tuple[str, dict[str, float]]:
     import torch
 
     found = {}
