@@ -17,12 +17,13 @@ from pathlib import Path
 from helpers.cluster import stuck as waiting
 from helpers.cluster.connection import has_curve, without_false_alarm
 from helpers.cluster.errors import StartError
+from helpers.machine import guard
+from helpers.machine.mpi import OPEN_MPI_ENVIRONMENT, NoMpiexecError, find_mpiexec
 
 HEARTBEAT_MS = 100  # ipyparallel registers an engine at a heartbeat; its default is 3000 ms
 HEARTBEAT_MISSES = 100  # 10 s without one: dead
 STOP_SECONDS = 3.0
 STACK_SECONDS = 0.1
-GUARD = Path(__file__).with_name("guard.py")
 
 # One rank under a shell that writes down its exit code: when one rank dies mpiexec kills the
 # others, and then cannot say (MPICH) which was the first. The folder is $0.
@@ -30,35 +31,6 @@ RANK_SCRIPT = (
     '"$@"; code=$?; '
     'echo $code > "$0/exit-${PMI_RANK:-${OMPI_COMM_WORLD_RANK:-$PMIX_RANK}}"; exit $code'
 )
-
-# Open MPI refuses to run as root or with more ranks than cores unless told otherwise: a classroom's
-# containers do the former, a course on two cores the latter. MPICH ignores these.
-OPEN_MPI_ENVIRONMENT = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "PRTE_ALLOW_RUN_AS_ROOT": "1",
-    "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-}
-
-
-def find_mpiexec() -> str:
-    """Return the path of mpiexec: the one beside this Python, else the first on PATH.
-
-    Raises StartError if there is none.
-    """
-    beside = Path(sys.executable).with_name("mpiexec")
-    if beside.exists():
-        return str(beside)
-    found = shutil.which("mpiexec")
-    if found is None:
-        raise StartError(
-            f"no mpiexec beside {sys.executable} and none on PATH. "
-            "Install an MPI, for example with 'pip install mpich mpi4py'."
-        )
-    return found
 
 
 class Processes:
@@ -106,17 +78,21 @@ class Processes:
         if self.local:
             self._lock_file = open(self.folder / "lock", "w")  # noqa: SIM115 (held while we live)
             fcntl.lockf(self._lock_file, fcntl.LOCK_EX)
-            guard = [
+            try:
+                mpiexec = find_mpiexec()
+            except NoMpiexecError as error:
+                raise StartError(str(error)) from None
+            guarded = [
                 sys.executable,
                 "-I",
                 "-S",
-                str(GUARD),
+                guard.__file__,
                 str(self.folder / "lock"),
                 str(self.folder),
             ]
-            config.MPILauncher.mpi_cmd = [*guard, find_mpiexec()]
+            config.MPILauncher.mpi_cmd = [*guarded, mpiexec]
             config.LocalControllerLauncher.controller_cmd = [
-                *guard,
+                *guarded,
                 sys.executable,
                 "-m",
                 "ipyparallel.controller",

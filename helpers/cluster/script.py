@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from helpers.cluster.launch import OPEN_MPI_ENVIRONMENT, find_mpiexec
+from helpers.machine.launcher import run_ranks
 
-_UNBUFFERED = "PYTHONUNBUFFERED"
 PREAMBLE = """\
 from mpi4py import MPI
 
@@ -47,45 +43,14 @@ def run_script(source: str, n: int = 4, timeout: float = 60.0) -> str:
     Raises ValueError for ``n`` < 1, and RuntimeError, with the output, when the script fails or
     does not end within ``timeout`` seconds.
     """
-
     if n < 1:
         raise ValueError(f"run_script expects n >= 1 rank; got {n!r}")
     with tempfile.TemporaryDirectory(prefix="script-") as folder:
-        path = Path(folder, "script.py")
-        path.write_text(source)
-        process = subprocess.Popen(
-            [find_mpiexec(), "-n", str(n), sys.executable, "script.py"],
-            cwd=folder,
-            env=_environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            output, _ = process.communicate(timeout=timeout)
-        except BaseException as error:
-            output = _end(process)
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise RuntimeError(f"script.py did not end within {timeout} s:\n{output}") from None
-            raise
-    if process.returncode:
-        raise RuntimeError(f"script.py ended with code {process.returncode}:\n{output}")
-    return output
-
-
-def _environment() -> dict[str, str]:
-    """This process's environment; unbuffered, ranks would write into each other's lines."""
-    return {k: v for k, v in {**OPEN_MPI_ENVIRONMENT, **os.environ}.items() if k != _UNBUFFERED}
-
-
-def _end(process: subprocess.Popen) -> str:
-    """End mpiexec, which ends its ranks; whatever is left is killed. Return the output so far."""
-    process.send_signal(signal.SIGTERM)
-    try:
-        output, _ = process.communicate(timeout=5)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        output, _ = process.communicate()
-    return output
+        Path(folder, "script.py").write_text(source)
+        command = [sys.executable, "script.py"]
+        done = run_ranks(n, command, timeout=timeout, folder=folder, threads=None)
+    if done.code is None:
+        raise RuntimeError(f"script.py did not end within {timeout} s:\n{done.output}")
+    if done.code:
+        raise RuntimeError(f"script.py ended with code {done.code}:\n{done.output}")
+    return done.output

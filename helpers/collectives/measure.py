@@ -14,6 +14,7 @@ import numpy as np
 
 from helpers.collectives.api import allreduce
 from helpers.collectives.parts import TAG
+from helpers.waiting import doze
 
 SIZES = tuple(4**k for k in range(2, 12))  # bytes: 16 B to 4 MB
 
@@ -50,9 +51,7 @@ def ping_pong(sizes: Sequence[int] = SIZES, repeats: int = 20, comm=None) -> lis
                 comm.Send(buffer, 0, TAG)
             times.append((time.perf_counter() - begin) / 2)
         samples.append((size, statistics.median(times[2:])))
-    done = comm.Ibarrier()
-    while not done.Test():
-        time.sleep(1e-3)
+    doze(comm)
     return samples if rank < 2 else None
 
 
@@ -113,9 +112,7 @@ def allreduce_times(
     times = _timed(algorithms, sizes, repeats, comm) if taking_part else None
     if ranks is not None:
         comm.Free()
-        done = whole.Ibarrier()
-        while not done.Test():
-            time.sleep(1e-3)
+        doze(whole)
     return times
 
 

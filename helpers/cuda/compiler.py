@@ -20,6 +20,8 @@ from pathlib import Path
 
 from helpers.cuda import source as source_text
 from helpers.cuda.errors import CompileError
+from helpers.machine.cache import cache_folder
+from helpers.machine.compilers import CompilerError, compiler_version, find_compiler
 
 RUNTIME = Path(__file__).parent / "runtime"
 RUNTIME_SOURCES = ("scheduler.cpp", "atomics.cpp", "recorder.cpp", "tsan.cpp", "worker.cpp")
@@ -51,36 +53,19 @@ class Program:
     constants: dict[str, int]
 
 
-def cache_folder() -> Path:
-    """Return the folder of compiled modules, made if absent (``XDG_CACHE_HOME`` is honoured)."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = base / "parallel-deep-learning" / "cuda"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:  # a read-only home: a folder of this process's user in the temporary one
-        folder = Path(tempfile.gettempdir()) / f"parallel-deep-learning-cuda-{os.getuid()}"
-        folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
-
-
-@functools.cache
 def compiler() -> tuple[str, str]:
     """Return the C++ compiler's path and first version line.
 
     Raises CompileError where there is none.
     """
-    wanted = os.environ.get("CXX", "")
-    for name in (wanted, "g++", "clang++", "c++"):
-        path = shutil.which(name) if name else None
-        if path:
-            answer = subprocess.run(
-                [path, "--version"], capture_output=True, text=True, timeout=LIMIT
-            )
-            return path, answer.stdout.splitlines()[0] if answer.stdout else path
-    raise CompileError(
-        "running CUDA C without a GPU needs a C++ compiler, and neither g++ nor clang++ is on "
-        "PATH: install one (Debian and Ubuntu: apt install g++; Fedora: dnf install gcc-c++)"
-    )
+    try:
+        path = find_compiler("C++")
+    except CompilerError:
+        raise CompileError(
+            "running CUDA C without a GPU needs a C++ compiler, and neither g++ nor clang++ is on "
+            "PATH: install one (Debian and Ubuntu: apt install g++; Fedora: dnf install gcc-c++)"
+        ) from None
+    return path, compiler_version(path)
 
 
 def build(source: str, name: str, defines: dict[str, object], *, instrumented: bool) -> Program:
@@ -97,9 +82,9 @@ def build(source: str, name: str, defines: dict[str, object], *, instrumented: b
     text = f'#line 1 "{name}"\n{source}\n#line 1 "launch of {name}"\n{tail}'
     runtime = _runtime()
     key = _digest(text, *flags, compiler()[1], runtime.name)
-    path = cache_folder() / f"module-{key}"
+    path = cache_folder("cuda") / f"module-{key}"
     if not path.exists():
-        with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             unit = Path(folder) / "unit.cpp"
             unit.write_text(text)
             made = Path(folder) / "module"
@@ -191,9 +176,9 @@ def _runtime() -> Path:
         path.read_text() for path in sorted(RUNTIME.iterdir()) if path.suffix in (".cpp", ".h")
     ]
     flags = [*COMMON, "-O3", *os.environ.get("CUDA_ON_CPU_FLAGS", "").split()]
-    path = cache_folder() / f"runtime-{_digest(*texts, *flags, compiler()[1])}.o"
+    path = cache_folder("cuda") / f"runtime-{_digest(*texts, *flags, compiler()[1])}.o"
     if not path.exists():
-        with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             objects = []
             for name in RUNTIME_SOURCES:
                 objects.append(f"{folder}/{name}.o")

