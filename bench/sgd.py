@@ -88,10 +88,10 @@ def _traced(call, steps: int):
 
     from helpers.torch_mpi import Options
     from helpers.tracing import communicator as traced
-    from helpers.tracing import trace
+    from helpers import tracing
 
     dist.destroy_process_group()
-    with trace.record(MPI.COMM_WORLD) as comm:
+    with tracing.record(MPI.COMM_WORLD) as comm:
         traced.install(comm.recorder)
         try:
             dist.init_process_group("mpi4py", pg_options=Options("network"))
@@ -100,7 +100,7 @@ def _traced(call, steps: int):
         finally:
             traced.uninstall()
     dist.init_process_group("mpi4py")
-    return trace.gather(comm), history
+    return tracing.gather(comm), history
 
 
 def _lines(rates: dict, counted: dict, size: int) -> list[dict]:

@@ -72,7 +72,7 @@ def sent(algorithms: Sequence[str], K: int) -> dict[str, tuple[int, int]]:
 
 def schedules(logs: Sequence[Log]) -> list[Schedule]:
     """Return the schedules of what :func:`record` returned on the ranks, in rank order."""
-    from helpers.tracing.trace import build
+    from helpers.tracing import build
 
     return [
         from_trace(name, build({rank: logs[rank][name, n, p] for rank in range(n)}), p)

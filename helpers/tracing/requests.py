@@ -18,7 +18,7 @@ from helpers.tracing.activity import (
     RECEIVE,
     TAG,
     WAIT,
-    Record,
+    Call,
 )
 
 _Request, _Prequest, _Message, _Status = MPI.Request, MPI.Prequest, MPI.Message, MPI.Status
@@ -122,7 +122,7 @@ def _peers(requests):
     return next(iter(peers)) if len(peers) == 1 else tuple(peers)
 
 
-def _settle(finished, end: int) -> tuple[Record, ...]:
+def _settle(finished, end: int) -> tuple[Call, ...]:
     """Complete the records of the (request, status) pairs that are done; return those records."""
     records = []
     for request, status in finished:

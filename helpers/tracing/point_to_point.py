@@ -1,0 +1,318 @@
+"""Watched sends, receives and probes: one closure for each shape of call.
+
+Each function here takes a method's name and mpi4py's own method, and returns what takes its place:
+it notes the call in ``recorder.current`` while it is under way and, while the recorder records,
+keeps it. Since watching is on for every call, the closures name their parameters one by one: to
+pass on ``*args`` costs 0.1 µs, keywords 0.3. The defaults are mpi4py's (see
+:mod:`helpers.tracing.calls`). Sizes are those of the messages: what a send sent, what a receive
+got.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter_ns as now
+from typing import Any
+
+from mpi4py import MPI
+
+from helpers.tracing.activity import EXCHANGE, PROBE, RECEIVE, SEND, Watched
+from helpers.tracing.requests import got, traced_message, traced_request
+from helpers.tracing.sizes import nbytes
+
+Method = Callable[..., Any]
+
+_ANY_TAG, _BYTE, _Status, _Comm = MPI.ANY_TAG, MPI.BYTE, MPI.Status, MPI.Comm
+
+
+def send(name: str, plain: Method) -> Method:
+    """Send, Isend and their relatives: of a buffer."""
+    immediate = name[0] == "I"
+
+    def call(self: Watched, buf: Any, dest: int, tag: int) -> Any:
+        recorder, peer = self.recorder, self._world.get(dest, dest)
+        recording, begin = recorder.events is not None, now()
+        recorder.current = (name, peer, tag, begin, self._members)
+        try:
+            result = plain(self, buf, dest, tag)
+        finally:
+            recorder.current = None
+        if not recording:
+            return traced_request(result, self, name, peer, tag) if immediate else result
+        end = now()
+        kept = (name, SEND, self.identity, peer, tag, nbytes(buf), begin, end, None, None)
+        return keep(self, kept, result if immediate else None)
+
+    return call
+
+
+def send_pickled(name: str, plain: Method) -> Method:
+    """Send and its relatives on an object: recorded, it is pickled here, so that it is counted."""
+    of_buffer = getattr(_Comm, name.capitalize())
+    immediate = name[0] == "i"
+
+    def call(self: Watched, obj: Any, dest: int, tag: int) -> Any:
+        recorder, peer = self.recorder, self._world.get(dest, dest)
+        recording, begin = recorder.events is not None, now()
+        if recording:
+            data = MPI.pickle.dumps(obj)
+        recorder.current = (name, peer, tag, begin, self._members)
+        try:
+            if recording:
+                result = of_buffer(self, [data, _BYTE], dest, tag)
+            else:
+                result = plain(self, obj, dest, tag)
+        finally:
+            recorder.current = None
+        if not recording:
+            return traced_request(result, self, name, peer, tag) if immediate else result
+        end = now()
+        kept = (name, SEND, self.identity, peer, tag, len(data), begin, end, None, None)
+        return keep(self, kept, result if immediate else None)
+
+    return call
+
+
+def keep(comm: Watched, call: tuple, request: MPI.Request | None) -> MPI.Request | None:
+    """Keep a call while recording.
+
+    Parameters
+    ----------
+    comm : Watched
+        The communicator of the call.
+    call : tuple
+        The call, in the layout of :data:`helpers.tracing.activity.Call`.
+    request : MPI.Request or None
+        What the call returned if it does not block.
+
+    Returns
+    -------
+    TracedRequest or None
+        The request, which completes the call when it is waited for.
+    """
+    if request is None:
+        comm.recorder.add(call)
+        return None
+    later = list(call)
+    comm.recorder.add(later)
+    return traced_request(request, comm, call[0], call[3], call[4], None, later)
+
+
+def receive(name: str, plain: Method) -> Method:
+    """Recv, recv."""
+
+    def call(self: Watched, buf: Any, source: int, tag: int, status: Any) -> Any:
+        recorder, peer = self.recorder, self._world.get(source, source)
+        recording, begin = recorder.events is not None, now()
+        if recording and status is None:
+            status = _Status()
+        shown = "ANY_TAG" if tag == _ANY_TAG else tag
+        recorder.current = (name, peer, shown, begin, self._members)
+        try:
+            result = plain(self, buf, source, tag, status)
+        finally:
+            recorder.current = None
+        if recording:
+            end = now()
+            peer, tag, size = got(self, status)
+            keep(
+                self, (name, RECEIVE, self.identity, peer, tag, size, begin, end, None, None), None
+            )
+        return result
+
+    return call
+
+
+def ireceive(name: str, plain: Method) -> Method:
+    """Irecv, irecv: peer, tag and size are filled in when the request is done."""
+
+    def call(self: Watched, buf: Any, source: int, tag: int) -> Any:
+        recorder, peer = self.recorder, self._world.get(source, source)
+        recording, begin = recorder.events is not None, now()
+        shown = "ANY_TAG" if tag == _ANY_TAG else tag
+        recorder.current = (name, peer, shown, begin, self._members)
+        try:
+            result = plain(self, buf, source, tag)
+        finally:
+            recorder.current = None
+        if not recording:
+            return traced_request(result, self, name, peer, shown)
+        end = now()
+        kept = (name, RECEIVE, self.identity, peer, shown, 0, begin, end, None, None)
+        return keep(self, kept, result)
+
+    return call
+
+
+def exchange(name: str, plain: Method) -> Method:
+    """Sendrecv."""
+
+    def call(
+        self: Watched,
+        sendbuf: Any,
+        dest: int,
+        sendtag: int,
+        recvbuf: Any,
+        source: int,
+        recvtag: int,
+        status: Any,
+    ) -> Any:
+        recorder, peer = self.recorder, self._world.get(dest, dest)
+        recording, begin = recorder.events is not None, now()
+        if recording and status is None:
+            status = _Status()
+        peers = (peer, self._world.get(source, source))
+        recorder.current = (name, peers, sendtag, begin, self._members)
+        try:
+            result = plain(self, sendbuf, dest, sendtag, recvbuf, source, recvtag, status)
+        finally:
+            recorder.current = None
+        if recording:
+            _keep_exchange(self, name, peer, sendtag, begin, now(), nbytes(sendbuf), status)
+        return result
+
+    return call
+
+
+def exchange_replace(name: str, plain: Method) -> Method:
+    """Sendrecv_replace."""
+
+    def call(
+        self: Watched, buf: Any, dest: int, sendtag: int, source: int, recvtag: int, status: Any
+    ) -> Any:
+        recorder, peer = self.recorder, self._world.get(dest, dest)
+        recording, begin = recorder.events is not None, now()
+        if recording and status is None:
+            status = _Status()
+        peers = (peer, self._world.get(source, source))
+        recorder.current = (name, peers, sendtag, begin, self._members)
+        try:
+            result = plain(self, buf, dest, sendtag, source, recvtag, status)
+        finally:
+            recorder.current = None
+        if recording:
+            _keep_exchange(self, name, peer, sendtag, begin, now(), nbytes(buf), status)
+        return result
+
+    return call
+
+
+def exchange_pickled(name: str, plain: Method) -> Method:
+    """Lower-case sendrecv: recorded, it is done as mpi4py does it, with the pickled bytes at hand."""
+
+    def call(
+        self: Watched,
+        sendobj: Any,
+        dest: int,
+        sendtag: int,
+        recvbuf: Any,
+        source: int,
+        recvtag: int,
+        status: Any,
+    ) -> Any:
+        recorder, peer = self.recorder, self._world.get(dest, dest)
+        recording, begin = recorder.events is not None, now()
+        if recording:
+            data = MPI.pickle.dumps(sendobj)
+            status = _Status() if status is None else status
+        peers = (peer, self._world.get(source, source))
+        recorder.current = (name, peers, sendtag, begin, self._members)
+        try:
+            if recording:
+                request = _Comm.Isend(self, [data, _BYTE], dest, sendtag)
+                result = _Comm.recv(self, recvbuf, source, recvtag, status)
+                request.Wait()
+            else:
+                result = plain(self, sendobj, dest, sendtag, recvbuf, source, recvtag, status)
+        finally:
+            recorder.current = None
+        if recording:
+            _keep_exchange(self, name, peer, sendtag, begin, now(), len(data), status)
+        return result
+
+    return call
+
+
+def _keep_exchange(
+    comm: Watched, name: str, peer: Any, tag: int, begin: int, end: int, size: int, status: Any
+) -> None:
+    received = got(comm, status)
+    comm.recorder.add((name, EXCHANGE, comm.identity, peer, tag, size, begin, end, None, received))
+
+
+def iexchange(name: str, plain: Method) -> Method:
+    """Isendrecv."""
+
+    def call(
+        self: Watched,
+        sendbuf: Any,
+        dest: int,
+        sendtag: int,
+        recvbuf: Any,
+        source: int,
+        recvtag: int,
+    ) -> Any:
+        recorder, peer = self.recorder, self._world.get(dest, dest)
+        recording, begin = recorder.events is not None, now()
+        peers = (peer, self._world.get(source, source))
+        recorder.current = (name, peers, sendtag, begin, self._members)
+        try:
+            result = plain(self, sendbuf, dest, sendtag, recvbuf, source, recvtag)
+        finally:
+            recorder.current = None
+        if not recording:
+            return traced_request(result, self, name, peers, sendtag)
+        end, size = now(), nbytes(sendbuf)
+        kept = (name, EXCHANGE, self.identity, peer, sendtag, size, begin, end, None, None)
+        return keep(self, kept, result)
+
+    return call
+
+
+def iexchange_replace(name: str, plain: Method) -> Method:
+    """Isendrecv_replace."""
+
+    def call(self: Watched, buf: Any, dest: int, sendtag: int, source: int, recvtag: int) -> Any:
+        recorder, peer = self.recorder, self._world.get(dest, dest)
+        recording, begin = recorder.events is not None, now()
+        peers = (peer, self._world.get(source, source))
+        recorder.current = (name, peers, sendtag, begin, self._members)
+        try:
+            result = plain(self, buf, dest, sendtag, source, recvtag)
+        finally:
+            recorder.current = None
+        if not recording:
+            return traced_request(result, self, name, peers, sendtag)
+        end, size = now(), nbytes(buf)
+        kept = (name, EXCHANGE, self.identity, peer, sendtag, size, begin, end, None, None)
+        return keep(self, kept, result)
+
+    return call
+
+
+def probe(name: str, plain: Method) -> Method:
+    """Probe, Iprobe: a loop that polls in vain becomes one recorded call.
+
+    Mprobe, Improbe: the message found is traced in its turn.
+    """
+    matched = name[0] in "Mm" or name.lower() == "improbe"
+
+    def call(self: Watched, source: int, tag: int, status: Any) -> Any:
+        recorder, peer = self.recorder, self._world.get(source, source)
+        recording, begin = recorder.events is not None, now()
+        if recording and status is None:
+            status = _Status()
+        shown: Any = "ANY_TAG" if tag == _ANY_TAG else tag
+        recorder.current = (name, peer, shown, begin, self._members)
+        try:
+            result = plain(self, source, tag, status)
+        finally:
+            recorder.current = None
+        if recording:
+            end = now()
+            peer, shown, size = got(self, status) if result else (peer, shown, 0)
+            kept = (name, PROBE, self.identity, peer, shown, size, begin, end, None, None)
+            recorder.add(kept) if result else recorder.poll(list(kept))
+        return traced_message(result, self) if matched else result
+
+    return call
