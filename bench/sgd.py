@@ -86,19 +86,18 @@ def _traced(call, steps: int):
     import torch.distributed as dist
     from mpi4py import MPI
 
-    from helpers.torch_mpi import Options
-    from helpers.tracing import communicator as traced
     from helpers import tracing
+    from helpers.torch_mpi import Options
 
     dist.destroy_process_group()
     with tracing.record(MPI.COMM_WORLD) as comm:
-        traced.install(comm.recorder)
+        tracing.install(comm.recorder)
         try:
             dist.init_process_group("mpi4py", pg_options=Options("network"))
             history = call(steps, comm)
             dist.destroy_process_group()
         finally:
-            traced.uninstall()
+            tracing.uninstall()
     dist.init_process_group("mpi4py")
     return tracing.gather(comm), history
 

@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -140,7 +140,7 @@ def measure_offset(comm: MPI.Intracomm, rounds: int = ROUNDS, timeout: float = 3
     return clock
 
 
-def _receive(comm: MPI.Intracomm, source: int) -> object:
+def _receive(comm: MPI.Intracomm, source: int) -> Any:
     """Receive, spinning for a moment only: two ranks may have one core between them."""
     polls = 0
     while not comm.iprobe(source=source, tag=_TAG):

@@ -38,12 +38,12 @@ def call({arguments}):
 Finish = Callable[[Watched, Any, Any, Any, Any], Any]
 
 
-def collective(name: str, plain: Method) -> Method:
+def _collective(name: str, plain: Method) -> Method:
     """Every collective that blocks."""
     return _fill(name, plain, _recorded(name, plain))
 
 
-def icollective(name: str, plain: Method) -> Method:
+def _icollective(name: str, plain: Method) -> Method:
     """Every collective that does not block."""
 
     def finish(comm: Watched, request: Any, peer: Any, tag: Any, _: Any) -> Any:
@@ -52,7 +52,7 @@ def icollective(name: str, plain: Method) -> Method:
     return _fill(name, plain, _recorded(name, plain, immediate=True), finish)
 
 
-def maker(name: str, plain: Method) -> Method:
+def _maker(name: str, plain: Method) -> Method:
     """What makes a new communicator."""
 
     def finish(comm: Any, made: Any, *_: Any) -> Any:
@@ -61,7 +61,7 @@ def maker(name: str, plain: Method) -> Method:
     return _fill(name, plain, _recorded(name, plain, finish), finish)
 
 
-def later(name: str, plain: Method) -> Method:
+def _later(name: str, plain: Method) -> Method:
     """What makes a new communicator in the background: a communicator and a request."""
 
     def finish(comm: Any, made: Any, *_: Any) -> Any:
@@ -70,7 +70,7 @@ def later(name: str, plain: Method) -> Method:
     return _fill(name, plain, _recorded(name, plain, finish), finish)
 
 
-def persistent(name: str, plain: Method) -> Method:
+def _persistent(name: str, plain: Method) -> Method:
     """Send_init and its relatives, which move nothing themselves: each Start will be recorded."""
     if name.startswith(("Send", "Bsend", "Ssend", "Rsend")):
         kind = SEND
@@ -88,7 +88,7 @@ def _fill(
     name: str, plain: Method, recorded: Method | None, finish: Finish | None = None
 ) -> Method:
     """Fill the template for one of mpi4py's methods."""
-    names = {
+    names: dict[str, Any] = {
         "name": name,
         "plain": plain,
         "recorded": recorded,
@@ -136,3 +136,28 @@ def _recorded(
         return finish(self, result, peer, None, None) if finish else result
 
     return recorded
+
+
+_DATA = (  # noqa: SIM905
+    "Allgather Allgatherv Allreduce Alltoall Alltoallv Alltoallw Barrier Bcast Exscan Gather "
+    "Gatherv Reduce Reduce_scatter Reduce_scatter_block Scan Scatter Scatterv Neighbor_allgather "
+    "Neighbor_allgatherv Neighbor_alltoall Neighbor_alltoallv Neighbor_alltoallw"
+).split(" ")
+_LOWER = [name[0].lower() + name[1:] for name in _DATA]
+_MAKERS = (
+    "Clone Dup Dup_with_info Split Split_type Create Create_group Create_cart Create_graph "
+    "Create_dist_graph Create_dist_graph_adjacent Create_intercomm Merge Shrink Sub"
+)
+
+TABLE: tuple[tuple[str, Callable[[str, Method], Method]], ...] = (
+    (" ".join(_DATA), _collective),
+    (" ".join(_LOWER), _collective),
+    ("Free Disconnect Agree Accept Connect", _collective),
+    (" ".join(f"I{name}" for name in _LOWER), _icollective),
+    ("Iagree", _icollective),
+    (_MAKERS, _maker),
+    ("Spawn Spawn_multiple", _maker),
+    ("Idup Idup_with_info Ishrink", _later),
+    (" ".join(f"{name}_init" for name in _DATA), _persistent),
+    ("Send_init Bsend_init Ssend_init Rsend_init Recv_init Psend_init Precv_init", _persistent),
+)

@@ -1,7 +1,7 @@
 """Watched sends, receives and probes: one closure for each shape of call.
 
-Each function here takes a method's name and mpi4py's own method, and returns what takes its place:
-it notes the call in ``recorder.current`` while it is under way and, while the recorder records,
+Each maker here takes a method's name and mpi4py's own method, and returns what takes its place: it
+notes the call in ``recorder.current`` while it is under way and, while the recorder records,
 keeps it. Since watching is on for every call, the closures name their parameters one by one: to
 pass on ``*args`` costs 0.1 µs, keywords 0.3. The defaults are mpi4py's (see
 :mod:`helpers.tracing.calls`). Sizes are those of the messages: what a send sent, what a receive
@@ -17,15 +17,17 @@ from typing import Any
 from mpi4py import MPI
 
 from helpers.tracing.activity import EXCHANGE, PROBE, RECEIVE, SEND, Watched
-from helpers.tracing.requests import got, traced_message, traced_request
+from helpers.tracing.matched import traced_message
+from helpers.tracing.requests import got, traced_request
 from helpers.tracing.sizes import nbytes
 
 Method = Callable[..., Any]
 
-_ANY_TAG, _BYTE, _Status, _Comm = MPI.ANY_TAG, MPI.BYTE, MPI.Status, MPI.Comm
+_ANY_TAG, _BYTE, _Status = MPI.ANY_TAG, MPI.BYTE, MPI.Status
+_Comm: Any = MPI.Comm
 
 
-def send(name: str, plain: Method) -> Method:
+def _send(name: str, plain: Method) -> Method:
     """Send, Isend and their relatives: of a buffer."""
     immediate = name[0] == "I"
 
@@ -46,7 +48,7 @@ def send(name: str, plain: Method) -> Method:
     return call
 
 
-def send_pickled(name: str, plain: Method) -> Method:
+def _send_pickled(name: str, plain: Method) -> Method:
     """Send and its relatives on an object: recorded, it is pickled here, so that it is counted."""
     of_buffer = getattr(_Comm, name.capitalize())
     immediate = name[0] == "i"
@@ -98,7 +100,7 @@ def keep(comm: Watched, call: tuple, request: MPI.Request | None) -> MPI.Request
     return traced_request(request, comm, call[0], call[3], call[4], None, later)
 
 
-def receive(name: str, plain: Method) -> Method:
+def _receive(name: str, plain: Method) -> Method:
     """Recv, recv."""
 
     def call(self: Watched, buf: Any, source: int, tag: int, status: Any) -> Any:
@@ -123,7 +125,7 @@ def receive(name: str, plain: Method) -> Method:
     return call
 
 
-def ireceive(name: str, plain: Method) -> Method:
+def _ireceive(name: str, plain: Method) -> Method:
     """Irecv, irecv: peer, tag and size are filled in when the request is done."""
 
     def call(self: Watched, buf: Any, source: int, tag: int) -> Any:
@@ -144,7 +146,7 @@ def ireceive(name: str, plain: Method) -> Method:
     return call
 
 
-def exchange(name: str, plain: Method) -> Method:
+def _exchange(name: str, plain: Method) -> Method:
     """Sendrecv."""
 
     def call(
@@ -174,7 +176,7 @@ def exchange(name: str, plain: Method) -> Method:
     return call
 
 
-def exchange_replace(name: str, plain: Method) -> Method:
+def _exchange_replace(name: str, plain: Method) -> Method:
     """Sendrecv_replace."""
 
     def call(
@@ -197,8 +199,8 @@ def exchange_replace(name: str, plain: Method) -> Method:
     return call
 
 
-def exchange_pickled(name: str, plain: Method) -> Method:
-    """Lower-case sendrecv: recorded, it is done as mpi4py does it, with the pickled bytes at hand."""
+def _exchange_pickled(name: str, plain: Method) -> Method:
+    """Lower-case sendrecv: recorded, it is done as mpi4py does it, with the bytes at hand."""
 
     def call(
         self: Watched,
@@ -240,7 +242,7 @@ def _keep_exchange(
     comm.recorder.add((name, EXCHANGE, comm.identity, peer, tag, size, begin, end, None, received))
 
 
-def iexchange(name: str, plain: Method) -> Method:
+def _iexchange(name: str, plain: Method) -> Method:
     """Isendrecv."""
 
     def call(
@@ -269,7 +271,7 @@ def iexchange(name: str, plain: Method) -> Method:
     return call
 
 
-def iexchange_replace(name: str, plain: Method) -> Method:
+def _iexchange_replace(name: str, plain: Method) -> Method:
     """Isendrecv_replace."""
 
     def call(self: Watched, buf: Any, dest: int, sendtag: int, source: int, recvtag: int) -> Any:
@@ -290,7 +292,7 @@ def iexchange_replace(name: str, plain: Method) -> Method:
     return call
 
 
-def probe(name: str, plain: Method) -> Method:
+def _probe(name: str, plain: Method) -> Method:
     """Probe, Iprobe: a loop that polls in vain becomes one recorded call.
 
     Mprobe, Improbe: the message found is traced in its turn.
@@ -316,3 +318,18 @@ def probe(name: str, plain: Method) -> Method:
         return traced_message(result, self) if matched else result
 
     return call
+
+
+# names, and what makes a watched method of (name, mpi4py's method)
+TABLE: tuple[tuple[str, Callable[[str, Method], Method]], ...] = (
+    ("Send Bsend Ssend Rsend Isend Ibsend Issend Irsend", _send),
+    ("send bsend ssend isend ibsend issend", _send_pickled),
+    ("Recv recv", _receive),
+    ("Irecv irecv", _ireceive),
+    ("Sendrecv", _exchange),
+    ("Sendrecv_replace", _exchange_replace),
+    ("sendrecv", _exchange_pickled),
+    ("Isendrecv", _iexchange),
+    ("Isendrecv_replace", _iexchange_replace),
+    ("Probe probe Iprobe iprobe Mprobe mprobe Improbe improbe", _probe),
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from helpers.tracing.activity import Call
 from helpers.tracing.clock import Clock, measure_offset
@@ -14,11 +14,11 @@ from helpers.tracing.trace import Trace
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-    from helpers.tracing.communicator import Traced
+    from helpers.tracing.communicator import TracedComm
 
 
 @contextmanager
-def record(comm: MPI.Intracomm | None = None) -> Iterator[Traced]:
+def record(comm: MPI.Intracomm | None = None) -> Iterator[TracedComm]:
     """Record the MPI calls on a communicator while the block runs; then see :func:`gather`.
 
     Every rank of ``comm`` must take part, since their clocks are compared first. Recordings may
@@ -40,7 +40,7 @@ def record(comm: MPI.Intracomm | None = None) -> Iterator[Traced]:
     from helpers.tracing.communicator import Traced, TracedComm, installed_requests
 
     comm = MPI.COMM_WORLD if comm is None else comm
-    traced = comm if isinstance(comm, Traced) else TracedComm(comm)
+    traced: Any = comm if isinstance(comm, Traced) else TracedComm(comm)
     recorder = traced.recorder
     clock = measure_offset(comm)
     outer, recorder.events = recorder.events, []
@@ -55,7 +55,7 @@ def record(comm: MPI.Intracomm | None = None) -> Iterator[Traced]:
         recorder.log = (events, clock, recorder.dropped)
 
 
-def gather(traced: Traced, root: int = 0) -> Trace | None:
+def gather(traced: TracedComm, root: int = 0) -> Trace | None:
     """Bring together on one rank what :func:`record` recorded on all; every rank must call it.
 
     Parameters

@@ -7,7 +7,7 @@ from typing import Any
 
 from mpi4py import MPI
 
-Size = Callable[[MPI.Comm, Sequence[Any], Any], int]  # of (communicator, arguments, result)
+Size = Callable[[Any, Sequence[Any], Any], int]  # of (communicator, arguments, result)
 
 
 def nbytes(spec: Any) -> int:
@@ -44,7 +44,7 @@ def nbytes(spec: Any) -> int:
 
 def _nbytes_of_spec(buf: Any, *rest: Any) -> int:
     """The size of [buf, counts, displacements, type], of which all but ``buf`` may be missing."""
-    kind = rest[-1] if rest else None
+    kind: Any = rest[-1] if rest else None
     if isinstance(kind, str):
         kind = MPI.Datatype.fromcode(kind)
     each = isinstance(kind, list | tuple) and kind and isinstance(kind[0], MPI.Datatype)

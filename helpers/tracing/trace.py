@@ -6,6 +6,7 @@ import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -274,7 +275,7 @@ class Trace:
             ) from error
 
 
-def _tupled(value: object) -> object:
+def _tupled(value: Any) -> Any:
     return tuple(_tupled(item) for item in value) if isinstance(value, list) else value
 
 
