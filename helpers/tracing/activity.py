@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, Protocol
+from typing import Any
 
 # One recorded call: a tuple of these ten, or a list for one that is completed later (non-blocking,
-# or a poll). A NamedTuple would take four times as long to make. COMM names the communicator alike
-# on all its ranks; PEER is a world rank, or a name; BEGIN, END and DONE are in ns of
+# or a poll); a NamedTuple takes several times as long to make. COMM names the communicator alike on
+# all its ranks; PEER is a world rank, or a name; BEGIN, END and DONE are in ns of
 # time.perf_counter_ns. MORE is, for an exchange, what was received, (peer, tag, bytes); for a wait,
 # the calls that it completed.
 Call = tuple | list
@@ -138,7 +138,7 @@ class Recorder:
         return seen
 
 
-class Watched(Protocol):
+class Watched:
     """What a traced communicator knows about itself, for those who watch its calls."""
 
     recorder: Recorder

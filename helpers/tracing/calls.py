@@ -10,7 +10,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator
 
-from helpers.tracing import collective, point_to_point
+from helpers.tracing import collective, exchange, point_to_point
 from helpers.tracing.point_to_point import Method
 
 
@@ -29,7 +29,7 @@ def wrappers(plain: type) -> Iterator[tuple[str, Method]]:
     method : callable
         With mpi4py's signature and documentation.
     """
-    for names, make in (*point_to_point.TABLE, *collective.TABLE):
+    for names, make in (*point_to_point.TABLE, *exchange.TABLE, *collective.TABLE):
         for name in names.split():
             if hasattr(plain, name):
                 yield name, _dressed(name, getattr(plain, name), make)

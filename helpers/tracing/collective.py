@@ -18,7 +18,7 @@ from typing import Any
 from mpi4py import MPI
 
 from helpers.tracing.activity import COLLECTIVE, RECEIVE, SEND, Watched
-from helpers.tracing.point_to_point import Method, keep
+from helpers.tracing.point_to_point import Method, Table, keep
 from helpers.tracing.requests import timed, traced_request
 from helpers.tracing.sizes import nbytes, size_of_collective
 
@@ -149,7 +149,7 @@ _MAKERS = (
     "Create_dist_graph Create_dist_graph_adjacent Create_intercomm Merge Shrink Sub"
 )
 
-TABLE: tuple[tuple[str, Callable[[str, Method], Method]], ...] = (
+TABLE: Table = (
     (" ".join(_DATA), _collective),
     (" ".join(_LOWER), _collective),
     ("Free Disconnect Agree Accept Connect", _collective),

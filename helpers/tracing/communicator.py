@@ -2,8 +2,8 @@
 
 ``TracedComm(comm)`` is an ``MPI.Intracomm`` with the same handle, so every library takes it.
 Each MPI call sets ``recorder.current`` while it is under way and, while ``recorder.events`` is a
-list, appends one record. Communicators and requests made from it are traced too. The wrappers are
-made from the table in :mod:`helpers.tracing.calls`: mpi4py has some 150 calls of a few shapes.
+list, appends it. Communicators and requests made from it are traced too; what takes the place of
+mpi4py's methods is made by :mod:`helpers.tracing.calls`.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ TracedComm.__doc__ = """An ``MPI.Intracomm`` that reports and records its calls 
     >>> comm.recorder.start()
     >>> comm.allreduce(3)
     3
-    >>> [record[0] for record in comm.recorder.stop()]
+    >>> [call[0] for call in comm.recorder.stop()]
     ['allreduce']
     """
 

@@ -70,12 +70,12 @@ def _receiver(name: str) -> Callable:
             comm, name, "matched", None, lambda: plain(self, *arguments, **keywords)
         )
         peer, tag, size = got(comm, status) if status else ("matched", None, 0)
-        record = None
+        kept = None
         if comm.recorder.events is not None:
-            record = [name, RECEIVE, comm.identity, peer, tag, size, begin, end, None, None]
-            comm.recorder.add(record)
+            kept = [name, RECEIVE, comm.identity, peer, tag, size, begin, end, None, None]
+            comm.recorder.add(kept)
         if status is None:
-            return traced_request(result, comm, name, "matched", None, None, record)
+            return traced_request(result, comm, name, "matched", None, None, kept)
         return result
 
     return functools.wraps(plain)(call)

@@ -100,11 +100,11 @@ class _Known:
 
     def __new__(cls, request: MPI.Request | None = None) -> Any:
         self: Any = cls.__mro__[2].__new__(cls, request)  # type: ignore[arg-type]
-        self._comm = self._call = self._peer = self._tag = self._record = self._start = None
+        self._comm = self._call = self._peer = self._tag = self._kept = self._start = None
         return self
 
 
-_SLOTS = ("_call", "_comm", "_peer", "_record", "_start", "_tag")
+_SLOTS = ("_call", "_comm", "_kept", "_peer", "_start", "_tag")
 
 
 class TracedRequest(_Known, _Request, metaclass=AnyRequest):
@@ -153,7 +153,7 @@ def traced_request(
     peer: Any,
     tag: Any,
     start: tuple[str, int] | None = None,
-    record: list | None = None,
+    kept: list | None = None,
 ) -> MPI.Request:
     """Return a copy of a request that knows which call made it.
 
@@ -171,7 +171,7 @@ def traced_request(
         The tag that it waits for.
     start : (str, int), optional
         For a persistent request: the kind and the bytes of what each Start will move.
-    record : list, optional
+    kept : list, optional
         The recorded call, to be completed when the request is.
 
     Returns
@@ -184,7 +184,7 @@ def traced_request(
     else:
         made = _Request.__new__(TracedRequest, request)
     made._comm, made._call, made._peer, made._tag = comm, call, peer, tag
-    made._start, made._record = start, record
+    made._start, made._kept = start, kept
     return made
 
 
@@ -204,8 +204,8 @@ def _start(requests: Iterable, name: str, plain: Callable[[], None]) -> None:
     for request in known:
         kind, size = request._start or (COLLECTIVE, 0)
         comm, peer, tag = request._comm.identity, request._peer, request._tag
-        request._record = [name, kind, comm, peer, tag, size, begin, end, None, None]
-        recorder.add(request._record)
+        request._kept = [name, kind, comm, peer, tag, size, begin, end, None, None]
+        recorder.add(request._kept)
 
 
 def _peers(requests: Iterable) -> Any:
@@ -216,24 +216,24 @@ def _peers(requests: Iterable) -> Any:
 
 def _settle(finished: Iterable, end: int) -> tuple[Call, ...]:
     """Complete the calls of the (request, status) pairs that are done; return those calls."""
-    records = []
+    settled = []
     for request, status in finished:
-        record = getattr(request, "_record", None)
-        if record is None:
+        kept = getattr(request, "_kept", None)
+        if kept is None:
             continue
-        request._record = None
-        record[DONE] = end
-        if record[KIND] == RECEIVE:
-            record[PEER], record[TAG], record[BYTES] = got(request._comm, status)
-        elif record[KIND] == EXCHANGE:
-            record[MORE] = got(request._comm, status)
-        records.append(record)
-    return tuple(records)
+        request._kept = None
+        kept[DONE] = end
+        if kept[KIND] == RECEIVE:
+            kept[PEER], kept[TAG], kept[BYTES] = got(request._comm, status)
+        elif kept[KIND] == EXCHANGE:
+            kept[MORE] = got(request._comm, status)
+        settled.append(kept)
+    return tuple(settled)
 
 
 def _waited(name: str, request: Any, peer: Any, done: tuple, begin: int, end: int) -> tuple:
     """The recorded call of a wait: with one call completed it says what that call got."""
-    tag, size = request._tag, sum(record[BYTES] for record in done)
+    tag, size = request._tag, sum(kept[BYTES] for kept in done)
     if len(done) == 1:
         peer, tag = done[0][PEER], done[0][TAG]
     return name, WAIT, request._comm.identity, peer, tag, size, begin, end, None, done or None
@@ -306,11 +306,11 @@ def _several(verb: str, which: str) -> classmethod:
         if recording:
             finished = list(find(requests, result, statuses))
             done = _settle(finished, end)
-            record = _waited(name, first, peers, done, begin, end)
+            kept = _waited(name, first, peers, done, begin, end)
             if finished or verb in ("Wait", "wait"):
-                recorder.add(record)
+                recorder.add(kept)
             else:
-                recorder.poll(list(record))
+                recorder.poll(list(kept))
         return result
 
     if which == "any":  # the parameter's name is part of the interface
