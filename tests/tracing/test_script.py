@@ -1,5 +1,7 @@
 """The package by its door alone: in a plain script under mpiexec, without notebook or cluster."""
 
+import doctest
+import importlib
 import json
 import os
 import subprocess
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from helpers.tracing import Trace
+from tests.mpi.runner import run_ranks
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = """
@@ -66,3 +69,13 @@ def test_the_door_opens_without_mpi_and_all_behind_it_is_there():
     command = [sys.executable, "-c", code]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert answer.stdout.splitlines() == ["[]", "['Call']", "False False"]
+
+
+def examples(names):
+    results = [doctest.testmod(importlib.import_module(f"helpers.tracing.{n}")) for n in names]
+    return [(result.failed, result.attempted > 0) for result in results]
+
+
+def test_examples_in_the_documentation_hold():
+    names = ["activity", "clock", "communicator", "sizes"]
+    assert run_ranks(1, examples, names) == [[(0, True)] * len(names)]
