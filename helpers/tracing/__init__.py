@@ -17,16 +17,16 @@ for libraries that take no communicator.
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING
 
-from helpers.tracing.activity import Call, Recorder
-from helpers.tracing.chrome import save_chrome, to_chrome
-from helpers.tracing.clock import Clock, measure_offset
-from helpers.tracing.recording import build, gather, record
-from helpers.tracing.trace import Event, Message, Trace
-
 if TYPE_CHECKING:
+    from helpers.tracing.activity import Call, Recorder
+    from helpers.tracing.chrome import save_chrome, to_chrome
+    from helpers.tracing.clock import Clock, measure_offset
     from helpers.tracing.communicator import TracedComm, install, uninstall
+    from helpers.tracing.recording import build, gather, record
+    from helpers.tracing.trace import Event, Message, Trace
 
 __all__ = [
     "Call",
@@ -46,11 +46,27 @@ __all__ = [
     "uninstall",
 ]
 
+_HOME = {
+    "Call": "activity",
+    "Clock": "clock",
+    "Event": "trace",
+    "Message": "trace",
+    "Recorder": "activity",
+    "Trace": "trace",
+    "TracedComm": "communicator",
+    "build": "recording",
+    "gather": "recording",
+    "install": "communicator",
+    "measure_offset": "clock",
+    "record": "recording",
+    "save_chrome": "chrome",
+    "to_chrome": "chrome",
+    "uninstall": "communicator",
+}
+
 
 def __getattr__(name: str) -> object:
-    """Import what needs mpi4py when it is asked for: to import mpi4py starts MPI."""
-    if name in ("TracedComm", "install", "uninstall"):
-        from helpers.tracing import communicator
-
-        return getattr(communicator, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Import a name when it is asked for: ``communicator`` starts MPI, and ranks start with it."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -96,8 +96,13 @@ def _fill(
         "now": perf_counter_ns,
         "ANY_TAG": MPI.ANY_TAG,
     }
-    exec(_code(tuple(inspect.signature(plain).parameters), finish is not None), names)
+    exec(_code(_parameters(plain), finish is not None), names)
     return names["call"]
+
+
+@functools.cache  # it is asked for twice
+def _parameters(plain: Method) -> tuple[str, ...]:
+    return tuple(inspect.signature(plain).parameters)
 
 
 @functools.cache  # methods of one signature share the code
@@ -121,7 +126,7 @@ def _recorded(
     name: str, plain: Method, finish: Finish | None = None, immediate: bool = False
 ) -> Method:
     """Make what does the call while recording, its arguments in mpi4py's order."""
-    parameters = list(inspect.signature(plain).parameters)
+    parameters = _parameters(plain)
     at = parameters.index("root") - 1 if "root" in parameters else None
     size = size_of_collective(name, parameters)
 
