@@ -86,21 +86,20 @@ def _traced(call, steps: int):
     import torch.distributed as dist
     from mpi4py import MPI
 
+    from helpers import tracing
     from helpers.torch_mpi import Options
-    from helpers.tracing import communicator as traced
-    from helpers.tracing import trace
 
     dist.destroy_process_group()
-    with trace.record(MPI.COMM_WORLD) as comm:
-        traced.install(comm.recorder)
+    with tracing.record(MPI.COMM_WORLD) as comm:
+        tracing.install(comm.recorder)
         try:
             dist.init_process_group("mpi4py", pg_options=Options("network"))
             history = call(steps, comm)
             dist.destroy_process_group()
         finally:
-            traced.uninstall()
+            tracing.uninstall()
     dist.init_process_group("mpi4py")
-    return trace.gather(comm), history
+    return tracing.gather(comm), history
 
 
 def _lines(rates: dict, counted: dict, size: int) -> list[dict]:

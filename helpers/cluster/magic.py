@@ -70,7 +70,7 @@ class RanksMagics(Magics):
 
 def _trace(replies: dict[int, Reply], clocks: dict):
     """Make one Trace of what the ranks that replied have recorded."""
-    from helpers.tracing.trace import build
+    from helpers.tracing import build
 
     replied = {rank: reply for rank, reply in replies.items() if reply.events is not None}
     return build(

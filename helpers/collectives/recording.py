@@ -22,8 +22,7 @@ def record(names: Sequence[str], ranks: Sequence[int], pieces: Sequence[int] = (
     """
     from mpi4py import MPI
 
-    from helpers.tracing.activity import Recorder
-    from helpers.tracing.communicator import TracedComm
+    from helpers.tracing import Recorder, TracedComm
 
     for name in names:
         find(name)
@@ -57,8 +56,8 @@ def sent(algorithms: Sequence[str], K: int) -> dict[str, tuple[int, int]]:
     from mpi4py import MPI
 
     from helpers.collectives.api import allreduce
-    from helpers.tracing.activity import BYTES, EXCHANGE, KIND, SEND, Recorder
-    from helpers.tracing.communicator import TracedComm
+    from helpers.tracing import Recorder, TracedComm
+    from helpers.tracing.activity import BYTES, EXCHANGE, KIND, SEND
 
     comm = TracedComm(MPI.Intracomm(MPI.COMM_WORLD), Recorder())
     counted = {}
@@ -72,7 +71,7 @@ def sent(algorithms: Sequence[str], K: int) -> dict[str, tuple[int, int]]:
 
 def schedules(logs: Sequence[Log]) -> list[Schedule]:
     """Return the schedules of what :func:`record` returned on the ranks, in rank order."""
-    from helpers.tracing.trace import build
+    from helpers.tracing import build
 
     return [
         from_trace(name, build({rank: logs[rank][name, n, p] for rank in range(n)}), p)

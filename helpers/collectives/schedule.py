@@ -211,7 +211,7 @@ def from_calls(name: str, calls: Sequence[Sequence[Call]], pieces: int, origin: 
 
 
 def from_trace(name: str, trace, pieces: int = 1) -> Schedule:
-    """Return the schedule of the collective that a :class:`helpers.tracing.trace.Trace` recorded.
+    """Return the schedule of the collective that a :class:`helpers.tracing.Trace` recorded.
 
     All calls that are not messages of :mod:`helpers.collectives` (their tag tells) are left out;
     the trace must hold one collective, on one communicator. Raises ValueError if it does not.

@@ -38,8 +38,8 @@ def _allgathers(answer, sizes):
     import numpy as np
     from mpi4py import MPI
 
-    from helpers.tracing.activity import BYTES, EXCHANGE, KIND, SEND, Recorder
-    from helpers.tracing.communicator import TracedComm
+    from helpers.tracing import Recorder, TracedComm
+    from helpers.tracing.activity import BYTES, EXCHANGE, KIND, SEND
 
     world = MPI.Intracomm(MPI.COMM_WORLD)
     results = []

@@ -2,7 +2,7 @@
 
 The picture is Lamport's (1978, "Time, clocks, and the ordering of events in a distributed system"),
 turned on its side, with a box for each call. Any object with the fields of
-:class:`helpers.tracing.trace.Trace` can be drawn.
+:class:`helpers.tracing.Trace` can be drawn.
 """
 
 from __future__ import annotations

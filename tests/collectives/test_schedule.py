@@ -140,13 +140,13 @@ def test_recording_what_cannot_be():
 def whole_trace():
     from mpi4py import MPI
 
-    from helpers.tracing import trace
+    from helpers import tracing
 
-    with trace.record(MPI.COMM_WORLD) as comm:
+    with tracing.record(MPI.COMM_WORLD) as comm:
         comm.bcast("not ours")
         schedule.perform("ring", comm)
         comm.barrier()
-    return trace.gather(comm)
+    return tracing.gather(comm)
 
 
 @pytest.mark.mpi

@@ -7,7 +7,7 @@ import pytest
 
 from helpers.plots.timeline import HEIGHT, timeline
 from helpers.plots.timeline_html import timeline_html, timeline_svg
-from helpers.tracing.trace import Trace, build
+from helpers.tracing import Trace, build
 
 mpl.use("Agg")
 
