@@ -1,4 +1,4 @@
-"""From the ranks' records to events on one clock, sends matched to receives, and rounds counted."""
+"""From the ranks' records to events on one clock, and sends matched to receives."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from helpers.tracing.activity import (
     WAIT,
 )
 from helpers.tracing.clock import Clock
-from helpers.tracing.trace import Event, Message, Trace
+from helpers.tracing.trace import Event, Message
 
 # Which collectives cannot end before whom: everyone, or only the root, must have entered.
 _ALL_WAIT_FOR_ALL = {
@@ -166,34 +166,3 @@ def _with_waiting(events: list[Event], messages: list[Message]) -> list[Event]:
         else event
         for i, event in enumerate(events)
     ]
-
-
-def count_steps(trace: Trace) -> int:
-    """Count the rounds of a trace's messages (see :meth:`helpers.tracing.trace.Trace.steps`)."""
-    by_send = {message.send: k for k, message in enumerate(trace.messages)}
-    done_in = defaultdict(list)  # event -> the messages that the rank had once it returned
-    for k, message in enumerate(trace.messages):
-        done_in[message.completed_in].append(k)
-    actions = {rank: deque() for rank in trace.ranks}
-    for i, event in sorted(enumerate(trace.events), key=lambda pair: (pair[1].begin, pair[0])):
-        if i in by_send:
-            actions[event.rank].append(("send", by_send[i]))
-        actions[event.rank].extend(("receive", k) for k in done_in[i])
-    sent = dict.fromkeys(trace.ranks, 0)  # the last round in which a rank sent, received
-    received = dict.fromkeys(trace.ranks, 0)
-    step: dict[int, int] = {}
-    progress = True
-    while progress:
-        progress = False
-        for rank, queue in actions.items():
-            while queue:
-                what, k = queue[0]
-                if what == "send":
-                    sent[rank] = step[k] = 1 + max(sent[rank], received[rank])
-                elif k in step:
-                    received[rank] = max(step[k], received[rank] + 1)
-                else:
-                    break  # its sender has not come so far yet
-                queue.popleft()
-                progress = True
-    return max([*sent.values(), *received.values()], default=0)

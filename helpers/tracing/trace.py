@@ -143,9 +143,9 @@ class Trace:
         can go out only after those that its sender had received before. A chain over N ranks takes
         N−1 rounds, a ring allreduce 2(N−1).
         """
-        from helpers.tracing.matching import count_steps
+        from helpers.tracing.rounds import rounds
 
-        return count_steps(self)
+        return max(rounds(self), default=0)
 
     def to_chrome(self) -> dict:
         """Return the trace in the Trace Event Format, which ui.perfetto.dev opens."""
