@@ -152,7 +152,9 @@ def addition(size: int = 1 << 20, repeats: int = 20) -> float:
     return statistics.median(times[2:]) / mine.nbytes
 
 
-def slowest(function: Callable[[], object], comm: MPI.Intracomm, repeats: int, warmup: int = 1) -> float:
+def slowest(
+    function: Callable[[], object], comm: MPI.Intracomm, repeats: int, warmup: int = 1
+) -> float:
     """Time a call that all ranks make together.
 
     Parameters
