@@ -384,8 +384,7 @@ array_sizes = [1_024, 16_384, 262_144, 1_048_576, 4_194_304]
 names = [*ALGORITHMS, "MPI_Allreduce"]
 measured = cluster.run(measure.allreduce_times, names, array_sizes, 5)[0]
 predicted = {
-    name: [cost.allreduce(name, P.ranks, busy).at(K) for K in array_sizes]
-    for name in ALGORITHMS
+    name: [cost.allreduce(name, P.ranks, busy).at(K) for K in array_sizes] for name in ALGORITHMS
 }
 costs.times_by_size(array_sizes, measured, predicted)
 plt.show()
