@@ -17,17 +17,25 @@ raises, so that the cell fails.
 from __future__ import annotations
 
 import contextlib
+import dis
 import functools
+import importlib
 import os
+import re
 import signal
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from helpers.cluster import Cluster
 
 NOT_ATTEMPTED, WRONG, CORRECT = "not attempted", "wrong", "correct"
 TIME_LIMIT = 30.0  # seconds for one check: an endless loop in an answer must not freeze a class
+RANKS_LIMIT = 4.0  # seconds for an answer on the ranks: with clearing up, a deadlock ends in five
 
 
 class NotAttempted(AssertionError):  # noqa: N818 - a reader reads this name, not a programmer
@@ -94,7 +102,7 @@ def exercise(function: Callable[..., None] | None = None, *, time_limit: float =
     return Exercise(function, time_limit)
 
 
-def wrong(message: str) -> None:
+def wrong(message: str) -> NoReturn:
     """End the check: the answer is wrong, and ``message`` says what about it."""
     raise WrongAnswer(message)
 
@@ -132,6 +140,112 @@ def call(function: Callable, *args, **kwargs) -> object:
     if unattempted(value):
         raise NotAttempted(f"{name}({shown}) returned {_short(value)}")
     return value
+
+
+def on_ranks(
+    cluster: Cluster,
+    function: Callable[..., object],
+    answer: Callable[..., object],
+    *arguments: object,
+    limit: float = RANKS_LIMIT,
+) -> list:
+    """Call ``function(answer, *arguments)`` on every rank; the answer's faults become words.
+
+    Parameters
+    ----------
+    cluster : helpers.cluster.Cluster
+        Real ranks; usable afterwards, whatever the answer did.
+    function : callable
+        Part of the check: calls the answer, once or more, and returns what there is to look at.
+    answer : callable
+        The reader's.
+    *arguments : object
+        Further ones of ``function``.
+    limit : float
+        Seconds until the answer is taken to hang.
+
+    Returns
+    -------
+    list
+        What ``function`` returned on each rank, in rank order.
+
+    Raises
+    ------
+    NotAttempted
+        If the answer returned what a stub does in every call, without a call of MPI.
+    WrongAnswer
+        If it is no function, raised, ended a rank, or did not end: then with the table of who
+        waits for whom.
+    """
+    from helpers.cluster import RankDiedError, RankError, RankTimeoutError
+
+    if not callable(answer):
+        wrong(f"expected a function, got {_short(answer)}")
+    _must_ask_its_comm(answer)
+    cluster.run(_load, function.__module__)  # its imports are not the answer's time
+    try:
+        replies = cluster.run(_watched, function, answer, arguments, timeout=limit)
+    except RankTimeoutError as error:
+        groups = {wait.members for wait in error.waits if wait.call and wait.members}
+        among = f", among {len(groups.pop())} ranks" if len(groups) == 1 else ""
+        wrong(f"no end after {limit:g} s{among}. {_plain(str(error))}")
+    except RankError as error:
+        rank, text = next(iter(error.tracebacks.items()))
+        last = _plain(text).strip().splitlines()[-1]
+        wrong(f"on rank {rank} it raised {last}{_IRECV if 'truncated' in last else ''}")
+    except RankDiedError as error:
+        wrong(_plain(str(error)))
+    if not any(attempted for _, attempted in replies):
+        raise NotAttempted("it returned nothing on every rank")
+    return [result for result, _ in replies]
+
+
+_IRECV = (
+    ". If you use irecv: it has room for 32 kB, unless you hand it more, as in "
+    "comm.irecv(bytearray(1 << 23), source=...)"
+)
+
+
+def _load(module: str) -> None:
+    """On every rank: import what the check needs."""
+    importlib.import_module(module)
+
+
+def _watched(function: Callable, answer: Callable, arguments: tuple) -> tuple[object, bool]:
+    """On every rank: return what ``function`` returned, and whether the answer did anything."""
+    from mpi4py import MPI
+
+    getattr(answer, "__globals__", {}).setdefault("MPI", MPI)
+    recorder, attempted = MPI.COMM_WORLD.recorder, False
+
+    @functools.wraps(answer)
+    def watched(*args: object, **kwargs: object) -> object:
+        nonlocal attempted
+        recorder.start()
+        try:
+            returned = answer(*args, **kwargs)
+        finally:
+            watched.calls = recorder.stop()
+        attempted = attempted or bool(watched.calls) or not unattempted(returned)
+        return returned
+
+    return function(watched, *arguments), attempted
+
+
+def _must_ask_its_comm(answer: Callable) -> None:
+    """Refuse ``rank`` and ``size`` from outside: the kernel's own, or those of the whole world."""
+    code = getattr(answer, "__code__", None)
+    for step in dis.get_instructions(code) if code else ():
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval in ("rank", "size", "comm"):
+            wrong(
+                f"it uses {step.argval!r} from outside the function; ask the communicator that it "
+                "is given: comm.Get_rank(), comm.Get_size()"
+            )
+
+
+def _plain(text: str) -> str:
+    """Return the text without colours of a terminal."""
+    return re.sub(r"\x1b\[[\d;]*m", "", text)
 
 
 def equal(got: object, want: object, what: str) -> None:
