@@ -26,7 +26,7 @@ from helpers.timing import seconds
 class Link:
     """What a message costs.
 
-    Attributes
+    Parameters
     ----------
     name : str
         What it is called.
@@ -83,7 +83,15 @@ class Link:
 
 
 class Cost(NamedTuple):
-    """Seconds: ``fixed``, and ``per_byte`` for each byte of the array."""
+    """What an array costs, as a function of its size.
+
+    Parameters
+    ----------
+    fixed : float
+        Seconds, whatever its size.
+    per_byte : float
+        Seconds for each byte of the array.
+    """
 
     fixed: float
     per_byte: float
@@ -212,10 +220,12 @@ def allreduce(
     ----------
     algorithm : str
         One of :data:`helpers.collectives.ALGORITHMS`.
-    ranks, pieces : int
+    ranks : int
         1 or more.
     link : Link
         What joins two ranks.
+    pieces : int
+        Into how many messages the array, or each rank's part, is cut.
     hosts : tuple of int, optional
         The host of every rank, for an algorithm that tells hosts apart; None: they share one.
     between : Link, optional
@@ -244,7 +254,7 @@ def _find(algorithm: str) -> Allreduce:
 class Machine:
     """Nodes of several ranks (GPUs) each, joined by another link inside than between them.
 
-    Attributes
+    Parameters
     ----------
     nodes, per_node : int
         How many nodes, and ranks in each; 1 or more.

@@ -82,30 +82,89 @@ class DryComm:
         self._calls = 0
 
     def Get_rank(self) -> int:  # noqa: N802 - mpi4py's names
-        """Return this rank's number."""
+        """Return this rank's number.
+
+        Returns
+        -------
+        int
+            From 0.
+        """
         return self._rank
 
     def Get_size(self) -> int:  # noqa: N802
-        """Return the number of ranks."""
+        """Return the number of ranks.
+
+        Returns
+        -------
+        int
+            From 1.
+        """
         return self._n
 
     def Send(self, buf: Any, dest: int, tag: int = 0) -> None:  # noqa: N802
-        """Write down that an array is sent."""
+        """Write down that an array is sent.
+
+        Parameters
+        ----------
+        buf : numpy.ndarray
+            Contiguous.
+        dest : int
+            The rank that receives it.
+        tag : int
+            Which message it is.
+        """
         self._write("Send", "send", dest, tag, buf.nbytes)
 
     def Isend(self, buf: Any, dest: int, tag: int = 0) -> Done:  # noqa: N802
-        """Write down that an array is sent."""
+        """Write down that an array is sent.
+
+        Parameters
+        ----------
+        buf : numpy.ndarray
+            Contiguous.
+        dest : int
+            The rank that receives it.
+        tag : int
+            Which message it is.
+
+        Returns
+        -------
+        Done
+            Complete at once.
+        """
         self._write("Isend", "send", dest, tag, buf.nbytes)
         return Done()
 
     def Recv(self, buf: Any, source: int, tag: int = 0) -> None:  # noqa: N802
-        """Write down that an array is received."""
+        """Write down that an array is received.
+
+        Parameters
+        ----------
+        buf : numpy.ndarray
+            Contiguous.
+        source : int
+            The rank that sends it.
+        tag : int
+            Which message it is.
+        """
         self._write("Recv", "receive", source, tag, buf.nbytes)
 
     def Sendrecv(  # noqa: N802
         self, sendbuf: Any, dest: int, sendtag: int, recvbuf: Any, source: int, recvtag: int
     ) -> None:
-        """Write down that one array is sent and another received."""
+        """Write down that one array is sent and another received.
+
+        Parameters
+        ----------
+        sendbuf : numpy.ndarray
+            What is sent, contiguous.
+        dest, sendtag : int
+            The rank that receives it, and which message it is.
+        recvbuf : numpy.ndarray
+            What is filled, contiguous.
+        source, recvtag : int
+            The rank that sends to this one, and which message.
+        """
         received = (source, recvtag, recvbuf.nbytes)
         self._write("Sendrecv", "exchange", dest, sendtag, sendbuf.nbytes, received)
 

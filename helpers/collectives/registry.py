@@ -153,7 +153,7 @@ def added(mine: np.ndarray, theirs: np.ndarray, theirs_first: bool = True) -> No
 class CriticalPath(NamedTuple):
     """What lies one after another, from which an algorithm's time follows.
 
-    Attributes
+    Parameters
     ----------
     messages : float
         How many messages follow one another: each costs α.
@@ -179,7 +179,7 @@ class CriticalPath(NamedTuple):
 class Collective:
     """One collective by one algorithm, as schedules and animations see it.
 
-    Attributes
+    Parameters
     ----------
     name, title : str
         What it is called in code and in pictures.
@@ -220,7 +220,7 @@ class Allreduce:
     Where ``knows_hosts``, each of ``run``, ``path`` and ``sent`` takes a further keyword ``hosts``,
     the host of every rank in order, such as ``(0, 0, 1, 1)``.
 
-    Attributes
+    Parameters
     ----------
     name, title : str
         What it is called in code and in pictures.

@@ -27,7 +27,17 @@ __all__ = ["COLLECTIVES", "Schedule", "Transfer", "from_trace", "model", "perfor
 
 
 class Transfer(NamedTuple):
-    """One message: at ``step`` (from 1), ``source`` sends part ``chunk`` to ``dest``."""
+    """One message.
+
+    Parameters
+    ----------
+    step : int
+        When it goes, from 1.
+    source, dest : int
+        The ranks that send and receive it.
+    chunk : int
+        Which part of the array it carries.
+    """
 
     step: int
     source: int
@@ -39,7 +49,7 @@ class Transfer(NamedTuple):
 class Schedule:
     """The messages of one collective, by step, and what each rank had before the first.
 
-    Attributes
+    Parameters
     ----------
     name : str
         Which collective, of :data:`COLLECTIVES`.

@@ -28,9 +28,11 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from helpers.cluster import Cluster
 
 NOT_ATTEMPTED, WRONG, CORRECT = "not attempted", "wrong", "correct"
@@ -48,7 +50,15 @@ class WrongAnswer(AssertionError):  # noqa: N818
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check found: ``status`` is NOT_ATTEMPTED, WRONG or CORRECT."""
+    """What a check found.
+
+    Parameters
+    ----------
+    status : str
+        NOT_ATTEMPTED, WRONG or CORRECT.
+    message : str
+        What about it.
+    """
 
     status: str
     message: str = ""
@@ -58,15 +68,23 @@ class Verdict:
 
 
 class Exercise:
-    """A check, made by :func:`exercise`: call it with the reader's answer."""
+    """A check, made by :func:`exercise`: call it with the reader's answer.
 
-    def __init__(self, function: Callable[..., None], time_limit: float = TIME_LIMIT):
+    Parameters
+    ----------
+    function : callable
+        Returns for a right answer, and calls :func:`wrong` otherwise.
+    time_limit : float
+        Seconds that a check may take.
+    """
+
+    def __init__(self, function: Callable[..., None], time_limit: float = TIME_LIMIT) -> None:
         functools.update_wrapper(self, function)
         self.function = function
         self.time_limit = time_limit
         self.title = function.__name__.replace("_", " ")
 
-    def __call__(self, *answer, **context) -> None:
+    def __call__(self, *answer: object, **context: object) -> None:
         """Print the verdict on ``answer``; under NBGRADER_EXECUTION raise unless it is correct."""
         verdict = self.examine(*answer, **context)
         if os.environ.get("NBGRADER_EXECUTION") and verdict.status != CORRECT:
@@ -74,8 +92,21 @@ class Exercise:
             raise error(f"{self.title}: {verdict}")
         print(f"{self.title}: {verdict}")
 
-    def examine(self, *answer, **context) -> Verdict:
-        """Return the verdict on ``answer``; ``context`` is what no answer is (a cluster)."""
+    def examine(self, *answer: object, **context: object) -> Verdict:
+        """Judge an answer.
+
+        Parameters
+        ----------
+        *answer : object
+            Its parts.
+        **context : object
+            What no answer is: a cluster.
+
+        Returns
+        -------
+        Verdict
+            Whatever the answer does.
+        """
         if any(unattempted(part) for part in answer):
             return Verdict(NOT_ATTEMPTED)
         try:
@@ -91,11 +122,21 @@ class Exercise:
         return Verdict(CORRECT)
 
 
-def exercise(function: Callable[..., None] | None = None, *, time_limit: float = TIME_LIMIT):
-    """Make a check of a function that returns for a right answer and calls :func:`wrong` otherwise.
+def exercise(function: Callable[..., None] | None = None, *, time_limit: float = TIME_LIMIT) -> Any:
+    """Make a check of a function, as a decorator.
 
-    The positional parameters are parts of the reader's answer, None where not attempted. A longer
-    ``time_limit`` (seconds) is given as ``@exercise(time_limit=60)``.
+    Parameters
+    ----------
+    function : callable
+        Returns for a right answer, and calls :func:`wrong` otherwise. Its positional parameters
+        are parts of the reader's answer, None where not attempted.
+    time_limit : float
+        Seconds that the check may take, given as ``@exercise(time_limit=60)``.
+
+    Returns
+    -------
+    Exercise
+        The check.
     """
     if function is None:
         return functools.partial(Exercise, time_limit=time_limit)
@@ -103,13 +144,36 @@ def exercise(function: Callable[..., None] | None = None, *, time_limit: float =
 
 
 def wrong(message: str) -> NoReturn:
-    """End the check: the answer is wrong, and ``message`` says what about it."""
+    """End the check: the answer is wrong.
+
+    Parameters
+    ----------
+    message : str
+        What about it; never what would be right.
+
+    Raises
+    ------
+    WrongAnswer
+        Always.
+    """
     raise WrongAnswer(message)
 
 
 def unattempted(value: object) -> bool:
-    """Tell whether ``value`` is what a stub leaves: None, ``...``, or a collection of only those.
+    """Tell whether a value is what a stub leaves: None, ``...``, or a collection of only those.
 
+    Parameters
+    ----------
+    value : object
+        An answer, or what it returned.
+
+    Returns
+    -------
+    bool
+        Whether nothing was done.
+
+    Examples
+    --------
     >>> unattempted([None, None]), unattempted([0, None])
     (True, False)
     """
@@ -120,10 +184,27 @@ def unattempted(value: object) -> bool:
     return isinstance(value, (list, tuple)) and bool(value) and all(map(unattempted, value))
 
 
-def call(function: Callable, *args, **kwargs) -> object:
+def call(function: Callable, *args: object, **kwargs: object) -> Any:
     """Call the reader's function; returning None is "not attempted", raising is wrong.
 
-    Give it copies of arrays that the check still needs: an answer may change its arguments.
+    Parameters
+    ----------
+    function : callable
+        The answer.
+    *args, **kwargs : object
+        Its arguments: copies of arrays that the check still needs, since it may change them.
+
+    Returns
+    -------
+    object
+        What the answer returned.
+
+    Raises
+    ------
+    NotAttempted
+        If it returned what a stub does.
+    WrongAnswer
+        If it is no function, or raised.
     """
     if not callable(function):
         wrong(f"expected a function, got {_short(function)}")
@@ -158,7 +239,8 @@ def on_ranks(
     function : callable
         Part of the check: calls the answer, once or more, and returns what there is to look at.
     answer : callable
-        The reader's.
+        The reader's. On the ranks its attribute ``calls`` holds what it called of MPI the last
+        time, as records of :mod:`helpers.tracing.activity`.
     *arguments : object
         Further ones of ``function``.
     limit : float
@@ -216,7 +298,9 @@ def _watched(function: Callable, answer: Callable, arguments: tuple) -> tuple[ob
     from mpi4py import MPI
 
     getattr(answer, "__globals__", {}).setdefault("MPI", MPI)
-    recorder, attempted = MPI.COMM_WORLD.recorder, False
+    recorder, attempted = MPI.COMM_WORLD.recorder, False  # type: ignore[attr-defined]
+
+    calls: list = []
 
     @functools.wraps(answer)
     def watched(*args: object, **kwargs: object) -> object:
@@ -225,10 +309,11 @@ def _watched(function: Callable, answer: Callable, arguments: tuple) -> tuple[ob
         try:
             returned = answer(*args, **kwargs)
         finally:
-            watched.calls = recorder.stop()
-        attempted = attempted or bool(watched.calls) or not unattempted(returned)
+            calls[:] = recorder.stop()
+        attempted = attempted or bool(calls) or not unattempted(returned)
         return returned
 
+    watched.calls = calls  # type: ignore[attr-defined]
     return function(watched, *arguments), attempted
 
 
@@ -248,8 +333,21 @@ def _plain(text: str) -> str:
     return re.sub(r"\x1b\[[\d;]*m", "", text)
 
 
-def equal(got: object, want: object, what: str) -> None:
-    """Fail unless ``got == want``; the message shows ``got`` for ``what``, never ``want``."""
+def equal(got: Any, want: Any, what: str) -> None:
+    """Refuse what is not equal to what is wanted.
+
+    Parameters
+    ----------
+    got, want : object
+        What there is, and what should be: the message shows only the first.
+    what : str
+        What it is, for the message.
+
+    Raises
+    ------
+    WrongAnswer
+        Unless ``got == want``, item by item.
+    """
     import numpy as np
 
     if isinstance(want, np.ndarray):
@@ -265,7 +363,22 @@ def equal(got: object, want: object, what: str) -> None:
 
 
 def close(got: object, want: object, what: str, *, rtol: float = 1e-6, atol: float = 1e-9) -> None:
-    """Fail unless the numbers or arrays agree in shape and to ``rtol``, ``atol`` in value."""
+    """Refuse numbers or arrays that are not near enough.
+
+    Parameters
+    ----------
+    got, want : array_like
+        What there is, and what should be: the message shows only the first.
+    what : str
+        What it is, for the message.
+    rtol, atol : float
+        How far apart values may be, relative and absolute.
+
+    Raises
+    ------
+    WrongAnswer
+        Unless they agree in shape, and in every value.
+    """
     import numpy as np
 
     try:
@@ -287,7 +400,7 @@ def close(got: object, want: object, what: str, *, rtol: float = 1e-6, atol: flo
     )
 
 
-def _nan(values) -> str:
+def _nan(values: np.ndarray) -> str:
     import numpy as np
 
     return " (there are NaN or infinite values)" if not np.isfinite(values).all() else ""
@@ -322,7 +435,7 @@ def _limit(seconds: float) -> Iterator[None]:
         yield
         return
 
-    def too_long(signum, frame):
+    def too_long(signum: int, frame: object) -> NoReturn:
         raise WrongAnswer(f"no result within {seconds:g} s: does a loop or a receive never end?")
 
     before = signal.signal(signal.SIGALRM, too_long)

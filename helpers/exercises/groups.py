@@ -13,7 +13,7 @@ from helpers.exercises.core import wrong
 class Case:
     """One call of the answer, on the first ``ranks`` ranks.
 
-    Attributes
+    Parameters
     ----------
     ranks : int
         How many take part.
@@ -29,7 +29,7 @@ class Case:
 class Outcome:
     """What the answer did on one rank in one case.
 
-    Attributes
+    Parameters
     ----------
     returned : object
         What it returned.
@@ -123,7 +123,8 @@ def by_case(replies: list[list[Outcome | None]], cases: list[Case]) -> list[list
     """
     found = []
     for number, case in enumerate(cases):
-        outcomes = [replies[rank][number] for rank in range(case.ranks)]
+        there = [replies[rank][number] for rank in range(case.ranks)]
+        outcomes = [outcome for outcome in there if outcome is not None]
         for rank, outcome in enumerate(outcomes):
             if outcome.left_over:
                 wrong(f"on {case.ranks} ranks a message to rank {rank} was sent but never received")
