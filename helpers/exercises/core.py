@@ -270,7 +270,7 @@ def on_ranks(
     except RankTimeoutError as error:
         groups = {wait.members for wait in error.waits if wait.call and wait.members}
         among = f", among {len(groups.pop())} ranks" if len(groups) == 1 else ""
-        wrong(f"no end after {limit:g} s{among}. {_plain(str(error))}")
+        wrong(f"no end after {limit:g} s{among}. {_who_waits(str(error))}")
     except RankError as error:
         rank, text = next(iter(error.tracebacks.items()))
         last = _plain(text).strip().splitlines()[-1]
@@ -326,6 +326,17 @@ def _must_ask_its_comm(answer: Callable) -> None:
                 f"it uses {step.argval!r} from outside the function; ask the communicator that it "
                 "is given: comm.Get_rank(), comm.Get_size()"
             )
+
+
+def _who_waits(message: str) -> str:
+    """Shorten a RankTimeoutError: the table, what became of the ranks, what one of them raised."""
+    _, _, text = _plain(message).partition("\n")
+    before, raised, after = text.partition(" raised:\n")
+    if not raised:
+        return f"Who waits for whom:\n{text}"
+    table, _, who = before.rpartition("\n\n")
+    *_, error, fate = after.split("\n\n")
+    return f"{who} raised {error.strip().splitlines()[-1]}\nWho waits for whom:\n{table}\n{fate}"
 
 
 def _plain(text: str) -> str:

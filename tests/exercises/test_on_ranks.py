@@ -52,6 +52,13 @@ def one_ends(greeting, comm):
     return comm.recv(source=1)
 
 
+def one_raises_and_one_computes(greeting, comm):
+    if comm.Get_rank():
+        raise KeyError("no such rank")
+    while True:
+        pass
+
+
 def never_ends(greeting, comm):
     while comm.Get_rank():
         pass
@@ -74,6 +81,10 @@ def forgets_to_return(greeting, comm):
             ["no end after 4 s", "among 2 ranks", "recv", "rank 1", "tag", "in a circle"],
         ),
         (one_raises, ["on rank 1 it raised KeyError: 'no such rank'"]),
+        (
+            one_raises_and_one_computes,
+            ["no end after 4 s. Rank 1 raised KeyError: 'no such rank'\n", "\n0     no MPI call"],
+        ),
         (one_ends, ["Rank 1 died"]),
         (never_ends, ["no end after", "no MPI call"]),
         (uses_the_worlds_rank, ["'rank' from outside", "comm.Get_rank()"]),
