@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 
 from helpers.exercises.core import call, close, equal, exercise, on_ranks, wrong
 from helpers.exercises.groups import Case, by_case, in_groups
@@ -84,7 +85,7 @@ def crossover(answer):
     for N, alpha, beta in ((4, 1e-6, 1e-9), (16, 10e-6, 1e-10), (1024, 5e-6, 4e-11)):
         what = f"N={N}, alpha={alpha:g} s, beta={beta:g} s per byte"
         K = call(answer, N, alpha, beta)
-        if isinstance(K, bool) or not isinstance(K, (int, float)) or not math.isfinite(K):
+        if isinstance(K, bool) or not isinstance(K, numbers.Real) or not math.isfinite(K):
             wrong(f"{what}: expected a number of bytes, got {K!r}")
         levels = N.bit_length() - 1
         tree = 2 * levels * (alpha + K * beta)

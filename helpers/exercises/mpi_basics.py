@@ -17,11 +17,12 @@ def _outcomes(answer, cases: list[Case], cluster) -> list[list[Outcome]]:
 @exercise
 def statements(answer):
     """The letters of the statements that hold, such as "AB"."""
-    if not isinstance(answer, str) or not answer or set(answer.upper()) - set("ABCDE"):
+    letters = set(answer.upper()) - set(" ,;") if isinstance(answer, str) else set()
+    if not letters or letters - set("ABCDE"):
         wrong(f"expected letters from A to E in quotes, got {answer!r}")
-    judged_wrong = len(set(answer.upper()) ^ {"A", "C", "E"})
+    judged_wrong = len(letters ^ {"A", "C", "E"})
     if judged_wrong:
-        wrong(f"{judged_wrong} of your 5 judgements are not right ({len(set(answer))} chosen)")
+        wrong(f"{judged_wrong} of your 5 judgements are not right ({len(letters)} chosen)")
 
 
 @exercise(time_limit=60.0)
@@ -92,7 +93,7 @@ def grid_sums(answer, cluster):
 @exercise
 def document_frequency(mapper, reducer):
     """mapper(text) yields pairs, reducer(key, values) -> in how many texts the word occurs."""
-    texts = ["a rose is a rose", "a red rose", "blue", "is it blue or is it red", "", "Red"]
+    texts = ["a rose is a rose", "a red rose", "blue", "blue", "is it blue or is it red", "", "Red"]
     gathered = defaultdict(list)
     for text in texts:
         for pair in list(call(_listed(mapper), text)):

@@ -150,7 +150,12 @@ CASES = {
     ),
     "crossover": Case(
         right=cross,
-        wrong=[bandwidth_delay, upside_down, tree_with_one_pass, lambda N, alpha, beta: "large"],
+        wrong=[
+            *(bandwidth_delay, upside_down, tree_with_one_pass),
+            *(lambda N, alpha, beta: "large", lambda N, alpha, beta: math.inf),
+            lambda N, alpha, beta: -cross(N, alpha, beta),
+        ],
+        also=[lambda N, alpha, beta: np.float64(cross(N, alpha, beta))],
     ),
     "reason": Case(right="C", wrong=["A", "B", "D", "E", 3]),
 }

@@ -69,7 +69,7 @@ def shift_without_end(value, comm):
 
 
 def shift_by_parity(value, comm):
-    """Even ranks send first, odd ones receive first; a ring of odd length needs one more turn."""
+    """Even ranks send first, odd ones receive first: on a ring of odd length too, a turn later."""
     n, me = comm.Get_size(), comm.Get_rank()
     if n == 1:
         return value
@@ -170,6 +170,11 @@ def every_word(text):
         yield word, 1
 
 
+def every_word_with_its_text(text):
+    """Wrong where two texts are alike."""
+    return [(word, text) for word in text.split()]
+
+
 def add(word, ones):
     return sum(ones)
 
@@ -195,15 +200,17 @@ def rounded_down(speed_up, serial):
 
 
 CASES = {
-    "statements": Case(right="ACE", wrong=["A", "ABCE", "abcde", "BD", "yes", 3]),
+    "statements": Case(
+        right="ACE", wrong=["A", "ABCE", "abcde", "BD", "yes", " ", 3], also=["a, c, e"]
+    ),
     "shift": Case(
         right=shift_by_request,
-        also=[shift_by_irecv_with_room],
+        also=[shift_by_irecv_with_room, shift_by_parity],
         wrong=[
             *(shift_the_wrong_way, shift_that_sends_first, shift_without_a_ring),
             *(shift_to_itself, "left", shift_by_irecv, shift_by_sendrecv),
             *(shift_that_does_not_wait, shift_by_the_worlds_rank, shift_that_ends_the_rank),
-            *(shift_without_end, shift_by_parity),
+            shift_without_end,
         ],
     ),
     "broadcast": Case(
@@ -221,6 +228,7 @@ CASES = {
             (every_word, add),
             (lambda text: once_a_text(text.lower()), add),
             (once_a_text, lambda word, ones: max(ones)),
+            (every_word_with_its_text, lambda word, texts: len(set(texts))),
             (lambda text: [text], add),
             (lambda text: [(text, 1)], add),
         ],
