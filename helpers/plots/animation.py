@@ -18,20 +18,6 @@ from pathlib import Path
 
 from helpers.plots.style import PALETTE
 
-TITLES = {
-    "broadcast": "broadcast (tree)",
-    "broadcast_chain": "broadcast (chain)",
-    "scatter": "scatter",
-    "gather": "gather",
-    "allgather": "allgather (ring)",
-    "reduce": "reduce (tree)",
-    "reduce_chain": "reduce (chain)",
-    "reduce_scatter": "reduce-scatter (ring)",
-    "chain": "allreduce: chain (naive)",
-    "tree": "allreduce: tree",
-    "recursive_doubling": "allreduce: recursive doubling",
-    "ring": "allreduce: ring",
-}
 MAX_RANKS = 30  # a set of ranks is kept as the bits of a JavaScript integer
 
 
@@ -58,10 +44,10 @@ def animation_html(schedules, titles: dict[str, str] | None = None) -> str:
                 f"an animation shows at most {MAX_RANKS} ranks; {schedule.name!r} has "
                 f"{schedule.ranks}: how the cost grows beyond is a plot of helpers.plots.costs"
             )
-    names = dict.fromkeys(schedule.name for schedule in schedules)
+    names = {schedule.name: schedule.title or schedule.name for schedule in schedules}
     data = {
         "palette": [*PALETTE[:6], "#8c6d31", "#7b6fd0"],  # and two more, for ranks 6 and 7
-        "titles": {name: (titles or {}).get(name, TITLES.get(name, name)) for name in names},
+        "titles": names | {name: text for name, text in (titles or {}).items() if name in names},
         "schedules": [_encoded(schedule) for schedule in schedules],
     }
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict, deque
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -215,20 +214,9 @@ class Trace:
         int
             Rounds; 0 if there are no messages.
         """
-        return _count_steps(self._actions())
+        from helpers.tracing.rounds import rounds
 
-    def _actions(self) -> dict[int, deque[tuple[bool, int]]]:
-        """For each rank the messages it sent (True) and got (False), in order, as indices."""
-        by_send = {message.send: k for k, message in enumerate(self.messages)}
-        done_in = defaultdict(list)  # event -> the messages that the rank had once it returned
-        for k, message in enumerate(self.messages):
-            done_in[message.completed_in].append(k)
-        actions: dict[int, deque[tuple[bool, int]]] = {rank: deque() for rank in self.ranks}
-        for i, event in sorted(enumerate(self.events), key=lambda pair: (pair[1].begin, pair[0])):
-            if i in by_send:
-                actions[event.rank].append((True, by_send[i]))
-            actions[event.rank].extend((False, k) for k in done_in[i])
-        return actions
+        return max(rounds(self), default=0)
 
     def to_json(self) -> str:
         """Return the whole trace as JSON, to be kept in a file and drawn elsewhere.
@@ -277,25 +265,3 @@ class Trace:
 
 def _tupled(value: Any) -> Any:
     return tuple(_tupled(item) for item in value) if isinstance(value, list) else value
-
-
-def _count_steps(actions: dict[int, deque[tuple[bool, int]]]) -> int:
-    """Play the ranks' sends and receives, each as early as it can go; return the last round."""
-    sent = dict.fromkeys(actions, 0)  # the last round in which a rank sent, received
-    received = dict.fromkeys(actions, 0)
-    step: dict[int, int] = {}  # message -> its round
-    progress = True
-    while progress:
-        progress = False
-        for rank, queue in actions.items():
-            while queue:
-                sends, k = queue[0]
-                if sends:
-                    sent[rank] = step[k] = 1 + max(sent[rank], received[rank])
-                elif k in step:
-                    received[rank] = max(step[k], received[rank] + 1)
-                else:
-                    break  # its sender has not come so far yet
-                queue.popleft()
-                progress = True
-    return max([*sent.values(), *received.values()], default=0)

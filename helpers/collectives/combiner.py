@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 # MPI's pair types for MINLOC and MAXLOC: the value's type code and the index's, both as in NumPy.
-PAIRS = {
+PAIRS: dict[tuple[str, ...], str] = {
     ("h", "i"): "SHORT_INT",
     ("i", "i"): "TWOINT",
     ("l", "i"): "LONG_INT",
@@ -14,25 +20,44 @@ PAIRS = {
     ("g", "i"): "LONG_DOUBLE_INT",
 }
 
+# MPI's own operations, by their names there.
+OPERATIONS = (
+    *("SUM", "PROD", "MAX", "MIN", "LAND", "LOR", "LXOR", "BAND", "BOR", "BXOR"),
+    *("MINLOC", "MAXLOC", "REPLACE", "NO_OP"),
+)
 
-class Reduction:
-    """``op`` on arrays of ``dtype``; call it as ``combine(mine, theirs, theirs_first=True)``.
 
-    ``op`` is an ``MPI.Op``, predefined or made by ``MPI.Op.Create``; None is ``MPI.SUM``. ``mine``
-    becomes *theirs op mine* (or *mine op theirs*); ``theirs`` may be overwritten too.
+class Combiner:
+    """An operation on arrays of one dtype; call it as ``combine(mine, theirs, theirs_first=True)``.
 
-    Raises TypeError where ``op`` is no operation or MPI has no such dtype, ValueError where MPI
-    does not define ``op`` on it.
+    Parameters
+    ----------
+    op : mpi4py.MPI.Op or None
+        Predefined, or made by ``MPI.Op.Create``; None is ``MPI.SUM``.
+    dtype : numpy.dtype or what makes one
+        Of both arrays.
+
+    Attributes
+    ----------
+    commutes : bool
+        Whether the order of the two does not matter.
+
+    Raises
+    ------
+    TypeError
+        If ``op`` is no operation, or MPI has no such dtype.
+    ValueError
+        If MPI does not define ``op`` on it.
     """
 
-    def __init__(self, op, dtype):
+    def __init__(self, op: MPI.Op | None, dtype: npt.DTypeLike):
         self.dtype = np.dtype(dtype)
         self.commutes = True
         self._ufunc = _ufunc(op, self.dtype)
         if self._ufunc is None:
             self._prepare(op)
 
-    def _prepare(self, op) -> None:
+    def _prepare(self, op: MPI.Op | None) -> None:
         from mpi4py import MPI
 
         self._op = MPI.SUM if op is None else op
@@ -54,14 +79,23 @@ class Reduction:
                     f"MPI does not define {name(self._op)} for arrays of dtype {self.dtype}"
                 ) from error
 
-    def __enter__(self):
+    def __enter__(self) -> Combiner:
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._ufunc is None and not self._type.is_predefined:
             self._type.Free()
 
     def __call__(self, mine: np.ndarray, theirs: np.ndarray, theirs_first: bool = True) -> None:
+        """Set ``mine`` to *theirs op mine*, or to *mine op theirs*.
+
+        Parameters
+        ----------
+        mine, theirs : numpy.ndarray
+            Of one shape, and of the dtype; both may be overwritten.
+        theirs_first : bool
+            Which of the two orders, for an operation that does not commute.
+        """
         if self._ufunc is not None:
             self._ufunc(theirs, mine, out=mine)
         elif theirs_first or self.commutes:
@@ -71,7 +105,7 @@ class Reduction:
             mine[...] = theirs
 
 
-def _ufunc(op, dtype: np.dtype):
+def _ufunc(op: MPI.Op | None, dtype: np.dtype) -> np.ufunc | None:
     """Return NumPy's function for the sum or product of numbers, which runs at memory speed.
 
     (MPICH 5's own ``Reduce_local`` adds floats at a third of that speed, see `bench/allreduce.py`.)
@@ -87,8 +121,24 @@ def _ufunc(op, dtype: np.dtype):
     return np.add if op == MPI.SUM else np.multiply if op == MPI.PROD else None
 
 
-def datatype(dtype: np.dtype):
-    """Return MPI's datatype for ``dtype``, raising TypeError where there is none."""
+def datatype(dtype: np.dtype) -> MPI.Datatype:
+    """Return MPI's datatype for a dtype of NumPy.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        Of booleans, numbers or records.
+
+    Returns
+    -------
+    mpi4py.MPI.Datatype
+        To be freed unless predefined.
+
+    Raises
+    ------
+    TypeError
+        If there is none.
+    """
     from mpi4py import MPI
 
     if dtype.names is not None:
@@ -101,11 +151,11 @@ def datatype(dtype: np.dtype):
     return MPI.Datatype.fromcode(dtype.char)
 
 
-def _structured(dtype: np.dtype):
+def _structured(dtype: np.dtype) -> MPI.Datatype:
     from mpi4py import MPI
 
-    fields = [dtype.fields[name] for name in dtype.names]
-    named = PAIRS.get(tuple(field[0].char for field in fields))
+    fields = [dtype[name] for name in dtype.names or ()]
+    named = PAIRS.get(tuple(str(field.char) for field in fields))
     if named is not None:
         pair = getattr(MPI, named)
         if pair.Get_extent()[1] == dtype.itemsize:
@@ -114,14 +164,22 @@ def _structured(dtype: np.dtype):
     return MPI.BYTE.Create_contiguous(dtype.itemsize).Commit()
 
 
-def name(op) -> str:
-    """Return the name under which ``MPI`` has a predefined operation, such as ``MPI.SUM``."""
+def name(op: MPI.Op) -> str:
+    """Return the name under which ``MPI`` has an operation.
+
+    Parameters
+    ----------
+    op : mpi4py.MPI.Op
+        Predefined, such as ``MPI.SUM``.
+
+    Returns
+    -------
+    str
+        The name with ``MPI.`` before it; what ``repr`` says for an operation of one's own.
+    """
     from mpi4py import MPI
 
-    for candidate in ("SUM", "PROD", "MAX", "MIN", "LAND", "LOR", "LXOR", "BAND", "BOR", "BXOR"):
-        if op == getattr(MPI, candidate):
-            return f"MPI.{candidate}"
-    for candidate in ("MINLOC", "MAXLOC", "REPLACE", "NO_OP"):
+    for candidate in OPERATIONS:
         if op == getattr(MPI, candidate):
             return f"MPI.{candidate}"
     return repr(op)
