@@ -34,16 +34,16 @@ def _schemes() -> dict:
     from helpers.data_parallel import runs
     from helpers.data_parallel.schemes import (
         DDP,
-        MPI,
         Asynchronous,
         Buckets,
+        MPIAllreduce,
         PerTensor,
         Ring,
         Server,
     )
 
     schemes = {}
-    for scheme in (Ring, MPI, PerTensor, DDP, Buckets, Server):
+    for scheme in (Ring, MPIAllreduce, PerTensor, DDP, Buckets, Server):
         schemes[scheme.name.replace("synchronous", "in step")] = (
             lambda steps, comm=None, scheme=scheme: runs.train(
                 scheme, comm, steps=steps, batch=BATCH

@@ -83,7 +83,7 @@ def train(
     except BaseException as error:
         scheme.leave(f"{type(error).__name__}: {error}")
         raise
-    if history.updates:
+    if history.updates and not scheme.serves:
         history.compute = statistics.median(computing)
         history.synchronize = statistics.median(synchronizing)
     return scheme.end(replica)

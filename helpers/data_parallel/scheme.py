@@ -80,14 +80,22 @@ class Scheme:
     def begin(self, replica: Replica) -> None:
         """Do what comes before the first step: here all replicas become as rank 0's.
 
-        What no gradient moves (frozen parameters, buffers) becomes equal too.
-
         Parameters
         ----------
         replica : Replica
             This rank's.
         """
         self.comm.Bcast(replica.flat.values.numpy(), root=0)
+        self.share_untrained(replica)
+
+    def share_untrained(self, replica: Replica) -> None:
+        """Take from rank 0 what no gradient moves: frozen parameters and buffers.
+
+        Parameters
+        ----------
+        replica : Replica
+            This rank's.
+        """
         frozen = (p.data for p in replica.model.parameters() if not p.requires_grad)
         for tensor in (*frozen, *replica.model.buffers()):
             tensor.copy_(self.comm.bcast(tensor, root=0))

@@ -121,6 +121,7 @@ class Asynchronous(Scheme):
 
     def begin(self, replica: Replica) -> None:
         """Cut the buffers into layers; the parameters come with a worker's first fetch."""
+        self.share_untrained(replica)
         self.sizes = tuple(replica.flat.sizes)
         self.layers = replica.flat.layers(replica.flat.values)
         self.gradients = replica.flat.layers(replica.flat.gradients)
@@ -146,7 +147,7 @@ class Asynchronous(Scheme):
             self._answer(self.worker)
 
     def end(self, replica: Replica) -> History:
-        """Dismiss every worker, or take leave of the server; everyone takes the server's history."""
+        """Part: the server dismisses every worker, and all take its history."""
         history = replica.history
         if self.serves:
             self._stopped = self._stopped or f"{history.updates} updates"

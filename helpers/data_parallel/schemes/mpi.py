@@ -6,7 +6,7 @@ from helpers.data_parallel.replica import Replica
 from helpers.data_parallel.scheme import Scheme, average
 
 
-class MPI(Scheme):
+class MPIAllreduce(Scheme):
     """The mean gradient by MPI, all layers in one call."""
 
     name = "synchronous, mpi"
