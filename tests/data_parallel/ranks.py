@@ -32,10 +32,8 @@ def all_exact(steps: int, batch: int) -> dict[str, np.ndarray]:
 
     mine = functools.partial(ByFunction, function=_mean_by_hand)
     settings = {"steps": steps, "batch": batch, "rate": 0.02}
-    histories = [
-        runs.train(scheme, **settings)
-        for scheme in (Ring, MPIAllreduce, PerTensor, DDP, Buckets, mine)
-    ]
+    schemes = (Ring, MPIAllreduce, PerTensor, DDP, Buckets, mine)
+    histories = [runs.train(scheme, **settings) for scheme in schemes]
     dist.destroy_process_group()
     return {history.scheme: history.weights for history in histories}
 
@@ -241,7 +239,7 @@ def _new_schemes() -> tuple[type, type]:
 
 
 def new_schemes(steps: int) -> dict[str, tuple]:
-    """History of each new scheme, and of MPI beside them; no momentum, so that H = 1 is plain SGD's."""
+    """History of each new scheme and of MPI's allreduce; momentum would drift even with H = 1."""
     from helpers.data_parallel import runs
     from helpers.data_parallel.schemes import MPIAllreduce
 
