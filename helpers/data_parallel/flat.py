@@ -57,6 +57,7 @@ class Flat:
         self.sizes = [p.numel() for p in self._parameters]
         self.values = torch.cat([p.detach().flatten() for p in self._parameters])
         self.gradients = torch.zeros_like(self.values)
+        self._addresses: list[tuple[int, int]] = []
         for p, value, gradient in zip(
             self._parameters,
             self.values.split(self.sizes),
@@ -65,7 +66,7 @@ class Flat:
         ):
             p.data = value.view_as(p)
             p.grad = gradient.view_as(p)
-        self._addresses = [(p.data_ptr(), p.grad.data_ptr()) for p in self._parameters]
+            self._addresses.append((value.data_ptr(), gradient.data_ptr()))
         self.parameter = nn.Parameter(self.values)
         self.parameter.grad = self.gradients
 

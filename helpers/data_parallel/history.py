@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class History:
     """One run of training. Lists have one entry for each update of the parameters.
 
-    Attributes
+    Parameters
     ----------
     scheme : str
         Its name.

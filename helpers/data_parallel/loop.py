@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import statistics
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from typing import Any
 
 from helpers.data_parallel.history import History
@@ -94,7 +94,7 @@ def _limit(batches: Iterable, scheme: Scheme, steps: int | None) -> Iterable[int
     if not scheme.in_step and (steps is None or not scheme.serves):
         return itertools.count()
     if steps is None:
-        length = len(batches) if hasattr(batches, "__len__") else None
+        length = len(batches) if isinstance(batches, Sized) else None
         lengths = [scheme.comm.allgather(length)[rank] for rank in scheme.workers]
         if None in lengths:
             raise ValueError(f"train expects steps, or batches with a length; got {batches!r}")

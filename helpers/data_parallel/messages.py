@@ -22,19 +22,43 @@ class SilenceError(TimeoutError):
 
 @dataclass
 class Hello:
-    """What a worker says first: who it is, what it brings, how old its parameters are."""
+    """What a worker says first.
 
-    brings: str  # "nothing", "gradient" or "goodbye"
-    sizes: tuple[int, ...] = ()  # elements of each layer that would follow
-    version: int = 0  # updates behind the parameters that the gradient belongs to
+    Parameters
+    ----------
+    brings : str
+        ``"nothing"``, ``"gradient"`` or ``"goodbye"``.
+    sizes : tuple of int
+        Elements of each layer that would follow.
+    version : int
+        Updates behind the parameters that the gradient belongs to.
+    loss, batch : float, int
+        Of the samples behind the gradient, and how many they are.
+    reason : str
+        For a goodbye.
+    """
+
+    brings: str
+    sizes: tuple[int, ...] = ()
+    version: int = 0
     loss: float = 0.0
-    batch: int = 0  # samples behind the gradient
+    batch: int = 0
     reason: str = ""
 
 
 @dataclass
 class Ready:
-    """The server's reply: whether to send, and why not."""
+    """The server's reply.
+
+    Parameters
+    ----------
+    go : bool
+        Whether to send.
+    reason : str
+        Why not.
+    version : int
+        Updates behind the server's parameters.
+    """
 
     go: bool
     reason: str = ""

@@ -12,7 +12,7 @@ from helpers.data_parallel.flat import Flat
 from helpers.data_parallel.history import History
 
 
-class Steps(Protocol):
+class _Optimizer(Protocol):
     """An optimizer: torch's, or anything else that moves the parameters by their gradients."""
 
     def step(self) -> object:
@@ -50,7 +50,7 @@ class Replica:
         self,
         model: nn.Module,
         loss: Callable[[Tensor, Tensor], Tensor],
-        optimizer: Steps,
+        optimizer: _Optimizer,
         *,
         flat: Flat | None = None,
         delay: Callable[[float], float] | None = None,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
+    from mpi4py.MPI import Comm
     from torch import nn
 
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Point:
     """One measured setting; times in seconds per step.
 
-    Attributes
+    Parameters
     ----------
     ranks : int
         R.
@@ -149,7 +149,7 @@ def fit(points: list[Point]) -> tuple[float, float, float]:
 def measure(
     images: np.ndarray,
     labels: np.ndarray,
-    comm: Intracomm,
+    comm: Comm,
     batch: int,
     steps: int = 10,
     *,
@@ -166,7 +166,7 @@ def measure(
     ----------
     images, labels : numpy.ndarray (n, ...)
         Samples; each rank takes ``batch`` of them.
-    comm : mpi4py.MPI.Intracomm
+    comm : mpi4py.MPI.Comm
         The ranks, R of them.
     batch : int
         B of one replica.
@@ -221,7 +221,7 @@ def measure(
         synchronize()
         gradients[:] = 0
 
-    def median(call) -> float:
+    def median(call: Callable[[], None]) -> float:
         samples = []
         for _ in range(steps + 2):
             began = time.perf_counter()
@@ -231,10 +231,11 @@ def measure(
 
     alone = comm.bcast(median(compute) if rank == 0 else None)
     gradients[:] = 0
-    found = [alone]
+    found: list[float] = []
     for call in (compute, synchronize, both):
         comm.Barrier()
         found.append(comm.allreduce(median(call), MPI.MAX))
         gradients[:] = 0
     torch.set_num_threads(threads)
-    return Point(ranks, batch, *found, name)
+    compute_s, synchronize_s, step = found
+    return Point(ranks, batch, alone, compute_s, synchronize_s, step, name)

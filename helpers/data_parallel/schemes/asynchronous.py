@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 class Stop:
     """When the server ends the training: without an epoch, any of these that is not None.
 
-    Attributes
+    Parameters
     ----------
     updates : int or None
         So many were made.
@@ -120,34 +120,34 @@ class Asynchronous(Scheme):
         self._updates, self._stopped = 0, ""
 
     def begin(self, replica: Replica) -> None:
-        """Cut the buffers into layers; the parameters come with a worker's first fetch."""
+        # Cut the buffers into layers; the parameters come with a worker's first fetch
         self.share_untrained(replica)
         self.sizes = tuple(replica.flat.sizes)
         self.layers = replica.flat.layers(replica.flat.values)
         self.gradients = replica.flat.layers(replica.flat.gradients)
 
     def before_backward(self, replica: Replica, step: int) -> None:
-        """Fetch a worker's first parameters."""
+        # Fetch a worker's first parameters
         if step == 0:
             self._began = time.perf_counter()
             if not self.serves:
                 self.call(Hello("nothing"))
 
     def after_backward(self, replica: Replica, step: int) -> None:
-        """Push a worker's gradient and fetch new parameters; the server takes the next push."""
+        # Push a worker's gradient and fetch new parameters; the server takes the next push
         if self.serves:
             self._next_gradient(replica)
         else:
             self.push(replica, self.gradients)
 
     def after_step(self, replica: Replica, step: int) -> None:
-        """Answer the worker whose gradient it was."""
+        # Answer the worker whose gradient it was
         if self.serves:
             self._updates += 1
             self._answer(self.worker)
 
     def end(self, replica: Replica) -> History:
-        """Part: the server dismisses every worker, and all take its history."""
+        # Part: the server dismisses every worker, and all take its history
         history = replica.history
         if self.serves:
             self._stopped = self._stopped or f"{history.updates} updates"
@@ -212,7 +212,7 @@ class Asynchronous(Scheme):
         self.call(hello, gradient)
 
     def leave(self, reason: str) -> None:
-        """Say goodbye: a worker that leaves cleanly costs the others nothing."""
+        # Say goodbye: a worker that leaves cleanly costs the others nothing
         if not self.serves:
             self.comm.send(Hello("goodbye", reason=reason), 0, HELLO)
 

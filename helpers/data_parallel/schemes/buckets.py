@@ -45,7 +45,7 @@ class Buckets(DefaultGroup):
         self.nbytes = nbytes
 
     def begin(self, replica: Replica) -> None:
-        """Cut the model into buckets, and watch its gradients arrive."""
+        # Cut the model into buckets, and watch its gradients arrive
         super().begin(replica)
         self._buckets = cut(replica.model, self.nbytes)
         self._missing = [len(bucket) for bucket in self._buckets]
@@ -61,14 +61,14 @@ class Buckets(DefaultGroup):
     def _arrived(self, number: int) -> None:
         self._missing[number] -= 1
         if self._missing[number] == 0:
-            gradients = [parameter.grad for parameter in self._buckets[number]]
+            gradients = [p.grad for p in self._buckets[number] if p.grad is not None]
             joined = torch.cat([gradient.flatten() for gradient in gradients])
             work = dist.all_reduce(joined, op=dist.ReduceOp.AVG, async_op=True)
             self._under_way.append((work, joined, gradients))
             self._missing[number] = len(gradients)
 
     def after_backward(self, replica: Replica, step: int) -> None:
-        """Wait for every bucket and put the means where the gradients were."""
+        # Wait for every bucket and put the means where the gradients were
         for work, joined, gradients in self._under_way:
             work.wait()
             sizes = [gradient.numel() for gradient in gradients]
@@ -77,7 +77,7 @@ class Buckets(DefaultGroup):
         self._under_way.clear()
 
     def end(self, replica: Replica) -> History:
-        """Watch no longer."""
+        # Watch no longer
         for hook in self._hooks:
             hook.remove()
         return super().end(replica)

@@ -31,5 +31,4 @@ class ByFunction(Scheme):
         self.name = f"synchronous, {getattr(function, '__name__', type(function).__name__)}"
 
     def after_backward(self, replica: Replica, step: int) -> None:
-        """Let the function change the gradients."""
         self.function(replica.model)

@@ -9,10 +9,15 @@ from helpers.data_parallel.scheme import Scheme
 
 
 class DefaultGroup(Scheme):
-    """A scheme that moves gradients by the default group of ``torch.distributed``."""
+    """A scheme that moves gradients by the default group of ``torch.distributed``.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+        The ranks; ``begin`` raises ValueError unless they are the default group's.
+    """
 
     def begin(self, replica: Replica) -> None:
-        """Make the replicas equal. Raises ValueError unless the default group is ``comm``'s."""
         ranks = self.comm.Get_size()
         if not dist.is_initialized():
             raise ValueError(

@@ -7,10 +7,15 @@ from helpers.data_parallel.scheme import Scheme, average
 
 
 class MPIAllreduce(Scheme):
-    """The mean gradient by MPI, all layers in one call."""
+    """The mean gradient by MPI, all layers in one call.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+        The ranks.
+    """
 
     name = "synchronous, mpi"
 
     def after_backward(self, replica: Replica, step: int) -> None:
-        """Replace the gradients by their mean over all ranks."""
         average(replica.flat.gradients, self.comm)

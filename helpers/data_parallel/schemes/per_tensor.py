@@ -9,12 +9,17 @@ from helpers.data_parallel.schemes.default_group import DefaultGroup
 
 
 class PerTensor(DefaultGroup):
-    """The mean gradient by ``torch.distributed``, one message for each tensor of the model."""
+    """The mean gradient by ``torch.distributed``, one message for each tensor of the model.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+        The ranks of the default group of ``torch.distributed``.
+    """
 
     name = "synchronous, torch"
 
     def after_backward(self, replica: Replica, step: int) -> None:
-        """Replace every tensor's gradient by its mean over all ranks."""
         for parameter in replica.model.parameters():
             if parameter.requires_grad:
                 dist.all_reduce(parameter.grad, op=dist.ReduceOp.AVG)

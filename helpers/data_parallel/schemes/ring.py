@@ -8,12 +8,17 @@ from helpers.data_parallel.scheme import Scheme
 
 
 class Ring(Scheme):
-    """The mean gradient by our own ring: 2(R − 1) messages from each of R ranks."""
+    """The mean gradient by our own ring: 2(R − 1) messages from each of R ranks.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+        The ranks.
+    """
 
     name = "synchronous, ours"
 
     def after_backward(self, replica: Replica, step: int) -> None:
-        """Replace the gradients by their mean over all ranks."""
         gradients = replica.flat.gradients.numpy()
         allreduce(gradients, self.comm, algorithm="ring", out=gradients)
         replica.flat.gradients /= self.comm.Get_size()
