@@ -286,6 +286,33 @@ def hooks() -> list[str]:
     return told
 
 
+def unused_layer() -> list[np.ndarray]:
+    """Weights by MPI's allreduce and by one bucket, of a model that leaves a layer out."""
+    import torch
+
+    from helpers.data_parallel import Replica, runs, train
+    from helpers.data_parallel.schemes import Buckets, MPIAllreduce
+
+    class Partial(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.used, self.unused = torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)
+
+        def forward(self, x):
+            return self.used(x)
+
+    comm, weights = runs.world(), []
+    x = torch.full((4, 1), 1.0 + comm.Get_rank())
+    for scheme in (MPIAllreduce(comm), Buckets(comm, nbytes=1 << 20)):
+        torch.manual_seed(0)
+        model = Partial()
+        replica = Replica(
+            model, torch.nn.functional.mse_loss, torch.optim.SGD(model.parameters(), lr=0.1)
+        )
+        weights.append(train(replica, [(x, x)] * 3, scheme).weights)
+    return weights
+
+
 def rebound(how: str) -> list[str]:
     """A reader's function that puts new tensors where the gradients were."""
     import torch

@@ -58,3 +58,9 @@ def test_someone_elses_model_optimizer_and_loader():
             assert np.array_equal(history.weights, histories[0].weights)
         assert biases == (biases[0],) * 3  # frozen, and yet rank 0's everywhere
     assert results[0]["asynchronous"][0].report == ["the server stopped: no worker left"]
+
+
+@pytest.mark.mpi
+def test_a_bucket_that_no_backward_pass_fills_travels_all_the_same():
+    for by_mpi, by_buckets in run_ranks(2, ranks.unused_layer):
+        assert np.array_equal(by_mpi, by_buckets)

@@ -61,14 +61,20 @@ class Buckets(DefaultGroup):
     def _arrived(self, number: int) -> None:
         self._missing[number] -= 1
         if self._missing[number] == 0:
-            gradients = [p.grad for p in self._buckets[number] if p.grad is not None]
-            joined = torch.cat([gradient.flatten() for gradient in gradients])
-            work = dist.all_reduce(joined, op=dist.ReduceOp.AVG, async_op=True)
-            self._under_way.append((work, joined, gradients))
-            self._missing[number] = len(gradients)
+            self._send(number)
+
+    def _send(self, number: int) -> None:
+        gradients = [p.grad for p in self._buckets[number] if p.grad is not None]
+        joined = torch.cat([gradient.flatten() for gradient in gradients])
+        work = dist.all_reduce(joined, op=dist.ReduceOp.AVG, async_op=True)
+        self._under_way.append((work, joined, gradients))
+        self._missing[number] = len(gradients)
 
     def after_backward(self, replica: Replica, step: int) -> None:
         # Wait for every bucket and put the means where the gradients were
+        for number, bucket in enumerate(self._buckets):
+            if self._missing[number] < len(bucket):  # the forward pass left a parameter out
+                self._send(number)
         for work, joined, gradients in self._under_way:
             work.wait()
             sizes = [gradient.numel() for gradient in gradients]
@@ -76,10 +82,12 @@ class Buckets(DefaultGroup):
                 gradient.copy_(mean.view_as(gradient))
         self._under_way.clear()
 
-    def end(self, replica: Replica) -> History:
-        # Watch no longer
+    def leave(self, reason: str) -> None:
         for hook in self._hooks:
             hook.remove()
+
+    def end(self, replica: Replica) -> History:
+        self.leave("")
         return super().end(replica)
 
 
