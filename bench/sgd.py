@@ -32,18 +32,25 @@ def rows() -> list[Row]:
 def _schemes() -> dict:
     """Name → a function (steps, comm) that trains so many steps and returns the history."""
     from helpers.data_parallel import runs
-    from helpers.data_parallel.synchronous import WAYS
+    from helpers.data_parallel.schemes import (
+        DDP,
+        Asynchronous,
+        Buckets,
+        MPIAllreduce,
+        PerTensor,
+        Ring,
+        Server,
+    )
 
     schemes = {}
-    for way in WAYS:
-        schemes[f"in step, {way}"] = lambda steps, comm=None, way=way: runs.synchronous(
-            comm, way=way, steps=steps, batch=BATCH
+    for scheme in (Ring, MPIAllreduce, PerTensor, DDP, Buckets, Server):
+        schemes[scheme.name.replace("synchronous", "in step")] = (
+            lambda steps, comm=None, scheme=scheme: runs.train(
+                scheme, comm, steps=steps, batch=BATCH
+            )
         )
-    schemes["in step, server"] = lambda steps, comm=None: runs.with_server(
-        comm, steps=steps, batch=BATCH
-    )
-    schemes["out of step"] = lambda steps, comm=None: runs.asynchronous(
-        comm, updates=steps * (RANKS - 1), batch=BATCH, momentum=0.0
+    schemes["out of step"] = lambda steps, comm=None: runs.train(
+        Asynchronous, comm, steps=steps * (RANKS - 1), batch=BATCH, momentum=0.0
     )
     return schemes
 
