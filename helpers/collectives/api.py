@@ -76,7 +76,7 @@ def allreduce(
     check.check_communicator(comm)
     array = np.asarray(array)
     combine = Combiner(op, array.dtype)
-    if not chosen.keeps_order:
+    if not (chosen.keeps_order or combine.commutes):
         *first, last = (repr(other.name) for other in ALGORITHMS.values() if other.keeps_order)
         check.must_commute(combine, op, f"the {chosen.name}", f"{', '.join(first)} and {last}")
     result = check.fitting(out, array.shape, array.dtype)

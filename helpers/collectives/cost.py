@@ -6,7 +6,7 @@ one after another; it is a fixed part plus a part for each byte, so any two algo
 size, which :func:`crossover` gives.
 
     >>> link = Link("example", alpha=10e-6, beta=1e-9)
-    >>> allreduce("ring", 4, link).at(4_000_000)        # 6 · (10 µs + 1 MB · 1 ns/B)
+    >>> round(allreduce("ring", 4, link).at(4_000_000), 9)  # 6 · (10 µs + 1 MB · 1 ns/B)
     0.00606
 """
 
