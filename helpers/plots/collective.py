@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from helpers.plots.style import VERMILION, colour
+from helpers.plots.style import VERMILION, colour, ensure_axes
 
 CARD = 1.0  # width of a card, in the units of the axes
 ROW = 0.24  # height of a chunk's row
@@ -25,10 +25,7 @@ def draw_state(schedule, step: int, part: float = 0.0, ax=None, ring: bool = Fal
         raise ValueError(
             f"the schedule has steps 0 to {schedule.steps}; got step={step}, part={part}"
         )
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        _, ax = plt.subplots()
+    ax = ensure_axes(ax)
     states, n = schedule.states(), schedule.ranks
     corner = [_corner(rank, schedule, ring) for rank in range(n)]
     arrived = {(t.dest, t.chunk) for t in schedule.at(step)} if not part else set()

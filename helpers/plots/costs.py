@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from helpers.plots.style import GREY, MARKERS, colour
+from helpers.plots.style import GREY, MARKERS, colour, ensure_axes
 
 
 def bytes_by_rank(sent: Mapping[str, Sequence[float]], K: float, ax=None):
@@ -14,7 +14,7 @@ def bytes_by_rank(sent: Mapping[str, Sequence[float]], K: float, ax=None):
     """
     if not sent:
         raise ValueError("bytes_by_rank expects at least one algorithm; got none")
-    ax = _axes(ax)
+    ax = ensure_axes(ax)
     ranks = max(len(values) for values in sent.values())
     width = 0.84 / ranks
     for place, values in enumerate(sent.values()):
@@ -39,7 +39,7 @@ def times_by_size(
 
     A line keeps its colour in both. Returns the axes.
     """
-    ax = _axes(ax)
+    ax = ensure_axes(ax)
     names = list(dict.fromkeys([*measured, *(predicted or {})]))
     for number, name in enumerate(names):
         if name in measured:
@@ -63,7 +63,7 @@ def times_by_size(
 
 def times_by_ranks(ranks: Sequence[int], seconds: Mapping[str, Sequence[float]], ax=None):
     """Draw seconds over the number of ranks, both logarithmic, one line a name; return the axes."""
-    ax = _axes(ax)
+    ax = ensure_axes(ax)
     for number, (name, values) in enumerate(seconds.items()):
         ax.plot(ranks, values, color=colour(number), marker=MARKERS[number], label=name)
     ax.set(xlabel="number of ranks, N", ylabel="time (s)", yscale="log")
@@ -79,11 +79,3 @@ def limit(ax, y: float, text: str) -> None:
         text, (0.01, y), xycoords=("axes fraction", "data"), xytext=(0, 3),
         textcoords="offset points", fontsize=12,
     )  # fmt: skip
-
-
-def _axes(ax):
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        _, ax = plt.subplots()
-    return ax

@@ -13,12 +13,6 @@ from helpers.plots import style
 SECTOR = 32  # bytes
 
 
-def _axes(ax, **size):
-    import matplotlib.pyplot as plt
-
-    return ax if ax is not None else plt.subplots(**size)[1]
-
-
 def warp_access(record, *, array, kind="read", line=None, block=0, warp=0, occurrence=0, ax=None):
     """Draw one warp's request to global memory: lanes upwards, addresses to the right.
 
@@ -35,7 +29,7 @@ def warp_access(record, *, array, kind="read", line=None, block=0, warp=0, occur
             f"(occurrence {occurrence}, line {line})"
         )
     access = record.accesses[events["access"][0]]
-    ax = _axes(ax, figsize=(9, 3.6))
+    ax = style.ensure_axes(ax, figsize=(9, 3.6))
     first = events["offset"] // SECTOR
     last = (events["offset"] + access.size - 1) // SECTOR
     sectors = np.unique(np.concatenate([first, last]))
@@ -57,7 +51,7 @@ def warp_access(record, *, array, kind="read", line=None, block=0, warp=0, occur
 
 def traffic(names, predicted, counted, ax=None):
     """Draw bytes of global memory per rung, predicted (outline) and counted (bar), in MB."""
-    ax = _axes(ax, figsize=(9, 3.8))
+    ax = style.ensure_axes(ax, figsize=(9, 3.8))
     places = np.arange(len(names))
     ax.barh(places, np.asarray(counted) / 1e6, color=style.BLUE, height=0.6, label="counted")
     ax.barh(places, np.asarray(predicted) / 1e6, fill=False, ec=style.VERMILION, lw=2.5,
@@ -78,7 +72,7 @@ def roofline(peak, bandwidth, points, ax=None, machine=""):
 
     ``peak`` in FLOP/s, ``bandwidth`` in bytes/s.
     """
-    ax = _axes(ax, figsize=(9, 5))
+    ax = style.ensure_axes(ax, figsize=(9, 5))
     intensities = [i for _, i, _ in points]
     x = np.geomspace(min([*intensities, 0.25]) / 2, max([*intensities, 1.5 * peak / bandwidth]) * 2)
     ax.loglog(x, np.minimum(peak, bandwidth * x) / 1e9, color=style.BLACK, marker="")
@@ -90,15 +84,12 @@ def roofline(peak, bandwidth, points, ax=None, machine=""):
     return ax
 
 
-def images(named, ax=None):
+def images(named, axes=None):
     """Show images (name → array, grey or RGB) side by side; returns the axes."""
-    import matplotlib.pyplot as plt
-
-    if ax is None:
-        # as wide as a notebook shows without shrinking the titles
-        _, ax = plt.subplots(1, len(named), figsize=(10.5, 10.5 / len(named)))
-    for one, (name, image) in zip(np.atleast_1d(ax), named.items(), strict=True):
+    # as wide as a notebook shows without shrinking the titles
+    axes = style.ensure_panels(axes, len(named), figsize=(10.5, 10.5 / len(named)))
+    for one, (name, image) in zip(axes, named.items(), strict=True):
         one.imshow(image, cmap="gray", vmin=0, vmax=1)
         one.set_title(name)
         one.axis("off")
-    return ax
+    return axes

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from helpers.plots import style
+from helpers.plots.shapes import arrow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +23,7 @@ def norms_by_lag(
 
     The axis ends at 1e-16 and 1e16: beyond, nothing is left to see or to compute with.
     """
-    ax = ax or _axes()
+    ax = style.ensure_axes(ax)
     highest, lowest = 10.0, 0.1
     for i, (name, curve) in enumerate(curves.items()):
         ax.semilogy(curve, color=style.colour(i), marker="", label=name)
@@ -42,7 +43,7 @@ def norms_by_lag(
 
 def gru_step(step: GRUStep, x: Tensor, h: Tensor, title: str = "", ax: Axes | None = None) -> Axes:
     """Draw one GRU step with its numbers; x, h and every tensor of ``step`` are 1-D."""
-    ax = ax or _axes(figsize=(10, 5))
+    ax = style.ensure_axes(ax, figsize=(10, 5))
     columns = {  # name: values, horizontal and vertical place
         r"$h_{t-1}$": (h, 0.0, 0.0),
         "$x_t$": (x, 0.0, -1.5),
@@ -63,7 +64,7 @@ def gru_step(step: GRUStep, x: Tensor, h: Tensor, title: str = "", ax: Axes | No
         ((2.75, -0.5), (3.25, -0.5)),  # z → h_t
         ((2.75, -1.9), (3.25, -0.8)),  # n → h_t
     ):
-        ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": style.GREY, "lw": 1.6})
+        arrow(ax, start, end)
     ax.annotate(
         "copied where z is near 1",
         (3.55, 0.24),
@@ -102,12 +103,8 @@ def _column(ax: Axes, name: str, values: Tensor, left: float, top: float, gate: 
 
 def intervals(scores: Mapping[str, Mapping[str, Scores]], axes=None):
     """Draw, for each task, every variant's seeds, mean and 95 % interval; returns the axes."""
-    import matplotlib.pyplot as plt
-
-    if axes is None:
-        height = 1.2 + 0.45 * max(len(v) for v in scores.values())
-        _, axes = plt.subplots(1, len(scores), figsize=(4.2 * len(scores), height), squeeze=False)
-        axes = axes[0]
+    height = 1.2 + 0.45 * max(len(variants) for variants in scores.values())
+    axes = style.ensure_panels(axes, len(scores), figsize=(4.2 * len(scores), height))
     for ax, (task, variants) in zip(axes, scores.items(), strict=True):
         for row, (_, score) in enumerate(variants.items()):
             ax.plot(score.values, [row] * len(score.values), "o", color=style.GREY, ms=5, alpha=0.6)
@@ -126,9 +123,3 @@ def intervals(scores: Mapping[str, Mapping[str, Scores]], axes=None):
         ax.set_title(task, fontsize=13)
         ax.set_xlabel("accuracy")
     return axes
-
-
-def _axes(figsize: tuple[float, float] = (9.0, 4.5)) -> Axes:
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(figsize=figsize)[1]

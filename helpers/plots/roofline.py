@@ -8,7 +8,17 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from helpers.plots.roofline_html import apart, axis_range, interactive
-from helpers.plots.style import BLUE, GREEN, GREY, MARKERS, ORANGE, VERMILION, colour
+from helpers.plots.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    MARKERS,
+    ORANGE,
+    VERMILION,
+    colour,
+    ensure_axes,
+    ensure_panels,
+)
 
 __all__ = ["bandwidths", "cache_step", "interactive", "latency", "misses", "roofline"]
 
@@ -19,7 +29,7 @@ def roofline(peaks: Mapping[str, float], bandwidths: Mapping[str, float], points
     ``peaks``: name → flop/s; ``bandwidths``: name → bytes/s; ``points``: objects with name,
     intensity (flop/byte) and performance (flop/s), as :class:`helpers.roofline.Point`.
     """
-    ax = _axes(ax)
+    ax = ensure_axes(ax)
     top = max(peaks.values())
     low, high = axis_range(peaks, bandwidths, points)
     lowest = min([min(bandwidths.values()) * low, *(p.performance for p in points)])
@@ -60,7 +70,7 @@ def latency(curve: Sequence[Sequence[float]], found: Sequence[Mapping], reported
     ``curve``: [bytes, seconds]; ``found``: dicts with capacity in bytes; ``reported``: dicts with
     level and size.
     """
-    ax = _axes(ax)
+    ax = ensure_axes(ax)
     sizes, times = np.asarray(curve).T
     ax.plot(sizes / 1024, times * 1e9, color=BLUE, label="pointer chase")
     for i, one in enumerate(found):
@@ -88,7 +98,7 @@ def latency(curve: Sequence[Sequence[float]], found: Sequence[Mapping], reported
 
 def bandwidths(rows: Sequence[Mapping], threads: int, ax=None):
     """Draw read, copy and triad of each level as bars, GB/s, for a number of threads."""
-    ax = _axes(ax)
+    ax = ensure_axes(ax)
     chosen = [row for row in rows if row["threads"] == threads]
     levels = list(dict.fromkeys(row["level"] for row in chosen))
     for i, kind in enumerate(("read", "copy", "triad")):
@@ -109,7 +119,7 @@ def bandwidths(rows: Sequence[Mapping], threads: int, ax=None):
 
 def misses(counts: Mapping[str, Mapping[str, int]], ax=None):
     """Draw the simulated misses of each loop order, stacked by matrix."""
-    ax = _axes(ax)
+    ax = ensure_axes(ax)
     base = np.zeros(len(counts))
     for name, fill in (("a", BLUE), ("b", ORANGE), ("c", GREEN)):
         values = np.array([one[name] for one in counts.values()], dtype=float)
@@ -121,13 +131,12 @@ def misses(counts: Mapping[str, Mapping[str, int]], ax=None):
     return ax
 
 
-def cache_step(order: str, n: int, cache, step: int):
+def cache_step(order: str, n: int, cache, step: int, axes=None):
     """Draw the three matrices after ``step`` accesses of a loop order; return the axes.
 
     Blue: in the cache now. Orange: the element just touched, a hit; red: a miss. ``cache`` is a
     fresh :class:`helpers.roofline.cache.Cache`; it is run from the beginning.
     """
-    import matplotlib.pyplot as plt
     from matplotlib.colors import ListedColormap
 
     from helpers.roofline.cache import matmul_trace
@@ -137,7 +146,7 @@ def cache_step(order: str, n: int, cache, step: int):
         if k >= step:
             break
         last = (name, row, column, cache.access(address))
-    _, axes = plt.subplots(1, 3, figsize=(10, 3.8))
+    axes = ensure_panels(axes, 3, figsize=(10, 3.8))
     lines = cache.lines
     for ax, (number, name) in zip(axes, enumerate("abc"), strict=True):
         base = number * n * n * 4
@@ -159,11 +168,3 @@ def cache_step(order: str, n: int, cache, step: int):
     said = "" if last is None else f"{last[0].upper()} {'hit' if last[3] else 'miss'}; "
     axes[0].set_xlabel(f"{order}: {said}{cache.misses} misses in {seen} accesses")
     return axes
-
-
-def _axes(ax):
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        _, ax = plt.subplots()
-    return ax

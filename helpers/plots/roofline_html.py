@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import html
-import json
 import math
 from collections.abc import Mapping, Sequence
 
 from helpers.plots.style import GREY, VERMILION, colour
+from helpers.plots.web.page import embed
 
 
 def interactive(peaks: Mapping[str, float], bandwidths: Mapping[str, float], points=()):
@@ -113,13 +113,11 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> str:
         "memory": _memory(bandwidths),
         "box": [WIDTH, HEIGHT, LEFT, BOTTOM, RIGHT, TOP],
     }
-    identity = f"roofline-{abs(hash((low, high, top, len(data)))) % 10**8}"
-    return (
-        f'<div id="{identity}" style="max-width:{WIDTH}px"><svg viewBox="0 0 {WIDTH} {HEIGHT}" '
-        'style="width:100%;background:#fff" font-family="sans-serif" font-size="13">'
-        f"{''.join(parts)}</svg>{FORM}</div><script>((id, s) => {{{SCRIPT}}})"
-        f"({json.dumps(identity)}, {json.dumps(scale)});</script>"
+    still = (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="group" aria-label="roofline" '
+        f'font-family="sans-serif" font-size="13">{"".join(parts)}</svg>'
     )
+    return embed("roofline.js", "roofline.css", scale, still=still)
 
 
 def tip_of(d: Mapping, top: float, bandwidths: Mapping[str, float]) -> str:
@@ -134,34 +132,6 @@ def tip_of(d: Mapping, top: float, bandwidths: Mapping[str, float]) -> str:
 def _memory(bandwidths: Mapping[str, float]) -> float:
     """The rate of "memory", or the lowest where none has that name."""
     return bandwidths.get("memory", min(bandwidths.values()))
-
-
-FORM = """<form style="font:13px sans-serif">Your kernel: <input name="n" value="mine" size="8">
-<input name="f" placeholder="flop" size="8"> flop <input name="b" placeholder="bytes" size="8">
-bytes <input name="t" placeholder="seconds" size="8"> s <button>add</button>
-<output name="o"></output></form>"""
-
-SCRIPT = """
-const root = document.getElementById(id), svg = root.querySelector("svg");
-const form = root.querySelector("form"), [W, H, L, B, R, T] = s.box;
-form.addEventListener("submit", e => {
-  e.preventDefault();
-  const [f, b, t] = ["f", "b", "t"].map(k => Number(form.elements[k].value));
-  const out = form.elements["o"];
-  if (!(f > 0 && b > 0 && t > 0)) { out.value = "three numbers above 0, please"; return; }
-  const i = f / b, p = f / t, roof = Math.min(s.top, s.memory * i);
-  const x = L + (Math.log10(i) - s.x0) / (s.x1 - s.x0) * (W - L - R);
-  const y = H - B - (Math.log10(p) - s.y0) / (s.y1 - s.y0) * (H - B - T);
-  const dot = document.createElementNS("http://www.w3.org/2000/svg", "circle");
-  const look = {cx: x, cy: y, r: 7, fill: "#009E73"};
-  for (const [k, v] of Object.entries(look)) dot.setAttribute(k, v);
-  const tip = document.createElementNS("http://www.w3.org/2000/svg", "title");
-  out.value = tip.textContent = `${form.elements["n"].value}: ${i.toPrecision(3)} flop/byte, ` +
-    `${(p / 1e9).toPrecision(3)} Gflop/s, ${(100 * p / roof).toFixed(0)} % of the memory's roof`;
-  dot.append(tip);
-  svg.append(dot);
-});
-"""
 
 
 def _line(x1, y1, x2, y2, stroke, width, dash="") -> str:

@@ -7,7 +7,7 @@ turned on its side, with a box for each call. Any object with the fields of
 
 from __future__ import annotations
 
-from helpers.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY
+from helpers.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, ensure_axes
 
 COLOURS = {
     "send": BLUE,
@@ -58,12 +58,9 @@ def timeline(trace, ax=None, *, title: str = "", labels: bool = True, arrows: bo
 
     Raises ValueError for a trace without events.
     """
-    import matplotlib.pyplot as plt
-
     check(trace)
     lanes = {rank: lane for lane, rank in enumerate(trace.ranks)}
-    if ax is None:
-        _, ax = plt.subplots(figsize=(11, 1.7 + 0.85 * len(lanes)))
+    ax = ensure_axes(ax, figsize=(11, 1.7 + 0.85 * len(lanes)))
     factor, unit = unit_of(trace.duration)
     ax.set_xlim(-0.01 * trace.duration * factor, 1.01 * trace.duration * factor)
     ax.set_ylim(len(lanes) - 0.4, -0.6)
