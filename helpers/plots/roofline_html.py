@@ -90,17 +90,18 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> str:
         parts.append(_dot(x(top / rate), y(top), 5, colour(k), tip))
         label = f"{name} {rate / 1e9:.0f} GB/s"
         rise = (y(1) - y(10)) / (x(10) - x(1))
-        right = 8 + 100 * (k % 3)  # along the line, each further than its neighbour
+        along = x(top / rate) - x(start)
+        # each further along its line than its neighbour, but not where the line has ended
+        right = min(8 + 100 * (k % 3), max(8, along - 60))
         below = any(rate < other < 1.6 * rate for other in bandwidths.values())
         at = x(start) + right, y(rate * start) - rise * right + (16 if below else -5)
         turned = f'transform="rotate({-math.degrees(math.atan(rise)):.1f} {at[0]:.1f} {at[1]:.1f})"'
         parts.append(_text(*at, label, "start", colour(k), extra=turned))
     places = [(x(d["i"]), y(d["p"])) for d in data]
-    for d, (cx, cy), moved in zip(
-        data, places, apart(places, [d["name"] for d in data]), strict=True
-    ):
+    down = apart(places, [d["name"] for d in data], height=15, width=7.6)
+    for d, (cx, cy), moved in zip(data, places, down, strict=True):
         parts.append(_dot(cx, cy, 6, VERMILION, tip_of(d, top, bandwidths)))
-        parts.append(_text(cx + 9, cy + 4 + moved, d["name"], "start", "#444", 11))
+        parts.append(_text(cx + 9, cy + 4 + moved, d["name"], "start", "#444"))
     parts.append(_text(WIDTH / 2, HEIGHT - 10, "arithmetic intensity, flop/byte", "middle"))
     turned = f'transform="rotate(-90 16 {HEIGHT / 2})"'
     parts.append(_text(16, HEIGHT / 2, "Gflop/s", "middle", extra=turned))

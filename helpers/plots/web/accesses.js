@@ -44,7 +44,7 @@ export function start(root, data) {
           box.setAttribute("aria-label", place(array, k));
           box.addEventListener("click", () => { if (which) writers(k); else readers(k); });
         }
-        made.push({ box, label });
+        made.push({ box, label, x, y });
       }
       if (clickable) rove(group, "rect", array.shape[1]);
       return made;
@@ -58,6 +58,10 @@ export function start(root, data) {
     cell.box.setAttribute("fill", fill);
     cell.box.setAttribute("stroke", bold ? "#000" : "#999");
     cell.box.setAttribute("stroke-width", bold ? 2.5 : .7);
+    const inset = bold ? 1.6 : 0; // or the neighbours to the right and below would cover half of the frame
+    for (const [name, value] of [["x", cell.x + inset], ["y", cell.y + inset], ["width", size - 2 * inset], ["height", size - 2 * inset]]) {
+      cell.box.setAttribute(name, value);
+    }
     if (text !== undefined) cell.label.textContent = text;
   }
 

@@ -25,19 +25,21 @@ export function pale(hex, share) {
 }
 
 // The elements within `group` that match `selector` become one stop of the Tab key: arrow keys, Home and End move among
-// them (`columns` to a row), Enter and Space click.
+// them (`columns` to a row), Enter and Space click. (No listener for focus here: it makes an SVG a stop of its own.)
 export function rove(group, selector, columns = 1) {
   const items = () => [...group.querySelectorAll(selector)];
   const stop = (item) => { for (const other of items()) other.setAttribute("tabindex", other === item ? 0 : -1); };
   stop(items()[0]);
-  group.addEventListener("focusin", (event) => { if (event.target.matches(selector)) stop(event.target); });
+  group.addEventListener("pointerdown", (event) => { if (event.target.matches(selector)) stop(event.target); });
   group.addEventListener("keydown", (event) => {
     const all = items(), k = all.indexOf(event.target);
     if (k < 0 || event.shiftKey || event.ctrlKey || event.altKey || event.metaKey) return;
     const to = { ArrowRight: k + 1, ArrowLeft: k - 1, ArrowDown: k + columns, ArrowUp: k - columns, Home: 0, End: all.length - 1 }[event.key];
-    if (to !== undefined) { if (all[to]) all[to].focus(); }
-    else if (event.key === "Enter" || event.key === " ") event.target.dispatchEvent(new MouseEvent("click", { bubbles: true }));
-    else return;
+    if (all[to]) {
+      stop(all[to]);
+      all[to].focus();
+    } else if (event.key === "Enter" || event.key === " ") event.target.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+    else if (to === undefined) return;
     event.preventDefault();
   });
 }

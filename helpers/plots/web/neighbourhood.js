@@ -48,7 +48,8 @@ export function start(root) {
     mark.setAttribute("aria-label", mark.textContent);
   }
   rove(svg, "circle");
-  svg.addEventListener("focusin", ({ target }) => {
+  root.addEventListener("focusin", ({ target }) => {
+    if (!target.matches("circle")) return;
     const x = target.cx.baseVal.value, y = target.cy.baseVal.value;
     said.textContent = target.textContent;
     if (x < box.x || x > box.x + box.width) box.x = x - box.width / 2; // what has the focus is in sight

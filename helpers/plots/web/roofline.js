@@ -25,7 +25,7 @@ export function start(root, data) {
   const marks = svg.querySelectorAll("circle");
   marks.forEach(speak);
   if (marks.length) rove(svg, "circle");
-  for (const event of ["click", "focusin"]) svg.addEventListener(event, (e) => { if (e.target.matches("circle")) tell(e.target); });
+  for (const event of ["click", "focusin"]) root.addEventListener(event, (e) => { if (e.target.matches("circle")) tell(e.target); });
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -37,6 +37,7 @@ export function start(root, data) {
     const mark = draw("circle", { cx: x, cy: y, r: 7, fill: "#009E73" }, svg);
     draw("title", {}, mark, `${name.value}: ${i.toPrecision(3)} flop/byte, ${(p / 1e9).toPrecision(3)} Gflop/s, ` +
       `${(100 * p / roof).toFixed(0)} % of the memory's roof`);
+    draw("text", { x: x + 10, y: y + 5, fill: "#111", "aria-hidden": true }, svg, name.value);
     speak(mark);
     tell(mark);
   });
