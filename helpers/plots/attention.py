@@ -21,8 +21,21 @@ if TYPE_CHECKING:
 def document_html(sentences: Sequence[Sequence[str]], found: Weights, title: str = "") -> str:
     """Return a document as HTML: the bar before a sentence is its weight, a word's shade its own.
 
-    A word is shaded by weight × length of its sentence (1: as much as any other); sentences beyond
-    what was read are left out.
+    A word is shaded by weight × length of its sentence (1: as much as any other).
+
+    Parameters
+    ----------
+    sentences : sequence of sequence of str
+        The document's words; sentences and words beyond what was read are left out.
+    found : helpers.attention.explain.Weights
+        The weights of sentences, and of the words in each; each set adds up to 1.
+    title : str
+        What stands above.
+
+    Returns
+    -------
+    str
+        A heading and a table.
     """
     rows = []
     for words, alphas, share in zip(sentences, found.words, found.sentences, strict=False):
@@ -46,7 +59,22 @@ def document_html(sentences: Sequence[Sequence[str]], found: Weights, title: str
 
 
 def confusion(counts: np.ndarray, names: Sequence[str], ax: Axes | None = None) -> Axes:
-    """Draw a confusion matrix (true in rows, shares of each row); ``counts`` is (C, C)."""
+    """Draw a confusion matrix, as shares of each row.
+
+    Parameters
+    ----------
+    counts : numpy.ndarray
+        (C, C): true classes in rows, the model's in columns.
+    names : sequence of str
+        The C classes.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
+    """
     ax = style.ensure_axes(ax, figsize=(7, 5.6))
     shares = counts / counts.sum(axis=1, keepdims=True).clip(min=1)
     picture = ax.imshow(shares, vmin=0, vmax=1)
@@ -67,7 +95,22 @@ def confusion(counts: np.ndarray, names: Sequence[str], ax: Axes | None = None) 
 def deletion(
     curves: Mapping[str, Sequence[float]], counts: Sequence[int], ax: Axes | None = None
 ) -> Axes:
-    """Draw how probable the first answer stays as words are hidden."""
+    """Draw how probable the first answer stays as words are hidden.
+
+    Parameters
+    ----------
+    curves : mapping of str to sequence of float
+        What was hidden first → the mean probability, one for each of ``counts``.
+    counts : sequence of int
+        How many words were hidden in each document.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
+    """
     ax = style.ensure_axes(ax)
     for name, values in curves.items():
         ax.plot(counts, values, label=name)
@@ -81,7 +124,24 @@ def deletion(
 def accuracies(
     scores: Mapping[str, Sequence[float]], bar: float, bar_name: str, ax: Axes | None = None
 ) -> Axes:
-    """Draw every seed of every model, the median, and the bar to reach as a line."""
+    """Draw every seed of every model, the median, and the bar to reach as a line.
+
+    Parameters
+    ----------
+    scores : mapping of str to sequence of float
+        A model's name → its accuracies, one for each seed.
+    bar : float
+        The accuracy to reach.
+    bar_name : str
+        What stands at the line.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
+    """
     ax = style.ensure_axes(ax, figsize=(9, 1.5 + 0.55 * len(scores)))
     for row, values in enumerate(scores.values()):
         ax.plot(values, [row] * len(values), "o", color=style.GREY)
@@ -97,10 +157,28 @@ def accuracies(
 def hierarchy(
     sentences: Sequence[Sequence[str]], answer: str = "", most: int = 4, ax: Axes | None = None
 ) -> Axes:
-    """Draw how the model reads ``sentences``: words, states, a summary of each, one of them all.
+    """Draw how the model reads a document: words, states, a summary of each sentence, one of all.
 
-    Of each sentence the first ``most`` words are drawn. ``answer`` stands behind the arrow that
-    leaves the document's summary. Raises ValueError for no sentence or one without words.
+    Parameters
+    ----------
+    sentences : sequence of sequence of str
+        The document's words.
+    answer : str
+        What stands behind the arrow that leaves the document's summary; "" for none.
+    most : int
+        How many words of each sentence are drawn.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
+
+    Raises
+    ------
+    ValueError
+        For no sentence, or one without words.
     """
     if not sentences or not all(sentences):
         raise ValueError(f"sentences={sentences!r}: expected at least one, each with words")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,11 +19,33 @@ from helpers.plots.style import (
     ensure_panels,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 __all__ = ["bars", "convergence", "growth", "neighbourhood", "time_against_bytes"]
 
 
-def convergence(residuals: Mapping[str, Sequence[float]], damping: float, given: int, ax=None):
-    """Draw the L1 change of each iteration, the bound 2·dᵏ, and the ``given`` iteration count."""
+def convergence(
+    residuals: Mapping[str, Sequence[float]], damping: float, given: int, ax: Axes | None = None
+) -> Axes:
+    """Draw how much each iteration changes, the bound 2·dᵏ, and a given number of iterations.
+
+    Parameters
+    ----------
+    residuals : mapping of str to sequence of float
+        A run's name → the L1 change of each iteration.
+    damping : float
+        d, between 0 and 1.
+    given : int
+        The number of iterations that the source asks for.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
+    """
     ax = ensure_axes(ax)
     longest = max(map(len, residuals.values()))
     steps = np.arange(1, max(longest, given) + 1)
@@ -38,10 +61,22 @@ def convergence(residuals: Mapping[str, Sequence[float]], damping: float, given:
     return ax
 
 
-def time_against_bytes(rows: Sequence[Mapping], bandwidth: float, ax=None):
-    """Draw each version's time per iteration (s) against its bytes, and bytes ÷ ``bandwidth``.
+def time_against_bytes(rows: Sequence[Mapping], bandwidth: float, ax: Axes | None = None) -> Axes:
+    """Draw each version's time per iteration against its bytes, and bytes ÷ bandwidth.
 
-    ``rows``: mappings with ``version``, ``bytes`` and ``seconds``; ``bandwidth`` in bytes/s.
+    Parameters
+    ----------
+    rows : sequence of mapping
+        Each with ``version``, ``bytes`` and ``seconds`` of one iteration.
+    bandwidth : float
+        Bytes/s that this machine reads.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
     """
     ax = ensure_axes(ax)
     low = min(row["bytes"] for row in rows) / 2
@@ -61,12 +96,35 @@ def time_against_bytes(rows: Sequence[Mapping], bandwidth: float, ax=None):
     return ax
 
 
-def growth(edges: Sequence[int], seconds: Sequence[float], nodes: Sequence[int], free: float,
-           recorded=None, axes=None):  # fmt: skip
+def growth(
+    edges: Sequence[int],
+    seconds: Sequence[float],
+    nodes: Sequence[int],
+    free: float,
+    recorded: Any = None,
+    axes: Sequence[Axes] | None = None,
+) -> Sequence[Axes]:
     """Draw version 4's time per iteration and memory as the graph grows, and where dense ends.
 
-    ``free``: memory of this machine in bytes. ``recorded``: larger graphs from a record (an object
-    with label, edges, nodes, seconds and bytes), drawn hollow. Returns the two axes.
+    Parameters
+    ----------
+    edges : sequence of int
+        Of the graphs that were measured.
+    seconds : sequence of float
+        One iteration's time on each.
+    nodes : sequence of int
+        Of the same graphs.
+    free : float
+        Memory of this machine, bytes.
+    recorded : object, optional
+        Larger graphs from a record, drawn hollow: its label, edges, nodes, seconds and bytes.
+    axes : sequence of matplotlib.axes.Axes, optional
+        Two, for time and for memory: by default those of a new figure.
+
+    Returns
+    -------
+    sequence of matplotlib.axes.Axes
+        Two, for time and for memory.
     """
     edges, nodes = np.asarray(edges, float), np.asarray(nodes, float)
     left, right = ensure_panels(axes, 2, figsize=(12, 4.8))
@@ -99,8 +157,25 @@ def growth(edges: Sequence[int], seconds: Sequence[float], nodes: Sequence[int],
     return left, right
 
 
-def bars(names: Sequence[str], scores: Sequence[float], title: str, ax=None):
-    """Draw ranks as horizontal bars, the highest on top, in percent."""
+def bars(names: Sequence[str], scores: Sequence[float], title: str, ax: Axes | None = None) -> Axes:
+    """Draw ranks as horizontal bars, the first on top, in percent.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The nodes.
+    scores : sequence of float
+        Their ranks, of a total of 1.
+    title : str
+        What stands above.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
+    """
     ax = ensure_axes(ax)
     order = range(len(names))[::-1]
     ax.barh([names[i] for i in order], [100 * scores[i] for i in order], color=BLUE)

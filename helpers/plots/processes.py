@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from helpers.plots import style
 from helpers.plots.shapes import arrow, box
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 DARK = "#595959"  # grey that is read from the back row, on white and under white
 
 
-def processes(cores: int, ranks: int = 4, ax=None):
-    """Draw the notebook's kernel, its ranks and the machine's cores; return the axes.
+def processes(cores: int, ranks: int = 4, ax: Axes | None = None) -> Axes:
+    """Draw the notebook's kernel, its ranks and the machine's cores.
 
-    ``cores`` and ``ranks`` are counts. Above 8 cores the row of cores is cut off with an ellipsis.
+    Parameters
+    ----------
+    cores : int
+        How many; above 8 the row is cut off with an ellipsis.
+    ranks : int
+        How many.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
 
-    Raises ValueError if either is below 1.
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
+
+    Raises
+    ------
+    ValueError
+        If either is below 1.
     """
     if cores < 1 or ranks < 1:
         raise ValueError(f"processes expects cores >= 1 and ranks >= 1; got {cores} and {ranks}")

@@ -5,15 +5,36 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from helpers.plots.style import GREY, VERMILION, colour
 from helpers.plots.web.page import embed
 
+if TYPE_CHECKING:
+    from IPython.display import HTML
 
-def interactive(peaks: Mapping[str, float], bandwidths: Mapping[str, float], points=()):
-    """Return the roofline as an HTML object: point at a kernel for its figures, add your own.
+    from helpers.roofline import Point
 
-    The picture reads without a script; the script adds the form and what shows under the pointer.
+
+def interactive(
+    peaks: Mapping[str, float], bandwidths: Mapping[str, float], points: Sequence[Point] = ()
+) -> HTML:
+    """Return the roofline: point at a kernel for its figures, add your own.
+
+    Parameters
+    ----------
+    peaks : mapping of str to float
+        A ceiling's name → flop/s.
+    bandwidths : mapping of str to float
+        A level's name → bytes/s.
+    points : sequence of helpers.roofline.Point
+        Kernels: name, intensity (flop/byte) and performance (flop/s),
+        and the bytes and seconds behind them.
+
+    Returns
+    -------
+    IPython.display.HTML
+        An SVG that reads without a script; the script adds the form and the keys.
     """
     from IPython.display import HTML
 
@@ -24,8 +45,25 @@ def interactive(peaks: Mapping[str, float], bandwidths: Mapping[str, float], poi
     return HTML(_page(peaks, bandwidths, data, *axis_range(peaks, bandwidths, points)))
 
 
-def axis_range(peaks, bandwidths, points) -> tuple[float, float]:
-    """Whole decades around the ridge points and the kernels."""
+def axis_range(
+    peaks: Mapping[str, float], bandwidths: Mapping[str, float], points: Sequence[Point]
+) -> tuple[float, float]:
+    """Return whole decades around the ridge points and the kernels.
+
+    Parameters
+    ----------
+    peaks : mapping of str to float
+        A ceiling's name → flop/s.
+    bandwidths : mapping of str to float
+        A level's name → bytes/s.
+    points : sequence of helpers.roofline.Point
+        Kernels: name, intensity (flop/byte) and performance (flop/s).
+
+    Returns
+    -------
+    tuple of float
+        The lowest and the highest intensity to show, flop/byte.
+    """
     top = max(peaks.values())
     marks = [top / rate for rate in bandwidths.values()] + [p.intensity for p in points]
     return 10 ** math.floor(math.log10(min(marks) / 2)), 10 ** math.ceil(math.log10(max(marks) * 2))
@@ -37,9 +75,23 @@ def apart(
     height: float = 12,
     width: float = 6.5,
 ) -> list[float]:
-    """How far down each label goes so that none covers another; places in pixels or points.
+    """Return how far down each label goes so that none covers another.
 
-    ``height`` of a line and ``width`` of a character, in the same unit.
+    Parameters
+    ----------
+    places : sequence of (float, float)
+        Where the labels begin, y downwards, in pixels or points.
+    names : sequence of str
+        The labels.
+    height : float
+        Of a line, in the same unit.
+    width : float
+        Of a character, in the same unit.
+
+    Returns
+    -------
+    list of float
+        One for each label, 0 or more.
     """
     moved, taken = [0.0] * len(places), []
     for i in sorted(range(len(places)), key=lambda i: places[i][1]):
@@ -122,7 +174,22 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> str:
 
 
 def tip_of(d: Mapping, top: float, bandwidths: Mapping[str, float]) -> str:
-    """What shows under the pointer: intensity, performance, share of the memory's roof."""
+    """Return what shows under the pointer: intensity, performance, share of the memory's roof.
+
+    Parameters
+    ----------
+    d : mapping
+        A kernel: ``name``, ``i`` (flop/byte), ``p`` (flop/s), ``b`` (bytes) and ``s`` (seconds).
+    top : float
+        The highest ceiling, flop/s.
+    bandwidths : mapping of str to float
+        A level's name → bytes/s.
+
+    Returns
+    -------
+    str
+        One line.
+    """
     roof = min(top, _memory(bandwidths) * d["i"])
     return (
         f"{d['name']}: {d['i']:.3g} flop/byte, {d['p'] / 1e9:.3g} Gflop/s, "
