@@ -1,5 +1,7 @@
 """helpers.plots.web: pictures that do not know of each other, the player, keys, and the wheel."""
 
+import re
+
 import nbformat
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from helpers.pagerank.graphs import random_links
 from helpers.plots.animation import animation_html
 from helpers.plots.pagerank import neighbourhood
 from helpers.plots.roofline import interactive
-from helpers.plots.web.page import bundle, embed
+from helpers.plots.web.page import HERE, bundle, embed
 from helpers.roofline import Point
 from tests.plots.embedded import values
 from tools.export import faults
@@ -52,6 +54,15 @@ def test_a_bundle_holds_each_module_once_and_before_what_needs_it():
 def test_before_the_script_runs_a_sentence_says_what_to_do():
     assert "in JupyterLab, run this cell" in embed("accesses.js", "accesses.css", 1)
     assert "in JupyterLab, run this cell" not in roofline("dot")
+
+
+@pytest.mark.parametrize("sheet", sorted(HERE.glob("*.css")), ids=lambda path: path.stem)
+def test_styles_reach_nothing_but_their_own_pictures(sheet):
+    own = ".picture " if sheet.stem == "page" else f".{sheet.stem} "
+    rules = re.sub(r"\{[^}]*\}", "\n", sheet.read_text("utf-8")).split("\n")
+    selectors = [one.strip() + " " for rule in rules for one in rule.split(",") if rule.strip()]
+    assert selectors
+    assert [one for one in selectors if not one.startswith(own)] == []
 
 
 @pytest.fixture
