@@ -202,7 +202,7 @@ PLAYER = """
 
 
 def with_player(page):
-    page.set_content("<main></main><input>")
+    page.set_content("<main><input data-testid='own'></main><input>")
     page.add_script_tag(content=PLAYER.format(modules=bundle("player.js")))
     return page
 
@@ -231,6 +231,10 @@ def test_the_player_is_worked_by_keys_alone(show):
     assert frame(page) == "2"
     assert page.get_by_test_id("player-scrubber").get_attribute("aria-valuetext") == "2 of 3"
     page.locator("body > input").press("Home")
+    assert frame(page) == "2"
+    page.get_by_test_id("own").press_sequentially("a b")  # a field keeps its keys
+    page.get_by_test_id("own").press("Home")
+    assert page.get_by_test_id("own").input_value() == "a b"
     assert frame(page) == "2"
 
 
