@@ -29,7 +29,7 @@ def test_version_2_at_the_root_of_a_container(tree):
 
 def test_version_2_counts_the_tightest_group_on_the_way_up(tree):
     files = {
-        "system.slice/jupyter.service/cpu.max": "max 100000",
+        "system.slice/jupyter.service/cpu.max": "300000 100000",
         "system.slice/cpu.max": "200000 100000",
         "system.slice/jupyter.service/memory.max": "4000",
         "system.slice/jupyter.service/memory.current": "1000",
