@@ -20,6 +20,7 @@ replica go its own way and averages the parameters now and then::
 - ``schemes``: gradients averaged by five allreduces, by a server in step, by one out of step
 - ``flat``: all parameters in one buffer, all gradients in another
 - ``optimizers``: what a server needs in place of a model and its optimizer
+- ``stop``, ``faults``: when a server ends the training, and workers that fail on purpose
 - ``sampling``: each worker's part of the data
 - ``history``: what a training run leaves behind
 - ``messages``: what workers and a server say to each other, with time limits

@@ -8,7 +8,8 @@ import numpy as np
 
 from helpers.data_parallel.messages import GRADIENT, HELLO, READY, Hello, wait
 from helpers.data_parallel.replica import Replica
-from helpers.data_parallel.schemes.asynchronous import Asynchronous, Stop
+from helpers.data_parallel.schemes.asynchronous import Asynchronous
+from helpers.data_parallel.stop import Stop
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm

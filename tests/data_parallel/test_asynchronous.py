@@ -89,14 +89,14 @@ def test_all_workers_gone_ends_the_server():
 
 @pytest.mark.mpi
 def test_a_server_that_says_nothing_ends_the_workers():
-    results = run_ranks(3, ranks.server_that_vanishes)
+    results = run_ranks(3, ranks.server_that_vanishes, timeout=120)
     assert results[1:] == ["the server did not answer within 1 s"] * 2
 
 
 @pytest.mark.mpi
 def test_a_fault_that_there_is_not():
     assert (
-        run_ranks(2, ranks.unknown_fault)
+        run_ranks(2, ranks.unknown_fault, timeout=120)
         == [f"a fault must be one of {', '.join(FAULTS)}; got 'explode'"] * 2
     )
 

@@ -70,5 +70,5 @@ def test_frozen_parameters_stay_outside_and_dtypes_do_not_mix():
 @pytest.mark.parametrize("how", ["zero_grad", "assign", "data"])
 def test_training_refuses_a_reader_who_rebinds(how):
     name = "first.weight" if how == "zero_grad" else "third.weight"
-    for message in run_ranks(2, ranks.rebound, how):
+    for message in run_ranks(2, ranks.rebound, how, timeout=120):
         assert repr(name) in message

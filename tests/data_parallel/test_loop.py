@@ -38,7 +38,7 @@ def test_qsgd_keeps_replicas_equal_and_learns(new_schemes):
 
 @pytest.mark.mpi
 def test_hooks_in_their_order():
-    (told,) = run_ranks(1, ranks.hooks)
+    (told,) = run_ranks(1, ranks.hooks, timeout=120)
     step = ["before_backward", "loss", "after_backward", "update", "after_step"]
     assert told == ["begin", *step, *step, "end"]
 
@@ -46,7 +46,7 @@ def test_hooks_in_their_order():
 @pytest.mark.mpi
 def test_someone_elses_model_optimizer_and_loader():
     """48 samples in batches of 4: an epoch is 4 steps of 3 workers, 6 of 2."""
-    results = run_ranks(3, ranks.by_a_loader, 2)
+    results = run_ranks(3, ranks.by_a_loader, 2, timeout=170)
     for name, updates, gradients in (
         ("synchronous, mpi", 4, 12),
         ("synchronous, server", 6, 12),
@@ -62,5 +62,5 @@ def test_someone_elses_model_optimizer_and_loader():
 
 @pytest.mark.mpi
 def test_a_bucket_that_no_backward_pass_fills_travels_all_the_same():
-    for by_mpi, by_buckets in run_ranks(2, ranks.unused_layer):
+    for by_mpi, by_buckets in run_ranks(2, ranks.unused_layer, timeout=120):
         assert np.array_equal(by_mpi, by_buckets)

@@ -66,7 +66,7 @@ def test_on_two_ranks_the_order_of_adding_does_not_matter_and_all_have_the_same_
 
 @pytest.mark.mpi
 def test_bad_calls_are_refused_with_what_was_passed():
-    (messages,) = run_ranks(1, ranks.bad_calls)
+    (messages,) = run_ranks(1, ranks.bad_calls, timeout=120)
     expected = ("got 1", "got 1", "'pigeons'", "init_process_group", "5000", "got 0.5", "list_iter")
     for message, part in zip(messages, expected, strict=True):
         assert part in message

@@ -5,7 +5,7 @@ Gradients averaged in step: :class:`Ring` (our own allreduce), :class:`MPIAllred
 (yours); by a server, :class:`Server`. Out of step: :class:`Asynchronous`.
 """
 
-from helpers.data_parallel.schemes.asynchronous import Asynchronous, Stop
+from helpers.data_parallel.schemes.asynchronous import Asynchronous
 from helpers.data_parallel.schemes.buckets import Buckets
 from helpers.data_parallel.schemes.by_function import ByFunction
 from helpers.data_parallel.schemes.ddp import DDP
@@ -13,6 +13,7 @@ from helpers.data_parallel.schemes.mpi import MPIAllreduce
 from helpers.data_parallel.schemes.per_tensor import PerTensor
 from helpers.data_parallel.schemes.ring import Ring
 from helpers.data_parallel.schemes.server import Server
+from helpers.data_parallel.stop import Stop
 
 __all__ = [
     "DDP",

@@ -15,7 +15,6 @@ arrival. Every wait has a time limit, on both sides. One step of the server is o
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,53 +34,10 @@ from helpers.data_parallel.messages import (
 )
 from helpers.data_parallel.replica import Replica
 from helpers.data_parallel.scheme import Ended, Scheme
+from helpers.data_parallel.stop import Stop
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
-
-
-@dataclass(frozen=True)
-class Stop:
-    """When the server ends the training: without an epoch, any of these that is not None.
-
-    Parameters
-    ----------
-    updates : int or None
-        So many were made.
-    seconds : float or None
-        So many have passed.
-    loss : float or None
-        The mean over the last 20 updates is no more.
-    """
-
-    updates: int | None = None
-    seconds: float | None = None
-    loss: float | None = None
-
-    def reached(self, history: History, elapsed: float) -> str:
-        """Find the condition that holds.
-
-        Parameters
-        ----------
-        history : History
-            So far.
-        elapsed : float
-            Seconds since the beginning.
-
-        Returns
-        -------
-        str
-            The condition in words, or an empty string.
-        """
-        if self.updates is not None and history.updates >= self.updates:
-            return f"{history.updates} updates"
-        if self.seconds is not None and elapsed >= self.seconds:
-            return f"{self.seconds:g} s"
-        if self.loss is not None and history.updates >= 20:
-            recent = float(np.mean(history.losses[-20:]))
-            if recent <= self.loss:
-                return f"loss {recent:.3f}"
-        return ""
 
 
 class Asynchronous(Scheme):
