@@ -94,12 +94,12 @@ def _traced(call, steps: int):
     with trace.record(MPI.COMM_WORLD) as comm:
         traced.install(comm.recorder)
         try:
-            dist.init_process_group("mpi4py", pg_options=Options("network"))
+            dist.init_process_group("mpi4py", init_method="mpi://", pg_options=Options("network"))
             history = call(steps, comm)
             dist.destroy_process_group()
         finally:
             traced.uninstall()
-    dist.init_process_group("mpi4py")
+    dist.init_process_group("mpi4py", init_method="mpi://")
     return trace.gather(comm), history
 
 

@@ -26,7 +26,7 @@ def world():
 
     torch.set_num_threads(1)
     if not dist.is_initialized():
-        dist.init_process_group("mpi4py")
+        dist.init_process_group("mpi4py", init_method="mpi://")
     return MPI.COMM_WORLD
 
 

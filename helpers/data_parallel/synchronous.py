@@ -194,7 +194,7 @@ def _need_default_group(ranks: int) -> None:
     if not dist.is_initialized():
         raise ValueError(
             "this way needs torch.distributed: import helpers.torch_mpi, then call "
-            "torch.distributed.init_process_group('mpi4py')"
+            "torch.distributed.init_process_group('mpi4py', init_method='mpi://')"
         )
     if dist.get_world_size() != ranks:
         raise ValueError(

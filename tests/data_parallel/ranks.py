@@ -25,7 +25,7 @@ def four_ways(steps: int, batch: int) -> dict[str, np.ndarray]:
     from helpers.data_parallel import synchronous
 
     comm, digits = _comm(), mnist.load()
-    dist.init_process_group("mpi4py")
+    dist.init_process_group("mpi4py", init_method="mpi://")
     data = digits.train_images, digits.train_labels
     settings = {"steps": steps, "batch": batch, "rate": 0.02}
     found = {
