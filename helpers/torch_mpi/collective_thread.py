@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from torch.distributed import Work
 
@@ -43,7 +43,7 @@ class CollectiveThread:
     def run(
         self,
         call: Callable[[], None],
-        tensors: list,
+        tensors: Sequence,
         later: bool,
         label: str,
         announce: Callable[[], Announced],

@@ -5,6 +5,9 @@ object with the time limit and whether the caller waits (older parts of torch pa
 operation or a time limit in its place). What torch checks before it calls is not checked again.
 """
 
+# mypy: disable-error-code="override, assignment"
+# Torch declares two overloads of most methods; one method here takes what both bring.
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -165,11 +168,11 @@ class Collectives(Identity):
         """
         opts = opts if isinstance(opts, c10d.ReduceOptions) else rooted(opts, op, timeout)
         (tensor,) = checked(tensors)
-        op = reduction(opts.reduceOp, tensor.dtype)
+        how = reduction(opts.reduceOp, tensor.dtype)
 
         def call(deadline: float) -> None:
             flat = flatten(tensor)
-            self.transport.reduce(flat, op, opts.rootRank, deadline)
+            self.transport.reduce(flat, how, opts.rootRank, deadline)
             put_back(flat, tensor)
 
         return self._run("reduce", call, tensors, opts)
@@ -513,7 +516,7 @@ class Collectives(Identity):
             The sizes, dtypes or the reduce operation do not fit.
         """
         opts = options_of(c10d.ReduceScatterOptions, opts)
-        jobs = []
+        jobs: list[tuple[torch.Tensor, Tensors]] = []
         for output, tensor in zip(checked(outputs, None), checked(inputs, None), strict=True):
             if tensor.numel() != output.numel() * self.size() or output.dtype != tensor.dtype:
                 raise ValueError(
@@ -525,7 +528,7 @@ class Collectives(Identity):
         return self._reduce_scatter(jobs, outputs, opts)
 
     def _reduce_scatter(
-        self, jobs: list[tuple[torch.Tensor, Tensors]], outputs: Sequence, opts: Any
+        self, jobs: Sequence[tuple[torch.Tensor, Tensors]], outputs: Sequence, opts: Any
     ) -> dist.Work:
         ops = [reduction(opts.reduceOp, output.dtype) for output, _ in jobs]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import torch
@@ -23,7 +23,7 @@ class Done(Work):
         What the operation's future holds.
     """
 
-    def __init__(self, tensors: list):
+    def __init__(self, tensors: Sequence):
         super().__init__()
         self._tensors = tensors
 
@@ -58,7 +58,7 @@ class Done(Work):
 
     def result(self) -> list:
         """Return the operation's tensors."""
-        return self._tensors
+        return list(self._tensors)
 
     def get_future(self) -> torch.futures.Future:
         """Return a future that holds the tensors already."""
@@ -88,7 +88,7 @@ class Pending(Work):
     def __init__(
         self,
         call: Callable[[], None],
-        tensors: list,
+        tensors: Sequence,
         label: str,
         announce: Callable[[], Announced],
         help_on: Callable[[Pending], None],
@@ -180,7 +180,7 @@ class Pending(Work):
     def result(self) -> list:
         """Return the operation's tensors once it has ended."""
         self.wait()
-        return self._tensors
+        return list(self._tensors)
 
     def get_future(self) -> torch.futures.Future:
         """Return the future of the operation's tensors; it is always the same."""

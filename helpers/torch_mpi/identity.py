@@ -1,5 +1,8 @@
 """What torch asks of a process group besides communication: names, ranks, what it can do."""
 
+# mypy: disable-error-code="override, assignment, call-arg"
+# Torch declares these methods of a class that C++ makes; Python's are called in their stead.
+
 from __future__ import annotations
 
 import torch

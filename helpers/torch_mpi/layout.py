@@ -205,7 +205,7 @@ def rooted(
     """
     made = c10d.ReduceOptions()
     made.rootRank = root or 0
-    made.reduceOp = op or dist.ReduceOp.SUM
+    made.reduceOp = op or dist.ReduceOp.SUM  # type: ignore[assignment]
     made.asyncOp = False
     if timeout is not None:
         made.timeout = timeout

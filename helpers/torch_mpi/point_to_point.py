@@ -265,7 +265,7 @@ class PointToPoint:
         self.comm, self.seconds, self.departed = comm, seconds, departed
         self.live: set[Message] = set()
         self._thread = MessageThread(name)
-        self._highest_tag = comm.Get_attr(MPI.TAG_UB)
+        self._highest_tag = int(comm.Get_attr(MPI.TAG_UB) or 0)
 
     def set_timeout(self, timeout: timedelta) -> None:
         """Change how long a wait may take that has no limit of its own.
@@ -428,7 +428,7 @@ def monitored_barrier(
     if timeout <= 0:
         raise RuntimeError(f"Rank {ranks[0]} timed out in monitoredBarrier after {timeout:g} s")
     waiting = {r: comm.Irecv([bytearray(1), MPI.BYTE], r, arrive) for r in range(1, len(ranks))}
-    missing = []
+    missing: list[int] = []
     for other, request in waiting.items():
         if missing and not wait_all_ranks:
             request.Cancel()

@@ -11,7 +11,7 @@ import torch
 from torch.distributed import ReduceOp
 
 _KIND = type(ReduceOp.SUM)
-_PREMUL = ReduceOp.RedOpType.PREMUL_SUM.value
+_PREMUL = ReduceOp.RedOpType.PREMUL_SUM.value  # type: ignore[attr-defined]
 _COMBINE = {"SUM": torch.add, "AVG": torch.add, "PREMUL_SUM": torch.add, "PRODUCT": torch.mul}
 _COMBINE |= {"MIN": torch.minimum, "MAX": torch.maximum, "BAND": torch.bitwise_and}
 _COMBINE |= {"BOR": torch.bitwise_or, "BXOR": torch.bitwise_xor}
@@ -70,7 +70,7 @@ class Reduction:
 
             getattr(np, _UFUNC[self.name])(a.numpy(), b.numpy(), out=out.numpy())
         else:
-            _COMBINE[self.name](a, b, out=out)
+            _COMBINE[self.name](a, b, out=out)  # type: ignore[operator]
 
     def fold(self, parts: Sequence[torch.Tensor], out: torch.Tensor) -> None:
         """Compute out ← parts[0] ∘ parts[1] ∘ ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -169,11 +170,9 @@ def window_for(comm: MPI.Intracomm, reusable: Window | None) -> Window | None:
         if not comm.allreduce(alone, MPI.LAND):
             return None
         token = comm.bcast(uuid.uuid4().hex)
-        try:
+        with contextlib.suppress(MPI.Exception):  # no memory to share, on this rank at least
             reusable = Window(comm, token)
-        except MPI.Exception:  # no memory to share, on this rank at least
-            reusable = None
-        if not comm.allreduce(reusable is not None, MPI.LAND):
+        if not comm.allreduce(reusable is not None, MPI.LAND) or reusable is None:
             return None
     reusable.join(comm)
     return reusable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -64,7 +64,9 @@ class Runner:
         self._transport, self._comm = transport, comm
         self._thread = CollectiveThread(f"torch_mpi {name}")
 
-    def run(self, name: str, call: Callable[[float], None], tensors: list, opts: Any) -> dist.Work:
+    def run(
+        self, name: str, call: Callable[[float], None], tensors: Sequence, opts: Any
+    ) -> dist.Work:
         """Run an operation now, or on the thread if the caller does not want to wait.
 
         Parameters

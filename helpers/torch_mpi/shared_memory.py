@@ -27,8 +27,8 @@ LEFT = 3
 SEGMENT = 2 << 20  # bytes in a slot: larger means fewer waits, smaller stays nearer to the cores
 KEPT = 64  # views of the slots that are kept for messages of the same type and length
 
-NAMES = ("barrier", "all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter")
-NAMES += ("reduce_scatter", "all_to_all")
+NAMES = ["barrier", "all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter"]
+NAMES += ["reduce_scatter", "all_to_all"]
 
 
 class SharedMemory:
@@ -48,7 +48,7 @@ class SharedMemory:
         header = LINE * self.size
         total = header + 2 * SEGMENT * self.size
         self._win = MPI.Win.Allocate_shared(total if self.rank == 0 else 0, 1, comm=comm)
-        memory = memoryview(self._win.Shared_query(0)[0]).cast("B")
+        memory = memoryview(self._win.Shared_query(0)[0]).cast("B")  # type: ignore[arg-type]
         if self.rank == 0:
             memory[:header] = bytes(header)
         self._win.Lock_all(MPI.MODE_NOCHECK)  # Win.Sync is a memory fence, but only in an epoch
