@@ -90,8 +90,8 @@ class Message(Work):
             now = time.monotonic()
             self._left_at = self._left_at or now
             if now - self._left_at > UNDERWAY:
-                names = ", ".join(f"rank {rank}" for rank in left)
-                raise RuntimeError(f"{self._label}: {names} of this group has left it")
+                who = "every rank" if self._peer == MPI.ANY_SOURCE else f"rank {self._peer}"
+                raise RuntimeError(f"{self._label}: {who} of this group has left it")
         return False
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
