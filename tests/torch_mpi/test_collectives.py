@@ -86,7 +86,10 @@ def test_a_callback_may_wait_for_its_own_collective_and_comes_before_what_follow
 
     first = group.allreduce([torch.tensor([1.0])], options).get_future().then(again)
     last = group.allreduce([torch.tensor([100.0])], options)
+    ended = threading.Event()
+    first.add_done_callback(lambda future: ended.set())
     gate.set()
+    assert ended.wait(30), "a deadlock"  # a future's own wait would never end
     assert first.wait() == 20.0
     last.wait()
     assert order == [1.0, 10.0, 100.0]
