@@ -100,12 +100,12 @@ def _traced(call, steps: int):
     with tracing.record(MPI.COMM_WORLD) as comm:
         tracing.install(comm.recorder)
         try:
-            dist.init_process_group("mpi4py", pg_options=Options("network"))
+            dist.init_process_group("mpi4py", init_method="mpi://", pg_options=Options("network"))
             history = call(steps, comm)
             dist.destroy_process_group()
         finally:
             tracing.uninstall()
-    dist.init_process_group("mpi4py")
+    dist.init_process_group("mpi4py", init_method="mpi://")
     return tracing.gather(comm), history
 
 

@@ -38,7 +38,7 @@ def world() -> Intracomm:
 
     torch.set_num_threads(1)
     if not dist.is_initialized():
-        dist.init_process_group("mpi4py")
+        dist.init_process_group("mpi4py", init_method="mpi://")
     return MPI.COMM_WORLD
 
 

@@ -1,20 +1,28 @@
-"""Waiting with a deadline: first spinning, then yielding the core, then sleeping."""
+"""Waiting with a deadline: first spinning, then yielding the core, then sleeping.
+
+Needs neither MPI nor torch: what is waited for is handed in as functions.
+"""
 
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Protocol
 
-SPINS = 60  # polls of about 0.1 µs before the core is offered to others
-YIELD_FOR = 2e-3  # seconds of yielding before sleeping between polls
+SPINS = 60  # looks of about 0.1 µs before the core is offered to others
+YIELD_FOR = 2e-3  # seconds of yielding before sleeping between looks
 NAP = 50e-6  # seconds: a sleeping rank leaves its core to a rank that computes
 SLICE = 1e-3  # seconds: a yield that takes longer gave the core to a stranger's whole time slice
 MEMORY = 0.1  # seconds for which that is remembered
 
 
-class Core:
+class ClosedError(RuntimeError):
+    """What was waited for was given up meanwhile, and can never come."""
+
+
+class Yielding:
     """How to wait for other ranks on this core: by yielding, or asleep while strangers use it.
 
     Between ranks alone, a yield is the shortest way to the next one's turn. But who yields to a
@@ -22,11 +30,17 @@ class Core:
     back on waking.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._crowded_until = 0.0
 
     def leave(self, now: float) -> None:
-        """Let others have the core for a moment; ``now`` is the time on the monotonic clock."""
+        """Let others have the core for a moment.
+
+        Parameters
+        ----------
+        now
+            The time on ``time.monotonic``'s clock, in seconds.
+        """
         if now < self._crowded_until:
             time.sleep(NAP)
             return
@@ -36,74 +50,72 @@ class Core:
             self._crowded_until = after + MEMORY
 
 
-class ClosedError(RuntimeError):
-    """The group was destroyed while this operation waited."""
-
-
-class Told:
-    """What this rank waits for, told to whoever watches ``comm`` (:mod:`helpers.cluster` may).
-
-    The main thread's waits alone: beside the others the rank computes.
-    """
-
-    def __init__(self, comm, call: str, peer: int | str = "all", tag: int | None = None):
-        self._recorder = getattr(comm, "recorder", None)
-        if self._recorder is not None:
-            if threading.current_thread() is threading.main_thread():
-                self._what = comm.waiting(call, peer, tag)
-            else:
-                self._recorder = None
+class Announcement(AbstractContextManager, Protocol):
+    """Says to whoever watches this rank what it waits for, while its block lasts."""
 
     def renew(self) -> None:
-        """Tell it again: polling MPI meanwhile has overwritten it."""
-        if self._recorder is not None:
-            self._recorder.current = self._what
-
-    def __enter__(self) -> Told:
-        self.renew()
-        return self
-
-    def __exit__(self, *error) -> None:
-        if self._recorder is not None:
-            self._recorder.current = None
+        """Say it again: what was done meanwhile may have said something else."""
 
 
 def until(
-    ready: Callable[[], bool],
+    ready: Callable[[], object],
     deadline: float,
     late: Callable[[], BaseException],
-    told: Callable[[], Told],
+    announce: Callable[[], Announcement],
     progress: Callable[[], object] | None = None,
     closed: Callable[[], bool] | None = None,
     spins: int = SPINS,
     yield_for: float = YIELD_FOR,
-    core: Core | None = None,
+    yielding: Yielding | None = None,
 ) -> None:
     """Return once ``ready()`` is true.
 
-    ``told()`` says for whom this waits; it is asked only if the spinning was in vain.
-    ``progress()`` is called now and then, so that MPI's own messages move meanwhile. Raises
-    ``late()`` after ``deadline`` (on ``time.monotonic``'s clock, seconds) and
-    :class:`ClosedError` when ``closed()`` turns true.
+    Parameters
+    ----------
+    ready
+        Looks once, without waiting.
+    deadline
+        When to give up, on ``time.monotonic``'s clock, in seconds.
+    late
+        Makes the exception that is raised then.
+    announce
+        Makes what says for whom this waits; asked only if the first looks were in vain.
+    progress
+        Called now and then, so that MPI's own messages move meanwhile.
+    closed
+        Tells whether what is waited for can no longer come; may raise an error that says why.
+    spins
+        How many looks at once, before the core is offered to others.
+    yield_for
+        Seconds in which the core is offered between looks, before sleeping between them.
+    yielding
+        What is known of the others on this core, where several waits share that.
+
+    Raises
+    ------
+    ClosedError
+        ``closed()`` turned true.
+    BaseException
+        ``late()``, after ``deadline``.
     """
     for _ in range(spins):
         if ready():
             return
-    core = core or Core()
+    yielding = yielding or Yielding()
     started = time.monotonic()
     turns = 0
-    with told() as waiting:
+    with announce() as announced:
         while not ready():
             turns += 1
-            waiting.renew()
+            announced.renew()
             if progress is not None and turns % 16 == 0:
                 progress()
             now = time.monotonic()
             if now > deadline:
                 raise late()
             if closed is not None and closed():
-                raise ClosedError("the process group was destroyed during this operation")
+                raise ClosedError("what this operation waited for was given up meanwhile")
             if now - started < yield_for:
-                core.leave(now)
+                yielding.leave(now)
             else:
                 time.sleep(NAP)

@@ -119,7 +119,7 @@ print(f"together {sum(p.numel() for p in model.parameters())}")
 # %% [markdown]
 # ## `torch.distributed` over MPI, in ten lines
 #
-# PyTorch speaks to other processes through a *backend*. One for MPI exists in its source, but not in the wheel that `pip` installs: a source of this course spent four days building it. `helpers.torch_mpi` is a backend in Python over mpi4py instead, and needs no building. Rank and size come from MPI, so `init_process_group` needs no address and no port.
+# PyTorch speaks to other processes through a *backend*. One for MPI exists in its source, but not in the wheel that `pip` installs: a source of this course spent four days building it. `helpers.torch_mpi` is a backend in Python over mpi4py instead, and needs no building. With `mpi://`, rank and size come from MPI, so `init_process_group` needs no address and no port.
 #
 # Another source adds 1, 2 and 3 on three ranks with `all_reduce`, and prints 0. **What must it be?**
 
@@ -133,7 +133,7 @@ from helpers.torch_mpi import BACKEND
 torch.set_num_threads(1)
 if not dist.is_available():
     raise RuntimeError("this build of PyTorch has no torch.distributed")
-dist.init_process_group(BACKEND)  # "mpi4py"
+dist.init_process_group(BACKEND, init_method="mpi://")  # BACKEND is "mpi4py"
 three = dist.new_group([0, 1, 2])
 if rank < 3:
     x = torch.tensor([rank + 1.0])

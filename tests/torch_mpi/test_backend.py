@@ -83,7 +83,7 @@ def test_sparse():
 
 SOURCE_EXAMPLE = """
 import torch, torch.distributed as dist, helpers.torch_mpi
-dist.init_process_group("mpi4py")
+dist.init_process_group("mpi4py", init_method="mpi://")
 x = torch.tensor([dist.get_rank() + 1.0])
 dist.all_reduce(x)
 print(f"rank {dist.get_rank()} of {dist.get_world_size()}: {x.item():g}")

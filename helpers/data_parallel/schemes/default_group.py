@@ -22,7 +22,7 @@ class DefaultGroup(Scheme):
         if not dist.is_initialized():
             raise ValueError(
                 f"{type(self).__name__} needs torch.distributed: import helpers.torch_mpi, then "
-                "call torch.distributed.init_process_group('mpi4py')"
+                "call torch.distributed.init_process_group('mpi4py', init_method='mpi://')"
             )
         if dist.get_world_size() != ranks:
             raise ValueError(
