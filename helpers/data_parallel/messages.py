@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,9 +10,10 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from helpers import waiting
+
 HELLO, READY, GRADIENT, PARAMETERS = 11, 12, 13, 14  # tags: one for each kind of message
 NAP = 100e-6  # seconds between two looks: a waiting rank leaves its core to one that computes
-SPINS = 200
 
 
 class SilenceError(TimeoutError):
@@ -66,20 +66,11 @@ class Ready:
 
 
 def _until(done: Callable[[], bool], seconds: float) -> bool:
-    """Wait until ``done()``, at most ``seconds``; return whether it is.
-
-    Offers the core to others at first, then leaves it to them for a while.
-    """
-    end = time.monotonic() + seconds
-    looks = 0
-    while not done():
-        if time.monotonic() > end:
-            return False
-        looks += 1
-        if looks < SPINS:
-            os.sched_yield()
-        else:
-            time.sleep(NAP)
+    """Wait politely until ``done()``, at most ``seconds``; return whether it is."""
+    try:
+        waiting.until(done, time.monotonic() + seconds, SilenceError, nap=NAP)
+    except SilenceError:
+        return False
     return True
 
 

@@ -68,8 +68,8 @@ def in_groups(answer: Callable, cases: list[Case]) -> list[Outcome | None]:
     """
     from mpi4py import MPI
 
-    from helpers.cluster.idle import doze
     from helpers.tracing.activity import BYTES, CALL, DONE, EXCHANGE, KIND, RECEIVE, SEND
+    from helpers.waiting import doze
 
     world = MPI.COMM_WORLD
     outcomes: list[Outcome | None] = []
