@@ -15,8 +15,8 @@ from mpi4py import MPI
 
 from helpers.torch_mpi.announced import Announced
 from helpers.torch_mpi.reductions import Reduction
-from helpers.torch_mpi.transport import Transport
-from helpers.torch_mpi.waiting import YIELD_FOR, ClosedError, Yielding, until
+from helpers.torch_mpi.transport import CLOSED, Transport
+from helpers.waiting import YIELD_FOR, ClosedError, Yielding, until
 
 _TYPES = {
     torch.float32: MPI.FLOAT,
@@ -94,7 +94,7 @@ class Network(Transport):
                 deadline,
                 lambda: TimeoutError("not every rank of this group arrived in time"),
                 lambda: Announced(self._comm, self.call),
-                closed=lambda: self._closed,
+                closed=lambda: CLOSED if self._closed else "",
                 yield_for=0.0 if self.patient else YIELD_FOR,
                 yielding=self._yielding,
             )

@@ -14,7 +14,7 @@ from torch.distributed import Work
 from helpers.torch_mpi.announced import Announced
 from helpers.torch_mpi.network import memory
 from helpers.torch_mpi.runner import deadline_after
-from helpers.torch_mpi.waiting import until
+from helpers.waiting import until
 
 EAGER = 16 << 10  # bytes: a longer message moves only while both sides are inside MPI
 MANY = 64  # messages under way before those are looked for that have ended unnoticed
@@ -83,7 +83,7 @@ class Message(Work):
                     self._owner.live.discard(self)
         return self._ended
 
-    def _hopeless(self) -> bool:
+    def _hopeless(self) -> str:
         """Raise if the other rank has left, and what it had sent before would have come."""
         left = self._owner.departed()
         if self._peer in left or (self._peer == MPI.ANY_SOURCE and self._owner.alone(left)):
@@ -92,7 +92,7 @@ class Message(Work):
             if now - self._left_at > UNDERWAY:
                 who = "every rank" if self._peer == MPI.ANY_SOURCE else f"rank {self._peer}"
                 raise RuntimeError(f"{self._label}: {who} of this group has left it")
-        return False
+        return ""
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
         """Return once the message has arrived, or been sent.

@@ -14,7 +14,7 @@ from helpers.torch_mpi.announced import Announced
 from helpers.torch_mpi.collective_thread import CollectiveThread
 from helpers.torch_mpi.handles import Done
 from helpers.torch_mpi.transport import DepartedError, Transport
-from helpers.torch_mpi.waiting import ClosedError
+from helpers.waiting import ClosedError
 
 FINISH = 3.0  # seconds that a group which is destroyed gives to what it has been asked for
 

@@ -18,8 +18,8 @@ from mpi4py import MPI
 
 from helpers.machine import usable_cores
 from helpers.torch_mpi.announced import Announced
-from helpers.torch_mpi.transport import DepartedError, MismatchError
-from helpers.torch_mpi.waiting import SPINS, YIELD_FOR, Yielding, until
+from helpers.torch_mpi.transport import CLOSED, DepartedError, MismatchError
+from helpers.waiting import SPINS, YIELD_FOR, Yielding, until
 
 LINE = 64  # bytes: one cache line for each rank's flag, so that polling does not slow the others
 WORDS = LINE // 8  # of a line: the flag, the signatures of two steps, the mark of who has left
@@ -136,18 +136,19 @@ class SharedMemory:
             ),
             lambda: Announced(self._comm, self.call),
             progress=self._progress,
-            closed=lambda: self._closed or self._left(line, step),
+            closed=lambda: CLOSED if self._closed else self._left(line, step),
             spins=0 if self._crowded or self.patient else SPINS,
             yield_for=0.0 if self.patient else YIELD_FOR,
             yielding=self._yielding,
         )
 
-    def _left(self, line: int, step: int) -> bool:
+    def _left(self, line: int, step: int) -> str:
+        """Raise if the rank of this line has left; else nothing speaks against waiting."""
         if self._flags[line + LEFT]:
             self._win.Sync()
             if self._flags[line] < step:  # it may have raised its flag, and then left
                 raise DepartedError(f"rank {line // WORDS} of this group has left it")
-        return False
+        return ""
 
     def open(self, deadline: float) -> int:
         """Begin a step: wait until this rank's slot is free.

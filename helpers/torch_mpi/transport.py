@@ -14,6 +14,8 @@ import torch
 
 from helpers.torch_mpi.reductions import Reduction
 
+CLOSED = "what this operation waited for was given up meanwhile"
+
 
 class MismatchError(RuntimeError):
     """The ranks of a group called different collectives, or with different sizes."""
@@ -47,7 +49,7 @@ class Transport(Protocol):
     Every operation takes a ``deadline`` in seconds on ``time.monotonic``'s clock, and raises
 
     - ``TimeoutError`` when the other ranks have not arrived by then,
-    - ``ClosedError`` (:mod:`helpers.torch_mpi.waiting`) when the group was closed meanwhile,
+    - ``ClosedError`` (:mod:`helpers.waiting`) when the group was closed meanwhile,
     - ``DepartedError`` when a rank that this one waits for has left the group (``Window`` only),
     - ``MismatchError`` when the ranks turn out to have called different things (``Window`` only;
       MPI itself says nothing, or ends the job).
