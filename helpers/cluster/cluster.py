@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import numbers
 import os
 import threading
 import time
 import weakref
-from typing import ClassVar
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from helpers.cluster import report
+from helpers.cluster import remote, report
 from helpers.cluster.errors import (
     ClusterError,
     RankDiedError,
@@ -18,9 +21,14 @@ from helpers.cluster.errors import (
     RankTimeoutError,
     StartError,
 )
-from helpers.cluster.gathering import Gathering, Outcome
+from helpers.cluster.gathering import Gathering, Outcome, Reply
 from helpers.cluster.launch import Processes
 from helpers.cluster.progress import Progress
+
+if TYPE_CHECKING:
+    import ipyparallel
+
+    from helpers.tracing.clock import Clock
 
 MAX_RANKS = 64  # on one machine; a rank takes about 80 MB before it imports anything
 DEFAULT_TIMEOUT = 30.0  # seconds
@@ -29,17 +37,32 @@ DEFAULT_TIMEOUT = 30.0  # seconds
 class Cluster:
     """``n`` MPI ranks, each a Python process that keeps its variables between calls.
 
+    Parameters
+    ----------
+    n : int
+        The number of ranks.
+    launcher : str
+        ``"mpi"`` starts the ranks on this machine by mpiexec. Any other engine launcher of
+        ipyparallel (``"slurm"``, ``"pbs"``, ``"ssh"``...) starts them elsewhere.
+    profile : str, optional
+        The IPython profile that configures the launcher.
+    threads : int
+        What numerical libraries may use on each rank.
+    start_timeout : float
+        In seconds.
+
+    Raises
+    ------
+    ValueError
+        For an impossible ``n``, ``threads`` or ``start_timeout``.
+    StartError
+        With the reason, when the ranks cannot be started.
+
+    Examples
+    --------
     >>> with Cluster(n=4) as cluster:
     ...     cluster.run(lambda: comm.allreduce(rank))
     [6, 6, 6, 6]
-
-    ``launcher="mpi"`` starts the ranks on this machine by mpiexec. Any other engine launcher of
-    ipyparallel (``"slurm"``, ``"pbs"``, ``"ssh"``...) starts them elsewhere, configured by the
-    IPython profile ``profile``. ``threads`` is what numerical libraries may use on each rank.
-    ``start_timeout`` is in seconds.
-
-    Raises ValueError for an impossible ``n``, ``threads`` or ``start_timeout``, and StartError
-    with the reason when the ranks cannot be started.
     """
 
     _live: ClassVar[weakref.WeakSet[Cluster]] = weakref.WeakSet()
@@ -52,7 +75,7 @@ class Cluster:
         profile: str | None = None,
         threads: int = 1,
         start_timeout: float = 60.0,
-    ):
+    ) -> None:
         limit = MAX_RANKS if launcher == "mpi" else 100_000
         self.n = _whole_number("n", n, limit)
         self.threads = _whole_number("threads", threads, 4096)
@@ -74,14 +97,44 @@ class Cluster:
 
     # -- what a notebook calls ------------------------------------------------------------------
 
-    def run(self, function, /, *args, timeout: float = DEFAULT_TIMEOUT, **kwargs) -> list:
-        """Call ``function(*args, **kwargs)`` on every rank; return the results in rank order.
+    def run(
+        self,
+        function: Callable[..., Any],
+        /,
+        *args: object,
+        timeout: float = DEFAULT_TIMEOUT,
+        **kwargs: object,
+    ) -> list:
+        """Call a function on every rank; show what the ranks print, labelled, in rank order.
 
-        The function sees ``MPI``, ``comm``, ``rank``, ``size`` and the ranks' variables. What the
-        ranks print is shown, labelled, in rank order.
+        Parameters
+        ----------
+        function : callable
+            It sees ``MPI``, ``comm``, ``rank``, ``size`` and the ranks' variables.
+        *args : object
+            Its arguments.
+        timeout : float
+            In seconds.
+        **kwargs : object
+            Its arguments by name.
 
-        Raises RankError if the function raised on some rank, RankTimeoutError after ``timeout``
-        seconds, RankDiedError if a rank's process ended, ValueError for a bad ``timeout``.
+        Returns
+        -------
+        list
+            The results in rank order.
+
+        Raises
+        ------
+        RankError
+            If the function raised on some rank.
+        RankTimeoutError
+            After ``timeout`` seconds.
+        RankDiedError
+            If a rank's process ended.
+        RanksInterrupted
+            If the reader pressed stop.
+        ValueError
+            For a bad ``timeout``.
         """
         import pickle
 
@@ -89,10 +142,8 @@ class Cluster:
 
         if not callable(function):
             raise TypeError(f"run expects a function to call on the ranks, got {function!r}")
-        from helpers.cluster import rankside
-
         blob = cloudpickle.dumps((function, args, kwargs))
-        outcome = self.submit(rankside.call, blob, False, timeout=timeout)
+        outcome = self.submit(remote.call, blob, False, timeout=timeout)
         report.show(outcome.replies)
         self.settle(outcome, timeout)
         return [pickle.loads(reply.value) for reply in outcome.replies.values()]
@@ -120,7 +171,7 @@ class Cluster:
         return [self._pids[rank] for rank in sorted(self._pids)]
 
     @property
-    def client(self):
+    def client(self) -> ipyparallel.Client:
         """The ipyparallel Client underneath, for what this class does not offer."""
         self._ensure_ready()
         return self._processes.connect()
@@ -128,7 +179,7 @@ class Cluster:
     def __enter__(self) -> Cluster:
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
     def __repr__(self) -> str:
@@ -138,9 +189,42 @@ class Cluster:
     # -- what the magic calls -------------------------------------------------------------------
 
     def submit(
-        self, function, *args, timeout: float, only: list[int] | None = None, on_progress=None
+        self,
+        function: Callable[..., dict],
+        *args: object,
+        timeout: float,
+        only: list[int] | None = None,
+        on_progress: Callable[[dict[int, Reply]], None] | None = None,
     ) -> Outcome:
-        """Call a rank-side function on all ranks, or on those in ``only``; wait for the replies."""
+        """Call a function of :mod:`helpers.cluster.remote`; wait for the replies.
+
+        Parameters
+        ----------
+        function : callable
+            One of that module.
+        *args : object
+            Its arguments.
+        timeout : float
+            In seconds.
+        only : list of int, optional
+            The ranks to call, by default all.
+        on_progress : callable, optional
+            Called every 0.1 s with the replies so far.
+
+        Returns
+        -------
+        Outcome
+            The replies; it is :meth:`settle` that raises.
+
+        Raises
+        ------
+        ClusterError
+            If the ranks are busy with another call, or the cluster was stopped.
+        RankDiedError
+            If a rank's process had ended before the call.
+        ValueError
+            For a bad ``timeout`` or ``only``.
+        """
         timeout = positive("timeout", timeout)
         ranks = self.some_ranks(only)
         with self._exclusive():
@@ -159,23 +243,56 @@ class Cluster:
             return outcome
 
     def some_ranks(self, only: list[int] | None) -> list[int]:
-        """Return ``only`` in order, or all ranks for None. Raises ValueError for others."""
+        """Return the ranks that a call is for.
+
+        Parameters
+        ----------
+        only : list of int or None
+            Some of the ranks; None for all.
+
+        Returns
+        -------
+        list of int
+            In order, each once.
+
+        Raises
+        ------
+        ValueError
+            If there is no such rank, or none at all.
+        """
         ranks = list(range(self.n)) if only is None else sorted(set(only))
         bad = [rank for rank in ranks if not 0 <= rank < self.n]
         if bad or not ranks:
             raise ValueError(f"ranks {bad or ranks} asked for; this cluster has 0 to {self.n - 1}")
         return ranks
 
-    def clocks(self) -> dict:
-        """Measure every rank's clock against rank 0's: a Clock for each rank."""
-        from helpers.cluster import rankside
+    def clocks(self) -> dict[int, Clock]:
+        """Measure every rank's clock against rank 0's.
 
-        outcome = self.submit(rankside.clock, timeout=DEFAULT_TIMEOUT)
+        Returns
+        -------
+        dict of int to Clock
+            By rank.
+        """
+        outcome = self.submit(remote.clock, timeout=DEFAULT_TIMEOUT)
         self.settle(outcome, DEFAULT_TIMEOUT)
         return {rank: reply.value for rank, reply in outcome.replies.items()}
 
     def settle(self, outcome: Outcome, timeout: float) -> None:
-        """Raise what the outcome calls for; return if every rank replied without an error."""
+        """Raise what the outcome calls for; return if every rank replied without an error.
+
+        Parameters
+        ----------
+        outcome : Outcome
+            Of a call.
+        timeout : float
+            The call's limit in seconds.
+
+        Raises
+        ------
+        RankError, RankTimeoutError, RankDiedError, RanksInterrupted
+            As :meth:`run` does.
+        """
         lost = not outcome.all_back
         tracebacks = report.tracebacks(outcome.replies)
         if outcome.cut == "died":
@@ -190,7 +307,18 @@ class Cluster:
 
     @classmethod
     def only_live(cls) -> Cluster:
-        """Return this kernel's only running cluster; ClusterError if there is none or several."""
+        """Return this kernel's only running cluster.
+
+        Returns
+        -------
+        Cluster
+            The one that a cell means if it names none.
+
+        Raises
+        ------
+        ClusterError
+            If none runs, or several.
+        """
         live = [cluster for cluster in cls._live if cluster.running]
         if len(live) == 1:
             return live[0]
@@ -204,10 +332,12 @@ class Cluster:
 
     _death: tuple[int | None, str] = (None, "")
 
-    def _exclusive(self):
+    def _exclusive(self) -> AbstractContextManager:
         if not self._lock.acquire(blocking=False):
             raise ClusterError("the ranks are busy with another call: wait until it ends")
-        return _Releasing(self._lock)
+        held = contextlib.ExitStack()
+        held.callback(self._lock.release)
+        return held
 
     def _ensure_ready(self) -> None:
         if not self.running:
@@ -230,8 +360,6 @@ class Cluster:
         self._processes.start_ranks()
 
     def _wait_ready(self) -> None:
-        from helpers.cluster import rankside  # noqa: F401 (so that its functions travel by name)
-
         begin = time.monotonic()
         with Progress(f"Starting {self.n} MPI ranks", self.n) as progress:
             client = self._connect()
@@ -250,7 +378,7 @@ class Cluster:
         self._engine_ids = [hello["id"] for hello in hellos]
         self._pids = {hello["rank"]: hello["pid"] for hello in hellos}
 
-    def _connect(self):
+    def _connect(self) -> ipyparallel.Client:
         try:
             return self._processes.connect()
         except Exception as error:
@@ -268,11 +396,9 @@ class Cluster:
             why = f"{registered} of {self.n} ranks registered within {self.start_timeout:g} s"
             raise StartError(report.not_started("the ranks", why, self._processes.ranks_output()))
 
-    def _greet(self, client, ids: list[int]) -> list[dict]:
+    def _greet(self, client: ipyparallel.Client, ids: list[int]) -> list[dict]:
         """Ask each engine who it is; return the answers in rank order, checked."""
-        from helpers.cluster import rankside
-
-        replies = client.direct_view(ids).apply_async(rankside.hello)
+        replies = client.direct_view(ids).apply_async(remote.hello)
         hellos = [
             {**hello, "id": id_}
             for id_, hello in zip(ids, replies.get(self.start_timeout), strict=True)
@@ -288,32 +414,39 @@ class Cluster:
         return hellos
 
 
-class _Releasing:
-    def __init__(self, lock: threading.Lock):
-        self._lock = lock
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *error) -> None:
-        self._lock.release()
-
-
 def _stop(processes: Processes, owner: int) -> None:
     if os.getpid() == owner:  # a forked child must not end its parent's ranks
         processes.stop()
 
 
-def _whole_number(name: str, value, limit: int) -> int:
+def _whole_number(name: str, value: Any, limit: int) -> int:
     if not isinstance(value, numbers.Integral) or isinstance(value, bool):
         raise ValueError(f"{name}={value!r}: expected a whole number from 1 to {limit}")
-    if not 1 <= value <= limit:
+    if not 1 <= int(value) <= limit:
         raise ValueError(f"{name}={value}: expected from 1 to {limit}")
     return int(value)
 
 
-def positive(name: str, value) -> float:
-    """Return ``value`` as a float. Raises ValueError if it is no number of seconds above 0."""
-    if not isinstance(value, numbers.Real) or not 0 < value < float("inf"):
+def positive(name: str, value: Any) -> float:
+    """Check a number of seconds.
+
+    Parameters
+    ----------
+    name : str
+        What the number is for.
+    value : object
+        What was passed.
+
+    Returns
+    -------
+    float
+        The number.
+
+    Raises
+    ------
+    ValueError
+        If it is no number above 0, or infinite.
+    """
+    if not isinstance(value, numbers.Real) or not 0 < float(value) < float("inf"):
         raise ValueError(f"{name}={value!r}: expected a number of seconds above 0")
     return float(value)

@@ -28,8 +28,14 @@ class RankEngine(IPEngine):
     state_dir = Unicode(config=True, help="where each rank writes what it is waiting for")
     threads = Integer(1, config=True, help="threads that numerical libraries may use on a rank")
 
-    def initialize(self, argv=None):
-        """Read the configuration, then start MPI before any numerical library is imported."""
+    def initialize(self, argv: list[str] | None = None) -> None:
+        """Read the configuration, then start MPI before any numerical library is imported.
+
+        Parameters
+        ----------
+        argv : list of str, optional
+            The command line, by default this process's.
+        """
         super().initialize(argv)
         for name in THREAD_VARIABLES:
             os.environ[name] = str(self.threads)

@@ -18,7 +18,18 @@ import time
 
 
 def descendants(root: int) -> list[int]:
-    """Return the ids of all processes below ``root``, parents first."""
+    """Return the ids of all processes below ``root``, parents first.
+
+    Parameters
+    ----------
+    root : int
+        A process id.
+
+    Returns
+    -------
+    list of int
+        Empty if there is no such process.
+    """
     children: dict[int, list[int]] = {}
     for pid, parent in _processes():
         children.setdefault(parent, []).append(pid)
@@ -31,7 +42,13 @@ def descendants(root: int) -> list[int]:
 
 
 def kill_tree(root: int) -> None:
-    """SIGKILL ``root`` and all processes below it; a process that is gone already is no error."""
+    """SIGKILL ``root`` and all processes below it; a process that is gone already is no error.
+
+    Parameters
+    ----------
+    root : int
+        A process id.
+    """
     for pid in [root, *descendants(root)]:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -56,7 +73,22 @@ def _processes() -> list[tuple[int, int]]:
 
 
 def main(lock: str, folder: str, *command: str) -> int:
-    """Run ``command`` under guard and return its exit code."""
+    """Run ``command`` under guard.
+
+    Parameters
+    ----------
+    lock : str
+        A file on which the owner holds a lock.
+    folder : str
+        What to remove when the owner is gone.
+    *command : str
+        A program and its arguments.
+
+    Returns
+    -------
+    int
+        The command's exit code, as a shell counts it.
+    """
     child = subprocess.Popen(command)
 
     def end(code: int) -> None:

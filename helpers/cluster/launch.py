@@ -13,10 +13,15 @@ import tempfile
 import time
 from collections.abc import Collection
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
-from helpers.cluster import stuck as waiting
+from helpers.cluster import state, stuck
 from helpers.cluster.connection import has_curve, without_false_alarm
 from helpers.cluster.errors import StartError
+from helpers.cluster.stuck import Wait
+
+if TYPE_CHECKING:
+    import ipyparallel
 
 HEARTBEAT_MS = 100  # ipyparallel registers an engine at a heartbeat; its default is 3000 ms
 HEARTBEAT_MISSES = 100  # 10 s without one: dead
@@ -28,7 +33,8 @@ GUARD = Path(__file__).with_name("guard.py")
 # others, and then cannot say (MPICH) which was the first. The folder is $0.
 RANK_SCRIPT = (
     '"$@"; code=$?; '
-    'echo $code > "$0/exit-${PMI_RANK:-${OMPI_COMM_WORLD_RANK:-$PMIX_RANK}}"; exit $code'
+    f'echo $code > "$0/{state.EXIT}${{PMI_RANK:-${{OMPI_COMM_WORLD_RANK:-$PMIX_RANK}}}}"; '
+    "exit $code"
 )
 
 # Open MPI refuses to run as root or with more ranks than cores unless told otherwise: a classroom's
@@ -47,7 +53,15 @@ OPEN_MPI_ENVIRONMENT = {
 def find_mpiexec() -> str:
     """Return the path of mpiexec: the one beside this Python, else the first on PATH.
 
-    Raises StartError if there is none.
+    Returns
+    -------
+    str
+        An absolute path.
+
+    Raises
+    ------
+    StartError
+        If there is none.
     """
     beside = Path(sys.executable).with_name("mpiexec")
     if beside.exists():
@@ -64,24 +78,37 @@ def find_mpiexec() -> str:
 class Processes:
     """The processes of one cluster, and the folder they share (removed at the end).
 
-    ``launcher`` is ``"mpi"`` for ranks on this machine, else any engine launcher of ipyparallel
-    (``"slurm"``, ``"pbs"``, ``"ssh"``...), configured by ``profile``.
+    Parameters
+    ----------
+    n : int
+        The number of ranks.
+    launcher : str
+        ``"mpi"`` for ranks on this machine, else any engine launcher of ipyparallel (``"slurm"``,
+        ``"pbs"``, ``"ssh"``...).
+    profile : str, optional
+        The IPython profile that configures the launcher.
+    threads : int
+        What numerical libraries may use on each rank.
+
+    Raises
+    ------
+    StartError
+        If there is no mpiexec.
     """
 
-    def __init__(self, n: int, launcher: str, profile: str | None, threads: int):
+    def __init__(self, n: int, launcher: str, profile: str | None, threads: int) -> None:
         self.n = n
         self.local = launcher == "mpi"
-        self.client = None
+        self.client: ipyparallel.Client | None = None
         self.engine_set: str | None = None
-        self._lock_file = None
+        self._lock_file: TextIO | None = None
         self.folder = Path(tempfile.mkdtemp(prefix="ranks-", dir=None if self.local else "."))
         self.folder = self.folder.resolve()
         self.state_dir = self.folder / "state"
         self.state_dir.mkdir()
-        (self.state_dir / "interrupt").touch()
         self.ipp = self._configure(launcher, profile, threads)
 
-    def _configure(self, launcher: str, profile: str | None, threads: int):
+    def _configure(self, launcher: str, profile: str | None, threads: int) -> ipyparallel.Cluster:
         import ipyparallel
         from traitlets.config import Config
 
@@ -147,14 +174,19 @@ class Processes:
 
     def start_ranks(self) -> None:
         """Start a set of ranks under the controller that is there already."""
-        for path in self.state_dir.glob("*-*"):
-            path.unlink(missing_ok=True)
+        state.clear(self.state_dir)
         self.engine_set = self.ipp.start_engines_sync(
             self.n, environment=OPEN_MPI_ENVIRONMENT if self.local else {}
         )
 
-    def connect(self):
-        """Return the ipyparallel client, connected to the controller (waits for its file)."""
+    def connect(self) -> ipyparallel.Client:
+        """Return the client, connected to the controller (waits for its file).
+
+        Returns
+        -------
+        ipyparallel.Client
+            The same one at each call.
+        """
         if self.client is None:
             with without_false_alarm():
                 self.client = self.ipp.connect_client_sync()
@@ -163,51 +195,90 @@ class Processes:
     # -- state ----------------------------------------------------------------------------------
 
     def ranks_exited(self) -> bool:
-        """Tell whether mpiexec, and with it every rank, has ended."""
+        """Tell whether mpiexec, and with it every rank, has ended.
+
+        Returns
+        -------
+        bool
+            Also True before any were started.
+        """
         return _exited(self.ipp.engines.get(self.engine_set))
 
     def controller_exited(self) -> bool:
-        """Tell whether the controller has ended."""
+        """Tell whether the controller has ended.
+
+        Returns
+        -------
+        bool
+            Also True before it was started.
+        """
         return _exited(self.ipp.controller)
 
     def dead_rank(self) -> tuple[int | None, str]:
-        """Return which rank ended first, and how; (None, "") where it cannot be told."""
-        found = sorted(self.state_dir.glob("exit-*"), key=lambda path: path.stat().st_mtime_ns)
-        for path in found:
-            rank, code = path.name.removeprefix("exit-"), path.read_text().strip()
-            if rank.isdigit() and code.isdigit():
-                return int(rank), _how(int(code))
+        """Return which rank ended first, and how.
+
+        Returns
+        -------
+        (int or None, str)
+            ``(None, "")`` where it cannot be told.
+        """
+        for rank, code in state.exits(self.state_dir):
+            return rank, _how(code)
         return None, ""
 
     def ranks_output(self) -> str:
-        """Return what mpiexec and the ranks wrote before they had a notebook to write to."""
+        """Return what mpiexec and the ranks wrote before they had a notebook to write to.
+
+        Returns
+        -------
+        str
+            Empty if there is nothing.
+        """
         launcher = self.ipp.engines.get(self.engine_set)
         return _read_log(launcher)
 
     def controller_output(self) -> str:
-        """Return what the controller wrote."""
+        """Return what the controller wrote.
+
+        Returns
+        -------
+        str
+            Empty if there is nothing.
+        """
         return _read_log(self.ipp.controller)
 
-    def waits(self, running: Collection[int], pids: dict[int, int]) -> list[waiting.Wait]:
-        """Return what each of the running ranks is doing; ``pids`` maps ranks to processes."""
+    def waits(self, running: Collection[int], pids: dict[int, int]) -> list[Wait]:
+        """Return what each of the running ranks is doing.
+
+        Parameters
+        ----------
+        running : collection of int
+            The ranks that have not replied.
+        pids : dict of int to int
+            Each rank's process.
+
+        Returns
+        -------
+        list of Wait
+            In rank order.
+        """
         now = time.time()
-        waits = {wait.rank: wait for wait in waiting.read(self.state_dir, running, now)}
-        silent = [rank for rank in waiting.silent(self.state_dir, running, now) if rank in pids]
+        waits = {wait.rank: wait for wait in stuck.read(self.state_dir, running, now)}
+        silent = [rank for rank in stuck.silent(self.state_dir, running, now) if rank in pids]
         if silent and self.local:
             for rank in silent:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pids[rank], signal.SIGUSR1)  # its faulthandler writes its stack
             time.sleep(STACK_SECONDS)
             for rank in silent:
-                text = (self.state_dir / f"stack-{rank}").read_text()
-                since = now - (self.state_dir / f"rank-{rank}.json").stat().st_mtime
-                waits[rank] = waiting.from_stack(text, rank, since)
+                text = state.stack_file(self.state_dir, rank).read_text()
+                since = now - state.confirmed(self.state_dir, rank)
+                waits[rank] = stuck.from_stack(text, rank, since)
         return list(waits.values())
 
     def interrupt_ranks(self) -> None:
         """Ask every busy rank to raise KeyboardInterrupt (its watcher looks every 0.1 s)."""
-        now = time.time_ns()
-        os.utime(self.state_dir / "interrupt", ns=(now, now))
+        state.ask_to_stop(self.state_dir)
 
     # -- end ------------------------------------------------------------------------------------
 
@@ -251,7 +322,7 @@ def _how(code: int) -> str:
     return f"it ended with exit code {code}"
 
 
-def _exited(launcher) -> bool:
+def _exited(launcher: Any) -> bool:
     """Tell whether a launcher's process has ended.
 
     Its own thread waits for that; to poll beside it would take the exit code away from it.
@@ -276,7 +347,7 @@ def _terminate(launchers: list) -> None:
             launcher.process.kill()
 
 
-def _read_log(launcher) -> str:
+def _read_log(launcher: Any) -> str:
     try:
         return Path(launcher.output_file).read_text(errors="replace")
     except (AttributeError, OSError):
@@ -286,8 +357,14 @@ def _read_log(launcher) -> str:
 def sweep_topology_files(folder: Path = Path("/tmp"), age: float = 300.0) -> None:
     """Remove files with the machine's topology that MPICH's mpiexec makes and leaves behind.
 
-    A rank reads the file in its first second. Which file is whose cannot be told, so those younger
-    than ``age`` seconds stay: another start may still need them.
+    A rank reads the file in its first second. Which file is whose cannot be told.
+
+    Parameters
+    ----------
+    folder : Path
+        Where mpiexec puts them.
+    age : float
+        Seconds: younger files stay, since another start may still need them.
     """
     for path in folder.glob("hydra_hwloc_xmlfile_*"):
         with contextlib.suppress(OSError):  # another user's, or swept by another cluster

@@ -25,9 +25,22 @@ rank, size = comm.Get_rank(), comm.Get_size()
 def as_script(containing: str = "", history: Sequence[str] | None = None) -> str:
     """Return the last ``%%ranks`` cell that ran in this notebook as a Python script.
 
-    ``containing`` picks the last one with that text in it. The script defines what the cell was
-    given: ``MPI``, ``comm``, ``rank`` and ``size``. ``history`` is the list of cells to look in,
-    in place of the notebook's. Raises ValueError if there is no such cell.
+    Parameters
+    ----------
+    containing : str
+        Picks the last cell with this text in it.
+    history : sequence of str, optional
+        The cells to look in, by default the notebook's.
+
+    Returns
+    -------
+    str
+        A script that defines what the cell was given: ``MPI``, ``comm``, ``rank`` and ``size``.
+
+    Raises
+    ------
+    ValueError
+        If there is no such cell.
     """
     if history is None:
         from IPython import get_ipython
@@ -42,12 +55,29 @@ def as_script(containing: str = "", history: Sequence[str] | None = None) -> str
 
 
 def run_script(source: str, n: int = 4, timeout: float = 60.0) -> str:
-    """Run a Python script as ``mpiexec -n N python script.py``; return what the ranks printed.
+    """Run a Python script as ``mpiexec -n N python script.py``.
 
-    Raises ValueError for ``n`` < 1, and RuntimeError, with the output, when the script fails or
-    does not end within ``timeout`` seconds.
+    Parameters
+    ----------
+    source : str
+        The script.
+    n : int
+        The number of ranks.
+    timeout : float
+        In seconds.
+
+    Returns
+    -------
+    str
+        What the ranks printed.
+
+    Raises
+    ------
+    ValueError
+        For ``n`` < 1.
+    RuntimeError
+        With the output, when the script fails or does not end within ``timeout``.
     """
-
     if n < 1:
         raise ValueError(f"run_script expects n >= 1 rank; got {n!r}")
     with tempfile.TemporaryDirectory(prefix="script-") as folder:

@@ -67,6 +67,19 @@ def assert_gone(processes: list[psutil.Process], folder: Path) -> None:
     assert not folder.exists()
 
 
+def test_the_kernel_itself_never_initialises_mpi(kernel):
+    start_cluster(kernel)
+    code = """
+    %load_ext helpers.cluster
+    get_ipython().run_cell_magic("ranks", "--trace trace", "comm.allreduce(rank)")
+    import sys
+    assert {event.call for event in trace.events} >= {"allreduce"}
+    assert "mpi4py.MPI" not in sys.modules
+    """
+    reply = execute(kernel[1], code)
+    assert reply["status"] == "ok", reply
+
+
 def test_kernel_shut_down(kernel):
     below, folder = start_cluster(kernel)
     kernel[0].shutdown_kernel()
