@@ -13,6 +13,7 @@ from helpers.cluster.errors import (
     RankTimeoutError,
     StartError,
 )
+from helpers.cluster.forked import keep_warm
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -29,7 +30,9 @@ __all__ = [
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Register ``%%ranks`` (IPython calls this at ``%load_ext helpers.cluster``).
+    """Register ``%%ranks``, and have a process warm for the ranks to come.
+
+    IPython calls this at ``%load_ext helpers.cluster``.
 
     Parameters
     ----------
@@ -39,3 +42,4 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     from helpers.cluster.magic import RanksMagics
 
     shell.register_magics(RanksMagics)
+    keep_warm()

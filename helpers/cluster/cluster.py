@@ -8,7 +8,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,8 +21,11 @@ from helpers.cluster.errors import (
     RankTimeoutError,
     StartError,
 )
+from helpers.cluster.forked import ForkedProcesses, remember_not_to_fork_here, why_not_to_fork_here
+from helpers.cluster.forkserver.handle import CannotFork
 from helpers.cluster.gathering import Gathering, Outcome, Reply
-from helpers.cluster.launch import Processes
+from helpers.cluster.launch import LaunchedProcesses
+from helpers.cluster.processes import Processes
 from helpers.cluster.progress import Progress
 
 if TYPE_CHECKING:
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
 MAX_RANKS = 64  # on one machine; a rank takes about 80 MB before it imports anything
 DEFAULT_TIMEOUT = 30.0  # seconds
+LOOK_SECONDS = 0.003
 
 
 class Cluster:
@@ -42,8 +46,11 @@ class Cluster:
     n : int
         The number of ranks.
     launcher : str
-        ``"mpi"`` starts the ranks on this machine by mpiexec. Any other engine launcher of
-        ipyparallel (``"slurm"``, ``"pbs"``, ``"ssh"``...) starts them elsewhere.
+        ``"mpi"`` starts the ranks on this machine: forked from a warm process where that is
+        possible (MPICH on Linux), else by mpiexec. ``"mpiexec"`` insists on the latter. Any other
+        engine launcher of ipyparallel (``"slurm"``, ``"pbs"``, ``"ssh"``...) starts them elsewhere.
+    preload : iterable of str
+        Modules that forked ranks have imported when they begin, and share the memory of.
     profile : str, optional
         The IPython profile that configures the launcher.
     threads : int
@@ -72,28 +79,41 @@ class Cluster:
         n: int = 4,
         *,
         launcher: str = "mpi",
+        preload: Iterable[str] = (),
         profile: str | None = None,
         threads: int = 1,
         start_timeout: float = 60.0,
     ) -> None:
-        limit = MAX_RANKS if launcher == "mpi" else 100_000
+        limit = MAX_RANKS if launcher in ("mpi", "mpiexec") else 100_000
         self.n = _whole_number("n", n, limit)
         self.threads = _whole_number("threads", threads, 4096)
         self.start_timeout = positive("start_timeout", start_timeout)
         self._lock = threading.Lock()
         self._engine_ids: list[int] = []  # of ipyparallel, in rank order; empty: not ready
-        self._old_ids: set[int] = set()
         self._pids: dict[int, int] = {}  # of each rank
         self._library = ""
-        self._processes = Processes(self.n, launcher, profile, self.threads)
-        self._finalizer = weakref.finalize(self, _stop, self._processes, os.getpid())
+        modules = _names("preload", preload)
+        forks = launcher == "mpi" and not profile and why_not_to_fork_here() is None
         try:
-            self._processes.start()
+            if forks:
+                self._begin(ForkedProcesses(self.n, self.threads, modules))
+        except CannotFork as error:
+            remember_not_to_fork_here(str(error))
+            forks = False
+        if not forks:
+            by = "mpiexec" if launcher == "mpi" else launcher
+            self._begin(LaunchedProcesses(self.n, by, profile, self.threads))
+        Cluster._live.add(self)
+
+    def _begin(self, processes: Processes) -> None:
+        self._processes = processes
+        self._finalizer = weakref.finalize(self, _stop, processes, os.getpid())
+        try:
+            processes.start()
             self._wait_ready()
         except BaseException:
             self.stop()
             raise
-        Cluster._live.add(self)
 
     # -- what a notebook calls ------------------------------------------------------------------
 
@@ -355,7 +375,6 @@ class Cluster:
     def _relaunch(self) -> None:
         """Replace the ranks; the new ones get ready while the reader reads."""
         self._engine_ids = []
-        self._old_ids = set(self._processes.connect().ids)
         self._processes.kill_ranks()
         self._processes.start_ranks()
 
@@ -364,13 +383,12 @@ class Cluster:
         with Progress(f"Starting {self.n} MPI ranks", self.n) as progress:
             client = self._connect()
             while True:
-                self._old_ids &= set(client.ids)
-                ids = sorted(set(client.ids) - self._old_ids)
+                ids = self._processes.registered()
                 progress.update(len(ids))
                 if len(ids) >= self.n:
                     break
                 self._raise_if_not_starting(begin, len(ids))
-                time.sleep(0.02)
+                time.sleep(LOOK_SECONDS)
             hellos = self._greet(client, ids)
             self._library = hellos[0]["library"]
             took = time.monotonic() - begin
@@ -386,12 +404,13 @@ class Cluster:
             raise StartError(report.not_started("the controller", error, output)) from None
 
     def _raise_if_not_starting(self, begin: float, registered: int) -> None:
-        if self._processes.ranks_exited():
-            output = self._processes.ranks_output()
-            raise StartError(report.not_started("mpiexec", "it ended at once", output))
         if self._processes.controller_exited():
             output = self._processes.controller_output()
             raise StartError(report.not_started("the controller", "it ended at once", output))
+        if self._processes.ranks_exited():
+            output = self._processes.ranks_output()
+            starter = self._processes.starter
+            raise StartError(report.not_started(starter, "it ended at once", output))
         if time.monotonic() - begin > self.start_timeout:
             why = f"{registered} of {self.n} ranks registered within {self.start_timeout:g} s"
             raise StartError(report.not_started("the ranks", why, self._processes.ranks_output()))
@@ -399,10 +418,11 @@ class Cluster:
     def _greet(self, client: ipyparallel.Client, ids: list[int]) -> list[dict]:
         """Ask each engine who it is; return the answers in rank order, checked."""
         replies = client.direct_view(ids).apply_async(remote.hello)
-        hellos = [
-            {**hello, "id": id_}
-            for id_, hello in zip(ids, replies.get(self.start_timeout), strict=True)
-        ]
+        deadline = time.monotonic() + self.start_timeout
+        while not replies.ready():  # one may die just now
+            replies.wait(0.5)
+            self._raise_if_not_starting(deadline - self.start_timeout, len(ids))
+        hellos = [{**hello, "id": id_} for id_, hello in zip(ids, replies.get(), strict=True)]
         hellos.sort(key=lambda hello: hello["rank"])
         if [hello["rank"] for hello in hellos] != list(range(self.n)):
             sizes = sorted({hello["size"] for hello in hellos})
@@ -425,6 +445,16 @@ def _whole_number(name: str, value: Any, limit: int) -> int:
     if not 1 <= int(value) <= limit:
         raise ValueError(f"{name}={value}: expected from 1 to {limit}")
     return int(value)
+
+
+def _names(what: str, value: Any) -> tuple[str, ...]:
+    names = () if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
+    good = all(
+        isinstance(name, str) and all(map(str.isidentifier, name.split("."))) for name in names
+    )
+    if not good or (value and not names):
+        raise ValueError(f"{what}={value!r}: expected names of modules, such as ('torch',)")
+    return names
 
 
 def positive(name: str, value: Any) -> float:

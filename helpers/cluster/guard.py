@@ -17,23 +17,23 @@ import threading
 import time
 
 
-def descendants(root: int) -> list[int]:
-    """Return the ids of all processes below ``root``, parents first.
+def descendants(*roots: int) -> list[int]:
+    """Return the ids of all processes below others, parents first.
 
     Parameters
     ----------
-    root : int
-        A process id.
+    *roots : int
+        Process ids.
 
     Returns
     -------
     list of int
-        Empty if there is no such process.
+        Without ``roots`` themselves.
     """
     children: dict[int, list[int]] = {}
     for pid, parent in _processes():
         children.setdefault(parent, []).append(pid)
-    found, queue = [], [root]
+    found, queue = [], list(roots)
     while queue:
         below = children.get(queue.pop(), [])
         found += below

@@ -1,24 +1,21 @@
-"""Start and end the processes of a cluster: ipyparallel's controller, mpiexec and the ranks."""
+"""Processes that ipyparallel launches: its controller, mpiexec (or a batch system), the ranks."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import logging
-import os
 import shutil
 import signal
 import sys
-import tempfile
 import time
-from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from helpers.cluster import state, stuck
+from helpers.cluster import state
 from helpers.cluster.connection import has_curve, without_false_alarm
 from helpers.cluster.errors import StartError
-from helpers.cluster.stuck import Wait
+from helpers.cluster.processes import Processes, how
 
 if TYPE_CHECKING:
     import ipyparallel
@@ -26,7 +23,6 @@ if TYPE_CHECKING:
 HEARTBEAT_MS = 100  # ipyparallel registers an engine at a heartbeat; its default is 3000 ms
 HEARTBEAT_MISSES = 100  # 10 s without one: dead
 STOP_SECONDS = 3.0
-STACK_SECONDS = 0.1
 GUARD = Path(__file__).with_name("guard.py")
 
 # One rank under a shell that writes down its exit code: when one rank dies mpiexec kills the
@@ -75,16 +71,16 @@ def find_mpiexec() -> str:
     return found
 
 
-class Processes:
-    """The processes of one cluster, and the folder they share (removed at the end).
+class LaunchedProcesses(Processes):
+    """Processes that launchers of ipyparallel start: by mpiexec here, or elsewhere.
 
     Parameters
     ----------
     n : int
         The number of ranks.
     launcher : str
-        ``"mpi"`` for ranks on this machine, else any engine launcher of ipyparallel (``"slurm"``,
-        ``"pbs"``, ``"ssh"``...).
+        ``"mpiexec"`` for ranks on this machine, else any engine launcher of ipyparallel
+        (``"slurm"``, ``"pbs"``, ``"ssh"``...).
     profile : str, optional
         The IPython profile that configures the launcher.
     threads : int
@@ -97,18 +93,15 @@ class Processes:
     """
 
     def __init__(self, n: int, launcher: str, profile: str | None, threads: int) -> None:
-        self.n = n
-        self.local = launcher == "mpi"
-        self.client: ipyparallel.Client | None = None
+        if launcher == "mpiexec":
+            find_mpiexec()  # before anything is made
+        super().__init__(n, threads, local=launcher == "mpiexec")
         self.engine_set: str | None = None
+        self._before: set[int] = set()  # numbers of ranks that are ended
         self._lock_file: TextIO | None = None
-        self.folder = Path(tempfile.mkdtemp(prefix="ranks-", dir=None if self.local else "."))
-        self.folder = self.folder.resolve()
-        self.state_dir = self.folder / "state"
-        self.state_dir.mkdir()
-        self.ipp = self._configure(launcher, profile, threads)
+        self.ipp = self._configure(launcher, profile)
 
-    def _configure(self, launcher: str, profile: str | None, threads: int) -> ipyparallel.Cluster:
+    def _configure(self, launcher: str, profile: str | None) -> ipyparallel.Cluster:
         import ipyparallel
         from traitlets.config import Config
 
@@ -119,7 +112,7 @@ class Processes:
         config.EngineLauncher.engine_cmd = engine
         config.EngineLauncher.engine_args = [
             f"--RankEngine.state_dir={self.state_dir}",
-            f"--RankEngine.threads={threads}",
+            f"--RankEngine.threads={self.threads}",
             "--RankEngine.enable_nanny=False",  # a second process per rank; the guard does its work
             "--RankEngine.wait_for_url_file=60",
         ]
@@ -154,7 +147,7 @@ class Processes:
             options["controller_ip"] = "*"
         log = logging.Logger("helpers.cluster", logging.CRITICAL)
         return ipyparallel.Cluster(
-            engines=launcher,
+            engines="mpi" if self.local else launcher,
             n=self.n,
             config=config,
             cluster_id=self.folder.name,
@@ -168,25 +161,16 @@ class Processes:
     # -- start ----------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start the controller and the ranks together; neither waits for the other."""
         self.ipp.start_controller_sync()
         self.start_ranks()
 
     def start_ranks(self) -> None:
-        """Start a set of ranks under the controller that is there already."""
         state.clear(self.state_dir)
         self.engine_set = self.ipp.start_engines_sync(
             self.n, environment=OPEN_MPI_ENVIRONMENT if self.local else {}
         )
 
     def connect(self) -> ipyparallel.Client:
-        """Return the client, connected to the controller (waits for its file).
-
-        Returns
-        -------
-        ipyparallel.Client
-            The same one at each call.
-        """
         if self.client is None:
             with without_false_alarm():
                 self.client = self.ipp.connect_client_sync()
@@ -194,96 +178,34 @@ class Processes:
 
     # -- state ----------------------------------------------------------------------------------
 
-    def ranks_exited(self) -> bool:
-        """Tell whether mpiexec, and with it every rank, has ended.
+    def registered(self) -> list[int]:
+        numbers = set(self.connect().ids)
+        self._before &= numbers
+        return sorted(numbers - self._before)
 
-        Returns
-        -------
-        bool
-            Also True before any were started.
-        """
+    def ranks_exited(self) -> bool:
         return _exited(self.ipp.engines.get(self.engine_set))
 
     def controller_exited(self) -> bool:
-        """Tell whether the controller has ended.
-
-        Returns
-        -------
-        bool
-            Also True before it was started.
-        """
         return _exited(self.ipp.controller)
 
     def dead_rank(self) -> tuple[int | None, str]:
-        """Return which rank ended first, and how.
-
-        Returns
-        -------
-        (int or None, str)
-            ``(None, "")`` where it cannot be told.
-        """
         for rank, code in state.exits(self.state_dir):
-            return rank, _how(code)
+            killed = code - 128 in signal.valid_signals()  # as a shell counts it
+            return rank, how(128 - code if killed else code)
         return None, ""
 
     def ranks_output(self) -> str:
-        """Return what mpiexec and the ranks wrote before they had a notebook to write to.
-
-        Returns
-        -------
-        str
-            Empty if there is nothing.
-        """
         launcher = self.ipp.engines.get(self.engine_set)
         return _read_log(launcher)
 
     def controller_output(self) -> str:
-        """Return what the controller wrote.
-
-        Returns
-        -------
-        str
-            Empty if there is nothing.
-        """
         return _read_log(self.ipp.controller)
-
-    def waits(self, running: Collection[int], pids: dict[int, int]) -> list[Wait]:
-        """Return what each of the running ranks is doing.
-
-        Parameters
-        ----------
-        running : collection of int
-            The ranks that have not replied.
-        pids : dict of int to int
-            Each rank's process.
-
-        Returns
-        -------
-        list of Wait
-            In rank order.
-        """
-        now = time.time()
-        waits = {wait.rank: wait for wait in stuck.read(self.state_dir, running, now)}
-        silent = [rank for rank in stuck.silent(self.state_dir, running, now) if rank in pids]
-        if silent and self.local:
-            for rank in silent:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pids[rank], signal.SIGUSR1)  # its faulthandler writes its stack
-            time.sleep(STACK_SECONDS)
-            for rank in silent:
-                text = state.stack_file(self.state_dir, rank).read_text()
-                since = now - state.confirmed(self.state_dir, rank)
-                waits[rank] = stuck.from_stack(text, rank, since)
-        return list(waits.values())
-
-    def interrupt_ranks(self) -> None:
-        """Ask every busy rank to raise KeyboardInterrupt (its watcher looks every 0.1 s)."""
-        state.ask_to_stop(self.state_dir)
 
     # -- end ------------------------------------------------------------------------------------
 
     def kill_ranks(self) -> None:
-        """End the ranks now, whatever they are doing."""
+        self._before = set(self.connect().ids)
         launcher = self.ipp.engines.pop(self.engine_set, None)
         if launcher is None:
             return
@@ -294,7 +216,6 @@ class Processes:
             self.ipp.stop_engines_sync(self.engine_set)
 
     def stop(self) -> None:
-        """End every process and remove the folder; safe to call again."""
         if self.local:
             launchers = [*self.ipp.engines.values(), self.ipp.controller]
             _terminate([launcher for launcher in launchers if launcher is not None])
@@ -310,16 +231,6 @@ class Processes:
             self._lock_file = None
         shutil.rmtree(self.folder, ignore_errors=True)
         sweep_topology_files()
-
-
-def _how(code: int) -> str:
-    """Put a shell's exit code into words."""
-    number = code - 128
-    if number == signal.SIGKILL:
-        return "killed by signal 9 (SIGKILL): by someone, or by the system for lack of memory"
-    if number in signal.valid_signals():
-        return f"killed by signal {number} ({signal.Signals(number).name})"
-    return f"it ended with exit code {code}"
 
 
 def _exited(launcher: Any) -> bool:

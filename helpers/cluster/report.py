@@ -138,9 +138,9 @@ def died(rank: int | None, how: str, tracebacks: dict[int, str]) -> str:
     Parameters
     ----------
     rank : int or None
-        Whose; None where it cannot be told.
+        Whose; None where it cannot be told, or if it was none of the ranks.
     how : str
-        How it ended, "" where it cannot be told.
+        How it ended, "" where it cannot be told; without a rank, what else ended.
     tracebacks : dict of int to str
         Of the ranks that had raised.
 
@@ -149,11 +149,13 @@ def died(rank: int | None, how: str, tracebacks: dict[int, str]) -> str:
     str
         The message.
     """
-    who = f"Rank {rank}" if rank is not None else "A rank"
-    text = f"{who} died{', ' if how else ''}{how}."
+    if rank is None:
+        text = f"The ranks were lost: {how}." if how else "A rank died."
+    else:
+        text = f"Rank {rank} died{', ' if how else ''}{how}."
     if tracebacks:
         text += f"\n\n{_raised(tracebacks)}\n"
-    return f"{text} mpiexec then ended the others.\n{LOST}"
+    return f"{text} The others were ended with it.\n{LOST}"
 
 
 def interrupted(waits: list[Wait], lost: bool) -> str:

@@ -12,16 +12,17 @@ import pytest
 
 pytestmark = pytest.mark.mpi
 
-START = "from helpers.cluster import Cluster\ncluster = Cluster(2)\ncluster.run(int)"
+START = "from helpers.cluster import Cluster\ncluster = Cluster(2, launcher={!r})\ncluster.run(int)"
+FEWEST = {"mpi": 4, "mpiexec": 6}  # who forks or two guards and mpiexec; controller; two ranks
 
 
-@pytest.fixture
-def kernel(tmp_path):
-    """A real Jupyter kernel: (manager, client)."""
+@pytest.fixture(params=["mpi", "mpiexec"])
+def kernel(request, tmp_path):
+    """A real Jupyter kernel, and how its cluster is to be started: (manager, client, launcher)."""
     from jupyter_client.manager import start_new_kernel
 
     manager, client = start_new_kernel(cwd=str(tmp_path), startup_timeout=120)
-    yield manager, client
+    yield manager, client, request.param
     client.stop_channels()
     if manager.is_alive():
         manager.shutdown_kernel(now=True)
@@ -36,9 +37,9 @@ def execute(client, code: str, timeout: float = 120) -> dict:
 
 def start_cluster(kernel) -> tuple[list[psutil.Process], Path]:
     """Start a cluster in the kernel; return all processes below the kernel, and its folder."""
-    _, client = kernel
+    _, client, launcher = kernel
     reply = client.execute_interactive(
-        START,
+        START.format(launcher),
         timeout=120,
         output_hook=lambda message: None,
         user_expressions={
@@ -54,7 +55,7 @@ def start_cluster(kernel) -> tuple[list[psutil.Process], Path]:
     }
     below = psutil.Process(int(told["kernel"])).children(recursive=True)
     assert set(json.loads(told["pids"])) <= {process.pid for process in below}
-    assert len(below) >= 5  # two guards, mpiexec, the controller, two ranks at least
+    assert len(below) >= FEWEST[launcher]
     return below, Path(told["folder"])
 
 
@@ -127,9 +128,9 @@ def test_stop_while_ranks_are_stuck_in_mpi(kernel):
 
 
 def test_interrupted_start(kernel, tmp_path):
-    manager, client = kernel
+    manager, client, launcher = kernel
     execute(client, "from helpers.cluster import Cluster\nimport os, psutil")
-    client.execute("open('begun', 'w').close()\ncluster = Cluster(3)")
+    client.execute(f"open('begun', 'w').close()\ncluster = Cluster(3, launcher={launcher!r})")
     deadline = time.monotonic() + 60
     while not (tmp_path / "begun").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -145,6 +146,7 @@ def test_interrupted_start(kernel, tmp_path):
     assert reply["ename"] == "NameError"
 
 
+@pytest.mark.parametrize("kernel", ["mpiexec"], indirect=True)
 def test_mpiexec_killed_alone(kernel):
     below, _ = start_cluster(kernel)
     ranks = [process for process in below if "helpers.cluster.engine" in process.cmdline()]
@@ -166,7 +168,7 @@ def test_two_kernels_each_with_its_own_cluster(kernel):
     start_cluster(kernel)
     manager, client = start_new_kernel(startup_timeout=120)
     try:
-        start_cluster((manager, client))
+        start_cluster((manager, client, kernel[2]))
         manager.signal_kernel(signal.SIGKILL)
         time.sleep(1)
         assert execute(kernel[1], "assert cluster.run(int) == [0, 0]")["status"] == "ok"
