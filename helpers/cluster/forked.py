@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from helpers.cluster import state
 from helpers.cluster.errors import StartError
-from helpers.cluster.forkserver import handle
+from helpers.cluster.forkserver import handle, registry
 from helpers.cluster.forkserver.programs import SOCKETS
 from helpers.cluster.processes import Processes, how
 
@@ -59,7 +59,7 @@ def keep_warm() -> None:
     """Prepare in the background what the first cluster of this kernel will need."""
     if why_not_to_fork_here() is None:
         with contextlib.suppress(StartError, OSError):  # whoever wants a cluster will hear of it
-            handle.keep_warm()
+            registry.keep_warm()
     threading.Thread(target=importlib.import_module, args=("ipyparallel",), daemon=True).start()
 
 
@@ -87,7 +87,7 @@ class ForkedProcesses(Processes):
         if len(tempfile.gettempdir()) > LONGEST_PLACE:
             raise handle.CannotFork(f"{tempfile.gettempdir()} is too long for a socket's path")
         super().__init__(n, threads)
-        self._server = handle.acquire(modules)
+        self._server = registry.acquire(modules)
         self._modules = modules
         self._name = self.folder.name
         self._starts = 0
@@ -98,9 +98,9 @@ class ForkedProcesses(Processes):
     def start(self) -> None:
         options = {"folder": str(self.folder), "cluster_id": self._name}
         asked = [
-            self._server.require(*handle.CONTROLLER),
+            self._server.require(*registry.CONTROLLER),
             self._server.fork(self._controller, "controller", 1, options, self.folder),
-            self._server.require(*handle.RANKS, *self._modules),
+            self._server.require(*registry.RANKS, *self._modules),
             self._fork_ranks(),
         ]
         import ipyparallel  # noqa: F401 (takes a while, and so does the other process)
@@ -120,8 +120,8 @@ class ForkedProcesses(Processes):
         """Prepare another start of everything: the controller has ended, or who forked it."""
         self._close_client()
         if not self._server.alive:
-            handle.release(self._server)
-            self._server = handle.acquire(self._modules)
+            registry.release(self._server)
+            self._server = registry.acquire(self._modules)
         self._server.forget(self._controller)
         shutil.rmtree(self.folder / "profile", ignore_errors=True)
         for path in self.folder.glob(f"{SOCKETS}:*"):
@@ -224,5 +224,5 @@ class ForkedProcesses(Processes):
                 pass  # it has ended, and with it all that it had forked
             for family in (self._ranks, self._controller):
                 self._server.forget(family)
-            handle.release(self._server)
+            registry.release(self._server)
         shutil.rmtree(self.folder, ignore_errors=True)

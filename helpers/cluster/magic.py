@@ -11,7 +11,8 @@ from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from helpers.cluster import remote, report
-from helpers.cluster.cluster import DEFAULT_TIMEOUT, Cluster, positive
+from helpers.cluster.arguments import positive
+from helpers.cluster.cluster import DEFAULT_TIMEOUT, Cluster
 from helpers.cluster.gathering import Reply
 
 if TYPE_CHECKING:

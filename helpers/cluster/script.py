@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from helpers.cluster.forked import remember_not_to_fork_here, why_not_to_fork_here
-from helpers.cluster.forkserver import handle
+from helpers.cluster.forkserver import handle, registry
 from helpers.cluster.forkserver.handle import CannotFork
 from helpers.cluster.launch import OPEN_MPI_ENVIRONMENT, find_mpiexec
 
@@ -107,11 +107,11 @@ def run_script(source: str, n: int = 4, timeout: float = 60.0, launcher: str = "
 
 def _forked(path: Path, n: int, timeout: float) -> tuple[int | None, str]:
     """Run the script on forked ranks; return its exit code, None at the limit, and the output."""
-    server = handle.acquire()
+    server = registry.acquire()
     name = path.parent.name
     options = {"path": str(path)}
     try:
-        server.answer(server.require(*handle.RANKS))
+        server.answer(server.require(*registry.RANKS))
         server.answer(
             server.fork(name, "script", n, options, path.parent, directory=str(path.parent))
         )
@@ -124,7 +124,7 @@ def _forked(path: Path, n: int, timeout: float) -> tuple[int | None, str]:
             server.wait(name, END_SECONDS)
             server.ask("forget", folder=str(path.parent))
         server.forget(name)
-        handle.release(server)
+        registry.release(server)
     output = handle.output_file(path.parent, "script").read_text(errors="replace")
     return code if ended else None, output
 

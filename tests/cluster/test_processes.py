@@ -196,3 +196,30 @@ def kernel_pid(manager) -> int:
     assert pid is not None
     assert os.path.exists(f"/proc/{pid}") or psutil.pid_exists(pid)
     return pid
+
+
+@pytest.mark.parametrize("kernel", ["mpi"], indirect=True)
+@pytest.mark.parametrize("end", ["shutdown_kernel", "restart_kernel", "kill"])
+def test_what_load_ext_prepares_is_used_kept_and_ends_with_the_kernel(kernel, end):
+    manager, client, _ = kernel
+    code = """
+    %load_ext helpers.cluster
+    import os, psutil, time
+    from helpers.cluster import Cluster
+    (server,) = psutil.Process().children()
+    for _ in range(2):
+        with Cluster(2) as cluster:
+            assert {psutil.Process(pid).ppid() for pid in cluster.pids} == {server.pid}
+    assert server.is_running()
+    assert server.children() == []
+    """
+    reply = execute(client, code)
+    assert reply["status"] == "ok", reply
+    below = psutil.Process(kernel_pid(manager)).children(recursive=True)
+    assert below != []
+    if end == "kill":
+        manager.signal_kernel(signal.SIGKILL)
+    else:
+        getattr(manager, end)()
+    _, alive = psutil.wait_procs(below, timeout=10)
+    assert alive == []

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,6 @@ from typing import Any
 from helpers.cluster.errors import StartError
 from helpers.cluster.forkserver.birth import THREAD_VARIABLES, Surroundings
 
-# what each kind of process needs: whoever is forked first waits for its own only
-CONTROLLER = ("helpers.cluster.controller",)
-RANKS = ("helpers.cluster.forkserver.warm",)
 LARGEST_MESSAGE = 1 << 20  # bytes; the largest part of a request is the environment
 ANSWER_SECONDS = 60.0  # an import may take long on a slow disk
 END_SECONDS = 5.0
@@ -31,7 +27,7 @@ class CannotFork(StartError):  # noqa: N818 (a fact, and the way around it is kn
 
 
 class ForkServer:
-    """A process that forks for this kernel; :func:`acquire` finds or starts one."""
+    """A process that forks for this kernel, which shares it by way of the registry."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -360,60 +356,3 @@ def output_file(folder: Path, program: str) -> Path:
         It is there when they are.
     """
     return folder / f"{program}.log"
-
-
-_servers: list[ForkServer] = []
-_servers_lock = threading.Lock()
-
-
-def acquire(modules: Iterable[str] = ()) -> ForkServer:
-    """Find or start a process for ranks that share these modules.
-
-    Parameters
-    ----------
-    modules : iterable of str
-        What the caller will require.
-
-    Returns
-    -------
-    ForkServer
-        To be given back to :func:`release`. One that runs already, if it has the modules, or if
-        nobody uses it: what it then imports can harm nobody.
-    """
-    wanted = set(modules)
-    with _servers_lock:
-        _servers[:] = [server for server in _servers if server.alive]
-        usable = [server for server in _servers if not server.spoiled]
-        fitting = [server for server in usable if wanted <= server.modules]
-        idle = [server for server in usable if not server.users]
-        server = next(iter([*fitting, *idle]), None)
-        if server is None:
-            server = ForkServer()
-            _servers.append(server)
-        server.users += 1
-        return server
-
-
-def release(server: ForkServer) -> None:
-    """Give back what :func:`acquire` returned; it ends when nobody needs it.
-
-    Parameters
-    ----------
-    server : ForkServer
-        Which.
-    """
-    with _servers_lock:
-        server.users -= 1
-        if server.users or (server.kept and not server.spoiled):
-            return
-        if server in _servers:
-            _servers.remove(server)
-    server.end()
-
-
-def keep_warm() -> None:
-    """Have a process ready for the clusters to come, until this kernel ends."""
-    server = acquire()
-    server.kept = True
-    server.require(*CONTROLLER, *RANKS)
-    release(server)

@@ -89,8 +89,9 @@ class Server:
         dict
             ``error``: why one of them cannot be shared, or None.
         """
+        gc.disable()  # an import leaves no garbage worth the search
         why = preload(modules)
-        gc.collect()
+        gc.enable()
         gc.freeze()  # the collector of a child leaves our pages shared
         return {"error": why}
 
