@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import textwrap
 import time
@@ -315,8 +316,6 @@ def test_many_restarts_leave_no_process_file_or_descriptor(cluster):
 
 @pytest.mark.mpi
 def test_a_kernel_that_was_killed_takes_along_a_start_in_any_phase(tmp_path):
-    import subprocess
-
     script = tmp_path / "kernel.py"
     script.write_text("from helpers.cluster import Cluster\nprint(1, flush=True)\nCluster(3)\n")
     for wait in (0.1, 0.4, 0.7, 1.0, 1.5, 3.0):
@@ -333,3 +332,32 @@ def test_a_kernel_that_was_killed_takes_along_a_start_in_any_phase(tmp_path):
         assert alive == []
         assert eventually(lambda: not list(tmp_path.glob("ranks-*")))
         assert [path for process in below for path in left_by_ranks_of(process.pid)] == []
+
+
+@pytest.mark.mpi
+def test_more_processes_than_the_system_allows_are_an_error_and_leave_nothing():
+    with Cluster(3) as cluster:
+        server = psutil.Process(cluster._processes._server.process.pid)
+        before = len(server.children())
+        soft, hard = server.rlimit(psutil.RLIMIT_NOFILE)
+        server.rlimit(psutil.RLIMIT_NOFILE, (server.num_fds() + 3, hard))
+        try:
+            with pytest.raises(StartError, match="cannot fork 8 processes more"):
+                Cluster(8)
+        finally:
+            server.rlimit(psutil.RLIMIT_NOFILE, (soft, hard))
+        assert eventually(lambda: len(server.children()) == before)
+        assert on_ranks(cluster, "return comm.allreduce(1)") == [3, 3, 3]
+
+
+@pytest.mark.mpi
+def test_eight_kernels_at_once():
+    code = (
+        "from helpers.cluster import Cluster\n"
+        "with Cluster(2) as cluster: print(cluster.run(max, 1, 2), flush=True)"
+    )
+    kernels = [
+        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        for _ in range(8)
+    ]
+    assert [kernel.communicate(timeout=150)[0] for kernel in kernels] == ["[2, 2]\n"] * 8

@@ -7,6 +7,7 @@ import itertools
 import os
 import signal
 import socket
+import traceback
 from collections.abc import Callable
 
 from helpers.cluster.forkserver.pmi import SHARED_MEMORY, KeyValueSpace, fnv1a
@@ -55,6 +56,11 @@ class Family:
         -------
         int or None
             In a child its rank; None in the parent.
+
+        Raises
+        ------
+        OSError
+            In the parent, if the system has no room for as many processes.
         """
         for rank in range(self.size):
             ours, theirs = socket.socketpair()
@@ -63,7 +69,11 @@ class Family:
                 ours.close()
                 for end in self.ends.values():
                     end.close()
-                begin(rank, theirs)
+                try:
+                    begin(rank, theirs)
+                except BaseException:  # it must not go on as its parent
+                    traceback.print_exc()
+                    os._exit(1)
                 return rank
             theirs.close()
             ours.setblocking(False)

@@ -208,7 +208,7 @@ class ForkServer:
                     if "cannot" in answer:
                         raise CannotFork(answer["cannot"])
                     if answer.get("error"):
-                        self.spoiled = True
+                        self.spoiled |= answer.get("spoiled", False)
                         raise StartError(answer["error"])
                     return answer
                 if self._socket.fileno() < 0:

@@ -87,13 +87,13 @@ class Server:
         Returns
         -------
         dict
-            ``error``: why one of them cannot be shared, or None.
+            ``error``: why one of them cannot be shared, or None; ``spoiled``: whether there is one.
         """
         gc.disable()  # an import leaves no garbage worth the search
         why = preload(modules)
         gc.enable()
         gc.freeze()  # the collector of a child leaves our pages shared
-        return {"error": why}
+        return {"error": why, "spoiled": why is not None}
 
     def do_fork(
         self,
@@ -128,7 +128,7 @@ class Server:
         """
         why = why_not_to_fork()
         if why is not None:
-            return {"error": f"ranks cannot be forked: {why}"}
+            return {"error": f"ranks cannot be forked: {why}", "spoiled": True}
         if program in programs.NEED_MPI and (library := _other_library()):
             return {"cannot": f"forked ranks need MPICH, and mpi4py uses {library}"}
         self._folders.add(folder)
@@ -141,8 +141,12 @@ class Server:
             run, place = programs.PROGRAMS[program], programs.Place(rank, size, end.detach())
             chosen.append(lambda: run(place, **options))
 
-        if family.fork(begin) is not None:
-            return chosen[0]
+        try:
+            if family.fork(begin) is not None:
+                return chosen[0]
+        except OSError as error:
+            family.kill()
+            return {"error": f"the system cannot fork {size} processes more: {error}"}
         return {"pids": [family.pids[rank] for rank in range(size)]}
 
     def do_kill(self, name: str) -> dict:
