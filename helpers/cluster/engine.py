@@ -1,6 +1,7 @@
 """The program of one rank: an ipyparallel engine whose MPI is watched.
 
-mpiexec starts ``python -m helpers.cluster.engine`` once per rank.
+mpiexec starts ``python -m helpers.cluster.engine`` once per rank; a process forked for a rank calls
+:meth:`RankEngine.begin`.
 """
 
 from __future__ import annotations
@@ -8,18 +9,17 @@ from __future__ import annotations
 import os
 import sys
 import time
+from pathlib import Path
 
 from ipyparallel.engine.app import IPEngine
-from traitlets import Integer, Unicode
+from traitlets import Bool, Integer, Unicode
+from traitlets.config import Config
+
+from helpers.cluster.forkserver.birth import THREAD_VARIABLES
 
 WRITING_SECONDS = 10.0
-THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-)
+CONTROLLER_SECONDS = 60.0
+LOOK_SECONDS = 0.002
 
 
 class RankEngine(IPEngine):
@@ -27,9 +27,58 @@ class RankEngine(IPEngine):
 
     state_dir = Unicode(config=True, help="where each rank writes what it is waiting for")
     threads = Integer(1, config=True, help="threads that numerical libraries may use on a rank")
+    forked = Bool(False, help="whether the process that forked this one sees it end")
 
-    def initialize(self, argv=None):
-        """Read the configuration, then start MPI before any numerical library is imported."""
+    @classmethod
+    def begin(cls, ident: str, state_dir: str, threads: int, url_file: str) -> None:
+        """Run a forked rank until it is killed.
+
+        Parameters
+        ----------
+        ident : str
+            What the controller knows it by.
+        state_dir : str
+            The folder that ranks and notebook share.
+        threads : int
+            What numerical libraries may use.
+        url_file : str
+            The controller's connection file, which it may still have to write.
+        """
+        deadline = time.monotonic() + CONTROLLER_SECONDS
+        while not Path(url_file).exists() and time.monotonic() < deadline:
+            time.sleep(LOOK_SECONDS)
+        config = Config()
+        config.ProfileDir.location = str(Path(url_file).parents[1])
+        config.RankEngine = Config(
+            url_file=url_file,
+            state_dir=state_dir,
+            threads=threads,
+            work_dir=os.getcwd(),  # by default where this module was imported
+            enable_nanny=False,
+        )
+        program = cls.instance(ident=ident, forked=True, config=config)
+        program.initialize([])
+        program.start()
+
+    def parse_command_line(self, argv: list[str] | None = None) -> None:
+        """Read the command line; a forked rank has none, and need not build the parser for it.
+
+        Parameters
+        ----------
+        argv : list of str, optional
+            By default this process's.
+        """
+        if not self.forked:
+            super().parse_command_line(argv)
+
+    def initialize(self, argv: list[str] | None = None) -> None:
+        """Read the configuration, then start MPI before any numerical library is imported.
+
+        Parameters
+        ----------
+        argv : list of str, optional
+            The command line, by default this process's.
+        """
         super().initialize(argv)
         for name in THREAD_VARIABLES:
             os.environ[name] = str(self.threads)
@@ -50,6 +99,20 @@ class RankEngine(IPEngine):
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.02)
+
+    def start_heartbeat(self, *args: object) -> None:
+        """Tell the controller that this rank is connected.
+
+        Parameters
+        ----------
+        *args : object
+            Where and how often a heart beats, if there is one.
+        """
+        if self.forked:
+            told = {"uuid": self.ident}
+            self.session.send(self.registrar, "rank_connected", content=told)
+        else:
+            super().start_heartbeat(*args)
 
 
 if __name__ == "__main__":

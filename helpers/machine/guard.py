@@ -17,23 +17,23 @@ import threading
 import time
 
 
-def descendants(root: int) -> list[int]:
-    """Return the ids of all processes below one.
+def descendants(*roots: int) -> list[int]:
+    """Return the ids of all processes below others, parents first.
 
     Parameters
     ----------
-    root
-        Its id.
+    *roots : int
+        Process ids.
 
     Returns
     -------
     list of int
-        Theirs, parents first.
+        Without ``roots`` themselves.
     """
     children: dict[int, list[int]] = {}
     for pid, parent in _processes():
         children.setdefault(parent, []).append(pid)
-    found, queue = [], [root]
+    found, queue = [], list(roots)
     while queue:
         below = children.get(queue.pop(), [])
         found += below
@@ -42,12 +42,12 @@ def descendants(root: int) -> list[int]:
 
 
 def kill_tree(root: int) -> None:
-    """SIGKILL a process and all below it; one that is gone already is no error.
+    """SIGKILL ``root`` and all processes below it; a process that is gone already is no error.
 
     Parameters
     ----------
-    root
-        Its id.
+    root : int
+        A process id.
     """
     for pid in [root, *descendants(root)]:
         with contextlib.suppress(ProcessLookupError):
@@ -73,21 +73,21 @@ def _processes() -> list[tuple[int, int]]:
 
 
 def main(lock: str, folder: str, *command: str) -> int:
-    """Run a command under guard.
+    """Run ``command`` under guard.
 
     Parameters
     ----------
-    lock
-        The file that the owner holds a lock on.
-    folder
-        What is removed when the owner is gone.
-    *command
+    lock : str
+        A file on which the owner holds a lock.
+    folder : str
+        What to remove when the owner is gone.
+    *command : str
         A program and its arguments.
 
     Returns
     -------
     int
-        Its exit code, as a shell has it.
+        The command's exit code, as a shell counts it.
     """
     child = subprocess.Popen(command)
 

@@ -106,7 +106,7 @@ script = as_script(containing="I am rank")
 print(script)
 
 # %%
-print(run_script(script, n=4))
+print(run_script(script, n=4, launcher="mpiexec"))
 
 # %% [markdown]
 # The same lines, from other processes. Their order need not be the order of the ranks, and may be another one the next time: each prints when it comes to that line, and `mpiexec` passes on what arrives. In the notebook the output is sorted for you.

@@ -143,11 +143,12 @@ def imports(folder, skip=()):
     return found
 
 
-OURS = {"helpers", "tests", "tools", "bench"}
+OURS = {"claims", "helpers", "tests", "tools", "bench"}
 OPTIONAL = {"cupy", "cupyx", "cuda", "dgl"}  # imported where present only
 FOLDERS = {
     "helpers": (),
     "tools": ("notebooks", "test"),
+    "claims": (),
     "bench": ("notebooks", "bench", "test"),
     "tests": ("notebooks", "bench", "test"),
 }

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from helpers.cluster.stuck import Wait, cycle, from_stack, read, silent, stuck, table
+from helpers.cluster.stuck import Wait, cycle, from_stack, hopeless, read, silent, table
 
 
 def wait(rank, call="recv", peer=None, seconds=5.0, members=()):
@@ -14,37 +14,37 @@ def wait(rank, call="recv", peer=None, seconds=5.0, members=()):
 
 
 def test_a_rank_that_waits_for_an_ended_one_is_stuck():
-    assert stuck([wait(0, peer=1), wait(2, peer=0)], ended=[1]) == {0, 2}
+    assert hopeless([wait(0, peer=1), wait(2, peer=0)], ended=[1]) == {0, 2}
 
 
 def test_two_ranks_that_wait_for_each_other_are_not_stuck_by_a_third_that_ended():
-    assert stuck([wait(0, peer=2), wait(2, peer=0)], ended=[1]) == set()
+    assert hopeless([wait(0, peer=2), wait(2, peer=0)], ended=[1]) == set()
 
 
 def test_a_rank_that_computes_is_not_stuck_nor_is_one_that_waits_for_it():
-    assert stuck([wait(0, call=None), wait(2, peer=0)], ended=[1]) == set()
+    assert hopeless([wait(0, call=None), wait(2, peer=0)], ended=[1]) == set()
 
 
 def test_a_collective_needs_every_member_but_not_others():
-    assert stuck([wait(0, "Allreduce", "all", members=[0, 1, 2])], ended=[1]) == {0}
-    assert stuck([wait(0, "Allreduce", "all", members=[0, 2])], ended=[1]) == set()
+    assert hopeless([wait(0, "Allreduce", "all", members=[0, 1, 2])], ended=[1]) == {0}
+    assert hopeless([wait(0, "Allreduce", "all", members=[0, 2])], ended=[1]) == set()
 
 
 def test_any_source_is_stuck_only_when_all_others_have_ended():
     anyone = wait(0, peer="ANY_SOURCE", members=[0, 1, 2])
-    assert stuck([anyone], ended=[1]) == set()
-    assert stuck([anyone], ended=[1, 2]) == {0}
-    assert stuck([anyone, wait(2, peer=1)], ended=[1]) == {0, 2}
+    assert hopeless([anyone], ended=[1]) == set()
+    assert hopeless([anyone], ended=[1, 2]) == {0}
+    assert hopeless([anyone, wait(2, peer=1)], ended=[1]) == {0, 2}
 
 
 def test_waiting_for_several_requests():
-    assert stuck([wait(0, "Waitall", [1, 2])], ended=[1]) == {0}
-    assert stuck([wait(0, "Waitany", [1, 2])], ended=[1]) == set()
-    assert stuck([wait(0, "Waitany", [1, 2])], ended=[1, 2]) == {0}
+    assert hopeless([wait(0, "Waitall", [1, 2])], ended=[1]) == {0}
+    assert hopeless([wait(0, "Waitany", [1, 2])], ended=[1]) == set()
+    assert hopeless([wait(0, "Waitany", [1, 2])], ended=[1, 2]) == {0}
 
 
 def test_a_call_that_has_just_begun_is_not_judged():
-    assert stuck([wait(0, peer=1, seconds=0.2)], ended=[1]) == set()
+    assert hopeless([wait(0, peer=1, seconds=0.2)], ended=[1]) == set()
 
 
 @pytest.mark.parametrize(
