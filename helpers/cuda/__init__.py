@@ -16,10 +16,11 @@ from helpers.cuda.errors import (
     UninitialisedError,
 )
 from helpers.cuda.module import Kernel, Launch, Module
-from helpers.cuda.record import Access, Record
+from helpers.cuda.record import Access, AccessRecord
 
 __all__ = [
     "Access",
+    "AccessRecord",
     "BarrierError",
     "BoundsError",
     "CompileError",
@@ -31,7 +32,6 @@ __all__ = [
     "LaunchError",
     "Module",
     "RaceError",
-    "Record",
     "UninitialisedError",
 ]
 

@@ -154,35 +154,56 @@ def whole_pages(size: int) -> int:
     return max(-(-size // PAGE), 1) * PAGE
 
 
-def regions(arguments: list[Argument]) -> tuple[list[dict], list[tuple[int, int] | None]]:
+@dataclass
+class Region:
+    """One stretch of host memory that arguments lie in, and its place in another memory."""
+
+    name: str  # of the first argument in it
+    begin: int  # host address
+    bytes: int
+    itemsize: int
+    writable: bool
+    arrays: list[tuple[int, np.ndarray]]  # (offset in the region, host array)
+    offset: int = 0  # in the other memory
+
+
+def regions(arguments: list[Argument]) -> tuple[list[Region], list[tuple[int, int] | None]]:
     """Lay host arrays out in another memory; arrays that overlap here overlap there too.
 
-    Returns the regions and, per argument, (region, offset in it), or None for a number.
+    Parameters
+    ----------
+    arguments : list of Argument
+        All arguments of a launch, in order.
+
+    Returns
+    -------
+    list of Region
+        In the order of their addresses, each at a page of its own.
+    list of (int, int) or None
+        Per argument the region's number and the offset in it; None for a number.
     """
     spans = []
     for number, argument in enumerate(arguments):
         if argument.array is not None:
             begin = argument.array.__array_interface__["data"][0]
-            spans.append((begin, begin + argument.array.nbytes, number))
-    found: list[dict] = []
+            spans.append((begin, number, argument.array, argument.parameter))
+    found: list[Region] = []
     places: list[tuple[int, int] | None] = [None] * len(arguments)
-    for begin, end, number in sorted(spans):
-        argument = arguments[number]
-        writable = not argument.parameter.const
+    for begin, number, array, parameter in sorted(
+        spans, key=lambda span: (span[0], span[2].nbytes, span[1])
+    ):
         last = found[-1] if found else None
-        if last and begin < last["end"]:
-            last["end"] = max(last["end"], end)
-            last["writable"] |= writable
+        if last and begin < last.begin + last.bytes:
+            last.bytes = max(last.bytes, begin + array.nbytes - last.begin)
+            last.writable |= not parameter.const
         else:
-            last = {"begin": begin, "end": end, "writable": writable, "arrays": [],
-                    "itemsize": np.dtype(argument.parameter.dtype).itemsize,
-                    "name": argument.parameter.name}  # fmt: skip
+            last = Region(parameter.name, begin, array.nbytes, np.dtype(parameter.dtype).itemsize,
+                          not parameter.const, [])  # fmt: skip
             found.append(last)
-        last["arrays"].append((begin - last["begin"], argument.array))
-        places[number] = (len(found) - 1, begin - last["begin"])
+        last.arrays.append((begin - last.begin, array))
+        places[number] = (len(found) - 1, begin - last.begin)
     offset = 0
     for region in found:
-        region["bytes"] = region["end"] - region["begin"]
-        region["offset"] = offset
-        offset += whole_pages(region["bytes"])
+        region.offset = offset
+        offset += whole_pages(region.bytes)
     return found, places

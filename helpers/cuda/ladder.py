@@ -9,8 +9,6 @@ from helpers.cuda.module import Module
 
 RUNGS = ("global", "constant", "tiled", "rows")
 BORDERS = {"zero": 0, "replicate": 1, "reflect": 2}
-# The same borders under SciPy's names (scipy.ndimage.correlate).
-SCIPY_MODES = {"zero": "constant", "replicate": "nearest", "reflect": "mirror"}
 ROWS_BLOCK = 128  # threads of the last rung's blocks
 
 
@@ -95,7 +93,7 @@ class Convolution:
         return out
 
     def record(self, image: np.ndarray, rung: str, **options: object):
-        """Run a rung on the CPU and return its :class:`Record`."""
+        """Run a rung on the CPU and return its :class:`AccessRecord`."""
         launch, arguments = self.launch(rung, image, np.empty_like(image))
         return launch.record(*arguments, **options)
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from helpers.cuda import nvrtc
 from helpers.cuda import source as source_text
 from helpers.cuda.arguments import bind, dimensions
-from helpers.cuda.errors import CompileError, LaunchError
-from helpers.cuda.record import Record
+from helpers.cuda.cpu.backend import CpuBackend
+from helpers.cuda.errors import CompileError, CudaError, LaunchError
+from helpers.cuda.gpu import missing, nvrtc
+from helpers.cuda.record import AccessRecord
 
 KERNELS = Path(__file__).parent / "kernels"
 TIMEOUT = 30.0  # seconds: far beyond any kernel of the course, on a loaded machine too
@@ -68,17 +69,17 @@ class Module:
             raise CompileError(f"{self.name} defines no kernel: no function is marked __global__")
         self.resources: dict[str, nvrtc.Resources] = {}
         self.note = self.log = ""
-        from helpers.cuda import gpu
-
         if device == "gpu" and check:
             raise LaunchError("accesses are checked on the CPU: check=True needs device='cpu'")
-        if device == "gpu" or (device == "auto" and not check and not gpu.missing()):
-            self._backend = gpu.GpuBackend(self)
+        if device == "gpu" or (device == "auto" and not check and not missing()):
+            if missing():
+                raise CudaError(f"there is no GPU to run on: {missing()}; use device='cpu'")
+            from helpers.cuda.gpu.driver import GpuBackend  # which needs cuda-bindings
+
+            self._backend: CpuBackend | GpuBackend = GpuBackend(self)
         else:
             if verify:
                 self._check_as_cuda(arch)
-            from helpers.cuda.cpu import CpuBackend
-
             self._backend = CpuBackend(self.source, self.name, self.defines, arch, threads, check)
         self.device = self._backend.device
         self._finalize = weakref.finalize(self, self._backend.close)
@@ -123,6 +124,11 @@ class Module:
         if values.dtype != wanted:
             raise LaunchError(f"constant {name} expects {wanted}; got {values.dtype}")
         self._backend.set_constant(name, values)
+
+    @property
+    def processes(self) -> list[int]:
+        """Return the numbers of the processes that run kernels on the CPU now: up to two."""
+        return self._backend.processes if isinstance(self._backend, CpuBackend) else []
 
     def synchronize(self) -> None:
         """Wait until every launch has ended (a GPU's return early); raise what went wrong there."""
@@ -205,8 +211,8 @@ class Launch:
         blocks: list[int] | None = None,
         limit: int = EVENT_LIMIT,
         timeout: float | None = None,
-    ) -> Record:
-        """Run the kernel on the CPU and return what it touched (see :class:`Record`).
+    ) -> AccessRecord:
+        """Run the kernel on the CPU and return what it touched (see :class:`AccessRecord`).
 
         ``blocks`` (linear numbers; default all) are those whose single accesses are kept, at most
         ``limit`` of them; the sums are over all blocks always.

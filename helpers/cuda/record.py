@@ -12,7 +12,7 @@ EVENT = np.dtype(
         ("occurrence", "u4"),  # how often this thread had run this access before
         ("interval", "u4"),  # barriers that the block had passed
         ("thread", "u2"),  # linear in the block
-        ("access", "u2"),  # which of Record.accesses
+        ("access", "u2"),  # which of AccessRecord.accesses
         ("offset", "i8"),  # bytes from the array's first element
     ]
 )
@@ -55,7 +55,7 @@ class Access:
 
 
 @dataclass(frozen=True)
-class Record:
+class AccessRecord:
     """The record of one launch.
 
     ``accesses`` sums every access of every block. ``events`` (dtype EVENT) holds single accesses,

@@ -128,6 +128,19 @@ def excerpt(source: str, signature: Signature) -> str:
     return "\n".join(rows[first : last + 1])
 
 
+def explain(log: str, source: str, name: str) -> str:
+    """Return a compiler's messages with the line of the source under each."""
+    rows = source.splitlines()
+    said = []
+    for text in log.splitlines():
+        match = re.match(rf"(?:.*/)?{re.escape(name)}[:(](\d+)(?::\d+)?\)?: (.*)", text)
+        if match and not match.group(2).startswith("note"):
+            number = int(match.group(1))
+            line = rows[number - 1] if 0 < number <= len(rows) else ""
+            said.append(f"{name}, line {number}: {match.group(2)}\n    {number:4d} | {line}")
+    return "\n".join(said) if said else log.strip()
+
+
 def _macros(source: str, defines: dict[str, object] | None) -> dict[str, str]:
     found = dict(re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(.+?)[ \t]*$", source, re.M))
     found.update({name: str(value) for name, value in (defines or {}).items()})

@@ -19,10 +19,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helpers.cuda import source as source_text
+from helpers.cuda.cpu.protocol import SharedArray
 from helpers.cuda.errors import CompileError
 
 RUNTIME = Path(__file__).parent / "runtime"
-RUNTIME_SOURCES = ("scheduler.cpp", "atomics.cpp", "recorder.cpp", "tsan.cpp", "worker.cpp")
+RUNTIME_SOURCES = (
+    "scheduler.cpp",
+    "atomics.cpp",
+    "recorder.cpp",
+    "tsan.cpp",
+    "requests.cpp",
+    "worker.cpp",
+)
 LARGEST_SHARED = 232_448  # bytes a block may use on the largest device (sm_90: 227 KiB)
 COMMON = ("-std=c++17", "-g", "-fno-pie", "-fno-omit-frame-pointer", "-fdiagnostics-color=never")
 FAST = ("-O2",)
@@ -33,21 +41,11 @@ MONTH = 30 * 86_400.0  # seconds that a compiled module is kept after its last u
 
 
 @dataclass(frozen=True)
-class SharedVariable:
-    """A ``__shared__`` array: its name, offset from the runtime's anchor, and bytes."""
-
-    name: str
-    offset: int
-    bytes: int
-    dynamic: bool
-
-
-@dataclass(frozen=True)
 class Program:
     """A compiled module: the program's path, its shared arrays, its constants' sizes in bytes."""
 
     path: Path
-    shared: tuple[SharedVariable, ...]
+    shared: tuple[SharedArray, ...]
     constants: dict[str, int]
 
 
@@ -95,7 +93,7 @@ def build(source: str, name: str, defines: dict[str, object], *, instrumented: b
         flags.append("-fno-extern-tls-init")
     flags += [f"-D{key}={value}" for key, value in sorted(defines.items())]
     text = f'#line 1 "{name}"\n{source}\n#line 1 "launch of {name}"\n{tail}'
-    runtime = _runtime()
+    runtime = _runtime(cache_folder(), os.environ.get("CUDA_ON_CPU_FLAGS", ""))
     key = _digest(text, *flags, compiler()[1], runtime.name)
     path = cache_folder() / f"module-{key}"
     if not path.exists():
@@ -185,15 +183,15 @@ def _without_restrict(c_type: str) -> str:
 
 
 @functools.cache
-def _runtime() -> Path:
-    """Compile the runner itself, once per machine and version."""
+def _runtime(cache: Path, extra: str) -> Path:
+    """Compile the runner itself, with ``extra`` flags, once per machine and version."""
     texts = [
         path.read_text() for path in sorted(RUNTIME.iterdir()) if path.suffix in (".cpp", ".h")
     ]
-    flags = [*COMMON, "-O3", *os.environ.get("CUDA_ON_CPU_FLAGS", "").split()]
-    path = cache_folder() / f"runtime-{_digest(*texts, *flags, compiler()[1])}.o"
+    flags = [*COMMON, "-O3", *extra.split()]
+    path = cache / f"runtime-{_digest(*texts, *flags, compiler()[1])}.o"
     if not path.exists():
-        with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
+        with tempfile.TemporaryDirectory(dir=cache) as folder:
             objects = []
             for name in RUNTIME_SOURCES:
                 objects.append(f"{folder}/{name}.o")
@@ -210,20 +208,7 @@ def _run(command: list[str], source: str, name: str) -> None:
     except subprocess.TimeoutExpired:
         raise CompileError(f"{name}: the compiler did not end within {LIMIT:g} s") from None
     if answer.returncode:
-        raise CompileError(explain(answer.stderr, source, name))
-
-
-def explain(log: str, source: str, name: str) -> str:
-    """Return a compiler's messages with the line of the source under each."""
-    rows = source.splitlines()
-    said = []
-    for text in log.splitlines():
-        match = re.match(rf"(?:.*/)?{re.escape(name)}[:(](\d+)(?::\d+)?\)?: (.*)", text)
-        if match and not match.group(2).startswith("note"):
-            number = int(match.group(1))
-            line = rows[number - 1] if 0 < number <= len(rows) else ""
-            said.append(f"{name}, line {number}: {match.group(2)}\n    {number:4d} | {line}")
-    return "\n".join(said) if said else log.strip()
+        raise CompileError(source_text.explain(answer.stderr, source, name))
 
 
 def _digest(*parts: str) -> str:
@@ -251,9 +236,9 @@ def _inspect(path: Path, source: str) -> Program:
         # A block's array is a static of its kernel: _ZZ4tilePKfE5cache, maybe with _0 after it.
         match = re.match(r"_ZZ.*E(\d+)(\w+)$", symbol)
         if symbol in names_dynamic:
-            shared.append(SharedVariable(symbol, value - anchor, size, True))
+            shared.append(SharedArray(symbol, value - anchor, size, True))
         elif match:
             label = match.group(2)[: int(match.group(1))]
-            shared.append(SharedVariable(label, value - anchor, size, False))
+            shared.append(SharedArray(label, value - anchor, size, False))
     sizes = {n: objects[n] for n in source_text.constants(source) if n in objects}
     return Program(path, tuple(shared), sizes)

@@ -20,8 +20,6 @@ extern char __start_cuda_constant __attribute__((weak));
 extern char __stop_cuda_constant __attribute__((weak));
 }
 extern thread_local uint3 threadIdx, blockIdx;
-extern uint64_t *recorded_blocks;
-extern int recorded_block_count;
 
 namespace {
 
@@ -185,7 +183,7 @@ void record_access(const void *pointer, unsigned size, Kind kind, void *pc) {
     if (address >= (uintptr_t)&__start_cuda_constant && address < (uintptr_t)&__stop_cuda_constant) {
         if (kind != READ) report("const", CONSTANT, "constant memory", 0, size, 0,
                                  touch_now(kind, pc), nullptr);
-        if (launch.record)
+        if (launch.events)
             count(address, size, kind, CONSTANT, 63,
                   (int64_t)(address - (uintptr_t)&__start_cuda_constant), pc);
         return;
@@ -201,7 +199,7 @@ void record_access(const void *pointer, unsigned size, Kind kind, void *pc) {
             report("const", GLOBAL, region.name, offset, size, region.bytes, now, nullptr);
         for (size_t c = first_cell(offset), end = first_cell(offset + size - 1); c <= end; c++)
             check_cell(global_cells[r][c], now, GLOBAL, region.name, offset, size, region.bytes);
-        if (launch.record) count(address, size, kind, GLOBAL, r, offset, pc);
+        if (launch.events) count(address, size, kind, GLOBAL, r, offset, pc);
         return;
     }
     ptrdiff_t from_anchor = (ptrdiff_t)(address - (uintptr_t)&cuda_tls_anchor);
@@ -214,7 +212,7 @@ void record_access(const void *pointer, unsigned size, Kind kind, void *pc) {
             for (size_t c = first_cell(offset), end = first_cell(offset + size - 1); c <= end; c++)
                 check_cell(shared_cells[shared.cells + c], now, SHARED, shared.name, offset, size,
                            shared.bytes);
-            if (launch.record)
+            if (launch.events)
                 count(address, size, kind, SHARED, launch.region_count + s, offset, pc);
             return;
         }
@@ -230,7 +228,7 @@ void record_access(const void *pointer, unsigned size, Kind kind, void *pc) {
     report("wild", GLOBAL, "", (int64_t)address, size, 0, now, nullptr);
 }
 
-void recorder_begin(const char *path) {
+void recorder_begin() {
     instructions = new std::deque<Instruction>();
     index_of = new std::unordered_map<uint64_t, Instruction *>();
     memset(recent, 0, sizeof recent);
@@ -253,13 +251,13 @@ void recorder_begin(const char *path) {
     }
     shared_cells = (Cell *)calloc(cells, sizeof(Cell));
     event_count = 0;
-    event_file = launch.record ? fopen(path, "wb") : nullptr;
+    event_file = launch.events ? fopen(launch.events, "wb") : nullptr;
 }
 
 void recorder_block_begin() {
-    keep_events = event_file && recorded_block_count < 0;
-    for (int i = 0; event_file && i < recorded_block_count; i++)
-        keep_events |= recorded_blocks[i] == block_serial - 1;
+    keep_events = event_file && launch.every_block;
+    if (event_file)
+        for (uint64_t kept : launch.kept_blocks) keep_events |= kept == block_serial - 1;
 }
 
 void recorder_block_end() {
@@ -291,13 +289,14 @@ void recorder_end(char *answer, size_t size) {
     add(",\"events\":%llu,\"instructions\":[", (unsigned long long)event_count);
     for (size_t i = 0; i < instructions->size(); i++) {
         const Instruction &s = (*instructions)[i];
-        add("%s[%llu,%d,%d,%d,%d,%llu,%llu,%llu,%llu,%llu,%llu]", i ? "," : "",
-            (unsigned long long)s.pc, s.array, s.kind, s.size, s.space,
+        add("%s{\"pc\":%llu,\"array\":%d,\"kind\":%d,\"space\":%d,\"size\":%d,\"count\":%llu,"
+            "\"requests\":%llu,\"sectors\":%llu,\"wavefronts\":%llu,\"ideal\":%llu,\"worst\":%llu}",
+            i ? "," : "", (unsigned long long)s.pc, s.array, s.kind, s.space, s.size,
             (unsigned long long)s.accesses, (unsigned long long)s.requests,
             (unsigned long long)s.sectors, (unsigned long long)s.wavefronts,
             (unsigned long long)s.ideal, (unsigned long long)s.worst);
     }
-    add("],\"unique\":[");
+    add("],\"touched\":[");
     for (int r = 0; r < launch.region_count; r++) {
         unsigned long long read = 0, written = 0;
         size_t cells = (launch.regions[r].bytes + launch.granule - 1) / launch.granule;

@@ -6,12 +6,8 @@ import functools
 import re
 from dataclasses import dataclass
 
-from helpers.cuda.compiler import explain
 from helpers.cuda.errors import CompileError, CudaError
-
-# Bytes of shared memory that one block may use (CUDA C++ Programming Guide, compute capabilities).
-SHARED_LIMITS = {75: 65_536, 80: 166_912, 86: 101_376, 87: 166_912, 88: 101_376, 89: 101_376}
-SHARED_LIMITS |= {90: 232_448, 100: 232_448, 103: 232_448, 110: 232_448, 120: 101_376, 121: 101_376}
+from helpers.cuda.source import explain
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,6 @@ class Worker:
     def __init__(self, program: Path):
         self.program = program
         self.memory = Memory()
-        self.restarts = -1  # the first start is none
         self._process: subprocess.Popen | None = None
         self._answers = -1
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the worker)
@@ -85,8 +84,13 @@ class Worker:
         )
         os.close(theirs)
         self._stop = weakref.finalize(self, _end, self._process, self._answers)
-        self.restarts += 1
         return True
+
+    def tell(self, request: str) -> None:
+        """Send what has no answer to a process that runs; one that does not is told nothing."""
+        if self._process and self.pid:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.write(request.encode())
 
     def ask(self, request: str, limit: float) -> dict:
         """Send one launch and return the answer; ``limit`` in seconds.

@@ -104,37 +104,23 @@ static void resume(Fiber *fiber, int index) {
 
 static int block_size() { return launch.block.x * launch.block.y * launch.block.z; }
 
-static void append_threads(char *text, size_t size, bool (*belongs)(const Fiber &)) {
-    int listed = 0;
-    size_t used = strlen(text);
-    for (int i = 0, n = block_size(); i < n && used + 64 < size && listed < 4; i++)
-        if (belongs(fibers[i])) {
-            uint3 t = fibers[i].index;
-            used += snprintf(text + used, size - used, "%s[%u,%u,%u,%d]", listed++ ? "," : "",
-                             t.x, t.y, t.z, fibers[i].state == DONE ? 0 : fibers[i].line);
-        }
-}
-
-static thread_local int reference_line;
-static thread_local State reference_state;
-
+// Two groups: those that wait at `line`, and the rest, which ended or wait elsewhere.
 [[noreturn]] static void fail_divergent(const char *kind, int line, State state) {
-    // Two groups: those that wait at `line`, and the rest, which ended or wait elsewhere.
-    reference_line = line;
-    reference_state = state;
-    int waiting = 0, ended = 0, n = block_size();
+    int waiting = 0, listed = 0, n = block_size();
+    char others[512] = "";
+    size_t used = 0;
     for (int i = 0; i < n; i++) {
-        waiting += fibers[i].state == state && fibers[i].line == line;
-        ended += fibers[i].state == DONE;
+        const Fiber &f = fibers[i];
+        if (f.state == state && f.line == line) {
+            waiting++;
+        } else if (listed < 4) {
+            used += snprintf(others + used, sizeof others - used, "%s[%u,%u,%u,%d]",
+                             listed++ ? "," : "", f.index.x, f.index.y, f.index.z,
+                             f.state == DONE ? 0 : f.line);
+        }
     }
-    char here[512] = "", others[512] = "";
-    append_threads(here, sizeof here, [](const Fiber &f) {
-        return f.state == reference_state && f.line == reference_line; });
-    append_threads(others, sizeof others, [](const Fiber &f) {
-        return f.state != reference_state || f.line != reference_line; });
-    fail("\"error\":\"%s\",\"line\":%d,\"threads\":%d,\"waiting\":%d,\"ended\":%d,"
-         "\"block\":[%u,%u,%u],\"here\":[%s],\"others\":[%s]",
-         kind, line, n, waiting, ended, blockIdx.x, blockIdx.y, blockIdx.z, here, others);
+    fail("\"error\":\"%s\",\"line\":%d,\"threads\":%d,\"waiting\":%d,\"block\":[%u,%u,%u],"
+         "\"others\":[%s]", kind, line, n, waiting, blockIdx.x, blockIdx.y, blockIdx.z, others);
 }
 
 // Nobody can run: all wait at one barrier (open it), or the block is stuck.

@@ -3,6 +3,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <vector>
+
 struct uint3 { unsigned x, y, z; };
 
 constexpr int MAX_THREADS = 1024;              // of a block, CUDA's limit
@@ -43,14 +45,17 @@ struct Launch {
     uint3 grid, block;
     size_t dynamic_shared;
     int threads;         // of the operating system
+    long milliseconds;   // the time limit
     bool check;
-    bool record;
+    int granule;         // bytes per shadow cell
+    const char *events;  // where single accesses are kept; null: nothing is recorded
     uint64_t event_limit;
+    bool every_block = true;
+    std::vector<uint64_t> kept_blocks;
     Region regions[64];
     int region_count;
     Shared shared[64];
     int shared_count;
-    int granule;         // bytes per shadow cell
 };
 
 extern Launch launch;
@@ -62,14 +67,15 @@ extern thread_local uintptr_t stacks_begin;  // of all fibers of this thread
 extern thread_local unsigned current_thread;  // linear index in its block
 constexpr size_t STACKS_BYTES = MAX_THREADS * STACK_BYTES;
 
-void run_grid();
+bool read_launch();      // requests.cpp: the next one into `launch`, false where they end
+void run_grid();         // scheduler.cpp
 
 // Ends the process with one line of JSON on the answer pipe; the first caller wins.
 [[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void describe_place(char *text, size_t size, void *pc);   // "block": [...], "thread": [...], ...
 
 // recorder.cpp
-void recorder_begin(const char *path);
+void recorder_begin();
 void recorder_block_begin();
 void recorder_block_end();
 void recorder_end(char *answer, size_t size);

@@ -1,0 +1,160 @@
+"""What this process and a worker say to each other: every message and field, for both ends.
+
+A request is text on the worker's standard input, one line for each part, its name first
+(``runtime/requests.cpp`` reads them by these names); ``run`` closes a launch.
+
+=========  ==============================  =====================================================
+line       fields                          meaning
+=========  ==============================  =====================================================
+constant   name bytes hex                  set a ``__constant__`` variable, from now on
+kernel     name                            begin a launch
+grid       x y z                           blocks
+block      x y z                           threads of a block
+shared     bytes                           dynamic shared memory of a block
+threads    number                          of the operating system, which take blocks in turn
+timeout    milliseconds                    the worker reports itself after that
+memory     path                            file of the arrays, mapped by both ends
+region     offset bytes itemsize           one array (or several that overlap) in that memory
+           writable name
+pointer    region offset                   the next argument: an address in a region
+value      bytes hex                       the next argument: a number
+check      granule                         watch accesses, told apart by 1 or 4 bytes
+array      offset bytes name               a ``__shared__`` array, from the runtime's anchor
+record     limit path                      keep at most ``limit`` events in the file ``path``
+only       block                           keep events of this block (and of others so named)
+run                                        end of the launch: run it and answer
+=========  ==============================  =====================================================
+
+An answer is one line of JSON on the worker's pipe. Of a launch that ended well:
+
+============  ===========================  =====================================================
+field         value                        meaning
+============  ===========================  =====================================================
+seconds       number                       that the kernel ran
+events        number                       kept in the file (:data:`helpers.cuda.record.EVENT`)
+instructions  objects                      :class:`Instruction`, one for each access of the code
+touched       [[read, written], ...]       bytes of each region touched at least once
+============  ===========================  =====================================================
+
+``events`` and what follows come with ``check`` only. Of a launch that failed, ``error`` names the
+fault and the other fields describe it: :mod:`helpers.cuda.cpu.faults` has one method for each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypedDict
+
+from helpers.cuda.arguments import Argument, Region
+
+
+@dataclass(frozen=True)
+class SharedArray:
+    """A ``__shared__`` array of the compiled module."""
+
+    name: str
+    offset: int  # bytes from the runtime's anchor in thread-local memory
+    bytes: int
+    dynamic: bool  # declared `extern`: its size comes with the launch
+
+
+class Instruction(TypedDict):
+    """One access of the compiled code to one array, summed over the launch."""
+
+    pc: int  # code address
+    array: int  # which region, or region count + which shared array; CONSTANT: constant memory
+    kind: int  # helpers.cuda.record.KINDS
+    space: int  # helpers.cuda.record.SPACES
+    size: int  # bytes
+    count: int
+    requests: int
+    sectors: int
+    wavefronts: int
+    ideal: int
+    worst: int
+
+
+CONSTANT = 63  # in Instruction.array
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What an instrumented launch is watched for, and what is kept of it."""
+
+    granule: int  # bytes that the recorder tells apart
+    shared: list[SharedArray]
+    events: Path | None = None  # where to keep single accesses; None: nothing is recorded
+    event_limit: int = 0
+    blocks: list[int] | None = None  # whose accesses are kept; None: all blocks'
+
+    def lines(self) -> list[str]:
+        """Return the request's lines."""
+        rows = [f"check {self.granule}"]
+        rows += [f"array {s.offset} {s.bytes} {s.name}" for s in self.shared]
+        if self.events:
+            rows.append(f"record {self.event_limit} {self.events}")
+            # A launch that keeps no block's accesses names one that no grid has.
+            rows += [
+                f"only {block}" for block in ([2**63] if self.blocks == [] else self.blocks or [])
+            ]
+        return rows
+
+
+@dataclass(frozen=True)
+class LaunchRequest:
+    """One launch, as the worker is told of it."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int  # bytes of dynamic shared memory
+    threads: int
+    milliseconds: int
+    memory: str
+    regions: list[Region]
+    arguments: list[Argument]
+    places: list[tuple[int, int] | None]  # per argument: region and offset, None for a number
+    watch: Watch | None = field(default=None)
+
+    def text(self) -> str:
+        """Return the request, line by line as in this module's table."""
+        rows = [
+            f"kernel {self.kernel}",
+            "grid {} {} {}".format(*self.grid),
+            "block {} {} {}".format(*self.block),
+            f"shared {self.shared}",
+            f"threads {self.threads}",
+            f"timeout {self.milliseconds}",
+            f"memory {self.memory}",
+        ]
+        rows += [
+            f"region {r.offset} {r.bytes} {r.itemsize} {int(r.writable)} {r.name}"
+            for r in self.regions
+        ]
+        for argument, place in zip(self.arguments, self.places, strict=True):
+            if place:
+                rows.append("pointer {} {}".format(*place))
+            else:
+                rows.append(f"value {len(argument.value)} {argument.value.hex(' ')}")
+        if self.watch:
+            rows += self.watch.lines()
+        return "\n".join([*rows, "run\n"])
+
+
+def constant_request(name: str, data: bytes) -> str:
+    """Return the request that sets a ``__constant__`` variable.
+
+    Parameters
+    ----------
+    name : str
+        The variable, as the source spells it.
+    data : bytes
+        Its new content, from its first byte.
+
+    Returns
+    -------
+    str
+        One line.
+    """
+    return f"constant {name} {len(data)} {data.hex(' ')}\n"
