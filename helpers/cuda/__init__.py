@@ -4,6 +4,8 @@
 >>> module = Module("vector_add.cu")
 """
 
+from typing import Any
+
 from helpers.cuda.errors import (
     BarrierError,
     BoundsError,
@@ -36,8 +38,14 @@ __all__ = [
 ]
 
 
-def load_ipython_extension(ipython) -> None:
-    """Give IPython ``%%cuda`` (called by ``%load_ext helpers.cuda``)."""
+def load_ipython_extension(ipython: Any) -> None:
+    """Give IPython ``%%cuda`` (called by ``%load_ext helpers.cuda``).
+
+    Parameters
+    ----------
+    ipython : IPython.core.interactiveshell.InteractiveShell
+        The shell.
+    """
     from helpers.cuda.magic import register
 
     register(ipython)

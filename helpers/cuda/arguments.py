@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,23 +19,53 @@ PAGE = 4096  # bytes
 
 @dataclass(frozen=True)
 class Argument:
-    """One bound argument: an array in host memory, a device address, or a number's bytes."""
+    """One bound argument: an array in host memory, a device address, or a number's bytes.
+
+    Parameters
+    ----------
+    parameter : Parameter
+        What it was bound to.
+    array : numpy.ndarray, optional
+        In host memory.
+    address : int, optional
+        In device memory.
+    value : bytes
+        A number, as the kernel reads it.
+    tensor : torch.Tensor, optional
+        Kept alive until the kernel has run.
+    """
 
     parameter: Parameter
-    array: np.ndarray | None = None  # host memory
-    address: int | None = None  # device memory
+    array: np.ndarray | None = None
+    address: int | None = None
     value: bytes = b""
-    tensor: object = None  # kept alive until the kernel has run
+    tensor: Any = None
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Shape of the array or tensor."""
         return tuple(self.array.shape) if self.array is not None else tuple(self.tensor.shape)
 
 
 def dimensions(what: str, given: object) -> tuple[int, int, int]:
-    """Return ``given`` (a number or up to three) as three; ``what`` is "grid" or "block".
+    """Return the three sizes of a grid or a block.
 
-    Raises LaunchError for a zero, a negative number, too many or CUDA's limits exceeded.
+    Parameters
+    ----------
+    what : str
+        "grid" or "block".
+    given : int or tuple of int
+        One to three sizes.
+
+    Returns
+    -------
+    tuple of int
+        (x, y, z); 1 for a size that was not given.
+
+    Raises
+    ------
+    LaunchError
+        For a zero, a negative number, too many of them, or more than CUDA allows.
     """
     sizes = given if isinstance(given, tuple | list) else (given,)
     try:
@@ -45,11 +76,12 @@ def dimensions(what: str, given: object) -> tuple[int, int, int]:
         ) from None
     if not 1 <= len(numbers) <= 3:
         raise LaunchError(f"{what} expects one to three numbers; got {given!r}")
-    full = numbers + (1,) * (3 - len(numbers))
+    x, y, z = numbers + (1,) * (3 - len(numbers))
+    full = (x, y, z)
     if min(full) < 1:
         raise LaunchError(f"{what} {given!r} has a size below 1: no thread would run")
     limits = MAX_GRID if what == "grid" else MAX_BLOCK
-    threads = full[0] * full[1] * full[2]
+    threads = x * y * z
     if what == "block" and threads > MAX_BLOCK_THREADS:
         raise LaunchError(
             f"block {given!r} has {threads} threads; CUDA allows at most {MAX_BLOCK_THREADS}"
@@ -61,9 +93,26 @@ def dimensions(what: str, given: object) -> tuple[int, int, int]:
 
 
 def bind(signature: Signature, given: tuple, device: str) -> list[Argument]:
-    """Check ``given`` against the kernel's parameters; ``device`` is "cpu" or "gpu".
+    """Check what a launch was given against the kernel's parameters.
 
-    Raises LaunchError that names the argument and says what was expected.
+    Parameters
+    ----------
+    signature : Signature
+        The kernel.
+    given : tuple
+        Arrays, tensors and numbers, in the parameters' order.
+    device : str
+        Where the kernel runs: "cpu" or "gpu".
+
+    Returns
+    -------
+    list of Argument
+        One for each parameter.
+
+    Raises
+    ------
+    LaunchError
+        Names the argument that does not fit and says what was expected.
     """
     if len(given) != len(signature.parameters):
         raise LaunchError(
@@ -106,7 +155,7 @@ def _number(signature: Signature, number: int, parameter: Parameter, value: obje
 
 
 def _pointer(
-    signature: Signature, number: int, parameter: Parameter, value: object, device: str
+    signature: Signature, number: int, parameter: Parameter, value: Any, device: str
 ) -> Argument:
     def fault(problem: str) -> LaunchError:
         return _complain(signature, number, parameter, problem)
@@ -150,21 +199,50 @@ def _describe(value: object) -> str:
 
 
 def whole_pages(size: int) -> int:
-    """Return ``size`` bytes rounded up to pages, at least one."""
+    """Return a size rounded up to pages of memory.
+
+    Parameters
+    ----------
+    size : int
+        Bytes, 0 or more.
+
+    Returns
+    -------
+    int
+        Bytes: at least one page.
+    """
     return max(-(-size // PAGE), 1) * PAGE
 
 
 @dataclass
 class Region:
-    """One stretch of host memory that arguments lie in, and its place in another memory."""
+    """One stretch of host memory that arguments lie in, and its place in another memory.
 
-    name: str  # of the first argument in it
-    begin: int  # host address
+    Parameters
+    ----------
+    name : str
+        Of the first argument in it.
+    begin : int
+        Host address.
+    bytes : int
+        From the first argument's first byte to the last one's end.
+    itemsize : int
+        Bytes of an element of the first argument.
+    writable : bool
+        Whether the kernel may write to any of them.
+    arrays : list of (int, numpy.ndarray)
+        Offset in the region, and the host array.
+    offset : int
+        In the other memory, in bytes.
+    """
+
+    name: str
+    begin: int
     bytes: int
     itemsize: int
     writable: bool
-    arrays: list[tuple[int, np.ndarray]]  # (offset in the region, host array)
-    offset: int = 0  # in the other memory
+    arrays: list[tuple[int, np.ndarray]]
+    offset: int = 0
 
 
 def regions(arguments: list[Argument]) -> tuple[list[Region], list[tuple[int, int] | None]]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import operator
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from helpers.cuda.record import AccessRecord
 KERNELS = Path(__file__).parent / "kernels"
 TIMEOUT = 30.0  # seconds: far beyond any kernel of the course, on a loaded machine too
 EVENT_LIMIT = 4_000_000  # of 24 bytes
+Size = tuple[int, int, int]  # (x, y, z)
 
 
 class Module:
@@ -29,17 +32,38 @@ class Module:
     >>> x.tolist()
     [2.0, 2.0, 2.0, 2.0]
 
-    ``source_or_path`` is the text, the path of a ``.cu`` file, or the name of one that the course
-    ships ("convolution.cu"). ``defines`` are macros. ``device`` is "auto" (a GPU if there is one
-    and nothing is to be checked), "gpu" or "cpu".
+    Parameters
+    ----------
+    source_or_path : str or Path
+        The text, the path of a ``.cu`` file, or the name of one that the course ships
+        ("convolution.cu").
+    defines : dict, optional
+        Macros.
+    device : str, default "auto"
+        "cpu", "gpu", or "auto": a GPU if there is one and nothing is to be checked.
+    name : str, optional
+        What messages call the source.
+    arch : str, default "sm_80"
+        For which device the source is verified, and whose limits hold on a CPU.
+    check : bool, default False
+        Watch every access of every launch (on a CPU).
+    timeout : float, default 30
+        Seconds after which a kernel that does not end is stopped. On a GPU nothing can stop it
+        from outside, and this has no effect.
+    threads : int, optional
+        Processors to use; by default all that this process may.
+    verify : bool, default True
+        Compile by NVRTC too, where that is installed: ``resources`` then gives registers and shared
+        memory of each kernel; where it is not, ``note`` says so.
 
-    On a CPU, ``check`` (default False) watches every access of every launch, ``timeout`` (seconds)
-    ends a kernel that does not end, and ``threads`` are the processors used. Unless ``verify`` is
-    False, the source is compiled by NVRTC for ``arch`` too, where that is installed: ``resources``
-    then gives registers and shared memory per kernel; where it is not, ``note`` says so. On a GPU
-    an endless kernel cannot be stopped from outside, and ``timeout`` has no effect.
-
-    Raises CompileError, LaunchError, KernelError (see ``errors.py``).
+    Raises
+    ------
+    CompileError
+        With the lines of the source.
+    LaunchError
+        For an option that does not fit.
+    CudaError
+        There is no GPU to run on.
     """
 
     def __init__(
@@ -91,9 +115,24 @@ class Module:
             self.log, self.resources = compiled.log, compiled.resources
 
     def compile_for(self, arch: str) -> nvrtc.Compiled:
-        """Compile the source by NVRTC for ``arch`` ("sm_90") and return the cubin and its report.
+        """Compile the source by NVRTC.
 
-        Raises CompileError, or CudaError for an architecture that this NVRTC does not know.
+        Parameters
+        ----------
+        arch : str
+            The device, such as "sm_90".
+
+        Returns
+        -------
+        Compiled
+            The cubin and the compiler's report.
+
+        Raises
+        ------
+        CompileError
+            With the lines of the source.
+        CudaError
+            For an architecture that this NVRTC does not know.
         """
         symbols = (*self.signatures, *(f"&{name}" for name in self.constants))
         return nvrtc.compile_cubin(
@@ -106,13 +145,23 @@ class Module:
             raise KeyError(f"{self.name} has no kernel {name!r}; it has {known}")
         return Kernel(self, self.signatures[name])
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self.signatures)
 
-    def constant(self, name: str, array: object) -> None:
-        """Copy ``array`` into the ``__constant__`` variable ``name``.
+    def constant(self, name: str, array: Any) -> None:
+        """Copy an array into a ``__constant__`` variable.
 
-        Raises LaunchError for an unknown name, another dtype or too many elements.
+        Parameters
+        ----------
+        name : str
+            The variable.
+        array : numpy.ndarray or torch.Tensor
+            Of the variable's element type; as many elements or fewer.
+
+        Raises
+        ------
+        LaunchError
+            For an unknown name, another dtype or too many elements.
         """
         if name not in self.constants:
             known = ", ".join(self.constants) or "none"
@@ -127,12 +176,12 @@ class Module:
 
     @property
     def processes(self) -> list[int]:
-        """Return the numbers of the processes that run kernels on the CPU now: up to two."""
+        """Numbers of the processes that run kernels on the CPU now: up to two."""
         return self._backend.processes if isinstance(self._backend, CpuBackend) else []
 
     def synchronize(self) -> None:
         """Wait until every launch has ended (a GPU's return early); raise what went wrong there."""
-        if self.device == "gpu":
+        if not isinstance(self._backend, CpuBackend):
             self._backend.synchronize()
 
     def close(self) -> None:
@@ -151,7 +200,15 @@ class Module:
 
 
 class Kernel:
-    """One kernel; ``kernel[grid, block]`` or ``kernel[grid, block, shared_bytes]`` launches it."""
+    """One kernel; ``kernel[grid, block]`` or ``kernel[grid, block, shared_bytes]`` launches it.
+
+    Parameters
+    ----------
+    module : Module
+        Where it was compiled.
+    signature : Signature
+        Its name and parameters.
+    """
 
     def __init__(self, module: Module, signature: source_text.Signature):
         self.module, self.signature = module, signature
@@ -166,7 +223,7 @@ class Kernel:
         """The kernel's own lines, with the comment above it: to show them in a notebook."""
         return source_text.excerpt(self.module.source, self.signature)
 
-    def __getitem__(self, shape: object) -> Launch:
+    def __getitem__(self, shape: Any) -> Launch:
         if not isinstance(shape, tuple) or len(shape) not in (2, 3):
             raise LaunchError(
                 f"expected kernel[grid, block] or kernel[grid, block, shared_bytes]; got {shape!r}"
@@ -190,12 +247,24 @@ class Kernel:
 
 
 class Launch:
-    """A kernel with its grid and block: call it with the kernel's arguments."""
+    """A kernel with its grid and block: call it with the kernel's arguments.
 
-    def __init__(self, kernel: Kernel, grid: tuple, block: tuple, shared: int):
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    grid, block : tuple of int
+        Sizes (x, y, z).
+    shared : int
+        Bytes of dynamic shared memory of a block.
+    """
+
+    def __init__(self, kernel: Kernel, grid: Size, block: Size, shared: int):
         self.kernel, self.grid, self.block, self.shared = kernel, grid, block, shared
 
-    def __call__(self, *arguments: object, check: bool | None = None, timeout=None) -> None:
+    def __call__(
+        self, *arguments: object, check: bool | None = None, timeout: float | None = None
+    ) -> None:
         """Run the kernel; arrays are written in place.
 
         On a CPU they stay as they were if it fails, and ``check`` and ``timeout`` (seconds)
@@ -212,10 +281,31 @@ class Launch:
         limit: int = EVENT_LIMIT,
         timeout: float | None = None,
     ) -> AccessRecord:
-        """Run the kernel on the CPU and return what it touched (see :class:`AccessRecord`).
+        """Run the kernel on the CPU and return what it touched.
 
-        ``blocks`` (linear numbers; default all) are those whose single accesses are kept, at most
-        ``limit`` of them; the sums are over all blocks always.
+        Parameters
+        ----------
+        *arguments : object
+            For the kernel's parameters, in order.
+        blocks : list of int, optional
+            Those whose single accesses are kept (linear numbers); by default all. The sums
+            are over all blocks always.
+        limit : int, default EVENT_LIMIT
+            Most single accesses to keep.
+        timeout : float, optional
+            Seconds, in place of the module's.
+
+        Returns
+        -------
+        AccessRecord
+            Sums for each access of the source, and single accesses.
+
+        Raises
+        ------
+        LaunchError
+            On a GPU, or for an argument or block that does not fit.
+        KernelError
+            The kernel did something wrong.
         """
         if self.kernel.module.device != "cpu":
             raise LaunchError("accesses are recorded on the CPU: make the module with device='cpu'")
@@ -223,10 +313,12 @@ class Launch:
         for block in blocks or ():
             if not 0 <= block < total:
                 raise LaunchError(f"block {block} is not one of this grid's {total} (0 is first)")
-        return self._run(arguments, timeout, check=True, record=True, blocks=blocks,
-                         event_limit=limit)  # fmt: skip
+        found = self._run(arguments, timeout, check=True, record=True, blocks=blocks,
+                          event_limit=limit)  # fmt: skip
+        assert found is not None
+        return found
 
-    def _run(self, arguments, timeout, **options):
+    def _run(self, arguments: tuple, timeout: float | None, **options: Any) -> AccessRecord | None:
         module = self.kernel.module
         if timeout is None:
             timeout = module.timeout

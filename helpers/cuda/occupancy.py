@@ -26,19 +26,51 @@ LIMITS = {
 
 @dataclass(frozen=True)
 class Occupancy:
-    """``share`` of a multiprocessor's warps that can be resident, and what limits it."""
+    """How much of a multiprocessor a kernel can fill.
 
-    blocks: int  # resident per multiprocessor
+    Parameters
+    ----------
+    blocks : int
+        Resident on a multiprocessor.
+    warps : int
+        Of these blocks.
+    share : float
+        Of the warps that a multiprocessor can hold.
+    limit : str
+        What limits it: "threads", "registers", "shared memory" or "blocks".
+    """
+
+    blocks: int
     warps: int
     share: float
-    limit: str  # "threads", "registers", "shared memory" or "blocks"
+    limit: str
 
 
 def occupancy(threads: int, registers: int, shared: int, arch: str = "sm_80") -> Occupancy:
-    """Return the occupancy of blocks of ``threads`` with these registers and shared bytes.
+    """Return the occupancy of blocks with these needs, as :attr:`Module.resources` gives them.
 
-    ``registers`` are per thread, ``shared`` bytes per block, as ``Module.resources`` gives them.
-    Raises CudaError for an unknown ``arch``, LaunchError for a block that fits nowhere.
+    Parameters
+    ----------
+    threads : int
+        Of a block.
+    registers : int
+        Of a thread.
+    shared : int
+        Bytes of a block, static and dynamic.
+    arch : str, default "sm_80"
+        One of :data:`LIMITS`.
+
+    Returns
+    -------
+    Occupancy
+        Resident blocks and warps, and what limits them.
+
+    Raises
+    ------
+    CudaError
+        For an unknown ``arch``.
+    LaunchError
+        For a block that fits nowhere.
     """
     if arch not in LIMITS:
         raise CudaError(f"arch must be one of {', '.join(LIMITS)}; got {arch!r}")
@@ -57,7 +89,7 @@ def occupancy(threads: int, registers: int, shared: int, arch: str = "sm_80") ->
         "shared memory": bytes_ // shared if shared else most_blocks,
         "blocks": most_blocks,
     }
-    limit = min(fits, key=fits.get)
+    limit = min(fits, key=lambda need: fits[need])
     blocks = fits[limit]
     if not blocks:
         raise LaunchError(f"not one block of {threads} threads fits {arch}: {limit} is too small")

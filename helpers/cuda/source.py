@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from helpers.cuda.errors import CompileError
@@ -33,7 +34,19 @@ DTYPES = {
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a kernel: its name, C type, NumPy dtype, and whether it is a pointer."""
+    """One parameter of a kernel.
+
+    Parameters
+    ----------
+    name, c_type : str
+        As the source spells them.
+    dtype : str
+        Of the number, or of one array element.
+    pointer : bool
+        Whether it takes an array.
+    const : bool
+        Whether the kernel may only read it.
+    """
 
     name: str
     c_type: str
@@ -44,7 +57,17 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Signature:
-    """A ``__global__`` function: its name, parameters and line in the source (1-based)."""
+    """A ``__global__`` function.
+
+    Parameters
+    ----------
+    name : str
+        As the source spells it.
+    parameters : tuple of Parameter
+        In order.
+    line : int
+        Of the source, from 1.
+    """
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -56,22 +79,56 @@ class Signature:
 
 @dataclass(frozen=True)
 class Constant:
-    """A ``__constant__`` variable: its name and the NumPy dtype of one element."""
+    """A ``__constant__`` variable.
+
+    Parameters
+    ----------
+    name : str
+        As the source spells it.
+    dtype : str
+        Of one element.
+    """
 
     name: str
     dtype: str
 
 
 def strip_comments(source: str) -> str:
-    """Blank out comments, keeping every line where it is."""
+    """Blank out comments, keeping every line where it is.
+
+    Parameters
+    ----------
+    source : str
+        CUDA C.
+
+    Returns
+    -------
+    str
+        As many lines, as long as before.
+    """
     blank = lambda match: re.sub(r"[^\n]", " ", match.group())  # noqa: E731
     return re.sub(r"//[^\n]*|/\*.*?\*/", blank, source, flags=re.DOTALL)
 
 
-def kernels(source: str, defines: dict[str, object] | None = None) -> dict[str, Signature]:
-    """Return the signatures of all ``__global__`` functions of ``source`` by name.
+def kernels(source: str, defines: Mapping[str, object] | None = None) -> dict[str, Signature]:
+    """Return the signatures of all ``__global__`` functions.
 
-    Raises CompileError for a kernel template or a parameter of a type that no array element has.
+    Parameters
+    ----------
+    source : str
+        CUDA C.
+    defines : dict, optional
+        Macros.
+
+    Returns
+    -------
+    dict
+        :class:`Signature` by name.
+
+    Raises
+    ------
+    CompileError
+        For a kernel template, or a parameter of a type that no array element has.
     """
     text, macros = strip_comments(source), _macros(source, defines)
     found = {}
@@ -93,8 +150,21 @@ def kernels(source: str, defines: dict[str, object] | None = None) -> dict[str, 
     return found
 
 
-def constants(source: str, defines: dict[str, object] | None = None) -> dict[str, Constant]:
-    """Return the ``__constant__`` variables of ``source`` by name."""
+def constants(source: str, defines: Mapping[str, object] | None = None) -> dict[str, Constant]:
+    """Return the ``__constant__`` variables.
+
+    Parameters
+    ----------
+    source : str
+        CUDA C.
+    defines : dict, optional
+        Macros.
+
+    Returns
+    -------
+    dict
+        :class:`Constant` by name.
+    """
     macros = _macros(source, defines)
     found = {}
     for match in re.finditer(
@@ -108,13 +178,37 @@ def constants(source: str, defines: dict[str, object] | None = None) -> dict[str
 
 
 def dynamic_shared(source: str) -> list[str]:
-    """Return the names declared as ``extern __shared__ T name[]``, each once."""
+    """Return what is declared as ``extern __shared__ T name[]``.
+
+    Parameters
+    ----------
+    source : str
+        CUDA C.
+
+    Returns
+    -------
+    list of str
+        The names, each once.
+    """
     names = re.findall(r"extern\s+__shared__\s+[^;\[]*?(\w+)\s*\[\s*\]\s*;", strip_comments(source))
     return list(dict.fromkeys(names))
 
 
 def excerpt(source: str, signature: Signature) -> str:
-    """Return the lines of one kernel, from the comment directly above it to its last brace."""
+    """Return the lines of one kernel, from the comment directly above it to its last brace.
+
+    Parameters
+    ----------
+    source : str
+        CUDA C.
+    signature : Signature
+        The kernel.
+
+    Returns
+    -------
+    str
+        Lines as they stand.
+    """
     rows, plain = source.splitlines(), strip_comments(source).splitlines()
     first = last = signature.line - 1
     while first > 0 and rows[first - 1].lstrip().startswith("//"):
@@ -129,7 +223,20 @@ def excerpt(source: str, signature: Signature) -> str:
 
 
 def explain(log: str, source: str, name: str) -> str:
-    """Return a compiler's messages with the line of the source under each."""
+    """Return a compiler's messages with the line of the source under each.
+
+    Parameters
+    ----------
+    log : str
+        What the compiler printed.
+    source, name : str
+        CUDA C, and what the compiler calls it.
+
+    Returns
+    -------
+    str
+        The log itself where it names no line.
+    """
     rows = source.splitlines()
     said = []
     for text in log.splitlines():
@@ -141,7 +248,7 @@ def explain(log: str, source: str, name: str) -> str:
     return "\n".join(said) if said else log.strip()
 
 
-def _macros(source: str, defines: dict[str, object] | None) -> dict[str, str]:
+def _macros(source: str, defines: Mapping[str, object] | None) -> dict[str, str]:
     found = dict(re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(.+?)[ \t]*$", source, re.M))
     found.update({name: str(value) for name, value in (defines or {}).items()})
     return found

@@ -25,7 +25,13 @@ SMALL_TYPES = re.compile(r"\b(char|short|bool|uchar4)\b")
 
 
 def cores() -> int:
-    """Return how many processors this process may use."""
+    """Return how many processors this process may use.
+
+    Returns
+    -------
+    int
+        1 or more.
+    """
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -50,7 +56,21 @@ class _Call:
 
 
 class CpuBackend:
-    """A compiled source: one program that runs fast, one that records; each made when needed."""
+    """A compiled source: one program that runs fast, one that records; each made when needed.
+
+    Parameters
+    ----------
+    source, name : str
+        CUDA C, and what messages call it.
+    defines : dict
+        Macros.
+    arch : str
+        The device whose limits hold, such as "sm_80".
+    threads : int, optional
+        Processors to use; by default all that this process may.
+    check : bool
+        Which of the two programs is compiled at once.
+    """
 
     device = "cpu"
 
@@ -108,7 +128,13 @@ class CpuBackend:
             worker.tell(protocol.constant_request(name, self.constants[name]))
 
     def shared_bytes(self) -> int:
-        """Return the bytes of all static ``__shared__`` arrays of the source."""
+        """Return what the source's static ``__shared__`` arrays take.
+
+        Returns
+        -------
+        int
+            Bytes.
+        """
         return sum(s.bytes for s in self.symbols.shared if not s.dynamic)
 
     def launch(
@@ -176,11 +202,10 @@ class CpuBackend:
             _copy_out(call, memory)
             return None
         with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as folder:
-            watch = replace(
-                watch, events=Path(folder) / "events", event_limit=event_limit, blocks=blocks
-            )
+            kept = Path(folder) / "events"
+            watch = replace(watch, events=kept, event_limit=event_limit, blocks=blocks)
             answer = self._ask(call, worker, program, watch)
-            events = np.fromfile(watch.events, EVENT)
+            events = np.fromfile(kept, EVENT)
         _copy_out(call, memory)
         return self._record(call, watch, program, answer, events)
 
@@ -291,7 +316,7 @@ class CpuBackend:
 
     @property
     def processes(self) -> list[int]:
-        """Return the numbers of the workers' processes that run now."""
+        """Numbers of the workers' processes that run now."""
         return [worker.pid for worker in self._workers.values() if worker.pid]
 
     def close(self) -> None:

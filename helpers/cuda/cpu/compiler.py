@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,7 +43,17 @@ MONTH = 30 * 86_400.0  # seconds that a compiled module is kept after its last u
 
 @dataclass(frozen=True)
 class Program:
-    """A compiled module: the program's path, its shared arrays, its constants' sizes in bytes."""
+    """A compiled module.
+
+    Parameters
+    ----------
+    path : Path
+        The program.
+    shared : tuple of SharedArray
+        Its ``__shared__`` arrays.
+    constants : dict
+        Bytes of its ``__constant__`` variables by name.
+    """
 
     path: Path
     shared: tuple[SharedArray, ...]
@@ -81,11 +92,27 @@ def compiler() -> tuple[str, str]:
     )
 
 
-def build(source: str, name: str, defines: dict[str, object], *, instrumented: bool) -> Program:
-    """Compile ``source`` (called ``name`` in messages) and return the program.
+def build(source: str, name: str, defines: Mapping[str, object], *, instrumented: bool) -> Program:
+    """Compile a source for this machine's processor, or find what was compiled before.
 
-    ``instrumented`` makes every access call the recorder. Raises CompileError with the compiler's
-    message and the lines it is about.
+    Parameters
+    ----------
+    source, name : str
+        CUDA C, and what messages call it.
+    defines : dict
+        Macros.
+    instrumented : bool
+        Whether every access calls the recorder.
+
+    Returns
+    -------
+    Program
+        In the cache folder.
+
+    Raises
+    ------
+    CompileError
+        With the compiler's message and the lines that it is about.
     """
     tail = _tail(source, defines)
     flags = [*COMMON, *(INSTRUMENTED if instrumented else FAST)]
@@ -124,7 +151,22 @@ def _forget_unused(folder: Path) -> None:
 
 
 def lines(program: Path, addresses: list[int], name: str) -> list[int | None]:
-    """Return the line of the source called ``name`` that each code address comes from."""
+    """Return the lines of the source that code addresses come from.
+
+    Parameters
+    ----------
+    program : Path
+        A compiled module.
+    addresses : list of int
+        In its code.
+    name : str
+        What the source was called when it was compiled.
+
+    Returns
+    -------
+    list of int or None
+        One for each address; None where no line is known.
+    """
     tool = shutil.which("addr2line") or shutil.which("llvm-addr2line")
     if not tool or not addresses:
         return [None] * len(addresses)
@@ -145,7 +187,7 @@ def lines(program: Path, addresses: list[int], name: str) -> list[int | None]:
     return found if len(found) == len(addresses) else [None] * len(addresses)
 
 
-def _tail(source: str, defines: dict[str, object]) -> str:
+def _tail(source: str, defines: Mapping[str, object]) -> str:
     """Write what the worker needs to find and call the kernels of ``source``."""
     table, text = [], []
     for kernel in source_text.kernels(source, defines).values():

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
 from helpers.cuda import errors
 
 KINDS = {0: "read", 1: "wrote", 2: "updated atomically"}
@@ -9,9 +13,30 @@ SPACES = {0: "global", 1: "shared", 2: "constant"}
 
 
 class Explainer:
-    """Knows one launch: its arrays, its source's lines, its limits."""
+    """Knows one launch: its arrays, its source's lines, its limits.
 
-    def __init__(self, kernel: str, source: str, arrays: dict, find_lines, timeout: float):
+    Parameters
+    ----------
+    kernel : str
+        Its name.
+    source : str
+        The module's source.
+    arrays : dict
+        (shape, dtype) of the global arrays by name.
+    find_lines : callable
+        Maps code addresses to lines of the source (None: unknown).
+    timeout : float
+        The launch's limit in seconds.
+    """
+
+    def __init__(
+        self,
+        kernel: str,
+        source: str,
+        arrays: dict[str, tuple[tuple[int, ...], np.dtype]],
+        find_lines: Callable[[list[int]], list[int | None]],
+        timeout: float,
+    ):
         self.kernel = kernel
         self.rows = source.splitlines()
         self.arrays = arrays  # name → (shape, dtype) of the global arrays
@@ -19,7 +44,18 @@ class Explainer:
         self.timeout = timeout
 
     def exception(self, report: dict) -> errors.CudaError:
-        """Return the exception that ``report`` (one JSON answer of the worker) stands for."""
+        """Return the exception that a worker's report stands for.
+
+        Parameters
+        ----------
+        report : dict
+            An answer with ``error`` (see :mod:`helpers.cuda.cpu.protocol`).
+
+        Returns
+        -------
+        CudaError
+            With thread, place and line in its message.
+        """
         return getattr(self, f"_{report['error']}", self._internal)(report)
 
     # One method for each kind of report.
@@ -180,6 +216,6 @@ class Explainer:
         )
 
 
-def _triple(numbers) -> str:
+def _triple(numbers: Sequence[int]) -> str:
     """Write (x, y, z) as short as it can be: (3, 0, 0) stays readable as (3, 0, 0)."""
     return f"({', '.join(map(str, numbers))})"

@@ -51,12 +51,24 @@ from helpers.cuda.arguments import Argument, Region
 
 @dataclass(frozen=True)
 class SharedArray:
-    """A ``__shared__`` array of the compiled module."""
+    """A ``__shared__`` array of the compiled module.
+
+    Parameters
+    ----------
+    name : str
+        As the source spells it.
+    offset : int
+        Bytes from the runtime's anchor in thread-local memory.
+    bytes : int
+        Its size.
+    dynamic : bool
+        Declared ``extern``: its size comes with the launch.
+    """
 
     name: str
-    offset: int  # bytes from the runtime's anchor in thread-local memory
+    offset: int
     bytes: int
-    dynamic: bool  # declared `extern`: its size comes with the launch
+    dynamic: bool
 
 
 class Instruction(TypedDict):
@@ -80,16 +92,36 @@ CONSTANT = 63  # in Instruction.array
 
 @dataclass(frozen=True)
 class Watch:
-    """What an instrumented launch is watched for, and what is kept of it."""
+    """What an instrumented launch is watched for, and what is kept of it.
 
-    granule: int  # bytes that the recorder tells apart
+    Parameters
+    ----------
+    granule : int
+        Bytes that the recorder tells apart.
+    shared : list of SharedArray
+        Those of the kernel, with their sizes in this launch.
+    events : Path, optional
+        Where to keep single accesses; without it nothing is recorded.
+    event_limit : int
+        Most of them to keep.
+    blocks : list of int, optional
+        Whose accesses are kept; by default all blocks'.
+    """
+
+    granule: int
     shared: list[SharedArray]
-    events: Path | None = None  # where to keep single accesses; None: nothing is recorded
+    events: Path | None = None
     event_limit: int = 0
-    blocks: list[int] | None = None  # whose accesses are kept; None: all blocks'
+    blocks: list[int] | None = None
 
     def lines(self) -> list[str]:
-        """Return the request's lines."""
+        """Return the request's lines.
+
+        Returns
+        -------
+        list of str
+            As in this module's table.
+        """
         rows = [f"check {self.granule}"]
         rows += [f"array {s.offset} {s.bytes} {s.name}" for s in self.shared]
         if self.events:
@@ -103,22 +135,52 @@ class Watch:
 
 @dataclass(frozen=True)
 class LaunchRequest:
-    """One launch, as the worker is told of it."""
+    """One launch, as the worker is told of it.
+
+    Parameters
+    ----------
+    kernel : str
+        Its name.
+    grid, block : tuple of int
+        Sizes (x, y, z).
+    shared : int
+        Bytes of dynamic shared memory of a block.
+    threads : int
+        Of the operating system.
+    milliseconds : int
+        The time limit.
+    memory : str
+        Path of the file that holds the arrays.
+    regions : list of Region
+        The arrays.
+    arguments : list of Argument
+        In the kernel's order.
+    places : list of (int, int) or None
+        Of each argument the region's number and the offset in it; None for a number.
+    watch : Watch, optional
+        For an instrumented program.
+    """
 
     kernel: str
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
-    shared: int  # bytes of dynamic shared memory
+    shared: int
     threads: int
     milliseconds: int
     memory: str
     regions: list[Region]
     arguments: list[Argument]
-    places: list[tuple[int, int] | None]  # per argument: region and offset, None for a number
+    places: list[tuple[int, int] | None]
     watch: Watch | None = field(default=None)
 
     def text(self) -> str:
-        """Return the request, line by line as in this module's table."""
+        """Return the request.
+
+        Returns
+        -------
+        str
+            Line by line as in this module's table.
+        """
         rows = [
             f"kernel {self.kernel}",
             "grid {} {} {}".format(*self.grid),

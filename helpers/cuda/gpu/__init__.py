@@ -7,9 +7,15 @@ import functools
 
 @functools.cache
 def missing() -> str:
-    """Return why there is no GPU to run on, in a sentence; empty when there is one."""
+    """Return why there is no GPU to run on.
+
+    Returns
+    -------
+    str
+        A sentence; empty where there is one.
+    """
     try:
-        from cuda.bindings import driver
+        from cuda.bindings import driver  # type: ignore[import-untyped]
     except ImportError:
         return "cuda-bindings is not installed (extra [gpu])"
     try:

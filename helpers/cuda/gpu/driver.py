@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from cuda.bindings import driver
+from cuda.bindings import driver  # type: ignore[import-untyped]
 
 from helpers.cuda.arguments import Argument, regions
 from helpers.cuda.errors import CudaError, KernelError, LaunchError
@@ -27,7 +27,13 @@ DEFAULT_SHARED = 49_152  # bytes a block may use without asking for more (48 KiB
 
 
 class GpuBackend:
-    """One compiled source on one GPU (PyTorch's current device, else the first)."""
+    """One compiled source on one GPU (PyTorch's current device, else the first).
+
+    Parameters
+    ----------
+    module : Module
+        Compiled for that GPU; its ``log`` and ``resources`` are set.
+    """
 
     device = "gpu"
 
