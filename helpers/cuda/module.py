@@ -15,6 +15,7 @@ from helpers.cuda.arguments import bind, dimensions
 from helpers.cuda.cpu.backend import CpuBackend
 from helpers.cuda.errors import CompileError, CudaError, LaunchError
 from helpers.cuda.gpu import missing, nvrtc
+from helpers.cuda.occupancy import most_threads
 from helpers.cuda.record import AccessRecord
 
 KERNELS = Path(__file__).parent / "kernels"
@@ -325,6 +326,8 @@ class Launch:
         if not timeout > 0:
             raise LaunchError(f"timeout must be above 0 seconds; got {timeout!r}")
         bound = bind(self.kernel.signature, arguments, module.device)
+        if self.kernel.resources:
+            self._fit(self.kernel.resources.registers)
         return module._backend.launch(
             self.kernel.signature, self.grid, self.block, self.shared, bound,
             timeout=timeout, **options,

@@ -46,6 +46,26 @@ class Occupancy:
     limit: str
 
 
+def most_threads(registers: int) -> int:
+    """Return the largest block whose registers a multiprocessor has.
+
+    Parameters
+    ----------
+    registers : int
+        Of a thread.
+
+    Returns
+    -------
+    int
+        A multiple of 32, up to 1024.
+    """
+    return min(1024, 32 * (REGISTERS // _per_warp(registers)))
+
+
+def _per_warp(registers: int) -> int:
+    return max(-(-32 * registers // REGISTER_UNIT), 1) * REGISTER_UNIT
+
+
 def occupancy(threads: int, registers: int, shared: int, arch: str = "sm_80") -> Occupancy:
     """Return the occupancy of blocks with these needs, as :attr:`Module.resources` gives them.
 
@@ -81,11 +101,10 @@ def occupancy(threads: int, registers: int, shared: int, arch: str = "sm_80") ->
         )
     most_warps, most_blocks, bytes_ = LIMITS[arch]
     warps = -(-threads // 32)
-    per_warp = max(-(-32 * registers // REGISTER_UNIT), 1) * REGISTER_UNIT
     shared += 0 if arch == "sm_75" else RESERVED
     fits = {
         "threads": most_warps // warps,
-        "registers": REGISTERS // per_warp // warps,
+        "registers": REGISTERS // _per_warp(registers) // warps,
         "shared memory": bytes_ // shared if shared else most_blocks,
         "blocks": most_blocks,
     }

@@ -13,7 +13,7 @@ import numpy as np
 
 from helpers.cuda.arguments import PAGE, Argument, Region, whole_pages
 from helpers.cuda.arguments import regions as lay_out
-from helpers.cuda.cpu import compiler, protocol
+from helpers.cuda.cpu import compiler, protocol, symbols
 from helpers.cuda.cpu.faults import Explainer
 from helpers.cuda.cpu.worker import Worker
 from helpers.cuda.errors import LaunchError
@@ -89,7 +89,7 @@ class CpuBackend:
         self.constants: dict[str, bytes] = {}
         self._programs: dict[bool, compiler.Program] = {}
         self._workers: dict[bool, Worker] = {}
-        self.symbols = self._program(check)  # what does not compile is told at once
+        self.symbols = self._program(check).symbols  # what does not compile is told at once
 
     def _program(self, instrumented: bool) -> compiler.Program:
         if instrumented not in self._programs:
@@ -126,16 +126,6 @@ class CpuBackend:
         self.constants[name] = array.tobytes()
         for worker in self._workers.values():
             worker.tell(protocol.constant_request(name, self.constants[name]))
-
-    def shared_bytes(self) -> int:
-        """Return what the source's static ``__shared__`` arrays take.
-
-        Returns
-        -------
-        int
-            Bytes.
-        """
-        return sum(s.bytes for s in self.symbols.shared if not s.dynamic)
 
     def launch(
         self,
@@ -195,8 +185,11 @@ class CpuBackend:
             self._ask(call, worker, program, None)
             _copy_out(call, memory)
             return None
-        arrays = [replace(s, bytes=shared) if s.dynamic else s for s in program.shared]
-        watch = protocol.Watch(self._granule(arguments), [s for s in arrays if s.bytes])
+        arrays = [
+            replace(array, bytes=shared) if array.dynamic else array
+            for array in program.symbols.visible(signature.name)
+        ]
+        watch = protocol.Watch(self._granule(arguments), arrays, list(program.symbols.variables))
         if not record:
             self._ask(call, worker, program, watch)
             _copy_out(call, memory)
@@ -212,10 +205,11 @@ class CpuBackend:
     # One method for each step of a launch.
 
     def _fit(self, signature: Signature, shared: int) -> None:
-        if self.shared_bytes() + shared > self.shared_limit:
+        static = self.symbols.static_bytes(signature.name)
+        if static + shared > self.shared_limit:
             raise LaunchError(
-                f"kernel {signature.name} asks for {self.shared_bytes()} bytes of static and "
-                f"{shared} of dynamic shared memory; a block has at most {self.shared_limit}"
+                f"kernel {signature.name} asks for {static} bytes of static and {shared} of "
+                f"dynamic shared memory; a block has at most {self.shared_limit}"
             )
 
     def _copy_in(self, call: _Call, worker: Worker) -> np.ndarray:
@@ -258,7 +252,7 @@ class CpuBackend:
                 call.signature.name,
                 self.source,
                 {a.parameter.name: (a.shape, np.dtype(a.parameter.dtype)) for a in call.pointers},
-                lambda addresses: compiler.lines(program.path, addresses, self.name),
+                lambda addresses: symbols.lines(program.path, addresses, self.name),
                 call.timeout,
             ).exception(answer)
         return answer
@@ -278,13 +272,12 @@ class CpuBackend:
     ) -> AccessRecord:
         """Give the answer's instructions their lines and their arrays' names."""
         instructions: list[protocol.Instruction] = answer["instructions"]
-        lines = compiler.lines(program.path, [i["pc"] for i in instructions], self.name)
-        names = [r.name for r in call.regions] + [s.name for s in watch.shared]
-        only = next(iter(program.constants)) if len(program.constants) == 1 else "constant"
+        lines = symbols.lines(program.path, [i["pc"] for i in instructions], self.name)
+        arrays = [*call.regions, *watch.shared, *watch.variables]
         accesses = [
             Access(
                 line=line,
-                array=only if i["array"] == protocol.CONSTANT else names[i["array"]],
+                array=arrays[i["array"]].name,
                 kind=KINDS[i["kind"]],
                 space=SPACES[i["space"]],
                 size=i["size"],

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helpers.cuda import source as source_text
-from helpers.cuda.cpu.protocol import SharedArray
+from helpers.cuda.cpu import assembly, symbols
+from helpers.cuda.cpu.symbols import KERNEL, Symbols
 from helpers.cuda.errors import CompileError
 
 RUNTIME = Path(__file__).parent / "runtime"
@@ -29,6 +30,7 @@ RUNTIME_SOURCES = (
     "atomics.cpp",
     "recorder.cpp",
     "tsan.cpp",
+    "order.cpp",
     "requests.cpp",
     "worker.cpp",
 )
@@ -36,7 +38,9 @@ LARGEST_SHARED = 232_448  # bytes a block may use on the largest device (sm_90: 
 COMMON = ("-std=c++17", "-g", "-fno-pie", "-fno-omit-frame-pointer", "-fdiagnostics-color=never")
 FAST = ("-O2",)
 # No vectorisation: one access of the source stays one access of the record.
-INSTRUMENTED = ("-O1", "-fsanitize=thread", "-fno-tree-vectorize")
+INSTRUMENTED = ("-O1", "-fsanitize=thread,bounds,alignment", "-fno-tree-vectorize")
+GCC = ("-fno-extern-tls-init",)
+GCC_INSTRUMENTED = ("-fsanitize=bounds-strict", "--param", "tsan-distinguish-volatile=1")
 LIMIT = 120.0  # seconds for one run of the compiler
 MONTH = 30 * 86_400.0  # seconds that a compiled module is kept after its last use
 
@@ -49,15 +53,12 @@ class Program:
     ----------
     path : Path
         The program.
-    shared : tuple of SharedArray
-        Its ``__shared__`` arrays.
-    constants : dict
-        Bytes of its ``__constant__`` variables by name.
+    symbols : Symbols
+        Its variables.
     """
 
     path: Path
-    shared: tuple[SharedArray, ...]
-    constants: dict[str, int]
+    symbols: Symbols
 
 
 def cache_folder() -> Path:
@@ -115,31 +116,43 @@ def build(source: str, name: str, defines: Mapping[str, object], *, instrumented
         With the compiler's message and the lines that it is about.
     """
     tail = _tail(source, defines)
+    kernels = source_text.kernels(source, defines)
     flags = [*COMMON, *(INSTRUMENTED if instrumented else FAST)]
     if "clang" not in compiler()[1]:
-        flags.append("-fno-extern-tls-init")
+        flags += [*GCC, *(GCC_INSTRUMENTED if instrumented else ())]
     flags += [f"-D{key}={value}" for key, value in sorted(defines.items())]
-    text = f'#line 1 "{name}"\n{source}\n#line 1 "launch of {name}"\n{tail}'
+    # Kernels get names that the C library cannot have.
+    renamed = "".join(f"#define {kernel} {KERNEL}{kernel}\n" for kernel in kernels)
+    text = f'{renamed}#line 1 "{name}"\n{_one_section(source)}\n#line 1 "launch of {name}"\n{tail}'
     runtime = _runtime(cache_folder(), os.environ.get("CUDA_ON_CPU_FLAGS", ""))
-    key = _digest(text, *flags, compiler()[1], runtime.name)
+    key = _digest(text, *flags, compiler()[1], runtime.name, Path(assembly.__file__).read_text())
     path = cache_folder() / f"module-{key}"
     if not path.exists():
         with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
-            unit = Path(folder) / "unit.cpp"
+            unit, made = Path(folder) / "unit.cpp", Path(folder) / "module"
             unit.write_text(text)
-            made = Path(folder) / "module"
             include = ["-include", str(RUNTIME / "cuda_on_cpu.h")]
             quiet = ["-Wno-unknown-pragmas", "-Wno-attributes", "-fmax-errors=20"]
-            command = [compiler()[0], *flags, *include, *quiet, "-c", str(unit)]
-            _run([*command, "-o", f"{folder}/unit.o"], source, name)
-            # Linked without -fsanitize: the calls go to runtime/recorder.cpp, not to TSan.
-            link = [compiler()[0], "-no-pie", f"{folder}/unit.o", str(runtime), "-lpthread"]
+            command = [compiler()[0], *flags, *include, *quiet, "-S", str(unit)]
+            _run([*command, "-o", f"{folder}/unit.s"], source, name)
+            assembled = Path(folder) / "reader.s"
+            assembled.write_text(
+                assembly.rework(Path(folder, "unit.s").read_text(), source, instrumented)
+            )
+            # Linked without -fsanitize: the calls go to runtime/tsan.cpp, not to TSan.
+            link = [compiler()[0], "-no-pie", str(assembled), str(runtime), "-lpthread"]
             _run([*link, "-o", str(made)], source, name)
             os.replace(made, path)
         _forget_unused(path.parent)
     else:
         path.touch()  # used: kept for another MONTH
-    return _inspect(path, source)
+    return Program(path, symbols.read(path, tuple(source_text.dynamic_shared(source))))
+
+
+def _one_section(source: str) -> str:
+    """Leave the ``const`` out of ``__constant__ const``: one section cannot hold both kinds."""
+    source = re.sub(r"\b__constant__(\s+)const\b", r"__constant__\1     ", source)
+    return re.sub(r"\bconst(\s+)__constant__", r"     \1__constant__", source)
 
 
 def _forget_unused(folder: Path) -> None:
@@ -148,43 +161,6 @@ def _forget_unused(folder: Path) -> None:
         with contextlib.suppress(OSError):  # another process may be at it too
             if time.time() - old.stat().st_mtime > MONTH:
                 old.unlink()
-
-
-def lines(program: Path, addresses: list[int], name: str) -> list[int | None]:
-    """Return the lines of the source that code addresses come from.
-
-    Parameters
-    ----------
-    program : Path
-        A compiled module.
-    addresses : list of int
-        In its code.
-    name : str
-        What the source was called when it was compiled.
-
-    Returns
-    -------
-    list of int or None
-        One for each address; None where no line is known.
-    """
-    tool = shutil.which("addr2line") or shutil.which("llvm-addr2line")
-    if not tool or not addresses:
-        return [None] * len(addresses)
-    answer = subprocess.run(
-        [tool, "-a", "-i", "-e", str(program), *(hex(address) for address in addresses)],
-        capture_output=True,
-        text=True,
-        timeout=LIMIT,
-    )
-    found: list[int | None] = []
-    for text in answer.stdout.splitlines():
-        if re.fullmatch(r"0x[0-9a-f]+", text):
-            found.append(None)
-        elif found and found[-1] is None:  # inlined calls: the innermost frame in the source
-            # GCC may name the file that it was given in place of the one in its first #line.
-            match = re.match(rf"(?:.*/)?(?:{re.escape(name)}|unit\.cpp):(\d+)", text)
-            found[-1] = int(match.group(1)) if match else None
-    return found if len(found) == len(addresses) else [None] * len(addresses)
 
 
 def _tail(source: str, defines: Mapping[str, object]) -> str:
@@ -196,7 +172,7 @@ def _tail(source: str, defines: Mapping[str, object]) -> str:
         )
         text.append(
             '__attribute__((no_sanitize("thread"), noinline)) static void '
-            f"cuda_run_{kernel.name}(void **a) {{ (void)a; {kernel.name}({values}); }}"
+            f"cuda_run_{kernel.name}(void **a) {{ (void)a; ::{kernel.name}({values}); }}"
         )
         table.append(f'{{"{kernel.name}", cuda_run_{kernel.name}}}, ')
     constants = "".join(
@@ -255,32 +231,3 @@ def _run(command: list[str], source: str, name: str) -> None:
 
 def _digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
-
-
-@functools.lru_cache(maxsize=256)
-def _inspect(path: Path, source: str) -> Program:
-    """Read the shared arrays and constants from the program's symbol table."""
-    tool = shutil.which("readelf") or shutil.which("llvm-readelf")
-    names_dynamic = source_text.dynamic_shared(source)
-    if not tool:
-        return Program(path, (), {})
-    answer = subprocess.run([tool, "-sW", str(path)], capture_output=True, text=True, timeout=LIMIT)
-    local, objects = {}, {}
-    for text in answer.stdout.splitlines():
-        words = text.split()
-        if len(words) >= 8 and words[3] == "TLS" and words[6] != "UND":
-            local[words[7]] = (int(words[1], 16), int(words[2], 0))
-        elif len(words) >= 8 and words[3] == "OBJECT":
-            objects[words[7]] = int(words[2], 0)
-    anchor = local["cuda_tls_anchor"][0]
-    shared = []
-    for symbol, (value, size) in local.items():
-        # A block's array is a static of its kernel: _ZZ4tilePKfE5cache, maybe with _0 after it.
-        match = re.match(r"_ZZ.*E(\d+)(\w+)$", symbol)
-        if symbol in names_dynamic:
-            shared.append(SharedArray(symbol, value - anchor, size, True))
-        elif match:
-            label = match.group(2)[: int(match.group(1))]
-            shared.append(SharedArray(label, value - anchor, size, False))
-    sizes = {n: objects[n] for n in source_text.constants(source) if n in objects}
-    return Program(path, tuple(shared), sizes)

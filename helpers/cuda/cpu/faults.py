@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from helpers.cuda import errors
+from helpers.cuda.cpu.assembly import indexed
 
 KINDS = {0: "read", 1: "wrote", 2: "updated atomically"}
 SPACES = {0: "global", 1: "shared", 2: "constant"}
@@ -121,6 +122,31 @@ class Explainer:
             f"block {_triple(report['block'])}: {waiting} of {threads} threads wait for their "
             f"{group} at {call} of line {line}, the others never come: "
             f"{', '.join(parts)}{more}{self._quote(line)}",
+            line,
+        )
+
+    def _index(self, report: dict) -> errors.CudaError:
+        line = self._line(report)
+        row = self.rows[line - 1] if line and line <= len(self.rows) else ""
+        name = indexed(row, report["column"]) or "a local array"
+        kind = report["type"].strip("'")
+        return errors.BoundsError(
+            f"{self._who(report)} touched {name}[{report['index']}], outside {name}, a "
+            f"{kind}{self._at(line)}",
+            line,
+        )
+
+    def _misaligned(self, report: dict) -> errors.CudaError:
+        now, size = report["now"], report["size"]
+        line = self._line(now)
+        where = (
+            f"byte {report['offset']} of {report['array']}"
+            if report["array"]
+            else (f"address {report['offset']:#x}")
+        )
+        return errors.KernelError(
+            f"{self._who(now)} touched {size} bytes at once at {where}: misaligned, since {size} "
+            f"bytes at once must begin at a multiple of {size}{self._at(line)}",
             line,
         )
 

@@ -20,6 +20,8 @@ pointer    region offset                   the next argument: an address in a re
 value      bytes hex                       the next argument: a number
 check      granule                         watch accesses, told apart by 1 or 4 bytes
 array      offset bytes name               a ``__shared__`` array, from the runtime's anchor
+variable   address bytes writable name     a ``__device__`` variable
+fixed      address bytes writable name     a ``__constant__`` variable
 record     limit path                      keep at most ``limit`` events in the file ``path``
 only       block                           keep events of this block (and of others so named)
 run                                        end of the launch: run it and answer
@@ -63,19 +65,44 @@ class SharedArray:
         Its size.
     dynamic : bool
         Declared ``extern``: its size comes with the launch.
+    owner : str
+        The function that declares it; empty outside functions.
     """
 
     name: str
     offset: int
     bytes: int
     dynamic: bool
+    owner: str
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A ``__constant__`` or ``__device__`` variable of the compiled module.
+
+    Parameters
+    ----------
+    name : str
+        As the source spells it.
+    address : int
+        In the worker's memory.
+    bytes : int
+        Its size.
+    constant : bool
+        Whether a kernel may only read it.
+    """
+
+    name: str
+    address: int
+    bytes: int
+    constant: bool
 
 
 class Instruction(TypedDict):
     """One access of the compiled code to one array, summed over the launch."""
 
     pc: int  # code address
-    array: int  # which region, or region count + which shared array; CONSTANT: constant memory
+    array: int  # counts the regions, then the shared arrays, then the variables
     kind: int  # helpers.cuda.record.KINDS
     space: int  # helpers.cuda.record.SPACES
     size: int  # bytes
@@ -85,9 +112,6 @@ class Instruction(TypedDict):
     wavefronts: int
     ideal: int
     worst: int
-
-
-CONSTANT = 63  # in Instruction.array
 
 
 @dataclass(frozen=True)
@@ -100,6 +124,8 @@ class Watch:
         Bytes that the recorder tells apart.
     shared : list of SharedArray
         Those of the kernel, with their sizes in this launch.
+    variables : list of Variable
+        Of the module.
     events : Path, optional
         Where to keep single accesses; without it nothing is recorded.
     event_limit : int
@@ -110,6 +136,7 @@ class Watch:
 
     granule: int
     shared: list[SharedArray]
+    variables: list[Variable]
     events: Path | None = None
     event_limit: int = 0
     blocks: list[int] | None = None
@@ -124,6 +151,11 @@ class Watch:
         """
         rows = [f"check {self.granule}"]
         rows += [f"array {s.offset} {s.bytes} {s.name}" for s in self.shared]
+        rows += [
+            f"{'fixed' if v.constant else 'variable'} {v.address} {v.bytes} "
+            f"{int(not v.constant)} {v.name}"
+            for v in self.variables
+        ]
         if self.events:
             rows.append(f"record {self.event_limit} {self.events}")
             # A launch that keeps no block's accesses names one that no grid has.

@@ -1,76 +1,70 @@
 // CUDA's atomics, apart from the kernel's source so that the recorder sees each as one access.
 #include "runtime.h"
 
-#define RECORD \
-    if (launch.check) record_access(address, sizeof *address, ATOMIC, __builtin_return_address(0))
+static thread_local unsigned idle;  // atomics in a row that changed nothing: a thread that waits
 
-#define INTEGERS(T)                                                                            \
-    T atomicAdd(T *address, T value) {                                                         \
-        RECORD;                                                                                \
-        return __atomic_fetch_add(address, value, __ATOMIC_RELAXED);                           \
-    }                                                                                          \
-    T atomicSub(T *address, T value) {                                                         \
-        RECORD;                                                                                \
-        return __atomic_fetch_sub(address, value, __ATOMIC_RELAXED);                           \
-    }                                                                                          \
-    T atomicExch(T *address, T value) {                                                        \
-        RECORD;                                                                                \
-        return __atomic_exchange_n(address, value, __ATOMIC_RELAXED);                          \
-    }                                                                                          \
-    static T replace_if(T *address, T value, bool smaller) {                                   \
-        T old = __atomic_load_n(address, __ATOMIC_RELAXED);                                    \
-        while ((smaller ? value < old : value > old) &&                                        \
-               !__atomic_compare_exchange_n(address, &old, value, false, __ATOMIC_RELAXED,     \
-                                            __ATOMIC_RELAXED)) {                               \
-        }                                                                                      \
-        return old;                                                                            \
-    }                                                                                          \
-    T atomicMin(T *address, T value) {                                                         \
-        RECORD;                                                                                \
-        return replace_if(address, value, true);                                               \
-    }                                                                                          \
-    T atomicMax(T *address, T value) {                                                         \
-        RECORD;                                                                                \
-        return replace_if(address, value, false);                                              \
+template <typename Bits> static void notice(Bits before, Bits after) {
+    if (before != after) {
+        idle = 0;
+    } else if (++idle == 4) {
+        idle = 0;
+        give_way();
     }
-INTEGERS(int)
-INTEGERS(unsigned)
-INTEGERS(unsigned long long)
+}
 
-template <typename T, typename Bits>
-static T swap_loop(T *address, T value, bool add) {
+// Replaces *address by change(*address); Bits is an integer of T's size.
+template <typename Bits, typename T, typename Change>
+static T update(T *address, void *pc, Change change) {
+    static_assert(sizeof(Bits) == sizeof(T), "");
+    if (launch.check) {
+        if ((uintptr_t)address % sizeof(T)) report_misaligned(address, sizeof(T), pc);
+        record_access(address, sizeof(T), ATOMIC, false, pc);
+    }
     Bits old = __atomic_load_n((Bits *)address, __ATOMIC_RELAXED), wanted;
     T before;
     do {
         __builtin_memcpy(&before, &old, sizeof before);
-        T after = add ? before + value : value;
+        T after = change(before);
         __builtin_memcpy(&wanted, &after, sizeof after);
-    } while (!__atomic_compare_exchange_n((Bits *)address, &old, wanted, false, __ATOMIC_RELAXED,
+    } while (!__atomic_compare_exchange_n((Bits *)address, &old, wanted, false, __ATOMIC_SEQ_CST,
                                           __ATOMIC_RELAXED));
+    notice(old, wanted);
     return before;
 }
-float atomicAdd(float *address, float value) {
-    RECORD;
-    return swap_loop<float, unsigned>(address, value, true);
-}
-double atomicAdd(double *address, double value) {
-    RECORD;
-    return swap_loop<double, unsigned long long>(address, value, true);
-}
-float atomicExch(float *address, float value) {
-    RECORD;
-    return swap_loop<float, unsigned>(address, value, false);
-}
-template <typename T> static T compare_and_swap(T *address, T expected, T value) {
-    __atomic_compare_exchange_n(address, &expected, value, false, __ATOMIC_RELAXED,
-                                __ATOMIC_RELAXED);
-    return expected;
-}
-int atomicCAS(int *address, int expected, int value) {
-    RECORD;
-    return compare_and_swap(address, expected, value);
-}
-unsigned atomicCAS(unsigned *address, unsigned expected, unsigned value) {
-    RECORD;
-    return compare_and_swap(address, expected, value);
+
+#define CALLER ((char *)__builtin_return_address(0) - 1)
+#define ATOMIC_OF(Bits, T, name, expression)                                      \
+    T name(T *address, T value) {                                                 \
+        return update<Bits>(address, CALLER, [=](T old) -> T { return expression; }); \
+    }
+#define COMPARE_AND_SWAP(Bits, T)                                                 \
+    T atomicCAS(T *address, T expected, T value) {                                \
+        return update<Bits>(address, CALLER,                                      \
+                            [=](T old) -> T { return old == expected ? value : old; }); \
+    }
+#define INTEGERS(Bits, T)                                          \
+    ATOMIC_OF(Bits, T, atomicAdd, old + value)                     \
+    ATOMIC_OF(Bits, T, atomicSub, old - value)                     \
+    ATOMIC_OF(Bits, T, atomicExch, (void(old), value))             \
+    ATOMIC_OF(Bits, T, atomicMin, value < old ? value : old)       \
+    ATOMIC_OF(Bits, T, atomicMax, value > old ? value : old)       \
+    ATOMIC_OF(Bits, T, atomicAnd, old & value)                     \
+    ATOMIC_OF(Bits, T, atomicOr, old | value)                      \
+    ATOMIC_OF(Bits, T, atomicXor, old ^ value)                     \
+    COMPARE_AND_SWAP(Bits, T)
+INTEGERS(unsigned, int)
+INTEGERS(unsigned, unsigned)
+INTEGERS(unsigned long long, long long)
+INTEGERS(unsigned long long, unsigned long long)
+COMPARE_AND_SWAP(unsigned short, unsigned short)
+ATOMIC_OF(unsigned, unsigned, atomicInc, old >= value ? 0 : old + 1)
+ATOMIC_OF(unsigned, unsigned, atomicDec, old == 0 || old > value ? value : old - 1)
+ATOMIC_OF(unsigned, float, atomicAdd, old + value)
+ATOMIC_OF(unsigned, float, atomicExch, (void(old), value))
+ATOMIC_OF(unsigned long long, double, atomicAdd, old + value)
+ATOMIC_OF(unsigned long long, double, atomicExch, (void(old), value))
+
+void cuda_fence() {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    order_fence();
 }

@@ -63,6 +63,12 @@ CUDA_INLINE T cuda_shuffle(int line, unsigned mask, int operation, T value, int 
     __builtin_memcpy(&value, &bits, sizeof(T));
     return value;
 }
+template <typename T> CUDA_INLINE unsigned long long cuda_bits(T value) {
+    unsigned long long bits = 0;
+    __builtin_memcpy(&bits, &value, sizeof(T));
+    return bits;
+}
+// operation: 0 wait, 1 to 4 shuffles, 5 ballot, 6 match, 7 and above reductions (scheduler.cpp)
 #define CUDA_SHUFFLE(name, operation)                                                         \
     template <typename T>                                                                     \
     CUDA_INLINE T name(unsigned mask, T value, int lane, int width = 32, CUDA_LINE) {         \
@@ -72,6 +78,34 @@ CUDA_SHUFFLE(__shfl_sync, 1)
 CUDA_SHUFFLE(__shfl_up_sync, 2)
 CUDA_SHUFFLE(__shfl_down_sync, 3)
 CUDA_SHUFFLE(__shfl_xor_sync, 4)
+unsigned cuda_active_mask(int line);
+CUDA_INLINE unsigned __activemask(CUDA_LINE) { return cuda_active_mask(line); }
+template <typename T>
+CUDA_INLINE unsigned __match_any_sync(unsigned mask, T value, CUDA_LINE) {
+    return cuda_shuffle(line, mask, 6, (unsigned long long)cuda_bits(value), 0, 32);
+}
+template <typename T>
+CUDA_INLINE unsigned __match_all_sync(unsigned mask, T value, int *all, CUDA_LINE) {
+    unsigned same = cuda_shuffle(line, mask, 6, (unsigned long long)cuda_bits(value), 0, 32);
+    *all = same == mask;
+    return *all ? mask : 0;
+}
+CUDA_INLINE unsigned cuda_reduce(int line, unsigned mask, int operation, unsigned value) {
+    return (unsigned)cuda_warp_exchange(line, mask, operation, value, 0, 32);
+}
+#define CUDA_REDUCE(name, T, operation)                                                       \
+    CUDA_INLINE T name(unsigned mask, T value, CUDA_LINE) {                                   \
+        return (T)cuda_reduce(line, mask, operation, (unsigned)value);                        \
+    }
+CUDA_REDUCE(__reduce_add_sync, int, 7)
+CUDA_REDUCE(__reduce_add_sync, unsigned, 7)
+CUDA_REDUCE(__reduce_min_sync, unsigned, 8)
+CUDA_REDUCE(__reduce_max_sync, unsigned, 9)
+CUDA_REDUCE(__reduce_min_sync, int, 10)
+CUDA_REDUCE(__reduce_max_sync, int, 11)
+CUDA_REDUCE(__reduce_and_sync, unsigned, 12)
+CUDA_REDUCE(__reduce_or_sync, unsigned, 13)
+CUDA_REDUCE(__reduce_xor_sync, unsigned, 14)
 CUDA_INLINE unsigned __ballot_sync(unsigned mask, int predicate, CUDA_LINE) {
     return (unsigned)cuda_warp_exchange(line, mask, 5, predicate != 0, 0, 32);
 }
@@ -83,24 +117,36 @@ CUDA_INLINE int __all_sync(unsigned mask, int predicate, CUDA_LINE) {
 }
 
 // Atomics are compiled apart (atomics.cpp), so that the recorder sees one atomic access each.
+#define CUDA_ATOMIC(T, name)                                                                  \
+    T name(T *address, T value);                                                              \
+    CUDA_INLINE T name##_block(T *address, T value) { return name(address, value); }          \
+    CUDA_INLINE T name##_system(T *address, T value) { return name(address, value); }
 #define CUDA_ATOMICS(T)                                                                       \
-    T atomicAdd(T *address, T value);                                                         \
-    T atomicSub(T *address, T value);                                                         \
-    T atomicMin(T *address, T value);                                                         \
-    T atomicMax(T *address, T value);                                                         \
-    T atomicExch(T *address, T value);
+    CUDA_ATOMIC(T, atomicAdd)                                                                 \
+    CUDA_ATOMIC(T, atomicSub)                                                                 \
+    CUDA_ATOMIC(T, atomicMin)                                                                 \
+    CUDA_ATOMIC(T, atomicMax)                                                                 \
+    CUDA_ATOMIC(T, atomicExch)                                                                \
+    CUDA_ATOMIC(T, atomicAnd)                                                                 \
+    CUDA_ATOMIC(T, atomicOr)                                                                  \
+    CUDA_ATOMIC(T, atomicXor)                                                                 \
+    T atomicCAS(T *address, T expected, T value);
 CUDA_ATOMICS(int)
 CUDA_ATOMICS(unsigned)
+CUDA_ATOMICS(long long)
 CUDA_ATOMICS(unsigned long long)
-#undef CUDA_ATOMICS
-float atomicAdd(float *address, float value);
-double atomicAdd(double *address, double value);
-float atomicExch(float *address, float value);
-int atomicCAS(int *address, int expected, int value);
-unsigned atomicCAS(unsigned *address, unsigned expected, unsigned value);
+CUDA_ATOMIC(unsigned, atomicInc)
+CUDA_ATOMIC(unsigned, atomicDec)
+CUDA_ATOMIC(float, atomicAdd)
+CUDA_ATOMIC(float, atomicExch)
+CUDA_ATOMIC(double, atomicAdd)
+CUDA_ATOMIC(double, atomicExch)
+unsigned short atomicCAS(unsigned short *address, unsigned short expected, unsigned short value);
 
-CUDA_INLINE void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-CUDA_INLINE void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+void cuda_fence();
+CUDA_INLINE void __threadfence() { cuda_fence(); }
+CUDA_INLINE void __threadfence_block() { cuda_fence(); }
+CUDA_INLINE void __threadfence_system() { cuda_fence(); }
 [[noreturn]] CUDA_INLINE void __trap(CUDA_LINE) { cuda_assert_failed("__trap()", line); }
 
 // One load, however many components: a float4 through __ldg is one 16-byte access, as on a GPU.
@@ -157,7 +203,11 @@ CUDA_INLINE int __ffs(int x) { return __builtin_ffs(x); }
 #define __global__
 #define __device__
 #define __host__
+#ifdef __SANITIZE_THREAD__  // what nobody reads is written all the same: it may be out of bounds
+#define __shared__ __attribute__((used)) thread_local
+#else
 #define __shared__ thread_local
+#endif
 #define __constant__ __attribute__((section("cuda_constant")))
 #define __launch_bounds__(...)
 #define __forceinline__ inline __attribute__((always_inline))

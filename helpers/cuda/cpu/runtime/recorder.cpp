@@ -2,47 +2,38 @@
 //
 // The compiler calls __tsan_readN / __tsan_writeN before each access; the return address tells the
 // line. Each access is checked (in bounds? written before? racing?) and counted per instruction.
+// Each thread of the operating system keeps its own counts; only the cells of global memory are
+// shared between them.
+#include "recorder.h"
 #include "costs.h"
-#include "runtime.h"
 
-#include <deque>
-#include <stdarg.h>
+#include <atomic>
+#include <map>
+#include <mutex>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unordered_map>
-#include <vector>
 
 extern "C" {
-extern char __executable_start, _end;
-extern char __start_cuda_constant __attribute__((weak));
-extern char __stop_cuda_constant __attribute__((weak));
+extern char __executable_start, data_start;
 }
 extern thread_local uint3 threadIdx, blockIdx;
 
 namespace {
 
-enum Space { GLOBAL = 0, SHARED = 1, CONSTANT = 2 };
-
-struct Touch {           // who touched a cell: nobody while block is 0
-    uint32_t block, pc;  // linked at a fixed address, so 32 bits hold it
-    uint16_t epoch, warp_epoch, thread;
-    uint8_t kind;
-};
-struct Cell { Touch writer, reader, other_reader; };
-
-struct Instruction {
-    uint64_t key;        // pc, array and kind
-    uint16_t id;
+struct Instruction {     // one access of the code to one array
     uintptr_t pc;
-    int array;
-    uint8_t kind, size, space;
-    uint64_t accesses = 0, requests = 0, sectors = 0, wavefronts = 0, ideal = 0, worst = 0;
-    uint64_t counted_block = 0;
+    Array *array;
+    Kind kind;
+    uint16_t id;
+    uint8_t size;
+    uint64_t accesses, requests, sectors, wavefronts, ideal, worst;
+    uint64_t counted_block;
     std::vector<uint32_t> occurrences;  // per thread of the running block
     std::vector<Group> groups;          // [occurrence * warps + warp]
-    size_t used = 0;
+    size_t used;
 };
 
 struct Event {
@@ -52,34 +43,57 @@ struct Event {
 };
 static_assert(sizeof(Event) == 24, "read by record.py");
 
-std::deque<Instruction> *instructions;  // which leaves them where they are as it grows
-std::unordered_map<uint64_t, Instruction *> *index_of;
-struct { uint64_t key; Instruction *found; } recent[256];
-unsigned block_threads, block_warps;
-Cell *global_cells[64];
-Cell *shared_cells;
-int shift;                // of an offset to its cell's number: granules are 1 or 4 bytes
-FILE *event_file;
-uint64_t event_count;
-bool keep_events;
+struct Recorder {        // of one thread of the operating system
+    Array arrays[MAX_ARRAYS];            // the launch's, the shared ones where this thread has them
+    std::map<std::pair<uintptr_t, int>, Instruction> instructions;  // by (pc, array and kind)
+    Instruction *recent[1024];           // by a hash of the pc
+    std::vector<Event> events;
+    bool keep_events;
+    uintptr_t last_read;
+    unsigned same_reads;
+};
 
-Touch touch_now(Kind kind, void *pc) {
+thread_local Recorder *mine;
+std::mutex mutex;
+std::vector<Recorder *> finished;
+unsigned block_threads, block_warps;
+int shift;                // of an offset to its cell's number: granules are 1 or 4 bytes
+std::atomic_flag locks[1024];  // of cells of global memory
+
+struct Lock {
+    std::atomic_flag &flag;
+    explicit Lock(size_t cell) : flag(locks[cell % 1024]) {
+        while (flag.test_and_set(std::memory_order_acquire)) {
+        }
+    }
+    ~Lock() { flag.clear(std::memory_order_release); }
+};
+
+Touch touch_now(Kind kind, bool is_volatile, void *pc) {
     unsigned t = current_thread;
     return {(uint32_t)block_serial, (uint32_t)(uintptr_t)pc, (uint16_t)barrier_epoch,
-            (uint16_t)warp_epochs[t / 32], (uint16_t)t, (uint8_t)kind};
+            (uint16_t)warp_epochs[t / 32], t, kind, is_volatile, fences_passed[t]};
 }
 
 bool same_thread(const Touch &a, const Touch &b) {
     return a.block == b.block && a.thread == b.thread;
 }
 
-// Ordered: the same thread, a barrier between, or (within a warp) a warp-level one.
+// Ordered: the same thread, a barrier between, (within a warp) a warp-level one, or a variable
+// through which the one told the other. Two atomics do not race, nor do volatile accesses of two
+// warps, which is how a flag is waited for.
 bool races(const Touch &before, const Touch &now) {
     if (!before.block || same_thread(before, now)) return false;
+    bool same_block = before.block == now.block, same_warp = false;
+    if (same_block) {
+        if (before.epoch != now.epoch) return false;
+        same_warp = before.thread / 32 == now.thread / 32;
+        if (same_warp && before.warp_epoch != now.warp_epoch) return false;
+    }
     if (before.kind == ATOMIC && now.kind == ATOMIC) return false;
-    if (before.block != now.block) return true;
-    if (before.epoch != now.epoch) return false;
-    return before.thread / 32 != now.thread / 32 || before.warp_epoch == now.warp_epoch;
+    auto signals = [](const Touch &t) { return t.kind == ATOMIC || t.is_volatile; };
+    if (!same_warp && signals(before) && signals(now)) return false;
+    return !order_knows(before.block, before.epoch, before.thread, before.fences);
 }
 
 void thread_json(char *text, size_t size, const Touch &touch) {
@@ -92,64 +106,87 @@ void thread_json(char *text, size_t size, const Touch &touch) {
              touch.kind, (unsigned long long)touch.pc);
 }
 
-[[noreturn]] void report(const char *error, Space space, const char *array, int64_t offset,
-                         unsigned size, size_t bytes, const Touch &now, const Touch *before) {
+[[noreturn]] void report(const char *error, const Array &array, int64_t offset, unsigned size,
+                         const Touch &now, const Touch *before = nullptr) {
     char here[256], there[256] = "null";
     thread_json(here, sizeof here, now);
     if (before) thread_json(there, sizeof there, *before);
     fail("\"error\":\"%s\",\"space\":%d,\"array\":\"%s\",\"offset\":%lld,\"size\":%u,\"bytes\":%zu,"
-         "\"now\":%s,\"before\":%s", error, space, array, (long long)offset, size, bytes, here, there);
+         "\"now\":%s,\"before\":%s", error, array.space, array.name, (long long)offset, size,
+         array.bytes, here, there);
 }
 
-size_t first_cell(int64_t offset) { return (size_t)offset >> shift; }
+size_t cell_of(int64_t offset) { return (size_t)offset >> shift; }
+size_t cells_bytes(const Array &array) { return (cell_of(array.bytes) + 1) * sizeof(Cell); }
 
-size_t cells_bytes(const Region &region) {
-    return (first_cell(region.bytes) + 1) * sizeof(Cell);
-}
-
-void check_cell(Cell &cell, const Touch &now, Space space, const char *array, int64_t offset,
-                unsigned size, size_t bytes) {
-    bool reads = now.kind != WRITE, writes = now.kind != READ;
-    if (space == SHARED && cell.writer.block != now.block) {
-        if (reads) report("uninitialised", space, array, offset, size, bytes, now, nullptr);
+inline void check_cell(Cell &cell, const Touch &now, const Array &array, int64_t offset,
+                       unsigned size) {
+    if (array.space == SHARED && cell.writer.block != now.block) {
+        if (now.kind != WRITE) report("uninitialised", array, offset, size, now);
         cell = Cell{};  // what an earlier block left here is not this block's
     }
-    if (races(cell.writer, now))
-        report("race", space, array, offset, size, bytes, now, &cell.writer);
-    if (writes) {
-        for (const Touch *reader : {&cell.reader, &cell.other_reader})
-            if (races(*reader, now)) report("race", space, array, offset, size, bytes, now, reader);
-        cell.writer = now;
-    }
+    if (races(cell.writer, now)) report("race", array, offset, size, now, &cell.writer);
     if (now.kind == READ) {
         if (cell.reader.block && !same_thread(cell.reader, now)) cell.other_reader = cell.reader;
         cell.reader = now;
+        return;
+    }
+    for (const Touch *reader : {&cell.reader, &cell.other_reader})
+        if (races(*reader, now)) report("race", array, offset, size, now, reader);
+    cell.writer = now;
+}
+
+void check_cells(Array &array, int64_t offset, unsigned size, const Touch &now) {
+    for (size_t c = cell_of(offset), end = cell_of(offset + size - 1); c <= end; c++) {
+        if (array.space == GLOBAL && launch.threads > 1) {
+            Lock lock(c);
+            check_cell(array.cells[c], now, array, offset, size);
+        } else {
+            check_cell(array.cells[c], now, array, offset, size);
+        }
     }
 }
 
-Instruction &instruction_of(uintptr_t pc, int array, Kind kind, unsigned size, Space space) {
-    uint64_t key = ((uint64_t)pc * 64 + array) * 4 + kind;
-    auto &slot = recent[(pc ^ pc >> 8) & 255];
-    if (slot.key == key) return *slot.found;
-    Instruction *&found = (*index_of)[key];
-    if (!found) {
-        instructions->emplace_back();
-        found = &instructions->back();
-        found->key = key;
-        found->id = (uint16_t)(instructions->size() - 1);
-        found->pc = pc;
-        found->array = array;
-        found->kind = kind;
-        found->size = size;
-        found->space = space;
+// The array that an access of `size` bytes at `address` lies in, or is nearest to (then it fails).
+Array *find(uintptr_t address, unsigned size, Kind kind, void *pc) {
+    Array *nearest = nullptr;
+    size_t distance = 1 << 20;
+    for (int a = 0; a < launch.array_count; a++) {
+        Array &array = mine->arrays[a];
+        if (address >= array.begin && address - array.begin + size <= array.bytes) return &array;
+        if (array.mapping && address - (uintptr_t)array.mapping < array.mapped) {
+            nearest = &array;
+            break;
+        }
+        size_t away = address < array.begin ? array.begin - address
+                                            : address - (array.begin + array.bytes) + 1;
+        if (away < distance) distance = away, nearest = &array;
     }
-    slot = {key, found};
-    return *found;
+    Touch now = touch_now(kind, false, pc);
+    char *pointer = (char *)address;
+    auto inside = [&](const void *begin, const void *end) { return pointer >= begin && pointer < end; };
+    if (inside(&threadIdx, &threadIdx + 1) || inside(&blockIdx, &blockIdx + 1)) return nullptr;
+    if (kind == READ && inside(&__executable_start, &data_start)) return nullptr;  // literals
+    if (nearest) report("bounds", *nearest, (int64_t)(address - nearest->begin), size, now);
+    Array nothing = {};
+    report("wild", nothing, (int64_t)address, size, now);
 }
 
-void count(uintptr_t address, unsigned size, Kind kind, Space space, int array, int64_t offset,
-           void *pc) {
-    Instruction &ins = instruction_of((uintptr_t)pc, array, kind, size, space);
+Instruction &instruction_of(uintptr_t pc, Array *array, Kind kind, unsigned size) {
+    int number = (int)(array - mine->arrays);
+    auto [found, fresh] = mine->instructions.try_emplace({pc, number * 4 + kind});
+    Instruction &ins = found->second;
+    if (fresh) {
+        ins.pc = pc;
+        ins.array = array;
+        ins.kind = kind;
+        ins.size = (uint8_t)size;
+        ins.id = (uint16_t)(mine->instructions.size() - 1);
+    }
+    return ins;
+}
+
+void count(Instruction &ins, uintptr_t address, int64_t offset) {
     unsigned t = current_thread;
     if (ins.counted_block != block_serial) {
         ins.counted_block = block_serial;
@@ -165,109 +202,114 @@ void count(uintptr_t address, unsigned size, Kind kind, Space space, int array, 
     group.address[t % 32] = (uint32_t)address;
     if (slot >= ins.used) ins.used = slot + 1;
     ins.accesses++;
-    if (keep_events && event_count < launch.event_limit) {
-        Event event = {(uint32_t)(block_serial - 1), occurrence, barrier_epoch, (uint16_t)t,
-                       ins.id, offset};
-        fwrite(&event, sizeof event, 1, event_file);
-        event_count++;
+    if (mine->keep_events && mine->events.size() < launch.event_limit)
+        mine->events.push_back({(uint32_t)(block_serial - 1), occurrence, barrier_epoch,
+                                (uint16_t)t, ins.id, offset});
+}
+
+// A thread that reads one place over and over waits for another thread: that one must get to run.
+void notice_waiting(uintptr_t address) {
+    if (address != mine->last_read) {
+        mine->last_read = address;
+        mine->same_reads = 0;
+    } else if (++mine->same_reads == 64) {
+        mine->same_reads = 0;
+        give_way();
     }
 }
 
 }  // namespace
 
-void record_access(const void *pointer, unsigned size, Kind kind, void *pc) {
-    if (!current || !launch.check) return;
+void record_access(const void *pointer, unsigned size, Kind kind, bool is_volatile, void *pc) {
+    if (!current || !mine) return;
     uintptr_t address = (uintptr_t)pointer;
-    if (address - stacks_begin < STACKS_BYTES)
-        return;  // a thread's own variables
-    if (address >= (uintptr_t)&__start_cuda_constant && address < (uintptr_t)&__stop_cuda_constant) {
-        if (kind != READ) report("const", CONSTANT, "constant memory", 0, size, 0,
-                                 touch_now(kind, pc), nullptr);
-        if (launch.events)
-            count(address, size, kind, CONSTANT, 63,
-                  (int64_t)(address - (uintptr_t)&__start_cuda_constant), pc);
-        return;
+    Instruction *&recent = mine->recent[((uintptr_t)pc ^ (uintptr_t)pc >> 10) & 1023];
+    Instruction *ins = recent;
+    if (!ins || ins->pc != (uintptr_t)pc || ins->size != size || ins->kind != kind ||
+        address < ins->array->begin || address - ins->array->begin + size > ins->array->bytes) {
+        if (address - stacks_begin < STACKS_BYTES) return;  // a thread's own variables
+        Array *array = find(address, size, kind, pc);
+        if (!array) return;
+        ins = recent = &instruction_of((uintptr_t)pc, array, kind, size);
     }
-    Touch now = touch_now(kind, pc);
-    for (int r = 0; r < launch.region_count; r++) {
-        const Region &region = launch.regions[r];
-        if (address - (uintptr_t)region.mapping >= region.mapped) continue;
-        int64_t offset = (int64_t)(address - region.begin);
-        if (offset < 0 || (size_t)offset + size > region.bytes)
-            report("bounds", GLOBAL, region.name, offset, size, region.bytes, now, nullptr);
-        if (kind != READ && !region.writable)
-            report("const", GLOBAL, region.name, offset, size, region.bytes, now, nullptr);
-        for (size_t c = first_cell(offset), end = first_cell(offset + size - 1); c <= end; c++)
-            check_cell(global_cells[r][c], now, GLOBAL, region.name, offset, size, region.bytes);
-        if (launch.events) count(address, size, kind, GLOBAL, r, offset, pc);
-        return;
+    Array &array = *ins->array;
+    int64_t offset = (int64_t)(address - array.begin);
+    if (kind != READ && !array.writable)
+        report("const", array, offset, size, touch_now(kind, is_volatile, pc));
+    if (array.space != CONSTANT) {
+        bool signals = kind == ATOMIC || is_volatile;
+        if (signals && kind == READ) notice_waiting(address);
+        if (signals) order_access(address, array.space == SHARED, false);
+        check_cells(array, offset, size, touch_now(kind, is_volatile, pc));
+        if (signals && kind != READ) order_access(address, array.space == SHARED, true);
     }
-    ptrdiff_t from_anchor = (ptrdiff_t)(address - (uintptr_t)&cuda_tls_anchor);
-    const Shared *nearest = nullptr;
-    ptrdiff_t distance = 1 << 20;
-    for (int s = 0; s < launch.shared_count; s++) {
-        const Shared &shared = launch.shared[s];
-        ptrdiff_t offset = from_anchor - shared.offset;
-        if (offset >= 0 && (size_t)offset + size <= shared.bytes) {
-            for (size_t c = first_cell(offset), end = first_cell(offset + size - 1); c <= end; c++)
-                check_cell(shared_cells[shared.cells + c], now, SHARED, shared.name, offset, size,
-                           shared.bytes);
-            if (launch.events)
-                count(address, size, kind, SHARED, launch.region_count + s, offset, pc);
-            return;
-        }
-        ptrdiff_t away = offset < 0 ? -offset : offset - (ptrdiff_t)shared.bytes + 1;
-        if (away < distance) distance = away, nearest = &shared;
+    if (launch.events) count(*ins, address, offset);
+}
+
+void report_misaligned(const void *pointer, unsigned alignment, void *pc) {
+    uintptr_t address = (uintptr_t)pointer;
+    Array nothing = {}, *array = &nothing;
+    for (int a = 0; a < launch.array_count; a++) {
+        Array &one = mine->arrays[a];
+        if (address >= one.begin && address < one.begin + one.bytes) array = &one;
     }
-    if (pointer >= &threadIdx && pointer < &threadIdx + 1) return;
-    if (pointer >= &blockIdx && pointer < &blockIdx + 1) return;
-    if (nearest)
-        report("bounds", SHARED, nearest->name, from_anchor - nearest->offset, size, nearest->bytes,
-               now, nullptr);
-    if (pointer >= &__executable_start && pointer < &_end) return;  // __device__ variables, tables
-    report("wild", GLOBAL, "", (int64_t)address, size, 0, now, nullptr);
+    report("misaligned", *array, (int64_t)(address - array->begin), alignment,
+           touch_now(READ, false, pc));
 }
 
 void recorder_begin() {
-    instructions = new std::deque<Instruction>();
-    index_of = new std::unordered_map<uint64_t, Instruction *>();
-    memset(recent, 0, sizeof recent);
     block_threads = launch.block.x * launch.block.y * launch.block.z;
     block_warps = (block_threads + 31) / 32;
     shift = launch.granule == 4 ? 2 : 0;
-    for (int r = 0; r < launch.region_count; r++) {  // pages that nobody touches cost nothing
-        size_t bytes = cells_bytes(launch.regions[r]);
+    for (int a = 0; a < launch.array_count; a++) {
+        Array &array = launch.arrays[a];
+        if (array.space != GLOBAL) continue;
+        size_t bytes = cells_bytes(array);  // pages that nobody touches cost nothing
         void *cells = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (cells == MAP_FAILED) fail("\"error\":\"internal\",\"what\":\"no memory to record in\"");
 #ifdef MADV_HUGEPAGE
         madvise(cells, bytes, MADV_HUGEPAGE);  // thousands of page faults fewer
 #endif
-        global_cells[r] = (Cell *)cells;
+        array.cells = (Cell *)cells;
     }
-    size_t cells = 1;
-    for (int s = 0; s < launch.shared_count; s++) {
-        launch.shared[s].cells = cells;
-        cells += first_cell(launch.shared[s].bytes) + 1;
+    order_begin();
+}
+
+void recorder_thread_begin() {
+    mine = new Recorder{};
+    memcpy(mine->arrays, launch.arrays, sizeof launch.arrays);
+    for (int a = 0; a < launch.array_count; a++) {
+        Array &array = mine->arrays[a];
+        if (array.space != SHARED) continue;
+        array.begin += (uintptr_t)&cuda_tls_anchor;
+        array.cells = (Cell *)calloc(cell_of(array.bytes) + 1, sizeof(Cell));
     }
-    shared_cells = (Cell *)calloc(cells, sizeof(Cell));
-    event_count = 0;
-    event_file = launch.events ? fopen(launch.events, "wb") : nullptr;
+}
+
+void recorder_thread_end() {
+    for (int a = 0; a < launch.array_count; a++)
+        if (mine->arrays[a].space == SHARED) free(mine->arrays[a].cells);
+    std::lock_guard<std::mutex> guard(mutex);
+    finished.push_back(mine);
+    mine = nullptr;
 }
 
 void recorder_block_begin() {
-    keep_events = event_file && launch.every_block;
-    if (event_file)
-        for (uint64_t kept : launch.kept_blocks) keep_events |= kept == block_serial - 1;
+    mine->keep_events = launch.events && launch.every_block;
+    if (launch.events)
+        for (uint64_t kept : launch.kept_blocks) mine->keep_events |= kept == block_serial - 1;
+    order_block_begin();
 }
 
 void recorder_block_end() {
-    for (Instruction &ins : *instructions) {
+    if (!launch.events) return;
+    for (auto &[key, ins] : mine->instructions) {
         if (ins.counted_block != block_serial) continue;
         for (size_t g = 0; g < ins.used; g++) {
             const Group &group = ins.groups[g];
             if (group.block != (uint32_t)block_serial || !group.mask) continue;
             ins.requests++;
-            if (ins.space == SHARED) {
+            if (ins.array->space == SHARED) {
                 unsigned ideal, waves = count_wavefronts(group, ins.size, &ideal);
                 ins.wavefronts += waves;
                 ins.ideal += ideal;
@@ -281,35 +323,72 @@ void recorder_block_end() {
     }
 }
 
+// Adds up what the threads counted, and puts their events into the blocks' order.
+static void write_events(const std::map<std::pair<uintptr_t, int>, Instruction> &total,
+                         std::vector<Event> &events) {
+    for (Recorder *recorder : finished) {
+        std::vector<uint16_t> numbers(recorder->instructions.size());
+        for (auto &[key, ins] : recorder->instructions) numbers[ins.id] = total.at(key).id;
+        for (Event event : recorder->events) {
+            event.instruction = numbers[event.instruction];
+            events.push_back(event);
+        }
+    }
+    std::stable_sort(events.begin(), events.end(),
+                     [](const Event &a, const Event &b) { return a.block < b.block; });
+    if (events.size() > launch.event_limit) events.resize(launch.event_limit);
+    FILE *file = fopen(launch.events, "wb");
+    if (!file || fwrite(events.data(), sizeof(Event), events.size(), file) != events.size())
+        fail("\"error\":\"internal\",\"what\":\"cannot write the events\"");
+    fclose(file);
+}
+
 void recorder_end(char *answer, size_t size) {
+    std::map<std::pair<uintptr_t, int>, Instruction> total;
+    for (Recorder *recorder : finished)
+        for (auto &[key, ins] : recorder->instructions) {
+            auto [found, fresh] = total.try_emplace(key, ins);
+            Instruction &sum = found->second;
+            if (fresh) continue;
+            sum.accesses += ins.accesses;
+            sum.requests += ins.requests;
+            sum.sectors += ins.sectors;
+            sum.wavefronts += ins.wavefronts;
+            sum.ideal += ins.ideal;
+            sum.worst = std::max(sum.worst, ins.worst);
+        }
+    uint16_t id = 0;
+    for (auto &[key, ins] : total) ins.id = id++;
+    std::vector<Event> events;
+    if (launch.events) write_events(total, events);
     size_t used = 0;
     auto add = [&](const char *format, auto... values) {
         if (used < size) used += snprintf(answer + used, size - used, format, values...);
     };
-    add(",\"events\":%llu,\"instructions\":[", (unsigned long long)event_count);
-    for (size_t i = 0; i < instructions->size(); i++) {
-        const Instruction &s = (*instructions)[i];
+    add(",\"events\":%llu,\"instructions\":[", (unsigned long long)events.size());
+    for (auto &[key, s] : total)
         add("%s{\"pc\":%llu,\"array\":%d,\"kind\":%d,\"space\":%d,\"size\":%d,\"count\":%llu,"
             "\"requests\":%llu,\"sectors\":%llu,\"wavefronts\":%llu,\"ideal\":%llu,\"worst\":%llu}",
-            i ? "," : "", (unsigned long long)s.pc, s.array, s.kind, s.space, s.size,
-            (unsigned long long)s.accesses, (unsigned long long)s.requests,
+            s.id ? "," : "", (unsigned long long)s.pc, key.second / 4, s.kind, s.array->space,
+            s.size, (unsigned long long)s.accesses, (unsigned long long)s.requests,
             (unsigned long long)s.sectors, (unsigned long long)s.wavefronts,
             (unsigned long long)s.ideal, (unsigned long long)s.worst);
-    }
     add("],\"touched\":[");
-    for (int r = 0; r < launch.region_count; r++) {
+    for (int a = 0; a < launch.array_count; a++) {
+        Array &array = launch.arrays[a];
+        if (array.space != GLOBAL) continue;
         unsigned long long read = 0, written = 0;
-        size_t cells = (launch.regions[r].bytes + launch.granule - 1) / launch.granule;
-        for (size_t c = 0; c < cells; c++) {
-            read += global_cells[r][c].reader.block != 0;
-            written += global_cells[r][c].writer.block != 0;
+        size_t cells = (array.bytes + launch.granule - 1) / launch.granule;
+        if (a < launch.region_count) {
+            for (size_t c = 0; c < cells; c++) {
+                read += array.cells[c].reader.block != 0;
+                written += array.cells[c].writer.block != 0;
+            }
+            add("%s[%llu,%llu]", a ? "," : "", read * launch.granule, written * launch.granule);
         }
-        add("%s[%llu,%llu]", r ? "," : "", read * launch.granule, written * launch.granule);
-        munmap(global_cells[r], cells_bytes(launch.regions[r]));
+        munmap(array.cells, cells_bytes(array));
     }
     add("]");
-    if (event_file) fclose(event_file);
-    free(shared_cells);
-    delete instructions;
-    delete index_of;
+    for (Recorder *recorder : finished) delete recorder;
+    finished.clear();
 }

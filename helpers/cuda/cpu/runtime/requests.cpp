@@ -14,8 +14,18 @@ struct Constant { const char *name; void *address; size_t bytes; };
 extern Kernel cuda_kernels[];
 extern Constant cuda_constants[];
 
+// Named here so that the symbol table has them: symbols.py tells constants from other variables.
+extern char __start_cuda_constant __attribute__((weak)), __stop_cuda_constant __attribute__((weak));
+__attribute__((used)) static char *constants[] = {&__start_cuda_constant, &__stop_cuda_constant};
+
 constexpr size_t GUARD = 1ull << 30;  // bytes of nothing before and after each array
 constexpr int MAX_ARGUMENTS = 64;
+
+static Array &next_array() {
+    if (launch.array_count == MAX_ARRAYS)
+        fail("\"error\":\"internal\",\"what\":\"more than %d arrays\"", MAX_ARRAYS);
+    return launch.arrays[launch.array_count++];
+}
 
 static void expect(bool fine) {
     if (!fine) fail("\"error\":\"internal\",\"what\":\"a request that protocol.py does not have\"");
@@ -71,9 +81,8 @@ static void choose_kernel() {
 }
 
 static void map_region(int file) {
-    if (launch.region_count == MAX_ARGUMENTS)
-        fail("\"error\":\"internal\",\"what\":\"more than %d arrays\"", MAX_ARGUMENTS);
-    Region &region = launch.regions[launch.region_count++];
+    Array &region = next_array();
+    launch.region_count++;
     size_t offset = number(), page = 4096;
     region.bytes = number();
     region.itemsize = number();
@@ -93,11 +102,20 @@ static void map_region(int file) {
 }
 
 static void add_shared_array() {
-    if (launch.shared_count == MAX_ARGUMENTS)
-        fail("\"error\":\"internal\",\"what\":\"more than %d shared arrays\"", MAX_ARGUMENTS);
-    Shared &array = launch.shared[launch.shared_count++];
-    array.offset = signed_number();
+    Array &array = next_array();
+    array.space = SHARED;
+    array.writable = true;
+    array.begin = signed_number();
     array.bytes = number();
+    name(array.name);
+}
+
+static void add_variable(Space space) {
+    Array &array = next_array();
+    array.space = space;
+    array.begin = number();
+    array.bytes = number();
+    array.writable = number();
     name(array.name);
 }
 
@@ -132,7 +150,7 @@ bool read_launch() {
         } else if (is("region")) map_region(file);
         else if (is("pointer")) {
             uint64_t &value = argument();
-            value = launch.regions[number()].begin;
+            value = launch.arrays[number()].begin;
             value += number();
         } else if (is("value")) {
             uint64_t &value = argument();
@@ -141,6 +159,8 @@ bool read_launch() {
             launch.check = true;
             launch.granule = (int)number();
         } else if (is("array")) add_shared_array();
+        else if (is("variable")) add_variable(GLOBAL);
+        else if (is("fixed")) add_variable(CONSTANT);
         else if (is("record")) {
             launch.event_limit = number();
             path(events);

@@ -9,8 +9,10 @@ struct uint3 { unsigned x, y, z; };
 
 constexpr int MAX_THREADS = 1024;              // of a block, CUDA's limit
 constexpr size_t STACK_BYTES = 128 * 1024;     // of a fiber; its lowest page is a guard
+constexpr size_t STACKS_BYTES = MAX_THREADS * STACK_BYTES;
+constexpr int MAX_ARRAYS = 200;                // of a launch
 
-enum State : uint8_t { READY, AT_BARRIER, AT_WARP, DONE };
+enum State : uint8_t { READY, AT_BARRIER, AT_WARP, AT_ACTIVE, DONE };
 
 struct Fiber {
     void *context;       // saved stack pointer (or ucontext_t)
@@ -23,20 +25,19 @@ struct Fiber {
     int operation, lane, width;
 };
 
-struct Region {          // one array, mapped with a gigabyte of nothing on either side
-    uintptr_t begin;
+enum Space : uint8_t { GLOBAL, SHARED, CONSTANT };
+enum Kind : uint8_t { READ, WRITE, ATOMIC };
+
+struct Cell;
+struct Array {           // an argument, a __shared__, a __constant__ or a __device__ variable
+    uintptr_t begin;     // of a __shared__ one its offset from the thread-local anchor
     size_t bytes, itemsize;
     bool writable;
+    Space space;
     char name[64];
-    char *mapping;
+    char *mapping;       // of an argument: mapped with a gigabyte of nothing on either side
     size_t mapped;
-};
-
-struct Shared {          // one __shared__ variable, at an offset from the thread-local anchor
-    ptrdiff_t offset;
-    size_t bytes;
-    size_t cells;        // where its shadow begins
-    char name[64];
+    Cell *cells;         // who touched it
 };
 
 struct Launch {
@@ -52,10 +53,9 @@ struct Launch {
     uint64_t event_limit;
     bool every_block = true;
     std::vector<uint64_t> kept_blocks;
-    Region regions[64];
+    Array arrays[MAX_ARRAYS];  // the arguments come first
     int region_count;
-    Shared shared[64];
-    int shared_count;
+    int array_count;
 };
 
 extern Launch launch;
@@ -65,10 +65,13 @@ extern thread_local unsigned barrier_epoch;
 extern thread_local unsigned warp_epochs[MAX_THREADS / 32];
 extern thread_local uintptr_t stacks_begin;  // of all fibers of this thread
 extern thread_local unsigned current_thread;  // linear index in its block
-constexpr size_t STACKS_BYTES = MAX_THREADS * STACK_BYTES;
+extern thread_local char cuda_tls_anchor;
 
 bool read_launch();      // requests.cpp: the next one into `launch`, false where they end
-void run_grid();         // scheduler.cpp
+
+// scheduler.cpp
+void run_grid();
+void give_way();         // lets the block's other threads run
 
 // Ends the process with one line of JSON on the answer pipe; the first caller wins.
 [[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -76,11 +79,19 @@ void describe_place(char *text, size_t size, void *pc);   // "block": [...], "th
 
 // recorder.cpp
 void recorder_begin();
+void recorder_thread_begin();   // of a thread of the operating system
+void recorder_thread_end();
 void recorder_block_begin();
 void recorder_block_end();
 void recorder_end(char *answer, size_t size);
-enum Kind { READ = 0, WRITE = 1, ATOMIC = 2 };
-void record_access(const void *address, unsigned size, Kind kind, void *pc);
+void record_access(const void *address, unsigned size, Kind kind, bool is_volatile, void *pc);
+[[noreturn]] void report_misaligned(const void *address, unsigned alignment, void *pc);
 
-extern thread_local char cuda_tls_anchor;
-extern "C" char *cuda_dynamic_shared_address();
+// order.cpp
+void order_begin();
+void order_block_begin();
+void order_fence();
+void order_access(uintptr_t address, bool shared, bool writes);
+void order_meet(int first, int count, uint64_t mask, bool whole_block);
+bool order_knows(uint32_t block, uint32_t epoch, unsigned thread, uint32_t fences);
+extern thread_local uint32_t fences_passed[MAX_THREADS];

@@ -67,6 +67,14 @@ static void *program_counter(void *context) {
 #endif
 }
 
+extern char __start_cuda_code, __stop_cuda_code;  // the kernels' own code (see assembly.py)
+
+// Runs on the stack of the thread that it interrupts, and returns when that thread's turn comes.
+static void on_tick(int, siginfo_t *, void *context) {
+    char *at = (char *)program_counter(context);
+    if (current && at >= &__start_cuda_code && at < &__stop_cuda_code) give_way();
+}
+
 static void on_fault(int signal, siginfo_t *info, void *context) {
     char place[256];
     describe_place(place, sizeof place, program_counter(context));
@@ -76,7 +84,7 @@ static void on_fault(int signal, siginfo_t *info, void *context) {
     if (current && address - stacks_begin < STACKS_BYTES)
         fail("\"error\":\"stack\",%s", place);
     for (int r = 0; r < launch.region_count; r++) {
-        const Region &region = launch.regions[r];
+        const Array &region = launch.arrays[r];
         if (address - (uintptr_t)region.mapping < region.mapped)
             fail("\"error\":\"memory\",\"array\":\"%s\",\"offset\":%lld,\"size\":%zu,\"bytes\":%zu,%s",
                  region.name, (long long)(address - region.begin), region.itemsize, region.bytes,
@@ -106,7 +114,7 @@ static void run_launch(char *answer, size_t answer_size) {
                         end.tv_sec - begin.tv_sec + 1e-9 * (end.tv_nsec - begin.tv_nsec));
     if (launch.check) recorder_end(answer + used, answer_size - used);
     for (int r = 0; r < launch.region_count; r++)
-        munmap(launch.regions[r].mapping, launch.regions[r].mapped);
+        munmap(launch.arrays[r].mapping, launch.arrays[r].mapped);
 }
 
 int main(int argc, char **argv) {
@@ -115,6 +123,9 @@ int main(int argc, char **argv) {
     action.sa_sigaction = on_fault;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGALRM}) sigaction(signal, &action, nullptr);
+    action.sa_sigaction = on_tick;
+    action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART;
+    sigaction(SIGURG, &action, nullptr);
     constexpr size_t ANSWER = 1 << 22;
     char *answer = (char *)malloc(ANSWER);
     while (read_launch()) {
