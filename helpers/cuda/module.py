@@ -319,6 +319,16 @@ class Launch:
         assert found is not None
         return found
 
+    def _fit(self, registers: int) -> None:
+        """Refuse a block that needs more registers than a multiprocessor has."""
+        threads = self.block[0] * self.block[1] * self.block[2]
+        most = most_threads(registers)
+        if threads > most:
+            raise LaunchError(
+                f"block {self.block} has {threads} threads of {registers} registers each; the "
+                f"registers of kernel {self.kernel.signature.name} allow at most {most}"
+            )
+
     def _run(self, arguments: tuple, timeout: float | None, **options: Any) -> AccessRecord | None:
         module = self.kernel.module
         if timeout is None:

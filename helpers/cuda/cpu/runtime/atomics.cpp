@@ -1,6 +1,8 @@
 // CUDA's atomics, apart from the kernel's source so that the recorder sees each as one access.
 #include "runtime.h"
 
+#include <time.h>
+
 static thread_local unsigned idle;  // atomics in a row that changed nothing: a thread that waits
 
 template <typename Bits> static void notice(Bits before, Bits after) {
@@ -67,4 +69,12 @@ ATOMIC_OF(unsigned long long, double, atomicExch, (void(old), value))
 void cuda_fence() {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     order_fence();
+}
+
+void cuda_nap() { give_way(); }
+
+long long cuda_clock() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000ll + now.tv_nsec;
 }
