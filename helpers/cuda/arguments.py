@@ -137,6 +137,8 @@ def _complain(signature: Signature, number: int, parameter: Parameter, problem: 
 
 def _number(signature: Signature, number: int, parameter: Parameter, value: object) -> Argument:
     dtype = np.dtype(parameter.dtype)
+    if parameter.components > 1 or dtype.names:
+        return _compound(signature, number, parameter, value)
     if isinstance(value, bool | int | float | np.number | np.bool_):
         whole = isinstance(value, bool | int | np.integer | np.bool_)
         if dtype.kind == "f" or whole:
@@ -152,6 +154,24 @@ def _number(signature: Signature, number: int, parameter: Parameter, value: obje
         parameter,
         f"expected a {'number' if dtype.kind == 'f' else 'whole number'}, got {_describe(value)}",
     )
+
+
+def _compound(signature: Signature, number: int, parameter: Parameter, value: object) -> Argument:
+    """Bind a ``float3`` or a struct that is passed by value: a sequence, or a record of NumPy's."""
+    dtype = np.dtype(parameter.dtype)
+    shape = () if dtype.names else (parameter.components,)
+    try:
+        content = np.array(
+            tuple(value) if dtype.names and isinstance(value, list) else value, dtype
+        )
+        if content.shape != shape:
+            raise ValueError
+    except (TypeError, ValueError):
+        what = f"a record of {dtype}" if dtype.names else f"{parameter.components} numbers"
+        raise _complain(
+            signature, number, parameter, f"expected {what}, got {_describe(value)}"
+        ) from None
+    return Argument(parameter, value=content.tobytes())
 
 
 def _pointer(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import operator
+import re
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from helpers.cuda.errors import CompileError, CudaError, LaunchError
 from helpers.cuda.gpu import missing, nvrtc
 from helpers.cuda.occupancy import most_threads
 from helpers.cuda.record import AccessRecord
+
+if TYPE_CHECKING:
+    from helpers.cuda.gpu.driver import GpuBackend
 
 KERNELS = Path(__file__).parent / "kernels"
 TIMEOUT = 30.0  # seconds: far beyond any kernel of the course, on a loaded machine too
@@ -88,32 +92,74 @@ class Module:
         self.name = name or file_name
         self.defines = {key: str(value) for key, value in (defines or {}).items()}
         self.check, self.timeout = check, timeout
+        self.templates = source_text.templates(self.source)
         self.signatures = source_text.kernels(self.source, self.defines)
         self.constants = source_text.constants(self.source, self.defines)
-        if not self.signatures:
+        if not self.signatures and not self.templates:
             raise CompileError(f"{self.name} defines no kernel: no function is marked __global__")
         self.resources: dict[str, nvrtc.Resources] = {}
         self.note = self.log = ""
         if device == "gpu" and check:
             raise LaunchError("accesses are checked on the CPU: check=True needs device='cpu'")
-        if device == "gpu" or (device == "auto" and not check and not missing()):
+        on_gpu = device == "gpu" or (device == "auto" and not check and not missing())
+        self._options = (on_gpu, arch, threads, verify)
+        self._values: dict[str, np.ndarray] = {}  # of constants, for a backend made anew
+        self._backend = self._compile()
+        self.device = self._backend.device
+        self._finalize = weakref.finalize(self, self._backend.close)
+
+    def _compile(self) -> CpuBackend | GpuBackend:
+        """Make the backend, with all instances of templates that have been asked for."""
+        on_gpu, arch, threads, verify = self._options
+        if on_gpu:
             if missing():
                 raise CudaError(f"there is no GPU to run on: {missing()}; use device='cpu'")
             from helpers.cuda.gpu.driver import GpuBackend  # which needs cuda-bindings
 
-            self._backend: CpuBackend | GpuBackend = GpuBackend(self)
-        else:
-            if verify:
-                self._check_as_cuda(arch)
-            self._backend = CpuBackend(self.source, self.name, self.defines, arch, threads, check)
-        self.device = self._backend.device
-        self._finalize = weakref.finalize(self, self._backend.close)
+            return GpuBackend(self)
+        verified = verify and self._check_as_cuda(arch)
+        instances = [name for name in self.signatures if "<" in name]
+        try:
+            return CpuBackend(
+                self.source, self.name, self.defines, arch, threads, self.check, instances
+            )
+        except CompileError as error:
+            if not verified:
+                raise
+            raise CompileError(
+                "a GPU runs this source, the CPU runner does not: "
+                f"{source_text.lacking(str(error))}\n{error}"
+            ) from None
 
-    def _check_as_cuda(self, arch: str) -> None:
+    def _check_as_cuda(self, arch: str) -> bool:
+        """Compile by NVRTC; return whether that was possible, else say why not in ``note``."""
         self.note = nvrtc.missing()
-        if not self.note:
+        if self.note:
+            return False
+        try:
             compiled = self.compile_for(arch)
-            self.log, self.resources = compiled.log, compiled.resources
+        except CompileError as error:
+            header = re.search(r'(?:could not|cannot) open source file "([^"]+)"', str(error))
+            if not header:
+                raise
+            self.note = (
+                f"The source was not checked as CUDA C: NVRTC finds no {header[1]} (CUDA's own "
+                "headers come with its toolkit, or with the package nvidia-cuda-runtime)."
+            )
+            return False
+        self.log, self.resources = compiled.log, compiled.resources
+        return True
+
+    def _instance(self, name: str) -> source_text.Signature:
+        """Compile one more instance of a kernel template: "scale<float, 4>"."""
+        wanted = [*(n for n in self.signatures if "<" in n), name]
+        self.signatures = source_text.kernels(self.source, self.defines, wanted)
+        self._finalize()
+        self._backend = self._compile()
+        self._finalize = weakref.finalize(self, self._backend.close)
+        for constant, values in self._values.items():
+            self._backend.set_constant(constant, values)
+        return self.signatures[name]
 
     def compile_for(self, arch: str) -> nvrtc.Compiled:
         """Compile the source by NVRTC.
@@ -141,8 +187,12 @@ class Module:
         )
 
     def __getitem__(self, name: str) -> Kernel:
+        name = re.sub(r"\s*([<>,])\s*", r"\1", name)
+        if "<" in name and name.split("<")[0] in self.templates and name not in self.signatures:
+            self._instance(name)
         if name not in self.signatures:
-            known = ", ".join(map(str, self.signatures.values()))
+            shown = [f"{n}<{', '.join(names)}>" for n, names in self.templates.items()]
+            known = ", ".join([*map(str, self.signatures.values()), *shown])
             raise KeyError(f"{self.name} has no kernel {name!r}; it has {known}")
         return Kernel(self, self.signatures[name])
 
@@ -174,6 +224,7 @@ class Module:
         if values.dtype != wanted:
             raise LaunchError(f"constant {name} expects {wanted}; got {values.dtype}")
         self._backend.set_constant(name, values)
+        self._values[name] = values
 
     @property
     def processes(self) -> list[int]:

@@ -6,6 +6,7 @@ import math
 import os
 import re
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from helpers.cuda.occupancy import BLOCK_SHARED
 from helpers.cuda.record import EVENT, KINDS, SPACES, Access, AccessRecord, merge
 from helpers.cuda.source import Signature, strip_comments
 
-SMALL_TYPES = re.compile(r"\b(char|short|bool|uchar4)\b")
+SMALL_TYPES = re.compile(r"\b(char|short|bool|half|half2|u?char[1-4]|u?short[1-4]|u?int(8|16)_t)\b")
 
 
 def cores() -> int:
@@ -70,6 +71,8 @@ class CpuBackend:
         Processors to use; by default all that this process may.
     check : bool
         Which of the two programs is compiled at once.
+    instances : list of str, optional
+        Instances of kernel templates.
     """
 
     device = "cpu"
@@ -82,8 +85,10 @@ class CpuBackend:
         arch: str,
         threads: int | None,
         check: bool,
+        instances: Sequence[str] = (),
     ):
         self.source, self.name, self.defines = source, name, defines
+        self.instances = instances
         self.threads = max(1, min(threads or cores(), 256))
         self.shared_limit = BLOCK_SHARED.get(int(re.sub(r"\D", "", arch)), 49_152)
         self.constants: dict[str, bytes] = {}
@@ -94,7 +99,7 @@ class CpuBackend:
     def _program(self, instrumented: bool) -> compiler.Program:
         if instrumented not in self._programs:
             self._programs[instrumented] = compiler.build(
-                self.source, self.name, self.defines, instrumented=instrumented
+                self.source, self.name, self.defines, self.instances, instrumented=instrumented
             )
         return self._programs[instrumented]
 

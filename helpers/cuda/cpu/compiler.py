@@ -15,14 +15,16 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from helpers.cuda import source as source_text
 from helpers.cuda.cpu import assembly, symbols
+from helpers.cuda.cpu.protocol import token
 from helpers.cuda.cpu.symbols import KERNEL, Symbols
 from helpers.cuda.errors import CompileError
+from helpers.cuda.source import Signature
 
 RUNTIME = Path(__file__).parent / "runtime"
 RUNTIME_SOURCES = (
@@ -93,7 +95,14 @@ def compiler() -> tuple[str, str]:
     )
 
 
-def build(source: str, name: str, defines: Mapping[str, object], *, instrumented: bool) -> Program:
+def build(
+    source: str,
+    name: str,
+    defines: Mapping[str, object],
+    instances: Sequence[str] = (),
+    *,
+    instrumented: bool,
+) -> Program:
     """Compile a source for this machine's processor, or find what was compiled before.
 
     Parameters
@@ -102,6 +111,8 @@ def build(source: str, name: str, defines: Mapping[str, object], *, instrumented
         CUDA C, and what messages call it.
     defines : dict
         Macros.
+    instances : list of str, optional
+        Instances of kernel templates.
     instrumented : bool
         Whether every access calls the recorder.
 
@@ -115,14 +126,16 @@ def build(source: str, name: str, defines: Mapping[str, object], *, instrumented
     CompileError
         With the compiler's message and the lines that it is about.
     """
-    tail = _tail(source, defines)
-    kernels = source_text.kernels(source, defines)
+    source_text.check_includes(source)
+    kernels = source_text.kernels(source, defines, instances)
+    tail = _tail(source, defines, kernels)
     flags = [*COMMON, *(INSTRUMENTED if instrumented else FAST)]
     if "clang" not in compiler()[1]:
         flags += [*GCC, *(GCC_INSTRUMENTED if instrumented else ())]
     flags += [f"-D{key}={value}" for key, value in sorted(defines.items())]
     # Kernels get names that the C library cannot have.
-    renamed = "".join(f"#define {kernel} {KERNEL}{kernel}\n" for kernel in kernels)
+    names = dict.fromkeys([*source_text.templates(source), *kernels])
+    renamed = "".join(f"#define {n} {KERNEL}{n}\n" for n in names if "<" not in n)
     text = f'{renamed}#line 1 "{name}"\n{_one_section(source)}\n#line 1 "launch of {name}"\n{tail}'
     runtime = _runtime(cache_folder(), os.environ.get("CUDA_ON_CPU_FLAGS", ""))
     key = _digest(text, *flags, compiler()[1], runtime.name, Path(assembly.__file__).read_text())
@@ -131,7 +144,7 @@ def build(source: str, name: str, defines: Mapping[str, object], *, instrumented
         with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
             unit, made = Path(folder) / "unit.cpp", Path(folder) / "module"
             unit.write_text(text)
-            include = ["-include", str(RUNTIME / "cuda_on_cpu.h")]
+            include = ["-I", str(RUNTIME / "include"), "-include", str(RUNTIME / "cuda_on_cpu.h")]
             quiet = ["-Wno-unknown-pragmas", "-Wno-attributes", "-fmax-errors=20"]
             command = [compiler()[0], *flags, *include, *quiet, "-S", str(unit)]
             _run([*command, "-o", f"{folder}/unit.s"], source, name)
@@ -163,18 +176,23 @@ def _forget_unused(folder: Path) -> None:
                 old.unlink()
 
 
-def _tail(source: str, defines: Mapping[str, object]) -> str:
+def _tail(source: str, defines: Mapping[str, object], kernels: dict[str, Signature]) -> str:
     """Write what the worker needs to find and call the kernels of ``source``."""
     table, text = [], []
-    for kernel in source_text.kernels(source, defines).values():
-        values = ", ".join(
-            f"*({_without_restrict(p.c_type)} *)a[{i}]" for i, p in enumerate(kernel.parameters)
-        )
+    for name, dtype in source_text.structs(source, defines).items():
+        if any(name in p.c_type.split() for kernel in kernels.values() for p in kernel.parameters):
+            text.append(
+                f'static_assert(sizeof({name}) == {dtype.itemsize}, "NumPy lays {name} out in '
+                f'another way");'
+            )
+    for number, kernel in enumerate(kernels.values()):
+        # Read as the compiler sees the parameter's type: a template's own names mean nothing here.
+        values = ", ".join(f"cuda_argument{{a[{i}]}}" for i in range(len(kernel.parameters)))
         text.append(
             '__attribute__((no_sanitize("thread"), noinline)) static void '
-            f"cuda_run_{kernel.name}(void **a) {{ (void)a; ::{kernel.name}({values}); }}"
+            f"cuda_run_{number}(void **a) {{ (void)a; ::{kernel.name}({values}); }}"
         )
-        table.append(f'{{"{kernel.name}", cuda_run_{kernel.name}}}, ')
+        table.append(f'{{"{token(kernel.name)}", cuda_run_{number}}}, ')
     constants = "".join(
         f'{{"{name}", (void *)&{name}, sizeof {name}}}, '
         for name in source_text.constants(source, defines)
@@ -196,15 +214,11 @@ def _tail(source: str, defines: Mapping[str, object]) -> str:
     return "\n".join(text)
 
 
-def _without_restrict(c_type: str) -> str:
-    return re.sub(r"\b(__restrict__|__restrict|restrict)\b", "", c_type)
-
-
 @functools.cache
 def _runtime(cache: Path, extra: str) -> Path:
     """Compile the runner itself, with ``extra`` flags, once per machine and version."""
     texts = [
-        path.read_text() for path in sorted(RUNTIME.iterdir()) if path.suffix in (".cpp", ".h")
+        path.read_text() for path in sorted(RUNTIME.rglob("*")) if path.suffix in (".cpp", ".h")
     ]
     flags = [*COMMON, "-O3", *extra.split()]
     path = cache / f"runtime-{_digest(*texts, *flags, compiler()[1])}.o"
@@ -222,7 +236,8 @@ def _runtime(cache: Path, extra: str) -> Path:
 
 def _run(command: list[str], source: str, name: str) -> None:
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT,
+                                env=os.environ | {"LC_ALL": "C"})  # fmt: skip
     except subprocess.TimeoutExpired:
         raise CompileError(f"{name}: the compiler did not end within {LIMIT:g} s") from None
     if answer.returncode:

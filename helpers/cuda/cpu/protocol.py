@@ -44,6 +44,7 @@ fault and the other fields describe it: :mod:`helpers.cuda.cpu.faults` has one m
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypedDict
@@ -214,7 +215,7 @@ class LaunchRequest:
             Line by line as in this module's table.
         """
         rows = [
-            f"kernel {self.kernel}",
+            f"kernel {token(self.kernel)}",
             "grid {} {} {}".format(*self.grid),
             "block {} {} {}".format(*self.block),
             f"shared {self.shared}",
@@ -234,6 +235,22 @@ class LaunchRequest:
         if self.watch:
             rows += self.watch.lines()
         return "\n".join([*rows, "run\n"])
+
+
+def token(kernel: str) -> str:
+    """Return a kernel's name as one word.
+
+    Parameters
+    ----------
+    kernel : str
+        Such as "scale<unsigned int>".
+
+    Returns
+    -------
+    str
+        Without blanks.
+    """
+    return re.sub(r"\s+", "_", kernel)
 
 
 def constant_request(name: str, data: bytes) -> str:

@@ -299,6 +299,13 @@ CUDA_INLINE long long clock64() { return cuda_clock(); }
 void cuda_nap();
 CUDA_INLINE void __nanosleep(unsigned) { cuda_nap(); }
 
+// One argument of a launch, read as whatever the kernel's parameter is.
+struct cuda_argument {
+    void *place;
+    template <typename T>
+    __attribute__((no_sanitize("thread"), always_inline)) operator T() const { return *(T *)place; }
+};
+
 #undef assert
 #define assert(expression) \
     ((expression) ? (void)0 : cuda_assert_failed("assert(" #expression ")", __LINE__))

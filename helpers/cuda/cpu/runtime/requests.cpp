@@ -121,20 +121,21 @@ static void add_variable(Space space) {
 
 // Returns false where the requests end. Between two launches come constants only.
 bool read_launch() {
-    static uint64_t values[MAX_ARGUMENTS];
+    alignas(16) static char values[8192];  // CUDA allows 4096 bytes
     static void *arguments[MAX_ARGUMENTS];
     static char events[1024];
     char line[16], memory[1024];
     int count = 0, file = -1;
+    size_t used = 0;
     launch = Launch{};
     launch.arguments = arguments;
     while (scanf("%15s", line) == 1) {
         auto is = [&](const char *known) { return !strcmp(line, known); };
-        auto argument = [&]() -> uint64_t & {
-            expect(count < MAX_ARGUMENTS);
-            arguments[count] = &values[count];
-            values[count] = 0;
-            return values[count++];
+        auto argument = [&](size_t bytes) {  // room for the next one
+            expect(count < MAX_ARGUMENTS && bytes <= 4096 && used + bytes <= sizeof values);
+            char *place = values + used;
+            used += (bytes + 15) / 16 * 16;
+            return arguments[count++] = place;
         };
         if (is("constant")) set_constant();
         else if (is("kernel")) choose_kernel();
@@ -149,12 +150,12 @@ bool read_launch() {
             if (file < 0) fail("\"error\":\"internal\",\"what\":\"cannot open shared memory\"");
         } else if (is("region")) map_region(file);
         else if (is("pointer")) {
-            uint64_t &value = argument();
-            value = launch.arrays[number()].begin;
-            value += number();
+            uintptr_t address = launch.arrays[number()].begin;
+            address += number();
+            memcpy(argument(sizeof address), &address, sizeof address);
         } else if (is("value")) {
-            uint64_t &value = argument();
-            hexadecimal(&value, number());
+            size_t bytes = number();
+            hexadecimal(argument(bytes), bytes);
         } else if (is("check")) {
             launch.check = true;
             launch.granule = (int)number();
