@@ -24,6 +24,11 @@ from helpers.cuda.source import Signature, strip_comments
 
 SMALL_TYPES = re.compile(r"\b(char|short|bool|half|half2|u?char[1-4]|u?short[1-4]|u?int(8|16)_t)\b")
 
+# Faults whose report depends on which block came first.
+ORDERED = frozenset(
+    ("bounds", "const", "uninitialised", "race", "index", "misaligned", "barrier", "warp", "assert")
+)
+
 
 def cores() -> int:
     """Return how many processors this process may use.
@@ -234,24 +239,17 @@ class CpuBackend:
         program: compiler.Program,
         watch: protocol.Watch | None,
     ) -> dict:
-        """Have the worker run the launch; return its answer, or raise what it says went wrong."""
-        if worker.start():
-            for name, data in self.constants.items():
-                worker.tell(protocol.constant_request(name, data))
-        request = protocol.LaunchRequest(
-            call.signature.name,
-            call.grid,
-            call.block,
-            call.shared,
-            1 if watch else min(self.threads, math.prod(call.grid)),
-            max(1, round(1000 * call.timeout)),
-            worker.memory.path,
-            call.regions,
-            call.arguments,
-            call.places,
-            watch,
-        )
-        answer = worker.ask(request.text(), call.timeout)
+        """Have the worker run the launch; return its answer, or raise what it says went wrong.
+
+        A fault that several processors found is looked for again by one, block after block: what
+        is reported is then the same each time.
+        """
+        threads = min(self.threads, math.prod(call.grid))
+        answer = self._send(call, worker, watch, threads)
+        if watch and threads > 1 and answer.get("error") in ORDERED:
+            self._copy_in(call, worker)
+            again = self._send(call, worker, watch, 1)
+            answer = again if "error" in again else answer
         if "error" in answer:
             raise Explainer(
                 call.signature.name,
@@ -261,6 +259,27 @@ class CpuBackend:
                 call.timeout,
             ).exception(answer)
         return answer
+
+    def _send(
+        self, call: _Call, worker: Worker, watch: protocol.Watch | None, threads: int
+    ) -> dict:
+        if worker.start():
+            for name, data in self.constants.items():
+                worker.tell(protocol.constant_request(name, data))
+        request = protocol.LaunchRequest(
+            call.signature.name,
+            call.grid,
+            call.block,
+            call.shared,
+            threads,
+            max(1, round(1000 * call.timeout)),
+            worker.memory.path,
+            call.regions,
+            call.arguments,
+            call.places,
+            watch,
+        )
+        return worker.ask(request.text(), call.timeout)
 
     def _granule(self, arguments: list[Argument]) -> int:
         """Bytes that the recorder tells apart: 4, or 1 where the source has smaller types."""

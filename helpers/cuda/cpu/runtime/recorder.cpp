@@ -43,6 +43,13 @@ struct Event {
 };
 static_assert(sizeof(Event) == 24, "read by record.py");
 
+struct Doubt {           // a plain read of what another thread changes atomically
+    Array *array;
+    int64_t offset;
+    unsigned size;
+    Touch now, before;
+};
+
 struct Recorder {        // of one thread of the operating system
     Array arrays[MAX_ARRAYS];            // the launch's, the shared ones where this thread has them
     std::map<std::pair<uintptr_t, int>, Instruction> instructions;  // by (pc, array and kind)
@@ -51,6 +58,8 @@ struct Recorder {        // of one thread of the operating system
     bool keep_events;
     uintptr_t last_read;
     unsigned same_reads;
+    Doubt doubts[MAX_THREADS];
+    unsigned doubtful;
 };
 
 thread_local Recorder *mine;
@@ -92,7 +101,8 @@ bool races(const Touch &before, const Touch &now) {
     }
     if (before.kind == ATOMIC && now.kind == ATOMIC) return false;
     auto signals = [](const Touch &t) { return t.kind == ATOMIC || t.is_volatile; };
-    if (!same_warp && signals(before) && signals(now)) return false;
+    bool atomic = before.kind == ATOMIC || now.kind == ATOMIC;
+    if ((!same_warp || atomic) && signals(before) && signals(now)) return false;
     return !order_knows(before.block, before.epoch, before.thread, before.fences);
 }
 
@@ -119,13 +129,18 @@ void thread_json(char *text, size_t size, const Touch &touch) {
 size_t cell_of(int64_t offset) { return (size_t)offset >> shift; }
 size_t cells_bytes(const Array &array) { return (cell_of(array.bytes) + 1) * sizeof(Cell); }
 
-inline void check_cell(Cell &cell, const Touch &now, const Array &array, int64_t offset,
+inline void check_cell(Cell &cell, const Touch &now, Array &array, int64_t offset,
                        unsigned size) {
     if (array.space == SHARED && cell.writer.block != now.block) {
         if (now.kind != WRITE) report("uninitialised", array, offset, size, now);
         cell = Cell{};  // what an earlier block left here is not this block's
     }
-    if (races(cell.writer, now)) report("race", array, offset, size, now, &cell.writer);
+    if (races(cell.writer, now)) {
+        if (now.kind != READ || cell.writer.kind != ATOMIC)
+            report("race", array, offset, size, now, &cell.writer);
+        mine->doubts[now.thread] = {&array, offset, size, now, cell.writer};
+        mine->doubtful++;
+    }
     if (now.kind == READ) {
         if (cell.reader.block && !same_thread(cell.reader, now)) cell.other_reader = cell.reader;
         cell.reader = now;
@@ -134,6 +149,18 @@ inline void check_cell(Cell &cell, const Touch &now, const Array &array, int64_t
     for (const Touch *reader : {&cell.reader, &cell.other_reader})
         if (races(*reader, now)) report("race", array, offset, size, now, reader);
     cell.writer = now;
+    if (now.kind == ATOMIC && same_thread(cell.reader, now)) cell.reader.block = 0;  // see settle
+}
+
+// `do { assumed = old; old = atomicCAS(x, assumed, ...) } while (old != assumed)` begins with a
+// plain read of x, which the atomic that follows puts right. Followed by anything else it races.
+void settle(bool ended, uintptr_t address, Kind kind) {
+    Doubt &doubt = mine->doubts[current_thread];
+    if (!doubt.array) return;
+    if (ended || kind != ATOMIC || address != doubt.array->begin + (uintptr_t)doubt.offset)
+        report("race", *doubt.array, doubt.offset, doubt.size, doubt.now, &doubt.before);
+    doubt.array = nullptr;
+    mine->doubtful--;
 }
 
 void check_cells(Array &array, int64_t offset, unsigned size, const Touch &now) {
@@ -234,6 +261,7 @@ void record_access(const void *pointer, unsigned size, Kind kind, bool is_volati
     }
     Array &array = *ins->array;
     int64_t offset = (int64_t)(address - array.begin);
+    if (mine->doubtful && array.space != CONSTANT) settle(false, address, kind);
     if (kind != READ && !array.writable)
         report("const", array, offset, size, touch_now(kind, is_volatile, pc));
     if (array.space != CONSTANT) {
@@ -244,6 +272,10 @@ void record_access(const void *pointer, unsigned size, Kind kind, bool is_volati
         if (signals && kind != READ) order_access(address, array.space == SHARED, true);
     }
     if (launch.events) count(*ins, address, offset);
+}
+
+void recorder_fiber_end() {
+    if (mine->doubtful) settle(true, 0, READ);
 }
 
 void report_misaligned(const void *pointer, unsigned alignment, void *pc) {

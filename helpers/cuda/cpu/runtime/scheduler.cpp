@@ -88,6 +88,7 @@ static thread_local std::atomic<uint64_t> switches;  // watched by the clock, se
 
 static void fiber_main() {
     launch.kernel(launch.arguments);
+    if (launch.check) recorder_fiber_end();
     current->state = DONE;
     to_scheduler(current);
     abort();  // a finished fiber is never resumed
