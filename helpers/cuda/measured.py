@@ -20,14 +20,28 @@ MISSING = (
 
 @dataclass(frozen=True)
 class GpuRecord:
-    """Medians of one machine: ``times[rung, size, filter]`` in µs, peers' likewise by name."""
+    """Medians of one machine.
+
+    Parameters
+    ----------
+    machine, date : str
+        The GPU, and the day.
+    times : dict
+        µs by (rung, size, filter).
+    peers : dict
+        µs by (peer, size, filter).
+    bandwidth : dict
+        Bytes/s of a device copy by size.
+    peak : float
+        FLOP/s of a large fp32 matmul, 0 if the record has none.
+    """
 
     machine: str
     date: str
     times: dict[tuple[str, int, int], float]
     peers: dict[tuple[str, int, int], float]
-    bandwidth: dict[int, float]  # bytes/s of a device copy, by size
-    peak: float  # FLOP/s of a large fp32 matmul, 0 if the record has none
+    bandwidth: dict[int, float]
+    peak: float
 
 
 def newest(folder: Path = GPU_RECORDS) -> GpuRecord | None:
@@ -35,7 +49,7 @@ def newest(folder: Path = GPU_RECORDS) -> GpuRecord | None:
 
     Parameters
     ----------
-    folder
+    folder : Path
         Where records are looked for.
 
     Returns
@@ -47,9 +61,12 @@ def newest(folder: Path = GPU_RECORDS) -> GpuRecord | None:
 
 
 def _medians(record: records.Record, rows: Sequence[records.Row]) -> GpuRecord:
-    times, peers, bandwidth, peak = {}, {}, {}, 0.0
+    peak = 0.0
+    times: dict[tuple[str, int, int], float] = {}
+    peers: dict[tuple[str, int, int], float] = {}
+    bandwidth: dict[int, float] = {}
     for row in rows:
-        size, filter_ = row.parameters.get("size"), row.parameters.get("filter")
+        size, filter_ = row.parameters.get("size", 0), row.parameters.get("filter", 0)
         if row.unit == "µs" and row.name.startswith("convolve_"):
             times[row.name.removeprefix("convolve_"), size, filter_] = row.value
             if row.peer_value is not None:
@@ -62,7 +79,20 @@ def _medians(record: records.Record, rows: Sequence[records.Row]) -> GpuRecord:
 
 
 def table(record: GpuRecord, size: int = 4096) -> str:
-    """Return the record's times in µs at one size as a Markdown table, a row for each filter."""
+    """Return a record's times at one size as a Markdown table, a row for each filter.
+
+    Parameters
+    ----------
+    record : GpuRecord
+        The record.
+    size : int, default 4096
+        Rows and columns of the image.
+
+    Returns
+    -------
+    str
+        Times in µs.
+    """
     names = dict.fromkeys(key[0] for key in [*record.times, *record.peers])
     every = {**record.times, **record.peers}
     filters = sorted({key[2] for key in record.times if key[1] == size})

@@ -6,27 +6,47 @@ import functools
 import re
 from dataclasses import dataclass
 
-from helpers.cuda.compiler import explain
 from helpers.cuda.errors import CompileError, CudaError
-
-# Bytes of shared memory that one block may use (CUDA C++ Programming Guide, compute capabilities).
-SHARED_LIMITS = {75: 65_536, 80: 166_912, 86: 101_376, 87: 166_912, 88: 101_376, 89: 101_376}
-SHARED_LIMITS |= {90: 232_448, 100: 232_448, 103: 232_448, 110: 232_448, 120: 101_376, 121: 101_376}
+from helpers.cuda.source import explain
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What one thread and one block of a kernel occupy, as ptxas reports it."""
+    """What one thread and one block of a kernel occupy, as ptxas reports it.
 
-    registers: int  # per thread
-    shared: int  # bytes of static shared memory per block
-    spilled: int  # bytes of registers spilled to memory per thread
+    Parameters
+    ----------
+    registers : int
+        Of a thread.
+    shared : int
+        Bytes of static shared memory of a block.
+    spilled : int
+        Bytes of registers that a thread keeps in memory for want of room.
+    arch : str
+        For which device.
+    """
+
+    registers: int
+    shared: int
+    spilled: int
     arch: str
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """A cubin, the compiler's log, kernels' and constants' names in it, and their resources."""
+    """What NVRTC made of a source.
+
+    Parameters
+    ----------
+    cubin : bytes
+        Machine code of one architecture.
+    log : str
+        The compiler's report.
+    names : dict
+        Mangled names of kernels and constants (the latter as ``&name``).
+    resources : dict
+        Resources of each kernel.
+    """
 
     cubin: bytes
     log: str
@@ -36,9 +56,15 @@ class Compiled:
 
 @functools.cache
 def missing() -> str:
-    """Return why NVRTC cannot be used here, in a sentence; empty when it can."""
+    """Return why NVRTC cannot be used here.
+
+    Returns
+    -------
+    str
+        A sentence; empty where it can.
+    """
     try:
-        from cuda.bindings import nvrtc
+        from cuda.bindings import nvrtc  # type: ignore[import-untyped]
 
         status, *_ = nvrtc.nvrtcVersion()
     except Exception as error:  # the package or its shared library, on any system
@@ -51,7 +77,13 @@ def missing() -> str:
 
 @functools.cache
 def architectures() -> tuple[int, ...]:
-    """Return the compute capabilities that this NVRTC compiles for, such as (75, 80, 90)."""
+    """Return the compute capabilities that this NVRTC compiles for.
+
+    Returns
+    -------
+    tuple of int
+        Such as (75, 80, 90).
+    """
     from cuda.bindings import nvrtc
 
     status, known = nvrtc.nvrtcGetSupportedArchs()
@@ -67,9 +99,30 @@ def compile_cubin(
     symbols: tuple[str, ...],
     arch: str = "sm_80",
 ) -> Compiled:
-    """Compile ``source`` for ``arch``; ``symbols`` are kernels ("f") and constants ("&c").
+    """Compile a source for one architecture.
 
-    Raises CompileError with the lines of the source, CudaError for an unknown architecture.
+    Parameters
+    ----------
+    source, name : str
+        CUDA C, and what messages call it.
+    defines : tuple of (str, str)
+        Macros.
+    symbols : tuple of str
+        Kernels ("f") and constants ("&c") whose mangled names are wanted.
+    arch : str, default "sm_80"
+        The architecture.
+
+    Returns
+    -------
+    Compiled
+        Machine code, report, names and resources.
+
+    Raises
+    ------
+    CompileError
+        With the lines of the source.
+    CudaError
+        For an architecture that this NVRTC does not know.
     """
     from cuda.bindings import nvrtc
 

@@ -8,43 +8,36 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from cuda.bindings import driver  # type: ignore[import-untyped]
 
 from helpers.cuda.arguments import Argument, regions
 from helpers.cuda.errors import CudaError, KernelError, LaunchError
 from helpers.cuda.source import Signature
 
+if TYPE_CHECKING:
+    from helpers.cuda.module import Module
+
 DEFAULT_SHARED = 49_152  # bytes a block may use without asking for more (48 KiB, every device)
 
 
-@functools.cache
-def missing() -> str:
-    """Return why there is no GPU to run on, in a sentence; empty when there is one."""
-    try:
-        from cuda.bindings import driver
-    except ImportError:
-        return "cuda-bindings is not installed (extra [gpu])"
-    try:
-        _call(driver.cuInit, 0)
-        count = _call(driver.cuDeviceGetCount)
-    except Exception as error:  # no driver library, or a driver that finds no device
-        return f"no NVIDIA driver with a device answers ({type(error).__name__}: {error})"
-    return "" if count else "the NVIDIA driver finds no GPU"
-
-
 class GpuBackend:
-    """One compiled source on one GPU (PyTorch's current device, else the first)."""
+    """One compiled source on one GPU (PyTorch's current device, else the first).
+
+    Parameters
+    ----------
+    module : Module
+        Compiled for that GPU; its ``log`` and ``resources`` are set.
+    """
 
     device = "gpu"
 
-    def __init__(self, module):
-        if missing():
-            raise CudaError(f"there is no GPU to run on: {missing()}; use device='cpu'")
-        from cuda.bindings import driver
-
+    def __init__(self, module: Module):
         torch = _torch()
         self.ordinal = torch.cuda.current_device() if torch else 0
         handle = _call(driver.cuDeviceGet, self.ordinal)
@@ -67,8 +60,6 @@ class GpuBackend:
         }
 
     def _current(self) -> None:
-        from cuda.bindings import driver
-
         _call(driver.cuCtxSetCurrent, self._context)
 
     def _stream(self) -> int:
@@ -76,8 +67,20 @@ class GpuBackend:
         return torch.cuda.current_stream(self.ordinal).cuda_stream if torch else 0
 
     def set_constant(self, name: str, array: np.ndarray) -> None:
-        from cuda.bindings import driver
+        """Copy an array into a ``__constant__`` variable of the loaded module.
 
+        Parameters
+        ----------
+        name : str
+            The variable, as the source spells it.
+        array : numpy.ndarray
+            Contiguous, of the variable's element type.
+
+        Raises
+        ------
+        LaunchError
+            The variable has fewer bytes.
+        """
         self._current()
         symbol = self._names[f"&{name}"].encode()
         address, size = _call(driver.cuModuleGetGlobal, self._module, symbol)
@@ -92,8 +95,8 @@ class GpuBackend:
     def launch(
         self,
         signature: Signature,
-        grid: tuple,
-        block: tuple,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
         shared: int,
         arguments: list[Argument],
         *,
@@ -102,9 +105,32 @@ class GpuBackend:
         timeout: float,
         **_: object,
     ) -> None:
-        """Launch one kernel. With only CUDA tensors it returns at once, as launches do."""
-        from cuda.bindings import driver
+        """Launch one kernel. With only CUDA tensors it returns at once, as launches do.
 
+        Parameters
+        ----------
+        signature : Signature
+            The kernel.
+        grid, block : tuple of int
+            Blocks of the grid and threads of a block, (x, y, z).
+        shared : int
+            Bytes of dynamic shared memory of a block.
+        arguments : list of Argument
+            Bound to the kernel's parameters.
+        check, record : bool
+            Must be False: accesses are watched on the CPU.
+        timeout : float
+            Without effect: nothing stops a kernel on a GPU from outside.
+        **_ : object
+            What concerns recording.
+
+        Raises
+        ------
+        LaunchError
+            Block, shared memory or a tensor's device does not fit.
+        KernelError
+            The kernel failed on the device.
+        """
         if check or record:
             raise LaunchError("accesses are checked on the CPU: make the module with device='cpu'")
         self._current()
@@ -120,7 +146,7 @@ class GpuBackend:
                 )
         with contextlib.ExitStack() as stack:
             places = self._copy_in(arguments, stream, stack)
-            values = []
+            values: list[ctypes.c_void_p | ctypes.Array] = []
             for argument, place in zip(arguments, places, strict=True):
                 if argument.parameter.pointer:
                     values.append(ctypes.c_void_p(place))
@@ -133,9 +159,9 @@ class GpuBackend:
                 _call(driver.cuStreamSynchronize, stream, during=signature.name)
                 self._copy_out(stream)
 
-    def _fit(self, signature: Signature, function: object, block: tuple, shared: int) -> None:
-        from cuda.bindings import driver
-
+    def _fit(
+        self, signature: Signature, function: object, block: tuple[int, int, int], shared: int
+    ) -> None:
         names = driver.CUfunction_attribute
         read = lambda name: _call(  # noqa: E731
             driver.cuFuncGetAttribute, getattr(names, f"CU_FUNC_ATTRIBUTE_{name}"), function
@@ -159,21 +185,21 @@ class GpuBackend:
                 shared,
             )
 
-    def _copy_in(self, arguments, stream, stack) -> list[int | None]:
+    def _copy_in(
+        self, arguments: list[Argument], stream: int, stack: contextlib.ExitStack
+    ) -> list[int | None]:
         """Copy host arrays to the device; return each argument's device address."""
-        from cuda.bindings import driver
-
         spans, places = regions(arguments)
         self._copied = []
         bases = []
         for span in spans:
-            address = int(_call(driver.cuMemAlloc, max(span["bytes"], 1)))
+            address = int(_call(driver.cuMemAlloc, max(span.bytes, 1)))
             stack.callback(driver.cuMemFree, address)
             bases.append(address)
-            for at, array in span["arrays"]:
+            for at, array in span.arrays:
                 _call(driver.cuMemcpyHtoDAsync, address + at, array.ctypes.data, array.nbytes,
                       stream)  # fmt: skip
-                if span["writable"]:
+                if span.writable:
                     self._copied.append((array, address + at))
         return [
             bases[place[0]] + place[1] if place else argument.address
@@ -181,8 +207,6 @@ class GpuBackend:
         ]
 
     def _copy_out(self, stream: int) -> None:
-        from cuda.bindings import driver
-
         for array, address in self._copied:
             _call(driver.cuMemcpyDtoHAsync, array.ctypes.data, address, array.nbytes, stream)
         _call(driver.cuStreamSynchronize, stream)
@@ -190,8 +214,6 @@ class GpuBackend:
 
     def synchronize(self) -> None:
         """Wait for every launch on the current stream; raise what any of them did wrong."""
-        from cuda.bindings import driver
-
         self._current()
         _call(driver.cuStreamSynchronize, self._stream(), during="an earlier launch")
 
@@ -199,16 +221,14 @@ class GpuBackend:
         """Leave the module to the process's end: PyTorch may still use the context."""
 
 
-def _torch():
+def _torch() -> ModuleType | None:
     """Return torch if this process uses it on a GPU, else None (never imports it)."""
     torch = sys.modules.get("torch")
     return torch if torch is not None and torch.cuda.is_available() else None
 
 
-def _call(function, *arguments, during: str = ""):
+def _call(function: Callable, *arguments: object, during: str = "") -> Any:
     """Call the driver; raise its error by name, else return what it gave (a tuple if several)."""
-    from cuda.bindings import driver
-
     status, *results = function(*arguments)
     if status != driver.CUresult.CUDA_SUCCESS:
         name = driver.cuGetErrorName(status)[1]

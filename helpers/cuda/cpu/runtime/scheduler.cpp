@@ -2,6 +2,8 @@
 #include "runtime.h"
 
 #include <atomic>
+#include <condition_variable>
+#include <mutex>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -82,8 +84,11 @@ static void to_fiber(Fiber *fiber) { swapcontext(&home, (ucontext_t *)fiber->con
 static void to_scheduler(Fiber *fiber) { swapcontext((ucontext_t *)fiber->context, &home); }
 #endif
 
+static thread_local std::atomic<uint64_t> switches;  // watched by the clock, see run_grid
+
 static void fiber_main() {
     launch.kernel(launch.arguments);
+    if (launch.check) recorder_fiber_end();
     current->state = DONE;
     to_scheduler(current);
     abort();  // a finished fiber is never resumed
@@ -97,44 +102,37 @@ static void resume(Fiber *fiber, int index) {
     current = fiber;
     current_thread = index;
     threadIdx = fiber->index;
+    switches.fetch_add(1, std::memory_order_relaxed);
     to_fiber(fiber);
     current = nullptr;
     if (fiber->state == DONE) free_stacks[free_count++] = fiber->stack;
 }
 
-static int block_size() { return launch.block.x * launch.block.y * launch.block.z; }
-
-static void append_threads(char *text, size_t size, bool (*belongs)(const Fiber &)) {
-    int listed = 0;
-    size_t used = strlen(text);
-    for (int i = 0, n = block_size(); i < n && used + 64 < size && listed < 4; i++)
-        if (belongs(fibers[i])) {
-            uint3 t = fibers[i].index;
-            used += snprintf(text + used, size - used, "%s[%u,%u,%u,%d]", listed++ ? "," : "",
-                             t.x, t.y, t.z, fibers[i].state == DONE ? 0 : fibers[i].line);
-        }
+// A thread that waits for another in a loop must let it run: at its atomics (see atomics.cpp), at
+// what the recorder sees it read again and again, and, where it says nothing, at the clock's tick.
+void give_way() {
+    if (current) to_scheduler(current);
 }
 
-static thread_local int reference_line;
-static thread_local State reference_state;
+static int block_size() { return launch.block.x * launch.block.y * launch.block.z; }
 
+// Two groups: those that wait at `line`, and the rest, which ended or wait elsewhere.
 [[noreturn]] static void fail_divergent(const char *kind, int line, State state) {
-    // Two groups: those that wait at `line`, and the rest, which ended or wait elsewhere.
-    reference_line = line;
-    reference_state = state;
-    int waiting = 0, ended = 0, n = block_size();
+    int waiting = 0, listed = 0, n = block_size();
+    char others[512] = "";
+    size_t used = 0;
     for (int i = 0; i < n; i++) {
-        waiting += fibers[i].state == state && fibers[i].line == line;
-        ended += fibers[i].state == DONE;
+        const Fiber &f = fibers[i];
+        if (f.state == state && f.line == line) {
+            waiting++;
+        } else if (listed < 4) {
+            used += snprintf(others + used, sizeof others - used, "%s[%u,%u,%u,%d]",
+                             listed++ ? "," : "", f.index.x, f.index.y, f.index.z,
+                             f.state == DONE ? 0 : f.line);
+        }
     }
-    char here[512] = "", others[512] = "";
-    append_threads(here, sizeof here, [](const Fiber &f) {
-        return f.state == reference_state && f.line == reference_line; });
-    append_threads(others, sizeof others, [](const Fiber &f) {
-        return f.state != reference_state || f.line != reference_line; });
-    fail("\"error\":\"%s\",\"line\":%d,\"threads\":%d,\"waiting\":%d,\"ended\":%d,"
-         "\"block\":[%u,%u,%u],\"here\":[%s],\"others\":[%s]",
-         kind, line, n, waiting, ended, blockIdx.x, blockIdx.y, blockIdx.z, here, others);
+    fail("\"error\":\"%s\",\"line\":%d,\"threads\":%d,\"waiting\":%d,\"block\":[%u,%u,%u],"
+         "\"others\":[%s]", kind, line, n, waiting, blockIdx.x, blockIdx.y, blockIdx.z, others);
 }
 
 // Nobody can run: all wait at one barrier (open it), or the block is stuck.
@@ -155,6 +153,27 @@ static void open_barrier() {
         fibers[i].state = READY;
     }
     barrier_epoch++;
+    if (launch.check) order_meet(0, n, 0, true);
+}
+
+// The lanes that have come to one __activemask() since any of them waits there.
+static void find_active(int first, int line) {
+    unsigned long long active = 0;
+    for (int i = first; i < first + 32 && i < block_size(); i++)
+        if (fibers[i].state == AT_ACTIVE && fibers[i].line == line) active |= 1ull << (i - first);
+    for (int i = first; i < first + 32 && i < block_size(); i++)
+        if (active >> (i - first) & 1) {
+            fibers[i].result = active;
+            fibers[i].state = READY;
+        }
+}
+
+unsigned cuda_active_mask(int line) {
+    Fiber *fiber = current;
+    fiber->line = line;
+    fiber->state = AT_ACTIVE;
+    to_scheduler(fiber);
+    return (unsigned)fiber->result;
 }
 
 static void run_block() {
@@ -175,7 +194,10 @@ static void run_block() {
                 resume(&fibers[i], i);
                 ran = true;
             }
-        for (int i = 0; i < n; i++) alive |= fibers[i].state != DONE;
+        for (int i = 0; i < n; i++) {
+            alive |= fibers[i].state != DONE;
+            if (fibers[i].state == AT_ACTIVE) find_active(i & ~31, fibers[i].line);
+        }
         if (!alive) return;
         if (!ran) open_barrier();
     }
@@ -192,24 +214,49 @@ int cuda_barrier_reduce(int line, int operation, int predicate) {
 }
 void cuda_barrier(int line) { cuda_barrier_reduce(line, 0, 0); }
 
-// operation: 0 wait, 1 shfl, 2 up, 3 down, 4 xor, 5 ballot (see cuda_on_cpu.h)
+// The operations of cuda_on_cpu.h, in its order.
+enum { WAIT, SHUFFLE, UP, DOWN, XOR, BALLOT, MATCH, ADD, MINIMUM, MAXIMUM, SIGNED_MINIMUM,
+       SIGNED_MAXIMUM, AND, OR, EXCLUSIVE_OR };
+
+static unsigned reduced(int operation, unsigned a, unsigned b) {
+    switch (operation) {
+    case ADD: return a + b;
+    case MINIMUM: return a < b ? a : b;
+    case MAXIMUM: return a > b ? a : b;
+    case SIGNED_MINIMUM: return (int)a < (int)b ? a : b;
+    case SIGNED_MAXIMUM: return (int)a > (int)b ? a : b;
+    case AND: return a & b;
+    case OR: return a | b;
+    default: return a ^ b;
+    }
+}
+
 static void finish_warp(Fiber *warp, int lanes, unsigned mask) {
+    auto takes_part = [&](int i) { return (mask >> i & 1) && warp[i].state == AT_WARP; };
     unsigned long long ballot = 0;
     for (int i = 0; i < lanes; i++)
-        if (mask >> i & 1 && warp[i].state == AT_WARP && warp[i].value) ballot |= 1ull << i;
+        if (takes_part(i) && warp[i].value) ballot |= 1ull << i;
     for (int i = 0; i < lanes; i++) {
         Fiber &f = warp[i];
-        if (!(mask >> i & 1) || f.state != AT_WARP) continue;
+        if (!takes_part(i)) continue;
         int width = f.width > 0 ? f.width : 32, first = i - i % width, source = i;
-        if (f.operation == 1) source = first + ((f.lane % width) + width) % width;
-        if (f.operation == 2) source = i - f.lane >= first ? i - f.lane : i;
-        if (f.operation == 3) source = i + f.lane < first + width ? i + f.lane : i;
-        if (f.operation == 4) source = (i ^ f.lane) < first + width ? i ^ f.lane : i;
+        if (f.operation == SHUFFLE) source = first + ((f.lane % width) + width) % width;
+        if (f.operation == UP) source = i - f.lane >= first ? i - f.lane : i;
+        if (f.operation == DOWN) source = i + f.lane < first + width ? i + f.lane : i;
+        if (f.operation == XOR) source = (i ^ f.lane) < first + width ? i ^ f.lane : i;
         if (source < 0 || source >= lanes) source = i;
-        f.result = f.operation == 5 ? ballot : f.operation ? warp[source].value : 0;
+        f.result = f.operation == BALLOT ? ballot : f.operation ? warp[source].value : 0;
+        if (f.operation == MATCH) f.result = 0;
+        for (int j = 0; j < lanes; j++) {
+            if (!takes_part(j)) continue;
+            if (f.operation == MATCH && warp[j].value == f.value) f.result |= 1ull << j;
+            if (f.operation >= ADD && j != i)
+                f.result = reduced(f.operation, (unsigned)f.result, (unsigned)warp[j].value);
+        }
     }
+    if (launch.check) order_meet((int)(warp - fibers), lanes, mask, false);
     for (int i = 0; i < lanes; i++)
-        if (mask >> i & 1 && warp[i].state == AT_WARP) warp[i].state = READY;
+        if (takes_part(i)) warp[i].state = READY;
 }
 
 unsigned long long cuda_warp_exchange(int line, unsigned mask, int operation,
@@ -239,21 +286,40 @@ unsigned long long cuda_warp_exchange(int line, unsigned mask, int operation,
 
 static std::atomic<uint64_t> next_block;
 
-static void *run_blocks(void *) {
-    if (!stacks) {
-        stacks = (char *)mmap(nullptr, STACKS_BYTES, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (stacks == MAP_FAILED) fail("\"error\":\"internal\",\"what\":\"no memory for stacks\"");
-        for (int i = 0, n = block_size(); i < n; i++)
-            mprotect(stacks + i * STACK_BYTES, 4096, PROT_NONE);
-        stacks_begin = (uintptr_t)stacks;
-        fibers = (Fiber *)calloc(MAX_THREADS, sizeof(Fiber));
-    }
-    static thread_local char alternate[64 * 1024];  // a stack that overflowed cannot report itself
+static void prepare_stacks() {
+    stacks = (char *)mmap(nullptr, STACKS_BYTES, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (stacks == MAP_FAILED) fail("\"error\":\"internal\",\"what\":\"no memory for stacks\"");
+    for (int i = 0, n = block_size(); i < n; i++)
+        mprotect(stacks + i * STACK_BYTES, 4096, PROT_NONE);
+    stacks_begin = (uintptr_t)stacks;
+    fibers = (Fiber *)calloc(MAX_THREADS, sizeof(Fiber));
+}
+
+struct Worker {          // one thread of the operating system, as the clock sees it
+    pthread_t thread;
+    std::atomic<uint64_t> *switches;
+    uint64_t last;       // switches at the tick before
+};
+static Worker workers[256];
+static std::mutex mutex;
+static std::condition_variable ended;
+static int running;
+
+constexpr size_t SIGNAL_STACK = 64 * 1024;  // a stack that overflowed cannot report itself
+static thread_local char signal_memory[SIGNAL_STACK];
+
+static void *run_blocks(void *argument) {
+    prepare_stacks();
     stack_t signal_stack = {};
-    signal_stack.ss_sp = alternate;
-    signal_stack.ss_size = sizeof alternate;
+    signal_stack.ss_sp = signal_memory;
+    signal_stack.ss_size = SIGNAL_STACK;
     sigaltstack(&signal_stack, nullptr);
+    if (launch.check) recorder_thread_begin();
+    {
+        std::lock_guard<std::mutex> guard(mutex);
+        ((Worker *)argument)->switches = &switches;
+    }
     uint64_t total = (uint64_t)launch.grid.x * launch.grid.y * launch.grid.z;
     for (uint64_t b; (b = next_block.fetch_add(1)) < total;) {
         blockIdx = {(unsigned)(b % launch.grid.x), (unsigned)(b / launch.grid.x % launch.grid.y),
@@ -265,27 +331,52 @@ static void *run_blocks(void *) {
         run_block();
         if (launch.check) recorder_block_end();
     }
+    if (launch.check) recorder_thread_end();
     signal_stack.ss_flags = SS_DISABLE;
     sigaltstack(&signal_stack, nullptr);
     munmap(stacks, STACKS_BYTES);
     free(fibers);
+    std::lock_guard<std::mutex> guard(mutex);
+    ((Worker *)argument)->switches = nullptr;
+    running--;
+    ended.notify_all();
     return nullptr;
+}
+
+// The clock: a thread of the block that has run since the last tick may be waiting for another one.
+// The signal makes it give way, if it is in the kernel's own code (see worker.cpp).
+static void tick() {
+    for (int i = 0; i < launch.threads; i++) {
+        if (!workers[i].switches) continue;
+        uint64_t seen = *workers[i].switches;
+        if (seen == workers[i].last) pthread_kill(workers[i].thread, SIGURG);
+        workers[i].last = seen;
+    }
 }
 
 void run_grid() {
     gridDim = launch.grid;
     blockDim = launch.block;
     next_block = 0;
+    running = launch.threads;
     // Always on threads of their own: fresh thread-local memory, and the main thread is left to
     // ignore the alarm, so that the time limit is reported from inside the kernel.
-    pthread_t threads[256];
-    for (int i = 0; i < launch.threads; i++)
-        if (pthread_create(&threads[i], nullptr, run_blocks, nullptr))
+    for (int i = 0; i < launch.threads; i++) {
+        workers[i] = {};
+        if (pthread_create(&workers[i].thread, nullptr, run_blocks, &workers[i]))
             fail("\"error\":\"internal\",\"what\":\"pthread_create failed\"");
+    }
     sigset_t alarm;
     sigemptyset(&alarm);
     sigaddset(&alarm, SIGALRM);
     pthread_sigmask(SIG_BLOCK, &alarm, nullptr);  // after the threads began: theirs stays open
-    for (int i = 0; i < launch.threads; i++) pthread_join(threads[i], nullptr);
+    {
+        std::unique_lock<std::mutex> guard(mutex);
+        while (running)
+            if (ended.wait_for(guard, std::chrono::milliseconds(2)) == std::cv_status::timeout &&
+                !launch.check)  // the recorder sees who waits, at the same place in each run
+                tick();
+    }
+    for (int i = 0; i < launch.threads; i++) pthread_join(workers[i].thread, nullptr);
     pthread_sigmask(SIG_UNBLOCK, &alarm, nullptr);
 }

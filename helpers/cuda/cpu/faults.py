@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
 from helpers.cuda import errors
+from helpers.cuda.cpu.assembly import indexed
 
 KINDS = {0: "read", 1: "wrote", 2: "updated atomically"}
 SPACES = {0: "global", 1: "shared", 2: "constant"}
 
 
 class Explainer:
-    """Knows one launch: its arrays, its source's lines, its limits."""
+    """Knows one launch: its arrays, its source's lines, its limits.
 
-    def __init__(self, kernel: str, source: str, arrays: dict, find_lines, timeout: float):
+    Parameters
+    ----------
+    kernel : str
+        Its name.
+    source : str
+        The module's source.
+    arrays : dict
+        (shape, dtype) of the global arrays by name.
+    find_lines : callable
+        Maps code addresses to lines of the source (None: unknown).
+    timeout : float
+        The launch's limit in seconds.
+    """
+
+    def __init__(
+        self,
+        kernel: str,
+        source: str,
+        arrays: dict[str, tuple[tuple[int, ...], np.dtype]],
+        find_lines: Callable[[list[int]], list[int | None]],
+        timeout: float,
+    ):
         self.kernel = kernel
         self.rows = source.splitlines()
         self.arrays = arrays  # name → (shape, dtype) of the global arrays
@@ -19,7 +45,18 @@ class Explainer:
         self.timeout = timeout
 
     def exception(self, report: dict) -> errors.CudaError:
-        """Return the exception that ``report`` (one JSON answer of the worker) stands for."""
+        """Return the exception that a worker's report stands for.
+
+        Parameters
+        ----------
+        report : dict
+            An answer with ``error`` (see :mod:`helpers.cuda.cpu.protocol`).
+
+        Returns
+        -------
+        CudaError
+            With thread, place and line in its message.
+        """
         return getattr(self, f"_{report['error']}", self._internal)(report)
 
     # One method for each kind of report.
@@ -85,6 +122,31 @@ class Explainer:
             f"block {_triple(report['block'])}: {waiting} of {threads} threads wait for their "
             f"{group} at {call} of line {line}, the others never come: "
             f"{', '.join(parts)}{more}{self._quote(line)}",
+            line,
+        )
+
+    def _index(self, report: dict) -> errors.CudaError:
+        line = self._line(report)
+        row = self.rows[line - 1] if line and line <= len(self.rows) else ""
+        name = indexed(row, report["column"]) or "a local array"
+        kind = report["type"].strip("'")
+        return errors.BoundsError(
+            f"{self._who(report)} touched {name}[{report['index']}], outside {name}, a "
+            f"{kind}{self._at(line)}",
+            line,
+        )
+
+    def _misaligned(self, report: dict) -> errors.CudaError:
+        now, size = report["now"], report["size"]
+        line = self._line(now)
+        where = (
+            f"byte {report['offset']} of {report['array']}"
+            if report["array"]
+            else (f"address {report['offset']:#x}")
+        )
+        return errors.KernelError(
+            f"{self._who(now)} touched {size} bytes at once at {where}: misaligned, since {size} "
+            f"bytes at once must begin at a multiple of {size}{self._at(line)}",
             line,
         )
 
@@ -180,6 +242,6 @@ class Explainer:
         )
 
 
-def _triple(numbers) -> str:
+def _triple(numbers: Sequence[int]) -> str:
     """Write (x, y, z) as short as it can be: (3, 0, 0) stays readable as (3, 0, 0)."""
     return f"({', '.join(map(str, numbers))})"

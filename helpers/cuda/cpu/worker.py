@@ -12,7 +12,9 @@ import sys
 import tempfile
 import time
 import weakref
+from collections.abc import Callable
 from pathlib import Path
+from typing import IO, Any, cast
 
 import numpy as np
 
@@ -36,13 +38,25 @@ class Memory:
         self._finalize = weakref.finalize(self, _release, self.file, self._name)
 
     def bytes(self, size: int) -> np.ndarray:
-        """Return the first ``size`` bytes as an array (uint8)."""
+        """Return the first bytes of the memory, which grows as needed.
+
+        Parameters
+        ----------
+        size : int
+            Bytes.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (size,), uint8.
+        """
         if self._map is None or len(self._map) < size:
             os.ftruncate(self.file, size)
             self._map = mmap.mmap(self.file, size)
         return np.frombuffer(self._map, np.uint8, size)
 
     def close(self) -> None:
+        """Give the memory back."""
         self._map = None
         self._finalize()
 
@@ -54,16 +68,21 @@ def _release(file: int, name: str | None) -> None:
 
 
 class Worker:
-    """One compiled module's process: started on first use, and again after it was lost."""
+    """One compiled module's process: started on first use, and again after it was lost.
+
+    Parameters
+    ----------
+    program : Path
+        The compiled module.
+    """
 
     def __init__(self, program: Path):
         self.program = program
         self.memory = Memory()
-        self.restarts = -1  # the first start is none
-        self._process: subprocess.Popen | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._answers = -1
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the worker)
-        self._stop = lambda: None
+        self._stop: Callable[[], Any] = lambda: None
 
     @property
     def pid(self) -> int | None:
@@ -71,7 +90,13 @@ class Worker:
         return self._process.pid if self._process and self._process.poll() is None else None
 
     def start(self) -> bool:
-        """Start the process if it does not run; return whether it is a new one."""
+        """Start the process if it does not run.
+
+        Returns
+        -------
+        bool
+            Whether it is a new one.
+        """
         if self.pid:
             return False
         self.stop()
@@ -84,18 +109,40 @@ class Worker:
             start_new_session=True,  # Jupyter's interrupt is for the kernel, not for the worker
         )
         os.close(theirs)
-        self._stop = weakref.finalize(self, _end, self._process, self._answers)
-        self.restarts += 1
+        self._requests = cast(IO[bytes], self._process.stdin)
+        self._stop = weakref.finalize(self, _end, self._process, self._requests, self._answers)
         return True
 
-    def ask(self, request: str, limit: float) -> dict:
-        """Send one launch and return the answer; ``limit`` in seconds.
+    def tell(self, request: str) -> None:
+        """Send what has no answer to a process that runs; one that does not is told nothing.
 
-        A worker that dies or falls silent is stopped, and its end is in the answer ("error").
+        Parameters
+        ----------
+        request : str
+            Lines of :mod:`helpers.cuda.cpu.protocol`.
+        """
+        if self.pid:
+            with contextlib.suppress(BrokenPipeError):
+                self._requests.write(request.encode())
+
+    def ask(self, request: str, limit: float) -> dict:
+        """Send one launch and wait for its answer.
+
+        Parameters
+        ----------
+        request : str
+            Lines of :mod:`helpers.cuda.cpu.protocol`.
+        limit : float
+            The launch's own time limit in seconds.
+
+        Returns
+        -------
+        dict
+            The answer. A worker that dies or falls silent is stopped, and its end is in ``error``.
         """
         try:
-            self._process.stdin.write(request.encode())
-            self._process.stdin.flush()
+            self._requests.write(request.encode())
+            self._requests.flush()
             text = self._read(limit + GRACE)
         except BrokenPipeError:
             text = b""
@@ -104,7 +151,7 @@ class Worker:
             raise
         self._show()
         if not text:
-            status = self._process.poll()
+            status = self._process.poll() if self._process else None
             self.stop()
             return {"error": "lost", "status": status}
         answer = json.loads(text)
@@ -113,7 +160,7 @@ class Worker:
         return answer
 
     def _read(self, limit: float) -> bytes:
-        deadline, parts = time.monotonic() + limit, []
+        deadline, parts = time.monotonic() + limit, list[bytes]()
         while not parts or not parts[-1].endswith(b"\n"):
             left = deadline - time.monotonic()
             ready, _, _ = select.select([self._answers], [], [], max(left, 0))
@@ -140,15 +187,16 @@ class Worker:
         self._process = None
 
     def close(self) -> None:
+        """End the process and give its memory back."""
         self.stop()
         self.memory.close()
         self._output.close()
 
 
-def _end(process: subprocess.Popen, answers: int) -> None:
+def _end(process: subprocess.Popen[bytes], requests: IO[bytes], answers: int) -> None:
     process.kill()
     with contextlib.suppress(BrokenPipeError):
-        process.stdin.close()
+        requests.close()
     try:
         process.wait(timeout=GRACE)
     except subprocess.TimeoutExpired:
