@@ -6,6 +6,7 @@ mpiexec starts ``python -m helpers.cluster.engine`` once per rank; a process for
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
@@ -55,6 +56,7 @@ class RankEngine(IPEngine):
             threads=threads,
             work_dir=os.getcwd(),  # by default where this module was imported
             enable_nanny=False,
+            log_level=logging.ERROR,
         )
         program = cls.instance(ident=ident, forked=True, config=config)
         program.initialize([])

@@ -157,7 +157,7 @@ class ForkServer:
         options : dict
             The program's.
         folder : Path
-            Where their output goes; it is removed should this process end first.
+            Where their output goes.
         threads : int, optional
             What numerical libraries may use.
         directory : str, optional
@@ -177,7 +177,6 @@ class ForkServer:
             size=size,
             options=options,
             surroundings=asdict(found),
-            folder=str(folder),
         )
 
     def answer(self, number: int) -> dict:
