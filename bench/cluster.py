@@ -27,13 +27,10 @@ REPEATS = 3
 def rows() -> list[Row]:
     """Time what a reader waits for, beside mpiexec and plain ipyparallel; each in a new process."""
     case = {"ranks": N}
-    forked, launched = _in_turn(_life, [("mpi",), ("mpiexec",)])
-    torch_forked, torch_launched = _in_turn(_torch, [("mpi",), ("mpiexec",)], repeats=1)
-    cold = _median([_of_new_process(_cold) for _ in range(REPEATS)])
-    plain = _median([_of_new_process(_plain) for _ in range(REPEATS)])
-    warm = _median([_of_new_process(_warm) for _ in range(REPEATS)])
-    many = _median([_of_new_process(_many, "mpi")])
-    many_launched = _median([_of_new_process(_many, "mpiexec")])
+    cold, warm, plain = _in_turn([(_cold,), (_warm,), (_plain,)])
+    forked, launched = _in_turn([(_life, "mpi"), (_life, "mpiexec")])
+    many, many_launched = _in_turn([(_many, "mpi"), (_many, "mpiexec")], repeats=1)
+    torch, torch_launched = _in_turn([(_torch, "mpi"), (_torch, "mpiexec")], repeats=1)
     rows = [
         Row("new kernel to first result, import included", cold["start"], "s",
             "ipyparallel.Cluster", plain["start"], case),
@@ -48,18 +45,18 @@ def rows() -> list[Row]:
         for what in ("restart", "after a deadlock", "after a kill", "after an interrupt")
     ]
     rows += [
-        Row("import torch, preloaded", torch_forked["import"] * 1e3, "ms", "by mpiexec",
+        Row("import torch, preloaded", torch["import"] * 1e3, "ms", "by mpiexec",
             torch_launched["import"] * 1e3, case),
-        Row("proportional memory of all ranks with torch", torch_forked["memory"], "MB",
+        Row("proportional memory of all ranks with torch", torch["memory"], "MB",
             "by mpiexec", torch_launched["memory"], case),
     ]  # fmt: skip
     return [*rows, *_cells(case)]
 
 
-def _in_turn(function, cases: list[tuple], repeats: int = REPEATS) -> list[dict[str, float]]:
-    """Run the cases in turn, each in new processes; return the medians of each."""
-    taken = [[_of_new_process(function, *case) for case in cases] for _ in range(repeats)]
-    return [_median(list(of_case)) for of_case in zip(*taken, strict=True)]
+def _in_turn(calls: list[tuple], repeats: int = REPEATS) -> list[dict[str, float]]:
+    """Make the calls in turn, each in new processes; return the medians of each."""
+    taken = [[_of_new_process(*call) for call in calls] for _ in range(repeats)]
+    return [_median(list(of_call)) for of_call in zip(*taken, strict=True)]
 
 
 def _median(taken: list[dict[str, float]]) -> dict[str, float]:
@@ -72,8 +69,14 @@ def _of_new_process(function, *args: str) -> dict[str, float]:
         f"import time; begin = time.perf_counter(); from bench import cluster; import json; "
         f"print(json.dumps(cluster.{function.__name__}(begin, *{args!r})))"
     )
+    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "PATH": programs},  # plain ipyparallel looks for mpiexec there
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     if done.returncode:
         raise RuntimeError(done.stdout + done.stderr)

@@ -9,6 +9,7 @@ forked the ranks sees them end. And when the first rank of a new set comes, the 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -36,8 +37,10 @@ class RankController(IPController):
         ready : callable
             Called when clients and engines can connect.
         """
-        program = cls.instance()
+        program = cls.instance(log_level=logging.WARNING)
         program.ready = ready
+        # engines of ipykernel 7 greet whoever subscribes, in a way that ipyparallel does not know
+        program.log.addFilter(lambda record: "message without topic" not in record.getMessage())
         program.initialize(
             [
                 f"--profile-dir={folder}/profile",
@@ -46,6 +49,7 @@ class RankController(IPController):
                 f"--IPController.ip={sockets}",
                 "--IPController.ports=1-63",
                 "--IPController.use_threads=True",
+                "--IPController.log_level=WARN",
                 "--IPController.enable_curve=False",  # nobody else can open the sockets
                 "--IPController.db_class=ipyparallel.controller.dictdb.NoDB",
             ]

@@ -6,6 +6,7 @@ mpiexec starts ``python -m helpers.cluster.engine`` once per rank; a process for
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
@@ -15,7 +16,7 @@ from ipyparallel.engine.app import IPEngine
 from traitlets import Bool, Integer, Unicode
 from traitlets.config import Config
 
-from helpers.cluster.forkserver.birth import THREAD_VARIABLES
+from helpers.machine.mpi import THREAD_VARIABLES
 
 WRITING_SECONDS = 10.0
 CONTROLLER_SECONDS = 60.0
@@ -55,6 +56,7 @@ class RankEngine(IPEngine):
             threads=threads,
             work_dir=os.getcwd(),  # by default where this module was imported
             enable_nanny=False,
+            log_level=logging.ERROR,
         )
         program = cls.instance(ident=ident, forked=True, config=config)
         program.initialize([])

@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import json
 import os
+import secrets
 import shutil
 import sys
 import tempfile
@@ -86,8 +87,12 @@ class ForkedProcesses(Processes):
     def __init__(self, n: int, threads: int, modules: tuple[str, ...]) -> None:
         if len(tempfile.gettempdir()) > LONGEST_PLACE:
             raise handle.CannotFork(f"{tempfile.gettempdir()} is too long for a socket's path")
-        super().__init__(n, threads)
         self._server = registry.acquire(modules)
+        folder = Path(tempfile.gettempdir(), f"ranks-{secrets.token_hex(6)}")
+        # before it is there to be left behind; start() waits for the answer
+        self._adopted = self._server.send("adopt", folder=str(folder))
+        folder.mkdir(mode=0o700)
+        super().__init__(n, threads, folder)
         self._modules = modules
         self._name = self.folder.name
         self._starts = 0
@@ -98,6 +103,7 @@ class ForkedProcesses(Processes):
     def start(self) -> None:
         options = {"folder": str(self.folder), "cluster_id": self._name}
         asked = [
+            self._adopted,
             self._server.require(*registry.CONTROLLER),
             self._server.fork(self._controller, "controller", 1, options, self.folder),
             self._server.require(*registry.RANKS, *self._modules),
@@ -122,6 +128,7 @@ class ForkedProcesses(Processes):
         if not self._server.alive:
             registry.release(self._server)
             self._server = registry.acquire(self._modules)
+        self._adopted = self._server.send("adopt", folder=str(self.folder))
         self._server.forget(self._controller)
         shutil.rmtree(self.folder / "profile", ignore_errors=True)
         for path in self.folder.glob(f"{SOCKETS}:*"):

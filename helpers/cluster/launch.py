@@ -8,6 +8,7 @@ import logging
 import shutil
 import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -67,7 +68,9 @@ class LaunchedProcesses(Processes):
     def __init__(self, n: int, launcher: str, profile: str | None, threads: int) -> None:
         if launcher == "mpiexec":
             _mpiexec()  # before anything is made
-        super().__init__(n, threads, local=launcher == "mpiexec")
+        local = launcher == "mpiexec"
+        folder = tempfile.mkdtemp(prefix="ranks-", dir=None if local else ".")
+        super().__init__(n, threads, Path(folder), local)
         self.engine_set: str | None = None
         self._before: set[int] = set()  # numbers of ranks that are ended
         self._lock_file: TextIO | None = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection
@@ -30,19 +29,20 @@ class Processes(ABC):
         The number of ranks.
     threads : int
         What numerical libraries may use on each.
+    folder : Path
+        An empty one.
     local : bool
-        Whether the ranks run on this machine; their folder is then a temporary one.
+        Whether the ranks run on this machine.
     """
 
     starter = "mpiexec"  # who starts the ranks, for a sentence
 
-    def __init__(self, n: int, threads: int, local: bool = True) -> None:
+    def __init__(self, n: int, threads: int, folder: Path, local: bool = True) -> None:
         self.n = n
         self.threads = threads
         self.local = local
         self.client: ipyparallel.Client | None = None
-        place = None if local else "."
-        self.folder = Path(tempfile.mkdtemp(prefix="ranks-", dir=place)).resolve()
+        self.folder = folder.resolve()
         self.state_dir = self.folder / "state"
         self.state_dir.mkdir()
 

@@ -108,6 +108,7 @@ def _forked(path: Path, n: int, timeout: float) -> tuple[int | None, str]:
     name = path.parent.name
     options = {"path": str(path)}
     try:
+        server.ask("adopt", folder=str(path.parent))
         server.answer(server.require(*registry.RANKS))
         server.answer(
             server.fork(name, "script", n, options, path.parent, directory=str(path.parent))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helpers.machine import guard
-from helpers.machine.mpi import OPEN_MPI_ENVIRONMENT, find_mpiexec
+from helpers.machine.mpi import OPEN_MPI_ENVIRONMENT, THREAD_VARIABLES, find_mpiexec
 
 _OUTPUT, _ERRORS = ".output", ".errors"
 
@@ -150,7 +150,7 @@ def start_ranks(
     environment = {**OPEN_MPI_ENVIRONMENT, **os.environ}
     environment.pop("PYTHONUNBUFFERED", None)  # ranks would write into each other's lines
     if threads is not None:
-        environment |= {"OMP_NUM_THREADS": str(threads), "NUMBA_NUM_THREADS": str(threads)}
+        environment |= dict.fromkeys(THREAD_VARIABLES, str(threads))
     with contextlib.ExitStack() as stack:
         lock = stack.enter_context(Path(folder, ".lock").open("w"))
         fcntl.lockf(lock, fcntl.LOCK_EX)  # held until the ranks have ended

@@ -21,6 +21,15 @@ OPEN_MPI_ENVIRONMENT = {
     "OMPI_MCA_mpi_yield_when_idle": "1",
 }
 
+# What numerical libraries read when they are loaded.
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+
 
 class NoMpiexecError(RuntimeError):
     """There is no mpiexec."""

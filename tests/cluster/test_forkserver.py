@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from helpers.cluster import Cluster, RankDiedError, StartError
+from helpers.cluster import Cluster, RankDiedError, StartError, forked
 from helpers.cluster.forkserver.pmi import KeyValueSpace, fnv1a
 from tests.cluster.test_cluster import on_ranks
 
@@ -361,3 +362,17 @@ def test_eight_kernels_at_once():
         for _ in range(8)
     ]
     assert [kernel.communicate(timeout=150)[0] for kernel in kernels] == ["[2, 2]\n"] * 8
+
+
+@pytest.mark.mpi
+def test_where_ranks_cannot_be_forked_mpiexec_starts_them(monkeypatch, tmp_path):
+    monkeypatch.setattr(forked, "_obstacle", [])
+    place = tmp_path / ("x" * 90)  # no socket's path can be so long
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    with Cluster(2) as cluster:
+        assert on_ranks(cluster, "return comm.allreduce(1)") == [2, 2]
+        starters = {psutil.Process(pid).parent().name() for pid in cluster.pids}
+        assert starters == {"sh"}  # which writes down how a rank of mpiexec ended
+    assert "too long" in forked.why_not_to_fork_here()
+    assert list(place.iterdir()) == []

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from helpers.cluster.errors import StartError
-from helpers.cluster.forkserver.birth import THREAD_VARIABLES, Surroundings
+from helpers.cluster.forkserver.birth import Surroundings
+from helpers.machine.mpi import THREAD_VARIABLES
 
 LARGEST_MESSAGE = 1 << 20  # bytes; the largest part of a request is the environment
 ANSWER_SECONDS = 60.0  # an import may take long on a slow disk
@@ -157,7 +158,7 @@ class ForkServer:
         options : dict
             The program's.
         folder : Path
-            Where their output goes; it is removed should this process end first.
+            Where their output goes.
         threads : int, optional
             What numerical libraries may use.
         directory : str, optional
@@ -177,7 +178,6 @@ class ForkServer:
             size=size,
             options=options,
             surroundings=asdict(found),
-            folder=str(folder),
         )
 
     def answer(self, number: int) -> dict:

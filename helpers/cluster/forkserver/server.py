@@ -102,7 +102,6 @@ class Server:
         size: int,
         options: dict[str, Any],
         surroundings: dict[str, Any],
-        folder: str,
     ) -> dict | Program:
         """Fork a family.
 
@@ -118,8 +117,6 @@ class Server:
             The program's.
         surroundings : dict
             The fields of Surroundings.
-        folder : str
-            What to remove if the kernel is gone.
 
         Returns
         -------
@@ -131,7 +128,6 @@ class Server:
             return {"error": f"ranks cannot be forked: {why}", "spoiled": True}
         if program in programs.NEED_MPI and (library := _other_library()):
             return {"cannot": f"forked ranks need MPICH, and mpi4py uses {library}"}
-        self._folders.add(folder)
         family = self._families[name] = Family(name, size, programs.INSEPARABLE[program])
         chosen: list[Program] = []
 
@@ -166,6 +162,22 @@ class Server:
             self._families[name].kill()
         return {}
 
+    def do_adopt(self, folder: str) -> dict:
+        """Remove a folder if the kernel is gone.
+
+        Parameters
+        ----------
+        folder : str
+            Which; it may still have to be made.
+
+        Returns
+        -------
+        dict
+            Nothing.
+        """
+        self._folders.add(folder)
+        return {}
+
     def do_forget(self, folder: str) -> dict:
         """Leave a folder to the kernel.
 
@@ -193,7 +205,7 @@ class Server:
 
     def _receive(self) -> bytes:
         try:
-            return self._control.recv(LARGEST_MESSAGE)
+            return self._control.recv(LARGEST_MESSAGE, socket.MSG_DONTWAIT)
         except OSError:
             return b""
 
@@ -271,7 +283,9 @@ class Server:
                 os.waitpid(-1, 0)
         for family in self._families.values():
             family.close()
-        for folder in self._folders:
+        while message := self._receive():  # what it had asked for last
+            self._folders.add(json.loads(message).get("folder", ""))
+        for folder in filter(None, self._folders):
             shutil.rmtree(folder, ignore_errors=True)
 
 
