@@ -284,11 +284,13 @@ class CpuBackend:
         """Give the answer's instructions their lines and their arrays' names."""
         instructions: list[protocol.Instruction] = answer["instructions"]
         lines = symbols.lines(program.path, [i["pc"] for i in instructions], self.name)
-        arrays = [*call.regions, *watch.shared, *watch.variables]
+        names = [a.name for a in call.regions]
+        names += [a.name for a in watch.shared]
+        names += [a.name for a in watch.variables]
         accesses = [
             Access(
                 line=line,
-                array=arrays[i["array"]].name,
+                array=names[i["array"]],
                 kind=KINDS[i["kind"]],
                 space=SPACES[i["space"]],
                 size=i["size"],

@@ -67,11 +67,12 @@ std::mutex mutex;
 std::vector<Recorder *> finished;
 unsigned block_threads, block_warps;
 int shift;                // of an offset to its cell's number: granules are 1 or 4 bytes
-std::atomic_flag locks[1024];  // of cells of global memory
+// Of cells of global memory, 256 neighbours together; each lock has a cache line of its own.
+struct alignas(64) { std::atomic_flag flag; } locks[256];
 
 struct Lock {
     std::atomic_flag &flag;
-    explicit Lock(size_t cell) : flag(locks[cell % 1024]) {
+    explicit Lock(size_t cell) : flag(locks[cell / 256 % 256].flag) {
         while (flag.test_and_set(std::memory_order_acquire)) {
         }
     }
