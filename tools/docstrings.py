@@ -12,7 +12,7 @@ import pkgutil
 import sys
 from collections.abc import Iterator
 
-from numpydoc.validate import validate
+from numpydoc.validate import Validator, validate
 
 LIBRARIES = ("cluster", "tracing", "torch_mpi", "cuda", "collectives", "data_parallel")
 CHECKS = {"GL08", "PR01", "PR02", "PR03", "RT01", "YD01"}
@@ -31,14 +31,16 @@ def public(package: str) -> Iterator[str]:
                 continue
             if not (inspect.isclass(value) or inspect.isfunction(value)):
                 continue
-            if not getattr(value, "_is_protocol", False):  # nobody calls a protocol
+            if inspect.isfunction(value) or _has_parameters(value):
                 yield f"{name}.{key}"
             if inspect.isclass(value):
                 for member, kind in vars(value).items():
                     described = inspect.isfunction(kind) or isinstance(
                         kind, (property, classmethod, staticmethod)
                     )
-                    if not member.startswith("_") and described:
+                    inherited = any(hasattr(base, member) for base in value.__mro__[1:])
+                    inherited |= hasattr(kind, "parser")  # a magic, whose help is its docstring
+                    if not member.startswith("_") and described and not inherited:
                         yield f"{name}.{key}.{member}"
 
 
@@ -50,9 +52,27 @@ def faults(names: Iterator[str]) -> list[str]:
         if result["file"] is None:  # a wrapper made at run time, with its original's docstring
             continue
         for code, words in result["errors"]:
+            if code == "RT01" and not _takes_anything(name):
+                continue  # its summary, "Return ...", says all
             if code in CHECKS:
                 found.append(f"{result['file']}:{result['file_line']}: {name}: {code} {words}")
     return found
+
+
+def _has_parameters(value: type) -> bool:
+    """Whether a class is called with what its own docstring must describe."""
+    if getattr(value, "_is_protocol", False):  # nobody calls a protocol
+        return False
+    return "__init__" in vars(value) or not hasattr(value, "__init__")
+
+
+def _takes_anything(name: str) -> bool:
+    """Whether a function has parameters besides ``self``."""
+    try:
+        given = list(inspect.signature(Validator._load_obj(name)).parameters)
+    except (TypeError, ValueError):  # a property
+        return False
+    return bool([each for each in given if each not in ("self", "cls")])
 
 
 def main() -> int:

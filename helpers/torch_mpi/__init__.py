@@ -46,8 +46,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch.distributed as dist
 
-from helpers.torch_mpi.options import Options
-from helpers.torch_mpi.registration import BACKEND, is_ours, register
+from helpers.torch_mpi.options import BACKEND, Options
+from helpers.torch_mpi.registration import is_ours, register
 from helpers.torch_mpi.transport import DepartedError, MismatchError
 
 if TYPE_CHECKING:

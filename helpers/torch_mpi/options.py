@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 PATHS = ("auto", "window", "network")
 
+BACKEND = "mpi4py"  # what torch calls it
+
 
 @dataclass(frozen=True)
 class Options:

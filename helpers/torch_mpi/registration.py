@@ -18,12 +18,11 @@ import torch.distributed as dist
 from torch.distributed.constants import default_pg_timeout
 from torch.distributed.rendezvous import register_rendezvous_handler
 
-from helpers.torch_mpi.options import Options
+from helpers.torch_mpi.options import BACKEND, Options
 
 if TYPE_CHECKING:
     from helpers.torch_mpi.group import ProcessGroupMPI4Py
 
-BACKEND = "mpi4py"
 SCHEME = "mpi"
 
 
