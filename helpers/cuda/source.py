@@ -63,12 +63,12 @@ class Parameter:
         As the source spells them.
     dtype : str or numpy.dtype
         Of the number, or of one array element; structured for a struct.
-    components : int
-        Numbers in one value: 3 of a ``float3``.
     pointer : bool
         Whether it takes an array.
     const : bool
         Whether the kernel may only read it.
+    components : int
+        Numbers in one value: 3 of a ``float3``.
     """
 
     name: str

@@ -1,6 +1,7 @@
 """Pictures of what a kernel touched: warps on memory, traffic by rung, rungs under a roofline.
 
-They take a :class:`helpers.cuda.AccessRecord` (or plain numbers) and an optional ``ax``, and return it.
+They take a :class:`helpers.cuda.AccessRecord` (or plain numbers) and an optional ``ax``, and
+return it.
 The pictures that answer clicks are in ``cuda_html.py``.
 """
 
