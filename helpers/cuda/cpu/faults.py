@@ -116,12 +116,15 @@ class Explainer:
         for x, y, z, other in report["others"]:
             where = f"waits at line {other}" if other else "has ended"
             parts.append(f"{unit} {_triple((x, y, z))} {where}")
+        ended = group == "block" and not any(other for *_, other in report["others"])
+        so = " (newer GPUs go on without threads that have ended; CUDA does not promise it)"
+        so = so if ended else ""
         missing = threads - waiting
         more = f" and {missing - len(parts)} more" if missing > len(parts) else ""
         return errors.BarrierError(
             f"block {_triple(report['block'])}: {waiting} of {threads} threads wait for their "
             f"{group} at {call} of line {line}, the others never come: "
-            f"{', '.join(parts)}{more}{self._quote(line)}",
+            f"{', '.join(parts)}{more}{so}{self._quote(line)}",
             line,
         )
 
