@@ -1,49 +1,115 @@
-"""The cluster beside plain ipyparallel: start, stop, an empty cell, memory."""
+"""The cluster beside mpiexec and plain ipyparallel: start, restart, stop, a cell, memory."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import json
 import logging
+import os
+import signal
 import statistics
+import subprocess
+import sys
+import threading
 import time
+from pathlib import Path
 
 from helpers.records import Row
 
 SUITE = "cluster"
+ROOT = Path(__file__).resolve().parents[1]
 N = 4
+MANY = 32
 REPEATS = 3
 
 
 def rows() -> list[Row]:
-    """Start both in turn; time an empty cell on ours beside the plain call on the same engines."""
-    ours = [_start_ours() for _ in range(REPEATS)]
-    plain = [_start_plain() for _ in range(REPEATS)]
+    """Time what a reader waits for, beside mpiexec and plain ipyparallel; each in a new process."""
     case = {"ranks": N}
-    start, stop = (statistics.median(times) for times in zip(*ours, strict=True))
-    plain_start, plain_stop = (statistics.median(times) for times in zip(*plain, strict=True))
-    return [
-        Row("start to first result", start, "s", "ipyparallel.Cluster", plain_start, case),
-        Row("stop", stop, "s", "ipyparallel.Cluster", plain_stop, case),
-        *_cells(case),
+    cold, warm, plain = _in_turn([(_cold,), (_warm,), (_plain,)])
+    forked, launched = _in_turn([(_life, "mpi"), (_life, "mpiexec")])
+    many, many_launched = _in_turn([(_many, "mpi"), (_many, "mpiexec")], repeats=1)
+    torch, torch_launched = _in_turn([(_torch, "mpi"), (_torch, "mpiexec")], repeats=1)
+    rows = [
+        Row("new kernel to first result, import included", cold["start"], "s",
+            "ipyparallel.Cluster", plain["start"], case),
+        Row("the same, 2 s after %load_ext", warm["start"], "s",
+            "ipyparallel.Cluster", plain["start"], case),
+        Row("stop", forked["stop"], "s", "ipyparallel.Cluster", plain["stop"], case),
+        Row("new kernel to first result", many["start"], "s", "by mpiexec", many_launched["start"],
+            {"ranks": MANY}),
+    ]  # fmt: skip
+    rows += [
+        Row(f"{what}, to the next result", forked[what], "s", "by mpiexec", launched[what], case)
+        for what in ("restart", "after a deadlock", "after a kill", "after an interrupt")
     ]
+    rows += [
+        Row("import torch, preloaded", torch["import"] * 1e3, "ms", "by mpiexec",
+            torch_launched["import"] * 1e3, case),
+        Row("proportional memory of all ranks with torch", torch["memory"], "MB",
+            "by mpiexec", torch_launched["memory"], case),
+    ]  # fmt: skip
+    return [*rows, *_cells(case)]
 
 
-def _start_ours() -> tuple[float, float]:
+def _in_turn(calls: list[tuple], repeats: int = REPEATS) -> list[dict[str, float]]:
+    """Make the calls in turn, each in new processes; return the medians of each."""
+    taken = [[_of_new_process(*call) for call in calls] for _ in range(repeats)]
+    return [_median(list(of_call)) for of_call in zip(*taken, strict=True)]
+
+
+def _median(taken: list[dict[str, float]]) -> dict[str, float]:
+    return {name: statistics.median(times[name] for times in taken) for name in taken[0]}
+
+
+def _of_new_process(function, *args: str) -> dict[str, float]:
+    """Call one of this module's functions in a new process; return the dict that it returns."""
+    code = (
+        f"import time; begin = time.perf_counter(); from bench import cluster; import json; "
+        f"print(json.dumps(cluster.{function.__name__}(begin, *{args!r})))"
+    )
+    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "PATH": programs},  # plain ipyparallel looks for mpiexec there
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    if done.returncode:
+        raise RuntimeError(done.stdout + done.stderr)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _cold(begin: float, n: int = N, launcher: str = "mpi") -> dict[str, float]:
     from helpers.cluster import Cluster
 
-    begin = time.perf_counter()
-    cluster = Cluster(N)
+    cluster = Cluster(n, launcher=launcher)
     cluster.run(_rank_size)
-    started = time.perf_counter()
+    started = time.perf_counter() - begin
     cluster.stop()
-    return started - begin, time.perf_counter() - started
+    return {"start": started}
 
 
-def _start_plain() -> tuple[float, float]:
+def _many(begin: float, launcher: str) -> dict[str, float]:
+    return _cold(begin, MANY, launcher)
+
+
+def _warm(begin: float) -> dict[str, float]:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from helpers.cluster import load_ipython_extension
+
+    load_ipython_extension(InteractiveShell.instance())
+    time.sleep(2)
+    return _cold(time.perf_counter())
+
+
+def _plain(begin: float) -> dict[str, float]:
     import ipyparallel
 
-    begin = time.perf_counter()
     cluster = ipyparallel.Cluster(engines="mpi", n=N, log_level=logging.CRITICAL)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         client = cluster.start_and_connect_sync()
@@ -51,7 +117,74 @@ def _start_plain() -> tuple[float, float]:
     started = time.perf_counter()
     cluster.stop_cluster_sync()
     client.close()
-    return started - begin, time.perf_counter() - started
+    return {"start": started - begin, "stop": time.perf_counter() - started}
+
+
+def _life(begin: float, launcher: str) -> dict[str, float]:
+    """Restart ranks for each reason there is; each time until the next result, and the stop."""
+    from helpers.cluster import Cluster, ClusterError
+
+    cluster = Cluster(N, launcher=launcher)
+    cluster.run(_rank_size)
+    taken = {}
+    begin = time.perf_counter()
+    cluster.restart()
+    cluster.run(_rank_size)
+    taken["restart"] = time.perf_counter() - begin
+    troubles = {"after a deadlock": _deadlock, "after a kill": _kill, "after an interrupt": _wait}
+    for name, trouble in troubles.items():
+        timer = threading.Timer(1.0, signal.raise_signal, [signal.SIGINT])
+        if trouble is _wait:
+            timer.start()
+        with contextlib.suppress(ClusterError):
+            cluster.run(trouble, timeout=2)
+        begin = time.perf_counter()
+        cluster.run(_rank_size)
+        taken[name] = time.perf_counter() - begin
+    begin = time.perf_counter()
+    cluster.stop()
+    return {**taken, "stop": time.perf_counter() - begin}
+
+
+def _torch(begin: float, launcher: str) -> dict[str, float]:
+    from helpers.cluster import Cluster
+
+    with Cluster(N, launcher=launcher, preload=("torch",)) as cluster:
+        return {
+            "import": max(cluster.run(_import_torch, timeout=120)),
+            "memory": sum(cluster.run(_proportional)),
+        }
+
+
+def _deadlock() -> None:
+    from mpi4py import MPI
+
+    MPI.COMM_WORLD.recv(source=(MPI.COMM_WORLD.Get_rank() + 1) % MPI.COMM_WORLD.Get_size())
+
+
+def _kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _wait() -> None:
+    from mpi4py import MPI
+
+    if MPI.COMM_WORLD.Get_rank():
+        MPI.COMM_WORLD.Barrier()
+    time.sleep(10)
+
+
+def _import_torch() -> float:
+    begin = time.perf_counter()
+    import torch  # noqa: F401
+
+    return time.perf_counter() - begin
+
+
+def _proportional() -> float:
+    import psutil
+
+    return psutil.Process().memory_full_info().pss / 1e6
 
 
 def _cells(case: dict) -> list[Row]:

@@ -28,6 +28,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from helpers import records
+from helpers.machine.launcher import start_ranks
+from helpers.waiting import doze
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULE = "torch.testing._internal.distributed.distributed_test"
@@ -73,11 +75,7 @@ def _load(backend: str):
 
     class OnMPI(module.TestDistBackend, module.DistributedTest._DistTestBase):
         def _barrier(self, timeout=None, *args, **kwargs):
-            request, end = harness.Ibarrier(), time.monotonic() + (timeout or 30)
-            while not request.Test():
-                if time.monotonic() > end:
-                    raise RuntimeError("barrier timeout")
-                time.sleep(0.001)
+            doze(harness, timeout=timeout or 30)
 
     return module, OnMPI
 
@@ -147,10 +145,18 @@ def run_test(module, cls, name: str, backend: str, store_file: str) -> tuple[str
 
 
 def _rank_main(backend: str, folder: str) -> None:
+    import torch.distributed as dist
     from mpi4py import MPI
 
-    import helpers.torch_mpi  # noqa: F401 (registers the backend)
+    import helpers.torch_mpi as ours
 
+    theirs = dist.monitored_barrier  # refuses all groups but gloo's; the suite has tests of it
+
+    def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
+        mine = isinstance(group or dist.group.WORLD, ours.ProcessGroupMPI4Py)
+        (ours.monitored_barrier if mine else theirs)(group, timeout, wait_all_ranks)
+
+    dist.monitored_barrier = monitored_barrier
     module, cls = _load(backend)
     rank = MPI.COMM_WORLD.Get_rank()
     with Path(folder, f"{rank}.jsonl").open("a", buffering=1) as log:
@@ -173,55 +179,39 @@ def run_suite(backend: str, tests: list[str], ranks: int, show=print) -> dict[st
 
 def _run_job(backend: str, tests: list[str], ranks: int, folder: str, show) -> dict:
     Path(folder, "tests.json").write_text(json.dumps(tests))
-    command = [str(Path(sys.executable).with_name("mpiexec")), "-n", str(ranks), sys.executable]
-    command += ["-m", "bench.conformance", "--rank-of", backend, "--folder", folder]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "TEMP_DIR": folder}
-    environment |= {"MASTER_ADDR": "127.0.0.1", "WORLD_SIZE": str(ranks), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "bench.conformance", "--rank-of", backend, "--folder", folder]
+    environment = {"TEMP_DIR": folder, "PYTHONPATH": str(ROOT)}
+    environment |= {"MASTER_ADDR": "127.0.0.1", "WORLD_SIZE": str(ranks)}
     # "mpi" is what the suite asks before it skips tests of sub-groups on fewer than 8 ranks.
     environment |= {"BACKEND": "mpi", "INIT_METHOD": f"file://{folder}/init"}
     Path(folder, "test_dir").mkdir()
-    with Path(folder, "output").open("w") as output:
-        job = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env=environment,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+    with start_ranks(ranks, command, folder, cwd=ROOT, env=environment) as job:
         done: dict[str, tuple[str, str]] = {}
-        try:
-            since = time.monotonic()
-            while len(done) < len(tests):
-                exited = job.poll() is not None
-                time.sleep(0.05)
-                reports = _reports(folder, ranks)
-                current = tests[len(done)]
-                outcomes = reports.get(current, {})
-                elapsed = time.monotonic() - since
-                failed = [r for r, (outcome, _) in outcomes.items() if outcome == "failed"]
-                if len(outcomes) == ranks:
-                    done[current] = _verdict(outcomes)
-                    since = time.monotonic()
-                    show(
-                        f"{backend:8s} {done[current][0]:8s}{elapsed:7.2f} s  {current}", flush=True
-                    )
-                    if failed:  # it may have left its ranks in any state: take fresh ones
-                        break
-                elif exited or elapsed > LIMIT or (failed and elapsed > GRACE):
-                    reason = "a rank died" if exited else f"no end within {elapsed:.0f} s"
-                    if failed:
-                        reason = outcomes[failed[0]][1]
-                    done[current] = ("failed", reason)
-                    show(f"{backend:8s} failed  {elapsed:7.2f} s  {current}", flush=True)
+        since = time.monotonic()
+        while len(done) < len(tests):
+            exited = job.poll() is not None
+            time.sleep(0.05)
+            reports = _reports(folder, ranks)
+            current = tests[len(done)]
+            outcomes = reports.get(current, {})
+            elapsed = time.monotonic() - since
+            failed = [r for r, (outcome, _) in outcomes.items() if outcome == "failed"]
+            if len(outcomes) == ranks:
+                done[current] = _verdict(outcomes)
+                since = time.monotonic()
+                show(f"{backend:8s} {done[current][0]:8s}{elapsed:7.2f} s  {current}", flush=True)
+                if failed:  # it may have left its ranks in any state: take fresh ones
                     break
-        finally:
-            if job.poll() is None and len(done) == len(tests):
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    job.wait(10)
-            if job.poll() is None:
-                os.killpg(job.pid, 9)
-                job.wait()
+            elif exited or elapsed > LIMIT or (failed and elapsed > GRACE):
+                reason = "a rank died" if exited else f"no end within {elapsed:.0f} s"
+                if failed:
+                    reason = outcomes[failed[0]][1]
+                done[current] = ("failed", reason)
+                show(f"{backend:8s} failed  {elapsed:7.2f} s  {current}", flush=True)
+                break
+        if len(done) == len(tests):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                job.wait(10)
     return done
 
 

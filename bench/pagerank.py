@@ -153,21 +153,14 @@ def versions(graph, floor: float, device: str = "cpu") -> list[Row]:
 
     Version 4 in double precision too, and the two ways to fold the diagonal into a dense matrix.
     """
-    from helpers.pagerank.versions import VERSIONS, import_dgl
+    from helpers.pagerank import versions as pagerank_versions
 
     made, folds = [], {}
-    for key, dtype in (*((key, "float32") for key in VERSIONS), ("csr", "float64")):
-        if key == "dgl":
-            try:
-                import_dgl()
-            except ImportError:
-                continue
-        if device != "cpu" and key in ("dgl", "bits"):
-            continue
+    for key, dtype in pagerank_versions.rows(device):
         if key == "dense_folded" and device == "cpu" and graph.edges > 10**6:
             continue  # its matrix product takes 10 s and more; once is enough
         begin = time.perf_counter()
-        held = VERSIONS[key](graph, dtype, device)
+        held = pagerank_versions.VERSIONS[key](graph, dtype, device)
         synchronize(device)
         prepared = time.perf_counter() - begin
         best = iteration(held, device, least=20)

@@ -12,13 +12,12 @@ import hashlib
 import json
 import math
 import multiprocessing
-import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
 from pathlib import Path
 
-from helpers.machine import machine
+from helpers.machine import machine, usable_cores
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "build" / "bench"
@@ -53,10 +52,11 @@ def run(
     missing = [job for job in jobs if not _file(folder, job).exists()]
     print(f"{len(jobs) - len(missing)} of {len(jobs)} pieces are there", flush=True)
     begin, longest, running = time.perf_counter(), 0.0, set()
-    with (executor or _processes)(os.cpu_count()) as pool:
+    cores = usable_cores()
+    with (executor or _processes)(cores) as pool:
         while True:
             spent = time.perf_counter() - begin
-            if missing and len(running) < os.cpu_count() and spent + longest <= seconds:
+            if missing and len(running) < cores and spent + longest <= seconds:
                 running.add(pool.submit(_keep, folder, missing.pop(0), work))
             elif running:
                 done, running = wait(running, return_when=FIRST_COMPLETED)

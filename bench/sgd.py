@@ -32,18 +32,25 @@ def rows() -> list[Row]:
 def _schemes() -> dict:
     """Name → a function (steps, comm) that trains so many steps and returns the history."""
     from helpers.data_parallel import runs
-    from helpers.data_parallel.synchronous import WAYS
+    from helpers.data_parallel.schemes import (
+        DDP,
+        Asynchronous,
+        Buckets,
+        MPIAllreduce,
+        PerTensor,
+        Ring,
+        Server,
+    )
 
     schemes = {}
-    for way in WAYS:
-        schemes[f"in step, {way}"] = lambda steps, comm=None, way=way: runs.synchronous(
-            comm, way=way, steps=steps, batch=BATCH
+    for scheme in (Ring, MPIAllreduce, PerTensor, DDP, Buckets, Server):
+        schemes[scheme.name.replace("synchronous", "in step")] = (
+            lambda steps, comm=None, scheme=scheme: runs.train(
+                scheme, comm, steps=steps, batch=BATCH
+            )
         )
-    schemes["in step, server"] = lambda steps, comm=None: runs.with_server(
-        comm, steps=steps, batch=BATCH
-    )
-    schemes["out of step"] = lambda steps, comm=None: runs.asynchronous(
-        comm, updates=steps * (RANKS - 1), batch=BATCH, momentum=0.0
+    schemes["out of step"] = lambda steps, comm=None: runs.train(
+        Asynchronous, comm, steps=steps * (RANKS - 1), batch=BATCH, momentum=0.0
     )
     return schemes
 
@@ -86,21 +93,20 @@ def _traced(call, steps: int):
     import torch.distributed as dist
     from mpi4py import MPI
 
+    from helpers import tracing
     from helpers.torch_mpi import Options
-    from helpers.tracing import communicator as traced
-    from helpers.tracing import trace
 
     dist.destroy_process_group()
-    with trace.record(MPI.COMM_WORLD) as comm:
-        traced.install(comm.recorder)
+    with tracing.record(MPI.COMM_WORLD) as comm:
+        tracing.install(comm.recorder)
         try:
-            dist.init_process_group("mpi4py", pg_options=Options("network"))
+            dist.init_process_group("mpi4py", init_method="mpi://", pg_options=Options("network"))
             history = call(steps, comm)
             dist.destroy_process_group()
         finally:
-            traced.uninstall()
-    dist.init_process_group("mpi4py")
-    return trace.gather(comm), history
+            tracing.uninstall()
+    dist.init_process_group("mpi4py", init_method="mpi://")
+    return tracing.gather(comm), history
 
 
 def _lines(rates: dict, counted: dict, size: int) -> list[dict]:

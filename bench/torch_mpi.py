@@ -48,7 +48,7 @@ def _rank_main() -> None:
 
     comm = MPI.COMM_WORLD
     rank, size = comm.Get_rank(), comm.Get_size()
-    dist.init_process_group("mpi4py")
+    dist.init_process_group("mpi4py", init_method="mpi://")
     dist.Backend.register_backend("nothing", _nothing, devices=["cpu"])
     ranks = list(range(size))
     groups = {

@@ -69,7 +69,7 @@ def measure() -> dict[str, dict[str, float]]:
     import numpy as np
     from mpi4py import MPI
 
-    from helpers.tracing.communicator import TracedComm
+    from helpers.tracing import TracedComm
 
     comms = {
         "plain": MPI.COMM_SELF,

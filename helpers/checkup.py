@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from helpers.machine import compiler, gpus, machine, versions
+from helpers.machine import gpus, machine, versions
+from helpers.machine.compilers import CompilerError, compiler_version, find_compiler
 
 WORKS, ABSENT, FAILS = "works", "not here", "FAILS"
 PROGRAM = """
@@ -164,18 +165,18 @@ def _pictures() -> str:
 
 
 def _compiler() -> str:
-    name = compiler()
-    if not name:
-        raise _AbsentError("install g++ or clang++; without it 05 and 07 skip their kernels")
+    try:
+        tool = find_compiler("C++")
+    except CompilerError:
+        raise _AbsentError(
+            "install g++ or clang++; without it 05 and 07 skip their kernels"
+        ) from None
     with tempfile.TemporaryDirectory(prefix="checkup-") as folder:
         source, program = Path(folder, "sum.cpp"), Path(folder, "sum")
         source.write_text(PROGRAM, encoding="utf-8")
-        tool = next(
-            filter(None, map(shutil.which, (os.environ.get("CXX", ""), "c++", "g++", "clang++")))
-        )
         _output([tool, "-O2", str(source), "-o", str(program)])
         _expect(_output([str(program)]) == "500500", "a compiled program prints a wrong sum")
-    return f"{name}: a compiled program gives the right sum"
+    return f"{compiler_version(tool)}: a compiled program gives the right sum"
 
 
 def _ranks(n: int) -> str:

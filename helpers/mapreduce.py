@@ -11,8 +11,12 @@ task fails are decided here::
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 ASK, TASK = 1, 2  # tags
 
@@ -21,17 +25,48 @@ class TaskFailedError(RuntimeError):
     """A mapper failed on the same split as often as it was allowed to."""
 
 
-def mapreduce(splits: list, mapper: Callable, reducer: Callable, comm, attempts: int = 2) -> dict:
-    """Return {key: reduced value} on every rank; the ``splits`` of rank 0 count.
+def mapreduce(
+    splits: list | None,
+    mapper: Callable[[Any], Iterable[tuple[Hashable, Any]]],
+    reducer: Callable[[Hashable, list], Any],
+    comm: MPI.Intracomm,
+    attempts: int = 2,
+) -> dict:
+    """Map all splits, bring what belongs to one key together, and reduce it.
 
     Rank 0 hands out splits and maps none, unless it is alone; a split whose mapper raised is handed
     out again until it has been tried ``attempts`` times.
 
-    Raises TaskFailedError on every rank when that did not help, ValueError for ``attempts`` < 1.
+    Parameters
+    ----------
+    splits : list or None
+        What there is to do; those of rank 0 count.
+    mapper : callable
+        ``mapper(split)`` yields (key, value) pairs.
+    reducer : callable
+        ``reducer(key, values)`` returns one value.
+    comm : mpi4py.MPI.Intracomm
+        All its ranks make this call.
+    attempts : int
+        How often a split is tried.
+
+    Returns
+    -------
+    dict
+        The reduced value of each key, the same on every rank.
+
+    Raises
+    ------
+    TaskFailedError
+        On every rank, if a mapper failed on one split in every attempt.
+    ValueError
+        For ``attempts`` < 1.
     """
     if attempts < 1:
         raise ValueError(f"mapreduce expects attempts >= 1; got {attempts!r}")
-    pairs, failure = [], None
+    pairs: list[tuple] = []
+    failure: str | None = None
+    splits = splits or []
     if comm.Get_size() == 1:
         for task, split in enumerate(splits):
             for _ in range(attempts):
@@ -39,7 +74,7 @@ def mapreduce(splits: list, mapper: Callable, reducer: Callable, comm, attempts:
                 if failure is None:
                     break
             else:
-                failure = _final(task, attempts, failure)
+                failure = _final(task, attempts, str(failure))
                 break
             pairs += found
     elif comm.Get_rank() == 0:
@@ -53,7 +88,7 @@ def mapreduce(splits: list, mapper: Callable, reducer: Callable, comm, attempts:
     return {key: value for part in comm.allgather(reduced) for key, value in part.items()}
 
 
-def _schedule(splits: list, comm, attempts: int) -> str | None:
+def _schedule(splits: list, comm: MPI.Intracomm, attempts: int) -> str | None:
     """Rank 0: give the next split to whoever asks; return what failed for good, or None."""
     from mpi4py import MPI
 
@@ -76,9 +111,10 @@ def _schedule(splits: list, comm, attempts: int) -> str | None:
     return failure
 
 
-def _work(mapper: Callable, comm) -> list:
+def _work(mapper: Callable, comm: MPI.Intracomm) -> list:
     """Every other rank: ask for splits and map them until there are no more; return the pairs."""
-    pairs, task, error = [], None, None
+    pairs: list[tuple] = []
+    task, error = None, None
     while True:
         comm.send((task, error), 0, ASK)
         order = comm.recv(source=0, tag=TASK)
@@ -89,7 +125,7 @@ def _work(mapper: Callable, comm) -> list:
         pairs += found
 
 
-def _try(mapper: Callable, split) -> tuple[list, str | None]:
+def _try(mapper: Callable, split: object) -> tuple[list, str | None]:
     try:
         return list(mapper(split)), None
     except Exception as error:
@@ -100,7 +136,7 @@ def _final(task: int, attempts: int, error: str) -> str:
     return f"split {task} failed {attempts} times, the last with {error}"
 
 
-def _shuffle(pairs: list, comm) -> dict:
+def _shuffle(pairs: list, comm: MPI.Intracomm) -> dict:
     """Bring all values of a key to one rank: key k belongs to rank crc32(k) mod N.
 
     Not to hash(k) mod N: Python salts the hash of text in every process, so that ranks would not
@@ -109,7 +145,7 @@ def _shuffle(pairs: list, comm) -> dict:
     boxes: list[dict] = [defaultdict(list) for _ in range(comm.Get_size())]
     for key, value in pairs:
         boxes[crc32(repr(key).encode()) % len(boxes)][key].append(value)
-    gathered = defaultdict(list)
+    gathered: dict[Any, list] = defaultdict(list)
     for box in comm.alltoall(boxes):
         for key, values in box.items():
             gathered[key] += values

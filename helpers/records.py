@@ -1,10 +1,11 @@
-"""Measured records: one JSON schema for every figure that this repository quotes.
+"""Measured records: one schema for every figure that this repository quotes.
 
 A :class:`Record` is one run: the machine, the versions, the date, the command that repeats it, and
 suites of :class:`Row`. ``write`` puts it in a folder under a name that no other run has, ``load``
-reads a folder back, newest first, and ``merge`` makes one record for each machine out of many runs.
-The schema is ``helpers/records.schema.json``. Standard library only: a machine with a GPU and no
-more than PyTorch can write records too.
+reads a folder back, newest first, ``newest`` finds the newest run that holds what is asked, and
+``merge`` makes one record for each machine out of many runs. The fields of these classes are the
+schema (:mod:`helpers.schema`). Standard library only: a machine with a GPU and no more than PyTorch
+can write records too.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
-from helpers.machine import machine, versions
+from helpers.machine import Facts, machine, versions
+from helpers.schema import SchemaError, check, schema_of
 
 __all__ = [
     "Record",
@@ -26,6 +30,7 @@ __all__ = [
     "load",
     "machine",
     "merge",
+    "newest",
     "read",
     "record",
     "schema",
@@ -34,6 +39,12 @@ __all__ = [
     "versions",
     "write",
 ]
+
+
+VERSION = 1  # of the schema
+Found = TypeVar("Found")
+Filled = Annotated[str, {"minLength": 1}]
+Date = Annotated[str, {"pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"}]
 
 
 class RecordError(ValueError):
@@ -49,9 +60,9 @@ class Row:
     name. Raises RecordError for what is not a finite number, or for a peer's value without a name.
     """
 
-    name: str
+    name: Filled
     value: float
-    unit: str
+    unit: Filled
     peer: str = ""
     peer_value: float | None = None
     parameters: dict = field(default_factory=dict)
@@ -81,18 +92,23 @@ class Row:
 
 @dataclass(frozen=True)
 class Record:
-    """One run of measurements, as in the schema."""
+    """One run of measurements.
 
-    machine: dict
-    versions: dict[str, str]
-    date: str
-    command: str
+    ``machine``: where (:func:`helpers.machine.machine`). ``versions``: of Python, CUDA and packages
+    that the figures may depend on. ``date``: when it ended, UTC, to the second. ``command`` repeats
+    it, from the root of the repository. ``suites``: name → rows.
+    """
+
+    machine: Facts
+    versions: Annotated[dict[str, Filled], {"required": ["python"]}]
+    date: Date
+    command: Filled
     suites: dict[str, tuple[Row, ...]]
 
     def as_dict(self) -> dict:
         """Return the JSON form, validated."""
         suites = {name: [asdict(row) for row in rows] for name, rows in self.suites.items()}
-        return validate({"schema": 1, **asdict(replace(self, suites={})), "suites": suites})
+        return validate({"schema": VERSION, **asdict(replace(self, suites={})), "suites": suites})
 
     @classmethod
     def from_dict(cls, data: Mapping, where: str = "record") -> Record:
@@ -152,12 +168,44 @@ def load(folder: str | Path, suite: str | None = None) -> list[Record]:
     The same run found in two files counts once. An absent folder holds no records; a file that is
     not a record raises RecordError.
     """
-    found = {}
+    found: dict[str, Record] = {}
     for path in sorted(Path(folder).rglob("*.json")):
         one = read(path)
         found.setdefault(json.dumps(one.as_dict(), sort_keys=True), one)
     kept = [one for one in found.values() if suite is None or suite in one.suites]
     return sorted(kept, key=lambda one: one.date, reverse=True)
+
+
+def newest(
+    folder: str | Path, suite: str, find: Callable[[Record, tuple[Row, ...]], Found | None]
+) -> Found | None:
+    """Return what the newest record that holds it says.
+
+    >>> newest(GPU_RECORDS, "cuda", lambda record, rows: record.gpu)  # doctest: +SKIP
+    'NVIDIA H200'
+
+    Parameters
+    ----------
+    folder
+        Where records are looked for.
+    suite
+        Only records with this suite are asked.
+    find
+        Handed a record and its rows of the suite, newest record first, until it returns something
+        true.
+
+    Returns
+    -------
+    object
+        What ``find`` returned; None where no record holds it.
+
+    Raises
+    ------
+    RecordError
+        A file under ``folder`` is not a record.
+    """
+    answers = (find(one, one.suites[suite]) for one in load(folder, suite))
+    return next(filter(None, answers), None)
 
 
 def merge(records: Iterable[Record]) -> list[Record]:
@@ -190,81 +238,36 @@ def table(records: Iterable[Record], suite: str | None = None) -> list[dict]:
     ]
 
 
+@cache
 def schema() -> dict:
     """Return the JSON schema of a record."""
-    return json.loads(Path(__file__).with_name("records.schema.json").read_text(encoding="utf-8"))
+    made = schema_of(Record)
+    return made | {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "required": ["schema", *made["required"]],
+        "properties": {"schema": {"type": "integer", "const": VERSION}, **made["properties"]},
+    }
 
 
-def validate(data: object, where: str = "record") -> dict:
+def validate(data: Any, where: str = "record") -> dict:
     """Return ``data`` if it follows the schema; RecordError says where it does not."""
-    _check(data, schema(), where)
+    try:
+        check(data, schema(), where)
+    except SchemaError as error:
+        raise RecordError(str(error)) from None
     return data
 
 
-_TYPES = {
-    "object": Mapping,
-    "array": Sequence,
-    "string": str,
-    "integer": int,
-    "number": (int, float),
-    "null": type(None),
-}
-
-
-def _check(data: object, rule: Mapping, where: str) -> None:
-    """Apply the part of JSON Schema that records.schema.json uses."""
-
-    def refuse(expected: str) -> None:
-        raise RecordError(f"{where}: expected {expected}, got {data!r}")
-
-    kinds = rule.get("type", [])
-    kinds = [kinds] if isinstance(kinds, str) else kinds
-    if kinds and not any(_is(data, kind) for kind in kinds):
-        refuse(" or ".join(kinds))
-    if "const" in rule and data != rule["const"]:
-        refuse(repr(rule["const"]))
-    if "minLength" in rule and isinstance(data, str) and len(data) < rule["minLength"]:
-        refuse("a string that is not empty")
-    if "pattern" in rule and isinstance(data, str) and not re.search(rule["pattern"], data):
-        refuse(f"a string like {rule['pattern']}")
-    if isinstance(data, (int, float)) and not isinstance(data, bool):
-        if not math.isfinite(data):
-            refuse("a finite number")
-        if data < rule.get("minimum", -math.inf):
-            refuse(f"a number of at least {rule['minimum']}")
-    if isinstance(data, Mapping):
-        for key in rule.get("required", ()):
-            if key not in data:
-                raise RecordError(f"{where}: {key!r} is missing")
-        known, other = rule.get("properties", {}), rule.get("additionalProperties", True)
-        for key, value in data.items():
-            if key not in known and other is False:
-                raise RecordError(f"{where}: unknown key {key!r}; expected one of {sorted(known)}")
-            _check(
-                value, known.get(key, other if isinstance(other, dict) else {}), f"{where}.{key}"
-            )
-    elif "items" in rule and _is(data, "array"):
-        for index, value in enumerate(data):
-            _check(value, rule["items"], f"{where}[{index}]")
-
-
-def _is(data: object, kind: str) -> bool:
-    if isinstance(data, bool) and kind in ("integer", "number"):
-        return False
-    if kind == "array" and isinstance(data, str):
-        return False
-    return isinstance(data, _TYPES[kind])
-
-
-def _number(value: object, where: str) -> float:
+def _number(value: Any, where: str) -> float:
     """Return a Python number for a Python, NumPy or torch scalar; refuse everything else."""
     value = _plain(value)
-    if not _is(value, "number") or not math.isfinite(value):
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not math.isfinite(value):
         raise RecordError(f"{where}: expected a finite number, got {value!r}")
     return value
 
 
-def _plain(value: object) -> object:
+def _plain(value: Any) -> Any:
     """Turn NumPy and torch scalars inside ``value`` into Python's own, so that JSON takes them."""
     if isinstance(value, Mapping):
         return {str(key): _plain(inner) for key, inner in value.items()}

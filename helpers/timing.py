@@ -10,7 +10,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Timing:
-    """Samples of one call's duration, in seconds."""
+    """Samples of one call's duration.
+
+    Parameters
+    ----------
+    samples
+        In seconds, in the order in which they were taken.
+    """
 
     samples: tuple[float, ...]
 
@@ -37,10 +43,20 @@ class Timing:
 
 
 def seconds(value: float) -> str:
-    """Format a duration given in seconds with three digits and a fitting unit.
+    """Format a duration with three digits and a fitting unit.
 
     >>> seconds(0.00123)
     '1.23 ms'
+
+    Parameters
+    ----------
+    value
+        The duration, in seconds.
+
+    Returns
+    -------
+    str
+        Number and unit: s, ms or µs.
     """
     for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
         if abs(value) * factor >= 1 or unit == "µs":
@@ -57,14 +73,33 @@ def measure(
     time_limit: float = 60.0,
     synchronize: Callable[[], object] | None = None,
 ) -> Timing:
-    """Time ``function()`` and return the samples as a :class:`Timing`.
+    """Time a call.
 
-    ``min_time`` (seconds) makes one sample out of as many calls as fill it, so that a call of a
-    microsecond is not lost in the clock's resolution. ``synchronize`` (for example
-    ``torch.cuda.synchronize``) runs before each reading of the clock. Once ``time_limit`` seconds
-    are spent no further sample is begun, but there is always at least one.
+    Parameters
+    ----------
+    function
+        What is called.
+    repeats
+        Samples to take.
+    warmup
+        Calls before the first sample.
+    min_time
+        Seconds that one sample fills with as many calls as it takes, so that a call of a
+        microsecond is not lost in the clock's resolution.
+    time_limit
+        Seconds after which no further sample is begun; there is always at least one.
+    synchronize
+        Runs before each reading of the clock, for example ``torch.cuda.synchronize``.
 
-    Raises ValueError for ``repeats`` < 1, ``warmup`` < 0 or a negative time.
+    Returns
+    -------
+    Timing
+        Seconds of one call, by sample.
+
+    Raises
+    ------
+    ValueError
+        ``repeats`` < 1, ``warmup`` < 0 or a negative time.
     """
     if repeats < 1 or warmup < 0 or min_time < 0 or time_limit < 0:
         raise ValueError(
@@ -77,7 +112,7 @@ def measure(
         function()
     wait()
     calls = _calls_filling(min_time, function, wait) if min_time else 1
-    samples = []
+    samples: list[float] = []
     while len(samples) < repeats:
         begin = time.perf_counter()
         for _ in range(calls):
@@ -89,7 +124,9 @@ def measure(
     return Timing(tuple(samples))
 
 
-def _calls_filling(min_time: float, function: Callable[[], object], wait) -> int:
+def _calls_filling(
+    min_time: float, function: Callable[[], object], wait: Callable[[], object]
+) -> int:
     """Double the number of calls until they take ``min_time`` seconds together."""
     calls = 1
     while True:

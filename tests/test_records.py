@@ -136,6 +136,29 @@ def test_a_broken_record_says_where(path, value, message):
         jsonschema.validate(data, records.schema())
 
 
+def test_a_number_in_parameters_is_finite_too():
+    data = changed(["suites", "cluster", 0, "parameters"], {"n": float("nan"), "deep": [1]})
+    with pytest.raises(
+        RecordError, match=r"\[0\]\.parameters\.n: expected a finite number, got nan"
+    ):
+        records.validate(data)
+
+
+def test_the_newest_record_that_holds_it_answers(tmp_path):
+    for day, suites in enumerate([{"sgd": 1.0}, {"sgd": 2.0}, {"sgd": 3.0, "x": 0.0}, {"y": 4.0}]):
+        rows = {name: (Row("loss", value, "1"),) for name, value in suites.items()}
+        records.write(a_record(date=f"2026-11-2{day}T03:00:00Z", suites=rows), tmp_path)
+
+    def of_a_loss_below(limit):
+        find = lambda one, rows: [r.value for r in rows if r.value < limit] and (one.date, rows)  # noqa: E731
+        return records.newest(tmp_path, "sgd", find)
+
+    assert of_a_loss_below(10) == ("2026-11-22T03:00:00Z", (Row("loss", 3.0, "1"),))
+    assert of_a_loss_below(3) == ("2026-11-21T03:00:00Z", (Row("loss", 2.0, "1"),))
+    assert of_a_loss_below(1) is None
+    assert records.newest(tmp_path / "absent", "sgd", lambda one, rows: one) is None
+
+
 def test_a_good_record_passes_both_validators():
     jsonschema.Draft202012Validator.check_schema(records.schema())
     jsonschema.validate(a_record().as_dict(), records.schema())

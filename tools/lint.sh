@@ -15,7 +15,6 @@ if ! "$bin/lint-imports" --no-cache >"$said" 2>&1; then
     cat "$said"
     exit 1
 fi
-# shellcheck disable=SC2086 (a list of folders)
+# shellcheck disable=SC2086
 "$bin/mypy" $libraries
-# shellcheck disable=SC2046,SC2086
-"$bin/numpydoc" lint $(find $libraries -name '*.py')
+"$bin/python" -m tools.docstrings

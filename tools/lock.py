@@ -1,10 +1,8 @@
 """Regenerate requirements.txt, the lock, from pyproject.toml: ``python -m tools.lock``.
 
-pip resolves every direct requirement (all extras and the build's) on this system. Then the metadata
-of what it chose is walked for each system and Python of the course, so that one file serves all of
-them: what only some need gets a marker. Pins stay as they are, but for the packages named after
-``--upgrade`` (all, if none is named). ``--check`` asks the index for a wheel of each pin on each
-system and Python.
+uv resolves every direct requirement (all extras and the build's) for all systems at once; what only
+some need gets a marker. Pins stay as they are, but for the packages named after ``--upgrade`` (all,
+if none is named). ``--check`` asks the index for a wheel of each pin on each system and Python.
 
 Two rules of ours. Local versions (``2.13.0+cpu``) lose their suffix: no public index serves them.
 CUDA's packages, which PyTorch's build for Linux with CUDA pins exactly in its own metadata, stay
@@ -15,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import re
 import subprocess
 import sys
@@ -37,6 +34,9 @@ SYSTEMS = {
     "macos-arm64": ("darwin", "Darwin", "arm64"),
 }
 TARGETS = tuple(itertools.product(SYSTEMS, PYTHONS))
+CUDA = re.compile(
+    "nvidia-(?!cuda-nvrtc)|cuda-toolkit|triton"
+)  # what PyTorch's build with CUDA pins
 HEADER = """\
 # The lock: every version that the course runs with, on Linux and macOS, Python 3.11 to 3.13.
 # Made from pyproject.toml by `python -m tools.lock`; do not edit. PyTorch's CUDA packages are
@@ -70,7 +70,10 @@ def direct(pyproject: Path = ROOT / "pyproject.toml") -> list[Requirement]:
 
 
 def parse(text: str) -> dict[str, Requirement]:
-    """Return the pins of a lock by canonical name. Raises ValueError for a line that is no pin."""
+    """Return the pins of a lock by canonical name.
+
+    Raises ValueError for a line that is no pin, and for a name that is pinned twice.
+    """
     pins = {}
     for line in text.splitlines():
         line = line.split(" #")[0].strip()
@@ -79,7 +82,12 @@ def parse(text: str) -> dict[str, Requirement]:
         pin = Requirement(line)
         if [one.operator for one in pin.specifier] != ["=="]:
             raise ValueError(f"expected NAME==VERSION, got {line!r}")
-        pins[canonicalize_name(pin.name)] = pin
+        name = canonicalize_name(pin.name)
+        if name in pins:
+            raise ValueError(
+                f"expected one pin of {name} for every system; got {pins[name]}, {pin}"
+            )
+        pins[name] = pin
     return pins
 
 
@@ -93,57 +101,9 @@ def lines_for(pins: Iterable[Requirement], system: str, python: str) -> list[str
     ]
 
 
-def resolve(requirements: Iterable[str], constraints: Iterable[str] = ()) -> dict[str, dict]:
-    """Let pip choose versions on this system; return each distribution's metadata by name."""
-    with tempfile.TemporaryDirectory(prefix="lock-") as folder:
-        report, file = Path(folder, "report.json"), Path(folder, "constraints.txt")
-        file.write_text("\n".join(constraints), encoding="utf-8")
-        command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed"]
-        command += ["--quiet", "--only-binary=:all:", "--report", str(report), "-c", str(file)]
-        # Distributions ship the first patches of a Python for years: Debian 12 has 3.11.2.
-        command += ["--python-version", f"{PYTHONS[0]}.0", "--target", folder]
-        done = subprocess.run(
-            [*command, *requirements], capture_output=True, text=True, timeout=1800
-        )
-        if done.returncode:
-            raise SystemExit(f"pip found no set of versions:\n{_errors(done.stderr)}")
-        chosen = json.loads(report.read_text(encoding="utf-8"))["install"]
-    return {canonicalize_name(one["metadata"]["name"]): one["metadata"] for one in chosen}
-
-
 def _errors(text: str) -> str:
     """Return what pip says without its warnings, of which an offline index brings one a package."""
     return "\n".join(line for line in text.splitlines() if not line.startswith("WARNING"))
-
-
-def closure(known: dict[str, dict], system: str, python: str) -> tuple[set[str], list[str]]:
-    """Walk the metadata from the direct requirements as they hold on one system.
-
-    Returns the names that are needed there, and the requirements whose metadata is not known yet.
-    """
-    there = environment(system, python)
-    needed, missing = set(), []
-    todo = [(requirement, "") for requirement in direct()]
-    seen = set()
-    while todo:
-        requirement, extra = todo.pop()
-        name = canonicalize_name(requirement.name)
-        if requirement.marker and not requirement.marker.evaluate({**there, "extra": extra}):
-            continue
-        if name not in known:
-            missing.append(str(requirement).split(";")[0].strip())
-            continue
-        needed.add(name)
-        for wanted in ("", *requirement.extras):
-            if (name, wanted) in seen:
-                continue
-            seen.add((name, wanted))
-            for line in known[name].get("requires_dist", ()):
-                inner = Requirement(line)
-                if name == "torch" and re.match("nvidia-|cuda-|triton", inner.name):
-                    continue
-                todo.append((inner, wanted))
-    return needed, missing
 
 
 def marker(targets: set[tuple[str, str]]) -> str:
@@ -162,21 +122,34 @@ def marker(targets: set[tuple[str, str]]) -> str:
     raise ValueError(f"no marker says {sorted(targets)}")
 
 
-def lock(pinned: Iterable[str]) -> str:
-    """Return the text of a fresh lock that keeps the versions ``pinned``."""
-    pinned = list(pinned)
-    known = resolve([str(one) for one in direct()], pinned)
-    while True:
-        walks = {target: closure(known, *target) for target in TARGETS}
-        missing = sorted({line for _, lines in walks.values() for line in lines})
-        if not missing:
-            break
-        known |= resolve(["--no-deps", *missing], pinned)
+def resolve(pinned: Iterable[str]) -> str:
+    """Let uv choose versions that keep to ``pinned``; return its pins, markers for any system."""
+    command = [sys.executable, "-m", "uv", "pip", "compile", "--universal", "--only-binary=:all:"]
+    command += ["--fork-strategy", "fewest"]  # one version of each for every Python
+    # Distributions ship the first patches of a Python for years: Debian 12 has 3.11.2.
+    command += ["--python-version", f"{PYTHONS[0]}.0", "--no-header", "--no-annotate", "--quiet"]
+    with tempfile.TemporaryDirectory(prefix="lock-") as folder:
+        constraints = Path(folder, "constraints.txt")
+        constraints.write_text("\n".join(pinned), encoding="utf-8")
+        done = subprocess.run(
+            [*command, "-c", str(constraints), "-"],
+            input="\n".join(str(one) for one in direct()),
+            capture_output=True,
+            text=True,
+            timeout=1800,
+        )
+    if done.returncode:
+        raise SystemExit(f"uv found no set of versions:\n{done.stderr}")
+    return done.stdout
+
+
+def lock(resolved: str) -> str:
+    """Return the text of a lock: uv's pins, as far as the course's systems need them."""
     text = HEADER
-    for name in sorted(known):
-        targets = {target for target, (needed, _) in walks.items() if name in needed}
-        if targets:
-            version = known[name]["version"].split("+")[0]
+    for name, pin in sorted(parse(resolved).items()):
+        targets = {at for at in TARGETS if not pin.marker or pin.marker.evaluate(environment(*at))}
+        if targets and not CUDA.match(name):
+            version = next(iter(pin.specifier)).version.split("+")[0]
             condition = marker(targets)
             text += f"{name}=={version}{f'; {condition}' if condition else ''}\n"
     return text
@@ -222,7 +195,7 @@ def main(arguments: list[str]) -> int:
         pins = parse(LOCK.read_text(encoding="utf-8"))
         fresh = {canonicalize_name(name) for name in options.upgrade or ()}
         pinned = [f"{pin.name}{pin.specifier}" for name, pin in pins.items() if name not in fresh]
-    LOCK.write_text(lock(pinned), encoding="utf-8")
+    LOCK.write_text(lock(resolve(pinned)), encoding="utf-8")
     print(f"{LOCK.name}: {len(parse(LOCK.read_text(encoding='utf-8')))} pins")
     return 0
 

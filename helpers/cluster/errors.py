@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from helpers.cluster.stuck import Wait
+
 
 class ClusterError(RuntimeError):
     """A failure of the cluster or of code on its ranks.
@@ -18,25 +23,49 @@ class StartError(ClusterError):
 
 
 class RankError(ClusterError):
-    """Code raised on one rank or more; ``tracebacks`` maps each such rank to its traceback."""
+    """Code raised on one rank or more.
 
-    def __init__(self, message: str, tracebacks: dict[int, str]):
+    Parameters
+    ----------
+    message : str
+        What the reader sees.
+    tracebacks : dict of int to str
+        The traceback of each rank that raised.
+    """
+
+    def __init__(self, message: str, tracebacks: dict[int, str]) -> None:
         super().__init__(message)
         self.tracebacks = tracebacks
 
 
 class RankTimeoutError(ClusterError):
-    """Ranks had not ended at the time limit; ``waits`` has one row for each of them."""
+    """Ranks had not ended at the time limit.
 
-    def __init__(self, message: str, waits: list):
+    Parameters
+    ----------
+    message : str
+        What the reader sees.
+    waits : list of Wait
+        What each of them was doing.
+    """
+
+    def __init__(self, message: str, waits: list[Wait]) -> None:
         super().__init__(message)
         self.waits = waits
 
 
 class RankDiedError(ClusterError):
-    """A rank's process ended; ``rank`` is its number, or None when it could not be told."""
+    """A rank's process ended.
 
-    def __init__(self, message: str, rank: int | None):
+    Parameters
+    ----------
+    message : str
+        What the reader sees.
+    rank : int or None
+        Which rank; None when it could not be told.
+    """
+
+    def __init__(self, message: str, rank: int | None) -> None:
         super().__init__(message)
         self.rank = rank
 

@@ -5,57 +5,128 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from helpers.cluster import stuck as waiting
+from helpers.cluster import stuck
 from helpers.cluster.capture import Part
 from helpers.cluster.stuck import Wait
+
+if TYPE_CHECKING:
+    from ipyparallel import AsyncResult, Client
+
+    from helpers.cluster.processes import Processes
 
 STEP_SECONDS = 0.1  # how often a death, the limit and a hopeless wait are looked for
 GRACE_SECONDS = 1.5  # what an interrupted rank gets to come back from Python code
 HOPELESS_SECONDS = 1.0
 
+Cut = Literal["", "timeout", "hopeless", "died", "interrupt"]  # why waiting ended early
+
 
 @dataclass
 class Reply:
-    """What one rank gave back: a value or an error, and everything it printed or displayed."""
+    """What one rank gave back: a value or an error, and everything it printed or displayed.
+
+    Parameters
+    ----------
+    rank : int
+        Whose reply.
+    status : {"ok", "error", "interrupted", "pending"}
+        ``"pending"`` while there is none.
+    value : object
+        What the call returned, pickled where a reader's function did.
+    ename, evalue, traceback : str
+        Of the error.
+    seconds : float
+        What the reader's code took.
+    events : list, optional
+        The recorded MPI calls, where a trace was asked for.
+    dropped : int
+        Calls that were too many to record.
+    parts : list of Part
+        What was printed and displayed, in order.
+    """
 
     rank: int
     status: Literal["ok", "error", "interrupted", "pending"] = "pending"
-    value: object = None
+    value: Any = None
     ename: str = ""
     evalue: str = ""
     traceback: str = ""
     seconds: float = 0.0
-    events: list | None = None  # the recorded MPI calls, where a trace was asked for
-    dropped: int = 0  # calls that were too many to record
-    parts: list[Part] = field(default_factory=list)  # printed and displayed, in order
+    events: list | None = None
+    dropped: int = 0
+    parts: list[Part] = field(default_factory=list)
 
 
 @dataclass
 class Outcome:
-    """The replies of all ranks asked, and why waiting ended early if it did."""
+    """The replies of all ranks asked, and why waiting ended early if it did.
+
+    Parameters
+    ----------
+    replies : dict of int to Reply
+        In rank order.
+    cut : {"", "timeout", "hopeless", "died", "interrupt"}
+        Why waiting ended early.
+    waits : list of Wait
+        What the ranks were doing then.
+    all_back : bool
+        False if a rank is still inside its code, so that the ranks must be restarted.
+    """
 
     replies: dict[int, Reply]
-    cut: Literal["", "timeout", "hopeless", "died", "interrupt"] = ""
-    waits: list[Wait] = field(default_factory=list)  # as they were when waiting was cut
-    all_back: bool = True  # False: a rank is still inside its code, so it must be restarted
+    cut: Cut = ""
+    waits: list[Wait] = field(default_factory=list)
+    all_back: bool = True
 
 
 class Gathering:
-    """One call that is under way; ``results`` maps each rank to ipyparallel's AsyncResult."""
+    """One call that is under way.
 
-    def __init__(self, processes, client, results: dict, pids: dict[int, int]):
+    Parameters
+    ----------
+    processes : Processes
+        The cluster's processes.
+    client : ipyparallel.Client
+        By which the call was made.
+    results : dict of int to ipyparallel.AsyncResult
+        What each rank will reply.
+    pids : dict of int to int
+        Each rank's process.
+    """
+
+    def __init__(
+        self,
+        processes: Processes,
+        client: Client,
+        results: dict[int, AsyncResult],
+        pids: dict[int, int],
+    ) -> None:
         self.processes = processes
-        self.pids = pids  # of each rank
+        self.pids = pids
         self.client = client
         self.results = results
 
     def wait(
         self, timeout: float, on_progress: Callable[[dict[int, Reply]], None] = lambda replies: None
     ) -> Outcome:
-        """Collect the replies; after ``timeout`` seconds interrupt the ranks that have none."""
-        cut, waits = "", []
+        """Collect the replies; interrupt the ranks that have none when the time is up.
+
+        Parameters
+        ----------
+        timeout : float
+            In seconds.
+        on_progress : callable
+            Called every 0.1 s with the replies so far.
+
+        Returns
+        -------
+        Outcome
+            The reader's interrupt is an outcome too.
+        """
+        cut: Cut = ""
+        waits: list[Wait] = []
         try:
             cut, waits = self._wait_until(time.monotonic() + timeout, on_progress)
             if cut == "timeout":
@@ -70,10 +141,18 @@ class Gathering:
         return outcome
 
     def replies(self) -> dict[int, Reply]:
-        """Return what is known of each rank so far, in rank order."""
+        """Return what is known of each rank so far, in rank order.
+
+        Returns
+        -------
+        dict of int to Reply
+            One for each rank that was called.
+        """
         return {rank: self._reply(rank) for rank in sorted(self.results)}
 
-    def _wait_until(self, deadline: float, on_progress) -> tuple[str, list[Wait]]:
+    def _wait_until(
+        self, deadline: float, on_progress: Callable[[dict[int, Reply]], None]
+    ) -> tuple[Cut, list[Wait]]:
         while True:
             self._wait(min(STEP_SECONDS, max(0.0, deadline - time.monotonic())))
             running = self._running()
@@ -83,7 +162,7 @@ class Gathering:
                 return "died", self._waits()
             if any(reply.status == "error" for reply in self.replies().values()):
                 waits = self._waits()
-                if waiting.stuck(waits, set(self.results) - running, HOPELESS_SECONDS) == running:
+                if stuck.hopeless(waits, set(self.results) - running, HOPELESS_SECONDS) == running:
                     return "hopeless", waits
             if time.monotonic() >= deadline:
                 return "timeout", self._waits()

@@ -1,16 +1,5 @@
-"""Waiting without keeping a core busy."""
+"""Waiting without keeping a core busy, under the name that notebooks import."""
 
-from __future__ import annotations
+from helpers.waiting import doze
 
-import time
-
-
-def doze(comm, interval: float = 1e-3) -> None:
-    """Wait until every rank of ``comm`` has called this, asleep instead of spinning.
-
-    ``comm.Barrier()`` asks for messages as fast as it can, which takes a core from the ranks that
-    still compute. ``interval`` is the pause between two looks, in seconds.
-    """
-    done = comm.Ibarrier()
-    while not done.Test():
-        time.sleep(interval)
+__all__ = ["doze"]

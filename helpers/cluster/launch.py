@@ -1,87 +1,82 @@
-"""Start and end the processes of a cluster: ipyparallel's controller, mpiexec and the ranks."""
+"""Processes that ipyparallel launches: its controller, mpiexec (or a batch system), the ranks."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import logging
-import os
 import shutil
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Collection
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
-from helpers.cluster import stuck as waiting
+from helpers.cluster import state
 from helpers.cluster.connection import has_curve, without_false_alarm
 from helpers.cluster.errors import StartError
+from helpers.cluster.processes import Processes, how
+from helpers.machine import guard
+from helpers.machine.mpi import OPEN_MPI_ENVIRONMENT, NoMpiexecError, find_mpiexec
+
+if TYPE_CHECKING:
+    import ipyparallel
 
 HEARTBEAT_MS = 100  # ipyparallel registers an engine at a heartbeat; its default is 3000 ms
 HEARTBEAT_MISSES = 100  # 10 s without one: dead
 STOP_SECONDS = 3.0
-STACK_SECONDS = 0.1
-GUARD = Path(__file__).with_name("guard.py")
 
 # One rank under a shell that writes down its exit code: when one rank dies mpiexec kills the
 # others, and then cannot say (MPICH) which was the first. The folder is $0.
 RANK_SCRIPT = (
     '"$@"; code=$?; '
-    'echo $code > "$0/exit-${PMI_RANK:-${OMPI_COMM_WORLD_RANK:-$PMIX_RANK}}"; exit $code'
+    f'echo $code > "$0/{state.EXIT}${{PMI_RANK:-${{OMPI_COMM_WORLD_RANK:-$PMIX_RANK}}}}"; '
+    "exit $code"
 )
 
-# Open MPI refuses to run as root or with more ranks than cores unless told otherwise: a classroom's
-# containers do the former, a course on two cores the latter. MPICH ignores these.
-OPEN_MPI_ENVIRONMENT = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "PRTE_ALLOW_RUN_AS_ROOT": "1",
-    "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-}
+
+def _mpiexec() -> str:
+    """The path of mpiexec; StartError says what is missing."""
+    try:
+        return find_mpiexec()
+    except NoMpiexecError as error:
+        raise StartError(str(error)) from None
 
 
-def find_mpiexec() -> str:
-    """Return the path of mpiexec: the one beside this Python, else the first on PATH.
+class LaunchedProcesses(Processes):
+    """Processes that launchers of ipyparallel start: by mpiexec here, or elsewhere.
 
-    Raises StartError if there is none.
-    """
-    beside = Path(sys.executable).with_name("mpiexec")
-    if beside.exists():
-        return str(beside)
-    found = shutil.which("mpiexec")
-    if found is None:
-        raise StartError(
-            f"no mpiexec beside {sys.executable} and none on PATH. "
-            "Install an MPI, for example with 'pip install mpich mpi4py'."
-        )
-    return found
+    Parameters
+    ----------
+    n : int
+        The number of ranks.
+    launcher : str
+        ``"mpiexec"`` for ranks on this machine, else any engine launcher of ipyparallel
+        (``"slurm"``, ``"pbs"``, ``"ssh"``...).
+    profile : str, optional
+        The IPython profile that configures the launcher.
+    threads : int
+        What numerical libraries may use on each rank.
 
-
-class Processes:
-    """The processes of one cluster, and the folder they share (removed at the end).
-
-    ``launcher`` is ``"mpi"`` for ranks on this machine, else any engine launcher of ipyparallel
-    (``"slurm"``, ``"pbs"``, ``"ssh"``...), configured by ``profile``.
+    Raises
+    ------
+    StartError
+        If there is no mpiexec.
     """
 
-    def __init__(self, n: int, launcher: str, profile: str | None, threads: int):
-        self.n = n
-        self.local = launcher == "mpi"
-        self.client = None
+    def __init__(self, n: int, launcher: str, profile: str | None, threads: int) -> None:
+        if launcher == "mpiexec":
+            _mpiexec()  # before anything is made
+        local = launcher == "mpiexec"
+        folder = tempfile.mkdtemp(prefix="ranks-", dir=None if local else ".")
+        super().__init__(n, threads, Path(folder), local)
         self.engine_set: str | None = None
-        self._lock_file = None
-        self.folder = Path(tempfile.mkdtemp(prefix="ranks-", dir=None if self.local else "."))
-        self.folder = self.folder.resolve()
-        self.state_dir = self.folder / "state"
-        self.state_dir.mkdir()
-        (self.state_dir / "interrupt").touch()
-        self.ipp = self._configure(launcher, profile, threads)
+        self._before: set[int] = set()  # numbers of ranks that are ended
+        self._lock_file: TextIO | None = None
+        self.ipp = self._configure(launcher, profile)
 
-    def _configure(self, launcher: str, profile: str | None, threads: int):
+    def _configure(self, launcher: str, profile: str | None) -> ipyparallel.Cluster:
         import ipyparallel
         from traitlets.config import Config
 
@@ -92,7 +87,7 @@ class Processes:
         config.EngineLauncher.engine_cmd = engine
         config.EngineLauncher.engine_args = [
             f"--RankEngine.state_dir={self.state_dir}",
-            f"--RankEngine.threads={threads}",
+            f"--RankEngine.threads={self.threads}",
             "--RankEngine.enable_nanny=False",  # a second process per rank; the guard does its work
             "--RankEngine.wait_for_url_file=60",
         ]
@@ -106,17 +101,17 @@ class Processes:
         if self.local:
             self._lock_file = open(self.folder / "lock", "w")  # noqa: SIM115 (held while we live)
             fcntl.lockf(self._lock_file, fcntl.LOCK_EX)
-            guard = [
+            guarded = [
                 sys.executable,
                 "-I",
                 "-S",
-                str(GUARD),
+                guard.__file__,
                 str(self.folder / "lock"),
                 str(self.folder),
             ]
-            config.MPILauncher.mpi_cmd = [*guard, find_mpiexec()]
+            config.MPILauncher.mpi_cmd = [*guarded, _mpiexec()]
             config.LocalControllerLauncher.controller_cmd = [
-                *guard,
+                *guarded,
                 sys.executable,
                 "-m",
                 "ipyparallel.controller",
@@ -127,7 +122,7 @@ class Processes:
             options["controller_ip"] = "*"
         log = logging.Logger("helpers.cluster", logging.CRITICAL)
         return ipyparallel.Cluster(
-            engines=launcher,
+            engines="mpi" if self.local else launcher,
             n=self.n,
             config=config,
             cluster_id=self.folder.name,
@@ -141,20 +136,16 @@ class Processes:
     # -- start ----------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start the controller and the ranks together; neither waits for the other."""
         self.ipp.start_controller_sync()
         self.start_ranks()
 
     def start_ranks(self) -> None:
-        """Start a set of ranks under the controller that is there already."""
-        for path in self.state_dir.glob("*-*"):
-            path.unlink(missing_ok=True)
+        state.clear(self.state_dir)
         self.engine_set = self.ipp.start_engines_sync(
             self.n, environment=OPEN_MPI_ENVIRONMENT if self.local else {}
         )
 
-    def connect(self):
-        """Return the ipyparallel client, connected to the controller (waits for its file)."""
+    def connect(self) -> ipyparallel.Client:
         if self.client is None:
             with without_false_alarm():
                 self.client = self.ipp.connect_client_sync()
@@ -162,57 +153,34 @@ class Processes:
 
     # -- state ----------------------------------------------------------------------------------
 
+    def registered(self) -> list[int]:
+        numbers = set(self.connect().ids)
+        self._before &= numbers
+        return sorted(numbers - self._before)
+
     def ranks_exited(self) -> bool:
-        """Tell whether mpiexec, and with it every rank, has ended."""
         return _exited(self.ipp.engines.get(self.engine_set))
 
     def controller_exited(self) -> bool:
-        """Tell whether the controller has ended."""
         return _exited(self.ipp.controller)
 
     def dead_rank(self) -> tuple[int | None, str]:
-        """Return which rank ended first, and how; (None, "") where it cannot be told."""
-        found = sorted(self.state_dir.glob("exit-*"), key=lambda path: path.stat().st_mtime_ns)
-        for path in found:
-            rank, code = path.name.removeprefix("exit-"), path.read_text().strip()
-            if rank.isdigit() and code.isdigit():
-                return int(rank), _how(int(code))
+        for rank, code in state.exits(self.state_dir):
+            killed = code - 128 in signal.valid_signals()  # as a shell counts it
+            return rank, how(128 - code if killed else code)
         return None, ""
 
     def ranks_output(self) -> str:
-        """Return what mpiexec and the ranks wrote before they had a notebook to write to."""
         launcher = self.ipp.engines.get(self.engine_set)
         return _read_log(launcher)
 
     def controller_output(self) -> str:
-        """Return what the controller wrote."""
         return _read_log(self.ipp.controller)
-
-    def waits(self, running: Collection[int], pids: dict[int, int]) -> list[waiting.Wait]:
-        """Return what each of the running ranks is doing; ``pids`` maps ranks to processes."""
-        now = time.time()
-        waits = {wait.rank: wait for wait in waiting.read(self.state_dir, running, now)}
-        silent = [rank for rank in waiting.silent(self.state_dir, running, now) if rank in pids]
-        if silent and self.local:
-            for rank in silent:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pids[rank], signal.SIGUSR1)  # its faulthandler writes its stack
-            time.sleep(STACK_SECONDS)
-            for rank in silent:
-                text = (self.state_dir / f"stack-{rank}").read_text()
-                since = now - (self.state_dir / f"rank-{rank}.json").stat().st_mtime
-                waits[rank] = waiting.from_stack(text, rank, since)
-        return list(waits.values())
-
-    def interrupt_ranks(self) -> None:
-        """Ask every busy rank to raise KeyboardInterrupt (its watcher looks every 0.1 s)."""
-        now = time.time_ns()
-        os.utime(self.state_dir / "interrupt", ns=(now, now))
 
     # -- end ------------------------------------------------------------------------------------
 
     def kill_ranks(self) -> None:
-        """End the ranks now, whatever they are doing."""
+        self._before = set(self.connect().ids)
         launcher = self.ipp.engines.pop(self.engine_set, None)
         if launcher is None:
             return
@@ -223,7 +191,6 @@ class Processes:
             self.ipp.stop_engines_sync(self.engine_set)
 
     def stop(self) -> None:
-        """End every process and remove the folder; safe to call again."""
         if self.local:
             launchers = [*self.ipp.engines.values(), self.ipp.controller]
             _terminate([launcher for launcher in launchers if launcher is not None])
@@ -241,17 +208,7 @@ class Processes:
         sweep_topology_files()
 
 
-def _how(code: int) -> str:
-    """Put a shell's exit code into words."""
-    number = code - 128
-    if number == signal.SIGKILL:
-        return "killed by signal 9 (SIGKILL): by someone, or by the system for lack of memory"
-    if number in signal.valid_signals():
-        return f"killed by signal {number} ({signal.Signals(number).name})"
-    return f"it ended with exit code {code}"
-
-
-def _exited(launcher) -> bool:
+def _exited(launcher: Any) -> bool:
     """Tell whether a launcher's process has ended.
 
     Its own thread waits for that; to poll beside it would take the exit code away from it.
@@ -276,7 +233,7 @@ def _terminate(launchers: list) -> None:
             launcher.process.kill()
 
 
-def _read_log(launcher) -> str:
+def _read_log(launcher: Any) -> str:
     try:
         return Path(launcher.output_file).read_text(errors="replace")
     except (AttributeError, OSError):
@@ -286,8 +243,14 @@ def _read_log(launcher) -> str:
 def sweep_topology_files(folder: Path = Path("/tmp"), age: float = 300.0) -> None:
     """Remove files with the machine's topology that MPICH's mpiexec makes and leaves behind.
 
-    A rank reads the file in its first second. Which file is whose cannot be told, so those younger
-    than ``age`` seconds stay: another start may still need them.
+    A rank reads the file in its first second. Which file is whose cannot be told.
+
+    Parameters
+    ----------
+    folder : Path
+        Where mpiexec puts them.
+    age : float
+        Seconds: younger files stay, since another start may still need them.
     """
     for path in folder.glob("hydra_hwloc_xmlfile_*"):
         with contextlib.suppress(OSError):  # another user's, or swept by another cluster

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import re
 import time
+from typing import TYPE_CHECKING
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
-from helpers.cluster import rankside, report
-from helpers.cluster.cluster import DEFAULT_TIMEOUT, Cluster, positive
+from helpers.cluster import remote, report
+from helpers.cluster.arguments import positive
+from helpers.cluster.cluster import DEFAULT_TIMEOUT, Cluster
 from helpers.cluster.gathering import Reply
+
+if TYPE_CHECKING:
+    from helpers.tracing.trace import Trace
 
 LIVE_AFTER = 1.0  # seconds: output of a longer cell is shown while it runs
 LIVE_EVERY = 0.5
@@ -31,6 +36,13 @@ class RanksMagics(Magics):
         """Run the cell on MPI ranks; show what each prints, in rank order.
 
         The cell sees ``MPI``, ``comm``, ``rank`` and ``size``; its variables stay on the ranks.
+
+        Parameters
+        ----------
+        line : str
+            The options behind ``%%ranks``.
+        cell : str
+            The lines below it.
         """
         options = parse_argstring(self.ranks, line)
         try:
@@ -45,7 +57,7 @@ class RanksMagics(Magics):
         live = _Live()
         # a first line in place of the magic's: line numbers are those that the reader sees
         outcome = cluster.submit(
-            rankside.execute,
+            remote.execute,
             f"# %%ranks {line}\n{cell}",
             bool(options.trace),
             timeout=timeout,
@@ -55,26 +67,31 @@ class RanksMagics(Magics):
         live.clear()
         report.show(outcome.replies)
         if options.trace:
-            self.shell.user_ns[options.trace] = _trace(outcome.replies, clocks)
+            self._variables[options.trace] = _trace(outcome.replies, clocks)
         cluster.settle(outcome, timeout)
 
     def _cluster(self, name: str | None) -> Cluster:
         if name is None:
             return Cluster.only_live()
-        value = self.shell.user_ns.get(name)
+        value = self._variables.get(name)
         if not isinstance(value, Cluster):
-            found = f"it is {value!r}" if name in self.shell.user_ns else "there is none"
+            found = f"it is {value!r}" if name in self._variables else "there is none"
             raise ValueError(f"expected a variable that holds a Cluster; {found}")
         return value
 
+    @property
+    def _variables(self) -> dict:
+        assert self.shell is not None
+        return self.shell.user_ns
 
-def _trace(replies: dict[int, Reply], clocks: dict):
+
+def _trace(replies: dict[int, Reply], clocks: dict) -> Trace:
     """Make one Trace of what the ranks that replied have recorded."""
-    from helpers.tracing.trace import build
+    from helpers.tracing import build
 
     replied = {rank: reply for rank, reply in replies.items() if reply.events is not None}
     return build(
-        {rank: reply.events for rank, reply in replied.items()},
+        {rank: reply.events or [] for rank, reply in replied.items()},
         {rank: clocks[rank] for rank in replied},
         {rank: reply.dropped for rank, reply in replied.items()},
     )
@@ -96,13 +113,19 @@ def _rank_list(text: str | None) -> list[int] | None:
 class _Live:
     """Shows the output so far of a cell that takes long, and takes it away for the final one."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._begin = time.monotonic()
         self._next = self._begin + LIVE_AFTER
         self._shown = ""
 
     def update(self, replies: dict[int, Reply]) -> None:
-        """Print what the ranks have printed so far, if there is something new."""
+        """Print what the ranks have printed so far, if there is something new.
+
+        Parameters
+        ----------
+        replies : dict of int to Reply
+            As far as they are known.
+        """
         now = time.monotonic()
         if now < self._next:
             return

@@ -9,9 +9,17 @@ SHOW_AFTER = 0.3  # seconds: what is faster needs no bar
 
 
 class Progress:
-    """``with Progress("Starting 4 ranks", 4) as progress: progress.update(done)``."""
+    """``with Progress("Starting 4 ranks", 4) as progress: progress.update(done)``.
 
-    def __init__(self, title: str, total: int):
+    Parameters
+    ----------
+    title : str
+        What is under way.
+    total : int
+        Of how many parts it consists.
+    """
+
+    def __init__(self, title: str, total: int) -> None:
         self.title, self.total = title, total
         self._begin = time.monotonic()
         self._handle = None
@@ -20,12 +28,18 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
         if error[0] is not None and self._handle is not None:
             self._show(f"{self.title}: stopped after {time.monotonic() - self._begin:.1f} s.")
 
     def update(self, done: int) -> None:
-        """Show the bar with ``done`` of ``total`` parts filled."""
+        """Show the bar.
+
+        Parameters
+        ----------
+        done : int
+            How many of the parts are filled.
+        """
         elapsed = time.monotonic() - self._begin
         if elapsed >= SHOW_AFTER:
             filled = 20 * min(done, self.total) // self.total
@@ -33,7 +47,13 @@ class Progress:
             self._show(f"{self.title} {bar} {done}/{self.total}, {elapsed:.0f} s")
 
     def done(self, text: str) -> None:
-        """Replace the bar by the last word."""
+        """Replace the bar by the last word.
+
+        Parameters
+        ----------
+        text : str
+            The last word.
+        """
         self._show(text)
 
     def _show(self, text: str) -> None:

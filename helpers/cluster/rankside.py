@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import faulthandler
-import json
 import linecache
 import os
 import pickle
@@ -15,21 +14,35 @@ import threading
 import time
 import tokenize
 import types
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
+from helpers.cluster import state
 from helpers.cluster.capture import Capture
+from helpers.cluster.state import RankState
 from helpers.tracing import communicator as traced
 from helpers.tracing.activity import Recorder
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
 
 POLL_SECONDS = 0.1  # often enough for a reader, rare enough to cost nothing
 
 
 class RankSide:
-    """One rank's namespace, its recorder and its watcher; lives as long as the rank."""
+    """One rank's namespace, its recorder and its watcher; lives as long as the rank.
 
-    def __init__(self, state_dir: str):
+    Parameters
+    ----------
+    state_dir : str
+        The folder that ranks and notebook share, see :mod:`helpers.cluster.state`.
+    """
+
+    def __init__(self, state_dir: str) -> None:
         self.rank = MPI.COMM_WORLD.Get_rank()
         self.private = MPI.COMM_WORLD.Dup()  # our own messages never meet the reader's
         # mpi4py makes a context for pickled collectives at their first use, holding the interpreter
@@ -48,15 +61,21 @@ class RankSide:
         self.busy_since: float | None = None
         self._code_file = ""  # where the function that was called stands, unless in a cell
         self._ancestors = _ancestors()
-        self._published: dict | None = None
-        self._interrupted = _stamp(self.state_dir / "interrupt")
+        self._published: RankState | None = None
+        self._interrupted = state.asked_to_stop(self.state_dir)
         # works even while C code holds the interpreter lock, when the watcher cannot
-        stack = open(self.state_dir / f"stack-{self.rank}", "w")  # noqa: SIM115 (open for life)
+        stack = state.stack_file(self.state_dir, self.rank).open("w")  # open for life
         faulthandler.register(signal.SIGUSR1, file=stack, all_threads=True)
         threading.Thread(target=self._watch, name="watch", daemon=True).start()
 
     def hello(self) -> dict:
-        """Tell who this is."""
+        """Tell who this is.
+
+        Returns
+        -------
+        dict
+            ``rank``, ``size``, ``pid``, ``host`` and ``library``.
+        """
         return {
             "rank": self.rank,
             "size": MPI.COMM_WORLD.Get_size(),
@@ -66,7 +85,13 @@ class RankSide:
         }
 
     def clock(self) -> dict:
-        """Measure this rank's clock against rank 0's (every rank must do so)."""
+        """Measure this rank's clock against rank 0's; every rank must do so.
+
+        Returns
+        -------
+        dict
+            The fields of a Reply; the value is a Clock.
+        """
         from helpers.tracing.clock import measure_offset
 
         return {"status": "ok", "value": measure_offset(self.private)}
@@ -74,12 +99,25 @@ class RankSide:
     # -- running the reader's code -----------------------------------------------------------
 
     def execute(self, source: str, trace: bool) -> dict:
-        """Run a cell's source in the rank's namespace, as IPython runs a cell."""
+        """Run a cell's source in the rank's namespace, as IPython runs a cell.
+
+        Parameters
+        ----------
+        source : str
+            The cell.
+        trace : bool
+            Whether to record its MPI calls.
+
+        Returns
+        -------
+        dict
+            The fields of a Reply.
+        """
         from IPython import get_ipython
 
         shell = get_ipython()
 
-        def work():
+        def work() -> None:
             shell._showtraceback = lambda *error: None  # the error travels with the reply
             try:
                 result = shell.run_cell(source, store_history=False)
@@ -94,9 +132,22 @@ class RankSide:
         return reply
 
     def call(self, blob: bytes, trace: bool) -> dict:
-        """Call a pickled ``(function, args, kwargs)``; names it misses come from the namespace."""
+        """Call a function; names that it misses come from the rank's namespace.
 
-        def work():
+        Parameters
+        ----------
+        blob : bytes
+            ``(function, args, kwargs)``, pickled.
+        trace : bool
+            Whether to record its MPI calls.
+
+        Returns
+        -------
+        dict
+            The fields of a Reply; the value is pickled.
+        """
+
+        def work() -> bytes:
             import cloudpickle
             from IPython import get_ipython
 
@@ -108,7 +159,7 @@ class RankSide:
 
         return self._guarded(work, trace)
 
-    def _guarded(self, work, trace: bool) -> dict:
+    def _guarded(self, work: Callable[[], bytes | None], trace: bool) -> dict:
         """Run ``work``; return its value or error, its output, and the events if traced."""
         from IPython import get_ipython
 
@@ -137,13 +188,14 @@ class RankSide:
 
     def _watch(self) -> None:
         main = threading.main_thread().ident
+        assert main is not None
         while True:
             time.sleep(POLL_SECONDS)
             if _ancestors() != self._ancestors:  # mpiexec is gone: nobody would ever end this rank
                 os._exit(1)
-            stamp = _stamp(self.state_dir / "interrupt")
-            if stamp != self._interrupted:
-                self._interrupted = stamp
+            asked = state.asked_to_stop(self.state_dir)
+            if asked != self._interrupted:
+                self._interrupted = asked
                 if self.busy_since is not None:
                     signal.pthread_kill(main, signal.SIGINT)
             try:
@@ -155,42 +207,41 @@ class RankSide:
 
     def _publish(self, main: int) -> None:
         """Write what this rank is doing to its file, if that changed since the last look."""
-        current = self.recorder.current
-        state = {"rank": self.rank, "busy_since": self.busy_since}
-        if current is not None and self.busy_since is not None:
-            call, peer, tag, begin_ns, members = current
-            age = (time.perf_counter_ns() - begin_ns) / 1e9
-            state |= {"call": call, "peer": peer, "tag": tag, "begin_ns": begin_ns}
-            state |= {"since": time.time() - age}
-            state |= {"members": [m for m in members if isinstance(m, int)]}
-        path = self.state_dir / f"rank-{self.rank}.json"
-        if self._same(state):
-            os.utime(path)  # an old file tells that this thread cannot run
+        now = self._state()
+        if self._same(now):
+            now.confirm(self.state_dir)
             return
-        state["line"], state["text"] = _cell_line(sys._current_frames().get(main), self._code_file)
-        self._published = state
-        part = path.with_suffix(".part")
-        part.write_text(json.dumps(state, default=str))
-        part.replace(path)
+        line, text = _cell_line(sys._current_frames().get(main), self._code_file)
+        self._published = replace(now, line=line, text=text)
+        self._published.write(self.state_dir)
 
-    def _same(self, state: dict) -> bool:
+    def _state(self) -> RankState:
+        """Return what the main thread is doing, but for the line of the cell."""
+        current = self.recorder.current
+        if current is None or self.busy_since is None:
+            return RankState(self.rank, self.busy_since)
+        call, peer, tag, begin_ns, members = current
+        since = time.time() - (time.perf_counter_ns() - begin_ns) / 1e9
+        ranks = tuple(member for member in members if isinstance(member, int))
+        return RankState(self.rank, self.busy_since, call, peer, tag, begin_ns, since, ranks)
+
+    def _same(self, now: RankState) -> bool:
         """Tell whether the published state is this one: the same call (or none) still under way.
 
         While the rank computes, its line changes without any call: publish again then.
         """
-        if self._published is None:
+        last = self._published
+        if last is None or (now.busy_since is not None and now.call is None):
             return False
-        if state["busy_since"] is not None and "call" not in state:
-            return False
-        keys = ("busy_since", "call", "begin_ns")
-        return all(state.get(key) == self._published.get(key) for key in keys)
+        told = (now.busy_since, now.call, now.begin_ns)
+        return told == (last.busy_since, last.call, last.begin_ns)
 
 
 class _Shown(Exception):  # noqa: N818
     """Carries an error that IPython has formatted already."""
 
 
-def _ends_in_semicolon(shell, source: str) -> bool:
+def _ends_in_semicolon(shell: InteractiveShell, source: str) -> bool:
     """Tell whether the reader wants to see no value, as IPython reads a cell's end."""
     try:
         return shell.displayhook.semicolon_at_end_of_expression(source)
@@ -228,7 +279,7 @@ def _is_ours(filename: str) -> bool:
     return filename == __file__ or "/IPython/core/" in filename
 
 
-def _cell_line(frame, code_file: str) -> tuple[int | None, str]:
+def _cell_line(frame: types.FrameType | None, code_file: str) -> tuple[int | None, str]:
     """Return number and text of the innermost line under way in a cell or in ``code_file``."""
     while frame is not None:
         name = frame.f_code.co_filename
@@ -266,40 +317,3 @@ def _ancestors() -> tuple[int, int]:
         return os.getppid(), psutil.Process(os.getppid()).ppid()
     except psutil.Error:
         return os.getppid(), 0
-
-
-def _stamp(path: Path) -> int:
-    """Return the file's time of change in ns, 0 if there is none."""
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return 0
-
-
-# -- called from the notebook, by name ---------------------------------------------------------
-
-
-def _side() -> RankSide:
-    from helpers.cluster.engine import RankEngine
-
-    return RankEngine.instance().side
-
-
-def hello() -> dict:
-    """Tell who this rank is."""
-    return _side().hello()
-
-
-def clock() -> dict:
-    """Measure this rank's clock against rank 0's."""
-    return _side().clock()
-
-
-def execute(source: str, trace: bool) -> dict:
-    """Run a cell on this rank."""
-    return _side().execute(source, trace)
-
-
-def call(blob: bytes, trace: bool) -> dict:
-    """Call a function on this rank."""
-    return _side().call(blob, trace)

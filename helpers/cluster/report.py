@@ -13,7 +13,13 @@ KEPT = "Variables on all ranks are kept."
 
 
 def show(replies: dict[int, Reply]) -> None:
-    """Print and display what each rank gave, in rank order, each line with its rank."""
+    """Print and display what each rank gave, in rank order, each line with its rank.
+
+    Parameters
+    ----------
+    replies : dict of int to Reply
+        By rank.
+    """
     for rank, reply in sorted(replies.items()):
         for kind, part in reply.parts:
             if kind in ("stdout", "stderr"):
@@ -25,6 +31,20 @@ def show(replies: dict[int, Reply]) -> None:
 def label(rank: int, text: str) -> str:
     """Put the rank before each line.
 
+    Parameters
+    ----------
+    rank : int
+        Whose text.
+    text : str
+        One line or more.
+
+    Returns
+    -------
+    str
+        Without a newline at its end.
+
+    Examples
+    --------
     >>> label(2, "a\\nb\\n")
     '[2] a\\n[2] b'
     """
@@ -43,14 +63,40 @@ def _display(rank: int, data: dict, metadata: dict) -> None:
 
 
 def tracebacks(replies: dict[int, Reply]) -> dict[int, str]:
-    """Return the traceback of each rank that raised."""
+    """Return the traceback of each rank that raised.
+
+    Parameters
+    ----------
+    replies : dict of int to Reply
+        By rank.
+
+    Returns
+    -------
+    dict of int to str
+        In rank order.
+    """
     return {
         rank: reply.traceback for rank, reply in sorted(replies.items()) if reply.status == "error"
     }
 
 
 def failed(tracebacks: dict[int, str], waits: list[Wait], lost: bool) -> str:
-    """Say which ranks raised what, and what became of the others."""
+    """Say which ranks raised what, and what became of the others.
+
+    Parameters
+    ----------
+    tracebacks : dict of int to str
+        Of the ranks that raised.
+    waits : list of Wait
+        Of those that waited for them.
+    lost : bool
+        Whether the ranks were restarted.
+
+    Returns
+    -------
+    str
+        The message.
+    """
     text = _raised(tracebacks)
     if not lost:
         return f"{text}\n\n{KEPT}"
@@ -60,7 +106,24 @@ def failed(tracebacks: dict[int, str], waits: list[Wait], lost: bool) -> str:
 
 
 def timed_out(timeout: float, waits: list[Wait], tracebacks: dict[int, str], lost: bool) -> str:
-    """Say who was waiting for whom when the time was up."""
+    """Say who was waiting for whom when the time was up.
+
+    Parameters
+    ----------
+    timeout : float
+        The limit in seconds.
+    waits : list of Wait
+        Of the ranks that had not ended.
+    tracebacks : dict of int to str
+        Of the ranks that had raised.
+    lost : bool
+        Whether the ranks were restarted.
+
+    Returns
+    -------
+    str
+        The message.
+    """
     ranks = _names([wait.rank for wait in waits])
     text = f"Time limit of {timeout:g} s reached by {ranks}.\n{table(waits)}"
     if tracebacks:
@@ -70,22 +133,67 @@ def timed_out(timeout: float, waits: list[Wait], tracebacks: dict[int, str], los
 
 
 def died(rank: int | None, how: str, tracebacks: dict[int, str]) -> str:
-    """Say whose process ended, and that the others went with it."""
-    who = f"Rank {rank}" if rank is not None else "A rank"
-    text = f"{who} died{', ' if how else ''}{how}."
+    """Say whose process ended, and that the others went with it.
+
+    Parameters
+    ----------
+    rank : int or None
+        Whose; None where it cannot be told, or if it was none of the ranks.
+    how : str
+        How it ended, "" where it cannot be told; without a rank, what else ended.
+    tracebacks : dict of int to str
+        Of the ranks that had raised.
+
+    Returns
+    -------
+    str
+        The message.
+    """
+    if rank is None:
+        text = f"The ranks were lost: {how}." if how else "A rank died."
+    else:
+        text = f"Rank {rank} died{', ' if how else ''}{how}."
     if tracebacks:
         text += f"\n\n{_raised(tracebacks)}\n"
-    return f"{text} mpiexec then ended the others.\n{LOST}"
+    return f"{text} The others were ended with it.\n{LOST}"
 
 
 def interrupted(waits: list[Wait], lost: bool) -> str:
-    """Say what the ranks were doing when the reader pressed stop."""
+    """Say what the ranks were doing when the reader pressed stop.
+
+    Parameters
+    ----------
+    waits : list of Wait
+        Of the ranks that had not ended.
+    lost : bool
+        Whether the ranks were restarted.
+
+    Returns
+    -------
+    str
+        The message.
+    """
     where = f" They were doing this:\n{table(waits)}" if waits else ""
     return f"Interrupted.{where}\n{LOST if lost else KEPT}"
 
 
 def not_started(what: str, why: object, output: str) -> str:
-    """Say why the ranks did not start, with the last lines of what was written."""
+    """Say why the ranks did not start, with the last lines of what was written.
+
+    Parameters
+    ----------
+    what : str
+        The part that failed.
+    why : object
+        A reason or an exception.
+    output : str
+        What that part wrote.
+
+    Returns
+    -------
+    str
+        The message.
+    """
     lines = [line for line in output.splitlines() if line.strip()]
     tail = "\n".join(lines[-12:])
     return f"{what} did not start: {why}." + (f" Last output:\n{tail}" if tail else "")

@@ -1,18 +1,19 @@
-"""A ``%%ranks`` cell as a script of its own, run by mpiexec as on any machine without notebooks."""
+"""A ``%%ranks`` cell as a script of its own, run as on any machine without notebooks."""
 
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from helpers.cluster.launch import OPEN_MPI_ENVIRONMENT, find_mpiexec
+from helpers.cluster.forked import remember_not_to_fork_here, why_not_to_fork_here
+from helpers.cluster.forkserver import handle, registry
+from helpers.cluster.forkserver.handle import CannotFork
+from helpers.machine.launcher import run_ranks
 
-_UNBUFFERED = "PYTHONUNBUFFERED"
+END_SECONDS = 5.0
 PREAMBLE = """\
 from mpi4py import MPI
 
@@ -25,9 +26,22 @@ rank, size = comm.Get_rank(), comm.Get_size()
 def as_script(containing: str = "", history: Sequence[str] | None = None) -> str:
     """Return the last ``%%ranks`` cell that ran in this notebook as a Python script.
 
-    ``containing`` picks the last one with that text in it. The script defines what the cell was
-    given: ``MPI``, ``comm``, ``rank`` and ``size``. ``history`` is the list of cells to look in,
-    in place of the notebook's. Raises ValueError if there is no such cell.
+    Parameters
+    ----------
+    containing : str
+        Picks the last cell with this text in it.
+    history : sequence of str, optional
+        The cells to look in, by default the notebook's.
+
+    Returns
+    -------
+    str
+        A script that defines what the cell was given: ``MPI``, ``comm``, ``rank`` and ``size``.
+
+    Raises
+    ------
+    ValueError
+        If there is no such cell.
     """
     if history is None:
         from IPython import get_ipython
@@ -41,51 +55,80 @@ def as_script(containing: str = "", history: Sequence[str] | None = None) -> str
     raise ValueError(f"none of the {len(history)} cells that ran is a %%ranks cell{which}")
 
 
-def run_script(source: str, n: int = 4, timeout: float = 60.0) -> str:
-    """Run a Python script as ``mpiexec -n N python script.py``; return what the ranks printed.
+def run_script(source: str, n: int = 4, timeout: float = 60.0, launcher: str = "mpi") -> str:
+    """Run a Python script on several ranks of this machine.
 
-    Raises ValueError for ``n`` < 1, and RuntimeError, with the output, when the script fails or
-    does not end within ``timeout`` seconds.
+    Parameters
+    ----------
+    source : str
+        The script.
+    n : int
+        The number of ranks.
+    timeout : float
+        In seconds.
+    launcher : {"mpi", "mpiexec"}
+        ``"mpiexec"`` starts ``mpiexec -n N python script.py``; ``"mpi"`` forks the ranks from a
+        warm process where that is possible.
+
+    Returns
+    -------
+    str
+        What the ranks printed.
+
+    Raises
+    ------
+    ValueError
+        For ``n`` < 1 or another launcher.
+    RuntimeError
+        With the output, when the script fails or does not end within ``timeout``.
     """
-
     if n < 1:
         raise ValueError(f"run_script expects n >= 1 rank; got {n!r}")
-    with tempfile.TemporaryDirectory(prefix="script-") as folder:
-        path = Path(folder, "script.py")
+    if launcher not in ("mpi", "mpiexec"):
+        raise ValueError(f"run_script expects launcher 'mpi' or 'mpiexec'; got {launcher!r}")
+    with tempfile.TemporaryDirectory(prefix="script-") as name:
+        path = Path(name, "script.py")
         path.write_text(source)
-        process = subprocess.Popen(
-            [find_mpiexec(), "-n", str(n), sys.executable, "script.py"],
-            cwd=folder,
-            env=_environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+        forks = launcher == "mpi" and why_not_to_fork_here() is None
         try:
-            output, _ = process.communicate(timeout=timeout)
-        except BaseException as error:
-            output = _end(process)
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise RuntimeError(f"script.py did not end within {timeout} s:\n{output}") from None
-            raise
-    if process.returncode:
-        raise RuntimeError(f"script.py ended with code {process.returncode}:\n{output}")
+            code, output = (_forked if forks else _by_mpiexec)(path, n, timeout)
+        except CannotFork as error:
+            remember_not_to_fork_here(str(error))
+            code, output = _by_mpiexec(path, n, timeout)
+    if code is None:
+        raise RuntimeError(f"script.py did not end within {timeout} s:\n{output}")
+    if code:
+        raise RuntimeError(f"script.py ended with code {code}:\n{output}")
     return output
 
 
-def _environment() -> dict[str, str]:
-    """This process's environment; unbuffered, ranks would write into each other's lines."""
-    return {k: v for k, v in {**OPEN_MPI_ENVIRONMENT, **os.environ}.items() if k != _UNBUFFERED}
-
-
-def _end(process: subprocess.Popen) -> str:
-    """End mpiexec, which ends its ranks; whatever is left is killed. Return the output so far."""
-    process.send_signal(signal.SIGTERM)
+def _forked(path: Path, n: int, timeout: float) -> tuple[int | None, str]:
+    """Run the script on forked ranks; return its exit code, None at the limit, and the output."""
+    server = registry.acquire()
+    name = path.parent.name
+    options = {"path": str(path)}
     try:
-        output, _ = process.communicate(timeout=5)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        output, _ = process.communicate()
-    return output
+        server.ask("adopt", folder=str(path.parent))
+        server.answer(server.require(*registry.RANKS))
+        server.answer(
+            server.fork(name, "script", n, options, path.parent, directory=str(path.parent))
+        )
+        ended = server.wait(name, timeout)
+        first = server.first(name)
+        code = os.waitstatus_to_exitcode(first[1]) if first else 0
+    finally:
+        if server.alive:
+            server.ask("kill", name=name)
+            server.wait(name, END_SECONDS)
+            server.ask("forget", folder=str(path.parent))
+        server.forget(name)
+        registry.release(server)
+    output = handle.output_file(path.parent, "script").read_text(errors="replace")
+    return code if ended else None, output
+
+
+def _by_mpiexec(path: Path, n: int, timeout: float) -> tuple[int | None, str]:
+    """Run the script under mpiexec; return its exit code, None at the limit, and the output."""
+    command = [sys.executable, path.name]
+    done = run_ranks(n, command, timeout=timeout, folder=path.parent, threads=None)
+    return done.code, done.output

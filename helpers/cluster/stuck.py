@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+
+from helpers.cluster.state import RankState, confirmed
+
+SILENT_SECONDS = 1.0  # a watcher that runs confirms its rank's state every 0.1 s
 
 
 @dataclass(frozen=True)
 class Wait:
     """One rank that has not ended: what it is in, for whom it waits, where and how long.
 
-    ``call`` is None while the rank computes. ``peer`` is a rank, a list of ranks, or
-    ``"ANY_SOURCE"`` or ``"all"``. ``members`` are the ranks of the communicator where they are
-    known. ``seconds`` counts since the call began (while the rank computes: since the cell began).
+    Parameters
+    ----------
+    rank : int
+        The rank in ``COMM_WORLD``.
+    call : str or None
+        The MPI call that is under way; None while the rank computes.
+    peer : int, list of int, str or None
+        For whom it waits: ranks of ``COMM_WORLD``, or ``"ANY_SOURCE"`` or ``"all"``.
+    tag : int, str or None
+        The call's tag.
+    line : int or None
+        The line of the cell.
+    text : str
+        What stands in that line.
+    seconds : float
+        Since the call began; while the rank computes, since the cell began.
+    members : tuple of int
+        The ranks of the communicator, where they are known.
     """
 
     rank: int
@@ -29,17 +47,62 @@ class Wait:
 
 
 def read(folder: Path, ranks: Collection[int], now: float) -> list[Wait]:
-    """Return one Wait for each of ``ranks``, from the files that the ranks keep in ``folder``."""
-    return [_read_one(folder / f"rank-{rank}.json", rank, now) for rank in sorted(ranks)]
+    """Return what each of the ranks is doing, as it says itself.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the ranks write it.
+    ranks : collection of int
+        Which ranks.
+    now : float
+        Seconds since the epoch.
+
+    Returns
+    -------
+    list of Wait
+        One for each of ``ranks``, in order.
+    """
+    return [_wait(RankState.read(folder, rank), now) for rank in sorted(ranks)]
 
 
 def silent(folder: Path, ranks: Collection[int], now: float) -> list[int]:
-    """Return the ranks whose file is older than a second: C code holds their interpreter lock."""
-    return [rank for rank in ranks if now - _changed(folder / f"rank-{rank}.json") > 1.0]
+    """Return the ranks that have said nothing for a second: C code holds their interpreter lock.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the ranks write what they are doing.
+    ranks : collection of int
+        Which ranks.
+    now : float
+        Seconds since the epoch.
+
+    Returns
+    -------
+    list of int
+        Those of ``ranks``, in their order.
+    """
+    return [rank for rank in ranks if now - confirmed(folder, rank) > SILENT_SECONDS]
 
 
 def from_stack(text: str, rank: int, seconds: float) -> Wait:
-    """Read a Wait from the stacks that ``faulthandler`` wrote (the main thread's comes last)."""
+    """Read a Wait from the stacks that ``faulthandler`` wrote (the main thread's comes last).
+
+    Parameters
+    ----------
+    text : str
+        The stacks.
+    rank : int
+        Whose.
+    seconds : float
+        For how long the rank has said nothing.
+
+    Returns
+    -------
+    Wait
+        What the stacks show: neither peer (but for a collective) nor tag.
+    """
     frames = re.findall(r'File "(.+)", line (\d+) in (\S+)', text.rpartition("most recent call")[2])
     call = next((name for file, _, name in frames if file.startswith("<traced ")), None)
     line = next((int(number) for file, number, _ in frames if "ipykernel_" in file), None)
@@ -47,36 +110,37 @@ def from_stack(text: str, rank: int, seconds: float) -> Wait:
     return Wait(rank, call, peer, None, line, "", seconds)
 
 
-def _changed(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
-
-
-def _read_one(path: Path, rank: int, now: float) -> Wait:
-    try:
-        state = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return Wait(rank, None, None, None, None, "", 0.0)
-    begin = state.get("since") or state.get("busy_since") or now
+def _wait(told: RankState, now: float) -> Wait:
+    begin = told.since or told.busy_since or now
     return Wait(
-        rank,
-        state.get("call"),
-        state.get("peer"),
-        state.get("tag"),
-        state.get("line"),
-        state.get("text", ""),
+        told.rank,
+        told.call,
+        told.peer,
+        told.tag,
+        told.line,
+        told.text,
         max(0.0, now - begin),
-        tuple(state.get("members") or ()),
+        told.members,
     )
 
 
-def stuck(waits: list[Wait], ended: Collection[int], at_least: float = 1.0) -> set[int]:
+def hopeless(waits: list[Wait], ended: Collection[int], at_least: float = 1.0) -> set[int]:
     """Return the ranks that wait, directly or through others, for a rank that has ended.
 
-    Only calls of at least ``at_least`` seconds count: a message sent before its sender ended is
-    received sooner than that.
+    Parameters
+    ----------
+    waits : list of Wait
+        What the others are doing.
+    ended : collection of int
+        The ranks that have ended their part.
+    at_least : float
+        Seconds: shorter calls do not count. A message sent before its sender ended is received
+        sooner than that.
+
+    Returns
+    -------
+    set of int
+        Ranks that will wait for ever.
     """
     gone = set(ended)
     found: set[int] = set()
@@ -85,17 +149,17 @@ def stuck(waits: list[Wait], ended: Collection[int], at_least: float = 1.0) -> s
     while changed:
         changed = False
         for wait in candidates:
-            if wait.rank not in found and _hopeless(wait, gone | found):
+            if wait.rank not in found and _is_hopeless(wait, gone | found):
                 found.add(wait.rank)
                 changed = True
     return found
 
 
-def _hopeless(wait: Wait, gone: set[int]) -> bool:
+def _is_hopeless(wait: Wait, gone: set[int]) -> bool:
     if isinstance(wait.peer, int):
         return wait.peer in gone
     if isinstance(wait.peer, list):
-        needed = all if wait.call.lower() in ("waitany", "waitsome") else any
+        needed = all if (wait.call or "").lower() in ("waitany", "waitsome") else any
         return bool(wait.peer) and needed(peer in gone for peer in wait.peer)
     others = [member for member in wait.members if member != wait.rank]
     if wait.peer == "all":  # a collective needs every member
@@ -104,7 +168,18 @@ def _hopeless(wait: Wait, gone: set[int]) -> bool:
 
 
 def cycle(waits: list[Wait]) -> list[int]:
-    """Return ranks each of which waits for the next and the last for the first, or []."""
+    """Return ranks each of which waits for the next, and the last for the first.
+
+    Parameters
+    ----------
+    waits : list of Wait
+        What the ranks are doing.
+
+    Returns
+    -------
+    list of int
+        One such circle, [] if there is none.
+    """
     waits_for = {wait.rank: wait.peer for wait in waits if wait.call and isinstance(wait.peer, int)}
     for start in waits_for:
         path = [start]
@@ -116,7 +191,18 @@ def cycle(waits: list[Wait]) -> list[int]:
 
 
 def table(waits: list[Wait]) -> str:
-    """Format the waits as a table, with the circle of waiting ranks named if there is one."""
+    """Format the waits as a table, with the circle of waiting ranks named if there is one.
+
+    Parameters
+    ----------
+    waits : list of Wait
+        What the ranks are doing.
+
+    Returns
+    -------
+    str
+        A line for each, below a head of two lines.
+    """
     head = ("rank", "is in", "waits for", "tag", "line of the cell", "for")
     rows = [head, *(_row(wait) for wait in waits)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
@@ -138,7 +224,7 @@ def _row(wait: Wait) -> tuple[str, ...]:
         line = line[:59] + "…"
     if wait.call is None:
         return str(wait.rank), "no MPI call", "", "", line, f"{wait.seconds:.1f} s"
-    peer = wait.peer
+    peer: object = wait.peer
     if isinstance(peer, int):
         peer = f"rank {peer}"
     elif isinstance(peer, list):
@@ -147,5 +233,5 @@ def _row(wait: Wait) -> tuple[str, ...]:
         peer = "every rank"
     elif peer == "ANY_SOURCE":
         peer = "any rank"
-    tag = {None: "", "ANY_TAG": "any"}.get(wait.tag, str(wait.tag))
+    tag = "" if wait.tag is None else "any" if wait.tag == "ANY_TAG" else str(wait.tag)
     return str(wait.rank), wait.call, str(peer or ""), tag, line, f"{wait.seconds:.1f} s"

@@ -4,13 +4,17 @@
     >>> total = allreduce(gradient, comm, algorithm="ring")     # on every rank  # doctest: +SKIP
 
 One module per family, each short enough to be read aloud: :mod:`.chain`, :mod:`.tree`,
-:mod:`.doubling`, :mod:`.ring`, :mod:`.rooted`. They only pass messages; the arithmetic is in
-:mod:`.reduction`, the checks of arguments in :mod:`.calls`. :mod:`.schedule` says who sends what to
-whom at which step, :mod:`.cost` how long it takes, :mod:`.links` what a link can do.
+:mod:`.doubling`, :mod:`.ring`, :mod:`.rooted`. Each passes messages, says what they cost, and
+enters itself in :mod:`.registry`, from which the calls (:mod:`.api`), the cost model
+(:mod:`.cost`), schedules (:mod:`.schedule`) and pictures have it: a new algorithm is one module and
+its name in the import below. The arithmetic is in :mod:`.combiner`, the checks of arguments in
+:mod:`.arguments`; :mod:`.links` says what a link can do.
 """
 
+# Each enters itself in the registry; the order is that of tables and pictures.
+from helpers.collectives import rooted, chain, tree, doubling, ring  # isort: skip  # noqa: F401
+
 from helpers.collectives.api import (
-    ALGORITHMS,
     allgather,
     allreduce,
     broadcast,
@@ -19,6 +23,7 @@ from helpers.collectives.api import (
     reduce_scatter,
     scatter,
 )
+from helpers.collectives.registry import ALGORITHMS
 
 __all__ = [
     "ALGORITHMS",

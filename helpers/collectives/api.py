@@ -3,80 +3,178 @@
 All ranks of ``comm`` must make the same call, with arrays of one dtype. Arrays may be
 non-contiguous, of any size (0 included), on any number of ranks; lists and scalars are taken too.
 Bad arguments raise TypeError or ValueError before the first message. Messages travel on ``comm``
-itself with tags from ``parts.TAG`` on: if you keep receives from any source or with any tag open on
-it, pass ``comm.Dup()``.
+itself with tags from ``parts.FIRST_TAG`` on: if you keep receives from any source or with any tag
+open on it, pass ``comm.Dup()``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
+import numpy.typing as npt
 
 from helpers.collectives import arguments as check
-from helpers.collectives import chain, doubling, ring, rooted, tree
-from helpers.collectives.parts import TAG, lengths
-from helpers.collectives.reduction import Reduction
+from helpers.collectives import chain, ring, rooted, tree
+from helpers.collectives.combiner import Combiner
+from helpers.collectives.hosts import Hosts, hosts_of
+from helpers.collectives.parts import FIRST_TAG, lengths
+from helpers.collectives.registry import ALGORITHMS
 
-ALGORITHMS = {
-    "chain": chain.allreduce,
-    "tree": tree.allreduce,
-    "recursive_doubling": doubling.allreduce,
-    "ring": ring.allreduce,
-}
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
 FAMILIES = {"chain": chain, "tree": tree}
 
 
-def allreduce(array, comm, op=None, algorithm: str = "ring", out=None, pieces: int | None = None):
-    """Return the element-wise reduction over all ranks of ``array``: the same bits on every rank.
+def allreduce(
+    array: npt.ArrayLike,
+    comm: MPI.Intracomm,
+    op: MPI.Op | None = None,
+    algorithm: str = "ring",
+    out: np.ndarray | None = None,
+    pieces: int | None = None,
+    hosts: Hosts | None = None,
+) -> np.ndarray:
+    """Reduce arrays of one shape, element by element, over all ranks.
 
-    ``op`` is an ``MPI.Op`` (None: the sum), ``algorithm`` one of :data:`ALGORITHMS`; ``out=array``
-    reduces in place. ``pieces`` cuts the message (for the ring: each N-th of it) into that many
-    messages; None is one, or for the ring as many as keep each below ``ring.SEGMENT`` bytes.
+    Parameters
+    ----------
+    array : array_like
+        This rank's contribution: any shape, the same on every rank.
+    comm : mpi4py.MPI.Intracomm
+        All its ranks make this call.
+    op : mpi4py.MPI.Op, optional
+        The operation; None: the sum. One that does not commute is refused by the ring, which adds
+        up in another order on every rank; the other three keep the order of ranks.
+    algorithm : str
+        One of :data:`helpers.collectives.ALGORITHMS`.
+    out : numpy.ndarray, optional
+        Where the result goes; ``out=array`` reduces in place. None: into a new array.
+    pieces : int, optional
+        Into how many messages the array (for the ring: each N-th of it) is cut; None: one, or for
+        the ring as many as keep each below ``ring.SEGMENT`` bytes.
+    hosts : tuple of int, optional
+        The host of every rank, for an algorithm that tells hosts apart; None asks MPI.
 
-    An ``op`` that does not commute is refused by the ring, which adds up in another order on every
-    rank; the other three keep the order of ranks.
+    Returns
+    -------
+    numpy.ndarray
+        The result, of the same shape and dtype; the same bits on every rank.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For bad arguments, before the first message; ValueError where arrays do not match.
+
+    Examples
+    --------
+    >>> total = allreduce(gradient, comm, algorithm="ring")  # doctest: +SKIP
     """
-    run = check.choose(algorithm, ALGORITHMS, "allreduce")
+    chosen = check.choose(algorithm, ALGORITHMS, "allreduce")
     check.check_communicator(comm)
     array = np.asarray(array)
-    combine = Reduction(op, array.dtype)
-    if algorithm == "ring":
-        check.must_commute(combine, op, "the ring", "'chain', 'tree' and 'recursive_doubling'")
+    combine = Combiner(op, array.dtype)
+    if not (chosen.keeps_order or combine.commutes):
+        *first, last = (repr(other.name) for other in ALGORITHMS.values() if other.keeps_order)
+        check.must_commute(combine, op, f"the {chosen.name}", f"{', '.join(first)} and {last}")
     result = check.fitting(out, array.shape, array.dtype)
     work = check.workspace(array, result)
-    default = ring.pieces_of(work, comm.Get_size()) if algorithm == "ring" else 1
+    pieces = check.check_pieces(pieces, chosen.pieces(work.nbytes, comm.Get_size()))
+    where = chosen.on_hosts((lambda: hosts_of(comm)) if hosts is None else hosts)
     with combine, check.explained(array):
-        run(work, comm, combine, check.check_pieces(pieces, default))
+        chosen.run(work, comm, combine, pieces, **where)
     return check.deliver(work, result)
 
 
-def reduce(array, comm, op=None, root=0, algorithm="tree", out=None, pieces: int | None = None):
-    """Return the reduction over all ranks of ``array`` on ``root``, and None on the others.
+def reduce(
+    array: npt.ArrayLike,
+    comm: MPI.Intracomm,
+    op: MPI.Op | None = None,
+    root: int = 0,
+    algorithm: str = "tree",
+    out: np.ndarray | None = None,
+    pieces: int | None = None,
+) -> np.ndarray | None:
+    """Reduce arrays of one shape, element by element, over all ranks, on one of them.
 
-    ``algorithm`` is "tree" or "chain". An ``op`` that does not commute keeps the order of ranks:
-    the result forms on the tree's rank 0 or the chain's last rank and goes on to ``root`` from it.
+    Parameters
+    ----------
+    array : array_like
+        This rank's contribution: any shape, the same on every rank.
+    comm : mpi4py.MPI.Intracomm
+        All its ranks make this call.
+    op : mpi4py.MPI.Op, optional
+        The operation; None: the sum. One that does not commute keeps the order of ranks: the result
+        forms on the tree's rank 0 or the chain's last rank and goes on to ``root`` from it.
+    root : int
+        The rank that is to have the result.
+    algorithm : str
+        "tree" or "chain".
+    out : numpy.ndarray, optional
+        Where the result goes, on ``root``; None: into a new array.
+    pieces : int, optional
+        Into how many messages the array is cut; None: one.
+
+    Returns
+    -------
+    numpy.ndarray or None
+        The result on ``root``, None on the others.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For bad arguments, before the first message; ValueError where arrays do not match.
     """
     family = check.choose(algorithm, FAMILIES, "reduce")
     root = check.check_communicator(comm, root)
     rank, last = comm.Get_rank(), comm.Get_size() - 1
     array = np.asarray(array)
-    combine = Reduction(op, array.dtype)
+    combine = Combiner(op, array.dtype)
     result = check.fitting(out if rank == root else None, array.shape, array.dtype)
     work = check.workspace(array, result)
     end = root if combine.commutes else {"tree": 0, "chain": last}[algorithm]
     with combine, check.explained(array):
         family.reduce(work, comm, combine, end, check.check_pieces(pieces, 1))
         if rank == end != root:
-            comm.Send(work, root, TAG)
+            comm.Send(work, root, FIRST_TAG)
         elif rank == root != end:
-            comm.Recv(work, end, TAG)
+            comm.Recv(work, end, FIRST_TAG)
     return check.deliver(work, result) if rank == root else None
 
 
-def broadcast(array, comm, root=0, algorithm="tree", pieces: int | None = None):
-    """Fill ``array`` on every rank with the values it has on ``root``, and return it.
+def broadcast(
+    array: np.ndarray,
+    comm: MPI.Intracomm,
+    root: int = 0,
+    algorithm: str = "tree",
+    pieces: int | None = None,
+) -> np.ndarray:
+    """Fill an array on every rank with the values that it has on one of them.
 
-    As in ``MPI_Bcast``, every rank passes an array of the same shape and dtype, to be overwritten.
-    ``algorithm`` is "tree" or "chain"; ``pieces`` messages follow one another along it.
+    Parameters
+    ----------
+    array : numpy.ndarray
+        Of one shape and dtype on every rank, as in ``MPI_Bcast``; overwritten but on ``root``.
+    comm : mpi4py.MPI.Intracomm
+        All its ranks make this call.
+    root : int
+        The rank whose values count.
+    algorithm : str
+        "tree" or "chain".
+    pieces : int, optional
+        How many messages follow one another along it; None: one.
+
+    Returns
+    -------
+    numpy.ndarray
+        ``array`` itself.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For bad arguments, before the first message; ValueError where arrays do not match.
     """
     family = check.choose(algorithm, FAMILIES, "broadcast")
     root = check.check_communicator(comm, root)
@@ -88,19 +186,45 @@ def broadcast(array, comm, root=0, algorithm="tree", pieces: int | None = None):
     return check.deliver(work, array) if receives else array
 
 
-def scatter(array, comm, root=0, counts=None, out=None):
-    """Return this rank's part of the root's ``array``, cut along its first axis.
+def scatter(
+    array: npt.ArrayLike | None,
+    comm: MPI.Intracomm,
+    root: int = 0,
+    counts: Sequence[int] | None = None,
+    out: np.ndarray | None = None,
+) -> np.ndarray:
+    """Hand out the parts of one rank's array, cut along its first axis.
 
-    ``counts`` (N lengths, on the root) says how long the parts are; None: as equal as possible.
-    Only the root knows the shape: the others pass ``array=None`` and an ``out`` to be filled.
+    Parameters
+    ----------
+    array : array_like or None
+        The whole, on ``root``; None elsewhere.
+    comm : mpi4py.MPI.Intracomm
+        All its ranks make this call.
+    root : int
+        The rank that has the whole.
+    counts : sequence of int, optional
+        How long each rank's part is, on ``root``; None: as equal as possible.
+    out : numpy.ndarray
+        Where this rank's part goes. Only the root knows its shape, and may leave it out.
+
+    Returns
+    -------
+    numpy.ndarray
+        This rank's part.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For bad arguments, before the first message; ValueError where arrays do not match.
     """
     root = check.check_communicator(comm, root)
     n, rank = comm.Get_size(), comm.Get_rank()
     if rank == root:
-        array = check.with_axis(array)
-        parts = check.cut(len(array), n, counts)
-        out = check.fitting(out, (lengths(parts)[root], *array.shape[1:]), array.dtype)
-        whole = check.rows(np.ascontiguousarray(array))
+        rows = check.with_axis(array)  # type: ignore[arg-type]
+        parts = check.cut(len(rows), n, counts)
+        out = check.fitting(out, (lengths(parts)[root], *rows.shape[1:]), rows.dtype)
+        whole = check.rows(np.ascontiguousarray(rows))
     elif out is None:
         raise ValueError(
             f"scatter needs out= on rank {rank}, an array for its part: only rank {root}, the "
@@ -108,23 +232,50 @@ def scatter(array, comm, root=0, counts=None, out=None):
         )
     else:
         check.must_be_array("out", out)
-        parts, whole = [], None
+        parts, whole = [], np.empty(0)
     part = check.rows(np.empty(np.atleast_1d(out).shape, out.dtype))
     with check.explained(out):
         rooted.scatter(whole, part, comm, root, parts)
     return check.deliver(part, out)
 
 
-def gather(array, comm, root=0, counts=None, out=None):
-    """Return all ranks' arrays laid end to end along the first axis on ``root``, None elsewhere.
+def gather(
+    array: npt.ArrayLike,
+    comm: MPI.Intracomm,
+    root: int = 0,
+    counts: Sequence[int] | None = None,
+    out: np.ndarray | None = None,
+) -> np.ndarray | None:
+    """Lay all ranks' arrays end to end along the first axis, on one rank.
 
-    ``counts`` (N lengths, on the root) says how long they are; None: all as long as the root's own.
+    Parameters
+    ----------
+    array : array_like
+        This rank's part.
+    comm : mpi4py.MPI.Intracomm
+        All its ranks make this call.
+    root : int
+        The rank that is to have the whole.
+    counts : sequence of int, optional
+        How long each rank's part is, on ``root``; None: all as long as the root's own.
+    out : numpy.ndarray, optional
+        Where the whole goes, on ``root``; None: into a new array.
+
+    Returns
+    -------
+    numpy.ndarray or None
+        The whole on ``root``, None on the others.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For bad arguments, before the first message; ValueError where arrays do not match.
     """
     root = check.check_communicator(comm, root)
     array = check.with_axis(array)
     part = check.rows(np.ascontiguousarray(array))
     if comm.Get_rank() != root:
-        rooted.gather(part, None, comm, root, [])
+        rooted.gather(part, np.empty(0), comm, root, [])
         return None
     parts, shape = check.assembled(array, comm.Get_size(), root, counts)
     result = check.fitting(out, shape, array.dtype)
@@ -134,10 +285,34 @@ def gather(array, comm, root=0, counts=None, out=None):
     return check.deliver(work, result)
 
 
-def allgather(array, comm, counts=None, out=None):
-    """Return all ranks' arrays laid end to end along the first axis, on every rank (by a ring).
+def allgather(
+    array: npt.ArrayLike,
+    comm: MPI.Intracomm,
+    counts: Sequence[int] | None = None,
+    out: np.ndarray | None = None,
+) -> np.ndarray:
+    """Lay all ranks' arrays end to end along the first axis, on every rank (by a ring).
 
-    ``counts`` (N lengths, the same on all ranks) says how long they are; None: all equally long.
+    Parameters
+    ----------
+    array : array_like
+        This rank's part.
+    comm : mpi4py.MPI.Intracomm
+        All its ranks make this call.
+    counts : sequence of int, optional
+        How long each rank's part is, the same on all ranks; None: all equally long.
+    out : numpy.ndarray, optional
+        Where the whole goes; None: into a new array.
+
+    Returns
+    -------
+    numpy.ndarray
+        The whole.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For bad arguments, before the first message; ValueError where arrays do not match.
     """
     check.check_communicator(comm)
     n, rank = comm.Get_size(), comm.Get_rank()
@@ -151,16 +326,42 @@ def allgather(array, comm, counts=None, out=None):
     return check.deliver(work, result)
 
 
-def reduce_scatter(array, comm, op=None, counts=None, out=None):
-    """Return this rank's part, cut along the first axis, of the reduction of ``array`` (by a ring).
+def reduce_scatter(
+    array: npt.ArrayLike,
+    comm: MPI.Intracomm,
+    op: MPI.Op | None = None,
+    counts: Sequence[int] | None = None,
+    out: np.ndarray | None = None,
+) -> np.ndarray:
+    """Reduce arrays of one shape over all ranks, and leave a part on each (by a ring).
 
-    ``counts`` (N lengths, the same on all ranks) says how long the parts are; None: as equal as
-    possible. ``op`` must commute.
+    Parameters
+    ----------
+    array : array_like
+        This rank's contribution: any shape, the same on every rank; cut along its first axis.
+    comm : mpi4py.MPI.Intracomm
+        All its ranks make this call.
+    op : mpi4py.MPI.Op, optional
+        The operation, which must commute; None: the sum.
+    counts : sequence of int, optional
+        How long each rank's part is, the same on all ranks; None: as equal as possible.
+    out : numpy.ndarray, optional
+        Where this rank's part goes; None: into a new array.
+
+    Returns
+    -------
+    numpy.ndarray
+        This rank's part of the result.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For bad arguments, before the first message; ValueError where arrays do not match.
     """
     check.check_communicator(comm)
     n, rank = comm.Get_size(), comm.Get_rank()
     array = check.with_axis(array)
-    combine = Reduction(op, array.dtype)
+    combine = Combiner(op, array.dtype)
     check.must_commute(combine, op, "reduce_scatter", "reduce and then scatter")
     parts = check.cut(len(array), n, counts)
     result = check.fitting(out, (lengths(parts)[rank], *array.shape[1:]), array.dtype)

@@ -5,14 +5,38 @@ from __future__ import annotations
 import contextlib
 import math
 import operator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
+from helpers.collectives.combiner import Combiner
 from helpers.collectives.parts import consecutive, split
 
+Entry = TypeVar("Entry")
 
-def check_communicator(comm, root=0) -> int:
-    """Return ``root`` as an int once ``comm`` is a communicator that has such a rank."""
+
+def check_communicator(comm: Any, root: Any = 0) -> int:
+    """Return ``root`` once ``comm`` is a communicator that has such a rank.
+
+    Parameters
+    ----------
+    comm, root : object
+        What the caller passed.
+
+    Returns
+    -------
+    int
+        The root.
+
+    Raises
+    ------
+    TypeError
+        If ``comm`` joins no ranks, or those of two groups, and if ``root`` is no integer.
+    ValueError
+        If ``comm`` is MPI.COMM_NULL, or has no rank ``root``.
+    """
     if not callable(getattr(comm, "Get_size", None)):
         raise TypeError(
             "comm must be an mpi4py communicator such as MPI.COMM_WORLD; "
@@ -34,8 +58,28 @@ def check_communicator(comm, root=0) -> int:
     return root
 
 
-def choose(algorithm, table: dict, function: str):
-    """Return the entry of ``table`` called ``algorithm``."""
+def choose(algorithm: Any, table: Mapping[str, Entry], function: str) -> Entry:
+    """Return the entry of a table.
+
+    Parameters
+    ----------
+    algorithm : object
+        Its name, as the caller passed it.
+    table : mapping
+        Of all there are.
+    function : str
+        Who asks, for the message.
+
+    Returns
+    -------
+    object
+        The entry.
+
+    Raises
+    ------
+    ValueError
+        If there is none; the message lists the names.
+    """
     try:
         return table[algorithm]
     except (KeyError, TypeError):
@@ -43,8 +87,26 @@ def choose(algorithm, table: dict, function: str):
         raise ValueError(f"{function} knows the algorithms {names}; got {algorithm!r}") from None
 
 
-def check_pieces(pieces, default: int) -> int:
-    """Return ``pieces`` as a positive int, or ``default`` for None."""
+def check_pieces(pieces: Any, default: int) -> int:
+    """Return ``pieces`` as a positive int.
+
+    Parameters
+    ----------
+    pieces : object
+        What the caller passed.
+    default : int
+        What None means.
+
+    Returns
+    -------
+    int
+        1 or more.
+
+    Raises
+    ------
+    ValueError
+        If it is neither a positive integer nor None.
+    """
     if pieces is None:
         return default
     try:
@@ -56,8 +118,23 @@ def check_pieces(pieces, default: int) -> int:
     return number
 
 
-def must_commute(combine, op, function: str, others: str) -> None:
-    """Raise ValueError where the order of ranks matters to ``op``: ``function`` mixes it."""
+def must_commute(combine: Combiner, op: Any, function: str, others: str) -> None:
+    """Refuse an operation to which the order of ranks matters.
+
+    Parameters
+    ----------
+    combine : Combiner
+        What was made of the operation.
+    op : object
+        The operation as the caller passed it.
+    function, others : str
+        What mixes the order of ranks, and what keeps it, for the message.
+
+    Raises
+    ------
+    ValueError
+        If it does not commute.
+    """
     if not combine.commutes:
         raise ValueError(
             f"{function} adds up in another order on every rank, but {op!r} does not commute; "
@@ -65,16 +142,53 @@ def must_commute(combine, op, function: str, others: str) -> None:
         )
 
 
-def must_be_array(name: str, array, writeable: bool = True) -> None:
-    """Raise unless ``array`` is a NumPy array (that can be written to)."""
+def must_be_array(name: str, array: Any, writeable: bool = True) -> None:
+    """Refuse what is no NumPy array.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument, for the message.
+    array : object
+        What the caller passed.
+    writeable : bool
+        Whether it is to be written to.
+
+    Raises
+    ------
+    TypeError
+        If it is something else.
+    ValueError
+        If it is read-only and is to be filled.
+    """
     if not isinstance(array, np.ndarray):
         raise TypeError(f"{name} must be a NumPy array; got {type(array).__name__}: {array!r}")
     if writeable and not array.flags.writeable:
         raise ValueError(f"{name} is to be filled, but it is read-only")
 
 
-def fitting(out, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Return ``out`` once it is a writeable array of this shape and dtype; a new one for None."""
+def fitting(out: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Return where a result goes.
+
+    Parameters
+    ----------
+    out : object
+        What the caller passed.
+    shape, dtype : tuple of int, numpy.dtype
+        Of the result.
+
+    Returns
+    -------
+    numpy.ndarray
+        ``out``; a new array for None.
+
+    Raises
+    ------
+    TypeError
+        If it is no array.
+    ValueError
+        If it is read-only, or of another shape or dtype.
+    """
     if out is None:
         return np.empty(shape, dtype)
     must_be_array("out", out)
@@ -86,25 +200,72 @@ def fitting(out, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     return out
 
 
-def with_axis(array) -> np.ndarray:
-    """Return ``array`` with at least one axis, to be cut along the first."""
+def with_axis(array: npt.ArrayLike) -> np.ndarray:
+    """Return an array that can be cut along its first axis.
+
+    Parameters
+    ----------
+    array : array_like
+        What the caller passed.
+
+    Returns
+    -------
+    numpy.ndarray
+        With one axis more if it had none.
+    """
     return np.atleast_1d(np.asarray(array))
 
 
-def cut(length: int, n: int, counts) -> list[slice]:
-    """Cut ``length`` rows into n parts: of the given lengths, or as equal as possible for None."""
+def cut(length: int, n: int, counts: Iterable[Any] | None) -> list[slice]:
+    """Cut rows into a part for each rank.
+
+    Parameters
+    ----------
+    length, n : int
+        How many rows, and ranks.
+    counts : iterable of int, optional
+        How long the parts are; None: as equal as possible.
+
+    Returns
+    -------
+    list of slice
+        One for each rank.
+
+    Raises
+    ------
+    ValueError
+        If ``counts`` are no n lengths that add up to all rows.
+    """
     if counts is None:
         return split(length, n)
-    counts = check_counts(counts, n)
-    if sum(counts) != length:
+    numbers = check_counts(counts, n)
+    if sum(numbers) != length:
         raise ValueError(
-            f"counts must add up to the {length} rows of the array; got {counts}, {sum(counts)}"
+            f"counts must add up to the {length} rows of the array; got {numbers}, {sum(numbers)}"
         )
-    return consecutive(counts)
+    return consecutive(numbers)
 
 
-def check_counts(counts, n: int) -> list[int]:
-    """Return ``counts`` as a list of n lengths."""
+def check_counts(counts: Any, n: int) -> list[int]:
+    """Return ``counts`` as a list of lengths.
+
+    Parameters
+    ----------
+    counts : object
+        What the caller passed.
+    n : int
+        How many there must be.
+
+    Returns
+    -------
+    list of int
+        Each 0 or more.
+
+    Raises
+    ------
+    ValueError
+        If it is something else.
+    """
     try:
         numbers = [operator.index(count) for count in counts]
     except TypeError:
@@ -114,8 +275,32 @@ def check_counts(counts, n: int) -> list[int]:
     return numbers
 
 
-def assembled(part: np.ndarray, n: int, rank: int, counts) -> tuple[list[slice], tuple[int, ...]]:
-    """Return the slice of every rank's part in the whole, and the whole's shape."""
+def assembled(
+    part: np.ndarray, n: int, rank: int, counts: Iterable[Any] | None
+) -> tuple[list[slice], tuple[int, ...]]:
+    """Return where every rank's part goes in the whole.
+
+    Parameters
+    ----------
+    part : numpy.ndarray
+        This rank's, with one axis at least.
+    n, rank : int
+        How many ranks there are, and which one this is.
+    counts : iterable of int, optional
+        How long the parts are; None: all as long as this one.
+
+    Returns
+    -------
+    parts : list of slice
+        Of each rank, along the first axis.
+    shape : tuple of int
+        Of the whole.
+
+    Raises
+    ------
+    ValueError
+        If ``counts`` are no n lengths, or this part is not as long as they say.
+    """
     numbers = [len(part)] * n if counts is None else check_counts(counts, n)
     if numbers[rank] != len(part):
         raise ValueError(
@@ -128,6 +313,21 @@ def rows(array: np.ndarray) -> np.ndarray:
     """View a C-contiguous array, uncopied, as one that mpi4py can send, with the same first axis.
 
     What mpi4py does not know (records, text, dates, foreign byte order) is viewed as bytes.
+
+    Parameters
+    ----------
+    array : numpy.ndarray
+        C-contiguous.
+
+    Returns
+    -------
+    numpy.ndarray
+        The same memory.
+
+    Raises
+    ------
+    TypeError
+        If it holds Python objects.
     """
     if array.dtype.hasobject:
         raise TypeError(
@@ -141,7 +341,18 @@ def rows(array: np.ndarray) -> np.ndarray:
 
 
 def workspace(array: np.ndarray, result: np.ndarray) -> np.ndarray:
-    """Return a flat, contiguous copy of ``array``, inside ``result`` where that is contiguous."""
+    """Return a flat, contiguous copy of an array, to be worked on in place.
+
+    Parameters
+    ----------
+    array, result : numpy.ndarray
+        What goes in, and where what comes out will go; they may be the same.
+
+    Returns
+    -------
+    numpy.ndarray
+        Inside ``result`` where that is contiguous.
+    """
     if result.flags.c_contiguous:
         if result is not array:
             np.copyto(result, array)
@@ -150,15 +361,42 @@ def workspace(array: np.ndarray, result: np.ndarray) -> np.ndarray:
 
 
 def deliver(work: np.ndarray, result: np.ndarray) -> np.ndarray:
-    """Copy ``work`` into ``result`` unless it is the same memory; return ``result``."""
+    """Copy what was worked on to where the result goes, unless it is there.
+
+    Parameters
+    ----------
+    work, result : numpy.ndarray
+        Of as many bytes.
+
+    Returns
+    -------
+    numpy.ndarray
+        ``result``.
+    """
     if result.size and not np.may_share_memory(work, result):
         result[...] = work.reshape(-1).view(result.dtype).reshape(result.shape)
     return result
 
 
 @contextlib.contextmanager
-def explained(array: np.ndarray):
-    """Turn MPI's "message truncated" into a sentence about the ranks' arrays."""
+def explained(array: np.ndarray) -> Iterator[None]:
+    """Turn MPI's "message truncated" into a sentence about the ranks' arrays.
+
+    Parameters
+    ----------
+    array : numpy.ndarray
+        This rank's, for the message.
+
+    Yields
+    ------
+    None
+        The messages go inside.
+
+    Raises
+    ------
+    ValueError
+        In place of MPI's error.
+    """
     try:
         yield
     except Exception as error:

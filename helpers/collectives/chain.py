@@ -13,13 +13,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from helpers.collectives.parts import TAG, split
+from helpers.collectives.before import added, from_everybody, from_rank_0, one_a_piece
+from helpers.collectives.parts import FIRST_TAG, split
+from helpers.collectives.protocols import Combine, Communicator
+from helpers.collectives.registry import Allreduce, Collective, CriticalPath, register
 
 
-def reduce(work, comm, combine, root: int, pieces: int = 1) -> None:
+def reduce(
+    work: np.ndarray, comm: Communicator, combine: Combine, root: int, pieces: int = 1
+) -> None:
     """Leave the reduction of all ranks' ``work`` on ``root``, the end of the chain.
 
     The chain runs root+1, root+2, ..., root (modulo N). The others keep partial sums.
+
+    Parameters
+    ----------
+    work : numpy.ndarray
+        This rank's contribution, contiguous; overwritten.
+    comm : Communicator
+        All its ranks call this.
+    combine : Combine
+        The operation.
+    root : int
+        The rank that is to have the result.
+    pieces : int
+        How many messages follow one another.
     """
     n = comm.Get_size()
     place = (comm.Get_rank() - root - 1) % n  # 0: first of the chain, n−1: root
@@ -28,31 +46,111 @@ def reduce(work, comm, combine, root: int, pieces: int = 1) -> None:
     for c, piece in enumerate(split(len(work), pieces)):
         if place > 0:
             theirs = np.empty_like(work[piece])
-            comm.Recv(theirs, before, TAG + c)
+            comm.Recv(theirs, before, FIRST_TAG + c)
             combine(work[piece], theirs, theirs_first=True)
         if place < n - 1:
-            sending.append(comm.Isend(work[piece], after, TAG + c))
+            sending.append(comm.Isend(work[piece], after, FIRST_TAG + c))
     for request in sending:
         request.Wait()
 
 
-def broadcast(work, comm, root: int, pieces: int = 1) -> None:
-    """Copy ``work`` from ``root`` to all ranks along root, root−1, ..., root+1 (modulo N)."""
+def broadcast(work: np.ndarray, comm: Communicator, root: int, pieces: int = 1) -> None:
+    """Copy ``work`` from ``root`` to all ranks along root, root−1, ..., root+1 (modulo N).
+
+    Parameters
+    ----------
+    work : numpy.ndarray
+        Contiguous, as long on every rank; overwritten on all but ``root``.
+    comm : Communicator
+        All its ranks call this.
+    root : int
+        The rank whose values count.
+    pieces : int
+        How many messages follow one another.
+    """
     n = comm.Get_size()
     place = (root - comm.Get_rank()) % n  # 0: root, n−1: last of the chain
     before, after = (root - place + 1) % n, (root - place - 1) % n
     sending = []
     for c, piece in enumerate(split(len(work), pieces)):
         if place > 0:
-            comm.Recv(work[piece], before, TAG + c)
+            comm.Recv(work[piece], before, FIRST_TAG + c)
         if place < n - 1:
-            sending.append(comm.Isend(work[piece], after, TAG + c))
+            sending.append(comm.Isend(work[piece], after, FIRST_TAG + c))
     for request in sending:
         request.Wait()
 
 
-def allreduce(work, comm, combine, pieces: int = 1) -> None:
-    """Reduce to the last rank, then broadcast from there: 2(N−1) steps, up to 2K bytes a rank."""
+def allreduce(work: np.ndarray, comm: Communicator, combine: Combine, pieces: int = 1) -> None:
+    """Reduce to the last rank, then broadcast from there: 2(N−1) steps, up to 2K bytes a rank.
+
+    Parameters
+    ----------
+    work : numpy.ndarray
+        This rank's contribution, contiguous; becomes the result.
+    comm : Communicator
+        All its ranks call this.
+    combine : Combine
+        The operation.
+    pieces : int
+        How many messages follow one another.
+    """
     last = comm.Get_size() - 1
     reduce(work, comm, combine, last, pieces)
     broadcast(work, comm, last, pieces)
+
+
+def path(ranks: int, pieces: int = 1) -> CriticalPath:
+    """Return what follows one another: N−1 steps for the first piece, one more for each other.
+
+    Parameters
+    ----------
+    ranks : int
+        N, 2 or more.
+    pieces : int
+        How many messages follow one another along the chain.
+
+    Returns
+    -------
+    CriticalPath
+        There and back; only on the way there is anything added.
+    """
+    steps = ranks - 2 + pieces
+    return CriticalPath(2 * steps, 2 * steps / pieces, steps / pieces)
+
+
+def sent(ranks: int) -> float:
+    """Return the bytes that the busiest rank sends, ÷ K: one array each way between the ends.
+
+    Parameters
+    ----------
+    ranks : int
+        N, 2 or more.
+
+    Returns
+    -------
+    float
+        Bytes ÷ K.
+    """
+    return 2.0 if ranks > 2 else 1.0
+
+
+register(
+    Collective(
+        "broadcast_chain",
+        "broadcast (chain)",
+        lambda comm, chunks, pieces: broadcast(np.ones(chunks), comm, 0, pieces),
+        one_a_piece,
+        from_rank_0,
+    )
+)
+register(
+    Collective(
+        "reduce_chain",
+        "reduce (chain)",
+        lambda comm, chunks, pieces: reduce(np.ones(chunks), comm, added, 0, pieces),
+        one_a_piece,
+        from_everybody,
+    )
+)
+register(Allreduce("chain", "allreduce: chain (naive)", allreduce, path, sent))

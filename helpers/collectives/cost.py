@@ -6,7 +6,7 @@ one after another; it is a fixed part plus a part for each byte, so any two algo
 size, which :func:`crossover` gives.
 
     >>> link = Link("example", alpha=10e-6, beta=1e-9)
-    >>> allreduce("ring", 4, link).at(4_000_000)        # 6 · (10 µs + 1 MB · 1 ns/B)
+    >>> round(allreduce("ring", 4, link).at(4_000_000), 9)  # 6 · (10 µs + 1 MB · 1 ns/B)
     0.00606
 """
 
@@ -17,16 +17,32 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from helpers.collectives.hosts import Hosts, one_host
+from helpers.collectives.registry import ALGORITHMS, Allreduce, CriticalPath
 from helpers.timing import seconds
-
-ALGORITHMS = ("chain", "tree", "recursive_doubling", "ring")
 
 
 @dataclass(frozen=True)
 class Link:
-    """What a message costs: ``alpha`` s each, ``beta`` s a byte, and ``gamma`` s a byte added.
+    """What a message costs.
 
-    ``origin`` says where the figures are from. Raises ValueError for a negative figure.
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    alpha : float
+        Latency: seconds for each message.
+    beta : float
+        Seconds for each byte sent.
+    gamma : float
+        Seconds for each byte added to what was there.
+    origin : str
+        Where the figures are from.
+
+    Raises
+    ------
+    ValueError
+        For a negative figure.
     """
 
     name: str
@@ -35,7 +51,7 @@ class Link:
     gamma: float = 0.0
     origin: str = ""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not (self.alpha >= 0 and self.beta >= 0 and self.gamma >= 0):
             raise ValueError(
                 "a link's alpha, beta and gamma must be at least 0 s; got "
@@ -48,7 +64,18 @@ class Link:
         return 1 / self.beta if self.beta else math.inf
 
     def message(self, size: float) -> float:
-        """Seconds for one message of ``size`` bytes."""
+        """Return what one message takes.
+
+        Parameters
+        ----------
+        size : float
+            Bytes.
+
+        Returns
+        -------
+        float
+            Seconds.
+        """
         return self.alpha + size * self.beta
 
     def __str__(self) -> str:
@@ -56,92 +83,190 @@ class Link:
 
 
 class Cost(NamedTuple):
-    """Seconds: ``fixed``, and ``per_byte`` for each byte of the array."""
+    """What an array costs, as a function of its size.
+
+    Parameters
+    ----------
+    fixed : float
+        Seconds, whatever its size.
+    per_byte : float
+        Seconds for each byte of the array.
+    """
 
     fixed: float
     per_byte: float
 
     def at(self, K: float) -> float:
-        """Seconds for an array of ``K`` bytes."""
+        """Return what an array takes.
+
+        Parameters
+        ----------
+        K : float
+            Bytes.
+
+        Returns
+        -------
+        float
+            Seconds.
+        """
         return self.fixed + self.per_byte * K
 
-    def __add__(self, other: Cost) -> Cost:
+    def __add__(self, other: Cost) -> Cost:  # type: ignore[override]
         return Cost(self.fixed + other.fixed, self.per_byte + other.per_byte)
 
 
-class Path(NamedTuple):
-    """What lies one after another: messages, and bytes sent and added as multiples of K."""
-
-    messages: float
-    sent: float
-    added: float
-
-    def cost(self, link: Link) -> Cost:
-        return Cost(self.messages * link.alpha, self.sent * link.beta + self.added * link.gamma)
-
-
-def path(algorithm: str, ranks: int, pieces: int = 1) -> Path:
-    """Return the longest path of an allreduce, cut into ``pieces`` as ``collectives.allreduce``.
+def path(algorithm: str, ranks: int, pieces: int = 1, hosts: Hosts | None = None) -> CriticalPath:
+    """Return the longest path of an allreduce, cut into ``pieces`` as by ``collectives.allreduce``.
 
     The chain's pieces follow one another, so all but the first are hidden; the others' are not.
+
+    Parameters
+    ----------
+    algorithm : str
+        One of :data:`helpers.collectives.ALGORITHMS`.
+    ranks, pieces : int
+        1 or more.
+    hosts : tuple of int, optional
+        The host of every rank, for an algorithm that tells hosts apart; None: they share one.
+
+    Returns
+    -------
+    CriticalPath
+        Messages, and bytes as multiples of K.
+
+    Raises
+    ------
+    ValueError
+        For an algorithm that does not exist, and for numbers below 1.
     """
-    if algorithm not in ALGORITHMS:
-        raise ValueError(f"the cost is known of {', '.join(ALGORITHMS)}; got {algorithm!r}")
+    chosen = _find(algorithm)
     if ranks < 1 or pieces < 1:
         raise ValueError(f"expects ranks >= 1 and pieces >= 1; got {ranks=}, {pieces=}")
-    N, p = ranks, pieces
-    if N == 1:
-        return Path(0, 0.0, 0.0)
-    if algorithm == "chain":
-        steps = N - 2 + p  # N−1 for the first piece, one more for each of the others
-        return Path(2 * steps, 2 * steps / p, steps / p)
-    if algorithm == "tree":
-        levels = (N - 1).bit_length()  # ⌈log₂ N⌉
-        return Path(2 * levels * p, 2.0 * levels, float(levels))
-    if algorithm == "recursive_doubling":
-        levels = N.bit_length() - 1  # ⌊log₂ N⌋
-        fold = int(N & (N - 1) != 0)  # one step before and one after unless N is a power of two
-        return Path((levels + 2 * fold) * p, float(levels + 2 * fold), float(levels + fold))
-    return Path(2 * (N - 1) * p, 2 * (N - 1) / N, (N - 1) / N)
+    if ranks == 1:
+        return CriticalPath(0, 0.0, 0.0)
+    where = chosen.on_hosts(one_host(ranks) if hosts is None else hosts)
+    return chosen.path(ranks, pieces, **where)
 
 
-def steps(algorithm: str, ranks: int, pieces: int = 1) -> int:
+def steps(algorithm: str, ranks: int, pieces: int = 1, hosts: Hosts | None = None) -> int:
     """Return how many messages must follow one another.
 
+    Parameters
+    ----------
+    algorithm : str
+        One of :data:`helpers.collectives.ALGORITHMS`.
+    ranks, pieces : int
+        1 or more.
+    hosts : tuple of int, optional
+        The host of every rank, for an algorithm that tells hosts apart; None: they share one.
+
+    Returns
+    -------
+    int
+        0 for one rank.
+
+    Examples
+    --------
     >>> steps("ring", 8), steps("tree", 8), steps("recursive_doubling", 8), steps("chain", 8)
     (14, 6, 3, 14)
     """
-    return int(path(algorithm, ranks, pieces).messages)
+    return path(algorithm, ranks, pieces, hosts).steps
 
 
-def sent(algorithm: str, ranks: int) -> float:
+def sent(algorithm: str, ranks: int, hosts: Hosts | None = None) -> float:
     """Return the bytes that the busiest rank sends, as a multiple of the array's size K.
 
+    Parameters
+    ----------
+    algorithm : str
+        One of :data:`helpers.collectives.ALGORITHMS`.
+    ranks : int
+        1 or more.
+    hosts : tuple of int, optional
+        The host of every rank, for an algorithm that tells hosts apart; None: they share one.
+
+    Returns
+    -------
+    float
+        Bytes ÷ K.
+
+    Raises
+    ------
+    ValueError
+        For an algorithm that does not exist.
+
+    Examples
+    --------
     >>> sent("ring", 4), sent("tree", 4), sent("chain", 4)
     (1.5, 2.0, 2.0)
     """
-    N = ranks
-    if N == 1 or algorithm == "ring":
-        return path(algorithm, N).sent
-    levels = (N - 1).bit_length()
-    if algorithm == "chain":
-        return 2.0 if N > 2 else 1.0
-    if algorithm == "tree":
-        return float(levels)
-    path(algorithm, N)  # refuses unknown names
-    return float(levels)  # ⌊log₂ N⌋ exchanges, and one array more if N is no power of two
+    chosen = _find(algorithm)
+    if ranks == 1:
+        return 0.0
+    return chosen.sent(ranks, **chosen.on_hosts(one_host(ranks) if hosts is None else hosts))
 
 
-def allreduce(algorithm: str, ranks: int, link: Link, pieces: int = 1) -> Cost:
-    """Return what an allreduce over ``ranks`` ranks costs when all messages take ``link``."""
-    return path(algorithm, ranks, pieces).cost(link)
+def allreduce(
+    algorithm: str,
+    ranks: int,
+    link: Link,
+    pieces: int = 1,
+    hosts: Hosts | None = None,
+    between: Link | None = None,
+) -> Cost:
+    """Return what an allreduce costs when all messages take ``link``.
+
+    Parameters
+    ----------
+    algorithm : str
+        One of :data:`helpers.collectives.ALGORITHMS`.
+    ranks : int
+        1 or more.
+    link : Link
+        What joins two ranks.
+    pieces : int
+        Into how many messages the array, or each rank's part, is cut.
+    hosts : tuple of int, optional
+        The host of every rank, for an algorithm that tells hosts apart; None: they share one.
+    between : Link, optional
+        What joins two hosts, for such an algorithm; None: ``link`` too.
+
+    Returns
+    -------
+    Cost
+        Seconds, as a function of K.
+    """
+    way = path(algorithm, ranks, pieces, hosts)
+    return _cost(way, link) + (_cost(way.between, between or link) if way.between else Cost(0, 0))
+
+
+def _cost(way: CriticalPath, link: Link) -> Cost:
+    return Cost(way.messages * link.alpha, way.sent * link.beta + way.added * link.gamma)
+
+
+def _find(algorithm: str) -> Allreduce:
+    if algorithm not in ALGORITHMS:
+        raise ValueError(f"the cost is known of {', '.join(ALGORITHMS)}; got {algorithm!r}")
+    return ALGORITHMS[algorithm]
 
 
 @dataclass(frozen=True)
 class Machine:
-    """``nodes`` of ``per_node`` ranks (GPUs): ``inside`` joins those of a node, ``between`` nodes.
+    """Nodes of several ranks (GPUs) each, joined by another link inside than between them.
 
-    A node has ``ports`` links to the network, of ``between``'s bandwidth each.
+    Parameters
+    ----------
+    nodes, per_node : int
+        How many nodes, and ranks in each; 1 or more.
+    inside, between : Link
+        What joins the ranks of a node, and what joins nodes.
+    ports : int
+        How many links of ``between``'s bandwidth a node has to the network.
+
+    Raises
+    ------
+    ValueError
+        For a number below 1.
     """
 
     nodes: int
@@ -150,7 +275,7 @@ class Machine:
     between: Link
     ports: int = 1
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if min(self.nodes, self.per_node, self.ports) < 1:
             raise ValueError(
                 "a machine needs at least one node, rank a node and port; got "
@@ -159,10 +284,17 @@ class Machine:
 
     @property
     def ranks(self) -> int:
+        """How many there are in all nodes."""
         return self.nodes * self.per_node
 
     def flat_ring(self) -> Cost:
-        """One ring through all ranks, node after node: every step waits for its slowest link."""
+        """Return the cost of one ring through all ranks, node after node.
+
+        Returns
+        -------
+        Cost
+            Every step waits for its slowest link.
+        """
         links = ([self.inside] if self.per_node > 1 else []) + (
             [self.between] if self.nodes > 1 else []
         )
@@ -177,16 +309,33 @@ class Machine:
         return allreduce("ring", self.ranks, slowest)
 
     def tree(self) -> Cost:
-        """A binomial tree in every node under a binomial tree of the nodes."""
+        """Return the cost of a binomial tree in every node under a binomial tree of the nodes.
+
+        Returns
+        -------
+        Cost
+            The sum of both.
+        """
         return allreduce("tree", self.per_node, self.inside) + allreduce(
             "tree", self.nodes, self.between
         )
 
     def two_level(self, algorithm: str = "ring") -> Cost:
-        """Reduce-scatter in every node, allreduce of each part between nodes, allgather in it.
+        """Return the cost of two levels.
 
+        Reduce-scatter in every node, allreduce of each part between nodes, allgather in every node.
         Each of a node's G ranks reduces its own part, K/G bytes, with its fellows in other nodes;
         the G of them share the node's ports.
+
+        Parameters
+        ----------
+        algorithm : str
+            By which the nodes allreduce.
+
+        Returns
+        -------
+        Cost
+            Of one level after the other.
         """
         share = max(1.0, self.per_node / self.ports)  # ranks behind one port
         port = Link("shared", self.between.alpha, self.between.beta * share, self.between.gamma)
@@ -197,9 +346,17 @@ class Machine:
 
 
 def crossover(low: Cost, high: Cost) -> float | None:
-    """Return the size in bytes from which ``high`` is the faster; None if it never is.
+    """Return the size from which ``high`` is the faster.
 
-    0 if it is from the start.
+    Parameters
+    ----------
+    low, high : Cost
+        What is compared.
+
+    Returns
+    -------
+    float or None
+        Bytes; 0 if it is from the start, None if it never is.
     """
     if low.fixed >= high.fixed and low.per_byte >= high.per_byte:
         return 0.0 if low != high else None
@@ -209,10 +366,29 @@ def crossover(low: Cost, high: Cost) -> float | None:
 
 
 def fit(samples: Iterable[tuple[float, float]], name: str = "fitted", gamma: float = 0.0) -> Link:
-    """Fit α and β to (bytes, seconds) of single messages; return them as a Link.
+    """Fit α and β to single messages.
 
     Minimises the *relative* error, so that short messages count as much as long ones; neither
-    figure may become negative. Raises ValueError for fewer than two different sizes.
+    figure may become negative.
+
+    Parameters
+    ----------
+    samples : iterable of (float, float)
+        Bytes and seconds of each message.
+    name : str
+        What the link is to be called.
+    gamma : float
+        Seconds for each byte added, measured elsewhere.
+
+    Returns
+    -------
+    Link
+        With origin "measured here".
+
+    Raises
+    ------
+    ValueError
+        For fewer than two different sizes, and for times that are not above 0.
     """
     import numpy as np
     from scipy.optimize import nnls

@@ -13,16 +13,30 @@ from __future__ import annotations
 
 import numpy as np
 
-from helpers.collectives.parts import TAG, split
+from helpers.collectives.parts import FIRST_TAG, split
+from helpers.collectives.protocols import Combine, Communicator
+from helpers.collectives.registry import Allreduce, CriticalPath, register
 from helpers.collectives.tree import distances
 
 
-def allreduce(work, comm, combine, pieces: int = 1) -> None:
-    """Reduce ``work`` over all ranks: log₂ N steps, two more unless N is a power of two."""
+def allreduce(work: np.ndarray, comm: Communicator, combine: Combine, pieces: int = 1) -> None:
+    """Reduce ``work`` over all ranks: log₂ N steps, two more unless N is a power of two.
+
+    Parameters
+    ----------
+    work : numpy.ndarray
+        This rank's contribution, contiguous; becomes the result.
+    comm : Communicator
+        All its ranks call this.
+    combine : Combine
+        The operation.
+    pieces : int
+        Into how many messages the array is cut.
+    """
     n, rank = comm.Get_size(), comm.Get_rank()
     paired = 2 * (n - (1 << n.bit_length() - 1))  # ranks 0..paired−1 act in pairs
     for c, piece in enumerate(split(len(work), pieces)):
-        mine, tag = work[piece], TAG + c
+        mine, tag = work[piece], FIRST_TAG + c
         theirs = np.empty_like(mine)
         if rank < paired and rank % 2 == 1:
             comm.Send(mine, rank - 1, tag)
@@ -39,3 +53,47 @@ def allreduce(work, comm, combine, pieces: int = 1) -> None:
             combine(mine, theirs, theirs_first=peer < rank)
         if rank < paired:
             comm.Send(mine, rank + 1, tag)
+
+
+def path(ranks: int, pieces: int = 1) -> CriticalPath:
+    """Return what follows one another: ⌊log₂ N⌋ exchanges, piece after piece.
+
+    Unless N is a power of two there is one step before them, and one after.
+
+    Parameters
+    ----------
+    ranks : int
+        N, 2 or more.
+    pieces : int
+        Into how many messages the array is cut.
+
+    Returns
+    -------
+    CriticalPath
+        The step after adds nothing.
+    """
+    levels = ranks.bit_length() - 1
+    fold = int(ranks & (ranks - 1) != 0)
+    steps = levels + 2 * fold
+    return CriticalPath(steps * pieces, float(steps), float(levels + fold))
+
+
+def sent(ranks: int) -> float:
+    """Return the bytes that the busiest rank sends, ÷ K.
+
+    An array in each of ⌊log₂ N⌋ exchanges, and the result to a partner if N is no power of two.
+
+    Parameters
+    ----------
+    ranks : int
+        N, 2 or more.
+
+    Returns
+    -------
+    float
+        Bytes ÷ K.
+    """
+    return float(len(distances(ranks)))
+
+
+register(Allreduce("recursive_doubling", "allreduce: recursive doubling", allreduce, path, sent))

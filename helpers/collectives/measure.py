@@ -9,17 +9,33 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from helpers.collectives.api import allreduce
-from helpers.collectives.parts import TAG
+from helpers.collectives.parts import FIRST_TAG
+from helpers.waiting import doze
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 SIZES = tuple(4**k for k in range(2, 12))  # bytes: 16 B to 4 MB
 
 
-def world(comm=None):
-    """Return ``comm``, or MPI.COMM_WORLD for None."""
+def world(comm: MPI.Intracomm | None = None) -> MPI.Intracomm:
+    """Return ``comm``, or MPI.COMM_WORLD for None.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm, optional
+        What the caller was handed.
+
+    Returns
+    -------
+    mpi4py.MPI.Intracomm
+        Never None.
+    """
     if comm is None:
         from mpi4py import MPI
 
@@ -27,10 +43,31 @@ def world(comm=None):
     return comm
 
 
-def ping_pong(sizes: Sequence[int] = SIZES, repeats: int = 20, comm=None) -> list | None:
-    """Return (bytes, seconds one way) of messages between ranks 0 and 1; None on other ranks.
+def ping_pong(
+    sizes: Sequence[int] = SIZES, repeats: int = 20, comm: MPI.Intracomm | None = None
+) -> list[tuple[int, float]] | None:
+    """Time messages between ranks 0 and 1.
 
     The others sleep meanwhile, so that they do not take the cores.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Of the messages, in bytes.
+    repeats : int
+        How often each is sent there and back, after twice to warm up.
+    comm : mpi4py.MPI.Intracomm, optional
+        Two ranks or more; None: all.
+
+    Returns
+    -------
+    list of (int, float), or None
+        Bytes, and seconds one way, the median; None on the other ranks.
+
+    Raises
+    ------
+    ValueError
+        For a single rank.
     """
     comm = world(comm)
     rank = comm.Get_rank()
@@ -43,23 +80,37 @@ def ping_pong(sizes: Sequence[int] = SIZES, repeats: int = 20, comm=None) -> lis
         for _ in range(repeats + 2):  # two to warm up
             begin = time.perf_counter()
             if rank == 0:
-                comm.Send(buffer, 1, TAG)
-                comm.Recv(buffer, 1, TAG)
+                comm.Send(buffer, 1, FIRST_TAG)
+                comm.Recv(buffer, 1, FIRST_TAG)
             else:
-                comm.Recv(buffer, 0, TAG)
-                comm.Send(buffer, 0, TAG)
+                comm.Recv(buffer, 0, FIRST_TAG)
+                comm.Send(buffer, 0, FIRST_TAG)
             times.append((time.perf_counter() - begin) / 2)
         samples.append((size, statistics.median(times[2:])))
-    done = comm.Ibarrier()
-    while not done.Test():
-        time.sleep(1e-3)
+    doze(comm)
     return samples if rank < 2 else None
 
 
-def ring_steps(sizes: Sequence[int] = SIZES, repeats: int = 9, comm=None) -> list:
-    """Return (bytes, seconds) of one step in which all ranks send to the right at the same time.
+def ring_steps(
+    sizes: Sequence[int] = SIZES, repeats: int = 9, comm: MPI.Intracomm | None = None
+) -> list[tuple[int, float]]:
+    """Time a step in which all ranks send to the right at the same time.
 
     Where ranks share cores, or links, this is what a message costs inside a collective.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Of each rank's message, in bytes.
+    repeats : int
+        How often five steps are timed.
+    comm : mpi4py.MPI.Intracomm, optional
+        Who takes part; None: all ranks.
+
+    Returns
+    -------
+    list of (int, float)
+        Bytes, and seconds of one step, the same on every rank.
     """
     comm = world(comm)
     n, rank = comm.Get_size(), comm.Get_rank()
@@ -68,16 +119,29 @@ def ring_steps(sizes: Sequence[int] = SIZES, repeats: int = 9, comm=None) -> lis
     for size in sizes:
         give, take = np.zeros(size, np.uint8), np.empty(size, np.uint8)
 
-        def step(give=give, take=take):
+        def step(give: np.ndarray = give, take: np.ndarray = take) -> None:
             for _ in range(steps):
-                comm.Sendrecv(give, right, TAG, take, left, TAG)
+                comm.Sendrecv(give, right, FIRST_TAG, take, left, FIRST_TAG)
 
         samples.append((size, slowest(step, comm, repeats) / steps))
     return samples
 
 
 def addition(size: int = 1 << 20, repeats: int = 20) -> float:
-    """Return γ: seconds a byte to add one array of float32 into another."""
+    """Measure γ: what it takes to add one array of float32 into another.
+
+    Parameters
+    ----------
+    size : int
+        Of each array, in bytes.
+    repeats : int
+        Of which the median counts.
+
+    Returns
+    -------
+    float
+        Seconds a byte.
+    """
     mine, theirs = np.ones(size // 4, np.float32), np.ones(size // 4, np.float32)
     times = []
     for _ in range(repeats + 2):
@@ -87,8 +151,25 @@ def addition(size: int = 1 << 20, repeats: int = 20) -> float:
     return statistics.median(times[2:]) / mine.nbytes
 
 
-def slowest(function: Callable[[], object], comm, repeats: int, warmup: int = 1) -> float:
-    """Return the median over ``repeats`` calls of the slowest rank's seconds, on every rank."""
+def slowest(
+    function: Callable[[], object], comm: MPI.Intracomm, repeats: int, warmup: int = 1
+) -> float:
+    """Time a call that all ranks make together.
+
+    Parameters
+    ----------
+    function : callable
+        Takes nothing.
+    comm : mpi4py.MPI.Intracomm
+        Who takes part.
+    repeats, warmup : int
+        How many calls are timed, and how many go before.
+
+    Returns
+    -------
+    float
+        Seconds of the slowest rank, the median over the calls; the same on every rank.
+    """
     mine = []
     for _ in range(repeats + warmup):
         comm.Barrier()
@@ -99,27 +180,50 @@ def slowest(function: Callable[[], object], comm, repeats: int, warmup: int = 1)
 
 
 def allreduce_times(
-    algorithms: Sequence[str], sizes: Sequence[int], repeats: int = 7, ranks=None, comm=None
+    algorithms: Sequence[str],
+    sizes: Sequence[int],
+    repeats: int = 7,
+    ranks: int | None = None,
+    comm: MPI.Intracomm | None = None,
 ) -> dict[str, list[float]] | None:
-    """Return ``{algorithm: seconds for each of sizes}`` of float32 arrays reduced in place.
+    """Time allreduces of float32 arrays, in place.
 
-    ``sizes`` are bytes; the name "MPI_Allreduce" times the library's own. The algorithms take turns
-    within each repetition, so that whatever else disturbs the machine disturbs all of them. With
-    ``ranks``, only the first that many take part; the others sleep and return None.
+    The algorithms take turns within each repetition, so that whatever else disturbs the machine
+    disturbs all of them.
+
+    Parameters
+    ----------
+    algorithms : sequence of str
+        Of :data:`helpers.collectives.ALGORITHMS`; "MPI_Allreduce" is the library's own.
+    sizes : sequence of int
+        Of the arrays, in bytes.
+    repeats : int
+        Of which the median counts.
+    ranks : int, optional
+        How many take part, the first ones; the others sleep. None: all.
+    comm : mpi4py.MPI.Intracomm, optional
+        The ranks; None: all of MPI.COMM_WORLD.
+
+    Returns
+    -------
+    dict of str to list of float, or None
+        For each algorithm seconds for each of ``sizes``; None on ranks that took no part.
     """
     whole = world(comm)
-    comm = whole if ranks is None else whole.Split(0 if whole.Get_rank() < ranks else 1)
     taking_part = ranks is None or whole.Get_rank() < ranks
-    times = _timed(algorithms, sizes, repeats, comm) if taking_part else None
+    part = whole
     if ranks is not None:
-        comm.Free()
-        done = whole.Ibarrier()
-        while not done.Test():
-            time.sleep(1e-3)
+        part = cast("MPI.Intracomm", whole.Split(0 if taking_part else 1))
+    times = _timed(algorithms, sizes, repeats, part) if taking_part else None
+    if ranks is not None:
+        part.Free()
+        doze(whole)
     return times
 
 
-def _timed(algorithms, sizes, repeats: int, comm) -> dict[str, list[float]]:
+def _timed(
+    algorithms: Sequence[str], sizes: Sequence[int], repeats: int, comm: MPI.Intracomm
+) -> dict[str, list[float]]:
     from mpi4py import MPI
 
     times: dict[str, list[float]] = {name: [] for name in algorithms}

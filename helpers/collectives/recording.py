@@ -8,22 +8,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from helpers.collectives.schedule import COLLECTIVES, Schedule, find, from_trace, perform
+from helpers.collectives.registry import find
+from helpers.collectives.schedule import Schedule, from_trace, perform
 
 Log = dict[tuple[str, int, int], list]
 
 
 def record(names: Sequence[str], ranks: Sequence[int], pieces: Sequence[int] = (1,)) -> Log:
-    """On every rank: run each collective on groups of that many ranks; return this rank's calls.
+    """On every rank: run each collective on groups of ranks, and record this rank's calls.
 
-    The groups are the first n ranks of ``MPI.COMM_WORLD``. The result has one list of calls for
-    each (name, number of ranks, pieces) in which this rank took part. Raises ValueError for a
-    collective that does not exist, or for more ranks than there are.
+    Parameters
+    ----------
+    names : sequence of str
+        Of :data:`helpers.collectives.registry.COLLECTIVES`.
+    ranks : sequence of int
+        Sizes of the groups; each is the first so many ranks of ``MPI.COMM_WORLD``.
+    pieces : sequence of int
+        Into how many messages arrays are cut, where the collective can cut them.
+
+    Returns
+    -------
+    dict
+        A list of calls for each (name, number of ranks, pieces) in which this rank took part.
+
+    Raises
+    ------
+    ValueError
+        For a collective that does not exist, or for more ranks than there are.
     """
     from mpi4py import MPI
 
-    from helpers.tracing.activity import Recorder
-    from helpers.tracing.communicator import TracedComm
+    from helpers.tracing import Recorder, TracedComm
 
     for name in names:
         find(name)
@@ -49,16 +64,26 @@ def record(names: Sequence[str], ranks: Sequence[int], pieces: Sequence[int] = (
 
 
 def sent(algorithms: Sequence[str], K: int) -> dict[str, tuple[int, int]]:
-    """On every rank: (messages, bytes) that it sends in an allreduce of K bytes, by the trace.
+    """On every rank: count what it sends in an allreduce, by the trace; the ring's parts uncut.
 
-    The array is of float32, so K should be a multiple of 4; the ring sends one message a step.
+    Parameters
+    ----------
+    algorithms : sequence of str
+        Of :data:`helpers.collectives.ALGORITHMS`.
+    K : int
+        Bytes of the array, which is of float32: a multiple of 4.
+
+    Returns
+    -------
+    dict of str to (int, int)
+        For each algorithm how many messages, and bytes.
     """
     import numpy as np
     from mpi4py import MPI
 
     from helpers.collectives.api import allreduce
-    from helpers.tracing.activity import BYTES, EXCHANGE, KIND, SEND, Recorder
-    from helpers.tracing.communicator import TracedComm
+    from helpers.tracing import Recorder, TracedComm
+    from helpers.tracing.activity import BYTES, EXCHANGE, KIND, SEND
 
     comm = TracedComm(MPI.Intracomm(MPI.COMM_WORLD), Recorder())
     counted = {}
@@ -71,8 +96,19 @@ def sent(algorithms: Sequence[str], K: int) -> dict[str, tuple[int, int]]:
 
 
 def schedules(logs: Sequence[Log]) -> list[Schedule]:
-    """Return the schedules of what :func:`record` returned on the ranks, in rank order."""
-    from helpers.tracing.trace import build
+    """Return the schedules of what :func:`record` recorded.
+
+    Parameters
+    ----------
+    logs : sequence of dict
+        What it returned on each rank, in rank order.
+
+    Returns
+    -------
+    list of Schedule
+        One for each collective, number of ranks, and of pieces.
+    """
+    from helpers.tracing import build
 
     return [
         from_trace(name, build({rank: logs[rank][name, n, p] for rank in range(n)}), p)
@@ -81,5 +117,17 @@ def schedules(logs: Sequence[Log]) -> list[Schedule]:
 
 
 def cuttable(name: str) -> bool:
-    """Whether the collective can send its array in several pieces."""
-    return COLLECTIVES[name].chunks(2, 2) != COLLECTIVES[name].chunks(2, 1)
+    """Tell whether a collective can send its array in several pieces.
+
+    Parameters
+    ----------
+    name : str
+        Of :data:`helpers.collectives.registry.COLLECTIVES`.
+
+    Returns
+    -------
+    bool
+        False for scatter and gather.
+    """
+    chunks = find(name).chunks
+    return chunks(2, 2) != chunks(2, 1)

@@ -15,22 +15,51 @@ from __future__ import annotations
 
 import numpy as np
 
-from helpers.collectives.parts import TAG, lengths, split
+from helpers.collectives.before import added, from_everybody, from_owner, pieces_a_rank
+from helpers.collectives.parts import FIRST_TAG, lengths, split
+from helpers.collectives.protocols import Combine, Communicator
+from helpers.collectives.registry import Allreduce, Collective, CriticalPath, register
 
 # Bytes in one message, at most: keeps the scratch buffer small and what has just arrived in the
 # cache while it is added. Much smaller, the cost of starting each message tells (see `bench/`).
 SEGMENT = 4 << 20
 
 
-def pieces_of(work, n: int) -> int:
-    """Return into how many pieces each of ``n`` parts is cut, so that none exceeds SEGMENT."""
-    return max(1, -(-work.nbytes // (n * SEGMENT)))
+def pieces_of(size: int, ranks: int) -> int:
+    """Return into how many pieces each rank's part is cut, so that none exceeds SEGMENT.
+
+    Parameters
+    ----------
+    size : int
+        Bytes of the whole array.
+    ranks : int
+        N, the number of parts.
+
+    Returns
+    -------
+    int
+        1 or more.
+    """
+    return max(1, -(-size // (ranks * SEGMENT)))
 
 
-def reduce_scatter(work, comm, combine, parts: list[slice]) -> None:
+def reduce_scatter(
+    work: np.ndarray, comm: Communicator, combine: Combine, parts: list[slice]
+) -> None:
     """Leave the reduction of this rank's parts of ``work`` in place; the rest is partial sums.
 
     ``len(parts)`` is a multiple of N: with m·N of them, rank r owns parts m·r to m·r + m − 1.
+
+    Parameters
+    ----------
+    work : numpy.ndarray
+        This rank's contribution, contiguous; overwritten.
+    comm : Communicator
+        All its ranks call this.
+    combine : Combine
+        The operation, which must commute.
+    parts : list of slice
+        Consecutive, the same on every rank.
     """
     n, rank = comm.Get_size(), comm.Get_rank()
     right, left = (rank + 1) % n, (rank - 1) % n
@@ -41,13 +70,23 @@ def reduce_scatter(work, comm, combine, parts: list[slice]) -> None:
             give = (rank - step - 1) % n * pieces + piece
             take = (rank - step - 2) % n * pieces + piece
             mine = work[parts[take]]
-            theirs = scratch[: len(mine)]
-            comm.Sendrecv(work[parts[give]], right, TAG + give, theirs, left, TAG + take)
+            ours, theirs = work[parts[give]], scratch[: len(mine)]
+            comm.Sendrecv(ours, right, FIRST_TAG + give, theirs, left, FIRST_TAG + take)
             combine(mine, theirs)
 
 
-def allgather(work, comm, parts: list[slice]) -> None:
-    """Copy every rank's own parts of ``work`` to all ranks."""
+def allgather(work: np.ndarray, comm: Communicator, parts: list[slice]) -> None:
+    """Copy every rank's own parts of ``work`` to all ranks.
+
+    Parameters
+    ----------
+    work : numpy.ndarray
+        Contiguous, as long on every rank; all but this rank's own parts is overwritten.
+    comm : Communicator
+        All its ranks call this.
+    parts : list of slice
+        Consecutive, the same on every rank, a multiple of N of them.
+    """
     n, rank = comm.Get_size(), comm.Get_rank()
     right, left = (rank + 1) % n, (rank - 1) % n
     pieces = len(parts) // n
@@ -56,11 +95,92 @@ def allgather(work, comm, parts: list[slice]) -> None:
             give = (rank - step) % n * pieces + piece
             take = (rank - step - 1) % n * pieces + piece
             mine, theirs = work[parts[give]], work[parts[take]]
-            comm.Sendrecv(mine, right, TAG + give, theirs, left, TAG + take)
+            comm.Sendrecv(mine, right, FIRST_TAG + give, theirs, left, FIRST_TAG + take)
 
 
-def allreduce(work, comm, combine, pieces: int = 1) -> None:
-    """Reduce-scatter, then allgather: 2(N−1) steps, 2(N−1)K/N bytes sent by every rank."""
+def allreduce(work: np.ndarray, comm: Communicator, combine: Combine, pieces: int = 1) -> None:
+    """Reduce-scatter, then allgather: 2(N−1) steps, 2(N−1)K/N bytes sent by every rank.
+
+    Parameters
+    ----------
+    work : numpy.ndarray
+        This rank's contribution, contiguous; becomes the result.
+    comm : Communicator
+        All its ranks call this.
+    combine : Combine
+        The operation.
+    pieces : int
+        Into how many messages each rank's part is cut.
+    """
     parts = split(len(work), comm.Get_size() * pieces)
     reduce_scatter(work, comm, combine, parts)
     allgather(work, comm, parts)
+
+
+def path(ranks: int, pieces: int = 1) -> CriticalPath:
+    """Return what follows one another: 2(N−1) steps of K/N bytes, each in ``pieces`` messages.
+
+    Parameters
+    ----------
+    ranks : int
+        N, 2 or more.
+    pieces : int
+        Into how many messages each rank's part is cut.
+
+    Returns
+    -------
+    CriticalPath
+        Every step is on it.
+    """
+    steps = ranks - 1
+    return CriticalPath(2 * steps * pieces, 2 * steps / ranks, steps / ranks)
+
+
+def sent(ranks: int) -> float:
+    """Return the bytes that every rank sends, ÷ K.
+
+    Parameters
+    ----------
+    ranks : int
+        N, 2 or more.
+
+    Returns
+    -------
+    float
+        Bytes ÷ K.
+    """
+    return 2 * (ranks - 1) / ranks
+
+
+register(
+    Collective(
+        "allgather",
+        "allgather (ring)",
+        lambda comm, chunks, pieces: allgather(np.ones(chunks), comm, split(chunks, chunks)),
+        pieces_a_rank,
+        from_owner,
+    )
+)
+register(
+    Collective(
+        "reduce_scatter",
+        "reduce-scatter (ring)",
+        lambda comm, chunks, pieces: reduce_scatter(
+            np.ones(chunks), comm, added, split(chunks, chunks)
+        ),
+        pieces_a_rank,
+        from_everybody,
+    )
+)
+register(
+    Allreduce(
+        "ring",
+        "allreduce: ring",
+        allreduce,
+        path,
+        sent,
+        chunks=pieces_a_rank,
+        pieces=pieces_of,
+        keeps_order=False,
+    )
+)

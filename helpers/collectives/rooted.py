@@ -6,28 +6,89 @@ The root sends (receives) N−1 messages one after another: N−1 steps, of a pa
 
 from __future__ import annotations
 
-from helpers.collectives.parts import TAG
+import numpy as np
+
+from helpers.collectives.before import from_owner, from_rank_0, one_a_rank
+from helpers.collectives.parts import FIRST_TAG, split
+from helpers.collectives.protocols import Communicator
+from helpers.collectives.registry import Collective, register
 
 
-def scatter(work, part, comm, root: int, parts: list[slice]) -> None:
-    """Copy ``work[parts[r]]`` of the root into ``part`` of rank r, for every r."""
+def scatter(
+    work: np.ndarray, part: np.ndarray, comm: Communicator, root: int, parts: list[slice]
+) -> None:
+    """Copy ``work[parts[r]]`` of the root into ``part`` of rank r, for every r.
+
+    Parameters
+    ----------
+    work : numpy.ndarray
+        The whole array, contiguous, on the root; of no account elsewhere.
+    part : numpy.ndarray
+        This rank's part, contiguous; overwritten.
+    comm : Communicator
+        All its ranks call this.
+    root : int
+        The rank that has the whole.
+    parts : list of slice
+        Whose part is where; of account on the root only.
+    """
     if comm.Get_rank() == root:
         for rank in range(comm.Get_size()):
             if rank == root:
                 part[...] = work[parts[root]]
             else:
-                comm.Send(work[parts[rank]], rank, TAG + rank)
+                comm.Send(work[parts[rank]], rank, FIRST_TAG + rank)
     else:
-        comm.Recv(part, root, TAG + comm.Get_rank())
+        comm.Recv(part, root, FIRST_TAG + comm.Get_rank())
 
 
-def gather(part, work, comm, root: int, parts: list[slice]) -> None:
-    """Copy ``part`` of rank r into ``work[parts[r]]`` of the root, for every r."""
+def gather(
+    part: np.ndarray, work: np.ndarray, comm: Communicator, root: int, parts: list[slice]
+) -> None:
+    """Copy ``part`` of rank r into ``work[parts[r]]`` of the root, for every r.
+
+    Parameters
+    ----------
+    part : numpy.ndarray
+        This rank's part, contiguous.
+    work : numpy.ndarray
+        The whole array, contiguous, on the root, overwritten; of no account elsewhere.
+    comm : Communicator
+        All its ranks call this.
+    root : int
+        The rank that has the whole.
+    parts : list of slice
+        Whose part is where; of account on the root only.
+    """
     if comm.Get_rank() == root:
         for rank in range(comm.Get_size()):
             if rank == root:
                 work[parts[root]] = part
             else:
-                comm.Recv(work[parts[rank]], rank, TAG + rank)
+                comm.Recv(work[parts[rank]], rank, FIRST_TAG + rank)
     else:
-        comm.Send(part, root, TAG + comm.Get_rank())
+        comm.Send(part, root, FIRST_TAG + comm.Get_rank())
+
+
+register(
+    Collective(
+        "scatter",
+        "scatter",
+        lambda comm, chunks, pieces: scatter(
+            np.ones(chunks), np.ones(1), comm, 0, split(chunks, chunks)
+        ),
+        one_a_rank,
+        from_rank_0,
+    )
+)
+register(
+    Collective(
+        "gather",
+        "gather",
+        lambda comm, chunks, pieces: gather(
+            np.ones(1), np.ones(chunks), comm, 0, split(chunks, chunks)
+        ),
+        one_a_rank,
+        from_owner,
+    )
+)

@@ -11,20 +11,51 @@ from __future__ import annotations
 
 import numpy as np
 
-from helpers.collectives.parts import TAG, split
+from helpers.collectives.before import added, from_everybody, from_rank_0, one_a_piece
+from helpers.collectives.parts import FIRST_TAG, split
+from helpers.collectives.protocols import Combine, Communicator
+from helpers.collectives.registry import Allreduce, Collective, CriticalPath, register
 
 
 def distances(n: int) -> list[int]:
     """Return the powers of two below ``n``: how far messages go, step after step.
 
+    Parameters
+    ----------
+    n : int
+        Number of ranks.
+
+    Returns
+    -------
+    list of int
+        ⌈log₂ n⌉ distances.
+
+    Examples
+    --------
     >>> distances(5)
     [1, 2, 4]
     """
     return [1 << level for level in range((n - 1).bit_length())]
 
 
-def reduce(work, comm, combine, root: int, pieces: int = 1) -> None:
-    """Leave the reduction of all ranks' ``work`` on ``root`` in ⌈log₂ N⌉ steps."""
+def reduce(
+    work: np.ndarray, comm: Communicator, combine: Combine, root: int, pieces: int = 1
+) -> None:
+    """Leave the reduction of all ranks' ``work`` on ``root`` in ⌈log₂ N⌉ steps.
+
+    Parameters
+    ----------
+    work : numpy.ndarray
+        This rank's contribution, contiguous; overwritten (by partial sums, but on ``root``).
+    comm : Communicator
+        All its ranks call this.
+    combine : Combine
+        The operation.
+    root : int
+        The rank that is to have the result.
+    pieces : int
+        Into how many messages the array is cut.
+    """
     n = comm.Get_size()
     place = (comm.Get_rank() - root) % n  # 0: the root of the tree
     sending = []
@@ -32,33 +63,113 @@ def reduce(work, comm, combine, root: int, pieces: int = 1) -> None:
         for distance in distances(n):
             if place & distance:
                 parent = (root + place - distance) % n
-                sending.append(comm.Isend(work[piece], parent, TAG + c))
+                sending.append(comm.Isend(work[piece], parent, FIRST_TAG + c))
                 break
             if place + distance < n:
                 theirs = np.empty_like(work[piece])
-                comm.Recv(theirs, (root + place + distance) % n, TAG + c)
+                comm.Recv(theirs, (root + place + distance) % n, FIRST_TAG + c)
                 combine(work[piece], theirs, theirs_first=False)
     for request in sending:
         request.Wait()
 
 
-def broadcast(work, comm, root: int, pieces: int = 1) -> None:
-    """Copy ``work`` from ``root`` to all ranks in ⌈log₂ N⌉ steps, farthest first."""
+def broadcast(work: np.ndarray, comm: Communicator, root: int, pieces: int = 1) -> None:
+    """Copy ``work`` from ``root`` to all ranks in ⌈log₂ N⌉ steps, farthest first.
+
+    Parameters
+    ----------
+    work : numpy.ndarray
+        Contiguous, as long on every rank; overwritten on all but ``root``.
+    comm : Communicator
+        All its ranks call this.
+    root : int
+        The rank whose values count.
+    pieces : int
+        Into how many messages the array is cut.
+    """
     n = comm.Get_size()
     place = (comm.Get_rank() - root) % n
     sending = []
     for c, piece in enumerate(split(len(work), pieces)):
         for distance in reversed(distances(n)):
             if place % (2 * distance) == distance:
-                comm.Recv(work[piece], (root + place - distance) % n, TAG + c)
+                comm.Recv(work[piece], (root + place - distance) % n, FIRST_TAG + c)
             elif place % (2 * distance) == 0 and place + distance < n:
                 child = (root + place + distance) % n
-                sending.append(comm.Isend(work[piece], child, TAG + c))
+                sending.append(comm.Isend(work[piece], child, FIRST_TAG + c))
     for request in sending:
         request.Wait()
 
 
-def allreduce(work, comm, combine, pieces: int = 1) -> None:
-    """Reduce to rank 0, then broadcast from it: 2⌈log₂ N⌉ steps, up to ⌈log₂ N⌉K bytes a rank."""
+def allreduce(work: np.ndarray, comm: Communicator, combine: Combine, pieces: int = 1) -> None:
+    """Reduce to rank 0, then broadcast from it: 2⌈log₂ N⌉ steps, up to ⌈log₂ N⌉K bytes a rank.
+
+    Parameters
+    ----------
+    work : numpy.ndarray
+        This rank's contribution, contiguous; becomes the result.
+    comm : Communicator
+        All its ranks call this.
+    combine : Combine
+        The operation.
+    pieces : int
+        Into how many messages the array is cut.
+    """
     reduce(work, comm, combine, 0, pieces)
     broadcast(work, comm, 0, pieces)
+
+
+def path(ranks: int, pieces: int = 1) -> CriticalPath:
+    """Return what follows one another: ⌈log₂ N⌉ steps there and as many back, piece after piece.
+
+    Parameters
+    ----------
+    ranks : int
+        N, 2 or more.
+    pieces : int
+        Into how many messages the array is cut.
+
+    Returns
+    -------
+    CriticalPath
+        Only on the way there is anything added.
+    """
+    levels = len(distances(ranks))
+    return CriticalPath(2 * levels * pieces, 2.0 * levels, float(levels))
+
+
+def sent(ranks: int) -> float:
+    """Return the bytes that the busiest rank sends, ÷ K: rank 0's, while it broadcasts.
+
+    Parameters
+    ----------
+    ranks : int
+        N, 2 or more.
+
+    Returns
+    -------
+    float
+        Bytes ÷ K.
+    """
+    return float(len(distances(ranks)))
+
+
+register(
+    Collective(
+        "broadcast",
+        "broadcast (tree)",
+        lambda comm, chunks, pieces: broadcast(np.ones(chunks), comm, 0, pieces),
+        one_a_piece,
+        from_rank_0,
+    )
+)
+register(
+    Collective(
+        "reduce",
+        "reduce (tree)",
+        lambda comm, chunks, pieces: reduce(np.ones(chunks), comm, added, 0, pieces),
+        one_a_piece,
+        from_everybody,
+    )
+)
+register(Allreduce("tree", "allreduce: tree", allreduce, path, sent))

@@ -4,6 +4,8 @@
 >>> module = Module("vector_add.cu")
 """
 
+from typing import Any
+
 from helpers.cuda.errors import (
     BarrierError,
     BoundsError,
@@ -16,10 +18,11 @@ from helpers.cuda.errors import (
     UninitialisedError,
 )
 from helpers.cuda.module import Kernel, Launch, Module
-from helpers.cuda.record import Access, Record
+from helpers.cuda.record import Access, AccessRecord
 
 __all__ = [
     "Access",
+    "AccessRecord",
     "BarrierError",
     "BoundsError",
     "CompileError",
@@ -31,13 +34,18 @@ __all__ = [
     "LaunchError",
     "Module",
     "RaceError",
-    "Record",
     "UninitialisedError",
 ]
 
 
-def load_ipython_extension(ipython) -> None:
-    """Give IPython ``%%cuda`` (called by ``%load_ext helpers.cuda``)."""
+def load_ipython_extension(ipython: Any) -> None:
+    """Give IPython ``%%cuda`` (called by ``%load_ext helpers.cuda``).
+
+    Parameters
+    ----------
+    ipython : IPython.core.interactiveshell.InteractiveShell
+        The shell.
+    """
     from helpers.cuda.magic import register
 
     register(ipython)

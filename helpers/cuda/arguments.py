@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,23 +19,53 @@ PAGE = 4096  # bytes
 
 @dataclass(frozen=True)
 class Argument:
-    """One bound argument: an array in host memory, a device address, or a number's bytes."""
+    """One bound argument: an array in host memory, a device address, or a number's bytes.
+
+    Parameters
+    ----------
+    parameter : Parameter
+        What it was bound to.
+    array : numpy.ndarray, optional
+        In host memory.
+    address : int, optional
+        In device memory.
+    value : bytes
+        A number, as the kernel reads it.
+    tensor : torch.Tensor, optional
+        Kept alive until the kernel has run.
+    """
 
     parameter: Parameter
-    array: np.ndarray | None = None  # host memory
-    address: int | None = None  # device memory
+    array: np.ndarray | None = None
+    address: int | None = None
     value: bytes = b""
-    tensor: object = None  # kept alive until the kernel has run
+    tensor: Any = None
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Shape of the array or tensor."""
         return tuple(self.array.shape) if self.array is not None else tuple(self.tensor.shape)
 
 
 def dimensions(what: str, given: object) -> tuple[int, int, int]:
-    """Return ``given`` (a number or up to three) as three; ``what`` is "grid" or "block".
+    """Return the three sizes of a grid or a block.
 
-    Raises LaunchError for a zero, a negative number, too many or CUDA's limits exceeded.
+    Parameters
+    ----------
+    what : str
+        "grid" or "block".
+    given : int or tuple of int
+        One to three sizes.
+
+    Returns
+    -------
+    tuple of int
+        (x, y, z); 1 for a size that was not given.
+
+    Raises
+    ------
+    LaunchError
+        For a zero, a negative number, too many of them, or more than CUDA allows.
     """
     sizes = given if isinstance(given, tuple | list) else (given,)
     try:
@@ -45,11 +76,12 @@ def dimensions(what: str, given: object) -> tuple[int, int, int]:
         ) from None
     if not 1 <= len(numbers) <= 3:
         raise LaunchError(f"{what} expects one to three numbers; got {given!r}")
-    full = numbers + (1,) * (3 - len(numbers))
+    x, y, z = numbers + (1,) * (3 - len(numbers))
+    full = (x, y, z)
     if min(full) < 1:
         raise LaunchError(f"{what} {given!r} has a size below 1: no thread would run")
     limits = MAX_GRID if what == "grid" else MAX_BLOCK
-    threads = full[0] * full[1] * full[2]
+    threads = x * y * z
     if what == "block" and threads > MAX_BLOCK_THREADS:
         raise LaunchError(
             f"block {given!r} has {threads} threads; CUDA allows at most {MAX_BLOCK_THREADS}"
@@ -61,9 +93,26 @@ def dimensions(what: str, given: object) -> tuple[int, int, int]:
 
 
 def bind(signature: Signature, given: tuple, device: str) -> list[Argument]:
-    """Check ``given`` against the kernel's parameters; ``device`` is "cpu" or "gpu".
+    """Check what a launch was given against the kernel's parameters.
 
-    Raises LaunchError that names the argument and says what was expected.
+    Parameters
+    ----------
+    signature : Signature
+        The kernel.
+    given : tuple
+        Arrays, tensors and numbers, in the parameters' order.
+    device : str
+        Where the kernel runs: "cpu" or "gpu".
+
+    Returns
+    -------
+    list of Argument
+        One for each parameter.
+
+    Raises
+    ------
+    LaunchError
+        Names the argument that does not fit and says what was expected.
     """
     if len(given) != len(signature.parameters):
         raise LaunchError(
@@ -88,6 +137,8 @@ def _complain(signature: Signature, number: int, parameter: Parameter, problem: 
 
 def _number(signature: Signature, number: int, parameter: Parameter, value: object) -> Argument:
     dtype = np.dtype(parameter.dtype)
+    if parameter.components > 1 or dtype.names:
+        return _compound(signature, number, parameter, value)
     if isinstance(value, bool | int | float | np.number | np.bool_):
         whole = isinstance(value, bool | int | np.integer | np.bool_)
         if dtype.kind == "f" or whole:
@@ -105,8 +156,26 @@ def _number(signature: Signature, number: int, parameter: Parameter, value: obje
     )
 
 
+def _compound(signature: Signature, number: int, parameter: Parameter, value: object) -> Argument:
+    """Bind a ``float3`` or a struct that is passed by value: a sequence, or a record of NumPy's."""
+    dtype = np.dtype(parameter.dtype)
+    shape = () if dtype.names else (parameter.components,)
+    try:
+        content = np.array(
+            tuple(value) if dtype.names and isinstance(value, list) else value, dtype
+        )
+        if content.shape != shape:
+            raise ValueError
+    except (TypeError, ValueError):
+        what = f"a record of {dtype}" if dtype.names else f"{parameter.components} numbers"
+        raise _complain(
+            signature, number, parameter, f"expected {what}, got {_describe(value)}"
+        ) from None
+    return Argument(parameter, value=content.tobytes())
+
+
 def _pointer(
-    signature: Signature, number: int, parameter: Parameter, value: object, device: str
+    signature: Signature, number: int, parameter: Parameter, value: Any, device: str
 ) -> Argument:
     def fault(problem: str) -> LaunchError:
         return _complain(signature, number, parameter, problem)
@@ -150,39 +219,89 @@ def _describe(value: object) -> str:
 
 
 def whole_pages(size: int) -> int:
-    """Return ``size`` bytes rounded up to pages, at least one."""
+    """Return a size rounded up to pages of memory.
+
+    Parameters
+    ----------
+    size : int
+        Bytes, 0 or more.
+
+    Returns
+    -------
+    int
+        Bytes: at least one page.
+    """
     return max(-(-size // PAGE), 1) * PAGE
 
 
-def regions(arguments: list[Argument]) -> tuple[list[dict], list[tuple[int, int] | None]]:
+@dataclass
+class Region:
+    """One stretch of host memory that arguments lie in, and its place in another memory.
+
+    Parameters
+    ----------
+    name : str
+        Of the first argument in it.
+    begin : int
+        Host address.
+    bytes : int
+        From the first argument's first byte to the last one's end.
+    itemsize : int
+        Bytes of an element of the first argument.
+    writable : bool
+        Whether the kernel may write to any of them.
+    arrays : list of (int, numpy.ndarray)
+        Offset in the region, and the host array.
+    offset : int
+        In the other memory, in bytes.
+    """
+
+    name: str
+    begin: int
+    bytes: int
+    itemsize: int
+    writable: bool
+    arrays: list[tuple[int, np.ndarray]]
+    offset: int = 0
+
+
+def regions(arguments: list[Argument]) -> tuple[list[Region], list[tuple[int, int] | None]]:
     """Lay host arrays out in another memory; arrays that overlap here overlap there too.
 
-    Returns the regions and, per argument, (region, offset in it), or None for a number.
+    Parameters
+    ----------
+    arguments : list of Argument
+        All arguments of a launch, in order.
+
+    Returns
+    -------
+    list of Region
+        In the order of their addresses, each at a page of its own.
+    list of (int, int) or None
+        Per argument the region's number and the offset in it; None for a number.
     """
     spans = []
     for number, argument in enumerate(arguments):
         if argument.array is not None:
             begin = argument.array.__array_interface__["data"][0]
-            spans.append((begin, begin + argument.array.nbytes, number))
-    found: list[dict] = []
+            spans.append((begin, number, argument.array, argument.parameter))
+    found: list[Region] = []
     places: list[tuple[int, int] | None] = [None] * len(arguments)
-    for begin, end, number in sorted(spans):
-        argument = arguments[number]
-        writable = not argument.parameter.const
+    for begin, number, array, parameter in sorted(
+        spans, key=lambda span: (span[0], span[2].nbytes, span[1])
+    ):
         last = found[-1] if found else None
-        if last and begin < last["end"]:
-            last["end"] = max(last["end"], end)
-            last["writable"] |= writable
+        if last and begin < last.begin + last.bytes:
+            last.bytes = max(last.bytes, begin + array.nbytes - last.begin)
+            last.writable |= not parameter.const
         else:
-            last = {"begin": begin, "end": end, "writable": writable, "arrays": [],
-                    "itemsize": np.dtype(argument.parameter.dtype).itemsize,
-                    "name": argument.parameter.name}  # fmt: skip
+            last = Region(parameter.name, begin, array.nbytes, np.dtype(parameter.dtype).itemsize,
+                          not parameter.const, [])  # fmt: skip
             found.append(last)
-        last["arrays"].append((begin - last["begin"], argument.array))
-        places[number] = (len(found) - 1, begin - last["begin"])
+        last.arrays.append((begin - last.begin, array))
+        places[number] = (len(found) - 1, begin - last.begin)
     offset = 0
     for region in found:
-        region["bytes"] = region["end"] - region["begin"]
-        region["offset"] = offset
-        offset += whole_pages(region["bytes"])
+        region.offset = offset
+        offset += whole_pages(region.bytes)
     return found, places

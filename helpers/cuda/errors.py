@@ -20,7 +20,15 @@ class LaunchError(CudaError, ValueError):
 
 
 class KernelError(CudaError, RuntimeError):
-    """The kernel ran and did something wrong; ``line`` is where in its source (None: unknown)."""
+    """The kernel ran and did something wrong.
+
+    Parameters
+    ----------
+    message : str
+        What, by which thread, where.
+    line : int, optional
+        The line of the source, None if unknown.
+    """
 
     def __init__(self, message: str, line: int | None = None):
         super().__init__(message)
@@ -28,20 +36,60 @@ class KernelError(CudaError, RuntimeError):
 
 
 class BoundsError(KernelError):
-    """A thread touched memory outside an array."""
+    """A thread touched memory outside an array.
+
+    Parameters
+    ----------
+    message : str
+        Thread, index and array.
+    line : int, optional
+        The line of the source.
+    """
 
 
 class RaceError(KernelError):
-    """Two threads touched one place, at least one writing, with nothing to order them."""
+    """Two threads touched one place, at least one writing, with nothing to order them.
+
+    Parameters
+    ----------
+    message : str
+        Both threads, and the place.
+    line : int, optional
+        The line of the later access.
+    """
 
 
 class UninitialisedError(KernelError):
-    """A thread read shared memory that no thread of its block had written."""
+    """A thread read shared memory that no thread of its block had written.
+
+    Parameters
+    ----------
+    message : str
+        Thread, index and array.
+    line : int, optional
+        The line of the source.
+    """
 
 
 class BarrierError(KernelError):
-    """Some threads of a block (or lanes of a warp) wait where the others never come."""
+    """Some threads of a block (or lanes of a warp) wait where the others never come.
+
+    Parameters
+    ----------
+    message : str
+        How many wait, and where the others are.
+    line : int, optional
+        The line of the barrier.
+    """
 
 
 class KernelTimeoutError(KernelError):
-    """The kernel did not end within its time limit and was stopped."""
+    """The kernel did not end within its time limit and was stopped.
+
+    Parameters
+    ----------
+    message : str
+        The limit, and which thread was running.
+    line : int, optional
+        The line that was running.
+    """

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from helpers.cuda.errors import LaunchError
-from helpers.cuda.module import Module
+from helpers.cuda.module import Launch, Module
+from helpers.cuda.record import AccessRecord
 
 RUNGS = ("global", "constant", "tiled", "rows")
 BORDERS = {"zero": 0, "replicate": 1, "reflect": 2}
-# The same borders under SciPy's names (scipy.ndimage.correlate).
-SCIPY_MODES = {"zero": "constant", "replicate": "nearest", "reflect": "mirror"}
 ROWS_BLOCK = 128  # threads of the last rung's blocks
 
 
@@ -20,10 +21,25 @@ class Convolution:
     >>> blur = Convolution(np.full((3, 3), 1 / 9, np.float32), device="cpu")
     >>> out = blur(image)  # the last rung; blur(image, rung="tiled") another
 
-    ``weights`` is (rows, columns), both odd, not flipped (as in ``torch.nn.functional.conv2d``).
-    ``border`` is "zero", "replicate" or "reflect". ``tile`` is (height, width) of the blocks of the
-    first three rungs, ``strip`` the outputs down a column of a thread of the last.
-    Raises LaunchError for a filter or image of another shape, dtype or name.
+    Parameters
+    ----------
+    weights : numpy.ndarray
+        Shape (rows, columns), both odd; not flipped (as in ``torch.nn.functional.conv2d``).
+    border : str, default "zero"
+        "zero", "replicate" or "reflect".
+    tile : tuple of int, default (8, 32)
+        (height, width) of the blocks of the first three rungs.
+    strip : int, default 32
+        Outputs down a column of a thread of the last rung.
+    device : str, default "auto"
+        "auto", "cpu" or "gpu".
+    **options : object
+        Further options of :class:`Module`.
+
+    Raises
+    ------
+    LaunchError
+        For a filter or image of another shape, dtype or name.
     """
 
     def __init__(
@@ -34,7 +50,7 @@ class Convolution:
         tile: tuple[int, int] = (8, 32),
         strip: int = 32,
         device: str = "auto",
-        **options: object,
+        **options: Any,
     ):
         weights = np.ascontiguousarray(weights, np.float32)
         if weights.ndim != 2 or not all(n % 2 for n in weights.shape):
@@ -55,8 +71,26 @@ class Convolution:
         self.module = Module("convolution.cu", defines, device, **options)
         self.module.constant("weights", weights)
 
-    def launch(self, rung: str, image: object, out: object) -> tuple:
-        """Return (launch, arguments) of a rung: ``launch(*arguments)`` runs it."""
+    def launch(self, rung: str, image: Any, out: Any) -> tuple[Launch, tuple]:
+        """Return a rung's launch and arguments: ``launch(*arguments)`` runs it.
+
+        Parameters
+        ----------
+        rung : str
+            One of :data:`RUNGS`.
+        image, out : numpy.ndarray or torch.Tensor
+            Shape (rows, columns), float32.
+
+        Returns
+        -------
+        tuple
+            (launch, arguments).
+
+        Raises
+        ------
+        LaunchError
+            For another rung or shape.
+        """
         if rung not in RUNGS:
             raise LaunchError(f"rung must be one of {', '.join(RUNGS)}; got {rung!r}")
         if len(image.shape) != 2 or tuple(image.shape) != tuple(out.shape) or 0 in image.shape:
@@ -76,7 +110,7 @@ class Convolution:
         weights = (self._weights_beside(image),) if rung == "global" else ()
         return kernel[grid, block], (image, *weights, out, height, width)
 
-    def _weights_beside(self, image: object) -> object:
+    def _weights_beside(self, image: Any) -> Any:
         """Return the filter where the image is: on the GPU for a CUDA tensor."""
         if getattr(image, "is_cuda", False):
             import torch
@@ -84,7 +118,7 @@ class Convolution:
             return torch.from_numpy(self.weights).to(image.device)
         return self.weights
 
-    def __call__(self, image: object, rung: str = "rows") -> object:
+    def __call__(self, image: Any, rung: str = "rows") -> Any:
         """Return the convolved image: NumPy in, NumPy out; a CUDA tensor in, one out."""
         if isinstance(image, np.ndarray):
             out = np.empty_like(image)
@@ -94,14 +128,42 @@ class Convolution:
         launch(*arguments)
         return out
 
-    def record(self, image: np.ndarray, rung: str, **options: object):
-        """Run a rung on the CPU and return its :class:`Record`."""
+    def record(self, image: np.ndarray, rung: str, **options: Any) -> AccessRecord:
+        """Run a rung on the CPU and return what it touched.
+
+        Parameters
+        ----------
+        image : numpy.ndarray
+            Shape (rows, columns), float32.
+        rung : str
+            One of :data:`RUNGS`.
+        **options : object
+            As for :meth:`Launch.record`.
+
+        Returns
+        -------
+        AccessRecord
+            The record.
+        """
         launch, arguments = self.launch(rung, image, np.empty_like(image))
         return launch.record(*arguments, **options)
 
 
 def flops(shape: tuple[int, int], weights: tuple[int, int]) -> int:
-    """Return the multiplications and additions of one convolution (2 for each filter entry)."""
+    """Return the multiplications and additions of one convolution.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        (rows, columns) of the image.
+    weights : tuple of int
+        (rows, columns) of the filter.
+
+    Returns
+    -------
+    int
+        Two for each output and filter entry.
+    """
     return 2 * shape[0] * shape[1] * weights[0] * weights[1]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
+from typing import Any
 
 from helpers.cuda.errors import CudaError
 from helpers.cuda.module import Module
@@ -14,9 +16,30 @@ Compiles the cell. Its module is NAME (default: cuda_module), each kernel a vari
 Accesses are checked on the CPU unless --no-check or --device gpu is given."""
 
 
-def parse(line: str) -> dict:
-    """Return the magic's options. Raises CudaError with the usage for anything else."""
-    options = {"name": "cuda_module", "device": "auto", "check": True, "defines": {}}
+def parse(line: str) -> dict[str, Any]:
+    """Read the magic's options.
+
+    Parameters
+    ----------
+    line : str
+        What stands behind ``%%cuda``.
+
+    Returns
+    -------
+    dict
+        ``name`` and the options of :class:`Module`.
+
+    Raises
+    ------
+    CudaError
+        With the usage, for anything else.
+    """
+    options: dict[str, Any] = {
+        "name": "cuda_module",
+        "device": "auto",
+        "check": True,
+        "defines": {},
+    }
     words = iter(shlex.split(line))
     for word in words:
         if word == "--device":
@@ -39,7 +62,7 @@ def parse(line: str) -> dict:
     return options
 
 
-def _value(words, option: str) -> str:
+def _value(words: Iterator[str], option: str) -> str:
     try:
         return next(words)
     except StopIteration:
@@ -47,7 +70,25 @@ def _value(words, option: str) -> str:
 
 
 def cuda(line: str, cell: str, namespace: dict) -> Module:
-    """Compile ``cell`` and put its module and kernels into ``namespace``."""
+    """Compile a cell and put its module and kernels into a namespace.
+
+    Parameters
+    ----------
+    line, cell : str
+        The magic's line, and the CUDA C below it.
+    namespace : dict
+        Where the names go; a module of the same name is closed.
+
+    Returns
+    -------
+    Module
+        The compiled cell.
+
+    Raises
+    ------
+    CudaError
+        For an unknown option, or a kernel named as the module.
+    """
     options = parse(line)
     name = options.pop("name")
     module = Module(cell, name="cell", **options)
@@ -62,8 +103,14 @@ def cuda(line: str, cell: str, namespace: dict) -> Module:
     return module
 
 
-def register(ipython) -> None:
-    """Register ``%%cuda`` with an IPython shell."""
+def register(ipython: Any) -> None:
+    """Register ``%%cuda``.
+
+    Parameters
+    ----------
+    ipython : IPython.core.interactiveshell.InteractiveShell
+        The shell.
+    """
 
     def magic(line: str, cell: str) -> None:
         print(_summary(cuda(line, cell, ipython.user_ns)))

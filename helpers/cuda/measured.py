@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parents[2] / "data" / "gpu"
+from helpers import records
+from helpers.paths import GPU_RECORDS
+
 CUDNN = "torch conv2d (cuDNN, fp32)"  # the peer's name in the record
 PEAK = "torch matmul, fp32"  # the row whose GFLOP/s stand for the GPU's peak
 MISSING = (
@@ -17,26 +20,53 @@ MISSING = (
 
 @dataclass(frozen=True)
 class GpuRecord:
-    """Medians of one machine: ``times[rung, size, filter]`` in µs, peers' likewise by name."""
+    """Medians of one machine.
+
+    Parameters
+    ----------
+    machine, date : str
+        The GPU, and the day.
+    times : dict
+        µs by (rung, size, filter).
+    peers : dict
+        µs by (peer, size, filter).
+    bandwidth : dict
+        Bytes/s of a device copy by size.
+    peak : float
+        FLOP/s of a large fp32 matmul, 0 if the record has none.
+    """
 
     machine: str
     date: str
     times: dict[tuple[str, int, int], float]
     peers: dict[tuple[str, int, int], float]
-    bandwidth: dict[int, float]  # bytes/s of a device copy, by size
-    peak: float  # FLOP/s of a large fp32 matmul, 0 if the record has none
+    bandwidth: dict[int, float]
+    peak: float
 
 
-def newest(folder: Path = FOLDER) -> GpuRecord | None:
-    """Return the newest record that holds the suite "cuda", None where there is none."""
-    from helpers import records
+def newest(folder: Path = GPU_RECORDS) -> GpuRecord | None:
+    """Return the newest record of the ladder.
 
-    found = records.load(folder, suite="cuda") if Path(folder).is_dir() else []
-    if not found:
-        return None
-    record, times, peers, bandwidth, peak = found[0], {}, {}, {}, 0.0
-    for row in record.suites["cuda"]:
-        size, filter_ = row.parameters.get("size"), row.parameters.get("filter")
+    Parameters
+    ----------
+    folder : Path
+        Where records are looked for.
+
+    Returns
+    -------
+    GpuRecord or None
+        None where no record holds the suite "cuda".
+    """
+    return records.newest(folder, "cuda", _medians)
+
+
+def _medians(record: records.Record, rows: Sequence[records.Row]) -> GpuRecord:
+    peak = 0.0
+    times: dict[tuple[str, int, int], float] = {}
+    peers: dict[tuple[str, int, int], float] = {}
+    bandwidth: dict[int, float] = {}
+    for row in rows:
+        size, filter_ = row.parameters.get("size", 0), row.parameters.get("filter", 0)
         if row.unit == "µs" and row.name.startswith("convolve_"):
             times[row.name.removeprefix("convolve_"), size, filter_] = row.value
             if row.peer_value is not None:
@@ -49,7 +79,20 @@ def newest(folder: Path = FOLDER) -> GpuRecord | None:
 
 
 def table(record: GpuRecord, size: int = 4096) -> str:
-    """Return the record's times in µs at one size as a Markdown table, a row for each filter."""
+    """Return a record's times at one size as a Markdown table, a row for each filter.
+
+    Parameters
+    ----------
+    record : GpuRecord
+        The record.
+    size : int, default 4096
+        Rows and columns of the image.
+
+    Returns
+    -------
+    str
+        Times in µs.
+    """
     names = dict.fromkeys(key[0] for key in [*record.times, *record.peers])
     every = {**record.times, **record.peers}
     filters = sorted({key[2] for key in record.times if key[1] == size})

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import operator
+import re
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from helpers.cuda import nvrtc
 from helpers.cuda import source as source_text
 from helpers.cuda.arguments import bind, dimensions
-from helpers.cuda.errors import CompileError, LaunchError
-from helpers.cuda.record import Record
+from helpers.cuda.cpu.backend import CpuBackend
+from helpers.cuda.errors import CompileError, CudaError, LaunchError
+from helpers.cuda.gpu import missing, nvrtc
+from helpers.cuda.occupancy import most_threads
+from helpers.cuda.record import AccessRecord
+
+if TYPE_CHECKING:
+    from helpers.cuda.gpu.driver import GpuBackend
 
 KERNELS = Path(__file__).parent / "kernels"
 TIMEOUT = 30.0  # seconds: far beyond any kernel of the course, on a loaded machine too
 EVENT_LIMIT = 4_000_000  # of 24 bytes
+Size = tuple[int, int, int]  # (x, y, z)
 
 
 class Module:
@@ -28,17 +37,38 @@ class Module:
     >>> x.tolist()
     [2.0, 2.0, 2.0, 2.0]
 
-    ``source_or_path`` is the text, the path of a ``.cu`` file, or the name of one that the course
-    ships ("convolution.cu"). ``defines`` are macros. ``device`` is "auto" (a GPU if there is one
-    and nothing is to be checked), "gpu" or "cpu".
+    Parameters
+    ----------
+    source_or_path : str or Path
+        The text, the path of a ``.cu`` file, or the name of one that the course ships
+        ("convolution.cu").
+    defines : dict, optional
+        Macros.
+    device : str, default "auto"
+        "cpu", "gpu", or "auto": a GPU if there is one and nothing is to be checked.
+    name : str, optional
+        What messages call the source.
+    arch : str, default "sm_80"
+        For which device the source is verified, and whose limits hold on a CPU.
+    check : bool, default False
+        Watch every access of every launch (on a CPU).
+    timeout : float, default 30
+        Seconds after which a kernel that does not end is stopped. On a GPU nothing can stop it
+        from outside, and this has no effect.
+    threads : int, optional
+        Processors to use; by default all that this process may.
+    verify : bool, default True
+        Compile by NVRTC too, where that is installed: ``resources`` then gives registers and shared
+        memory of each kernel; where it is not, ``note`` says so.
 
-    On a CPU, ``check`` (default False) watches every access of every launch, ``timeout`` (seconds)
-    ends a kernel that does not end, and ``threads`` are the processors used. Unless ``verify`` is
-    False, the source is compiled by NVRTC for ``arch`` too, where that is installed: ``resources``
-    then gives registers and shared memory per kernel; where it is not, ``note`` says so. On a GPU
-    an endless kernel cannot be stopped from outside, and ``timeout`` has no effect.
-
-    Raises CompileError, LaunchError, KernelError (see ``errors.py``).
+    Raises
+    ------
+    CompileError
+        With the lines of the source.
+    LaunchError
+        For an option that does not fit.
+    CudaError
+        There is no GPU to run on.
     """
 
     def __init__(
@@ -62,37 +92,94 @@ class Module:
         self.name = name or file_name
         self.defines = {key: str(value) for key, value in (defines or {}).items()}
         self.check, self.timeout = check, timeout
+        self.templates = source_text.templates(self.source)
         self.signatures = source_text.kernels(self.source, self.defines)
         self.constants = source_text.constants(self.source, self.defines)
-        if not self.signatures:
+        if not self.signatures and not self.templates:
             raise CompileError(f"{self.name} defines no kernel: no function is marked __global__")
         self.resources: dict[str, nvrtc.Resources] = {}
         self.note = self.log = ""
-        from helpers.cuda import gpu
-
         if device == "gpu" and check:
             raise LaunchError("accesses are checked on the CPU: check=True needs device='cpu'")
-        if device == "gpu" or (device == "auto" and not check and not gpu.missing()):
-            self._backend = gpu.GpuBackend(self)
-        else:
-            if verify:
-                self._check_as_cuda(arch)
-            from helpers.cuda.cpu import CpuBackend
-
-            self._backend = CpuBackend(self.source, self.name, self.defines, arch, threads, check)
+        on_gpu = device == "gpu" or (device == "auto" and not check and not missing())
+        self._options = (on_gpu, arch, threads, verify)
+        self._values: dict[str, np.ndarray] = {}  # of constants, for a backend made anew
+        self._backend = self._compile()
         self.device = self._backend.device
         self._finalize = weakref.finalize(self, self._backend.close)
 
-    def _check_as_cuda(self, arch: str) -> None:
+    def _compile(self) -> CpuBackend | GpuBackend:
+        """Make the backend, with all instances of templates that have been asked for."""
+        on_gpu, arch, threads, verify = self._options
+        if on_gpu:
+            if missing():
+                raise CudaError(f"there is no GPU to run on: {missing()}; use device='cpu'")
+            from helpers.cuda.gpu.driver import GpuBackend  # which needs cuda-bindings
+
+            return GpuBackend(self)
+        verified = verify and self._check_as_cuda(arch)
+        instances = [name for name in self.signatures if "<" in name]
+        try:
+            return CpuBackend(
+                self.source, self.name, self.defines, arch, threads, self.check, instances
+            )
+        except CompileError as error:
+            if not verified:
+                raise
+            raise CompileError(
+                "a GPU runs this source, the CPU runner does not: "
+                f"{source_text.lacking(str(error))}\n{error}"
+            ) from None
+
+    def _check_as_cuda(self, arch: str) -> bool:
+        """Compile by NVRTC; return whether that was possible, else say why not in ``note``."""
         self.note = nvrtc.missing()
-        if not self.note:
+        if self.note:
+            return False
+        try:
             compiled = self.compile_for(arch)
-            self.log, self.resources = compiled.log, compiled.resources
+        except CompileError as error:
+            header = re.search(r'(?:could not|cannot) open source file "([^"]+)"', str(error))
+            if not header:
+                raise
+            self.note = (
+                f"The source was not checked as CUDA C: NVRTC finds no {header[1]} (CUDA's own "
+                "headers come with its toolkit, or with the package nvidia-cuda-runtime)."
+            )
+            return False
+        self.log, self.resources = compiled.log, compiled.resources
+        return True
+
+    def _instance(self, name: str) -> source_text.Signature:
+        """Compile one more instance of a kernel template: "scale<float, 4>"."""
+        wanted = [*(n for n in self.signatures if "<" in n), name]
+        self.signatures = source_text.kernels(self.source, self.defines, wanted)
+        self._finalize()
+        self._backend = self._compile()
+        self._finalize = weakref.finalize(self, self._backend.close)
+        for constant, values in self._values.items():
+            self._backend.set_constant(constant, values)
+        return self.signatures[name]
 
     def compile_for(self, arch: str) -> nvrtc.Compiled:
-        """Compile the source by NVRTC for ``arch`` ("sm_90") and return the cubin and its report.
+        """Compile the source by NVRTC.
 
-        Raises CompileError, or CudaError for an architecture that this NVRTC does not know.
+        Parameters
+        ----------
+        arch : str
+            The device, such as "sm_90".
+
+        Returns
+        -------
+        Compiled
+            The cubin and the compiler's report.
+
+        Raises
+        ------
+        CompileError
+            With the lines of the source.
+        CudaError
+            For an architecture that this NVRTC does not know.
         """
         symbols = (*self.signatures, *(f"&{name}" for name in self.constants))
         return nvrtc.compile_cubin(
@@ -100,18 +187,32 @@ class Module:
         )
 
     def __getitem__(self, name: str) -> Kernel:
+        name = re.sub(r"\s*([<>,])\s*", r"\1", name)
+        if "<" in name and name.split("<")[0] in self.templates and name not in self.signatures:
+            self._instance(name)
         if name not in self.signatures:
-            known = ", ".join(map(str, self.signatures.values()))
+            shown = [f"{n}<{', '.join(names)}>" for n, names in self.templates.items()]
+            known = ", ".join([*map(str, self.signatures.values()), *shown])
             raise KeyError(f"{self.name} has no kernel {name!r}; it has {known}")
         return Kernel(self, self.signatures[name])
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self.signatures)
 
-    def constant(self, name: str, array: object) -> None:
-        """Copy ``array`` into the ``__constant__`` variable ``name``.
+    def constant(self, name: str, array: Any) -> None:
+        """Copy an array into a ``__constant__`` variable.
 
-        Raises LaunchError for an unknown name, another dtype or too many elements.
+        Parameters
+        ----------
+        name : str
+            The variable.
+        array : numpy.ndarray or torch.Tensor
+            Of the variable's element type; as many elements or fewer.
+
+        Raises
+        ------
+        LaunchError
+            For an unknown name, another dtype or too many elements.
         """
         if name not in self.constants:
             known = ", ".join(self.constants) or "none"
@@ -123,10 +224,16 @@ class Module:
         if values.dtype != wanted:
             raise LaunchError(f"constant {name} expects {wanted}; got {values.dtype}")
         self._backend.set_constant(name, values)
+        self._values[name] = values
+
+    @property
+    def processes(self) -> list[int]:
+        """Numbers of the processes that run kernels on the CPU now: up to two."""
+        return self._backend.processes if isinstance(self._backend, CpuBackend) else []
 
     def synchronize(self) -> None:
         """Wait until every launch has ended (a GPU's return early); raise what went wrong there."""
-        if self.device == "gpu":
+        if not isinstance(self._backend, CpuBackend):
             self._backend.synchronize()
 
     def close(self) -> None:
@@ -145,7 +252,15 @@ class Module:
 
 
 class Kernel:
-    """One kernel; ``kernel[grid, block]`` or ``kernel[grid, block, shared_bytes]`` launches it."""
+    """One kernel; ``kernel[grid, block]`` or ``kernel[grid, block, shared_bytes]`` launches it.
+
+    Parameters
+    ----------
+    module : Module
+        Where it was compiled.
+    signature : Signature
+        Its name and parameters.
+    """
 
     def __init__(self, module: Module, signature: source_text.Signature):
         self.module, self.signature = module, signature
@@ -160,7 +275,7 @@ class Kernel:
         """The kernel's own lines, with the comment above it: to show them in a notebook."""
         return source_text.excerpt(self.module.source, self.signature)
 
-    def __getitem__(self, shape: object) -> Launch:
+    def __getitem__(self, shape: Any) -> Launch:
         if not isinstance(shape, tuple) or len(shape) not in (2, 3):
             raise LaunchError(
                 f"expected kernel[grid, block] or kernel[grid, block, shared_bytes]; got {shape!r}"
@@ -184,12 +299,24 @@ class Kernel:
 
 
 class Launch:
-    """A kernel with its grid and block: call it with the kernel's arguments."""
+    """A kernel with its grid and block: call it with the kernel's arguments.
 
-    def __init__(self, kernel: Kernel, grid: tuple, block: tuple, shared: int):
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    grid, block : tuple of int
+        Sizes (x, y, z).
+    shared : int
+        Bytes of dynamic shared memory of a block.
+    """
+
+    def __init__(self, kernel: Kernel, grid: Size, block: Size, shared: int):
         self.kernel, self.grid, self.block, self.shared = kernel, grid, block, shared
 
-    def __call__(self, *arguments: object, check: bool | None = None, timeout=None) -> None:
+    def __call__(
+        self, *arguments: object, check: bool | None = None, timeout: float | None = None
+    ) -> None:
         """Run the kernel; arrays are written in place.
 
         On a CPU they stay as they were if it fails, and ``check`` and ``timeout`` (seconds)
@@ -205,11 +332,32 @@ class Launch:
         blocks: list[int] | None = None,
         limit: int = EVENT_LIMIT,
         timeout: float | None = None,
-    ) -> Record:
-        """Run the kernel on the CPU and return what it touched (see :class:`Record`).
+    ) -> AccessRecord:
+        """Run the kernel on the CPU and return what it touched.
 
-        ``blocks`` (linear numbers; default all) are those whose single accesses are kept, at most
-        ``limit`` of them; the sums are over all blocks always.
+        Parameters
+        ----------
+        *arguments : object
+            For the kernel's parameters, in order.
+        blocks : list of int, optional
+            Those whose single accesses are kept (linear numbers); by default all. The sums
+            are over all blocks always.
+        limit : int, default EVENT_LIMIT
+            Most single accesses to keep.
+        timeout : float, optional
+            Seconds, in place of the module's.
+
+        Returns
+        -------
+        AccessRecord
+            Sums for each access of the source, and single accesses.
+
+        Raises
+        ------
+        LaunchError
+            On a GPU, or for an argument or block that does not fit.
+        KernelError
+            The kernel did something wrong.
         """
         if self.kernel.module.device != "cpu":
             raise LaunchError("accesses are recorded on the CPU: make the module with device='cpu'")
@@ -217,16 +365,30 @@ class Launch:
         for block in blocks or ():
             if not 0 <= block < total:
                 raise LaunchError(f"block {block} is not one of this grid's {total} (0 is first)")
-        return self._run(arguments, timeout, check=True, record=True, blocks=blocks,
-                         event_limit=limit)  # fmt: skip
+        found = self._run(arguments, timeout, check=True, record=True, blocks=blocks,
+                          event_limit=limit)  # fmt: skip
+        assert found is not None
+        return found
 
-    def _run(self, arguments, timeout, **options):
+    def _fit(self, registers: int) -> None:
+        """Refuse a block that needs more registers than a multiprocessor has."""
+        threads = self.block[0] * self.block[1] * self.block[2]
+        most = most_threads(registers)
+        if threads > most:
+            raise LaunchError(
+                f"block {self.block} has {threads} threads of {registers} registers each; the "
+                f"registers of kernel {self.kernel.signature.name} allow at most {most}"
+            )
+
+    def _run(self, arguments: tuple, timeout: float | None, **options: Any) -> AccessRecord | None:
         module = self.kernel.module
         if timeout is None:
             timeout = module.timeout
         if not timeout > 0:
             raise LaunchError(f"timeout must be above 0 seconds; got {timeout!r}")
         bound = bind(self.kernel.signature, arguments, module.device)
+        if self.kernel.resources:
+            self._fit(self.kernel.resources.registers)
         return module._backend.launch(
             self.kernel.signature, self.grid, self.block, self.shared, bound,
             timeout=timeout, **options,

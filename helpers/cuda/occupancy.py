@@ -10,6 +10,10 @@ REGISTERS = 65_536  # per multiprocessor, all of these
 REGISTER_UNIT = 256  # registers are given to a warp in multiples of this
 RESERVED = 1024  # bytes of shared memory that the system keeps per block (sm_80 and later)
 
+# Bytes of shared memory that one block may use, by compute capability.
+BLOCK_SHARED = {75: 65_536, 80: 166_912, 86: 101_376, 87: 166_912, 88: 101_376, 89: 101_376}
+BLOCK_SHARED |= {90: 232_448, 100: 232_448, 103: 232_448, 110: 232_448, 120: 101_376, 121: 101_376}
+
 # CUDA C++ Programming Guide, "Compute Capabilities": warps, blocks, bytes of shared memory per SM.
 LIMITS = {
     "sm_75": (32, 16, 65_536),
@@ -22,19 +26,71 @@ LIMITS = {
 
 @dataclass(frozen=True)
 class Occupancy:
-    """``share`` of a multiprocessor's warps that can be resident, and what limits it."""
+    """How much of a multiprocessor a kernel can fill.
 
-    blocks: int  # resident per multiprocessor
+    Parameters
+    ----------
+    blocks : int
+        Resident on a multiprocessor.
+    warps : int
+        Of these blocks.
+    share : float
+        Of the warps that a multiprocessor can hold.
+    limit : str
+        What limits it: "threads", "registers", "shared memory" or "blocks".
+    """
+
+    blocks: int
     warps: int
     share: float
-    limit: str  # "threads", "registers", "shared memory" or "blocks"
+    limit: str
+
+
+def most_threads(registers: int) -> int:
+    """Return the largest block whose registers a multiprocessor has.
+
+    Parameters
+    ----------
+    registers : int
+        Of a thread.
+
+    Returns
+    -------
+    int
+        A multiple of 32, up to 1024.
+    """
+    return min(1024, 32 * (REGISTERS // _per_warp(registers)))
+
+
+def _per_warp(registers: int) -> int:
+    return max(-(-32 * registers // REGISTER_UNIT), 1) * REGISTER_UNIT
 
 
 def occupancy(threads: int, registers: int, shared: int, arch: str = "sm_80") -> Occupancy:
-    """Return the occupancy of blocks of ``threads`` with these registers and shared bytes.
+    """Return the occupancy of blocks with these needs, as :attr:`Module.resources` gives them.
 
-    ``registers`` are per thread, ``shared`` bytes per block, as ``Module.resources`` gives them.
-    Raises CudaError for an unknown ``arch``, LaunchError for a block that fits nowhere.
+    Parameters
+    ----------
+    threads : int
+        Of a block.
+    registers : int
+        Of a thread.
+    shared : int
+        Bytes of a block, static and dynamic.
+    arch : str, default "sm_80"
+        One of :data:`LIMITS`.
+
+    Returns
+    -------
+    Occupancy
+        Resident blocks and warps, and what limits them.
+
+    Raises
+    ------
+    CudaError
+        For an unknown ``arch``.
+    LaunchError
+        For a block that fits nowhere.
     """
     if arch not in LIMITS:
         raise CudaError(f"arch must be one of {', '.join(LIMITS)}; got {arch!r}")
@@ -45,15 +101,14 @@ def occupancy(threads: int, registers: int, shared: int, arch: str = "sm_80") ->
         )
     most_warps, most_blocks, bytes_ = LIMITS[arch]
     warps = -(-threads // 32)
-    per_warp = max(-(-32 * registers // REGISTER_UNIT), 1) * REGISTER_UNIT
     shared += 0 if arch == "sm_75" else RESERVED
     fits = {
         "threads": most_warps // warps,
-        "registers": REGISTERS // per_warp // warps,
+        "registers": REGISTERS // _per_warp(registers) // warps,
         "shared memory": bytes_ // shared if shared else most_blocks,
         "blocks": most_blocks,
     }
-    limit = min(fits, key=fits.get)
+    limit = min(fits, key=lambda need: fits[need])
     blocks = fits[limit]
     if not blocks:
         raise LaunchError(f"not one block of {threads} threads fits {arch}: {limit} is too small")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ EVENT = np.dtype(
         ("occurrence", "u4"),  # how often this thread had run this access before
         ("interval", "u4"),  # barriers that the block had passed
         ("thread", "u2"),  # linear in the block
-        ("access", "u2"),  # which of Record.accesses
+        ("access", "u2"),  # which of AccessRecord.accesses
         ("offset", "i8"),  # bytes from the array's first element
     ]
 )
@@ -24,19 +25,45 @@ SECTOR = 32  # bytes: the least that a GPU's memory moves
 
 @dataclass(frozen=True)
 class Access:
-    """One load or store of the source, summed over all threads of the launch."""
+    """One load or store of the source, summed over all threads of the launch.
+
+    Parameters
+    ----------
+    line : int or None
+        Of the source.
+    array : str
+        Its name.
+    kind : str
+        "read", "write" or "atomic".
+    space : str
+        One of :data:`SPACES`.
+    size : int
+        Bytes of one thread's access.
+    count : int
+        Accesses by threads.
+    requests : int
+        By warps: up to 32 threads at once.
+    sectors : int
+        Of 32 bytes, touched by those requests (not in shared memory).
+    wavefronts : int
+        Passes through the 32 banks of shared memory.
+    ideal : int
+        Passes if no two lanes wanted different words of one bank.
+    worst : int
+        Sectors, or passes, of the costliest request.
+    """
 
     line: int | None
     array: str
-    kind: str  # "read", "write" or "atomic"
-    space: str  # "global", "shared" or "constant"
-    size: int  # bytes per thread
-    count: int  # accesses by threads
-    requests: int  # by warps: up to 32 threads at once
-    sectors: int  # of 32 bytes touched by those requests (global and constant memory)
-    wavefronts: int  # passes through the 32 banks (shared memory)
-    ideal: int  # passes if no two lanes wanted different words of one bank
-    worst: int  # sectors (or passes) of the costliest request
+    kind: str
+    space: str
+    size: int
+    count: int
+    requests: int
+    sectors: int
+    wavefronts: int
+    ideal: int
+    worst: int
 
     @property
     def bytes(self) -> int:
@@ -55,13 +82,29 @@ class Access:
 
 
 @dataclass(frozen=True)
-class Record:
-    """The record of one launch.
+class AccessRecord:
+    """What one launch touched.
 
-    ``accesses`` sums every access of every block. ``events`` (dtype EVENT) holds single accesses,
-    of the recorded blocks, in the order in which the CPU ran them; ``complete`` is False when the
-    limit cut them off. ``touched`` gives, per global array, the bytes (read, written) at least
-    once: what a perfect cache would move.
+    Parameters
+    ----------
+    kernel : str
+        Its name.
+    grid, block : tuple of int
+        Sizes (x, y, z).
+    accesses : tuple of Access
+        Sums over every access of every block.
+    events : numpy.ndarray
+        Single accesses of the recorded blocks (dtype :data:`EVENT`), as the CPU ran them.
+    touched : dict
+        Per global array the bytes (read, written) at least once: what a perfect cache would move.
+    itemsizes : dict
+        Bytes of an element, per global array.
+    shapes : dict
+        Shapes of the global arrays.
+    seconds : float
+        That the kernel ran.
+    complete : bool
+        False when the limit cut the events off.
     """
 
     kernel: str
@@ -75,8 +118,28 @@ class Record:
     seconds: float
     complete: bool
 
-    def select(self, *, array=None, kind=None, space=None, line=None) -> list[Access]:
-        """Return the accesses that match all that is given."""
+    def select(
+        self,
+        *,
+        array: str | None = None,
+        kind: str | None = None,
+        space: str | None = None,
+        line: int | None = None,
+    ) -> list[Access]:
+        """Return the accesses that match all that is given.
+
+        Parameters
+        ----------
+        array, kind, space : str, optional
+            As in :class:`Access`.
+        line : int, optional
+            Of the source.
+
+        Returns
+        -------
+        list of Access
+            Those that match.
+        """
         wanted = {"array": array, "kind": kind, "space": space, "line": line}
         return [
             access
@@ -84,29 +147,94 @@ class Record:
             if all(value is None or getattr(access, key) == value for key, value in wanted.items())
         ]
 
-    def count(self, **wanted) -> int:
-        """Return how many single accesses match (see :meth:`select`)."""
+    def count(self, **wanted: Any) -> int:
+        """Return how many single accesses match.
+
+        Parameters
+        ----------
+        **wanted : object
+            As for :meth:`select`.
+
+        Returns
+        -------
+        int
+            Accesses by threads.
+        """
         return sum(access.count for access in self.select(**wanted))
 
-    def requested_bytes(self, **wanted) -> int:
-        """Return the bytes that the threads asked for."""
+    def requested_bytes(self, **wanted: Any) -> int:
+        """Return what the threads asked for.
+
+        Parameters
+        ----------
+        **wanted : object
+            As for :meth:`select`.
+
+        Returns
+        -------
+        int
+            Bytes.
+        """
         return sum(access.bytes for access in self.select(**wanted))
 
-    def sector_bytes(self, **wanted) -> int:
-        """Return the bytes of all 32-byte sectors moved, one request at a time, without a cache."""
+    def sector_bytes(self, **wanted: Any) -> int:
+        """Return what all 32-byte sectors hold, moved one request at a time, without a cache.
+
+        Parameters
+        ----------
+        **wanted : object
+            As for :meth:`select`.
+
+        Returns
+        -------
+        int
+            Bytes.
+        """
         return SECTOR * sum(access.sectors for access in self.select(**wanted))
 
     def compulsory_bytes(self) -> int:
-        """Return the bytes read and written at least once: the least any kernel must move."""
+        """Return what is read and written at least once: the least that any kernel must move.
+
+        Returns
+        -------
+        int
+            Bytes.
+        """
         return sum(read + written for read, written in self.touched.values())
 
     def intensity(self, flops: float, *, cached: bool = False) -> float:
-        """Return ``flops`` per byte of global memory: asked for, or (``cached``) compulsory."""
+        """Return operations per byte of global memory.
+
+        Parameters
+        ----------
+        flops : float
+            Operations of the launch.
+        cached : bool, default False
+            Divide by the compulsory bytes, not by those asked for.
+
+        Returns
+        -------
+        float
+            FLOP per byte.
+        """
         moved = self.compulsory_bytes() if cached else self.requested_bytes(space="global")
         return flops / moved
 
-    def picked(self, *, block=None, **wanted) -> np.ndarray:
-        """Return the events of the matching accesses, of one ``block`` (linear) or of all."""
+    def picked(self, *, block: int | None = None, **wanted: Any) -> np.ndarray:
+        """Return the events of matching accesses.
+
+        Parameters
+        ----------
+        block : int, optional
+            Of one block (linear number); all by default.
+        **wanted : object
+            As for :meth:`select`.
+
+        Returns
+        -------
+        numpy.ndarray
+            dtype :data:`EVENT`.
+        """
         numbers = [i for i, access in enumerate(self.accesses) if access in self.select(**wanted)]
         chosen = np.isin(self.events["access"], numbers)
         if block is not None:
@@ -114,22 +242,61 @@ class Record:
         return self.events[chosen]
 
     def elements(self, events: np.ndarray) -> np.ndarray:
-        """Return which element of its array each event touches (flat index)."""
+        """Return which element of its array each event touches.
+
+        Parameters
+        ----------
+        events : numpy.ndarray
+            dtype :data:`EVENT`, shape (n,).
+
+        Returns
+        -------
+        numpy.ndarray
+            Flat indices, shape (n,).
+        """
         sizes = np.array(
             [self.itemsizes.get(a.array) or a.size for a in self.accesses] or [1], np.int64
         )
         return events["offset"] // sizes[events["access"]]
 
     def threads(self, events: np.ndarray) -> np.ndarray:
-        """Return (x, y, z) of each event's thread: shape (events, 3)."""
+        """Return each event's thread.
+
+        Parameters
+        ----------
+        events : numpy.ndarray
+            dtype :data:`EVENT`, shape (n,).
+
+        Returns
+        -------
+        numpy.ndarray
+            (x, y, z), shape (n, 3).
+        """
         return np.stack(np.unravel_index(events["thread"], self.block[::-1])[::-1], axis=1)
 
     def blocks(self, events: np.ndarray) -> np.ndarray:
-        """Return (x, y, z) of each event's block: shape (events, 3)."""
+        """Return each event's block.
+
+        Parameters
+        ----------
+        events : numpy.ndarray
+            dtype :data:`EVENT`, shape (n,).
+
+        Returns
+        -------
+        numpy.ndarray
+            (x, y, z), shape (n, 3).
+        """
         return np.stack(np.unravel_index(events["block"], self.grid[::-1])[::-1], axis=1)
 
     def table(self) -> str:
-        """Return one row per access of the source, as text."""
+        """Return one row for each access of the source.
+
+        Returns
+        -------
+        str
+            A table.
+        """
         head = (
             f"{'line':>4}  {'space':8} {'array':12} {'kind':6} {'count':>10} {'bytes':>11} "
             f"{'requests':>9} {'sectors':>9} {'conflicts':>9}"
@@ -150,6 +317,20 @@ def merge(accesses: list[Access], events: np.ndarray) -> tuple[tuple[Access, ...
     """Join code addresses of one line, array and kind that the compiler made of one access.
 
     Unrolled or inlined copies become one row only when they cannot be told apart in the source.
+
+    Parameters
+    ----------
+    accesses : list of Access
+        One for each code address.
+    events : numpy.ndarray
+        dtype :data:`EVENT`; ``access`` counts in ``accesses``.
+
+    Returns
+    -------
+    tuple of Access
+        The rows.
+    numpy.ndarray
+        The events; ``access`` counts in the rows.
     """
     order: dict[tuple, int] = {}
     merged: list[Access] = []
@@ -161,12 +342,15 @@ def merge(accesses: list[Access], events: np.ndarray) -> tuple[tuple[Access, ...
             merged.append(a)
         else:
             b = merged[order[key]]
-            sums = [
-                getattr(a, f) + getattr(b, f)
-                for f in ("count", "requests", "sectors", "wavefronts", "ideal")
-            ]
-            merged[order[key]] = Access(*key[:1], a.array, a.kind, a.space, a.size, *sums,
-                                        max(a.worst, b.worst))  # fmt: skip
+            merged[order[key]] = replace(
+                b,
+                count=a.count + b.count,
+                requests=a.requests + b.requests,
+                sectors=a.sectors + b.sectors,
+                wavefronts=a.wavefronts + b.wavefronts,
+                ideal=a.ideal + b.ideal,
+                worst=max(a.worst, b.worst),
+            )
         numbers.append(order[key])
     events = events.copy()
     if len(events):

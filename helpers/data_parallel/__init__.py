@@ -1,11 +1,62 @@
-"""Stochastic gradient descent on several ranks: in step, with a server, and out of step.
+"""Data-parallel training: one loop, and a class for each scheme by which replicas work together.
 
-- ``lenet``: the network, and its gradients in one flat buffer
-- ``synchronous``: all replicas in step, without a server (four allreduces, buckets, overlap)
-- ``server``: all replicas in step, a server averages
-- ``asynchronous``: a parameter server with the hello / ready handshake
-- ``time_model``: when does a second replica pay?
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.02)
+    replica = Replica(model, torch.nn.functional.cross_entropy, optimizer)
+    history = train(replica, loader, Ring(MPI.COMM_WORLD))  # the same call on every rank
+
+A new scheme overrides the hooks of :class:`Scheme` that it needs. Local SGD (Stich, 2019) lets each
+replica go its own way and averages the parameters now and then::
+
+    class LocalSGD(Scheme):
+        def __init__(self, comm, period):
+            super().__init__(comm)
+            self.period, self.name = period, f"local SGD, H = {period}"
+
+        def after_step(self, replica, step):
+            if (step + 1) % self.period == 0:
+                average(replica.flat.values, self.comm)
+
+- ``loop``: :func:`train`; ``replica``: what it trains; ``scheme``: the hooks
+- ``schemes``: gradients averaged by five allreduces, by a server in step, by one out of step
+- ``flat``: all parameters in one buffer, all gradients in another
+- ``optimizers``: what a server needs in place of a model and its optimizer
+- ``stop``, ``faults``: when a server ends the training, and workers that fail on purpose
+- ``sampling``: each worker's part of the data
 - ``history``: what a training run leaves behind
+- ``messages``: what workers and a server say to each other, with time limits
+- ``time_model``: when does a second replica pay?
+- ``runs``: all of it with LeNet on the digits, as the notebook asks of its ranks
 
 The modules import torch and mpi4py; this package alone does not.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from helpers.data_parallel.flat import Flat
+    from helpers.data_parallel.history import History
+    from helpers.data_parallel.loop import train
+    from helpers.data_parallel.replica import Replica, slower
+    from helpers.data_parallel.scheme import Ended, Scheme, average
+
+__all__ = ["Ended", "Flat", "History", "Replica", "Scheme", "average", "slower", "train"]
+
+_HOMES = {
+    "Ended": "scheme",
+    "Flat": "flat",
+    "History": "history",
+    "Replica": "replica",
+    "Scheme": "scheme",
+    "average": "scheme",
+    "slower": "replica",
+    "train": "loop",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -2,19 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 
 @dataclass
 class History:
     """One run of training. Lists have one entry for each update of the parameters.
 
-    ``seconds`` since all ranks began; ``losses`` the mean loss of the samples behind the update;
-    ``staleness`` how many updates the parameters were old (0 in synchronous training);
-    ``workers`` the rank that brought the gradient (−1: all of them).
+    Parameters
+    ----------
+    scheme : str
+        Its name.
+    ranks : int
+        All of them, a server too.
+    batch : int
+        B, samples of one replica in a step.
+    seconds : list of float
+        Since all ranks began.
+    losses : list of float
+        The mean loss of the samples behind the update.
+    staleness : list of int
+        How many updates the parameters behind the gradient were old (0 in step).
+    workers : list of int
+        The rank that brought the gradient (−1: all of them).
+    gradients : int
+        Mini-batches whose gradient entered an update.
+    compute : float
+        Seconds of a forward and backward pass: the median over the steps, of the slowest rank.
+    synchronize : float
+        Seconds that a step spends waiting and moving: the median, of the rank that waited least.
+    accuracy : float or None
+        On the test digits, 0 to 1.
+    weights : numpy.ndarray (P,) or None
+        All trained parameters at the end, float32.
+    report : list of str
+        Faults, in the order of their discovery.
     """
 
     scheme: str
@@ -24,15 +52,21 @@ class History:
     losses: list[float] = field(default_factory=list)
     staleness: list[int] = field(default_factory=list)
     workers: list[int] = field(default_factory=list)
-    gradients: int = 0  # mini-batches whose gradient entered an update
-    compute: float = 0.0  # seconds per step of forward and backward, median
-    synchronize: float = 0.0  # seconds per step of waiting and moving, median
-    accuracy: float | None = None  # of the test digits, 0 to 1
-    weights: np.ndarray | None = None  # all parameters at the end, flat, float32
-    report: list[str] = field(default_factory=list)  # faults, in the order of their discovery
+    gradients: int = 0
+    compute: float = 0.0
+    synchronize: float = 0.0
+    accuracy: float | None = None
+    weights: np.ndarray | None = None
+    report: list[str] = field(default_factory=list)
 
     def record(self, seconds: float, loss: float, staleness: int = 0, worker: int = -1) -> None:
-        """Append one update."""
+        """Append one update.
+
+        Parameters
+        ----------
+        seconds, loss, staleness, worker : float, float, int, int
+            Its entry in each of the lists.
+        """
         self.seconds.append(seconds)
         self.losses.append(loss)
         self.staleness.append(staleness)
@@ -49,7 +83,23 @@ class History:
         return self.updates / self.seconds[-1] if self.updates else 0.0
 
     def smooth(self, window: int = 20) -> np.ndarray:
-        """Losses (updates,) averaged over the last ``window`` updates: one batch is too noisy."""
+        """Average the losses over the last updates: one batch is too noisy.
+
+        Parameters
+        ----------
+        window : int
+            How many updates, at least 1.
+
+        Returns
+        -------
+        numpy.ndarray (updates,)
+            The mean of each loss and up to ``window`` − 1 before it.
+
+        Raises
+        ------
+        ValueError
+            If ``window`` is less than 1.
+        """
         if window < 1:
             raise ValueError(f"window must be at least 1; got {window}")
         total = np.cumsum(np.insert(np.asarray(self.losses, float), 0, 0.0))
@@ -57,23 +107,37 @@ class History:
         begins = np.maximum(0, ends - window)
         return (total[ends] - total[begins]) / (ends - begins)
 
+    def pooled(self, comm: Intracomm, workers: list[int]) -> History:
+        """Pool the histories of ranks that trained in step; every rank of ``comm`` calls.
 
-def batches(count: int, batch: int, rank: int, ranks: int, seed: int) -> Iterator[np.ndarray]:
-    """Yield, without end, positions (batch,) in 0..count−1 for one of ``ranks`` ranks.
+        Parameters
+        ----------
+        comm : mpi4py.MPI.Intracomm
+            The ranks, each with a history of the same updates.
+        workers : list of int
+            Those that computed gradients.
 
-    Each epoch shuffles anew, the same on every rank, and cuts the order into global batches of
-    ranks·batch; rank r takes the r-th part of each. So R ranks with batch B together see exactly
-    what one rank with batch R·B sees. Raises ValueError if not even one global batch fits.
-    """
-    whole = batch * ranks
-    if batch < 1 or not 0 <= rank < ranks or whole > count:
-        raise ValueError(
-            f"batches of {batch} for rank {rank} of {ranks} do not fit {count} samples: "
-            "expected batch >= 1, 0 <= rank < ranks and batch·ranks <= samples"
+        Returns
+        -------
+        History
+            The same on all ranks: mean losses of the workers, seconds of the last to end an update.
+            Without ``weights``, which may differ.
+        """
+        mine = self.batch, self.seconds, self.losses, self.compute, self.synchronize, self.report
+        everyone = comm.allgather(mine)
+        batches, _, losses, compute, synchronize, _ = zip(
+            *(everyone[rank] for rank in workers), strict=True
         )
-    epoch = 0
-    while True:
-        order = np.random.default_rng([seed, epoch]).permutation(count)
-        for begin in range(0, count - whole + 1, whole):
-            yield order[begin + rank * batch : begin + (rank + 1) * batch]
-        epoch += 1
+        return History(
+            self.scheme,
+            self.ranks,
+            max(batches),
+            np.max([told[1] for told in everyone], axis=0).tolist(),
+            np.mean(losses, axis=0).tolist(),
+            self.staleness,
+            self.workers,
+            gradients=self.updates * len(workers),
+            compute=max(compute),
+            synchronize=min(synchronize),
+            report=[line for told in everyone for line in told[5]],
+        )

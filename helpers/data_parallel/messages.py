@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
+from helpers import waiting
+
 HELLO, READY, GRADIENT, PARAMETERS = 11, 12, 13, 14  # tags: one for each kind of message
 NAP = 100e-6  # seconds between two looks: a waiting rank leaves its core to one that computes
-SPINS = 200
 
 
 class SilenceError(TimeoutError):
@@ -20,64 +22,132 @@ class SilenceError(TimeoutError):
 
 @dataclass
 class Hello:
-    """What a worker says first: who it is, what it brings, how old its parameters are."""
+    """What a worker says first.
 
-    brings: str  # "nothing", "gradient" or "goodbye"
-    sizes: tuple[int, ...] = ()  # elements of each layer that would follow
-    version: int = 0  # updates behind the parameters that the gradient belongs to
+    Parameters
+    ----------
+    brings : str
+        ``"nothing"``, ``"gradient"`` or ``"goodbye"``.
+    sizes : tuple of int
+        Elements of each layer that would follow.
+    version : int
+        Updates behind the parameters that the gradient belongs to.
+    loss, batch : float, int
+        Of the samples behind the gradient, and how many they are.
+    reason : str
+        For a goodbye.
+    """
+
+    brings: str
+    sizes: tuple[int, ...] = ()
+    version: int = 0
     loss: float = 0.0
+    batch: int = 0
     reason: str = ""
 
 
 @dataclass
 class Ready:
-    """The server's reply: whether to send, and why not."""
+    """The server's reply.
+
+    Parameters
+    ----------
+    go : bool
+        Whether to send.
+    reason : str
+        Why not.
+    version : int
+        Updates behind the server's parameters.
+    """
 
     go: bool
     reason: str = ""
     version: int = 0
 
 
-def _pause(looks: int) -> None:
-    """Offer the core to others at first, then leave it to them for a while."""
-    if looks < SPINS:
-        os.sched_yield()
-    else:
-        time.sleep(NAP)
+def _until(done: Callable[[], bool], seconds: float) -> bool:
+    """Wait politely until ``done()``, at most ``seconds``; return whether it is."""
+    try:
+        waiting.until(done, time.monotonic() + seconds, SilenceError, nap=NAP)
+    except SilenceError:
+        return False
+    return True
 
 
-def wait(request, seconds: float, what: str):
-    """Wait for a request of mpi4py, at most ``seconds``; return what it brings.
+def wait(request: MPI.Request, seconds: float, what: str) -> Any:
+    """Wait for a request of mpi4py.
 
-    Raises SilenceError, with ``what`` in its message, after cancelling the request.
+    Parameters
+    ----------
+    request : mpi4py.MPI.Request
+        Of a message on its way.
+    seconds : float
+        At most so long.
+    what : str
+        What did not happen, for the error.
+
+    Returns
+    -------
+    object
+        What the request brings (None from ``Isend`` and ``Irecv``).
+
+    Raises
+    ------
+    SilenceError
+        After ``seconds``, with ``what`` in its message; the request is cancelled.
     """
-    end = time.monotonic() + seconds
-    looks = 0
-    while True:
-        done, value = request.test()
-        if done:
-            return value
-        looks += 1
-        if time.monotonic() > end:
-            request.Cancel()
-            raise SilenceError(f"{what} within {seconds:g} s")
-        _pause(looks)
+    value = None
+
+    def done() -> bool:
+        nonlocal value
+        arrived, value = request.test()
+        return arrived
+
+    if not _until(done, seconds):
+        request.Cancel()
+        raise SilenceError(f"{what} within {seconds:g} s")
+    return value
 
 
-def receive(comm, buffer: np.ndarray, source: int, tag: int, seconds: float) -> None:
-    """Receive into ``buffer``. Raises SilenceError after ``seconds``."""
+def receive(comm: MPI.Intracomm, buffer: np.ndarray, source: int, tag: int, seconds: float) -> None:
+    """Receive one message.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+        Of sender and receiver.
+    buffer : numpy.ndarray
+        For as many elements as are sent.
+    source, tag : int
+        From whom, and of which kind.
+    seconds : float
+        At most so long.
+
+    Raises
+    ------
+    SilenceError
+        After ``seconds``.
+    """
     what = f"no message with tag {tag} and {buffer.size} elements came from rank {source}"
     wait(comm.Irecv(buffer, source=source, tag=tag), seconds, what)
 
 
-def next_hello(comm, seconds: float) -> tuple[int, Hello] | None:
-    """Return ``(rank, hello)`` in order of arrival, or None if nobody calls for ``seconds``."""
-    end = time.monotonic() + seconds
-    looks = 0
+def next_hello(comm: MPI.Intracomm, seconds: float) -> tuple[int, Hello] | None:
+    """Take the next hello in order of arrival.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+        Of the server and its workers.
+    seconds : float
+        At most so long.
+
+    Returns
+    -------
+    tuple of int and Hello, or None
+        Who says it, and what; None if nobody did.
+    """
     status = MPI.Status()
-    while not comm.iprobe(source=MPI.ANY_SOURCE, tag=HELLO, status=status):
-        if time.monotonic() > end:
-            return None
-        looks += 1
-        _pause(looks)
+    if not _until(lambda: comm.iprobe(MPI.ANY_SOURCE, HELLO, status), seconds):
+        return None
     return status.Get_source(), comm.recv(source=status.Get_source(), tag=HELLO)

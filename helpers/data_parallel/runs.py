@@ -1,22 +1,34 @@
-"""What the notebook asks its ranks to do: one call for each scheme; the digits load there."""
+"""What the notebook asks its ranks to do: train on the digits, measure; the digits load there."""
 
 from __future__ import annotations
 
 import functools
 import os
 import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from helpers.data_parallel.history import History
 from helpers.data_parallel.time_model import Point
 from helpers.datasets import mnist
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+    from helpers.data_parallel.scheme import Scheme
+
 digits = functools.cache(mnist.load)
 
 
-def world():
-    """Return MPI's communicator, with one thread for each rank and torch.distributed begun on it.
+def world() -> Intracomm:
+    """Begin ``torch.distributed`` on MPI's communicator, with one thread for each rank.
 
     Ranks that share the cores must not each start a thread for every core.
+
+    Returns
+    -------
+    mpi4py.MPI.Intracomm
+        Of all ranks.
     """
     import torch
     import torch.distributed as dist
@@ -26,36 +38,74 @@ def world():
 
     torch.set_num_threads(1)
     if not dist.is_initialized():
-        dist.init_process_group("mpi4py")
+        dist.init_process_group("mpi4py", init_method="mpi://")
     return MPI.COMM_WORLD
 
 
-def synchronous(comm=None, **settings) -> History:
-    """Train in step on the digits, with the accuracy on the test digits."""
-    from helpers.data_parallel import synchronous as module
+def train(
+    scheme: Callable[[Intracomm], Scheme],
+    comm: Intracomm | None = None,
+    *,
+    steps: int | None = 100,
+    batch: int = 16,
+    rate: float = 0.05,
+    momentum: float = 0.9,
+    seed: int = 0,
+    slow: dict[int, float] | None = None,
+) -> History:
+    """Train LeNet on the digits by any scheme; every rank calls.
+
+    Parameters
+    ----------
+    scheme : callable
+        The scheme's class; or what else makes one of a communicator, such as
+        ``functools.partial(ByFunction, function=sync_gradients)``.
+    comm : mpi4py.MPI.Intracomm, optional
+        :func:`world` unless given.
+    steps : int, optional
+        Updates of the parameters; None leaves the end to the scheme.
+    batch : int
+        B, samples of one worker in a step.
+    rate, momentum : float
+        λ and μ of SGD.
+    seed : int
+        Of rank 0's initial weights, with which all begin, and of the order of the samples.
+    slow : dict, optional
+        {rank: k} makes a rank k times slower.
+
+    Returns
+    -------
+    History
+        The same on all ranks, with the accuracy on the test digits.
+    """
+    from torch.nn.functional import cross_entropy
+    from torch.optim import SGD
+
+    from helpers.data_parallel.flat import Flat
+    from helpers.data_parallel.loop import train as loop
+    from helpers.data_parallel.optimizers import FlatSGD
+    from helpers.data_parallel.replica import Replica, slower
+    from helpers.data_parallel.sampling import batches
+    from helpers.models.lenet import LeNet, accuracy_of
 
     comm = world() if comm is None else comm
+    rank, made = comm.Get_rank(), scheme(comm)
+    model = LeNet(seed=seed + rank)  # replicas begin different, as if nobody had fixed the seed
+    flat = Flat(model)
+    optimizer = (
+        SGD(model.parameters(), lr=rate, momentum=momentum)
+        if made.server is None
+        else FlatSGD(flat, rate, momentum)
+    )
+    delay = slower(slow[rank]) if slow and rank in slow else None
+    replica = Replica(model, cross_entropy, optimizer, flat=flat, delay=delay)
+    part = made.workers.index(rank) if rank in made.workers else 0
     data = digits().train_images, digits().train_labels
-    return _judged(module.train(*data, comm, **settings))
-
-
-def with_server(comm=None, **settings) -> History:
-    """Train with a server on the digits, with the accuracy on the test digits."""
-    from helpers.data_parallel import server as module
-
-    comm = world() if comm is None else comm
-    data = digits().train_images, digits().train_labels
-    return _judged(module.train(*data, comm, **settings))
-
-
-def asynchronous(comm=None, updates: int = 200, **settings) -> History:
-    """Train asynchronously on the digits, with the accuracy on the test digits."""
-    from helpers.data_parallel import asynchronous as module
-
-    comm = world() if comm is None else comm
-    data = digits().train_images, digits().train_labels
-    stop = settings.pop("stop", module.Stop(updates=updates))
-    return _judged(module.train(*data, comm, stop=stop, **settings))
+    mine = batches(*data, batch, part, len(made.workers), seed)
+    history = loop(replica, mine, made, steps=steps)
+    assert history.weights is not None
+    history.accuracy = accuracy_of(history.weights, digits())
+    return history
 
 
 NETWORKS = ("LeNet", "perceptron")
@@ -63,18 +113,43 @@ LINKS = ("memory", "TCP")
 
 
 def time_model(
-    ranks: int, batches, network: str = "LeNet", link: str = "memory", steps: int = 10
+    ranks: int,
+    batches: Iterable[int],
+    network: str = "LeNet",
+    link: str = "memory",
+    steps: int = 10,
 ) -> list[Point]:
-    """Measure batch sizes on the first ``ranks`` ranks; their Points on these, [] elsewhere.
+    """Measure several batch sizes on the first ranks; every rank calls.
 
-    ``link`` is the way of the gradients: MPI's allreduce through ``"memory"``, or gloo's over
-    ``"TCP"`` (on the loopback interface), as if each rank sat on a machine of its own. Raises
-    ValueError for another link or network.
+    Parameters
+    ----------
+    ranks : int
+        How many take part.
+    batches : iterable of int
+        B of one replica, each to be measured.
+    network : str
+        One of :data:`NETWORKS`.
+    link : str
+        The way of the gradients: MPI's allreduce through ``"memory"``, or gloo's over ``"TCP"`` (on
+        the loopback interface), as if each rank sat on a machine of its own.
+    steps : int
+        Of which the median is taken.
+
+    Returns
+    -------
+    list of Point
+        One for each batch size; empty on ranks that take no part.
+
+    Raises
+    ------
+    ValueError
+        For another link or network.
     """
     import torch.distributed as dist
 
     from helpers.data_parallel.time_model import measure
-    from helpers.models import lenet
+    from helpers.models.lenet import LeNet
+    from helpers.models.perceptron import perceptron
 
     if network not in NETWORKS or link not in LINKS:
         raise ValueError(
@@ -90,7 +165,7 @@ def time_model(
         group = dist.new_group(list(range(ranks)), backend="gloo")
     points = []
     for batch in batches if here else ():
-        model = lenet.LeNet() if network == "LeNet" else lenet.perceptron()
+        model = LeNet() if network == "LeNet" else perceptron()
         allreduce = group and functools.partial(dist.all_reduce, group=group)
         data = digits().train_images, digits().train_labels
         name = f"{network}, {link}"
@@ -102,10 +177,3 @@ def time_model(
         dist.destroy_process_group(group)
     comm.Barrier()
     return points
-
-
-def _judged(history: History) -> History:
-    from helpers.models.lenet import accuracy_of
-
-    history.accuracy = accuracy_of(history.weights, digits())
-    return history

@@ -11,21 +11,44 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Comm
+    from torch import nn
 
 
 @dataclass(frozen=True)
 class Point:
-    """One measured setting; times in seconds per step."""
+    """One measured setting; times in seconds per step.
+
+    Parameters
+    ----------
+    ranks : int
+        R.
+    batch : int
+        B of one replica.
+    alone : float
+        T_comp of a single process on an otherwise idle machine.
+    compute : float
+        T_comp while all replicas compute.
+    synchronize : float
+        T_sync: the allreduce alone, when all arrive together.
+    step : float
+        A whole step as it really went.
+    name : str
+        Of what was measured, for tables and legends.
+    """
 
     ranks: int
-    batch: int  # B of one replica
-    alone: float  # T_comp of a single process on an otherwise idle machine
-    compute: float  # T_comp while all replicas compute
-    synchronize: float  # T_sync: the allreduce alone, when all arrive together
-    step: float  # a whole step as it really went
-    name: str = "LeNet"  # of what was measured, for tables and legends
+    batch: int
+    alone: float
+    compute: float
+    synchronize: float
+    step: float
+    name: str = "LeNet"
 
     @property
     def pays(self) -> bool:
@@ -44,9 +67,24 @@ class Point:
 
 
 def speedup(ranks: int, compute: float, synchronize: float) -> float:
-    """R · T_comp / (T_comp + T_sync): samples per second against one process.
+    """Predict R · T_comp / (T_comp + T_sync): samples per second against one process.
 
-    Raises ValueError unless ranks >= 1, compute > 0 and synchronize >= 0.
+    Parameters
+    ----------
+    ranks : int
+        R, at least 1.
+    compute, synchronize : float
+        T_comp > 0 and T_sync >= 0, in seconds.
+
+    Returns
+    -------
+    float
+        Above 1 where replicas pay.
+
+    Raises
+    ------
+    ValueError
+        For other values.
     """
     if ranks < 1 or compute <= 0 or synchronize < 0:
         raise ValueError(
@@ -57,10 +95,21 @@ def speedup(ranks: int, compute: float, synchronize: float) -> float:
 
 
 def crossing(batches: list[float], ratios: list[float], ranks: int) -> float | None:
-    """The batch size where T_sync / T_comp falls to R − 1: below it, one process is faster.
+    """Find the batch size where T_sync / T_comp falls to R − 1: below it, one process is faster.
 
-    ``ratios`` are T_sync / T_comp at ``batches`` (ascending); interpolated on logarithmic axes.
-    None if the ratio never crosses R − 1 within them.
+    Parameters
+    ----------
+    batches : list of float
+        B in samples, ascending.
+    ratios : list of float
+        T_sync / T_comp at each; interpolated on logarithmic axes.
+    ranks : int
+        R.
+
+    Returns
+    -------
+    float or None
+        In samples; None if the ratio never crosses R − 1 within them.
     """
     if ranks < 2:
         return None
@@ -73,10 +122,22 @@ def crossing(batches: list[float], ratios: list[float], ranks: int) -> float | N
 
 
 def fit(points: list[Point]) -> tuple[float, float, float]:
-    """Return ``(a, b, T_sync)`` in seconds of T_comp = a + b·B, by least squares of relative error.
+    """Fit T_comp = a + b·B by least squares of the relative error.
 
-    ``points`` are of one network on one number of ranks, T_sync their median. Raises ValueError
-    for fewer than two batch sizes.
+    Parameters
+    ----------
+    points : list of Point
+        Of one network on one number of ranks.
+
+    Returns
+    -------
+    tuple of float
+        ``(a, b, T_sync)`` in seconds (b: per sample), T_sync their median.
+
+    Raises
+    ------
+    ValueError
+        For fewer than two batch sizes.
     """
     if len({point.batch for point in points}) < 2:
         raise ValueError(f"a line needs points of two batch sizes; got {points}")
@@ -88,24 +149,52 @@ def fit(points: list[Point]) -> tuple[float, float, float]:
 def measure(
     images: np.ndarray,
     labels: np.ndarray,
-    comm,
+    comm: Comm,
     batch: int,
     steps: int = 10,
     *,
-    model=None,
+    model: nn.Module | None = None,
     allreduce: Callable | None = None,
     name: str = "LeNet",
 ) -> Point:
-    """Measure one setting on all ranks of ``comm`` with one thread each; the same Point on all.
+    """Measure one setting with one thread on each rank; every rank calls.
 
     First rank 0 computes alone, then all compute together, then all only synchronise, then all do
-    both. Medians over ``steps``. ``model`` is LeNet unless given, ``allreduce(gradients)`` MPI's,
-    on a flat tensor (P,). Raises ValueError for steps < 1.
+    both.
+
+    Parameters
+    ----------
+    images, labels : numpy.ndarray (n, ...)
+        Samples; each rank takes ``batch`` of them.
+    comm : mpi4py.MPI.Comm
+        The ranks, R of them.
+    batch : int
+        B of one replica.
+    steps : int
+        Of which the median is taken, at least 1.
+    model : torch.nn.Module, optional
+        LeNet unless given.
+    allreduce : callable, optional
+        ``allreduce(gradients)`` adds up a flat tensor (P,) in place; MPI's unless given.
+    name : str
+        Of the point.
+
+    Returns
+    -------
+    Point
+        The same on all ranks.
+
+    Raises
+    ------
+    ValueError
+        If ``steps`` is less than 1.
     """
     import torch
     from mpi4py import MPI
+    from torch.nn.functional import cross_entropy
 
-    from helpers.models.lenet import Flat, LeNet, backward
+    from helpers.data_parallel.flat import Flat
+    from helpers.models.lenet import LeNet
 
     if steps < 1:
         raise ValueError(f"steps must be at least 1; got {steps}")
@@ -119,7 +208,7 @@ def measure(
     x, y = torch.from_numpy(images[where]), torch.from_numpy(labels[where])
 
     def compute() -> None:
-        backward(model, x, y)
+        cross_entropy(model(x), y).backward()
 
     def synchronize() -> None:
         if allreduce is None:
@@ -132,7 +221,7 @@ def measure(
         synchronize()
         gradients[:] = 0
 
-    def median(call) -> float:
+    def median(call: Callable[[], None]) -> float:
         samples = []
         for _ in range(steps + 2):
             began = time.perf_counter()
@@ -142,10 +231,11 @@ def measure(
 
     alone = comm.bcast(median(compute) if rank == 0 else None)
     gradients[:] = 0
-    found = [alone]
+    found: list[float] = []
     for call in (compute, synchronize, both):
         comm.Barrier()
         found.append(comm.allreduce(median(call), MPI.MAX))
         gradients[:] = 0
     torch.set_num_threads(threads)
-    return Point(ranks, batch, *found, name)
+    compute_s, synchronize_s, step = found
+    return Point(ranks, batch, alone, compute_s, synchronize_s, step, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-DATA = Path(__file__).resolve().parents[2] / "data"
+from helpers.paths import DATA
 
 
 class DataError(RuntimeError):

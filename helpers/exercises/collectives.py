@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+import numbers
 
-from helpers.exercises.core import NotAttempted, call, close, equal, exercise, unattempted, wrong
-
-LIMIT = 12.0  # seconds on the ranks: for a deadlock to show, on a crowded machine too
+from helpers.exercises.core import call, close, equal, exercise, on_ranks, wrong
+from helpers.exercises.groups import Case, by_case, in_groups
 
 
 @exercise
@@ -33,30 +33,11 @@ def chunk_to_send(answer):
                 held[(rank + 1) % N].add(int(chunk))
 
 
-def _allgathers(answer, sizes):
-    """On every rank: call the answer in groups of these sizes; return (what it gave, traffic)."""
+def _part(rank: int, length: int):
+    """What rank ``rank`` has before the allgather: numbers that differ everywhere."""
     import numpy as np
-    from mpi4py import MPI
 
-    from helpers.tracing.activity import BYTES, EXCHANGE, KIND, SEND, Recorder
-    from helpers.tracing.communicator import TracedComm
-
-    world = MPI.Intracomm(MPI.COMM_WORLD)
-    results = []
-    for n, length in sizes:
-        group = world.Split(0 if world.rank < n else MPI.UNDEFINED)
-        if group == MPI.COMM_NULL:
-            continue
-        comm = TracedComm(group, Recorder())
-        work = np.full(n * length, -1.0)
-        mine = slice(comm.rank * length, (comm.rank + 1) * length)
-        work[mine] = 100.0 * comm.rank + np.arange(length)
-        comm.recorder.start()
-        returned = answer(work, comm)
-        sent = [c[BYTES] for c in comm.recorder.stop() if c[KIND] in (SEND, EXCHANGE)]
-        results.append((returned, sum(sent), len(sent)))
-        group.Free()
-    return results
+    return 100.0 * rank + np.arange(length)
 
 
 @exercise
@@ -64,35 +45,26 @@ def allgather(answer, cluster):
     """answer(work, comm) -> work, with every rank's part filled in, by messages on a ring."""
     import numpy as np
 
-    from helpers.cluster import RankError, RankTimeoutError
+    def work(rank: int, n: int, length: int) -> tuple:
+        whole = np.full(n * length, -1.0)
+        whole[rank * length : (rank + 1) * length] = _part(rank, length)
+        return (whole,)
 
-    if not callable(answer):
-        wrong(f"expected a function, got {answer!r}")
     sizes = [case for case in ((4, 1), (4, 200_000), (3, 5), (1, 2)) if case[0] <= cluster.n]
-    try:
-        by_rank = cluster.run(_allgathers, answer, sizes, timeout=LIMIT)
-    except RankTimeoutError:
-        wrong(
-            f"the ranks were still at it after {LIMIT:g} s: does each that sends find one that "
-            "receives? (The ranks have been started anew.)"
-        )
-    except RankError as error:
-        rank, text = next(iter(error.tracebacks.items()))
-        wrong(f"on rank {rank} it raised {text.strip().splitlines()[-1]}")
-    if all(unattempted(got) for results in by_rank for got, _, _ in results):
-        raise NotAttempted("it returned None on every rank")
-    for case, (n, length) in enumerate(sizes):
-        whole = np.concatenate([100.0 * rank + np.arange(length) for rank in range(n)])
-        for rank in range(n):
-            got, sent, messages = by_rank[rank][case]
+    cases = [Case(n, lambda r, n=n, length=length: work(r, n, length)) for n, length in sizes]
+    found = by_case(on_ranks(cluster, in_groups, answer, cases), cases)
+    for (n, length), outcomes in zip(sizes, found, strict=True):
+        whole = np.concatenate([_part(rank, length) for rank in range(n)])
+        for rank, outcome in enumerate(outcomes):
             where = f"on rank {rank} of {n}, {length} numbers a rank"
-            if got is None:
+            if outcome.returned is None:
                 wrong(f"{where}: it returned None, expected the array")
-            close(got, whole, where)
-            if messages != n - 1 or sent != (n - 1) * length * 8:
+            close(outcome.returned, whole, where)
+            if outcome.messages != n - 1 or outcome.bytes != (n - 1) * length * 8:
                 wrong(
-                    f"{where}: right, but it sent {messages} messages of {sent} bytes altogether; "
-                    f"on a ring it is one part of {length * 8} bytes in each of N−1 steps"
+                    f"{where}: right, but it sent {outcome.messages} messages of {outcome.bytes} "
+                    f"bytes altogether; on a ring it is one part of {length * 8} bytes in each of "
+                    "N−1 steps"
                 )
 
 
@@ -113,7 +85,7 @@ def crossover(answer):
     for N, alpha, beta in ((4, 1e-6, 1e-9), (16, 10e-6, 1e-10), (1024, 5e-6, 4e-11)):
         what = f"N={N}, alpha={alpha:g} s, beta={beta:g} s per byte"
         K = call(answer, N, alpha, beta)
-        if isinstance(K, bool) or not isinstance(K, (int, float)) or not math.isfinite(K):
+        if isinstance(K, bool) or not isinstance(K, numbers.Real) or not math.isfinite(K):
             wrong(f"{what}: expected a number of bytes, got {K!r}")
         levels = N.bit_length() - 1
         tree = 2 * levels * (alpha + K * beta)

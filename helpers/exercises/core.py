@@ -17,17 +17,27 @@ raises, so that the cell fails.
 from __future__ import annotations
 
 import contextlib
+import dis
 import functools
+import importlib
 import os
+import re
 import signal
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from helpers.cluster import Cluster
 
 NOT_ATTEMPTED, WRONG, CORRECT = "not attempted", "wrong", "correct"
 TIME_LIMIT = 30.0  # seconds for one check: an endless loop in an answer must not freeze a class
+RANKS_LIMIT = 4.0  # seconds for an answer on the ranks: with clearing up, a deadlock ends in five
 
 
 class NotAttempted(AssertionError):  # noqa: N818 - a reader reads this name, not a programmer
@@ -40,7 +50,15 @@ class WrongAnswer(AssertionError):  # noqa: N818
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check found: ``status`` is NOT_ATTEMPTED, WRONG or CORRECT."""
+    """What a check found.
+
+    Parameters
+    ----------
+    status : str
+        NOT_ATTEMPTED, WRONG or CORRECT.
+    message : str
+        What about it.
+    """
 
     status: str
     message: str = ""
@@ -50,15 +68,23 @@ class Verdict:
 
 
 class Exercise:
-    """A check, made by :func:`exercise`: call it with the reader's answer."""
+    """A check, made by :func:`exercise`: call it with the reader's answer.
 
-    def __init__(self, function: Callable[..., None], time_limit: float = TIME_LIMIT):
+    Parameters
+    ----------
+    function : callable
+        Returns for a right answer, and calls :func:`wrong` otherwise.
+    time_limit : float
+        Seconds that a check may take.
+    """
+
+    def __init__(self, function: Callable[..., None], time_limit: float = TIME_LIMIT) -> None:
         functools.update_wrapper(self, function)
         self.function = function
         self.time_limit = time_limit
         self.title = function.__name__.replace("_", " ")
 
-    def __call__(self, *answer, **context) -> None:
+    def __call__(self, *answer: object, **context: object) -> None:
         """Print the verdict on ``answer``; under NBGRADER_EXECUTION raise unless it is correct."""
         verdict = self.examine(*answer, **context)
         if os.environ.get("NBGRADER_EXECUTION") and verdict.status != CORRECT:
@@ -66,8 +92,21 @@ class Exercise:
             raise error(f"{self.title}: {verdict}")
         print(f"{self.title}: {verdict}")
 
-    def examine(self, *answer, **context) -> Verdict:
-        """Return the verdict on ``answer``; ``context`` is what no answer is (a cluster)."""
+    def examine(self, *answer: object, **context: object) -> Verdict:
+        """Judge an answer.
+
+        Parameters
+        ----------
+        *answer : object
+            Its parts.
+        **context : object
+            What no answer is: a cluster.
+
+        Returns
+        -------
+        Verdict
+            Whatever the answer does.
+        """
         if any(unattempted(part) for part in answer):
             return Verdict(NOT_ATTEMPTED)
         try:
@@ -83,25 +122,58 @@ class Exercise:
         return Verdict(CORRECT)
 
 
-def exercise(function: Callable[..., None] | None = None, *, time_limit: float = TIME_LIMIT):
-    """Make a check of a function that returns for a right answer and calls :func:`wrong` otherwise.
+def exercise(function: Callable[..., None] | None = None, *, time_limit: float = TIME_LIMIT) -> Any:
+    """Make a check of a function, as a decorator.
 
-    The positional parameters are parts of the reader's answer, None where not attempted. A longer
-    ``time_limit`` (seconds) is given as ``@exercise(time_limit=60)``.
+    Parameters
+    ----------
+    function : callable
+        Returns for a right answer, and calls :func:`wrong` otherwise. Its positional parameters
+        are parts of the reader's answer, None where not attempted.
+    time_limit : float
+        Seconds that the check may take, given as ``@exercise(time_limit=60)``.
+
+    Returns
+    -------
+    Exercise
+        The check.
     """
     if function is None:
         return functools.partial(Exercise, time_limit=time_limit)
     return Exercise(function, time_limit)
 
 
-def wrong(message: str) -> None:
-    """End the check: the answer is wrong, and ``message`` says what about it."""
+def wrong(message: str) -> NoReturn:
+    """End the check: the answer is wrong.
+
+    Parameters
+    ----------
+    message : str
+        What about it; never what would be right.
+
+    Raises
+    ------
+    WrongAnswer
+        Always.
+    """
     raise WrongAnswer(message)
 
 
 def unattempted(value: object) -> bool:
-    """Tell whether ``value`` is what a stub leaves: None, ``...``, or a collection of only those.
+    """Tell whether a value is what a stub leaves: None, ``...``, or a collection of only those.
 
+    Parameters
+    ----------
+    value : object
+        An answer, or what it returned.
+
+    Returns
+    -------
+    bool
+        Whether nothing was done.
+
+    Examples
+    --------
     >>> unattempted([None, None]), unattempted([0, None])
     (True, False)
     """
@@ -112,10 +184,27 @@ def unattempted(value: object) -> bool:
     return isinstance(value, (list, tuple)) and bool(value) and all(map(unattempted, value))
 
 
-def call(function: Callable, *args, **kwargs) -> object:
+def call(function: Callable, *args: object, **kwargs: object) -> Any:
     """Call the reader's function; returning None is "not attempted", raising is wrong.
 
-    Give it copies of arrays that the check still needs: an answer may change its arguments.
+    Parameters
+    ----------
+    function : callable
+        The answer.
+    *args, **kwargs : object
+        Its arguments: copies of arrays that the check still needs, since it may change them.
+
+    Returns
+    -------
+    object
+        What the answer returned.
+
+    Raises
+    ------
+    NotAttempted
+        If it returned what a stub does.
+    WrongAnswer
+        If it is no function, or raised.
     """
     if not callable(function):
         wrong(f"expected a function, got {_short(function)}")
@@ -134,8 +223,142 @@ def call(function: Callable, *args, **kwargs) -> object:
     return value
 
 
-def equal(got: object, want: object, what: str) -> None:
-    """Fail unless ``got == want``; the message shows ``got`` for ``what``, never ``want``."""
+def on_ranks(
+    cluster: Cluster,
+    function: Callable[..., object],
+    answer: Callable[..., object],
+    *arguments: object,
+    limit: float = RANKS_LIMIT,
+) -> list:
+    """Call ``function(answer, *arguments)`` on every rank; the answer's faults become words.
+
+    Parameters
+    ----------
+    cluster : helpers.cluster.Cluster
+        Real ranks; usable afterwards, whatever the answer did.
+    function : callable
+        Part of the check: calls the answer, once or more, and returns what there is to look at.
+    answer : callable
+        The reader's. On the ranks its attribute ``calls`` holds what it called of MPI the last
+        time, as records of :mod:`helpers.tracing.activity`.
+    *arguments : object
+        Further ones of ``function``.
+    limit : float
+        Seconds until the answer is taken to hang.
+
+    Returns
+    -------
+    list
+        What ``function`` returned on each rank, in rank order.
+
+    Raises
+    ------
+    NotAttempted
+        If the answer returned what a stub does in every call, without a call of MPI.
+    WrongAnswer
+        If it is no function, raised, ended a rank, or did not end: then with the table of who
+        waits for whom.
+    """
+    from helpers.cluster import RankDiedError, RankError, RankTimeoutError
+
+    if not callable(answer):
+        wrong(f"expected a function, got {_short(answer)}")
+    _must_ask_its_comm(answer)
+    cluster.run(_load, function.__module__)  # its imports are not the answer's time
+    try:
+        replies = cluster.run(_watched, function, answer, arguments, timeout=limit)
+    except RankTimeoutError as error:
+        groups = {wait.members for wait in error.waits if wait.call and wait.members}
+        among = f", among {len(groups.pop())} ranks" if len(groups) == 1 else ""
+        wrong(f"no end after {limit:g} s{among}. {_who_waits(str(error))}")
+    except RankError as error:
+        rank, text = next(iter(error.tracebacks.items()))
+        last = _plain(text).strip().splitlines()[-1]
+        wrong(f"on rank {rank} it raised {last}{_IRECV if 'truncated' in last else ''}")
+    except RankDiedError as error:
+        wrong(_plain(str(error)))
+    if not any(attempted for _, attempted in replies):
+        raise NotAttempted("it returned nothing on every rank")
+    return [result for result, _ in replies]
+
+
+_IRECV = (
+    ". If you use irecv: it has room for 32 kB, unless you hand it more, as in "
+    "comm.irecv(bytearray(1 << 23), source=...)"
+)
+
+
+def _load(module: str) -> None:
+    """On every rank: import what the check needs."""
+    importlib.import_module(module)
+
+
+def _watched(function: Callable, answer: Callable, arguments: tuple) -> tuple[object, bool]:
+    """On every rank: return what ``function`` returned, and whether the answer did anything."""
+    from mpi4py import MPI
+
+    getattr(answer, "__globals__", {}).setdefault("MPI", MPI)
+    recorder, attempted = MPI.COMM_WORLD.recorder, False  # type: ignore[attr-defined]
+
+    calls: list = []
+
+    @functools.wraps(answer)
+    def watched(*args: object, **kwargs: object) -> object:
+        nonlocal attempted
+        recorder.start()
+        try:
+            returned = answer(*args, **kwargs)
+        finally:
+            calls[:] = recorder.stop()
+        attempted = attempted or bool(calls) or not unattempted(returned)
+        return returned
+
+    watched.calls = calls  # type: ignore[attr-defined]
+    return function(watched, *arguments), attempted
+
+
+def _must_ask_its_comm(answer: Callable) -> None:
+    """Refuse ``rank`` and ``size`` from outside: the kernel's own, or those of the whole world."""
+    code = getattr(answer, "__code__", None)
+    for step in dis.get_instructions(code) if code else ():
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval in ("rank", "size", "comm"):
+            wrong(
+                f"it uses {step.argval!r} from outside the function; ask the communicator that it "
+                "is given: comm.Get_rank(), comm.Get_size()"
+            )
+
+
+def _who_waits(message: str) -> str:
+    """Shorten a RankTimeoutError: the table, what became of the ranks, what one of them raised."""
+    _, _, text = _plain(message).partition("\n")
+    before, raised, after = text.partition(" raised:\n")
+    if not raised:
+        return f"Who waits for whom:\n{text}"
+    table, _, who = before.rpartition("\n\n")
+    *_, error, fate = after.split("\n\n")
+    return f"{who} raised {error.strip().splitlines()[-1]}\nWho waits for whom:\n{table}\n{fate}"
+
+
+def _plain(text: str) -> str:
+    """Return the text without colours of a terminal."""
+    return re.sub(r"\x1b\[[\d;]*m", "", text)
+
+
+def equal(got: Any, want: Any, what: str) -> None:
+    """Refuse what is not equal to what is wanted.
+
+    Parameters
+    ----------
+    got, want : object
+        What there is, and what should be: the message shows only the first.
+    what : str
+        What it is, for the message.
+
+    Raises
+    ------
+    WrongAnswer
+        Unless ``got == want``, item by item.
+    """
     import numpy as np
 
     if isinstance(want, np.ndarray):
@@ -151,7 +374,22 @@ def equal(got: object, want: object, what: str) -> None:
 
 
 def close(got: object, want: object, what: str, *, rtol: float = 1e-6, atol: float = 1e-9) -> None:
-    """Fail unless the numbers or arrays agree in shape and to ``rtol``, ``atol`` in value."""
+    """Refuse numbers or arrays that are not near enough.
+
+    Parameters
+    ----------
+    got, want : array_like
+        What there is, and what should be: the message shows only the first.
+    what : str
+        What it is, for the message.
+    rtol, atol : float
+        How far apart values may be, relative and absolute.
+
+    Raises
+    ------
+    WrongAnswer
+        Unless they agree in shape, and in every value.
+    """
     import numpy as np
 
     try:
@@ -173,7 +411,7 @@ def close(got: object, want: object, what: str, *, rtol: float = 1e-6, atol: flo
     )
 
 
-def _nan(values) -> str:
+def _nan(values: np.ndarray) -> str:
     import numpy as np
 
     return " (there are NaN or infinite values)" if not np.isfinite(values).all() else ""
@@ -208,7 +446,7 @@ def _limit(seconds: float) -> Iterator[None]:
         yield
         return
 
-    def too_long(signum, frame):
+    def too_long(signum: int, frame: object) -> NoReturn:
         raise WrongAnswer(f"no result within {seconds:g} s: does a loop or a receive never end?")
 
     before = signal.signal(signal.SIGALRM, too_long)

@@ -5,79 +5,24 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 
-from helpers.exercises.core import NotAttempted, call, close, equal, exercise, unattempted, wrong
-
-LIMIT = 10.0  # seconds for the answer on the ranks: a deadlock must not take a minute
-
-
-def _on_ranks(answer, cases):
-    """Call ``answer(*arguments(comm), comm)`` in every case on a group; return what it returned.
-
-    A case is (number of ranks, arguments for each of them).
-    """
-    from mpi4py import MPI
-
-    from helpers.cluster.idle import doze
-
-    world = MPI.COMM_WORLD
-    names = getattr(answer, "__globals__", {})
-    names.setdefault("MPI", MPI)
-    results = []
-    for members, arguments in cases:
-        inside = world.rank < members
-        group = world.Split(0 if inside else 1, world.rank)
-        result = answer(*arguments[world.rank], group) if inside else None
-        # a message that nobody received would be taken for one of the next case
-        left_over = group.iprobe() if inside else False
-        results.append((result, left_over))
-        doze(world)
-        group.Free()
-    return results
+from helpers.exercises.core import call, close, equal, exercise, on_ranks, wrong
+from helpers.exercises.groups import Case, Outcome, by_case, in_groups
 
 
-def _results(answer, cases, cluster) -> list[list]:
-    """Return, for each case, the result of every rank in it."""
-    from helpers.cluster import RankError, RankTimeoutError
-
-    if not callable(answer):
-        wrong(f"expected a function, got {answer!r}")
-    try:
-        by_rank = cluster.run(_on_ranks, answer, cases, timeout=LIMIT)
-    except RankTimeoutError as error:
-        wrong(
-            f"the ranks were still at it after {LIMIT:g} s. {_waits(error)} They have been started "
-            "anew; run the cells that define variables on them again"
-        )
-    except RankError as error:
-        rank, text = next(iter(error.tracebacks.items()))
-        last = text.strip().splitlines()[-1]
-        wrong(f"on rank {rank} it raised {last}")
-    found = []
-    for case, (members, _) in enumerate(cases):
-        outcomes = [by_rank[rank][case] for rank in range(members)]
-        results = [result for result, _ in outcomes]
-        for rank, (_, left_over) in enumerate(outcomes):
-            if left_over:
-                wrong(f"on {members} ranks a message to rank {rank} was sent but never received")
-        found.append(results)
-    if all(unattempted(result) for results in found for result in results):
-        raise NotAttempted(f"it returned {found[0][0]!r} on every rank")
-    return found
-
-
-def _waits(error) -> str:
-    waits = [w for w in getattr(error, "waits", []) if w.call]
-    return " ".join(f"Rank {w.rank} is in {w.call}." for w in waits)
+def _outcomes(answer, cases: list[Case], cluster) -> list[list[Outcome]]:
+    """Return, for each case, what the answer did on every rank in it."""
+    return by_case(on_ranks(cluster, in_groups, answer, cases), cases)
 
 
 @exercise
 def statements(answer):
     """The letters of the statements that hold, such as "AB"."""
-    if not isinstance(answer, str) or not answer or set(answer.upper()) - set("ABCDE"):
+    letters = set(answer.upper()) - set(" ,;") if isinstance(answer, str) else set()
+    if not letters or letters - set("ABCDE"):
         wrong(f"expected letters from A to E in quotes, got {answer!r}")
-    judged_wrong = len(set(answer.upper()) ^ {"A", "C", "E"})
+    judged_wrong = len(letters ^ {"A", "C", "E"})
     if judged_wrong:
-        wrong(f"{judged_wrong} of your 5 judgements are not right ({len(set(answer))} chosen)")
+        wrong(f"{judged_wrong} of your 5 judgements are not right ({len(letters)} chosen)")
 
 
 @exercise(time_limit=60.0)
@@ -86,42 +31,61 @@ def shift(answer, cluster):
     import numpy as np
 
     words = ["one", "two", "three", "four"]
-    cases = [(n, [(f"{words[r]}",) for r in range(n)]) for n in (4, 3, 2, 1)]
-    results = _results(answer, cases, cluster)
-    for (n, arguments), got in zip(cases, results, strict=True):
-        for rank, value in enumerate(got):
-            want = arguments[(rank - 1) % n][0]
-            equal(value, want, f"what rank {rank} of {n} returned")
-    # far above any eager limit: sends that only seem not to wait show themselves
-    large = [(4, [(np.full(500_000, float(r)),) for r in range(4)])]
-    for rank, value in enumerate(_results(answer, large, cluster)[0]):
-        close(value, large[0][1][(rank - 1) % 4][0], f"rank {rank}, an array of 4 MB")
+    large = 500_000  # numbers: far above any eager limit, where sends that seem not to wait do wait
+    sizes = [(4, 0), (4, large), (3, 0), (2, 0), (1, 0)]
+    cases = [
+        Case(n, lambda r, size=size: (np.full(size, float(r)) if size else words[r],))
+        for n, size in sizes
+    ]
+    found = _outcomes(answer, cases, cluster)
+    for (n, size), outcomes in zip(sizes, found, strict=True):
+        for rank, outcome in enumerate(outcomes):
+            if size:
+                want = np.full(size, float((rank - 1) % n))
+                close(outcome.returned, want, f"rank {rank}, an array of 4 MB")
+            else:
+                equal(outcome.returned, words[(rank - 1) % n], f"what rank {rank} of {n} returned")
+    for outcomes in found:
+        for rank, outcome in enumerate(outcomes):
+            if outcome.calls["sendrecv"] or outcome.calls["sendrecv_replace"]:
+                wrong("right, but it uses sendrecv, which is what you are to do without")
+            if outcome.pending:
+                wrong(
+                    f"right, but rank {rank} of {len(outcomes)} begins a message and does not wait "
+                    "for its end: until then the value must not be changed"
+                )
 
 
 @exercise(time_limit=60.0)
 def broadcast(answer, cluster):
     """answer(value, root, comm) -> on every rank the value that root had."""
+    trials = [(n, root) for n in (4, 3, 1) for root in range(n)]
     cases = [
-        (n, [(f"from {r}" if r == root else None, root) for r in range(n)])
-        for n in (4, 3, 1)
-        for root in range(n)
+        Case(n, lambda r, root=root: (f"from {r}" if r == root else None, root))
+        for n, root in trials
     ]
-    for (n, arguments), got in zip(cases, _results(answer, cases, cluster), strict=True):
-        root = arguments[0][1]
-        for rank, value in enumerate(got):
-            equal(value, f"from {root}", f"on rank {rank} of {n} with root {root}")
+    found = _outcomes(answer, cases, cluster)
+    for (n, root), outcomes in zip(trials, found, strict=True):
+        for rank, outcome in enumerate(outcomes):
+            equal(outcome.returned, f"from {root}", f"on rank {rank} of {n} with root {root}")
+    for (n, _), outcomes in zip(trials, found, strict=True):
+        if sum(outcome.messages for outcome in outcomes) < n - 1:
+            used = sorted({name for outcome in outcomes for name in outcome.calls})
+            wrong(f"right, but by {', '.join(used)}: do it with sends and receives alone")
 
 
 @exercise(time_limit=60.0)
 def grid_sums(answer, cluster):
     """answer(value, comm) -> (sum over my row, sum over my column) of a grid with two columns."""
-    cases = [(n, [(10**r,) for r in range(n)]) for n in (4, 2)]
-    for (n, arguments), got in zip(cases, _results(answer, cases, cluster), strict=True):
-        for rank, value in enumerate(got):
+    cases = [Case(n, lambda r: (10**r,)) for n in (4, 2)]
+    for case, outcomes in zip(cases, _outcomes(answer, cases, cluster), strict=True):
+        n = case.ranks
+        for rank, outcome in enumerate(outcomes):
+            value = outcome.returned
             if not isinstance(value, tuple | list) or len(value) != 2:
                 wrong(f"on rank {rank} of {n}: expected (row sum, column sum), got {value!r}")
-            row = sum(arguments[r][0] for r in range(n) if r // 2 == rank // 2)
-            column = sum(arguments[r][0] for r in range(n) if r % 2 == rank % 2)
+            row = sum(10**r for r in range(n) if r // 2 == rank // 2)
+            column = sum(10**r for r in range(n) if r % 2 == rank % 2)
             equal(value[0], row, f"the sum over the row of rank {rank} of {n}")
             equal(value[1], column, f"the sum over the column of rank {rank} of {n}")
 
@@ -129,7 +93,7 @@ def grid_sums(answer, cluster):
 @exercise
 def document_frequency(mapper, reducer):
     """mapper(text) yields pairs, reducer(key, values) -> in how many texts the word occurs."""
-    texts = ["a rose is a rose", "a red rose", "blue", "is it blue or is it red", ""]
+    texts = ["a rose is a rose", "a red rose", "blue", "blue", "is it blue or is it red", "", "Red"]
     gathered = defaultdict(list)
     for text in texts:
         for pair in list(call(_listed(mapper), text)):

@@ -22,9 +22,13 @@ def shares(answer):
         what = f"{items} items on {ranks} ranks"
         parts = call(answer, items, ranks)
         try:
-            parts = [int(part) for part in parts]
+            whole = [int(part) for part in parts]
+            fits = all(number == part for number, part in zip(whole, parts, strict=True))
         except (TypeError, ValueError):
+            fits = False
+        if not fits:
             wrong(f"{what}: expected a list of whole numbers, got {parts!r}")
+        parts = whole
         if len(parts) != ranks:
             wrong(f"{what}: {parts} is not one number for each rank")
         if sum(parts) != items:

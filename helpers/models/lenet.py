@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+if TYPE_CHECKING:
+    from helpers.datasets.mnist import Digits
+
 
 class LeNet(nn.Module):
-    """61 706 parameters in ten tensors; ``seed`` fixes the initial weights."""
+    """61 706 parameters in ten tensors.
+
+    Parameters
+    ----------
+    seed : int
+        Of the initial weights.
+    """
 
     def __init__(self, seed: int = 0):
         super().__init__()
@@ -22,76 +33,71 @@ class LeNet(nn.Module):
             self.fifth = nn.Linear(84, 10)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Images (B, 1, 28, 28) → scores (B, 10), before the softmax."""
+        """Sort images.
+
+        Parameters
+        ----------
+        x : torch.Tensor (B, 1, 28, 28)
+            Grey values.
+
+        Returns
+        -------
+        torch.Tensor (B, 10)
+            Scores, before the softmax.
+        """
         x = functional.max_pool2d(functional.relu(self.first(x)), 2)  # (B, 6, 14, 14)
         x = functional.max_pool2d(functional.relu(self.second(x)), 2)  # (B, 16, 5, 5)
         x = functional.relu(self.third(x.flatten(1)))  # (B, 120)
         return self.fifth(functional.relu(self.fourth(x)))  # (B, 10)
 
 
-def perceptron(seed: int = 0, hidden: int = 1024) -> nn.Module:
-    """A wide network without convolutions: images (B, 1, 28, 28) → scores (B, 10).
-
-    It uses each of its 814 090 parameters once for a sample, where LeNet's convolutions use theirs
-    100 or 784 times: much to send for little to compute.
-    """
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        return nn.Sequential(
-            nn.Flatten(), nn.Linear(28 * 28, hidden), nn.ReLU(), nn.Linear(hidden, 10)
-        )
-
-
-class Flat:
-    """All parameters of a model in one buffer, all gradients in another; the model sees both.
-
-    ``values`` and ``gradients`` (P,) share memory with the model's tensors, so one message carries
-    either, and one ``optimizer.step`` on ``[flat.parameter]`` moves the whole model.
-    """
-
-    def __init__(self, model: nn.Module):
-        parameters = list(model.parameters())
-        self.sizes = [p.numel() for p in parameters]
-        self.values = torch.cat([p.detach().flatten() for p in parameters])
-        self.gradients = torch.zeros_like(self.values)
-        for p, value, gradient in zip(
-            parameters,
-            self.values.split(self.sizes),
-            self.gradients.split(self.sizes),
-            strict=True,
-        ):
-            p.data = value.view_as(p)
-            p.grad = gradient.view_as(p)
-        self.parameter = nn.Parameter(self.values)
-        self.parameter.grad = self.gradients
-
-    def layers(self, flat: Tensor) -> list[np.ndarray]:
-        """``flat`` (P,) cut into one array for each of the model's tensors, sharing memory."""
-        return [part.numpy() for part in flat.split(self.sizes)]
-
-
-def backward(model: nn.Module, images: Tensor, labels: Tensor) -> float:
-    """Add the gradient of the mean cross-entropy to the model's gradients; return the loss."""
-    loss = functional.cross_entropy(model(images), labels)
-    loss.backward()
-    return loss.item()
-
-
 def accuracy(model: nn.Module, images: np.ndarray, labels: np.ndarray) -> float:
-    """The share of ``images`` (n, 1, 28, 28) whose highest score stands at their label."""
+    """Count how many images a model sorts right.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Images → scores.
+    images : numpy.ndarray (n, 1, 28, 28)
+        Of digits.
+    labels : numpy.ndarray (n,)
+        What they show.
+
+    Returns
+    -------
+    float
+        The share of images whose highest score stands at their label.
+    """
     with torch.no_grad():
         guesses = model(torch.from_numpy(images)).argmax(1)
     return float((guesses == torch.from_numpy(labels)).float().mean())
 
 
-def accuracy_of(weights: np.ndarray, digits) -> float:
-    """The accuracy of a LeNet with these flat ``weights`` (61 706,) on ``digits``' test images.
+def accuracy_of(weights: np.ndarray, digits: Digits, model: nn.Module | None = None) -> float:
+    """Judge flat weights on the test images.
 
-    Raises ValueError for another number of weights.
+    Parameters
+    ----------
+    weights : numpy.ndarray (P,)
+        All parameters, in the model's order; P = 61 706 for LeNet.
+    digits : helpers.datasets.mnist.Digits
+        Whose test images are asked.
+    model : torch.nn.Module, optional
+        That takes the weights; LeNet unless given.
+
+    Returns
+    -------
+    float
+        The accuracy, 0 to 1.
+
+    Raises
+    ------
+    ValueError
+        For another number of weights.
     """
-    model = LeNet()
-    flat = Flat(model)
-    if weights.shape != tuple(flat.values.shape):
-        raise ValueError(f"expected {flat.values.numel()} weights; got an array {weights.shape}")
-    flat.values.copy_(torch.from_numpy(weights))
+    model = LeNet() if model is None else model
+    wanted = sum(p.numel() for p in model.parameters())
+    if weights.shape != (wanted,):
+        raise ValueError(f"expected {wanted} weights; got an array {weights.shape}")
+    nn.utils.vector_to_parameters(torch.tensor(weights), model.parameters())
     return accuracy(model, digits.test_images, digits.test_labels)

@@ -69,7 +69,7 @@ def make_sweep(indptr, indices, weights, factor, base, blocks, order, damping, s
     real = c_float if factor.dtype == np.float32 else c_double
     function = getattr(_library(), "sweep_f32" if real is c_float else "sweep_f64")
     held = [np.ascontiguousarray(a, dtype=np.int32) for a in (blocks, order, indptr, indices)]
-    held += [weights, factor, base]  # the arrays must outlive the pointers to them
+    held += [weights, factor, base]  # by the closure: the arrays must outlive the pointers to them
     fixed = [_at(a, c_int32) for a in held[:4]] + [_at(a, real) for a in held[4:]]
 
     def sweep(x, scaled, tolerance):
@@ -77,7 +77,6 @@ def make_sweep(indptr, indices, weights, factor, base, blocks, order, damping, s
             len(held[0]) - 1, *fixed, _at(x, real), _at(scaled, real), damping, tolerance, small
         )
 
-    sweep.holds = held
     return sweep
 
 

@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from scipy.sparse import coo_array, csr_array
 
 
 @dataclass(frozen=True)
 class Links:
     """A weighted directed graph with N nodes and E distinct edges, stored by target.
 
-    ``incoming`` is a SciPy CSR array of shape (N, N), float64 with int32 indices where they fit:
-    entry (i, j) is the weight of the edge j → i, parallel edges added up. ``names`` are the nodes'
-    names in row order, or None where the caller numbered them.
+    Attributes
+    ----------
+    incoming
+        Shape (N, N), float64 with int32 indices where they fit: entry (i, j) is the weight of the
+        edge j → i, parallel edges added up.
+    names
+        The nodes' names in row order; None where the caller numbered them.
     """
 
-    incoming: object  # scipy.sparse.csr_array
+    incoming: csr_array
     names: tuple[Hashable, ...] | None = None
 
     @property
     def nodes(self) -> int:
+        """N."""
         return self.incoming.shape[0]
 
     @property
     def edges(self) -> int:
+        """E."""
         return self.incoming.nnz
 
     @cached_property
@@ -81,7 +91,7 @@ def links(graph, weight: str | None = "weight") -> Links:
     return Links(_by_target(matrix), names)
 
 
-def _by_target(matrix):
+def _by_target(matrix) -> csr_array:
     """Transpose a sparse matrix into the checked CSR array that :class:`Links` holds."""
     from scipy import sparse
 
@@ -107,10 +117,27 @@ def _by_target(matrix):
     return made
 
 
-def _from_edges(edges):
+def _from_edges(edges: Iterable) -> tuple[coo_array, tuple[str, ...] | None]:
+    """Return the matrix of an edge list, row = source, and the nodes' names if they have any."""
     from scipy import sparse
 
     rows = edges if isinstance(edges, np.ndarray) else list(edges)
+    _check_widths(rows)
+    names = None
+    if isinstance(rows, np.ndarray) and rows.dtype.kind in "iuf":
+        ends, weights = rows[:, :2], rows[:, 2:].astype(np.float64).reshape(-1)
+    else:
+        ends = [(row[0], row[1]) for row in rows]
+        weights = np.array([float(row[2]) for row in rows if len(row) == 3])
+        if all(isinstance(end, str) for pair in ends for end in pair):
+            ends, names = _numbered(ends)
+    table = _node_numbers(ends)
+    n = int(table.max()) + 1
+    weights = weights if weights.size else np.ones(len(table))
+    return sparse.coo_array((weights, (table[:, 0], table[:, 1])), shape=(n, n)), names
+
+
+def _check_widths(rows: np.ndarray | list) -> None:
     if len(rows) == 0:
         raise ValueError("pagerank expects a graph with at least one node; got an empty edge list")
     widths = set(rows.shape[1:]) if isinstance(rows, np.ndarray) else {_width(r) for r in rows}
@@ -119,29 +146,9 @@ def _from_edges(edges):
             "an edge list holds (source, target) or (source, target, weight); got rows of "
             f"{sorted(widths)} entries"
         )
-    names = None
-    if isinstance(rows, np.ndarray) and rows.dtype.kind in "iuf":
-        ends, weights = rows[:, :2], rows[:, 2:].astype(np.float64).reshape(-1)
-    else:
-        ends = [(row[0], row[1]) for row in rows]
-        weights = np.array([float(row[2]) for row in rows if len(row) == 3])
-        if all(isinstance(end, str) for pair in ends for end in pair):
-            numbers = {name: i for i, name in enumerate(dict.fromkeys(e for p in ends for e in p))}
-            names = tuple(numbers)
-            ends = [(numbers[a], numbers[b]) for a, b in ends]
-    table = np.asarray(ends)
-    if table.dtype.kind not in "iuf" or (table != np.floor(table)).any() or table.min() < 0:
-        raise ValueError(
-            "an edge list's nodes are whole numbers from 0, or all strings; got "
-            f"{_first_bad(ends)!r}"
-        )
-    table = table.astype(np.int64)
-    n = int(table.max()) + 1
-    weights = weights if weights.size else np.ones(len(table))
-    return sparse.coo_array((weights, (table[:, 0], table[:, 1])), shape=(n, n)), names
 
 
-def _width(row) -> int:
+def _width(row: object) -> int:
     if isinstance(row, str) or not hasattr(row, "__len__"):
         raise ValueError(
             "pagerank expects a NetworkX graph, a SciPy sparse matrix or an edge list of "
@@ -150,7 +157,24 @@ def _width(row) -> int:
     return len(row)
 
 
-def _first_bad(ends):
+def _numbered(ends: list[tuple[str, str]]) -> tuple[list[tuple[int, int]], tuple[str, ...]]:
+    """Number the names in the order in which they appear."""
+    numbers = {name: i for i, name in enumerate(dict.fromkeys(e for pair in ends for e in pair))}
+    return [(numbers[a], numbers[b]) for a, b in ends], tuple(numbers)
+
+
+def _node_numbers(ends: np.ndarray | list[tuple]) -> np.ndarray:
+    """Return source and target of each edge, int64 (E, 2)."""
+    table = np.asarray(ends)
+    if table.dtype.kind not in "iuf" or (table != np.floor(table)).any() or table.min() < 0:
+        raise ValueError(
+            "an edge list's nodes are whole numbers from 0, or all strings; got "
+            f"{_first_bad(ends)!r}"
+        )
+    return table.astype(np.int64)
+
+
+def _first_bad(ends: np.ndarray | list[tuple]) -> object:
     for end in (end for pair in ends for end in pair):
         if isinstance(end, str) or end is None or end != end or end < 0 or end != int(end):
             return end

@@ -14,22 +14,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from helpers.machine.compilers import has_compiler
 from helpers.pagerank.graphs import Links, links
+from helpers.pagerank.versions import VERSIONS
 
 SMALL_COMPONENT = 1000  # nodes: up to here a cycle is solved on the spot, within one sweep
-METHODS = (
-    "auto",
-    "ordered",
-    "csr",
-    "torch",
-    "scatter",
-    "dgl",
-    "sparse",
-    "dense",
-    "dense_folded",
-    "dense_scaled",
-    "bits",
-)
+DEVICES = {  # method → the kinds of device on which it runs
+    "auto": ("cpu",),
+    "ordered": ("cpu",),
+    "csr": ("cpu",),  # SciPy's
+    "torch": VERSIONS["csr"].devices,
+    **{name: version.devices for name, version in VERSIONS.items() if name != "csr"},
+}
+METHODS = tuple(DEVICES)
 
 
 class ConvergenceError(RuntimeError):
@@ -92,8 +89,6 @@ def pagerank(
     graph = links(graph, weight)
     teleport = _teleport(graph, personalization)
     if method == "auto":
-        from helpers.native import has_compiler
-
         method = "ordered" if has_compiler() else "csr"
     arguments = (graph, teleport, damping, tolerance, max_iterations, np.dtype(dtype))
     if method == "ordered":
@@ -141,8 +136,6 @@ def _power_scipy(graph: Links, teleport, damping, tolerance, limit, dtype):
 def _power_torch(graph: Links, teleport, damping, tolerance, limit, dtype, method, device):
     """The same loop over one of the versions in torch."""
     import torch
-
-    from helpers.pagerank.versions import VERSIONS
 
     version = VERSIONS["csr" if method == "torch" else method](graph, dtype.name, device)
     teleport = torch.from_numpy(teleport).to(version.device, version.dtype)
@@ -215,5 +208,5 @@ def _check(method, damping, tolerance, max_iterations, dtype, device):
         raise ValueError(f"pagerank expects max_iterations >= 1; got {max_iterations}")
     if np.dtype(dtype).name not in ("float32", "float64"):
         raise ValueError(f"pagerank expects dtype float32 or float64; got {dtype!r}")
-    if str(device) != "cpu" and method in ("auto", "ordered", "csr", "bits"):
+    if str(device).partition(":")[0] not in DEVICES[method]:
         raise ValueError(f"method {method!r} runs on the CPU; for {device!r} use method='torch'")

@@ -9,29 +9,62 @@ Learning in Parallel with PyTorch"; 4 and 5 are what one would do today.
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from helpers.machine import free_memory
 from helpers.pagerank.graphs import Links
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class Version:
     """One way to multiply by the link matrix: ``product(x) -> y``, shapes (N,).
 
-    ``number`` and ``title`` are for tables. ``bytes_moved`` counts what one product must read and
-    write at the least, each array once, caches ignored: indices, values, messages, vectors.
+    Parameters
+    ----------
+    graph
+        What to multiply by.
+    dtype
+        "float32" or "float64".
+    device
+        "cpu", or a GPU's name, such as "cuda".
+
+    Attributes
+    ----------
+    number, title
+        For tables.
+    devices
+        The kinds of device on which it runs.
+    needs
+        A package that it needs and that may be absent.
+    bytes_moved
+        What one product must read and write at the least, each array once, caches ignored: indices,
+        values, messages, vectors.
+
+    Raises
+    ------
+    ValueError
+        It does not run on such a device, or torch sees none.
     """
 
     number: str
     title: str
+    devices: tuple[str, ...] = ("cpu", "cuda")
+    needs: str = ""
     bytes_moved: int
 
     def __init__(self, graph: Links, dtype: str = "float32", device: str = "cpu"):
         import torch
 
-        if str(device) != "cpu" and not torch.cuda.is_available():
-            raise ValueError(f"device {device!r} was asked for, but torch sees no GPU here")
         self.device, self.dtype = torch.device(device), getattr(torch, np.dtype(dtype).name)
+        if self.device.type not in self.devices:
+            where = " or ".join(self.devices)
+            raise ValueError(f"version {self.number} ({self.title}) runs on {where}; got {device}")
+        if self.device.type != "cpu" and not torch.cuda.is_available():
+            raise ValueError(f"device {device!r} was asked for, but torch sees no GPU here")
         self.nodes = graph.nodes
         self.real = np.dtype(dtype).itemsize  # bytes
         self.out = self._tensor(graph.inverse_out)
@@ -56,9 +89,28 @@ class Version:
         return self.number + "d" * (self.real == 8)
 
     def prepare(self, graph: Links) -> None:
+        """Store the graph's matrix as this version has it, and count ``bytes_moved``.
+
+        Parameters
+        ----------
+        graph
+            What to multiply by.
+        """
         raise NotImplementedError
 
-    def product(self, x):
+    def product(self, x: Tensor) -> Tensor:
+        """Multiply by the link matrix.
+
+        Parameters
+        ----------
+        x
+            Shape (N,), on the version's device and of its dtype.
+
+        Returns
+        -------
+        torch.Tensor
+            y = G · (Out ∘ x), shape (N,).
+        """
         raise NotImplementedError
 
 
@@ -66,6 +118,7 @@ class MessagePassingDGL(Version):
     """Version 0: DGL sends each node's share along its out-edges and sums what arrives."""
 
     number, title = "0", "DGL message passing"
+    devices, needs = ("cpu",), "dgl"  # PyPI's wheels are built without CUDA
 
     def prepare(self, graph):
         dgl = import_dgl()
@@ -218,12 +271,11 @@ class Bits(Version):
     """Version 5: one bit for each possible edge, in C; unweighted graphs, on the CPU only."""
 
     number, title = "5", "dense, one bit an entry"
+    devices = ("cpu",)
 
     def prepare(self, graph):
         from helpers.pagerank.compiled import pack_bits
 
-        if self.device.type != "cpu":
-            raise ValueError(f"the bit-packed version runs on the CPU only; got {self.device}")
         self.packed = pack_bits(graph.incoming)
         self.scaled = np.zeros(32 * self.packed.shape[1], dtype=str(self.dtype)[6:])
         self.bytes_moved = self.packed.nbytes + 4 * self.nodes * self.real
@@ -239,7 +291,7 @@ class Bits(Version):
         return y
 
 
-VERSIONS = {
+VERSIONS: dict[str, type[Version]] = {
     "dgl": MessagePassingDGL,
     "scatter": MessagePassing,
     "sparse": SparseInLoop,
@@ -249,6 +301,38 @@ VERSIONS = {
     "csr": CSR,
     "bits": Bits,
 }
+
+
+def rows(device: str = "cpu") -> list[tuple[str, str]]:
+    """Return what a table of all versions on one device holds.
+
+    Parameters
+    ----------
+    device
+        Where they run.
+
+    Returns
+    -------
+    list of (str, str)
+        Name in VERSIONS and dtype of each row: every version in single precision, then version 4 in
+        double; without those that do not run there, or lack what they need.
+    """
+    kind = device.partition(":")[0]
+    every = [*((name, "float32") for name in VERSIONS), ("csr", "float64")]
+    return [
+        (name, dtype)
+        for name, dtype in every
+        if kind in VERSIONS[name].devices and _has(VERSIONS[name].needs)
+    ]
+
+
+def _has(package: str) -> bool:
+    if package == "dgl":
+        try:
+            import_dgl()
+        except ImportError:
+            return False
+    return True
 
 
 def iterate(version: Version, iterations: int = 200, damping: float = 0.85):
@@ -284,11 +368,4 @@ def free_bytes(device) -> int:
         import torch
 
         return torch.cuda.mem_get_info(device)[0]
-    try:
-        with open("/proc/meminfo") as file:
-            fields = dict(line.split(":") for line in file)
-        return int(fields["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError):
-        import os
-
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return free_memory()

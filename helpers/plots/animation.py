@@ -3,52 +3,79 @@
 ``animate(schedules)`` returns one HTML element with its data, style and script inside: it needs no
 network and, once made, no kernel; any number of them may stand on one page. In a browser test find
 its parts by ``data-testid`` (inside ``[data-testid="animation"]``): ``animation-play`` (a toggle),
-``animation-step`` and ``animation-back``, ``animation-first``, ``animation-scrubber``,
+``animation-step``, ``-back``, ``-first`` and ``-last``, ``animation-scrubber``,
 ``animation-frame`` (text "step 2 of 6", attribute ``data-frame="2"``), ``animation-collective``,
 ``animation-ranks`` and ``animation-pieces`` (sliders), ``animation-origin`` ("recorded: 4 real
-ranks" or "model: 8 ranks") and ``animation-status``. The player itself is ``animation.js``.
+ranks" or "model: 8 ranks") and ``animation-status``. The picture is drawn by
+``web/collective-animation.js``, its steps are played by ``web/player.js``.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from helpers.plots.style import PALETTE
+from helpers.plots.web.page import embed
 
-TITLES = {
-    "broadcast": "broadcast (tree)",
-    "broadcast_chain": "broadcast (chain)",
-    "scatter": "scatter",
-    "gather": "gather",
-    "allgather": "allgather (ring)",
-    "reduce": "reduce (tree)",
-    "reduce_chain": "reduce (chain)",
-    "reduce_scatter": "reduce-scatter (ring)",
-    "chain": "allreduce: chain (naive)",
-    "tree": "allreduce: tree",
-    "recursive_doubling": "allreduce: recursive doubling",
-    "ring": "allreduce: ring",
-}
+if TYPE_CHECKING:
+    from IPython.display import HTML
+
+    from helpers.collectives.schedule import Schedule
+
 MAX_RANKS = 30  # a set of ranks is kept as the bits of a JavaScript integer
 
 
-def animate(schedules, titles: dict[str, str] | None = None):
-    """Return an ``IPython.display.HTML`` that plays ``schedules``, the first one to begin with.
+def animate(
+    schedules: Schedule | Iterable[Schedule], titles: Mapping[str, str] | None = None
+) -> HTML:
+    """Return an animation of ``schedules`` that plays in the page, the first one to begin with.
 
-    ``schedules`` is a :class:`helpers.collectives.schedule.Schedule` or several; those of the same
-    name are reached by the sliders for ranks and chunks, others by a menu. ``titles`` replaces the
-    names shown. Raises ValueError for none, or for one of more than 30 ranks.
+    Parameters
+    ----------
+    schedules : Schedule or iterable of Schedule
+        Those of the same name are reached by the sliders for ranks and chunks, others by a menu.
+    titles : mapping of str to str, optional
+        A schedule's name → the name that is shown in its place.
+
+    Returns
+    -------
+    IPython.display.HTML
+        One element with its data, style and script inside.
+
+    Raises
+    ------
+    ValueError
+        For no schedule, for one of more than 30 ranks, and for one that would count a contribution
+        twice.
     """
     from IPython.display import HTML
 
     return HTML(animation_html(schedules, titles))
 
 
-def animation_html(schedules, titles: dict[str, str] | None = None) -> str:
-    """Return the HTML of :func:`animate` as text."""
+def animation_html(
+    schedules: Schedule | Iterable[Schedule], titles: Mapping[str, str] | None = None
+) -> str:
+    """Return the HTML of :func:`animate` as text.
+
+    Parameters
+    ----------
+    schedules : Schedule or iterable of Schedule
+        As for :func:`animate`.
+    titles : mapping of str to str, optional
+        As for :func:`animate`.
+
+    Returns
+    -------
+    str
+        One element with its data, style and script inside.
+
+    Raises
+    ------
+    ValueError
+        As :func:`animate` does.
+    """
     schedules = list(schedules) if isinstance(schedules, Iterable) else [schedules]
     if not schedules:
         raise ValueError("animate expects at least one schedule; got none")
@@ -58,38 +85,36 @@ def animation_html(schedules, titles: dict[str, str] | None = None) -> str:
                 f"an animation shows at most {MAX_RANKS} ranks; {schedule.name!r} has "
                 f"{schedule.ranks}: how the cost grows beyond is a plot of helpers.plots.costs"
             )
-    names = dict.fromkeys(schedule.name for schedule in schedules)
+    names = {schedule.name: schedule.title or schedule.name for schedule in schedules}
     data = {
         "palette": [*PALETTE[:6], "#8c6d31", "#7b6fd0"],  # and two more, for ranks 6 and 7
-        "titles": {name: (titles or {}).get(name, TITLES.get(name, name)) for name in names},
+        "titles": names | {name: text for name, text in (titles or {}).items() if name in names},
         "schedules": [_encoded(schedule) for schedule in schedules],
     }
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
-    data["id"] = hashlib.sha256(text.encode()).hexdigest()[:12]
-    here = Path(__file__).parent
-    script = (here / "animation.js").read_text(encoding="utf-8").rstrip()
-    style = (here / "animation.css").read_text(encoding="utf-8")
-    # "</" would end the script element, wherever it stands in the data
-    encoded = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")
-    return (
-        f"<style>{style}</style>"
-        f'<div class="collective-animation" data-testid="animation" data-animation="{data["id"]}">'
-        "The animation appears here once scripts may run: in JupyterLab, run this cell."
-        f"</div><script>{script}({encoded});</script>"
-    )
+    return embed("collective-animation.js", "collective-animation.css", data, test_id="animation")
 
 
-def _encoded(schedule) -> dict:
-    """The schedule as JSON: sets of ranks as bits, transfers by step as [source, dest, chunk]."""
-    steps: list[list] = [[] for _ in range(schedule.steps)]
-    for t in schedule.transfers:
-        steps[t.step - 1].append([t.source, t.dest, t.chunk])
+def _encoded(schedule: Schedule) -> dict:
+    """The schedule as JSON: transfers by step as [source, dest, chunk], sets of ranks as bits.
+
+    ``after`` says of each transfer what its receiver then holds of the chunk.
+    """
+    states = schedule.states()
+    steps = [schedule.at(step) for step in range(1, schedule.steps + 1)]
     return {
         "name": schedule.name,
         "ranks": schedule.ranks,
         "chunks": schedule.chunks,
         "pieces": schedule.pieces,
         "origin": schedule.origin,
-        "held": [[sum(1 << r for r in chunk) for chunk in row] for row in schedule.held],
-        "steps": steps,
+        "held": [[_bits(chunk) for chunk in row] for row in schedule.held],
+        "steps": [[[t.source, t.dest, t.chunk] for t in step] for step in steps],
+        "after": [
+            [_bits(states[step][t.dest][t.chunk]) for t in transfers]
+            for step, transfers in enumerate(steps, start=1)
+        ],
     }
+
+
+def _bits(ranks: Iterable[int]) -> int:
+    return sum(1 << rank for rank in ranks)

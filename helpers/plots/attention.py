@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import html
 import itertools
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from helpers.plots import style
+from helpers.plots.shapes import arrow, box
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,8 +21,21 @@ if TYPE_CHECKING:
 def document_html(sentences: Sequence[Sequence[str]], found: Weights, title: str = "") -> str:
     """Return a document as HTML: the bar before a sentence is its weight, a word's shade its own.
 
-    A word is shaded by weight × length of its sentence (1: as much as any other); sentences beyond
-    what was read are left out.
+    A word is shaded by weight × length of its sentence (1: as much as any other).
+
+    Parameters
+    ----------
+    sentences : sequence of sequence of str
+        The document's words; sentences and words beyond what was read are left out.
+    found : helpers.attention.explain.Weights
+        The weights of sentences, and of the words in each; each set adds up to 1.
+    title : str
+        What stands above.
+
+    Returns
+    -------
+    str
+        A heading and a table.
     """
     rows = []
     for words, alphas, share in zip(sentences, found.words, found.sentences, strict=False):
@@ -44,11 +59,23 @@ def document_html(sentences: Sequence[Sequence[str]], found: Weights, title: str
 
 
 def confusion(counts: np.ndarray, names: Sequence[str], ax: Axes | None = None) -> Axes:
-    """Draw a confusion matrix (true in rows, shares of each row); ``counts`` is (C, C)."""
-    import matplotlib.pyplot as plt
+    """Draw a confusion matrix, as shares of each row.
 
-    if ax is None:
-        _, ax = plt.subplots(figsize=(7, 5.6))
+    Parameters
+    ----------
+    counts : numpy.ndarray
+        (C, C): true classes in rows, the model's in columns.
+    names : sequence of str
+        The C classes.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
+    """
+    ax = style.ensure_axes(ax, figsize=(7, 5.6))
     shares = counts / counts.sum(axis=1, keepdims=True).clip(min=1)
     picture = ax.imshow(shares, vmin=0, vmax=1)
     for i in range(len(names)):
@@ -68,11 +95,23 @@ def confusion(counts: np.ndarray, names: Sequence[str], ax: Axes | None = None) 
 def deletion(
     curves: Mapping[str, Sequence[float]], counts: Sequence[int], ax: Axes | None = None
 ) -> Axes:
-    """Draw how probable the first answer stays as words are hidden."""
-    import matplotlib.pyplot as plt
+    """Draw how probable the first answer stays as words are hidden.
 
-    if ax is None:
-        _, ax = plt.subplots()
+    Parameters
+    ----------
+    curves : mapping of str to sequence of float
+        What was hidden first → the mean probability, one for each of ``counts``.
+    counts : sequence of int
+        How many words were hidden in each document.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
+    """
+    ax = style.ensure_axes(ax)
     for name, values in curves.items():
         ax.plot(counts, values, label=name)
     ax.set_xlabel("words hidden in each document")
@@ -85,13 +124,25 @@ def deletion(
 def accuracies(
     scores: Mapping[str, Sequence[float]], bar: float, bar_name: str, ax: Axes | None = None
 ) -> Axes:
-    """Draw every seed of every model, the median, and the bar to reach as a line."""
-    import statistics
+    """Draw every seed of every model, the median, and the bar to reach as a line.
 
-    import matplotlib.pyplot as plt
+    Parameters
+    ----------
+    scores : mapping of str to sequence of float
+        A model's name → its accuracies, one for each seed.
+    bar : float
+        The accuracy to reach.
+    bar_name : str
+        What stands at the line.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
 
-    if ax is None:
-        _, ax = plt.subplots(figsize=(9, 1.5 + 0.55 * len(scores)))
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
+    """
+    ax = style.ensure_axes(ax, figsize=(9, 1.5 + 0.55 * len(scores)))
     for row, values in enumerate(scores.values()):
         ax.plot(values, [row] * len(values), "o", color=style.GREY)
         ax.plot(statistics.median(values), row, "D", ms=9, color=style.colour(row))
@@ -106,18 +157,34 @@ def accuracies(
 def hierarchy(
     sentences: Sequence[Sequence[str]], answer: str = "", most: int = 4, ax: Axes | None = None
 ) -> Axes:
-    """Draw how the model reads ``sentences``: words, states, a summary of each, one of them all.
+    """Draw how the model reads a document: words, states, a summary of each sentence, one of all.
 
-    Of each sentence the first ``most`` words are drawn. ``answer`` stands behind the arrow that
-    leaves the document's summary. Raises ValueError for no sentence or one without words.
+    Parameters
+    ----------
+    sentences : sequence of sequence of str
+        The document's words.
+    answer : str
+        What stands behind the arrow that leaves the document's summary; "" for none.
+    most : int
+        How many words of each sentence are drawn.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
+
+    Raises
+    ------
+    ValueError
+        For no sentence, or one without words.
     """
-    import matplotlib.pyplot as plt
-
     if not sentences or not all(sentences):
         raise ValueError(f"sentences={sentences!r}: expected at least one, each with words")
-    if ax is None:
-        _, ax = plt.subplots(figsize=(10.5, 5.2))
+    ax = style.ensure_axes(ax, figsize=(10.5, 5.2))
     shown = [[*s[:most], "…"] if len(s) > most else list(s) for s in sentences]
+    size, summary = (0.46, 0.52), {"colour": style.ORANGE, "shade": style.BLACK, "fontsize": 14}
     step = 1.0
     left, middles = 0.0, []
     for i, words in enumerate(shown, start=1):
@@ -126,24 +193,24 @@ def hierarchy(
         for x, word in zip(places, words, strict=True):
             ax.text(x, 0, word, ha="center", va="center", fontsize=11, rotation=25)
             if word != "…":
-                _arrow(ax, (x, 0.3), (x, 0.72))
-                _box(ax, x, 1.0, "", style.BLUE)
-                _arrow(ax, (x, 1.28), (middle, 2.12), style.ORANGE)
+                arrow(ax, (x, 0.3), (x, 0.72))
+                box(ax, x, 1.0, *size, colour=style.BLUE)
+                arrow(ax, (x, 1.28), (middle, 2.12), style.ORANGE)
         for x, after in itertools.pairwise(places):
-            _arrow(ax, (x + 0.26, 1.0), (after - 0.26, 1.0), ends="<->")
-        _box(ax, middle, 2.4, f"$s_{i}$", style.ORANGE)
-        _arrow(ax, (middle, 2.68), (middle, 3.12))
-        _box(ax, middle, 3.4, "", style.BLUE)
+            arrow(ax, (x + 0.26, 1.0), (after - 0.26, 1.0), ends="<->")
+        box(ax, middle, 2.4, *size, f"$s_{i}$", **summary)
+        arrow(ax, (middle, 2.68), (middle, 3.12))
+        box(ax, middle, 3.4, *size, colour=style.BLUE)
         middles.append(middle)
         left = places[-1] + 1.5 * step
     top = sum(middles) / len(middles)
     for x, after in itertools.pairwise(middles):
-        _arrow(ax, (x + 0.26, 3.4), (after - 0.26, 3.4), ends="<->")
+        arrow(ax, (x + 0.26, 3.4), (after - 0.26, 3.4), ends="<->")
     for x in middles:
-        _arrow(ax, (x, 3.68), (top, 4.52), style.ORANGE)
-    _box(ax, top, 4.8, "$v$", style.ORANGE)
+        arrow(ax, (x, 3.68), (top, 4.52), style.ORANGE)
+    box(ax, top, 4.8, *size, "$v$", **summary)
     if answer:
-        _arrow(ax, (top + 0.3, 4.8), (top + 1.5, 4.8))
+        arrow(ax, (top + 0.3, 4.8), (top + 1.5, 4.8))
         ax.text(top + 1.6, 4.8, answer, va="center")
     levels = ("words", "states, by a GRU", "attention", "states, by a GRU", "attention")
     for y, name, colour in zip(
@@ -156,19 +223,3 @@ def hierarchy(
     ax.set(xlim=(-3.2, left - 0.5), ylim=(-0.5, 5.2))
     ax.set_axis_off()
     return ax
-
-
-def _box(ax: Axes, x: float, y: float, text: str, colour: str) -> None:
-    import matplotlib as mpl
-
-    ax.add_patch(
-        mpl.patches.FancyBboxPatch(
-            (x - 0.17, y - 0.2), 0.34, 0.4, boxstyle="round,pad=0.06", fc=colour, ec="none"
-        )
-    )
-    ax.text(x, y, text, ha="center", va="center", fontsize=14)
-
-
-def _arrow(ax: Axes, start, end, colour: str = style.GREY, ends: str = "->") -> None:
-    properties = {"arrowstyle": ends, "color": colour, "lw": 1.6, "shrinkA": 0, "shrinkB": 0}
-    ax.annotate("", end, start, arrowprops=properties)

@@ -7,28 +7,57 @@ in it; the same picture as :mod:`helpers.plots.animation` draws in the page.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
+from typing import TYPE_CHECKING
 
-from helpers.plots.style import VERMILION, colour
+from helpers.plots.style import VERMILION, colour, ensure_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from helpers.collectives.schedule import Schedule
 
 CARD = 1.0  # width of a card, in the units of the axes
 ROW = 0.24  # height of a chunk's row
 
 
-def draw_state(schedule, step: int, part: float = 0.0, ax=None, ring: bool = False):
-    """Draw what every rank holds after ``step``; return the axes.
+def draw_state(
+    schedule: Schedule,
+    step: int,
+    part: float = 0.0,
+    ax: Axes | None = None,
+    ring: bool = False,
+) -> Axes:
+    """Draw what every rank holds after a step.
 
-    With ``part`` between 0 and 1, the messages of the next step are that far on their way.
-    ``ring`` puts the ranks on a circle instead of in a row. Raises ValueError for a step that the
-    schedule has not.
+    Parameters
+    ----------
+    schedule : helpers.collectives.schedule.Schedule
+        The collective's messages.
+    step : int
+        From 0, before the first step, to ``schedule.steps``.
+    part : float
+        Between 0 and 1: the messages of the next step are that far on their way.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+    ring : bool
+        Whether the ranks stand on a circle instead of in a row.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
+
+    Raises
+    ------
+    ValueError
+        For a step that the schedule has not.
     """
     if not 0 <= step <= schedule.steps or (part and step == schedule.steps):
         raise ValueError(
             f"the schedule has steps 0 to {schedule.steps}; got step={step}, part={part}"
         )
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        _, ax = plt.subplots()
+    ax = ensure_axes(ax)
     states, n = schedule.states(), schedule.ranks
     corner = [_corner(rank, schedule, ring) for rank in range(n)]
     arrived = {(t.dest, t.chunk) for t in schedule.at(step)} if not part else set()
@@ -50,7 +79,7 @@ def draw_state(schedule, step: int, part: float = 0.0, ax=None, ring: bool = Fal
     return ax
 
 
-def _corner(rank: int, schedule, ring: bool) -> tuple[float, float]:
+def _corner(rank: int, schedule: Schedule, ring: bool) -> tuple[float, float]:
     """The upper left corner of a rank's card."""
     if not ring:
         return rank * CARD * 1.25, 0.0
@@ -60,7 +89,9 @@ def _corner(rank: int, schedule, ring: bool) -> tuple[float, float]:
     return 1.6 * radius * math.cos(angle), 0.8 * radius * math.sin(angle)
 
 
-def _copy(ax, held, n: int, x: float, y: float, framed: bool, zorder: int = 2) -> None:
+def _copy(
+    ax: Axes, held: Collection[int], n: int, x: float, y: float, framed: bool, zorder: int = 2
+) -> None:
     from matplotlib.patches import Rectangle
 
     height = ROW * 0.86

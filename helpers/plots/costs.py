@@ -3,18 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from helpers.plots.style import GREY, MARKERS, colour
+from helpers.plots.style import GREY, MARKERS, colour, ensure_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
-def bytes_by_rank(sent: Mapping[str, Sequence[float]], K: float, ax=None):
-    """Draw, for each algorithm, a bar for each rank: what it sent, in multiples of K bytes.
+def bytes_by_rank(sent: Mapping[str, Sequence[float]], K: float, ax: Axes | None = None) -> Axes:
+    """Draw, for each algorithm, a bar for each rank: what it sent, in multiples of K.
 
-    Returns the axes. Raises ValueError for an empty ``sent``.
+    Parameters
+    ----------
+    sent : mapping of str to sequence of float
+        An algorithm's name → the bytes that each rank sent.
+    K : float
+        The array's size, bytes.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
+
+    Raises
+    ------
+    ValueError
+        For an empty ``sent``.
     """
     if not sent:
         raise ValueError("bytes_by_rank expects at least one algorithm; got none")
-    ax = _axes(ax)
+    ax = ensure_axes(ax)
     ranks = max(len(values) for values in sent.values())
     width = 0.84 / ranks
     for place, values in enumerate(sent.values()):
@@ -33,13 +54,27 @@ def times_by_size(
     sizes: Sequence[float],
     measured: Mapping[str, Sequence[float]],
     predicted: Mapping[str, Sequence[float]] | None = None,
-    ax=None,
-):
+    ax: Axes | None = None,
+) -> Axes:
     """Draw seconds over bytes, both logarithmic: markers measured, dashed lines predicted.
 
-    A line keeps its colour in both. Returns the axes.
+    Parameters
+    ----------
+    sizes : sequence of float
+        Sizes of the array, bytes.
+    measured : mapping of str to sequence of float
+        A name → seconds, one for each size.
+    predicted : mapping of str to sequence of float, optional
+        The same; a name that is in both keeps its colour.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
     """
-    ax = _axes(ax)
+    ax = ensure_axes(ax)
     names = list(dict.fromkeys([*measured, *(predicted or {})]))
     for number, name in enumerate(names):
         if name in measured:
@@ -61,9 +96,26 @@ def times_by_size(
     return ax
 
 
-def times_by_ranks(ranks: Sequence[int], seconds: Mapping[str, Sequence[float]], ax=None):
-    """Draw seconds over the number of ranks, both logarithmic, one line a name; return the axes."""
-    ax = _axes(ax)
+def times_by_ranks(
+    ranks: Sequence[int], seconds: Mapping[str, Sequence[float]], ax: Axes | None = None
+) -> Axes:
+    """Draw seconds over the number of ranks, both logarithmic, one line a name.
+
+    Parameters
+    ----------
+    ranks : sequence of int
+        Numbers of ranks.
+    seconds : mapping of str to sequence of float
+        A name → seconds, one for each number of ranks.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
+    """
+    ax = ensure_axes(ax)
     for number, (name, values) in enumerate(seconds.items()):
         ax.plot(ranks, values, color=colour(number), marker=MARKERS[number], label=name)
     ax.set(xlabel="number of ranks, N", ylabel="time (s)", yscale="log")
@@ -72,18 +124,20 @@ def times_by_ranks(ranks: Sequence[int], seconds: Mapping[str, Sequence[float]],
     return ax
 
 
-def limit(ax, y: float, text: str) -> None:
-    """Draw a horizontal line at ``y`` with ``text`` on it."""
+def limit(ax: Axes, y: float, text: str) -> None:
+    """Draw a horizontal line with a text on it.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        Where to draw.
+    y : float
+        The line's height, in data coordinates.
+    text : str
+        What stands on it.
+    """
     ax.axhline(y, color=GREY, linestyle=":", linewidth=1.8)
     ax.annotate(
         text, (0.01, y), xycoords=("axes fraction", "data"), xytext=(0, 3),
         textcoords="offset points", fontsize=12,
     )  # fmt: skip
-
-
-def _axes(ax):
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        _, ax = plt.subplots()
-    return ax

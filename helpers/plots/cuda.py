@@ -1,29 +1,68 @@
 """Pictures of what a kernel touched: warps on memory, traffic by rung, rungs under a roofline.
 
-They take a :class:`helpers.cuda.Record` (or plain numbers) and an optional ``ax``, and return it.
+They take a :class:`helpers.cuda.AccessRecord` (or plain numbers) and an optional ``ax``, and return
+it.
 The pictures that answer clicks are in ``cuda_html.py``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from helpers.plots import style
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from helpers.cuda.record import Record
+
 SECTOR = 32  # bytes
 
 
-def _axes(ax, **size):
-    import matplotlib.pyplot as plt
-
-    return ax if ax is not None else plt.subplots(**size)[1]
-
-
-def warp_access(record, *, array, kind="read", line=None, block=0, warp=0, occurrence=0, ax=None):
+def warp_access(
+    record: Record,
+    *,
+    array: str,
+    kind: str = "read",
+    line: int | None = None,
+    block: int = 0,
+    warp: int = 0,
+    occurrence: int = 0,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw one warp's request to global memory: lanes upwards, addresses to the right.
 
     Each dot is what one lane asks for; each grey band is a sector of 32 bytes that must move.
-    Raises ValueError when the record has no such request.
+
+    Parameters
+    ----------
+    record : helpers.cuda.Record
+        The accesses of one launch.
+    array : str
+        The array that is asked for.
+    kind : str
+        ``"read"`` or ``"write"``.
+    line : int, optional
+        The line of the source that asks; by default the first that does.
+    block, warp : int
+        The block's number in the grid, and the warp's in the block.
+    occurrence : int
+        Which time that line is executed, from 0.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
+
+    Raises
+    ------
+    ValueError
+        When the record has no such request.
     """
     events = record.picked(array=array, kind=kind, line=line, space="global", block=block)
     events = events[(events["thread"] // 32 == warp) & (events["occurrence"] == occurrence)]
@@ -35,7 +74,7 @@ def warp_access(record, *, array, kind="read", line=None, block=0, warp=0, occur
             f"(occurrence {occurrence}, line {line})"
         )
     access = record.accesses[events["access"][0]]
-    ax = _axes(ax, figsize=(9, 3.6))
+    ax = style.ensure_axes(ax, figsize=(9, 3.6))
     first = events["offset"] // SECTOR
     last = (events["offset"] + access.size - 1) // SECTOR
     sectors = np.unique(np.concatenate([first, last]))
@@ -55,9 +94,29 @@ def warp_access(record, *, array, kind="read", line=None, block=0, warp=0, occur
     return ax
 
 
-def traffic(names, predicted, counted, ax=None):
-    """Draw bytes of global memory per rung, predicted (outline) and counted (bar), in MB."""
-    ax = _axes(ax, figsize=(9, 3.8))
+def traffic(
+    names: Sequence[str],
+    predicted: Sequence[float],
+    counted: Sequence[float],
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw bytes of global memory of each rung, predicted (outline) and counted (bar), in MB.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The rungs, from top to bottom.
+    predicted, counted : sequence of float
+        Bytes, one for each rung.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
+    """
+    ax = style.ensure_axes(ax, figsize=(9, 3.8))
     places = np.arange(len(names))
     ax.barh(places, np.asarray(counted) / 1e6, color=style.BLUE, height=0.6, label="counted")
     ax.barh(places, np.asarray(predicted) / 1e6, fill=False, ec=style.VERMILION, lw=2.5,
@@ -73,12 +132,34 @@ def traffic(names, predicted, counted, ax=None):
     return ax
 
 
-def roofline(peak, bandwidth, points, ax=None, machine=""):
-    """Draw P = min(peak, bandwidth × intensity) and ``points`` (name, FLOP per byte, FLOP/s).
+def roofline(
+    peak: float,
+    bandwidth: float,
+    points: Sequence[tuple[str, float, float]],
+    ax: Axes | None = None,
+    machine: str = "",
+) -> Axes:
+    """Draw P = min(peak, bandwidth × intensity), and kernels under it.
 
-    ``peak`` in FLOP/s, ``bandwidth`` in bytes/s.
+    Parameters
+    ----------
+    peak : float
+        FLOP/s.
+    bandwidth : float
+        Bytes/s.
+    points : sequence of (str, float, float)
+        Each kernel's name, its intensity (FLOP per byte) and its speed (FLOP/s).
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+    machine : str
+        The title.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
     """
-    ax = _axes(ax, figsize=(9, 5))
+    ax = style.ensure_axes(ax, figsize=(9, 5))
     intensities = [i for _, i, _ in points]
     x = np.geomspace(min([*intensities, 0.25]) / 2, max([*intensities, 1.5 * peak / bandwidth]) * 2)
     ax.loglog(x, np.minimum(peak, bandwidth * x) / 1e9, color=style.BLACK, marker="")
@@ -90,15 +171,25 @@ def roofline(peak, bandwidth, points, ax=None, machine=""):
     return ax
 
 
-def images(named, ax=None):
-    """Show images (name → array, grey or RGB) side by side; returns the axes."""
-    import matplotlib.pyplot as plt
+def images(named: Mapping[str, np.ndarray], axes: Sequence[Axes] | None = None) -> Sequence[Axes]:
+    """Show images side by side.
 
-    if ax is None:
-        # as wide as a notebook shows without shrinking the titles
-        _, ax = plt.subplots(1, len(named), figsize=(10.5, 10.5 / len(named)))
-    for one, (name, image) in zip(np.atleast_1d(ax), named.items(), strict=True):
+    Parameters
+    ----------
+    named : mapping of str to numpy.ndarray
+        A title → an image of values from 0 to 1, grey (H, W) or coloured (H, W, 3).
+    axes : sequence of matplotlib.axes.Axes, optional
+        One for each image: by default those of a new figure.
+
+    Returns
+    -------
+    sequence of matplotlib.axes.Axes
+        One for each image.
+    """
+    # as wide as a notebook shows without shrinking the titles
+    axes = style.ensure_panels(axes, len(named), figsize=(10.5, 10.5 / len(named)))
+    for one, (name, image) in zip(axes, named.items(), strict=True):
         one.imshow(image, cmap="gray", vmin=0, vmax=1)
         one.set_title(name)
         one.axis("off")
-    return ax
+    return axes

@@ -3,32 +3,52 @@
 Each is one HTML element with its data, style and script inside: it needs no network and, once made,
 no kernel. In a browser test find its parts by ``data-testid``: ``accesses`` (the whole),
 ``accesses-cell-ARRAY-INDEX``, ``accesses-text``, ``accesses-play``, ``accesses-step``,
-``accesses-back``, ``accesses-first`` and ``accesses-frame`` (text "step 2 of 6").
+``-back``, ``-first``, ``-last``, ``-scrubber`` and ``accesses-frame`` (text "step 2 of 6").
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from pathlib import Path
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from helpers.plots.style import PALETTE
+from helpers.plots.web.page import embed
+
+if TYPE_CHECKING:
+    from IPython.display import HTML
+
+    from helpers.cuda.record import Record
 
 MOST_CELLS = 1600  # of one array: beyond, a cell is too small to click
 
 
-def thread_picture(record, read: str, written: str):
-    """Return a picture of ``record`` in which a click on an element tells who touched it.
+def thread_picture(record: Record, read: str, written: str) -> HTML:
+    """Return a picture in which a click on an element tells which threads touched it.
 
-    ``read`` and ``written`` are the names of the two arrays to show (1-D or 2-D). Raises ValueError
-    for an array of more than 1600 elements or a record that was cut off.
+    Parameters
+    ----------
+    record : helpers.cuda.Record
+        The accesses of one launch.
+    read, written : str
+        The names of the two arrays to show, 1-D or 2-D, of at most 1600 elements each.
+
+    Returns
+    -------
+    IPython.display.HTML
+        One element with its data, style and script inside.
+
+    Raises
+    ------
+    ValueError
+        For an array that is not there or too large, one that no thread wrote, and for a record that
+        was cut off.
     """
     return _html(_threads(record, read, written))
 
 
-def _threads(record, read: str, written: str) -> dict:
+def _threads(record: Record, read: str, written: str) -> dict:
     if not record.complete:
         raise ValueError("the record was cut off at its limit: record fewer blocks, or raise limit")
     shapes = [_shape(record, name) for name in (read, written)]
@@ -55,17 +75,41 @@ def _threads(record, read: str, written: str) -> dict:
     }  # fmt: skip
 
 
-def tile_animation(record, image: str, tile: str, tile_shape, block: int = 0):
-    """Return an animation of how ``block`` fills its tile, pass after pass, from the record.
+def tile_animation(
+    record: Record, image: str, tile: str, tile_shape: Sequence[int], block: int = 0
+) -> HTML:
+    """Return an animation of how a block fills its tile, pass after pass.
 
-    ``image`` is the global array, ``tile`` the shared one of ``tile_shape`` (rows, columns). Each
-    step shows which thread loads which pixel; after the barrier one step shows what a thread reads.
-    Raises ValueError when the block's accesses are not in the record.
+    Each step shows which thread loads which pixel; after the barrier one step shows what a thread
+    reads.
+
+    Parameters
+    ----------
+    record : helpers.cuda.Record
+        The accesses of one launch.
+    image : str
+        The array in global memory.
+    tile : str
+        The array in shared memory.
+    tile_shape : sequence of int
+        The tile's rows and columns.
+    block : int
+        The block's number, x first.
+
+    Returns
+    -------
+    IPython.display.HTML
+        One element with its data, style and script inside.
+
+    Raises
+    ------
+    ValueError
+        When the block's accesses are not in the record, or the image is too large to be shown.
     """
     return _html(_passes(record, image, tile, tile_shape, block))
 
 
-def _passes(record, image: str, tile: str, tile_shape, block: int) -> dict:
+def _passes(record: Record, image: str, tile: str, tile_shape: Sequence[int], block: int) -> dict:
     shape = _shape(record, image)
     mine = record.events[record.events["block"] == block]
     elements = record.elements(mine)
@@ -98,7 +142,7 @@ def _passes(record, image: str, tile: str, tile_shape, block: int) -> dict:
     }
 
 
-def _shape(record, name: str) -> list[int]:
+def _shape(record: Record, name: str) -> list[int]:
     if name not in record.shapes:
         raise ValueError(f"{name!r} is no array of this launch; it has {', '.join(record.shapes)}")
     shape = list(record.shapes[name])
@@ -111,19 +155,7 @@ def _shape(record, name: str) -> list[int]:
     return [int(n) for n in shape]
 
 
-def _html(data: dict):
+def _html(data: dict) -> HTML:
     from IPython.display import HTML
 
-    data["palette"] = list(PALETTE[:6])
-    text = json.dumps(data, separators=(",", ":"))
-    data["id"] = hashlib.sha256(text.encode()).hexdigest()[:12]
-    here = Path(__file__).parent
-    script = (here / "accesses.js").read_text(encoding="utf-8").rstrip()
-    style = (here / "accesses.css").read_text(encoding="utf-8")
-    encoded = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
-    return HTML(
-        f"<style>{style}</style>"
-        f'<div class="cuda-accesses" data-testid="accesses" data-accesses="{data["id"]}">'
-        "The picture appears here once scripts may run: in JupyterLab, run this cell."
-        f"</div><script>{script}({encoded});</script>"
-    )
+    return HTML(embed("accesses.js", "accesses.css", {**data, "palette": PALETTE[:6]}))

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from helpers.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, SKY, VERMILION, colour
+from helpers.plots.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    SKY,
+    VERMILION,
+    colour,
+    ensure_axes,
+    ensure_panels,
+)
 
 _STYLES = ("-", "--", "-.", ":")
 
@@ -16,12 +27,9 @@ def losses(histories, window: int = 60, axes=None):
     ``window`` *gradients*, however many updates those are: an update of R gradients is less noisy.
     Raises ValueError for an empty list.
     """
-    import matplotlib.pyplot as plt
-
     if not histories:
         raise ValueError("losses expects at least one history; got none")
-    if axes is None:
-        _, axes = plt.subplots(1, 2, figsize=(11, 4.6), sharey=True)
+    axes = ensure_panels(axes, 2, figsize=(11, 4.6), sharey=True)
     for i, history in enumerate(histories):
         smooth = history.smooth(max(1, window * history.updates // max(1, history.gradients)))
         look = {"color": colour(i), "linestyle": _STYLES[i % 4], "marker": "", "linewidth": 2.4}
@@ -38,12 +46,9 @@ def losses(histories, window: int = 60, axes=None):
 
 def staleness(history, ax=None):
     """Draw how many updates old the parameters behind each gradient were, one bar per worker."""
-    import matplotlib.pyplot as plt
-
     if not history.updates:
         raise ValueError(f"the run {history.scheme!r} has no update to draw")
-    if ax is None:
-        _, ax = plt.subplots(figsize=(8, 4))
+    ax = ensure_axes(ax, figsize=(8, 4))
     stale, workers = np.array(history.staleness), np.array(history.workers)
     bins = np.arange(stale.max() + 2)
     names = sorted(set(history.workers))
@@ -75,10 +80,7 @@ def crossing(points, cores: int, predicted: float | None = None, axes=None):
     open.
     ``predicted`` (samples) is a batch to be marked on the left.
     """
-    import matplotlib.pyplot as plt
-
-    if axes is None:
-        _, axes = plt.subplots(1, 2, figsize=(11, 4.8))
+    axes = ensure_panels(axes, 2, figsize=(11, 4.8))
     for i, (name, ranks) in enumerate(sorted({(point.name, point.ranks) for point in points})):
         chosen = sorted((p for p in points if (p.name, p.ranks) == (name, ranks)), key=_batch)
         batch = [p.batch for p in chosen]
@@ -117,10 +119,7 @@ def _batch(point) -> int:
 
 def schemes(ax=None):
     """Draw who sends what to whom: without a server, with one, and asynchronously."""
-    import matplotlib.pyplot as plt
-
-    if ax is None:
-        _, ax = plt.subplots(figsize=(11, 3.4))
+    ax = ensure_axes(ax, figsize=(11, 3.4))
     ax.set_axis_off()
     ax.set(xlim=(0, 12), ylim=(0, 3.6))
     titles = ("in step, no server", "in step, a server", "out of step, a server")

@@ -2,18 +2,51 @@
 
 from __future__ import annotations
 
-import html
-import json
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from helpers.plots.style import BLUE, GREY, MARKERS, ORANGE, VERMILION, colour
+from helpers.plots.pagerank_html import neighbourhood
+from helpers.plots.style import (
+    BLUE,
+    GREY,
+    MARKERS,
+    ORANGE,
+    VERMILION,
+    colour,
+    ensure_axes,
+    ensure_panels,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["bars", "convergence", "growth", "neighbourhood", "time_against_bytes"]
 
 
-def convergence(residuals: Mapping[str, Sequence[float]], damping: float, given: int, ax=None):
-    """Draw the L1 change of each iteration, the bound 2·dᵏ, and the ``given`` iteration count."""
-    ax = _axes(ax)
+def convergence(
+    residuals: Mapping[str, Sequence[float]], damping: float, given: int, ax: Axes | None = None
+) -> Axes:
+    """Draw how much each iteration changes, the bound 2·dᵏ, and a given number of iterations.
+
+    Parameters
+    ----------
+    residuals : mapping of str to sequence of float
+        A run's name → the L1 change of each iteration.
+    damping : float
+        d, between 0 and 1.
+    given : int
+        The number of iterations that the source asks for.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
+    """
+    ax = ensure_axes(ax)
     longest = max(map(len, residuals.values()))
     steps = np.arange(1, max(longest, given) + 1)
     ax.plot(steps, 2 * damping**steps, "--", color=GREY, marker="", label=f"bound 2·{damping}ᵏ")
@@ -28,12 +61,24 @@ def convergence(residuals: Mapping[str, Sequence[float]], damping: float, given:
     return ax
 
 
-def time_against_bytes(rows: Sequence[Mapping], bandwidth: float, ax=None):
-    """Draw each version's time per iteration (s) against its bytes, and bytes ÷ ``bandwidth``.
+def time_against_bytes(rows: Sequence[Mapping], bandwidth: float, ax: Axes | None = None) -> Axes:
+    """Draw each version's time per iteration against its bytes, and bytes ÷ bandwidth.
 
-    ``rows``: mappings with ``version``, ``bytes`` and ``seconds``; ``bandwidth`` in bytes/s.
+    Parameters
+    ----------
+    rows : sequence of mapping
+        Each with ``version``, ``bytes`` and ``seconds`` of one iteration.
+    bandwidth : float
+        Bytes/s that this machine reads.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
     """
-    ax = _axes(ax)
+    ax = ensure_axes(ax)
     low = min(row["bytes"] for row in rows) / 2
     high = max(row["bytes"] for row in rows) * 2
     x = np.array([low, high])
@@ -51,17 +96,38 @@ def time_against_bytes(rows: Sequence[Mapping], bandwidth: float, ax=None):
     return ax
 
 
-def growth(edges: Sequence[int], seconds: Sequence[float], nodes: Sequence[int], free: float,
-           recorded=None):  # fmt: skip
+def growth(
+    edges: Sequence[int],
+    seconds: Sequence[float],
+    nodes: Sequence[int],
+    free: float,
+    recorded: Any = None,
+    axes: Sequence[Axes] | None = None,
+) -> Sequence[Axes]:
     """Draw version 4's time per iteration and memory as the graph grows, and where dense ends.
 
-    ``free``: memory of this machine in bytes. ``recorded``: larger graphs from a record (an object
-    with label, edges, nodes, seconds and bytes), drawn hollow. Returns the two axes.
-    """
-    import matplotlib.pyplot as plt
+    Parameters
+    ----------
+    edges : sequence of int
+        Of the graphs that were measured.
+    seconds : sequence of float
+        One iteration's time on each.
+    nodes : sequence of int
+        Of the same graphs.
+    free : float
+        Memory of this machine, bytes.
+    recorded : object, optional
+        Larger graphs from a record, drawn hollow: its label, edges, nodes, seconds and bytes.
+    axes : sequence of matplotlib.axes.Axes, optional
+        Two, for time and for memory: by default those of a new figure.
 
+    Returns
+    -------
+    sequence of matplotlib.axes.Axes
+        Two, for time and for memory.
+    """
     edges, nodes = np.asarray(edges, float), np.asarray(nodes, float)
-    _, (left, right) = plt.subplots(1, 2, figsize=(12, 4.8))
+    left, right = ensure_panels(axes, 2, figsize=(12, 4.8))
     left.plot(edges, np.asarray(seconds) * 1e3, color=BLUE, label="measured now")
     far_edges, far_nodes = edges, nodes
     hollow = {"color": GREY, "marker": "o", "mfc": "white", "ms": 9, "ls": ":", "zorder": 1}
@@ -91,109 +157,28 @@ def growth(edges: Sequence[int], seconds: Sequence[float], nodes: Sequence[int],
     return left, right
 
 
-def bars(names: Sequence[str], scores: Sequence[float], title: str, ax=None):
-    """Draw ranks as horizontal bars, the highest on top, in percent."""
-    ax = _axes(ax)
+def bars(names: Sequence[str], scores: Sequence[float], title: str, ax: Axes | None = None) -> Axes:
+    """Draw ranks as horizontal bars, the first on top, in percent.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The nodes.
+    scores : sequence of float
+        Their ranks, of a total of 1.
+    title : str
+        What stands above.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
+    """
+    ax = ensure_axes(ax)
     order = range(len(names))[::-1]
     ax.barh([names[i] for i in order], [100 * scores[i] for i in order], color=BLUE)
     ax.set(xlabel="rank, % of the total", title=title)
     ax.grid(axis="y", visible=False)
-    return ax
-
-
-def neighbourhood(adjacency, names, scores, centre: int, limit: int = 60, seed: int = 0):
-    """Return a picture of a node's surroundings to zoom, drag and hover over (an HTML object).
-
-    Shows ``centre`` (red), and the up to ``limit`` highest-ranked nodes among those that it links
-    to in one or two steps (blue) and that link to it (orange). Area grows with rank.
-    """
-    from IPython.display import HTML
-
-    needs = set(_targets(adjacency, centre))
-    needs |= {t for n in needs for t in _targets(adjacency, n)} - {centre}
-    column = adjacency.tocsc()
-    users = set(column.indices[column.indptr[centre] : column.indptr[centre + 1]].tolist()) - needs
-    half = limit // 2
-    kept = [centre]
-    for group in (needs, users - {centre}):
-        kept += sorted(group, key=lambda i: -scores[i])[:half]
-    inside = set(kept)
-    edges = [(a, b) for a in kept for b in _targets(adjacency, a) if b in inside and a != b]
-    places = _layout(kept, edges, seed)
-    largest = max(scores[i] for i in kept)
-    nodes = [
-        {
-            "x": round(float(places[i][0]), 1),
-            "y": round(float(places[i][1]), 1),
-            "r": round(5 + 25 * float(np.sqrt(scores[i] / largest)), 1),
-            "name": names[i],
-            "fill": VERMILION if i == centre else BLUE if i in needs else ORANGE,
-            "rank": f"{100 * scores[i]:.3g} %",
-        }
-        for i in kept
-    ]
-    number = {i: k for k, i in enumerate(kept)}
-    return HTML(_page(nodes, [(number[a], number[b]) for a, b in edges], f"neighbourhood-{centre}"))
-
-
-def _targets(adjacency, node: int) -> list[int]:
-    return adjacency.indices[adjacency.indptr[node] : adjacency.indptr[node + 1]].tolist()
-
-
-def _layout(nodes, edges, seed: int):
-    import networkx as nx
-
-    graph = nx.Graph(edges)
-    graph.add_nodes_from(nodes)
-    return nx.spring_layout(graph, k=1.6 / np.sqrt(len(nodes)), seed=seed, scale=420, iterations=80)
-
-
-def _page(nodes, edges, identity: str) -> str:
-    """An SVG that reads without a script, and a script that zooms and drags it."""
-    lines = "".join(
-        f'<line x1="{a["x"]}" y1="{a["y"]}" x2="{b["x"]}" y2="{b["y"]}"/>'
-        for a, b in ((nodes[i], nodes[j]) for i, j in edges)
-    )
-    marks = "".join(
-        f'<circle cx="{n["x"]}" cy="{n["y"]}" r="{n["r"]}" fill="{n["fill"]}">'
-        f"<title>{html.escape(n['name'])}: {n['rank']}</title></circle>"
-        f'<text stroke="none" x="{n["x"]}" y="{n["y"] - n["r"] - 2:.1f}">'
-        f"{html.escape(n['name'])}</text>"
-        for n in nodes
-    )
-    return f"""<div id="{identity}" style="max-width:900px">
-<svg viewBox="-500 -330 1000 660" style="width:100%;background:#fff;border:1px solid #ddd;
- cursor:grab;touch-action:none" font-size="13" text-anchor="middle" font-family="sans-serif">
-<g stroke="#999" stroke-opacity="0.45">{lines}</g><g stroke="#fff">{marks}</g></svg>
-<small>Wheel: zoom. Drag: move. Point at a circle: its rank. Red: the centre; blue: what it needs,
-in one or two steps; orange: what needs it.</small></div>
-<script>(() => {{
-const svg = document.querySelector({json.dumps("#" + identity + " svg")});
-const box = svg.viewBox.baseVal;
-const scale = () => box.width / svg.clientWidth;
-svg.addEventListener("wheel", e => {{
-  e.preventDefault();
-  const f = e.deltaY > 0 ? 1.15 : 1 / 1.15, r = svg.getBoundingClientRect();
-  const x = box.x + (e.clientX - r.left) * scale(), y = box.y + (e.clientY - r.top) * scale();
-  box.x = x + (box.x - x) * f; box.y = y + (box.y - y) * f; box.width *= f; box.height *= f;
-}}, {{passive: false}});
-let from = null;
-svg.addEventListener("pointerdown", e => {{
-  from = [e.clientX, e.clientY];
-  svg.setPointerCapture(e.pointerId);
-}});
-svg.addEventListener("pointermove", e => {{
-  if (!from) return;
-  box.x -= (e.clientX - from[0]) * scale(); box.y -= (e.clientY - from[1]) * scale();
-  from = [e.clientX, e.clientY];
-}});
-svg.addEventListener("pointerup", () => {{ from = null; }});
-}})();</script>"""
-
-
-def _axes(ax):
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        _, ax = plt.subplots()
     return ax

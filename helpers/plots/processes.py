@@ -2,31 +2,50 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from helpers.plots import style
+from helpers.plots.shapes import arrow, box
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 DARK = "#595959"  # grey that is read from the back row, on white and under white
 
 
-def processes(cores: int, ranks: int = 4, ax=None):
-    """Draw the notebook's kernel, its ranks and the machine's cores; return the axes.
+def processes(cores: int, ranks: int = 4, ax: Axes | None = None) -> Axes:
+    """Draw the notebook's kernel, its ranks and the machine's cores.
 
-    ``cores`` and ``ranks`` are counts. Above 8 cores the row of cores is cut off with an ellipsis.
+    Parameters
+    ----------
+    cores : int
+        How many; above 8 the row is cut off with an ellipsis.
+    ranks : int
+        How many.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
 
-    Raises ValueError if either is below 1.
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
+
+    Raises
+    ------
+    ValueError
+        If either is below 1.
     """
-    import matplotlib.pyplot as plt
-
     if cores < 1 or ranks < 1:
         raise ValueError(f"processes expects cores >= 1 and ranks >= 1; got {cores} and {ranks}")
-    ax = ax or plt.subplots(figsize=(9, 3.8))[1]
+    ax = style.ensure_axes(ax, figsize=(9, 3.8))
     columns = [1 + 2.2 * rank for rank in range(ranks)]
     middle = sum(columns) / ranks
-    _box(ax, middle, 3.0, 3.6, "this notebook (kernel)", DARK)
+    box(ax, middle, 3.0, 3.6, 0.7, "this notebook (kernel)", colour=DARK)
     for rank, x in enumerate(columns):
-        _arrow(ax, (middle + (x - middle) * 0.3, 2.6), (x, 1.85), "<->", DARK)
-        _box(ax, x, 1.5, 1.3, f"rank {rank}", style.colour(rank))
+        arrow(ax, (middle + (x - middle) * 0.3, 2.6), (x, 1.85), DARK, "<->")
+        box(ax, x, 1.5, 1.3, 0.7, f"rank {rank}", colour=style.colour(rank))
         if rank:
-            _arrow(ax, (columns[rank - 1] + 0.65, 1.5), (x - 0.65, 1.5), "<->", style.BLACK)
+            arrow(ax, (columns[rank - 1] + 0.65, 1.5), (x - 0.65, 1.5), style.BLACK, "<->")
     ax.text(columns[-1] + 0.95, 1.5, "messages\n(MPI)", va="center")
     ax.text(columns[-1] + 0.95, 2.25, "cells and\ntheir output", va="center", color=DARK)
 
@@ -35,24 +54,9 @@ def processes(cores: int, ranks: int = 4, ax=None):
     for core in range(shown):
         x = columns[0] - 0.65 + (core + 0.5) * width
         last = core == shown - 1 and shown < cores
-        _box(ax, x, 0.0, 0.9 * width, "…" if last else f"core {core}", style.BLACK, fill=False)
+        name = "…" if last else f"core {core}"
+        box(ax, x, 0.0, 0.9 * width, 0.7, name, colour=style.BLACK, fill=False)
     ax.text(columns[-1] + 0.95, 0.0, "run all\nof these", va="center")
     ax.set(xlim=(columns[0] - 1, columns[-1] + 2.6), ylim=(-0.6, 3.6))
     ax.set_axis_off()
     return ax
-
-
-def _box(ax, x: float, y: float, width: float, text: str, colour, fill: bool = True) -> None:
-    from matplotlib.patches import FancyBboxPatch
-
-    ax.add_patch(
-        FancyBboxPatch(
-            (x - width / 2, y - 0.35), width, 0.7, boxstyle="round,pad=0,rounding_size=0.1",
-            facecolor=colour if fill else "white", edgecolor=colour, linewidth=1.5,
-        )
-    )  # fmt: skip
-    ax.text(x, y, text, ha="center", va="center", color="white" if fill else style.BLACK)
-
-
-def _arrow(ax, start: tuple, end: tuple, kind: str, colour) -> None:
-    ax.annotate("", end, start, arrowprops={"arrowstyle": kind, "color": colour, "linewidth": 1.5})

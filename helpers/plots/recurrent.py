@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from helpers.plots import style
+from helpers.plots.shapes import arrow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,11 +19,25 @@ if TYPE_CHECKING:
 def norms_by_lag(
     curves: Mapping[str, Tensor], bounds: Mapping[str, Tensor] | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw each curve of ‖∂h_T/∂h_{T−k}‖ over the lag k, and under the same name its bound.
+    """Draw ‖∂h_T/∂h_{T−k}‖ over the lag k.
 
     The axis ends at 1e-16 and 1e16: beyond, nothing is left to see or to compute with.
+
+    Parameters
+    ----------
+    curves : mapping of str to torch.Tensor
+        A name → the norms for k = 0, 1, 2, ..., 1-D.
+    bounds : mapping of str to torch.Tensor, optional
+        The same: under a curve's name its bound, drawn dashed.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
     """
-    ax = ax or _axes()
+    ax = style.ensure_axes(ax)
     highest, lowest = 10.0, 0.1
     for i, (name, curve) in enumerate(curves.items()):
         ax.semilogy(curve, color=style.colour(i), marker="", label=name)
@@ -41,8 +56,25 @@ def norms_by_lag(
 
 
 def gru_step(step: GRUStep, x: Tensor, h: Tensor, title: str = "", ax: Axes | None = None) -> Axes:
-    """Draw one GRU step with its numbers; x, h and every tensor of ``step`` are 1-D."""
-    ax = ax or _axes(figsize=(10, 5))
+    """Draw one GRU step with its numbers.
+
+    Parameters
+    ----------
+    step : helpers.recurrent.steps.GRUStep
+        Gates, candidate and state, each a 1-D tensor.
+    x, h : torch.Tensor
+        The input and the state before, 1-D.
+    title : str
+        What stands above.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
+    """
+    ax = style.ensure_axes(ax, figsize=(10, 5))
     columns = {  # name: values, horizontal and vertical place
         r"$h_{t-1}$": (h, 0.0, 0.0),
         "$x_t$": (x, 0.0, -1.5),
@@ -63,7 +95,7 @@ def gru_step(step: GRUStep, x: Tensor, h: Tensor, title: str = "", ax: Axes | No
         ((2.75, -0.5), (3.25, -0.5)),  # z → h_t
         ((2.75, -1.9), (3.25, -0.8)),  # n → h_t
     ):
-        ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": style.GREY, "lw": 1.6})
+        arrow(ax, start, end)
     ax.annotate(
         "copied where z is near 1",
         (3.55, 0.24),
@@ -100,14 +132,25 @@ def _column(ax: Axes, name: str, values: Tensor, left: float, top: float, gate: 
     ax.text(left + 0.25, top - 0.02, name, ha="center", va="center")
 
 
-def intervals(scores: Mapping[str, Mapping[str, Scores]], axes=None):
-    """Draw, for each task, every variant's seeds, mean and 95 % interval; returns the axes."""
-    import matplotlib.pyplot as plt
+def intervals(
+    scores: Mapping[str, Mapping[str, Scores]], axes: Sequence[Axes] | None = None
+) -> Sequence[Axes]:
+    """Draw, for each task, every variant's seeds, mean and 95 % interval.
 
-    if axes is None:
-        height = 1.2 + 0.45 * max(len(v) for v in scores.values())
-        _, axes = plt.subplots(1, len(scores), figsize=(4.2 * len(scores), height), squeeze=False)
-        axes = axes[0]
+    Parameters
+    ----------
+    scores : mapping of str to mapping of str to Scores
+        A task's name → a variant's name → its accuracies.
+    axes : sequence of matplotlib.axes.Axes, optional
+        One for each task: by default those of a new figure.
+
+    Returns
+    -------
+    sequence of matplotlib.axes.Axes
+        One for each task.
+    """
+    height = 1.2 + 0.45 * max(len(variants) for variants in scores.values())
+    axes = style.ensure_panels(axes, len(scores), figsize=(4.2 * len(scores), height))
     for ax, (task, variants) in zip(axes, scores.items(), strict=True):
         for row, (_, score) in enumerate(variants.items()):
             ax.plot(score.values, [row] * len(score.values), "o", color=style.GREY, ms=5, alpha=0.6)
@@ -126,9 +169,3 @@ def intervals(scores: Mapping[str, Mapping[str, Scores]], axes=None):
         ax.set_title(task, fontsize=13)
         ax.set_xlabel("accuracy")
     return axes
-
-
-def _axes(figsize: tuple[float, float] = (9.0, 4.5)) -> Axes:
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(figsize=figsize)[1]

@@ -4,22 +4,57 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from helpers.plots.roofline_html import apart, axis_range, interactive
-from helpers.plots.style import BLUE, GREEN, GREY, MARKERS, ORANGE, VERMILION, colour
+from helpers.plots.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    MARKERS,
+    ORANGE,
+    VERMILION,
+    colour,
+    ensure_axes,
+    ensure_panels,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from helpers.roofline import Point
+    from helpers.roofline.cache import Cache
 
 __all__ = ["bandwidths", "cache_step", "interactive", "latency", "misses", "roofline"]
 
 
-def roofline(peaks: Mapping[str, float], bandwidths: Mapping[str, float], points=(), ax=None):
+def roofline(
+    peaks: Mapping[str, float],
+    bandwidths: Mapping[str, float],
+    points: Sequence[Point] = (),
+    ax: Axes | None = None,
+) -> Axes:
     """Draw ceilings, ridge points and kernels on log-log axes.
 
-    ``peaks``: name → flop/s; ``bandwidths``: name → bytes/s; ``points``: objects with name,
-    intensity (flop/byte) and performance (flop/s), as :class:`helpers.roofline.Point`.
+    Parameters
+    ----------
+    peaks : mapping of str to float
+        A ceiling's name → flop/s.
+    bandwidths : mapping of str to float
+        A level's name → bytes/s.
+    points : sequence of helpers.roofline.Point
+        Kernels: name, intensity (flop/byte) and performance (flop/s).
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
     """
-    ax = _axes(ax)
+    ax = ensure_axes(ax)
     top = max(peaks.values())
     low, high = axis_range(peaks, bandwidths, points)
     lowest = min([min(bandwidths.values()) * low, *(p.performance for p in points)])
@@ -54,13 +89,31 @@ def roofline(peaks: Mapping[str, float], bandwidths: Mapping[str, float], points
     return ax
 
 
-def latency(curve: Sequence[Sequence[float]], found: Sequence[Mapping], reported=(), ax=None):
-    """Draw the time of one load (ns) against the working set, capacities found and reported.
+def latency(
+    curve: Sequence[Sequence[float]],
+    found: Sequence[Mapping],
+    reported: Sequence[Mapping] = (),
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the time of one load against the working set, and the capacities of the caches.
 
-    ``curve``: [bytes, seconds]; ``found``: dicts with capacity in bytes; ``reported``: dicts with
-    level and size.
+    Parameters
+    ----------
+    curve : sequence of (float, float)
+        Bytes of the working set, and seconds of one load.
+    found : sequence of mapping
+        What the curve shows: each with ``capacity`` in bytes.
+    reported : sequence of mapping
+        What the system says: each with ``level`` and ``size`` in bytes.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
     """
-    ax = _axes(ax)
+    ax = ensure_axes(ax)
     sizes, times = np.asarray(curve).T
     ax.plot(sizes / 1024, times * 1e9, color=BLUE, label="pointer chase")
     for i, one in enumerate(found):
@@ -86,9 +139,24 @@ def latency(curve: Sequence[Sequence[float]], found: Sequence[Mapping], reported
     return ax
 
 
-def bandwidths(rows: Sequence[Mapping], threads: int, ax=None):
-    """Draw read, copy and triad of each level as bars, GB/s, for a number of threads."""
-    ax = _axes(ax)
+def bandwidths(rows: Sequence[Mapping], threads: int, ax: Axes | None = None) -> Axes:
+    """Draw read, copy and triad of each level as bars, GB/s.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        Measurements: each with ``level``, ``kind``, ``threads`` and ``rate`` in bytes/s.
+    threads : int
+        Which of them are drawn: those of so many threads.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
+    """
+    ax = ensure_axes(ax)
     chosen = [row for row in rows if row["threads"] == threads]
     levels = list(dict.fromkeys(row["level"] for row in chosen))
     for i, kind in enumerate(("read", "copy", "triad")):
@@ -107,9 +175,22 @@ def bandwidths(rows: Sequence[Mapping], threads: int, ax=None):
     return ax
 
 
-def misses(counts: Mapping[str, Mapping[str, int]], ax=None):
-    """Draw the simulated misses of each loop order, stacked by matrix."""
-    ax = _axes(ax)
+def misses(counts: Mapping[str, Mapping[str, int]], ax: Axes | None = None) -> Axes:
+    """Draw the simulated misses of each loop order, stacked by matrix.
+
+    Parameters
+    ----------
+    counts : mapping of str to mapping of str to int
+        An order → the misses of ``"a"``, ``"b"`` and ``"c"``.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
+    """
+    ax = ensure_axes(ax)
     base = np.zeros(len(counts))
     for name, fill in (("a", BLUE), ("b", ORANGE), ("c", GREEN)):
         values = np.array([one[name] for one in counts.values()], dtype=float)
@@ -121,13 +202,31 @@ def misses(counts: Mapping[str, Mapping[str, int]], ax=None):
     return ax
 
 
-def cache_step(order: str, n: int, cache, step: int):
-    """Draw the three matrices after ``step`` accesses of a loop order; return the axes.
+def cache_step(
+    order: str, n: int, cache: Cache, step: int, axes: Sequence[Axes] | None = None
+) -> Sequence[Axes]:
+    """Draw the three matrices of a product after some accesses of a loop order.
 
-    Blue: in the cache now. Orange: the element just touched, a hit; red: a miss. ``cache`` is a
-    fresh :class:`helpers.roofline.cache.Cache`; it is run from the beginning.
+    Blue: in the cache now. Orange: the element just touched, a hit; red: a miss.
+
+    Parameters
+    ----------
+    order : str
+        The order of the loops, as ``"ijk"``.
+    n : int
+        The matrices have n rows and columns.
+    cache : helpers.roofline.cache.Cache
+        A fresh one: it is run from the beginning.
+    step : int
+        After how many accesses.
+    axes : sequence of matplotlib.axes.Axes, optional
+        Three, one for each matrix: by default those of a new figure.
+
+    Returns
+    -------
+    sequence of matplotlib.axes.Axes
+        Three, one for each matrix.
     """
-    import matplotlib.pyplot as plt
     from matplotlib.colors import ListedColormap
 
     from helpers.roofline.cache import matmul_trace
@@ -137,7 +236,7 @@ def cache_step(order: str, n: int, cache, step: int):
         if k >= step:
             break
         last = (name, row, column, cache.access(address))
-    _, axes = plt.subplots(1, 3, figsize=(10, 3.8))
+    axes = ensure_panels(axes, 3, figsize=(10, 3.8))
     lines = cache.lines
     for ax, (number, name) in zip(axes, enumerate("abc"), strict=True):
         base = number * n * n * 4
@@ -159,11 +258,3 @@ def cache_step(order: str, n: int, cache, step: int):
     said = "" if last is None else f"{last[0].upper()} {'hit' if last[3] else 'miss'}; "
     axes[0].set_xlabel(f"{order}: {said}{cache.misses} misses in {seen} accesses")
     return axes
-
-
-def _axes(ax):
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        _, ax = plt.subplots()
-    return ax

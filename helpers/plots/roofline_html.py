@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 import html
-import json
 import math
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from helpers.plots.style import GREY, VERMILION, colour
+from helpers.plots.web.page import embed
+
+if TYPE_CHECKING:
+    from IPython.display import HTML
+
+    from helpers.roofline import Point
 
 
-def interactive(peaks: Mapping[str, float], bandwidths: Mapping[str, float], points=()):
-    """Return the roofline as an HTML object: point at a kernel for its figures, add your own.
+def interactive(
+    peaks: Mapping[str, float], bandwidths: Mapping[str, float], points: Sequence[Point] = ()
+) -> HTML:
+    """Return the roofline: point at a kernel for its figures, add your own.
 
-    The picture reads without a script; the script adds the form and what shows under the pointer.
+    Parameters
+    ----------
+    peaks : mapping of str to float
+        A ceiling's name → flop/s.
+    bandwidths : mapping of str to float
+        A level's name → bytes/s.
+    points : sequence of helpers.roofline.Point
+        Kernels: name, intensity (flop/byte) and performance (flop/s),
+        and the bytes and seconds behind them.
+
+    Returns
+    -------
+    IPython.display.HTML
+        An SVG that reads without a script; the script adds the form and the keys.
     """
     from IPython.display import HTML
 
@@ -24,8 +45,25 @@ def interactive(peaks: Mapping[str, float], bandwidths: Mapping[str, float], poi
     return HTML(_page(peaks, bandwidths, data, *axis_range(peaks, bandwidths, points)))
 
 
-def axis_range(peaks, bandwidths, points) -> tuple[float, float]:
-    """Whole decades around the ridge points and the kernels."""
+def axis_range(
+    peaks: Mapping[str, float], bandwidths: Mapping[str, float], points: Sequence[Point]
+) -> tuple[float, float]:
+    """Return whole decades around the ridge points and the kernels.
+
+    Parameters
+    ----------
+    peaks : mapping of str to float
+        A ceiling's name → flop/s.
+    bandwidths : mapping of str to float
+        A level's name → bytes/s.
+    points : sequence of helpers.roofline.Point
+        Kernels: name, intensity (flop/byte) and performance (flop/s).
+
+    Returns
+    -------
+    tuple of float
+        The lowest and the highest intensity to show, flop/byte.
+    """
     top = max(peaks.values())
     marks = [top / rate for rate in bandwidths.values()] + [p.intensity for p in points]
     return 10 ** math.floor(math.log10(min(marks) / 2)), 10 ** math.ceil(math.log10(max(marks) * 2))
@@ -37,9 +75,23 @@ def apart(
     height: float = 12,
     width: float = 6.5,
 ) -> list[float]:
-    """How far down each label goes so that none covers another; places in pixels or points.
+    """Return how far down each label goes so that none covers another.
 
-    ``height`` of a line and ``width`` of a character, in the same unit.
+    Parameters
+    ----------
+    places : sequence of (float, float)
+        Where the labels begin, y downwards, in pixels or points.
+    names : sequence of str
+        The labels.
+    height : float
+        Of a line, in the same unit.
+    width : float
+        Of a character, in the same unit.
+
+    Returns
+    -------
+    list of float
+        One for each label, 0 or more.
     """
     moved, taken = [0.0] * len(places), []
     for i in sorted(range(len(places)), key=lambda i: places[i][1]):
@@ -90,17 +142,18 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> str:
         parts.append(_dot(x(top / rate), y(top), 5, colour(k), tip))
         label = f"{name} {rate / 1e9:.0f} GB/s"
         rise = (y(1) - y(10)) / (x(10) - x(1))
-        right = 8 + 100 * (k % 3)  # along the line, each further than its neighbour
+        along = x(top / rate) - x(start)
+        # each further along its line than its neighbour, but not where the line has ended
+        right = min(8 + 100 * (k % 3), max(8, along - 60))
         below = any(rate < other < 1.6 * rate for other in bandwidths.values())
         at = x(start) + right, y(rate * start) - rise * right + (16 if below else -5)
         turned = f'transform="rotate({-math.degrees(math.atan(rise)):.1f} {at[0]:.1f} {at[1]:.1f})"'
         parts.append(_text(*at, label, "start", colour(k), extra=turned))
     places = [(x(d["i"]), y(d["p"])) for d in data]
-    for d, (cx, cy), moved in zip(
-        data, places, apart(places, [d["name"] for d in data]), strict=True
-    ):
+    down = apart(places, [d["name"] for d in data], height=15, width=7.6)
+    for d, (cx, cy), moved in zip(data, places, down, strict=True):
         parts.append(_dot(cx, cy, 6, VERMILION, tip_of(d, top, bandwidths)))
-        parts.append(_text(cx + 9, cy + 4 + moved, d["name"], "start", "#444", 11))
+        parts.append(_text(cx + 9, cy + 4 + moved, d["name"], "start", "#444"))
     parts.append(_text(WIDTH / 2, HEIGHT - 10, "arithmetic intensity, flop/byte", "middle"))
     turned = f'transform="rotate(-90 16 {HEIGHT / 2})"'
     parts.append(_text(16, HEIGHT / 2, "Gflop/s", "middle", extra=turned))
@@ -113,17 +166,30 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> str:
         "memory": _memory(bandwidths),
         "box": [WIDTH, HEIGHT, LEFT, BOTTOM, RIGHT, TOP],
     }
-    identity = f"roofline-{abs(hash((low, high, top, len(data)))) % 10**8}"
-    return (
-        f'<div id="{identity}" style="max-width:{WIDTH}px"><svg viewBox="0 0 {WIDTH} {HEIGHT}" '
-        'style="width:100%;background:#fff" font-family="sans-serif" font-size="13">'
-        f"{''.join(parts)}</svg>{FORM}</div><script>((id, s) => {{{SCRIPT}}})"
-        f"({json.dumps(identity)}, {json.dumps(scale)});</script>"
+    still = (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="group" aria-label="roofline" '
+        f'font-family="sans-serif" font-size="13">{"".join(parts)}</svg>'
     )
+    return embed("roofline.js", "roofline.css", scale, still=still)
 
 
 def tip_of(d: Mapping, top: float, bandwidths: Mapping[str, float]) -> str:
-    """What shows under the pointer: intensity, performance, share of the memory's roof."""
+    """Return what shows under the pointer: intensity, performance, share of the memory's roof.
+
+    Parameters
+    ----------
+    d : mapping
+        A kernel: ``name``, ``i`` (flop/byte), ``p`` (flop/s), ``b`` (bytes) and ``s`` (seconds).
+    top : float
+        The highest ceiling, flop/s.
+    bandwidths : mapping of str to float
+        A level's name → bytes/s.
+
+    Returns
+    -------
+    str
+        One line.
+    """
     roof = min(top, _memory(bandwidths) * d["i"])
     return (
         f"{d['name']}: {d['i']:.3g} flop/byte, {d['p'] / 1e9:.3g} Gflop/s, "
@@ -134,34 +200,6 @@ def tip_of(d: Mapping, top: float, bandwidths: Mapping[str, float]) -> str:
 def _memory(bandwidths: Mapping[str, float]) -> float:
     """The rate of "memory", or the lowest where none has that name."""
     return bandwidths.get("memory", min(bandwidths.values()))
-
-
-FORM = """<form style="font:13px sans-serif">Your kernel: <input name="n" value="mine" size="8">
-<input name="f" placeholder="flop" size="8"> flop <input name="b" placeholder="bytes" size="8">
-bytes <input name="t" placeholder="seconds" size="8"> s <button>add</button>
-<output name="o"></output></form>"""
-
-SCRIPT = """
-const root = document.getElementById(id), svg = root.querySelector("svg");
-const form = root.querySelector("form"), [W, H, L, B, R, T] = s.box;
-form.addEventListener("submit", e => {
-  e.preventDefault();
-  const [f, b, t] = ["f", "b", "t"].map(k => Number(form.elements[k].value));
-  const out = form.elements["o"];
-  if (!(f > 0 && b > 0 && t > 0)) { out.value = "three numbers above 0, please"; return; }
-  const i = f / b, p = f / t, roof = Math.min(s.top, s.memory * i);
-  const x = L + (Math.log10(i) - s.x0) / (s.x1 - s.x0) * (W - L - R);
-  const y = H - B - (Math.log10(p) - s.y0) / (s.y1 - s.y0) * (H - B - T);
-  const dot = document.createElementNS("http://www.w3.org/2000/svg", "circle");
-  const look = {cx: x, cy: y, r: 7, fill: "#009E73"};
-  for (const [k, v] of Object.entries(look)) dot.setAttribute(k, v);
-  const tip = document.createElementNS("http://www.w3.org/2000/svg", "title");
-  out.value = tip.textContent = `${form.elements["n"].value}: ${i.toPrecision(3)} flop/byte, ` +
-    `${(p / 1e9).toPrecision(3)} Gflop/s, ${(100 * p / roof).toFixed(0)} % of the memory's roof`;
-  dot.append(tip);
-  svg.append(dot);
-});
-"""
 
 
 def _line(x1, y1, x2, y2, stroke, width, dash="") -> str:

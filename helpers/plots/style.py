@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 # Okabe & Ito (2008), "Color Universal Design": distinguishable with every form of colour blindness.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#000000")
 BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, YELLOW, BLACK = PALETTE
@@ -40,9 +46,63 @@ def use() -> None:
 
 
 def colour(index: int) -> str:
-    """Return the palette's colour for item ``index`` (a rank, a method), cycling after six.
+    """Return the palette's colour for an item (a rank, a method), cycling after six.
 
+    Parameters
+    ----------
+    index : int
+        The item's number, from 0.
+
+    Returns
+    -------
+    str
+        The colour, as ``#RRGGBB``.
+
+    Examples
+    --------
     >>> colour(0) == colour(6) == BLUE
     True
     """
     return PALETTE[index % 6]
+
+
+def ensure_axes(ax: Axes | None, **figure: Any) -> Axes:
+    """Return the axes that a plot function was given, or else those of a new figure.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes or None
+        What the plot function was given.
+    **figure : Any
+        How the new figure is made, as for ``matplotlib.pyplot.subplots``: ``figsize`` in inches.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        ``ax``, or the only axes of a new figure.
+    """
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(**figure)[1] if ax is None else ax
+
+
+def ensure_panels(axes: Sequence[Axes] | None, count: int, **figure: Any) -> Sequence[Axes]:
+    """Return the axes that a plot function was given, or else ``count`` new ones side by side.
+
+    Parameters
+    ----------
+    axes : sequence of matplotlib.axes.Axes or None
+        What the plot function was given.
+    count : int
+        How many the new figure has.
+    **figure : Any
+        How the new figure is made, as for ``matplotlib.pyplot.subplots``: ``figsize`` in inches.
+
+    Returns
+    -------
+    sequence of matplotlib.axes.Axes
+        ``axes``, or those of a new figure from left to right.
+    """
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(1, count, squeeze=False, **figure)[1][0] if axes is None else axes

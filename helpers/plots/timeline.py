@@ -2,12 +2,19 @@
 
 The picture is Lamport's (1978, "Time, clocks, and the ordering of events in a distributed system"),
 turned on its side, with a box for each call. Any object with the fields of
-:class:`helpers.tracing.trace.Trace` can be drawn.
+:class:`helpers.tracing.Trace` can be drawn.
 """
 
 from __future__ import annotations
 
-from helpers.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY
+from typing import TYPE_CHECKING
+
+from helpers.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, ensure_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from helpers.tracing.trace import Trace
 
 COLOURS = {
     "send": BLUE,
@@ -32,6 +39,18 @@ MANY = 300  # boxes or messages, from which on names and arrow heads would only 
 def size(n: float) -> str:
     """Format a number of bytes, in powers of ten.
 
+    Parameters
+    ----------
+    n : float
+        Bytes.
+
+    Returns
+    -------
+    str
+        Up to three digits and a unit.
+
+    Examples
+    --------
     >>> size(999), size(1500), size(8_000_000)
     ('999 B', '1.5 kB', '8 MB')
     """
@@ -42,28 +61,64 @@ def size(n: float) -> str:
 
 
 def unit_of(duration: float) -> tuple[float, str]:
+    """Return the unit in which a duration reads well.
+
+    Parameters
+    ----------
+    duration : float
+        Seconds.
+
+    Returns
+    -------
+    tuple of (float, str)
+        How many of the unit are a second, and its name: s, ms or µs.
+    """
     for factor, unit in ((1.0, "s"), (1e3, "ms")):
         if duration * factor >= 2:
             return factor, unit
     return 1e6, "µs"
 
 
-def timeline(trace, ax=None, *, title: str = "", labels: bool = True, arrows: bool = True):
-    """Draw a recorded trace; return the matplotlib axes.
+def timeline(
+    trace: Trace,
+    ax: Axes | None = None,
+    *,
+    title: str = "",
+    labels: bool = True,
+    arrows: bool = True,
+) -> Axes:
+    """Draw a recorded trace.
 
-    A solid box is a call at work; the hatched part of a box is waiting: the other side had not
-    come yet. A thin bar under the lane runs from a non-blocking call until it was found complete.
-    Arrows run from where a send was called to where the receiver had the message. ``labels`` writes
-    names of calls and sizes of messages where there is room, ``title`` stands above the legend.
+    A solid box is a call at work; the hatched part of a box is waiting: the other side had not come
+    yet. A thin bar under the lane runs from a non-blocking call until it was found complete. Arrows
+    run from where a send was called to where the receiver had the message.
 
-    Raises ValueError for a trace without events.
+    Parameters
+    ----------
+    trace : helpers.tracing.trace.Trace
+        What was recorded, or any object with its fields.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+    title : str
+        What stands above the legend.
+    labels : bool
+        Whether calls have names and messages sizes, where there is room.
+    arrows : bool
+        Whether messages are drawn.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
+
+    Raises
+    ------
+    ValueError
+        For a trace without events.
     """
-    import matplotlib.pyplot as plt
-
     check(trace)
     lanes = {rank: lane for lane, rank in enumerate(trace.ranks)}
-    if ax is None:
-        _, ax = plt.subplots(figsize=(11, 1.7 + 0.85 * len(lanes)))
+    ax = ensure_axes(ax, figsize=(11, 1.7 + 0.85 * len(lanes)))
     factor, unit = unit_of(trace.duration)
     ax.set_xlim(-0.01 * trace.duration * factor, 1.01 * trace.duration * factor)
     ax.set_ylim(len(lanes) - 0.4, -0.6)
@@ -83,12 +138,24 @@ def timeline(trace, ax=None, *, title: str = "", labels: bool = True, arrows: bo
     return ax
 
 
-def check(trace) -> None:
+def check(trace: Trace) -> None:
+    """Refuse a trace in which there is nothing to draw.
+
+    Parameters
+    ----------
+    trace : helpers.tracing.trace.Trace
+        What was recorded.
+
+    Raises
+    ------
+    ValueError
+        For a trace without events.
+    """
     if not trace.events:
         raise ValueError("timeline expects a trace with at least one event; this one has none")
 
 
-def _boxes(trace, ax, lanes: dict, factor: float) -> None:
+def _boxes(trace: Trace, ax: Axes, lanes: dict, factor: float) -> None:
     for kind, colour in COLOURS.items():
         # A darker edge tells neighbours apart; among very many calls it would hide them.
         edge = colour if len(trace.events) > MANY else _darker(colour)
@@ -119,7 +186,7 @@ def _darker(colour: str) -> tuple:
     return tuple(0.6 * part for part in to_rgb(colour))
 
 
-def _arrows(trace, ax, lanes: dict, factor: float, labels: bool) -> None:
+def _arrows(trace: Trace, ax: Axes, lanes: dict, factor: float, labels: bool) -> None:
     from matplotlib.collections import LineCollection
 
     ends = []
@@ -152,7 +219,7 @@ def _arrows(trace, ax, lanes: dict, factor: float, labels: bool) -> None:
 class _Free:
     """Remembers where labels stand, so that they do not cover one another."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._taken: list[tuple[float, float, float, float]] = []
 
     def take(self, x: float, y: float, width: float, height: float) -> bool:
@@ -165,13 +232,13 @@ class _Free:
         return True
 
 
-def _pixels(ax) -> tuple[float, float]:
+def _pixels(ax: Axes) -> tuple[float, float]:
     """How many pixels a unit of each axis is."""
     (x0, y0), (x1, y1) = ax.transData.transform([(0, 0), (1, 1)])
     return abs(x1 - x0), abs(y1 - y0)
 
 
-def _names(trace, ax, lanes: dict, factor: float) -> None:
+def _names(trace: Trace, ax: Axes, lanes: dict, factor: float) -> None:
     pixels = _pixels(ax)[0] * factor
     for event in trace.events:
         if event.duration * pixels > 9 * len(event.call) + 8:
@@ -185,7 +252,7 @@ def _names(trace, ax, lanes: dict, factor: float) -> None:
             )  # fmt: skip
 
 
-def _legend(trace, ax) -> None:
+def _legend(trace: Trace, ax: Axes) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

@@ -2,28 +2,72 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable, Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
-from helpers.plots.style import VERMILION
 from helpers.plots.timeline import COLOURS, NAMES, check, size, unit_of
+from helpers.plots.web.page import HERE
 from helpers.timing import seconds
 
+if TYPE_CHECKING:
+    from IPython.display import HTML
 
-def timeline_html(trace, width: int = 900, limit: int = 1500):
-    """Draw the trace as SVG whose boxes and arrows tell about themselves under the pointer.
+    from helpers.tracing.trace import Event, Trace
 
-    Returns an ``IPython.display.HTML``, self-contained and without scripts. Of more than ``limit``
-    calls (or messages) the longest are drawn, and a line says how many are not.
+OWN = "\0"  # ends the names that parts of one SVG call each other by, until its own ending is known
 
-    Raises ValueError for a trace without events.
+
+def timeline_html(trace: Trace, width: int = 900, limit: int = 1500) -> HTML:
+    """Draw a trace as SVG whose boxes and arrows tell about themselves under the pointer.
+
+    Parameters
+    ----------
+    trace : helpers.tracing.trace.Trace
+        What was recorded, or any object with its fields.
+    width : int
+        In the SVG's units: pixels, where the page is wide enough.
+    limit : int
+        Of more calls (or messages) than this the longest are drawn; a line says how many are not.
+
+    Returns
+    -------
+    IPython.display.HTML
+        Self-contained, and without a script.
+
+    Raises
+    ------
+    ValueError
+        For a trace without events.
     """
     from IPython.display import HTML
 
     return HTML(timeline_svg(trace, width, limit))
 
 
-def timeline_svg(trace, width: int = 900, limit: int = 1500) -> str:
-    """Return the SVG of :func:`timeline_html` as text."""
+def timeline_svg(trace: Trace, width: int = 900, limit: int = 1500) -> str:
+    """Return the SVG of :func:`timeline_html` as text.
+
+    Parameters
+    ----------
+    trace : helpers.tracing.trace.Trace
+        As for :func:`timeline_html`.
+    width : int
+        As for :func:`timeline_html`.
+    limit : int
+        As for :func:`timeline_html`.
+
+    Returns
+    -------
+    str
+        The SVG element, and a line of HTML where something is not drawn.
+
+    Raises
+    ------
+    ValueError
+        For a trace without events.
+    """
     check(trace)
     left, top, lane_height = 70, 34, 58
     lanes = {rank: top + lane_height * i for i, rank in enumerate(trace.ranks)}
@@ -37,7 +81,7 @@ def timeline_svg(trace, width: int = 900, limit: int = 1500) -> str:
     def x(moment: float) -> str:
         return f"{left + moment * scale:.1f}"
 
-    parts = [_HEAD.format(width=width, height=height)]
+    parts = [_head(width, height)]
     for rank, y in lanes.items():
         parts.append(f'<text x="4" y="{y + 20}">rank {rank}</text>')
         parts.append(f'<path class="lane" d="M{left} {y + box // 2}H{width - 10}"/>')
@@ -54,7 +98,7 @@ def timeline_svg(trace, width: int = 900, limit: int = 1500) -> str:
         if event.waiting > 0:
             parts.append(
                 f'<rect x="{x(event.begin)}" y="{y}" width="{event.waiting * scale:.1f}" '
-                f'height="{box}" fill="url(#hatch)" stroke="{colour}"/>'
+                f'height="{box}" fill="url(#hatch{OWN})" stroke="{colour}"/>'
             )
         span = max((event.duration - event.waiting) * scale, 1.5)
         parts.append(
@@ -70,7 +114,7 @@ def timeline_svg(trace, width: int = 900, limit: int = 1500) -> str:
             f"tag {message.tag}, {seconds(message.end - message.begin)} from send to receipt"
         )
         parts.append(
-            f'<path class="arrow" marker-end="url(#head)" '
+            f'<path class="arrow" marker-end="url(#head{OWN})" '
             f'd="M{x(message.begin)} {y0}L{x(message.end)} {y1}"><title>{told}</title></path>'
         )
     parts += _axis(trace.duration, factor, unit, x, top + lane_height * len(lanes))
@@ -79,31 +123,33 @@ def timeline_svg(trace, width: int = 900, limit: int = 1500) -> str:
     note = (
         f"<div>The {left_out} shortest calls and messages are not drawn.</div>" if left_out else ""
     )
-    return "".join([*parts, "</svg>", note])
+    text = "".join([*parts, "</svg>", note])
+    # a name is the whole page's: with equal ones a diagram would lean on the first of the page
+    return text.replace(OWN, hashlib.sha256(text.encode()).hexdigest()[:8])
 
 
-_HEAD = (
-    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
-    'aria-label="timeline of MPI calls" style="max-width:100%;background:white;'
-    'font:13px sans-serif"><style>.lane{{stroke:#ddd}}.arrow{{stroke:#000;stroke-width:1.3;'
-    "fill:none}}.arrow:hover{{stroke:" + VERMILION + ";stroke-width:3}}g:hover rect{{stroke:#000;"
-    "stroke-width:2}}</style><defs>"
-    '<pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" '
-    'patternTransform="rotate(45)"><rect width="6" height="6" fill="#fff"/>'
-    '<path d="M0 0V6" stroke="#777" stroke-width="2"/></pattern>'
-    '<marker id="head" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" '
-    'orient="auto-start-reverse"><path d="M0 0L8 4L0 8z"/></marker></defs>'
-)
+def _head(width: float, height: float) -> str:
+    """The beginning of the SVG: its style, the hatching and the head of the arrows."""
+    style = (HERE / "timeline.css").read_text("utf-8")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="timeline" viewBox="0 0 {width} {height}" '
+        f'role="img" aria-label="timeline of MPI calls"><style>{style}</style><defs>'
+        f'<pattern id="hatch{OWN}" width="6" height="6" patternUnits="userSpaceOnUse" '
+        'patternTransform="rotate(45)"><rect width="6" height="6" fill="#fff"/>'
+        '<path d="M0 0V6" stroke="#777" stroke-width="2"/></pattern>'
+        f'<marker id="head{OWN}" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" '
+        'markerHeight="7" orient="auto-start-reverse"><path d="M0 0L8 4L0 8z"/></marker></defs>'
+    )
 
 
-def _longest(items, limit: int, length) -> list:
+def _longest(items: Sequence, limit: int, length: Callable) -> list:
     if len(items) <= limit:
         return list(items)
     kept = set(sorted(range(len(items)), key=lambda i: -length(items[i]))[:limit])
     return [item for i, item in enumerate(items) if i in kept]
 
 
-def _told(trace, event) -> str:
+def _told(trace: Trace, event: Event) -> str:
     peer = {"all": "every rank"}.get(event.peer, event.peer)
     lines = [f"rank {event.rank}: {event.call}"]
     if isinstance(peer, int):
@@ -125,7 +171,7 @@ def _told(trace, event) -> str:
     return "\n".join(lines)
 
 
-def _axis(duration: float, factor: float, unit: str, x, y: float) -> list[str]:
+def _axis(duration: float, factor: float, unit: str, x: Callable, y: float) -> list[str]:
     from matplotlib.ticker import MaxNLocator
 
     ticks = [t for t in MaxNLocator(8).tick_values(0, duration * factor) if t <= duration * factor]
@@ -135,11 +181,11 @@ def _axis(duration: float, factor: float, unit: str, x, y: float) -> list[str]:
     return [*marks, f'<text x="{x(0)}" y="{y + 30}">time since the first call [{unit}]</text>']
 
 
-def _svg_legend(trace, left: float) -> list[str]:
+def _svg_legend(trace: Trace, left: float) -> list[str]:
     parts, at = [], left
     entries = [(COLOURS[k], NAMES[k]) for k in COLOURS if any(e.kind == k for e in trace.events)]
     if any(event.waiting for event in trace.events):
-        entries.append(("url(#hatch)", "waiting for the other side"))
+        entries.append((f"url(#hatch{OWN})", "waiting for the other side"))
     for fill, name in entries:
         parts.append(f'<rect x="{at}" y="6" width="16" height="14" fill="{fill}" stroke="#777"/>')
         parts.append(f'<text x="{at + 21}" y="18">{name}</text>')

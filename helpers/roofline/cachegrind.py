@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from helpers import native
+from helpers.machine.compilers import has_compiler
 from helpers.roofline.matmul import SOURCE
 
 MAIN = r"""
@@ -29,7 +30,7 @@ int main(int argc, char **argv) {
 
 def available() -> bool:
     """Whether valgrind and a C compiler are installed."""
-    return shutil.which("valgrind") is not None and native.has_compiler()
+    return shutil.which("valgrind") is not None and has_compiler()
 
 
 def count_misses(order: str, n: int, size: int, line: int, ways: int) -> dict[str, int]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
-from helpers import native
-from helpers.machine import usable_cores
+from helpers.machine import cpu_model, usable_cores
+from helpers.machine.cache import cache_folder
+from helpers.machine.compilers import find_compiler
+from helpers.machine.facts import processor
+from helpers.roofline import curve, probes
 from helpers.roofline.system import instruction_sets, reported_caches
 
 KINDS = ("read", "copy", "triad")
@@ -102,11 +105,11 @@ def ceilings(*, again: bool = False, progress: bool = True, quick: bool = False)
     ``again`` measures anew. ``quick`` takes fewer samples and a shorter latency curve (for tests).
     ``progress`` shows a bar on standard output. Takes under a minute: after half of one the samples
     become few, and what is left at the end is skipped and named in ``skipped``.
-    Raises helpers.native.CompilerError without a C compiler.
+    Raises helpers.machine.compilers.CompilerError without a C compiler.
     """
-    native.compiler()
-    key = hashlib.sha256(f"{native.processor()} {usable_cores()} {VERSION} {quick}".encode())
-    kept = native.cache_folder() / f"ceilings-{key.hexdigest()[:16]}.json"
+    find_compiler()
+    key = hashlib.sha256(f"{processor()} {usable_cores()} {VERSION} {quick}".encode())
+    kept = cache_folder() / f"ceilings-{key.hexdigest()[:16]}.json"
     if not again and kept.exists():
         try:
             return Ceilings(**json.loads(kept.read_text()))
@@ -115,7 +118,6 @@ def ceilings(*, again: bool = False, progress: bool = True, quick: bool = False)
     made = _measure(progress, quick)
     if made.skipped:  # the machine was too busy: another call may do better
         return made
-    kept.parent.mkdir(parents=True, exist_ok=True)
     part = kept.with_suffix(f".{time.monotonic_ns()}.part")
     part.write_text(json.dumps(asdict(made)))
     part.replace(kept)
@@ -123,49 +125,84 @@ def ceilings(*, again: bool = False, progress: bool = True, quick: bool = False)
 
 
 def _measure(progress: bool, quick: bool) -> Ceilings:
-    from helpers.machine import cpu_model
-    from helpers.roofline import curve, probes
-
-    begin, cores = time.perf_counter(), usable_cores()
-    timing = {"sample": 0.004, "repeats": 3} if quick else {"sample": 0.015, "repeats": 7}
     reported = [asdict(one) for one in reported_caches()]
-    count = max(2, len(reported) + 1) if reported else 4
     largest = 2 * max([one["size"] for one in reported], default=32 << 20)
     sizes = _sizes(4096, min(max(largest, 64 << 20), 256 << 20), 1 if quick else 2)
+    count = max(2, len(reported) + 1) if reported else 4
+    cores = usable_cores()
     threads = sorted({1, cores})
     jobs = len(sizes) + 2 + len(instruction_sets()) * 2 * len(threads)
-    jobs += 3 * count * len(threads) + 1
-    bar, skipped = _Bar(jobs, progress), []
+    jobs += len(KINDS) * count * len(threads) + 1
+    session = _Session(cores, _Bar(jobs, progress), quick)
+    frequency = max(session.run("frequency", probes.frequency))
+    peaks = _peaks(session, threads)
+    latency = _latency(session, sizes)
+    found = curve.levels(*zip(*latency, strict=True), count) if len(latency) >= 2 * count else []
+    ends = [one["capacity"] for one in found[:-1]] or [one["size"] for one in reported]
+    bandwidths = _bandwidths(session, threads, ends, largest)
+    session.bar.step("line and ways")
+    line, ways = _line_and_ways(ends[0] if ends else 32768)
+    session.bar.close()
+    return Ceilings(
+        machine=f"{cpu_model()}, {cores} core{'s' if cores > 1 else ''}",
+        date=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        cores=cores,
+        frequency=frequency,
+        peaks=peaks,
+        bandwidths=bandwidths,
+        latency=latency,
+        found=found,
+        reported=reported,
+        line=line,
+        ways=ways,
+        seconds=time.perf_counter() - session.begin,
+        skipped=session.skipped,
+    )
 
-    def run(name: str, probe, *arguments):
-        """One measurement's samples, or None when the time is up."""
-        bar.step(name)
-        spent = time.perf_counter() - begin
+
+class _Session:
+    """One round of measurements: how long each may take, and which were left out."""
+
+    def __init__(self, cores: int, bar: _Bar, quick: bool):
+        self.begin, self.cores, self.bar = time.perf_counter(), cores, bar
+        self.sample, self.repeats = (0.004, 3) if quick else (0.015, 7)  # seconds, samples
+        self.skipped: list[str] = []
+
+    def run(self, name: str, probe: Callable[..., list[float]], *arguments) -> list[float] | None:
+        """Return one measurement's samples, or None when the time is up."""
+        self.bar.step(name)
+        spent = time.perf_counter() - self.begin
         if spent > LIMIT:
-            skipped.append(name)
+            self.skipped.append(name)
             return None
         if spent > HURRY:
             return probe(*arguments, sample=0.003, repeats=2)
-        if arguments[-1:] == (cores,) and cores > 1:  # short: all threads must run at once
-            return probe(*arguments, sample=timing["sample"] / 4, repeats=3 * timing["repeats"])
-        return probe(*arguments, **timing)
+        if arguments[-1:] == (self.cores,) and self.cores > 1:  # short: all must run at once
+            return probe(*arguments, sample=self.sample / 4, repeats=3 * self.repeats)
+        return probe(*arguments, sample=self.sample, repeats=self.repeats)
 
-    frequency = max(run("frequency", probes.frequency))
+
+def _peaks(session: _Session, threads: list[int]) -> list[dict]:
     peaks = []
     for chosen in reversed(instruction_sets()):  # what matters most first
         for dtype in ("float32", "float64"):
             for n in threads:
-                rates = run(f"{chosen.name} {dtype}", probes.flops, chosen, dtype, n)
+                rates = session.run(f"{chosen.name} {dtype}", probes.flops, chosen, dtype, n)
                 if rates:
                     named = {"isa": chosen.name, "dtype": dtype, "threads": n}
                     peaks.append(named | {"flops": max(rates), "spread": _spread(rates)})
-    latency = []
-    for size in sizes:
-        times = run(f"latency, {size >> 10} KiB", probes.latency, size)
-        if times:
-            latency.append([size, min(times)])
-    found = curve.levels(*zip(*latency, strict=True), count) if len(latency) >= 2 * count else []
-    ends = [one["capacity"] for one in found[:-1]] or [one["size"] for one in reported]
+    return peaks[::-1]
+
+
+def _latency(session: _Session, sizes: list[int]) -> list[list[float]]:
+    measured = ((s, session.run(f"latency, {s >> 10} KiB", probes.latency, s)) for s in sizes)
+    return [[size, min(times)] for size, times in measured if times]
+
+
+def _bandwidths(
+    session: _Session, threads: list[int], ends: list[float], largest: float
+) -> list[dict]:
+    """Measure each level; ``ends`` are the caches' capacities, ``largest`` twice the last's."""
     bandwidths = []
     edges = list(enumerate(zip([4096, *ends], [*ends, None], strict=True), 1))
     for number, (low, high) in reversed(edges):
@@ -173,40 +210,29 @@ def _measure(progress: bool, quick: bool) -> Ceilings:
         for n in threads:
             size = _working_set(low if high else max(low, largest / 2), high, n)
             for kind in KINDS:
-                rates = run(f"{level} {kind}", probes.bandwidth, kind, size, n)
+                rates = session.run(f"{level} {kind}", probes.bandwidth, kind, size, n)
                 if rates:
                     named = {"level": level, "kind": kind, "threads": n, "bytes": size}
                     bandwidths.append(named | {"rate": max(rates), "spread": _spread(rates)})
-    bar.step("line and ways")
+    return sorted(bandwidths, key=lambda one: one["level"])  # L1, L2, ..., memory
+
+
+def _line_and_ways(first: float) -> tuple[int | None, int | None]:
+    """Return bytes of a line and ways of L1, which holds ``first`` bytes; None: does not show."""
     offsets, ways = (8, 16, 32, 64, 128, 192, 256), range(2, 25)
     short = {"sample": 0.002, "repeats": 15}
     # Beyond L1 and within L2, so that no prefetch into L2 changes the time of a second line; an odd
     # number of lines apart, so that the slots fall into all sets: with half of them left free the
     # second words hit there.
     stride = 320
-    slots = int(2.5 * (ends[0] if ends else 32768) / 64)
+    slots = int(2.5 * first / 64)
     line = curve.first_full_step(
         offsets, [min(probes.latency(slots * stride, stride, k, **short)) for k in offsets]
     )
     full = curve.first_jump(
         ways, [min(probes.latency(k << 16, 1 << 16, **short)) for k in ways], factor=1.8
     )
-    bar.close()
-    return Ceilings(
-        machine=f"{cpu_model()}, {cores} core{'s' if cores > 1 else ''}",
-        date=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        cores=cores,
-        frequency=frequency,
-        peaks=peaks[::-1],
-        bandwidths=sorted(bandwidths, key=lambda one: one["level"]),  # L1, L2, ..., memory
-        latency=latency,
-        found=found,
-        reported=reported,
-        line=line,
-        ways=full - 1 if full else None,
-        seconds=time.perf_counter() - begin,
-        skipped=skipped,
-    )
+    return line, full - 1 if full else None
 
 
 def _sizes(low: int, high: int, per_octave: int) -> list[int]:
@@ -247,8 +273,3 @@ class _Bar:
     def _write(self, text: str) -> None:
         if self.shown:
             print(f"\r{text}", end="", flush=True)
-
-
-def kept_files() -> list[Path]:
-    """Where ceilings are kept on this machine (delete them to forget)."""
-    return sorted(native.cache_folder().glob("ceilings-*.json"))

@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-RECORDS = Path(__file__).resolve().parents[2] / "data" / "gpu"
+from helpers import records
+from helpers.paths import GPU_RECORDS
+
+Roof = tuple[str, dict[str, float], dict[str, float]]
+MISSING = "no record of a GPU yet: run `make gpu` on a machine that has one"
 
 
-def gpu_roof(folder: Path = RECORDS) -> tuple[str, dict[str, float], dict[str, float]]:
-    """Return (a line naming the GPU and date, peaks in flop/s, bandwidths in bytes/s).
+def gpu_roof(folder: Path = GPU_RECORDS) -> Roof:
+    """Return a GPU's peaks and bandwidths.
 
-    From the newest record under ``folder`` with a suite "roofline"; without one, a line that says
-    so and two empty dicts.
+    Parameters
+    ----------
+    folder
+        Where records are looked for.
+
+    Returns
+    -------
+    name : str
+        The GPU and the date of the newest record that holds both; a sentence that says so where
+        there is none.
+    peaks : dict of str to float
+        flop/s by type of number.
+    bandwidths : dict of str to float
+        bytes/s by level.
     """
-    from helpers import records
+    return records.newest(folder, "roofline", _roof) or (MISSING, {}, {})
 
-    for record in records.load(folder, "roofline"):
-        peaks, bands = {}, {}
-        for row in record.suites["roofline"]:
-            kind, _, name = row.name.partition(", ")
-            if kind == "matmul":
-                peaks[name] = row.value * 1e9
-            elif kind == "read":
-                bands[name] = row.value * 1e9
-        if peaks and bands:
-            return f"{record.gpu}, recorded {record.date[:10]}", peaks, bands
-    return "no record of a GPU yet: run `make gpu` on a machine that has one", {}, {}
+
+def _roof(record: records.Record, rows: Sequence[records.Row]) -> Roof | None:
+    peaks, bands = (
+        {row.name.removeprefix(kind): row.value * 1e9 for row in rows if row.name.startswith(kind)}
+        for kind in ("matmul, ", "read, ")
+    )
+    if not (peaks and bands):
+        return None
+    return f"{record.gpu}, recorded {record.date[:10]}", peaks, bands

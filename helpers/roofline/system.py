@@ -7,6 +7,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from helpers.machine.facts import processor
+
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
@@ -39,8 +41,6 @@ def instruction_sets() -> list[InstructionSet]:
     """Return those that this processor has, the narrowest first."""
     if platform.machine().lower() in ("arm64", "aarch64"):
         return list(ARM)
-    from helpers.native import processor
-
     words = set(processor().split()) | set(_mac_features())
     present = {"scalar", "SSE"}
     present |= {"AVX2"} if {"avx2", "fma"} <= words else set()

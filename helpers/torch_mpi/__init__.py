@@ -1,109 +1,107 @@
 """A torch.distributed backend over MPI as pip installs it, under PyTorch as pip installs it.
 
->>> import helpers.torch_mpi                           # registers the backend "mpi4py"
->>> torch.distributed.init_process_group("mpi4py")     # rank and size come from MPI
+For any script; nothing else of this project is needed::
 
-Importing this module changes two functions of ``torch.distributed``, each for this backend only:
+    import torch.distributed as dist
+    import helpers.torch_mpi                               # registers the backend "mpi4py"
 
-- ``init_process_group`` takes rank, size and store from MPI when neither ``store`` nor
-  ``init_method`` is given (torch's default, ``env://``, wants four environment variables);
-- ``monitored_barrier``, which torch reserves for gloo, calls :func:`monitored_barrier`.
+    dist.init_process_group("mpi4py", init_method="mpi://")    # rank and size come from MPI
+    ...                                                    # DDP, FSDP, DTensor, all_reduce, ...
 
-Everything else goes through torch's public extension point, ``Backend.register_backend``.
+Start it with ``mpiexec -n 4 python script.py``. No address, no port, no environment variable, no
+build of PyTorch or MPI.
+
+What it does
+    Collectives and messages on tensors in the CPU's memory, of every dtype, shape and stride;
+    ``async_op``, futures, sub-groups, coalescing, sparse ``all_reduce``, time limits whose errors
+    name the ranks that are missing. Ranks on one host share a window of memory, ranks on several
+    go through MPI: ``pg_options=Options("window")`` or ``Options("network")`` insists on one.
+    ``python -m bench.conformance`` runs PyTorch's own tests on it, beside gloo;
+    ``python -m bench.torch_mpi`` measures it beside gloo and mpi4py.
+
+What may surprise
+    - ``init_method="mpi://"`` cannot be left out: torch's default, ``env://``, asks for four
+      environment variables (the error names ``RANK``).
+    - ``torchrun`` starts processes that MPI does not know of: it is refused, by name. Use mpiexec.
+    - ``"cpu:mpi4py,cuda:nccl"`` is possible; tensors on a GPU are never this backend's.
+    - A future's callbacks may call collectives and wait for them. These come before whatever the
+      group's caller called since, so that all ranks agree on the order; a callback must not wait
+      for the thread that made the call.
+    - A rank that ends before its time ends the others' waiting, which raises and names it, where
+      the ranks share a host. Between hosts they wait for their time limit:
+      ``python -m mpi4py script.py`` ends the whole job with the first error.
+    - MPI starts with the first process group, not with the import: worker processes of a
+      ``DataLoader`` may be forked or spawned. ``from mpi4py import MPI`` at the top of a script
+      starts it earlier, in spawned workers too, where it fails.
+
+What it cannot do
+    Tensors on a GPU; elastic restarts; ``split_group``; sums of eight-bit floats; a group whose
+    ranks belong to several MPI jobs.
 """
 
 from __future__ import annotations
 
-import atexit
-import functools
 from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 import torch.distributed as dist
-from torch.distributed import distributed_c10d as _c10d
 
-from helpers.torch_mpi.group import Options, ProcessGroupMPI4Py
-from helpers.torch_mpi.rendezvous import mpi_store
-from helpers.torch_mpi.shared_memory import MismatchError
+from helpers.torch_mpi.options import BACKEND, Options
+from helpers.torch_mpi.registration import is_ours, register
+from helpers.torch_mpi.transport import DepartedError, MismatchError
 
-__all__ = ["BACKEND", "MismatchError", "Options", "ProcessGroupMPI4Py", "monitored_barrier"]
+if TYPE_CHECKING:
+    from helpers.torch_mpi.group import ProcessGroupMPI4Py
 
-BACKEND = "mpi4py"
+__all__ = [
+    "BACKEND",
+    "DepartedError",
+    "MismatchError",
+    "Options",
+    "ProcessGroupMPI4Py",
+    "monitored_barrier",
+]
 
 
-def monitored_barrier(group=None, timeout: timedelta | None = None, wait_all_ranks: bool = False):
-    """A barrier in which rank 0 names the ranks that did not arrive (raises RuntimeError).
+def monitored_barrier(
+    group: dist.ProcessGroup | None = None,
+    timeout: timedelta | None = None,
+    wait_all_ranks: bool = False,
+) -> None:
+    """Wait for every rank, and say who is missing.
 
-    ``timeout`` defaults to the group's. With ``wait_all_ranks`` the error names all the missing
-    ranks, else the first. Raises ValueError for a group of another backend.
+    What ``torch.distributed.monitored_barrier`` does, which torch reserves for gloo.
+
+    Parameters
+    ----------
+    group
+        A group of this backend; None: the default group.
+    timeout
+        How long to wait; None: the group's time limit.
+    wait_all_ranks
+        Whether the error names all the missing ranks, and not the first alone.
+
+    Raises
+    ------
+    ValueError
+        The group is another backend's.
+    RuntimeError
+        Not every rank has come in time. Rank 0's error names those that have not.
     """
     group = group or dist.group.WORLD
-    if not isinstance(group, ProcessGroupMPI4Py):
-        raise ValueError(f"expected a process group of the backend {BACKEND!r}; got {group!r}")
-    group.monitored_barrier(timeout, wait_all_ranks)
+    if not is_ours(group):
+        raise ValueError(
+            f"monitored_barrier expects a process group of the backend {BACKEND!r}; got {group!r}"
+        )
+    group.monitored_barrier(timeout, wait_all_ranks)  # type: ignore[union-attr, call-arg]
 
 
-def _create(options, pg_options) -> ProcessGroupMPI4Py:
-    if pg_options is None and dist.is_initialized():  # a sub-group goes the way of its parent
-        parent = dist.group.WORLD
-        if isinstance(parent, ProcessGroupMPI4Py) and parent.transport.kind == "network":
-            pg_options = Options("network")
-    return ProcessGroupMPI4Py(
-        options.store,
-        options.group_rank,
-        options.group_size,
-        options.timeout,
-        options.group_id,
-        pg_options,
-    )
+def __getattr__(name: str) -> Any:
+    if name == "ProcessGroupMPI4Py":  # importing it starts MPI
+        from helpers.torch_mpi.group import ProcessGroupMPI4Py
+
+        return ProcessGroupMPI4Py
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _names_us(backend) -> bool:
-    return BACKEND in str(backend or "").lower()
-
-
-def _with_mpi_store(original):
-    @functools.wraps(original)
-    def init_process_group(backend=None, init_method=None, timeout=None, *args, **kwargs):
-        elsewhere = init_method is not None or args or kwargs.get("store") is not None
-        if _names_us(backend) and not elsewhere and not dist.is_initialized():
-            store, rank, size = mpi_store(timeout or _c10d.default_pg_timeout)
-            given = kwargs.get("rank", -1), kwargs.get("world_size", -1)
-            if given[0] not in (-1, rank) or given[1] not in (-1, size):
-                raise ValueError(
-                    f"rank={given[0]}, world_size={given[1]} contradict MPI, which says rank "
-                    f"{rank} of {size}; leave them out"
-                )
-            kwargs |= {"store": store, "rank": rank, "world_size": size}
-        return original(backend, init_method, timeout, *args, **kwargs)
-
-    return init_process_group
-
-
-def _with_our_barrier(original):
-    @functools.wraps(original)
-    def dispatching(group=dist.group.WORLD, timeout=None, wait_all_ranks=False):
-        chosen = group or dist.group.WORLD
-        if isinstance(chosen, ProcessGroupMPI4Py):
-            return monitored_barrier(chosen, timeout, wait_all_ranks)
-        return original(group, timeout, wait_all_ranks)
-
-    return dispatching
-
-
-def _end() -> None:
-    """Stop threads that would otherwise call MPI after it has been finalised."""
-    if dist.is_initialized() and isinstance(dist.group.WORLD, ProcessGroupMPI4Py):
-        dist.destroy_process_group()
-
-
-def _register() -> None:
-    if BACKEND in dist.Backend.backend_list:
-        return
-    dist.Backend.register_backend(BACKEND, _create, extended_api=True, devices=["cpu"])
-    for module in (dist, _c10d):
-        module.init_process_group = _with_mpi_store(module.init_process_group)
-        module.monitored_barrier = _with_our_barrier(module.monitored_barrier)
-    atexit.register(_end)
-
-
-_register()
+register()

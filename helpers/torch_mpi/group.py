@@ -2,129 +2,125 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
+from typing import Any
 
 import torch.distributed as dist
 from mpi4py import MPI
 from torch._C import _distributed_c10d as c10d
 
 from helpers.torch_mpi import point_to_point
-from helpers.torch_mpi.collectives import Collectives
-from helpers.torch_mpi.handles import Done, Engine, deadline_after
+from helpers.torch_mpi.collectives import Collectives, Tensors
 from helpers.torch_mpi.layout import checked
 from helpers.torch_mpi.network import Network
+from helpers.torch_mpi.options import Options
 from helpers.torch_mpi.rendezvous import connect, retire, window_for
-from helpers.torch_mpi.waiting import Told
-
-_PATHS = ("auto", "window", "network")
-
-
-@dataclass(frozen=True)
-class Options:
-    """What ``init_process_group(..., pg_options=Options(...))`` and ``new_group`` accept.
-
-    ``path`` is the way of the collectives: ``"window"`` (memory shared by the ranks of one host),
-    ``"network"`` (MPI's own collectives), or ``"auto"``: the window if all ranks share a host.
-    """
-
-    path: str = "auto"
-
-    def __post_init__(self):
-        if self.path not in _PATHS:
-            raise ValueError(f"path must be one of {', '.join(_PATHS)}; got {self.path!r}")
+from helpers.torch_mpi.runner import Runner
+from helpers.torch_mpi.transport import Transport
 
 
 class ProcessGroupMPI4Py(Collectives):
-    """One process group of the backend ``"mpi4py"``; torch makes it, users see only its methods."""
+    """One process group of the backend ``"mpi4py"``; torch makes it, users see only its methods.
 
-    def __init__(self, store, rank: int, size: int, timeout: timedelta, name: str, options):
-        super().__init__(rank, size)
+    Collective over the group's ranks.
+
+    Parameters
+    ----------
+    store
+        Where they meet.
+    rank, size
+        This rank's number in the group, and how many there are.
+    timeout
+        The time limit of operations that have none of their own, and of the meeting.
+    name
+        The group's name.
+    options
+        Which way its collectives take; None: ``Options()``.
+
+    Raises
+    ------
+    TypeError
+        ``options`` are another backend's.
+    RuntimeError
+        Not all ranks have come, or not of one MPI job, or ``Options("window")`` is not to be had.
+    """
+
+    def __init__(
+        self,
+        store: dist.Store,
+        rank: int,
+        size: int,
+        timeout: timedelta,
+        name: str = "",
+        options: Options | None = None,
+    ):
         if not (options is None or isinstance(options, Options)):
-            raise TypeError(f"pg_options must be helpers.torch_mpi.Options; got {options!r}")
-        path = (options or Options()).path
-        self._store = store
-        self._name = self._description = name or "default"
-        self._timeout = timeout.total_seconds()
-        self._comm, self._ranks, reusable = connect(store, rank, size, timeout, self._name)
+            raise TypeError(f"pg_options expects helpers.torch_mpi.Options; got {options!r}")
+        path, name = (options or Options()).path, name or "default"
+        self._comm, self._ranks, reusable = connect(store, rank, size, timeout, name)
         self._control = self._comm.Dup()
-        window = window_for(self._comm, reusable) if path != "network" else None
-        if path == "window" and window is None:
+        self._window = window_for(self._comm, reusable) if path != "network" else None
+        if path == "window" and self._window is None:
             raise RuntimeError(
-                "path='window' needs all ranks on one host, with memory to share; "
+                "path='window' expects all ranks on one host, with memory to share; got none: "
                 "use path='network' or 'auto'"
             )
-        self.transport = window or Network(self._comm)
-        if reusable is not None and window is None:
+        if reusable is not None and self._window is None:
             retire(self._ranks, reusable)
-        self._engine = Engine(f"torch_mpi {self._name}")
-        self._messages = point_to_point.PointToPoint(self._comm, "torch_mpi", self._timeout)
-        self._broken: str | None = None
-        self._sequence = self._barriers = 0
+        transport: Transport = self._window or Network(self._comm)
+        seconds = timeout.total_seconds()
+        runner = Runner(name, transport, seconds, self._comm)
+        super().__init__(name, store, transport, runner)
+        self._messages = point_to_point.PointToPoint(
+            self._comm, "torch_mpi", seconds, transport.departed
+        )
+        self._barriers = 0
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """Change the time limit of this group's operations."""
-        self._timeout = timeout.total_seconds()
-        self._messages._timeout = self._timeout
+        """Change the time limit of operations that have none of their own.
+
+        Parameters
+        ----------
+        timeout
+            The new limit.
+        """
+        self._runner.set_timeout(timeout)
+        self._messages.set_timeout(timeout)
 
     _set_default_timeout = set_timeout
 
     def shutdown(self) -> None:
         """Release the group on this rank; what is unfinished raises there."""
-        if self._broken == "destroyed":
+        if self._runner.broken == "destroyed":
             return
-        self._broken = "destroyed"
-        self._engine.close(timeout=5.0)
-        self.transport.close()  # what still waits for other ranks raises now
-        self._engine.close(timeout=1.0)
+        idle = self._runner.close()
         self._messages.close()
-        if self._engine.idle and not isinstance(self.transport, Network):
-            retire(self._ranks, self.transport)
-        if self._engine.idle:
+        if idle and self._window is not None:
+            retire(self._ranks, self._window)
+        if idle:
             self._comm.Free()
             self._control.Free()
 
     abort = shutdown
 
-    def _run(self, name: str, call: Callable[[float], None], tensors: list, opts) -> dist.Work:
-        """Run ``call(deadline)`` now, or on the thread if the caller does not want to wait."""
-        limit = opts.timeout.total_seconds()
-        seconds = limit if limit > 0 else self._timeout
-        if self._broken:
-            raise dist.DistBackendError(
-                f"{name} on group {self._name!r}: the group is {self._broken}; call "
-                "destroy_process_group() and init_process_group() on all ranks"
-            )
-        self._sequence += 1
-        if self.transport.size == 1:
-            self._guarded(name, call, seconds)
-            return Done(tensors)
-        later = opts.asyncOp
-        guarded = partial(self._guarded, name, call, seconds, later)
-        return self._engine.run(guarded, tensors, later, name, partial(Told, self._comm, name))
-
-    def _guarded(
-        self, name: str, call: Callable[[float], None], seconds: float, patient: bool = False
+    def monitored_barrier(
+        self, timeout: timedelta | None = None, wait_all_ranks: bool = False
     ) -> None:
-        self.transport.call, self.transport.patient = name, patient
-        try:
-            call(deadline_after(seconds))
-        except TimeoutError as error:
-            self._broken = self._broken or "out of step after a time-out"
-            raise dist.DistBackendError(
-                f"{name} on group {self._name!r}: Timed out after {seconds:g} s on rank "
-                f"{self.rank()}: {error}"
-            ) from error
-        except BaseException as error:
-            cause = "an error" if isinstance(error, Exception) else "an interrupt"
-            self._broken = self._broken or f"out of step after {cause}"
-            raise
+        """Wait for every rank; see :func:`helpers.torch_mpi.monitored_barrier`.
 
-    def monitored_barrier(self, timeout=None, wait_all_ranks: bool = False) -> None:
-        """See :func:`helpers.torch_mpi.monitored_barrier`."""
-        seconds = self._timeout if timeout is None else timeout
+        Parameters
+        ----------
+        timeout
+            The limit; None: the group's.
+        wait_all_ranks
+            Whether the error names all the missing ranks, and not the first alone.
+
+        Raises
+        ------
+        RuntimeError
+            Not every rank has come in time.
+        """
+        seconds = self._runner.seconds if timeout is None else timeout
         if isinstance(seconds, timedelta):
             seconds = seconds.total_seconds()
         ranks = list(dist.get_process_group_ranks(self))
@@ -133,23 +129,87 @@ class ProcessGroupMPI4Py(Collectives):
             self._control, ranks, self._barriers, seconds, wait_all_ranks
         )
 
-    def send(self, tensors, rank: int, tag: int):
+    def send(self, tensors: Tensors, rank: int, tag: int) -> dist.Work:
+        """Begin to send a tensor.
+
+        Parameters
+        ----------
+        tensors
+            The tensor.
+        rank
+            Whom to, in the group.
+        tag
+            What the receiver may choose by.
+
+        Returns
+        -------
+        dist.Work
+            Its handle.
+        """
         (tensor,) = checked(tensors)
         return self._messages.send(tensor, rank, tag)
 
-    def recv(self, tensors, rank: int, tag: int):
+    def recv(self, tensors: Tensors, rank: int, tag: int) -> dist.Work:
+        """Begin to receive into a tensor.
+
+        Parameters
+        ----------
+        tensors
+            The tensor, of the shape and dtype that is sent.
+        rank
+            Whom from, in the group.
+        tag
+            The tag that it was sent with.
+
+        Returns
+        -------
+        dist.Work
+            Its handle.
+        """
         (tensor,) = checked(tensors)
         return self._messages.receive(tensor, rank, tag)
 
-    def recv_anysource(self, tensors, tag: int):
+    def recv_anysource(self, tensors: Tensors, tag: int) -> dist.Work:
+        """Begin to receive into a tensor, from whichever rank sends first.
+
+        Parameters
+        ----------
+        tensors
+            The tensor, of the shape and dtype that is sent.
+        tag
+            The tag that it was sent with.
+
+        Returns
+        -------
+        dist.Work
+            Its handle, which knows the ``source_rank``.
+        """
         return self.recv(tensors, MPI.ANY_SOURCE, tag)
 
     # Coalescing as a bracket: operations run as they come, and the end waits for all of them.
 
-    def _start_coalescing(self, device=None) -> None:
-        pass
+    def start_coalescing(self, device: Any = None) -> None:
+        """Open the bracket.
 
-    def _end_coalescing(self, device=None):
+        Parameters
+        ----------
+        device
+            Not needed.
+        """
+
+    def end_coalescing(self, device: Any = None) -> dist.Work:
+        """Close the bracket.
+
+        Parameters
+        ----------
+        device
+            Not needed.
+
+        Returns
+        -------
+        dist.Work
+            A handle that ends after all operations in it.
+        """
         return self._run("coalesced", lambda deadline: None, [], c10d.BarrierOptions())
 
-    start_coalescing, end_coalescing = _start_coalescing, _end_coalescing
+    _start_coalescing, _end_coalescing = start_coalescing, end_coalescing

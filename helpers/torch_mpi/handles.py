@@ -1,88 +1,159 @@
-"""The handles that collectives return, and the thread that runs those asked for with async_op."""
+"""The handles that collectives return: of one that has ended, and of one that is under way."""
 
 from __future__ import annotations
 
-import queue
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import torch
 from torch.distributed import Work
 
-from helpers.torch_mpi.waiting import Told
+from helpers.torch_mpi.announced import Announced
 
 _NONE = timedelta(0)
 
 
 class Done(Work):
-    """The handle of an operation that ended before its call returned."""
+    """The handle of an operation that ended before its call returned.
 
-    def __init__(self, tensors: list):
+    Parameters
+    ----------
+    tensors
+        What the operation's future holds.
+    """
+
+    def __init__(self, tensors: Sequence):
         super().__init__()
         self._tensors = tensors
 
     def wait(self, timeout: timedelta = _NONE) -> bool:
+        """Return at once.
+
+        Parameters
+        ----------
+        timeout
+            Not needed.
+
+        Returns
+        -------
+        bool
+            True.
+        """
         return True
 
     def is_completed(self) -> bool:
+        """Return True."""
         return True
 
     def is_success(self) -> bool:
+        """Return True."""
         return True
 
-    def exception(self):
-        return None
+    def exception(self) -> None:
+        """Return None: what failed has raised in its call."""
 
     def synchronize(self) -> None:
-        pass
+        """Return at once."""
 
     def result(self) -> list:
-        return self._tensors
+        """Return the operation's tensors."""
+        return list(self._tensors)
 
     def get_future(self) -> torch.futures.Future:
-        future = torch.futures.Future()
+        """Return a future that holds the tensors already."""
+        future: torch.futures.Future = torch.futures.Future()
         future.set_result(self._tensors)
         return future
 
 
 class Pending(Work):
-    """The handle of an operation that the group's thread runs; ``wait`` raises what it raised."""
+    """The handle of an operation that the group's thread runs.
+
+    Parameters
+    ----------
+    call
+        The operation, called without arguments.
+    tensors
+        What the operation's future holds.
+    label
+        Its name, for messages.
+    announce
+        Makes what says that the main thread waits for it.
+    help_on
+        Called with this handle before a wait: on the thread that is to run the operation, and that
+        runs a callback now, it runs what is queued up to this operation.
+    """
 
     def __init__(
-        self, call: Callable[[], None], tensors: list, label: str, told: Callable[[], Told]
+        self,
+        call: Callable[[], None],
+        tensors: Sequence,
+        label: str,
+        announce: Callable[[], Announced],
+        help_on: Callable[[Pending], None],
     ):
         super().__init__()
-        self._call, self._tensors, self._label, self._told = call, tensors, label, told
+        self._call: Callable[[], None] | None = call
+        self._tensors, self._label = tensors, label
+        self._announce, self._help_on = announce, help_on
         self._ended = threading.Event()
         self._error: BaseException | None = None
         self._future: torch.futures.Future | None = None
+        self._owed = False  # whether the future was asked for before the end
         self._lock = threading.Lock()
 
     def run(self) -> None:
         """Execute the operation on the calling thread and wake those who wait."""
+        assert self._call is not None, "an operation runs once"
         try:
             self._call()
         except BaseException as error:
             self._error = error
         self._call = None
         with self._lock:
+            self._owed = self._future is not None
             self._ended.set()
-            future = self._future
-        if future is not None:
-            self._settle(future)
 
-    def _settle(self, future: torch.futures.Future) -> None:
+    @property
+    def owed(self) -> bool:
+        """Whether a future was asked for before the end, and :meth:`settle` is to complete it."""
+        return self._owed
+
+    def settle(self) -> None:
+        """Complete the future that was asked for before the end; its callbacks run here."""
+        assert self._future is not None, "owed says whether there is one"
+        self._complete(self._future)
+
+    def _complete(self, future: torch.futures.Future) -> None:
         if self._error is None:
             future.set_result(self._tensors)
         else:
-            future.set_exception(self._error)
+            future.set_exception(self._error)  # type: ignore[arg-type]
 
     def wait(self, timeout: timedelta = _NONE) -> bool:
+        """Return once the operation has ended; raise what it raised.
+
+        Parameters
+        ----------
+        timeout
+            How long to wait; zero: as long as the operation takes.
+
+        Returns
+        -------
+        bool
+            True.
+
+        Raises
+        ------
+        RuntimeError
+            The operation did not end within ``timeout``.
+        """
         seconds = timeout.total_seconds() if timeout else 0
         if not self._ended.is_set():
-            with self._told():
+            self._help_on(self)
+        if not self._ended.is_set():
+            with self._announce():
                 self._ended.wait(seconds if seconds > 0 else None)
         if not self._ended.is_set():
             raise RuntimeError(f"{self._label}: not finished within {seconds} s")
@@ -91,92 +162,33 @@ class Pending(Work):
         return True
 
     def synchronize(self) -> None:
+        """Return once the operation has ended; raise what it raised."""
         self.wait()
 
     def is_completed(self) -> bool:
+        """Return whether the operation has ended."""
         return self._ended.is_set()
 
     def is_success(self) -> bool:
+        """Return whether the operation has ended well."""
         return self._ended.is_set() and self._error is None
 
-    def exception(self):
+    def exception(self) -> BaseException | None:
+        """Return what the operation raised, if it did."""
         return self._error
 
     def result(self) -> list:
+        """Return the operation's tensors once it has ended."""
         self.wait()
-        return self._tensors
+        return list(self._tensors)
 
     def get_future(self) -> torch.futures.Future:
+        """Return the future of the operation's tensors; it is always the same."""
         with self._lock:
+            late = self._future is None and self._ended.is_set()
             if self._future is None:
                 self._future = torch.futures.Future()
-                settled = self._ended.is_set()
-            else:
-                settled = False
-        if settled:
-            self._settle(self._future)
-        return self._future
-
-
-class Engine:
-    """Runs one group's collectives in the order of their calls.
-
-    A call that its caller waits for anyway runs at once, on the caller's thread (no hand-over: that
-    costs more than a small message). The others are run by one thread, begun with the first of
-    them, while the caller computes: torch and NumPy release the interpreter in their loops.
-    """
-
-    def __init__(self, name: str):
-        self._name = name
-        self._lock = threading.RLock()
-        self._queue: queue.SimpleQueue = queue.SimpleQueue()
-        self._waiting = 0
-        self._thread: threading.Thread | None = None
-
-    def run(
-        self,
-        call: Callable[[], None],
-        tensors: list,
-        later: bool,
-        label: str,
-        told: Callable[[], Told],
-    ) -> Work:
-        """Run ``call()`` now, or ``later`` on the thread; return a handle with ``tensors``."""
-        if not later:
-            with self._lock:
-                if self._waiting == 0:
-                    call()
-                    return Done(tensors)
-        work = Pending(call, tensors, label, told)
-        with self._lock:
-            self._waiting += 1
-            self._queue.put(work)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
-                self._thread.start()
-        if not later:
-            work.wait()
-        return work
-
-    def _serve(self) -> None:
-        while (work := self._queue.get()) is not None:
-            work.run()
-            with self._lock:
-                self._waiting -= 1
-            del work  # or this frame would keep the tensors of the last operation alive
-
-    def close(self, timeout: float) -> None:
-        """Let the thread finish what is queued, at most ``timeout`` seconds."""
-        if self._thread is not None:
-            self._queue.put(None)
-            self._thread.join(timeout)
-
-    @property
-    def idle(self) -> bool:
-        """Whether nothing is queued or running on the thread."""
-        return self._waiting == 0
-
-
-def deadline_after(seconds: float) -> float:
-    """The moment ``seconds`` from now, on the clock that deadlines use."""
-    return time.monotonic() + seconds
+            future = self._future
+            if late:  # nobody has it yet, so no callback runs
+                self._complete(future)
+        return future

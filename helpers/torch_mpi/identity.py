@@ -1,42 +1,76 @@
 """What torch asks of a process group besides communication: names, ranks, what it can do."""
 
+# mypy: disable-error-code="override, assignment, call-arg"
+# Torch declares these methods of a class that C++ makes; Python's are called in their stead.
+
 from __future__ import annotations
 
 import torch
 import torch.distributed as dist
 
+from helpers.torch_mpi.options import BACKEND
+
 
 class Identity(dist.ProcessGroup):
-    """A process group's answers about itself, from its ``transport`` and its communicator."""
+    """A process group's answers about itself, under the names that torch calls.
+
+    Parameters
+    ----------
+    rank, size
+        This rank's number in the group, and how many there are.
+    name
+        The group's name; torch may change it.
+    store
+        Where the group's ranks have met.
+    """
+
+    def __init__(self, rank: int, size: int, name: str, store: dist.Store | None):
+        super().__init__(rank, size)
+        self._rank, self._size, self._store = rank, size, store
+        self._name = self._description = name
 
     def getBackendName(self) -> str:  # noqa: N802 (torch's own spelling, here and below)
-        return "mpi4py"
+        """Return ``"mpi4py"``."""
+        return BACKEND
 
-    def getRank(self) -> int:  # noqa: N802
-        return self._comm.Get_rank()
-
-    def getSize(self) -> int:  # noqa: N802
-        return self._comm.Get_size()
+    _get_backend_name = name = getBackendName
 
     def rank(self) -> int:
-        return self.transport.rank
+        """Return this rank's number in the group."""
+        return self._rank
 
     def size(self) -> int:
-        return self.transport.size
+        """Return the number of ranks."""
+        return self._size
 
-    def name(self) -> str:
-        return "mpi4py"
+    getRank, getSize = rank, size  # noqa: N815
 
     def getGroupName(self) -> str:  # noqa: N802
+        """Return the group's name."""
         return self._name
 
     def setGroupName(self, name: str) -> None:  # noqa: N802
+        """Change the group's name.
+
+        Parameters
+        ----------
+        name
+            The new one.
+        """
         self._name = name
 
     def getGroupDesc(self) -> str:  # noqa: N802
+        """Return the group's description."""
         return self._description
 
     def setGroupDesc(self, description: str) -> None:  # noqa: N802
+        """Change the group's description.
+
+        Parameters
+        ----------
+        description
+            The new one.
+        """
         self._description = description
 
     _set_group_name, _set_group_desc = setGroupName, setGroupDesc
@@ -50,10 +84,8 @@ class Identity(dist.ProcessGroup):
     def _get_backend(self, device: torch.device) -> Identity:
         return self
 
-    def _get_backend_name(self) -> str:
-        return "mpi4py"
-
-    def get_group_store(self) -> dist.Store:
+    def get_group_store(self) -> dist.Store | None:
+        """Return the store at which the group's ranks have met."""
         return self._store
 
     def _has_hooks(self) -> bool:
@@ -62,9 +94,3 @@ class Identity(dist.ProcessGroup):
     supports_splitting = False
     supports_coalescing = False
     supports_time_estimate = False
-
-    def _set_sequence_number_for_group(self) -> None:
-        self._sequence = 0
-
-    def _get_sequence_number_for_group(self) -> int:
-        return self._sequence

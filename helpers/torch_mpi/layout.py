@@ -2,29 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
 import torch
 import torch.distributed as dist
 from torch._C import _distributed_c10d as c10d
 
 
-class Landing:
-    """Byte views of tensors to receive into; those that are not contiguous are filled at exit."""
+class Receiving:
+    """Byte views of tensors to receive into; those that are not contiguous are filled at exit.
 
-    def __init__(self, tensors: list[torch.Tensor]):
+    >>> output = torch.zeros(2, 3).T
+    >>> with Receiving([output]) as (view,):
+    ...     view.copy_(torch.ones(6).view(torch.uint8)).shape
+    torch.Size([24])
+    >>> output.sum()
+    tensor(6.)
+
+    Parameters
+    ----------
+    tensors
+        What to receive into, of any shape, stride and dtype.
+    """
+
+    def __init__(self, tensors: Sequence[torch.Tensor]):
         self._tensors = tensors
         self._parts = [flatten(tensor) for tensor in tensors]
 
     def __enter__(self) -> list[torch.Tensor]:
         return [flat.view(torch.uint8) for flat in self._parts]
 
-    def __exit__(self, kind, error, trace) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         if kind is None:
             for flat, tensor in zip(self._parts, self._tensors, strict=True):
                 put_back(flat, tensor)
 
 
 def flatten(tensor: torch.Tensor) -> torch.Tensor:
-    """One-dimensional, of stride 1: a view where possible, else a copy."""
+    """Return the elements of a tensor in a row: a view where possible, else a copy.
+
+    Parameters
+    ----------
+    tensor
+        Of any shape and stride, with n elements.
+
+    Returns
+    -------
+    torch.Tensor
+        (n,), of stride 1.
+    """
     if tensor.dim() == 1 and tensor.stride(0) == 1:
         return tensor
     dense = tensor.contiguous()
@@ -32,40 +60,119 @@ def flatten(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def put_back(flat: torch.Tensor, tensor: torch.Tensor) -> None:
-    """Write ``flat`` back where reshaping had to copy."""
+    """Write a flattened tensor's elements back where flattening had to copy.
+
+    Parameters
+    ----------
+    flat
+        What ``flatten(tensor)`` returned, (n,).
+    tensor
+        The tensor itself.
+    """
     if flat is not tensor and flat.data_ptr() != tensor.data_ptr():
         tensor.copy_(flat.view(tensor.shape))
 
 
 def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the bytes of a tensor in a row: a view where possible, else a copy.
+
+    Parameters
+    ----------
+    tensor
+        Of any shape, stride and dtype.
+
+    Returns
+    -------
+    torch.Tensor
+        (``tensor.nbytes``,), of dtype ``uint8``.
+    """
     return flatten(tensor).view(torch.uint8)
 
 
-def innermost(tensors):
+def innermost(tensors: Sequence) -> Sequence:
+    """Return the only list in a list of lists, or the list itself.
+
+    Parameters
+    ----------
+    tensors
+        Tensors, or a list of one list of them, as torch hands over one per device.
+
+    Returns
+    -------
+    Sequence
+        The tensors.
+    """
     return tensors[0] if tensors and isinstance(tensors[0], (list, tuple)) else tensors
 
 
 def spell(tensor: torch.Tensor) -> str:
+    """Return a tensor's shape and dtype, in words.
+
+    Parameters
+    ----------
+    tensor
+        Any.
+
+    Returns
+    -------
+    str
+        For instance ``"(2, 3) of torch.float32"``.
+    """
     return f"{tuple(tensor.shape)} of {tensor.dtype}"
 
 
-def checked(tensors, count: int | None = 1) -> list[torch.Tensor]:
-    """The tensors without their autograd history; refuses those not in this machine's memory."""
+def checked(
+    tensors: torch.Tensor | Sequence[torch.Tensor], count: int | None = 1
+) -> list[torch.Tensor]:
+    """Return tensors without their autograd history, if this backend can move them.
+
+    Parameters
+    ----------
+    tensors
+        One, or several.
+    count
+        How many there must be; None: any number.
+
+    Returns
+    -------
+    list of torch.Tensor
+        On the same memory.
+
+    Raises
+    ------
+    ValueError
+        There are more or fewer, or one is not in this machine's memory.
+    """
     tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
     if count is not None and len(tensors) != count:
-        raise ValueError(f"expected {count} tensor per rank, got {len(tensors)}")
+        raise ValueError(f"a call expects {count} tensor per rank; got {len(tensors)}")
     for tensor in tensors:
         if not tensor.is_cpu:
             raise ValueError(
-                f"the backend mpi4py moves tensors in the memory of the CPU; got one on "
+                f"the backend mpi4py expects tensors in the memory of the CPU; got one on "
                 f"{tensor.device}. Use init_process_group('nccl') for CUDA tensors, or send "
                 "tensor.cpu()"
             )
     return [tensor.detach() if tensor.requires_grad else tensor for tensor in tensors]
 
 
-def options_of(kind, opts, timeout=None):
-    """Torch calls with an options object; its older signatures pass a reduce op, or nothing."""
+def options_of(kind: type, opts: Any, timeout: timedelta | None = None) -> Any:
+    """Return the options of a call: torch's newer calls bring them, its older ones a reduce op.
+
+    Parameters
+    ----------
+    kind
+        The class of options of this collective, from ``torch._C._distributed_c10d``.
+    opts
+        An object of it, or a ``ReduceOp``, or None.
+    timeout
+        The call's own time limit, or None.
+
+    Returns
+    -------
+    Any
+        ``opts``, or options made from it, of a call that its caller waits for.
+    """
     if isinstance(opts, kind):
         return opts
     made = kind()
@@ -77,10 +184,28 @@ def options_of(kind, opts, timeout=None):
     return made
 
 
-def rooted(root, op, timeout):
+def rooted(
+    root: int | None, op: dist.ReduceOp | None = None, timeout: timedelta | None = None
+) -> c10d.ReduceOptions:
+    """Return the options of a call in torch's older way, with its root as an argument.
+
+    Parameters
+    ----------
+    root
+        The root's rank in the group; None: 0.
+    op
+        What to reduce with; None: the sum.
+    timeout
+        The call's own time limit, or None.
+
+    Returns
+    -------
+    c10d.ReduceOptions
+        Options of a call that its caller waits for.
+    """
     made = c10d.ReduceOptions()
     made.rootRank = root or 0
-    made.reduceOp = op or dist.ReduceOp.SUM
+    made.reduceOp = op or dist.ReduceOp.SUM  # type: ignore[assignment]
     made.asyncOp = False
     if timeout is not None:
         made.timeout = timeout

@@ -2,16 +2,21 @@
 
 MPI's blocking collectives have no time limit. Each one here is preceded by a barrier that can be
 polled (``Ibarrier``): once everyone has arrived, the blocking call is certain to end. A short
-all_reduce, whose time a barrier would double, is polled itself (``Iallreduce``).
+all_reduce, whose time a barrier would double, is polled itself (``Iallreduce``). What each
+operation takes and raises is in :class:`~helpers.torch_mpi.transport.Transport`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from mpi4py import MPI
 
+from helpers.torch_mpi.announced import Announced
 from helpers.torch_mpi.reductions import Reduction
-from helpers.torch_mpi.waiting import YIELD_FOR, ClosedError, Core, Told, until
+from helpers.torch_mpi.transport import CLOSED, Transport
+from helpers.waiting import YIELD_FOR, ClosedError, Yielding, until
 
 _TYPES = {
     torch.float32: MPI.FLOAT,
@@ -38,13 +43,30 @@ _WIDER |= {torch.complex32: torch.complex64}
 SHORT = 64 << 10  # bytes: below, a barrier takes as long as the message
 
 
-def memory(tensor: torch.Tensor) -> memoryview:
-    """The bytes of a contiguous CPU tensor, of whatever dtype, without a copy."""
+def memory(tensor: torch.Tensor) -> MPI.buffer:
+    """Return the bytes of a tensor, as MPI takes them, without a copy.
+
+    Parameters
+    ----------
+    tensor
+        Contiguous, in the CPU's memory, of whatever dtype. It must outlive what is returned.
+
+    Returns
+    -------
+    MPI.buffer
+        ``tensor.nbytes`` bytes.
+    """
     return MPI.buffer.fromaddress(tensor.data_ptr(), tensor.nbytes)
 
 
-class Network:
-    """The transport that calls MPI; ``comm`` may span any number of hosts."""
+class Network(Transport):
+    """The transport that calls MPI.
+
+    Parameters
+    ----------
+    comm
+        The group's ranks, on any number of hosts.
+    """
 
     kind = "network"
 
@@ -52,40 +74,41 @@ class Network:
         self._comm = comm
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         self._closed = False
-        self._core = Core()
-        self.call, self.patient = "", False  # as for the window
+        self._yielding = Yielding()
+        self.call, self.patient = "", False
         self._abandoned: list = []  # what MPI may still write to after a time-out
 
     def close(self) -> None:
-        """End this rank's waiting."""
         self._closed = True
+
+    def departed(self) -> list[int]:
+        return []
 
     def barrier(self, deadline: float) -> None:
         self._finish(self._comm.Ibarrier(), None, deadline)
 
-    def _finish(self, request: MPI.Request, buffer, deadline: float) -> None:
+    def _finish(self, request: MPI.Request, buffer: torch.Tensor | None, deadline: float) -> None:
         try:
             until(
                 request.Test,
                 deadline,
                 lambda: TimeoutError("not every rank of this group arrived in time"),
-                lambda: Told(self._comm, self.call),
-                closed=lambda: self._closed,
+                lambda: Announced(self._comm, self.call),
+                closed=lambda: CLOSED if self._closed else "",
                 yield_for=0.0 if self.patient else YIELD_FOR,
-                core=self._core,
+                yielding=self._yielding,
             )
         except (TimeoutError, ClosedError):
             self._abandoned.append((request, buffer))
             raise
 
-    def _typed(self, tensor: torch.Tensor):
+    def _typed(self, tensor: torch.Tensor) -> list:
         return [memory(tensor), _TYPES[tensor.dtype]]
 
-    def _mpi_op(self, op: Reduction):
+    def _mpi_op(self, op: Reduction) -> MPI.Op:
         return _BOOLEAN[op.name] if op.dtype is torch.bool else _OPS[op.name]
 
     def all_reduce(self, flat: torch.Tensor, op: Reduction, deadline: float) -> None:
-        """``flat`` (n,) becomes the reduction over ranks."""
         wider = _WIDER.get(flat.dtype)
         tensor = flat if wider is None else flat.to(wider)
         op.before(tensor)
@@ -114,7 +137,9 @@ class Network:
         self.barrier(deadline)
         self._comm.Bcast([memory(data), MPI.BYTE], root)
 
-    def all_gather(self, outputs: list[torch.Tensor], data: torch.Tensor, deadline: float) -> None:
+    def all_gather(
+        self, outputs: Sequence[torch.Tensor], data: torch.Tensor, deadline: float
+    ) -> None:
         self.barrier(deadline)
         counts = [len(output) for output in outputs]
         joined = torch.empty(sum(counts), dtype=torch.uint8)
@@ -122,7 +147,9 @@ class Network:
         for output, part in zip(outputs, joined.split(counts), strict=True):
             output.copy_(part)
 
-    def gather(self, outputs, data: torch.Tensor, root: int, deadline: float) -> None:
+    def gather(
+        self, outputs: Sequence[torch.Tensor], data: torch.Tensor, root: int, deadline: float
+    ) -> None:
         self.barrier(deadline)
         if self.rank == root:
             counts = [len(output) for output in outputs]
@@ -134,17 +161,21 @@ class Network:
         else:
             self._comm.Gatherv([memory(data), MPI.BYTE], None, root)
 
-    def scatter(self, output: torch.Tensor, inputs, root: int, deadline: float) -> None:
+    def scatter(
+        self, output: torch.Tensor, inputs: Sequence[torch.Tensor], root: int, deadline: float
+    ) -> None:
         self.barrier(deadline)
         brought = None
         if self.rank == root:
-            joined = torch.cat(inputs)
+            joined = torch.cat(tuple(inputs))
             brought = [memory(joined), [len(part) for part in inputs], None, MPI.BYTE]
         self._comm.Scatterv(brought, [memory(output), MPI.BYTE], root)
 
-    def reduce_scatter(self, output, inputs, op: Reduction, deadline: float) -> None:
+    def reduce_scatter(
+        self, output: torch.Tensor, inputs: Sequence[torch.Tensor], op: Reduction, deadline: float
+    ) -> None:
         self.barrier(deadline)
-        joined = torch.cat(inputs)
+        joined = torch.cat(tuple(inputs))
         joined = joined.to(_WIDER.get(joined.dtype, joined.dtype))
         op.before(joined)
         into = torch.empty(len(output), dtype=joined.dtype)
@@ -153,9 +184,11 @@ class Network:
         op.after(into, self.size)
         output.copy_(into)
 
-    def all_to_all(self, outputs, inputs, deadline: float) -> None:
+    def all_to_all(
+        self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], deadline: float
+    ) -> None:
         self.barrier(deadline)
-        joined = torch.cat(inputs)
+        joined = torch.cat(tuple(inputs))
         counts = [len(output) for output in outputs]
         into = torch.empty(sum(counts), dtype=torch.uint8)
         self._comm.Alltoallv(

@@ -4,40 +4,72 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from datetime import timedelta
 
 import torch
 from mpi4py import MPI
 from torch.distributed import Work
 
-from helpers.torch_mpi.handles import deadline_after
+from helpers.torch_mpi.announced import Announced
 from helpers.torch_mpi.network import memory
-from helpers.torch_mpi.waiting import Told, until
+from helpers.torch_mpi.runner import deadline_after
+from helpers.waiting import until
 
 EAGER = 16 << 10  # bytes: a longer message moves only while both sides are inside MPI
 MANY = 64  # messages under way before those are looked for that have ended unnoticed
 WITHDRAWN = 1.0  # seconds for MPI to withdraw a receive: longer only if its message is under way
 POLL = 500e-6  # seconds between the thread's visits to MPI while long messages are under way
+UNDERWAY = 1.0  # seconds for what a rank had sent before it left: then nothing of it comes any more
 
 
 class Message(Work):
-    """The handle of one ``isend`` or ``irecv``: polls MPI's request."""
+    """The handle of one ``isend`` or ``irecv``: polls MPI's request.
 
-    def __init__(self, request, buffer, target, told: tuple, timeout: float, live: set):
+    Parameters
+    ----------
+    request
+        MPI's.
+    buffer
+        The contiguous tensor that MPI reads or writes.
+    target
+        The caller's tensor: ``buffer`` itself, or what it is copied to at the end.
+    call, peer, tag
+        ``"send"`` or ``"recv"``, with whom (or ``MPI.ANY_SOURCE``), and the message's tag.
+    owner
+        The group's messages, of which this is one until it has ended.
+    """
+
+    def __init__(
+        self,
+        request: MPI.Request,
+        buffer: torch.Tensor,
+        target: torch.Tensor,
+        call: str,
+        peer: int,
+        tag: int,
+        owner: PointToPoint,
+    ):
         super().__init__()
         self._request, self._buffer, self._target = request, buffer, target
-        self._told, self._timeout, self._live = told, timeout, live
-        _, call, peer, tag = told
+        self._call, self._peer, self._tag, self._owner = call, peer, tag, owner
         whom = "any rank" if peer == MPI.ANY_SOURCE else f"rank {peer}"
         self._label = f"{call} {'to' if call == 'send' else 'from'} {whom}, tag {tag}"
         self._status = MPI.Status()
         self._lock = threading.Lock()
         self._ended = False
         self._error: BaseException | None = None
-        live.add(self)  # MPI uses the buffer until the end, whether or not the caller keeps this
+        self._left_at: float | None = None  # when it was first seen that the peer has left
+        owner.live.add(self)  # MPI uses the buffer to the end, whether or not the caller keeps this
 
     def poll(self) -> bool:
-        """Let MPI move this message; return whether it has arrived (or left)."""
+        """Let MPI move this message.
+
+        Returns
+        -------
+        bool
+            Whether it has arrived, or been sent, or failed.
+        """
         with self._lock:
             if not self._ended:
                 try:
@@ -48,18 +80,48 @@ class Message(Work):
                 if self._ended and self._error is None and self._target is not self._buffer:
                     self._target.copy_(self._buffer.view(self._target.shape))
                 if self._ended:
-                    self._live.discard(self)
+                    self._owner.live.discard(self)
         return self._ended
 
+    def _hopeless(self) -> str:
+        """Raise if the other rank has left, and what it had sent before would have come."""
+        left = self._owner.departed()
+        if self._peer in left or (self._peer == MPI.ANY_SOURCE and self._owner.alone(left)):
+            now = time.monotonic()
+            self._left_at = self._left_at or now
+            if now - self._left_at > UNDERWAY:
+                who = "every rank" if self._peer == MPI.ANY_SOURCE else f"rank {self._peer}"
+                raise RuntimeError(f"{self._label}: {who} of this group has left it")
+        return ""
+
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        """Return once the message has arrived, or been sent.
+
+        Parameters
+        ----------
+        timeout
+            How long to wait; zero: the group's time limit.
+
+        Returns
+        -------
+        bool
+            True.
+
+        Raises
+        ------
+        RuntimeError
+            It took longer, or the other rank has left, or MPI has failed.
+        """
         seconds = timeout.total_seconds() if timeout else 0
-        seconds = seconds if seconds > 0 else self._timeout
+        seconds = seconds if seconds > 0 else self._owner.seconds
+        comm = self._owner.comm
         try:
             until(
                 self.poll,
                 deadline_after(seconds),
                 lambda: RuntimeError(f"{self._label}: timed out after {seconds} s"),
-                lambda: Told(*self._told),
+                lambda: Announced(comm, self._call, self._peer, self._tag),
+                closed=self._hopeless,
             )
         except KeyboardInterrupt:
             self.cancel("interrupted")  # or it would take a later message in its buffer's stead
@@ -69,51 +131,69 @@ class Message(Work):
         return True
 
     def synchronize(self) -> None:
+        """Return once the message has arrived, or been sent."""
         self.wait()
 
     def is_completed(self) -> bool:
+        """Return whether it has arrived, been sent, or failed."""
         return self.poll()
 
     def is_success(self) -> bool:
+        """Return whether it has arrived, or been sent."""
         return self.poll() and self._error is None
 
-    def exception(self):
+    def exception(self) -> BaseException | None:
+        """Return what went wrong, if something has."""
         return self._error
 
     def result(self) -> list[torch.Tensor]:
+        """Return the caller's tensor once the message has arrived, or been sent."""
         self.wait()
         return [self._target]
 
     def source_rank(self) -> int:
-        """The rank in the group that the message came from."""
+        """Return the rank in the group that the message came from."""
         return self._status.Get_source()
 
     _source_rank = source_rank
 
     def get_future(self) -> torch.futures.Future:
-        future = torch.futures.Future()
+        """Wait, and return a future that is complete."""
+        future: torch.futures.Future = torch.futures.Future()
         try:
             future.set_result(self.result())
         except RuntimeError as error:
-            future.set_exception(error)
+            future.set_exception(error)  # type: ignore[arg-type]
         return future
 
     def cancel(self, why: str) -> None:
-        """Withdraw a receive that nobody answers (MPI cannot withdraw a send)."""
+        """Withdraw a receive that nobody answers (MPI cannot withdraw a send).
+
+        Parameters
+        ----------
+        why
+            The reason, for those who wait.
+        """
         with self._lock:
             if not self._ended:
-                if self._label.startswith("recv"):
+                if self._call == "recv":
                     self._request.Cancel()
                     deadline = deadline_after(WITHDRAWN)
                     while not self._request.Test() and deadline > time.monotonic():
                         time.sleep(POLL)
                 self._ended = True
-                self._live.discard(self)
+                self._owner.live.discard(self)
                 self._error = RuntimeError(f"{self._label}: {why}")
 
 
-class Pump:
-    """A thread that visits MPI while long messages are under way and the caller computes."""
+class MessageThread:
+    """A thread that visits MPI while long messages are under way and the caller computes.
+
+    Parameters
+    ----------
+    name
+        The thread's name.
+    """
 
     def __init__(self, name: str):
         self._name = name
@@ -124,7 +204,13 @@ class Pump:
         self._closed = False
 
     def add(self, message: Message) -> None:
-        """Keep ``message`` moving until it has arrived."""
+        """Keep a message moving until it has arrived.
+
+        Parameters
+        ----------
+        message
+            One that has begun.
+        """
         with self._lock:
             self._messages.append(message)
             if self._thread is None:
@@ -150,46 +236,141 @@ class Pump:
 
 
 class PointToPoint:
-    """send and recv of one group over its communicator."""
+    """send and recv of one group.
 
-    def __init__(self, comm: MPI.Intracomm, name: str, timeout: float):
-        self._comm, self._timeout = comm, timeout
-        self._pump = Pump(name)
-        self._highest_tag = comm.Get_attr(MPI.TAG_UB)
-        self._live: set[Message] = set()
+    Parameters
+    ----------
+    comm
+        The group's communicator.
+    name
+        The name of the thread that moves long messages.
+    seconds
+        How long a wait may take that has no limit of its own.
+    departed
+        Returns the ranks that are known to have left the group.
+
+    Attributes
+    ----------
+    live
+        The messages that MPI still works on.
+    """
+
+    def __init__(
+        self,
+        comm: MPI.Intracomm,
+        name: str,
+        seconds: float,
+        departed: Callable[[], list[int]] = list,
+    ):
+        self.comm, self.seconds, self.departed = comm, seconds, departed
+        self.live: set[Message] = set()
+        self._thread = MessageThread(name)
+        self._highest_tag = int(comm.Get_attr(MPI.TAG_UB) or 0)
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """Change how long a wait may take that has no limit of its own.
+
+        Parameters
+        ----------
+        timeout
+            The new limit.
+        """
+        self.seconds = timeout.total_seconds()
+
+    def alone(self, departed: list[int]) -> bool:
+        """Tell whether nobody is left to send anything.
+
+        Parameters
+        ----------
+        departed
+            The ranks that have left.
+
+        Returns
+        -------
+        bool
+            Whether these are all the others.
+        """
+        return len(departed) == self.comm.Get_size() - 1 > 0
 
     def _check(self, tag: int) -> None:
         if not 0 <= tag <= self._highest_tag:
-            raise ValueError(f"a tag must be between 0 and {self._highest_tag}; got {tag}")
+            raise ValueError(f"a tag expects a number from 0 to {self._highest_tag}; got {tag}")
 
     def send(self, tensor: torch.Tensor, rank: int, tag: int) -> Message:
-        """Begin to send ``tensor`` to ``rank`` of the group."""
+        """Begin to send a tensor.
+
+        Parameters
+        ----------
+        tensor
+            Any; it must not change before the end.
+        rank
+            Whom to, in the group.
+        tag
+            From 0 to MPI's highest.
+
+        Returns
+        -------
+        Message
+            Its handle.
+
+        Raises
+        ------
+        ValueError
+            MPI has no such tag.
+        """
         self._check(tag)
         buffer = tensor.contiguous()
-        request = self._comm.Isend([memory(buffer), MPI.BYTE], rank, tag)
+        request = self.comm.Isend([memory(buffer), MPI.BYTE], rank, tag)
         return self._message(request, buffer, buffer, "send", rank, tag)
 
     def receive(self, tensor: torch.Tensor, rank: int, tag: int) -> Message:
-        """Begin to receive into ``tensor`` from ``rank`` of the group (or ``MPI.ANY_SOURCE``)."""
+        """Begin to receive into a tensor.
+
+        Parameters
+        ----------
+        tensor
+            Of the shape and dtype that is sent.
+        rank
+            Whom from, in the group, or ``MPI.ANY_SOURCE``.
+        tag
+            The tag that it was sent with.
+
+        Returns
+        -------
+        Message
+            Its handle.
+
+        Raises
+        ------
+        ValueError
+            MPI has no such tag.
+        """
         self._check(tag)
         buffer = tensor if tensor.is_contiguous() else torch.empty_like(tensor).contiguous()
-        request = self._comm.Irecv([memory(buffer), MPI.BYTE], rank, tag)
+        request = self.comm.Irecv([memory(buffer), MPI.BYTE], rank, tag)
         return self._message(request, buffer, tensor, "recv", rank, tag)
 
-    def _message(self, request, buffer, target, call: str, peer: int, tag: int) -> Message:
-        if len(self._live) > MANY:  # handles that nobody kept
-            for old in list(self._live):
+    def _message(
+        self,
+        request: MPI.Request,
+        buffer: torch.Tensor,
+        target: torch.Tensor,
+        call: str,
+        peer: int,
+        tag: int,
+    ) -> Message:
+        if len(self.live) > MANY:  # handles that nobody kept
+            for old in list(self.live):
                 old.poll()
-        told = (self._comm, call, peer, tag)
-        message = Message(request, buffer, target, told, self._timeout, self._live)
+        message = Message(request, buffer, target, call, peer, tag, self)
         if buffer.nbytes > EAGER:
-            self._pump.add(message)
+            self._thread.add(message)
         return message
 
     def close(self) -> None:
         """Withdraw what is unfinished and end the thread."""
-        self._pump.close()
-        for message in list(self._live):
+        self._thread.close()
+        for message in list(self.live):
             if not message.poll():
                 message.cancel("the process group was destroyed")
 
@@ -197,23 +378,37 @@ class PointToPoint:
 def monitored_barrier(
     comm: MPI.Intracomm, ranks: list[int], turn: int, timeout: float, wait_all_ranks: bool = False
 ) -> None:
-    """Return once every rank of ``comm`` has called this; rank 0 names those that have not.
+    """Return once every rank has called this; rank 0 names those that have not.
 
-    ``ranks`` are their global ranks; ``turn`` counts the calls, so that a rank that comes too late
-    is not taken for one that comes to the next barrier. Raises RuntimeError after ``timeout``
-    seconds: on rank 0 with the first missing rank, or with all of them when ``wait_all_ranks``;
-    elsewhere because rank 0 did not answer.
+    Parameters
+    ----------
+    comm
+        The ranks, on a communicator that nothing else uses.
+    ranks
+        Their numbers in the default group, for messages.
+    turn
+        Counts the calls, so that a rank that comes too late is not taken for one that comes to the
+        next barrier.
+    timeout
+        Seconds.
+    wait_all_ranks
+        Whether the error names all the missing ranks, and not the first alone.
+
+    Raises
+    ------
+    RuntimeError
+        After ``timeout``: on rank 0 with who is missing; elsewhere because rank 0 did not answer.
     """
     token, deadline = bytearray(1), deadline_after(timeout)
     arrive, leave = 2 * turn % 32_000, 2 * turn % 32_000 + 1  # tags: every MPI has 32 767
 
-    def finish(request, other: int) -> bool:
+    def finish(request: MPI.Request, other: int) -> bool:
         try:
             until(
                 request.Test,
                 deadline,
                 lambda: TimeoutError("missing"),
-                lambda: Told(comm, "monitored_barrier", other),
+                lambda: Announced(comm, "monitored_barrier", other),
             )
         except TimeoutError:
             request.Cancel()
@@ -233,7 +428,7 @@ def monitored_barrier(
     if timeout <= 0:
         raise RuntimeError(f"Rank {ranks[0]} timed out in monitoredBarrier after {timeout:g} s")
     waiting = {r: comm.Irecv([bytearray(1), MPI.BYTE], r, arrive) for r in range(1, len(ranks))}
-    missing = []
+    missing: list[int] = []
     for other, request in waiting.items():
         if missing and not wait_all_ranks:
             request.Cancel()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch.distributed import ReduceOp
 
 _KIND = type(ReduceOp.SUM)
-_PREMUL = ReduceOp.RedOpType.PREMUL_SUM.value
+_PREMUL = ReduceOp.RedOpType.PREMUL_SUM.value  # type: ignore[attr-defined]
 _COMBINE = {"SUM": torch.add, "AVG": torch.add, "PREMUL_SUM": torch.add, "PRODUCT": torch.mul}
 _COMBINE |= {"MIN": torch.minimum, "MAX": torch.maximum, "BAND": torch.bitwise_and}
 _COMBINE |= {"BOR": torch.bitwise_or, "BXOR": torch.bitwise_xor}
@@ -24,28 +26,64 @@ _BITWISE = ("BAND", "BOR", "BXOR")
 
 @dataclass(frozen=True)
 class Reduction:
-    """One reduce operation on one dtype: ``before`` each input, ``combine`` by pairs, ``after``."""
+    """One reduce operation on one dtype: ``before`` each input, ``combine`` by pairs, ``after``.
+
+    Made by :func:`reduction`.
+
+    Parameters
+    ----------
+    name
+        The name in ``torch.distributed.ReduceOp``.
+    factor
+        PREMUL_SUM's, a number or a tensor; else None.
+    dtype
+        Of all tensors.
+    """
 
     name: str
-    factor: object
+    factor: Any
     dtype: torch.dtype
 
     def before(self, tensor: torch.Tensor) -> None:
-        """PREMUL_SUM multiplies what each rank brings by a factor, in place."""
+        """Multiply by the factor, in place (PREMUL_SUM).
+
+        Parameters
+        ----------
+        tensor
+            What one rank brings, (n,).
+        """
         if self.name == "PREMUL_SUM":
             tensor.mul_(self.factor)
 
     def combine(self, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
-        """out ← a ∘ b, element by element; ``out`` may be ``a`` or ``b``."""
+        """Compute out ← a ∘ b, element by element.
+
+        Parameters
+        ----------
+        a, b
+            (n,).
+        out
+            (n,); may be ``a`` or ``b``.
+        """
         if self.dtype in _UNSIGNED:
             import numpy as np
 
             getattr(np, _UFUNC[self.name])(a.numpy(), b.numpy(), out=out.numpy())
         else:
-            _COMBINE[self.name](a, b, out=out)
+            _COMBINE[self.name](a, b, out=out)  # type: ignore[operator]
 
-    def fold(self, parts: list[torch.Tensor], out: torch.Tensor) -> None:
-        """out ← parts[0] ∘ parts[1] ∘ ..., in this order, so that all ranks get the same bits."""
+    def fold(self, parts: Sequence[torch.Tensor], out: torch.Tensor) -> None:
+        """Compute out ← parts[0] ∘ parts[1] ∘ ...
+
+        In this order, so that all ranks get the same bits.
+
+        Parameters
+        ----------
+        parts
+            At least one, each (n,).
+        out
+            (n,); may be ``parts[0]`` or ``parts[1]``.
+        """
         if len(parts) == 1:
             out.copy_(parts[0])
             return
@@ -54,7 +92,15 @@ class Reduction:
             self.combine(out, part, out)
 
     def after(self, accumulator: torch.Tensor, ranks: int) -> None:
-        """AVG divides the sum by the number of ranks, in place (integers towards zero)."""
+        """Divide the sum by the number of ranks, in place (AVG; integers towards zero).
+
+        Parameters
+        ----------
+        accumulator
+            The sum, (n,).
+        ranks
+            How many ranks have brought something.
+        """
         if self.name != "AVG":
             return
         if self.dtype.is_floating_point or self.dtype.is_complex:
@@ -63,11 +109,26 @@ class Reduction:
             accumulator.div_(ranks, rounding_mode="trunc")
 
 
-def reduction(op: ReduceOp | _KIND, dtype: torch.dtype) -> Reduction:
-    """Return the :class:`Reduction` for torch's ``op`` on ``dtype``.
+def reduction(op: Any, dtype: torch.dtype) -> Reduction:
+    """Return what torch's operation means for a dtype.
 
-    Raises ValueError where the two do not fit (a bitwise operation on floats, MIN of complex
-    numbers, AVG of booleans, any arithmetic in eight-bit floats).
+    Parameters
+    ----------
+    op
+        For instance ``ReduceOp.SUM``.
+    dtype
+        Of the tensors that are reduced.
+
+    Returns
+    -------
+    Reduction
+        The same object for the same arguments, but for PREMUL_SUM.
+
+    Raises
+    ------
+    ValueError
+        The two do not fit (a bitwise operation on floats, MIN of complex numbers, AVG of booleans,
+        any arithmetic in eight-bit floats).
     """
     kind = op if isinstance(op, _KIND) else op.op
     number = kind.value  # of an enumeration whose own hashing and comparing take microseconds
@@ -80,7 +141,7 @@ def _plain(number: int, dtype: torch.dtype) -> Reduction:
     return _checked(_KIND(number), None, dtype)
 
 
-def _checked(kind: _KIND, factor, dtype: torch.dtype) -> Reduction:
+def _checked(kind: Any, factor: Any, dtype: torch.dtype) -> Reduction:
     name = kind.name
     inexact = dtype.is_floating_point or dtype.is_complex
     reason = None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import socket
 import uuid
 import zlib
@@ -17,12 +19,55 @@ from helpers.torch_mpi.window import Window
 # likes. So windows are kept for the next group of the same ranks; they hold no communicator state.
 _retired: dict[tuple[int, ...], dict[str, Window]] = {}
 
+# What says how many processes were started with this one, and how MPI is told of them.
+_STARTED = {
+    "WORLD_SIZE": "torchrun and its like do not tell MPI: use mpiexec -n {n}",
+    "SLURM_STEP_NUM_TASKS": "srun tells MPI when asked: use srun --mpi=pmi2, or mpiexec -n {n}",
+    "OMPI_COMM_WORLD_SIZE": "this is not Open MPI's mpi4py: use the mpiexec beside this Python",
+    "PMI_SIZE": "this is not MPICH's mpi4py: use the mpiexec beside this Python",
+}
 
-def mpi_store(timeout: timedelta) -> tuple[dist.Store, int, int]:
-    """Return ``(store, rank, size)`` from MPI alone: a key-value server in rank 0.
+
+def mpi_world() -> tuple[int, int]:
+    """Ask MPI who this is.
+
+    Returns
+    -------
+    tuple of int, int
+        The rank in ``MPI.COMM_WORLD``, and its size.
+
+    Raises
+    ------
+    RuntimeError
+        MPI knows of this process alone, but it was started with others.
+    """
+    rank, size = MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size()
+    for variable, advice in _STARTED.items():
+        started = os.environ.get(variable, "")
+        if size == 1 and started.isdecimal() and int(started) > 1:
+            raise RuntimeError(
+                f"mpi:// expects all processes to be ranks of one MPI job; got {started} processes "
+                f"({variable}={started}), of which MPI knows this one alone. "
+                + advice.format(n=started)
+            )
+    return rank, size
+
+
+def mpi_store(timeout: timedelta) -> dist.Store:
+    """Return a key-value store from MPI alone, with its server in rank 0.
 
     It listens on a port that the system chooses, on the loopback interface if all ranks share this
     host. Collective over ``MPI.COMM_WORLD``.
+
+    Parameters
+    ----------
+    timeout
+        How long the store's users wait for a key.
+
+    Returns
+    -------
+    dist.Store
+        The store.
     """
     world = MPI.COMM_WORLD
     rank, size = world.Get_rank(), world.Get_size()
@@ -43,15 +88,35 @@ def mpi_store(timeout: timedelta) -> tuple[dist.Store, int, int]:
         master_listen_fd=listener.detach() if listener else None,
     )
     world.Barrier()  # rank 0, and its server with it, may fail as soon as this returns
-    return store, rank, size
+    return store
 
 
-def connect(store: dist.Store, rank: int, size: int, timeout: timedelta, name: str):
-    """Meet the ``size`` members of a group at ``store``.
+def connect(
+    store: dist.Store, rank: int, size: int, timeout: timedelta, name: str
+) -> tuple[MPI.Intracomm, tuple[int, ...], Window | None]:
+    """Meet the members of a group.
 
-    Returns ``(comm, world_ranks, reusable)``: their communicator, their ranks in
-    ``MPI.COMM_WORLD`` and a retired window that all of them still hold, or None. Raises
-    RuntimeError if they are not distinct ranks of this MPI job, or do not come within ``timeout``.
+    Parameters
+    ----------
+    store
+        Where.
+    rank, size
+        This member's number in the group, and how many there are.
+    timeout
+        How long to wait for them.
+    name
+        The group's name.
+
+    Returns
+    -------
+    tuple of MPI.Intracomm, tuple of int, Window or None
+        Their communicator, their ranks in ``MPI.COMM_WORLD``, and a retired window that all of them
+        still hold.
+
+    Raises
+    ------
+    RuntimeError
+        They are not distinct ranks of this MPI job, or did not come in time.
     """
     round_ = store.add(f"round/{rank}", 1)
     world = MPI.COMM_WORLD
@@ -71,9 +136,9 @@ def connect(store: dist.Store, rank: int, size: int, timeout: timedelta, name: s
     ranks = tuple(card["rank"] for card in cards)
     if len(set(ranks)) != size or any(card["size"] != world.Get_size() for card in cards):
         raise RuntimeError(
-            f"the backend mpi4py needs {size} ranks of one MPI job, but the members are ranks "
-            f"{list(ranks)} of jobs of {[card['size'] for card in cards]}: start them together, "
-            f"with mpiexec -n {size}"
+            f"the backend mpi4py expects {size} ranks of one MPI job; got ranks {list(ranks)} of "
+            f"jobs of {[card['size'] for card in cards]}. Start them together, with mpiexec -n "
+            f"{size} (torchrun tells MPI nothing)"
         )
     group = world.Get_group().Incl(list(ranks))
     comm = world.Create_group(group, zlib.crc32(name.encode()) % 32_000)
@@ -84,7 +149,20 @@ def connect(store: dist.Store, rank: int, size: int, timeout: timedelta, name: s
 
 
 def window_for(comm: MPI.Intracomm, reusable: Window | None) -> Window | None:
-    """Return a window shared by all of ``comm``, or None where hosts differ (collective)."""
+    """Return memory that all ranks of a group share (collective).
+
+    Parameters
+    ----------
+    comm
+        The group's.
+    reusable
+        A window of the same ranks, or None to make one.
+
+    Returns
+    -------
+    Window or None
+        None where hosts differ, or have no memory to share.
+    """
     if reusable is None:
         node = comm.Split_type(MPI.COMM_TYPE_SHARED)
         alone = node.Get_size() == comm.Get_size()
@@ -92,17 +170,23 @@ def window_for(comm: MPI.Intracomm, reusable: Window | None) -> Window | None:
         if not comm.allreduce(alone, MPI.LAND):
             return None
         token = comm.bcast(uuid.uuid4().hex)
-        try:
+        with contextlib.suppress(MPI.Exception):  # no memory to share, on this rank at least
             reusable = Window(comm, token)
-        except MPI.Exception:  # no memory to share, on this rank at least
-            reusable = None
-        if not comm.allreduce(reusable is not None, MPI.LAND):
+        if not comm.allreduce(reusable is not None, MPI.LAND) or reusable is None:
             return None
     reusable.join(comm)
     return reusable
 
 
 def retire(ranks: tuple[int, ...], window: Window) -> None:
-    """Keep ``window`` for the next group of the same ranks."""
+    """Keep a window for the next group of the same ranks.
+
+    Parameters
+    ----------
+    ranks
+        Their ranks in ``MPI.COMM_WORLD``, in the group's order.
+    window
+        It is closed, if it is not yet.
+    """
     window.close()
     _retired.setdefault(ranks, {})[window.token] = window

@@ -4,33 +4,43 @@ Each rank owns two slots of the window and one flag. An operation is a row of *s
 rank writes to its slot k mod 2, raises its flag to k, waits for the flags it depends on, and reads
 the others' slots. A flag at k says that its rank has finished reading step k − 1, so slot k mod 2,
 last used in step k − 2, is free once every flag is at k − 1.
+
+A rank that leaves, because it ends or destroys the group, marks that beside its flag. Who waits for
+a flag that such a rank has not raised learns that it will not come.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 import torch
 from mpi4py import MPI
 
-from helpers.torch_mpi.waiting import SPINS, YIELD_FOR, Core, Told, until
+from helpers.machine import usable_cores
+from helpers.torch_mpi.announced import Announced
+from helpers.torch_mpi.transport import CLOSED, DepartedError, MismatchError
+from helpers.waiting import SPINS, YIELD_FOR, Yielding, until
 
 LINE = 64  # bytes: one cache line for each rank's flag, so that polling does not slow the others
-WORDS = LINE // 8
+WORDS = LINE // 8  # of a line: the flag, the signatures of two steps, the mark of who has left
+LEFT = 3
 SEGMENT = 2 << 20  # bytes in a slot: larger means fewer waits, smaller stays nearer to the cores
 KEPT = 64  # views of the slots that are kept for messages of the same type and length
 
-NAMES = ("barrier", "all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter")
-NAMES += ("reduce_scatter", "all_to_all")
+NAMES = ["barrier", "all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter"]
+NAMES += ["reduce_scatter", "all_to_all"]
 
 
-class MismatchError(RuntimeError):
-    """The ranks of a group called different collectives, or with different sizes."""
+class SharedMemory:
+    """One rank's side of the memory (collective).
 
-
-class Steps:
-    """One rank's side of the shared memory; ``comm`` must span a single host."""
+    Parameters
+    ----------
+    comm
+        The ranks that share it; all on one host.
+    token
+        A name for it that no other has, the same on every rank.
+    """
 
     def __init__(self, comm: MPI.Intracomm, token: str):
         self.token = token
@@ -38,19 +48,19 @@ class Steps:
         header = LINE * self.size
         total = header + 2 * SEGMENT * self.size
         self._win = MPI.Win.Allocate_shared(total if self.rank == 0 else 0, 1, comm=comm)
-        memory = memoryview(self._win.Shared_query(0)[0]).cast("B")
+        memory = memoryview(self._win.Shared_query(0)[0]).cast("B")  # type: ignore[arg-type]
         if self.rank == 0:
             memory[:header] = bytes(header)
         self._win.Lock_all(MPI.MODE_NOCHECK)  # Win.Sync is a memory fence, but only in an epoch
         self._flags = memory[:header].cast("Q")
         data = torch.frombuffer(memory, dtype=torch.uint8, offset=header)
-        slots = data.view(2, self.size, SEGMENT)
+        slots = data.view(2, self.size, SEGMENT)  # (parity, rank, byte)
         self._slots = [[slots[parity, rank] for rank in range(self.size)] for parity in range(2)]
         self._views: dict[tuple, list[list[torch.Tensor]]] = {}
         self._others = [rank for rank in range(self.size) if rank != self.rank]
         self._all = range(self.size)
-        self._crowded = self.size > (os.cpu_count() or 1)
-        self._core = Core()
+        self._crowded = self.size > usable_cores()
+        self._yielding = Yielding()
         self._step = 0
         self._closed = False
         self.call = ""  # which collective is under way
@@ -59,20 +69,46 @@ class Steps:
         self._win.Sync()
 
     def join(self, comm: MPI.Intracomm) -> None:
-        """Start serving ``comm``: all ranks resume from one step number (collective)."""
+        """Start serving a communicator: all ranks resume from one step number (collective).
+
+        Parameters
+        ----------
+        comm
+            One of the same ranks, in the same order.
+        """
         self._comm = comm
         self._progress = MPI.Intracomm(comm).Iprobe  # a look that nobody watches or records
         self._closed = False
+        self._flags[self.rank * WORDS + LEFT] = 0
         self._step = comm.allreduce(self._flags[self.rank * WORDS], MPI.MAX)
         self._flags[self.rank * WORDS] = self._step
         comm.Barrier()
 
     def close(self) -> None:
-        """End this rank's waiting. The memory stays for a later group of the same ranks."""
+        """Leave: see :class:`Transport`. The memory stays for a later group of the same ranks."""
         self._closed = True
+        self._win.Sync()  # what was published, before the mark
+        self._flags[self.rank * WORDS + LEFT] = 1
+
+    def departed(self) -> list[int]:
+        """Return the ranks that have left."""
+        return [rank for rank in self._others if self._flags[rank * WORDS + LEFT]]
 
     def views(self, numel: int, dtype: torch.dtype) -> list[list[torch.Tensor]]:
-        """The first ``numel`` elements of every slot: ``views[parity][rank]``."""
+        """Return the beginning of every slot.
+
+        Parameters
+        ----------
+        numel
+            The number of elements n.
+        dtype
+            Their type.
+
+        Returns
+        -------
+        list of list of torch.Tensor
+            ``views[parity][rank]``, each (n,).
+        """
         found = self._views.get((numel, dtype))
         if found is None:
             if len(self._views) >= KEPT:
@@ -98,29 +134,69 @@ class Steps:
                 + ", ".join(str(r) for r in self._all if flags[r * WORDS] < step)
                 + " of this group did not arrive in time"
             ),
-            lambda: Told(self._comm, self.call),
+            lambda: Announced(self._comm, self.call),
             progress=self._progress,
-            closed=lambda: self._closed,
+            closed=lambda: CLOSED if self._closed else self._left(line, step),
             spins=0 if self._crowded or self.patient else SPINS,
             yield_for=0.0 if self.patient else YIELD_FOR,
-            core=self._core,
+            yielding=self._yielding,
         )
 
+    def _left(self, line: int, step: int) -> str:
+        """Raise if the rank of this line has left; else nothing speaks against waiting."""
+        if self._flags[line + LEFT]:
+            self._win.Sync()
+            if self._flags[line] < step:  # it may have raised its flag, and then left
+                raise DepartedError(f"rank {line // WORDS} of this group has left it")
+        return ""
+
     def open(self, deadline: float) -> int:
-        """Begin a step: wait until this rank's slot is free; return which of the two it is."""
+        """Begin a step: wait until this rank's slot is free.
+
+        Parameters
+        ----------
+        deadline
+            When to give up, in seconds on ``time.monotonic``'s clock.
+
+        Returns
+        -------
+        int
+            Which of its two slots it is.
+        """
         self._wait(self._step, self._others, deadline)
         self._step += 1
         return self._step & 1
 
     def publish(self, signature: int = 0) -> None:
-        """Show what was written in this step, with a number that must agree between ranks."""
+        """Show what was written in this step.
+
+        Parameters
+        ----------
+        signature
+            A number that must agree between ranks.
+        """
         line = self.rank * WORDS
         self._flags[line + 1 + (self._step & 1)] = signature
         self._win.Sync()
         self._flags[line] = self._step
 
     def collect(self, ranks: Sequence[int], deadline: float, signature: int = 0) -> None:
-        """Wait until ``ranks`` have published this step."""
+        """Wait until others have published this step.
+
+        Parameters
+        ----------
+        ranks
+            Whom to wait for.
+        deadline
+            When to give up, in seconds on ``time.monotonic``'s clock.
+        signature
+            The number that they are to have published.
+
+        Raises
+        ------
+        MismatchError
+            One of them published another.
+        """
         self._wait(self._step, ranks, deadline)
         self._win.Sync()
         at = 1 + (self._step & 1)
@@ -134,7 +210,20 @@ class Steps:
 
 
 def sign(name: str, nbytes: int) -> int:
-    """The number that stands for one call in a step."""
+    """Return the number that stands for one call in a step.
+
+    Parameters
+    ----------
+    name
+        Of the collective, one of ``NAMES``.
+    nbytes
+        How many bytes it is about.
+
+    Returns
+    -------
+    int
+        The name's place in the highest byte, and the bytes.
+    """
     return (NAMES.index(name) + 1) << 56 | nbytes
 
 

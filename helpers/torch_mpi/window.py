@@ -1,6 +1,7 @@
 """Collectives between ranks on one host, through a window of memory that they share.
 
-How the ranks keep out of one another's way is in :mod:`helpers.torch_mpi.shared_memory`.
+How the ranks keep out of one another's way is in :mod:`helpers.torch_mpi.shared_memory`; what each
+operation takes and raises, in :class:`~helpers.torch_mpi.transport.Transport`.
 """
 
 from __future__ import annotations
@@ -10,15 +11,24 @@ from collections.abc import Sequence
 import torch
 
 from helpers.torch_mpi.reductions import Reduction
-from helpers.torch_mpi.shared_memory import SEGMENT, Steps, sign
+from helpers.torch_mpi.shared_memory import SEGMENT, SharedMemory, sign
+from helpers.torch_mpi.transport import Transport
 
 SMALL = 64 << 10  # bytes up to which every rank adds up everything itself: one step, not two. Two
 # ranks always do: for them that moves no more than each adding up a half and showing it.
 PIECE = SEGMENT // 2  # bytes of a long message that are under way at a time; the rest holds sums
 
 
-class Window(Steps):
-    """The shared-memory transport of one group."""
+class Window(SharedMemory, Transport):
+    """The transport through shared memory (collective).
+
+    Parameters
+    ----------
+    comm
+        The ranks that share it; all on one host.
+    token
+        A name for it that no other has, the same on every rank.
+    """
 
     kind = "window"
 
@@ -28,7 +38,6 @@ class Window(Steps):
         self.collect(self._others, deadline, sign("barrier", 0))
 
     def all_reduce(self, flat: torch.Tensor, op: Reduction, deadline: float) -> None:
-        """``flat`` (n,) becomes the reduction over ranks, bit for bit the same on every rank."""
         op.before(flat)
         signature = sign("all_reduce", flat.nbytes)
         if flat.nbytes > SMALL and self.size > 2:
@@ -50,10 +59,15 @@ class Window(Steps):
         Each rank adds up its own share of every piece (reduce-scatter) and all read the sums
         (all-gather): two waits for a piece, but those of neighbouring pieces are the same.
         """
-        pieces = flat.split(PIECE // flat.element_size())
-        views = self.views(SEGMENT // flat.element_size(), flat.dtype)
+        # One turn of this loop is one step: in turn t, of K pieces P of p elements each (the last
+        # may be shorter), a rank reads the sums of piece t - 2, adds up its share of piece t - 1,
+        # and shows piece t. A slot holds a piece, then a share's sums:
+        #     slot[:p]                 piece t as this rank brought it; its own share stays out
+        #     slot[first:first + p/N]  the sums of this rank's share of piece t - 1
+        pieces = flat.split(PIECE // flat.element_size())  # K × (p,)
+        views = self.views(SEGMENT // flat.element_size(), flat.dtype)  # [parity][rank]
         first = PIECE // flat.element_size()  # where the sums begin in a slot
-        slots = views[0]
+        slots = views[0]  # [rank] → (SEGMENT / itemsize,): of this turn; `before`: of the last
         for turn in range(len(pieces) + 2):
             if turn:
                 self.collect(self._others, deadline, signature)
@@ -66,7 +80,7 @@ class Window(Steps):
             if 1 <= turn <= len(pieces):
                 piece = pieces[turn - 1]
                 begin, end = _share(len(piece), self.rank, self.size)
-                total = slots[self.rank][first : first + end - begin]
+                total = slots[self.rank][first : first + end - begin]  # (end - begin,)
                 mine = piece[begin:end]
                 for rank in _from(self.rank, self.size):
                     op.combine(mine, before[rank][begin:end], total)
@@ -81,7 +95,6 @@ class Window(Steps):
                 self.publish(signature)
 
     def reduce(self, flat: torch.Tensor, op: Reduction, root: int, deadline: float) -> None:
-        """The root's ``flat`` (n,) becomes the reduction; the other ranks' stay as they are."""
         signature = sign("reduce", flat.nbytes)
         for piece in _pieces(flat, SEGMENT):
             slots = self.views(len(piece), flat.dtype)[self.open(deadline)]
@@ -94,7 +107,6 @@ class Window(Steps):
                 op.after(piece, self.size)
 
     def broadcast(self, data: torch.Tensor, root: int, deadline: float) -> None:
-        """Every rank's ``data`` (bytes) becomes the root's."""
         signature = sign("broadcast", data.numel())
         for piece in _pieces(data, SEGMENT):
             slot = self._slots[self.open(deadline)][root]
@@ -105,19 +117,28 @@ class Window(Steps):
                 self.collect((root,), deadline, signature)
                 piece.copy_(slot[: len(piece)])
 
-    def all_gather(self, outputs: list[torch.Tensor], data: torch.Tensor, deadline: float) -> None:
-        """``outputs[r]`` (bytes) becomes rank r's ``data``; lengths may differ between ranks."""
+    def all_gather(
+        self, outputs: Sequence[torch.Tensor], data: torch.Tensor, deadline: float
+    ) -> None:
         self._spread("all_gather", outputs, data, list(self._all), deadline)
 
-    def gather(self, outputs, data: torch.Tensor, root: int, deadline: float) -> None:
-        """On the root, ``outputs[r]`` (bytes, all of one length) becomes rank r's ``data``."""
+    def gather(
+        self, outputs: Sequence[torch.Tensor], data: torch.Tensor, root: int, deadline: float
+    ) -> None:
         if self.rank == root:
             self._spread("gather", outputs, data, self._others, deadline)
             outputs[root].copy_(data)
         else:
             self._spread("gather", [data] * self.size, data, [], deadline)
 
-    def _spread(self, name, outputs, data, readers: list[int], deadline: float) -> None:
+    def _spread(
+        self,
+        name: str,
+        outputs: Sequence[torch.Tensor],
+        data: torch.Tensor,
+        readers: list[int],
+        deadline: float,
+    ) -> None:
         longest = max(len(output) for output in outputs)
         signature = sign(name, sum(len(output) for output in outputs))
         for begin in range(0, longest, SEGMENT):
@@ -130,8 +151,9 @@ class Window(Steps):
                 piece = outputs[rank][begin : begin + SEGMENT]
                 piece.copy_(slots[rank][: len(piece)])
 
-    def scatter(self, output: torch.Tensor, inputs, root: int, deadline: float) -> None:
-        """``output`` (bytes) becomes ``inputs[rank]`` of the root."""
+    def scatter(
+        self, output: torch.Tensor, inputs: Sequence[torch.Tensor], root: int, deadline: float
+    ) -> None:
         signature = sign("scatter", len(output))
         per = SEGMENT // self.size
         for begin in range(0, len(output), per):
@@ -146,8 +168,9 @@ class Window(Steps):
             piece = output[begin : begin + per]
             piece.copy_(slot[self.rank * per : self.rank * per + len(piece)])
 
-    def reduce_scatter(self, output, inputs, op: Reduction, deadline: float) -> None:
-        """``output`` (n,) becomes the reduction over ranks of their ``inputs[rank]``."""
+    def reduce_scatter(
+        self, output: torch.Tensor, inputs: Sequence[torch.Tensor], op: Reduction, deadline: float
+    ) -> None:
         size = output.element_size()
         signature = sign("reduce_scatter", sum(part.nbytes for part in inputs))
         per = SEGMENT // self.size // size
@@ -165,8 +188,9 @@ class Window(Steps):
             op.fold(mine, piece)
             op.after(piece, self.size)
 
-    def all_to_all(self, outputs, inputs, deadline: float) -> None:
-        """``outputs[r]`` (bytes) becomes rank r's ``inputs[rank]``; all lengths may differ."""
+    def all_to_all(
+        self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], deadline: float
+    ) -> None:
         per = SEGMENT // self.size
         longest = torch.tensor([max(len(part) for part in (*inputs, *outputs))])
         self.all_reduce(longest, Reduction("MAX", None, torch.int64), deadline)

@@ -1,1 +1,72 @@
-"""Watching MPI calls: a communicator that records them, and what is read out of the records."""
+"""Watch and record MPI calls: in any script under ``mpiexec``, or on the ranks of a notebook.
+
+    from mpi4py import MPI
+    from helpers.tracing import gather, record, save_chrome
+
+    with record(MPI.COMM_WORLD) as comm:
+        work(comm)  # every call on comm, and on what is made from it, is kept
+    trace = gather(comm)  # a Trace on rank 0, None elsewhere
+    if trace is not None:
+        print(trace.bytes_sent(), trace.steps())
+        save_chrome(trace, "trace.json")  # for ui.perfetto.dev
+
+``trace.to_json()`` keeps the whole trace, for ``Trace.from_json`` elsewhere. What one process does
+right now stands in ``comm.recorder.current``; :func:`install` watches ``MPI.COMM_WORLD`` itself,
+for libraries that take no communicator.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from helpers.tracing.activity import Call, Recorder
+    from helpers.tracing.chrome import save_chrome, to_chrome
+    from helpers.tracing.clock import Clock, measure_offset
+    from helpers.tracing.communicator import TracedComm, install, uninstall
+    from helpers.tracing.recording import build, gather, record
+    from helpers.tracing.trace import Event, Message, Trace
+
+__all__ = [
+    "Call",
+    "Clock",
+    "Event",
+    "Message",
+    "Recorder",
+    "Trace",
+    "TracedComm",
+    "build",
+    "gather",
+    "install",
+    "measure_offset",
+    "record",
+    "save_chrome",
+    "to_chrome",
+    "uninstall",
+]
+
+_HOME = {
+    "Call": "activity",
+    "Clock": "clock",
+    "Event": "trace",
+    "Message": "trace",
+    "Recorder": "activity",
+    "Trace": "trace",
+    "TracedComm": "communicator",
+    "build": "recording",
+    "gather": "recording",
+    "install": "communicator",
+    "measure_offset": "clock",
+    "record": "recording",
+    "save_chrome": "chrome",
+    "to_chrome": "chrome",
+    "uninstall": "communicator",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a name when it is asked for: ``communicator`` starts MPI, and ranks start with it."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-# One recorded call is a tuple of these ten (a list for a non-blocking call or a poll, which is
-# completed later). COMM names the communicator alike on all its ranks; PEER is a world rank, or a
-# name; BEGIN, END and DONE are in ns of time.perf_counter_ns. MORE is, for an exchange, what was
-# received, (peer, tag, bytes); for a wait, the records of the calls that it completed.
-CALL, KIND, COMM, PEER, TAG, BYTES, BEGIN, END, DONE, MORE = range(10)
-Record = tuple | list
+from collections.abc import Hashable
+from typing import Any
 
-# Kinds: what the sizes and peers of a record mean, and which box a drawing gets.
+# One recorded call: a tuple of these ten, or a list for one that is completed later (non-blocking,
+# or a poll); a NamedTuple takes several times as long to make. COMM names the communicator alike on
+# all its ranks; PEER is a world rank, or a name; BEGIN, END and DONE are in ns of
+# time.perf_counter_ns. MORE is, for an exchange, what was received, (peer, tag, bytes); for a wait,
+# the calls that it completed.
+Call = tuple | list
+NAME, KIND, COMM, PEER, TAG, BYTES, BEGIN, END, DONE, MORE = range(10)
+
+# Kinds: what the sizes and peers of a call mean, and which box a drawing gets.
 SEND, RECEIVE, EXCHANGE, COLLECTIVE, WAIT, PROBE = (
     "send",
     "receive",
@@ -23,60 +27,121 @@ SEND, RECEIVE, EXCHANGE, COLLECTIVE, WAIT, PROBE = (
 class Recorder:
     """One process's current MPI call and, while recording, the list of its calls.
 
-    ``current`` is None, or ``(call, peer, tag, begin_ns, members)`` of the MPI call under way:
-    ``peer`` is a rank of ``COMM_WORLD``, or a name ("ANY_SOURCE", "PROC_NULL", "all"), or a tuple
-    of those for a call that waits for several; ``begin_ns`` is read from
-    ``time.perf_counter_ns``; ``members`` are the ranks of ``COMM_WORLD`` in the communicator.
-    Any thread may read it at any time.
+    Parameters
+    ----------
+    limit : int
+        How many calls a recording holds at most; later ones are only counted.
 
-    ``events`` is None, or, while recording, the list of the calls that returned. It holds at most
-    ``limit`` records; later calls are only counted, in ``dropped``.
+    Attributes
+    ----------
+    current : tuple or None
+        ``(call, peer, tag, begin_ns, members)`` of the MPI call under way. ``peer`` is a rank of
+        ``COMM_WORLD``, or a name ("ANY_SOURCE", "PROC_NULL", "all"), or a tuple of those for a call
+        that waits for several; ``begin_ns`` is read from ``time.perf_counter_ns``; ``members`` are
+        the ranks of ``COMM_WORLD`` in the communicator. Any thread may read it at any time.
+    events : list of Call or None
+        While recording, the calls that returned.
+    dropped : int
+        How many calls the recording did not hold.
 
-    Raises ValueError for ``limit`` < 1.
+    Raises
+    ------
+    ValueError
+        If ``limit`` < 1.
+
+    Examples
+    --------
+    >>> from mpi4py import MPI
+    >>> from helpers.tracing import TracedComm
+    >>> recorder = Recorder()
+    >>> comm = TracedComm(MPI.COMM_SELF, recorder)
+    >>> recorder.start()
+    >>> comm.allreduce(3)
+    3
+    >>> [(call[NAME], call[PEER]) for call in recorder.stop()]
+    [('allreduce', 'all')]
     """
 
     __slots__ = ("_counts", "current", "dropped", "events", "limit", "log")
 
     def __init__(self, limit: int = 1_000_000) -> None:
         if limit < 1:
-            raise ValueError(f"Recorder expects limit >= 1 record; got {limit!r}")
+            raise ValueError(f"Recorder expects limit >= 1 call; got {limit!r}")
         self.current: tuple | None = None
-        self.events: list[Record] | None = None
+        self.events: list[Call] | None = None
         self.limit = limit
         self.dropped = 0
-        self.log: tuple | None = None  # what helpers.tracing.trace.record recorded last
-        self._counts: dict = {}
+        self.log: tuple | None = None  # what helpers.tracing.record recorded last, for gather
+        self._counts: dict[Hashable, int] = {}
 
     def start(self) -> None:
         """Record every call from here on, beginning with an empty list."""
         self.dropped = 0
         self.events = []
 
-    def stop(self) -> list[Record]:
-        """Record no more; return the calls recorded since :meth:`start` ([] if it never ran)."""
+    def stop(self) -> list[Call]:
+        """Record no more.
+
+        Returns
+        -------
+        list of Call
+            The calls recorded since :meth:`start`; [] if it never ran.
+        """
         events, self.events = self.events, None
         return events or []
 
-    def add(self, record: Record) -> None:
-        """Keep one record, or only count it when the list is full."""
+    def add(self, call: Call) -> None:
+        """Keep one call, or only count it when the list is full.
+
+        Parameters
+        ----------
+        call : Call
+            That has returned.
+        """
         events = self.events
         if events is None:  # stopped by another thread during the call
             return
         if len(events) < self.limit:
-            events.append(record)
+            events.append(call)
         else:
             self.dropped += 1
 
-    def poll(self, record: list) -> None:
-        """Keep the record of a poll in vain; one that follows another alike stretches that."""
-        last = self.events[-1] if self.events else None
-        if type(last) is list and last[:BYTES] == record[:BYTES] and last[MORE] is None:
-            last[END] = record[END]
-        else:
-            self.add(record)
+    def poll(self, call: list) -> None:
+        """Keep a poll in vain; one that follows another alike stretches that.
 
-    def count(self, key) -> int:
-        """How often ``key`` was counted before: numbers communicators alike on all their ranks."""
+        Parameters
+        ----------
+        call : list
+            Of a test or a probe that found nothing.
+        """
+        last = self.events[-1] if self.events else None
+        if type(last) is list and last[:BYTES] == call[:BYTES] and last[MORE] is None:
+            last[END] = call[END]
+        else:
+            self.add(call)
+
+    def count(self, key: Hashable) -> int:
+        """Number communicators alike on all their ranks.
+
+        Parameters
+        ----------
+        key : hashable
+            What made the communicator: the same on all its ranks.
+
+        Returns
+        -------
+        int
+            How often ``key`` was counted before.
+        """
         seen = self._counts.get(key, 0)
         self._counts[key] = seen + 1
         return seen
+
+
+class Watched:
+    """What a traced communicator knows about itself, for those who watch its calls."""
+
+    recorder: Recorder
+    identity: Any
+    _world: dict[int, Any]  # rank in it, ANY_SOURCE or PROC_NULL -> rank of COMM_WORLD, or name
+    _members: tuple  # ranks of COMM_WORLD

@@ -10,19 +10,37 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from helpers.waiting import until
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 ROUNDS = 30
 SPIN = 50  # polls, of about a microsecond
+NAP = 1e-4  # seconds between two looks for a rank that has not joined yet
 _TAG = 1
 
 
 @dataclass(frozen=True)
 class Clock:
-    """One rank's clock against rank 0's: readings of (local time, offset, uncertainty), in ns.
+    """One rank's clock against rank 0's.
 
-    The offset is this rank's ``time.perf_counter_ns()`` minus rank 0's at the same moment; the
-    uncertainty is half the round trip of the question: the offset is not further off than that.
+    Parameters
+    ----------
+    readings : tuple of (int, int, int)
+        (local time, offset, uncertainty) of each measurement, in ns. The offset is this rank's
+        ``time.perf_counter_ns()`` minus rank 0's at the same moment; the uncertainty is half the
+        round trip of the question: the offset is not further off than that.
+
+    Examples
+    --------
+    >>> ahead = Clock(((1_000, 200, 10),))
+    >>> ahead.to_root(1_500)
+    1300
     """
 
     readings: tuple[tuple[int, int, int], ...] = ((0, 0, 0),)
@@ -42,7 +60,18 @@ class Clock:
         return Clock(tuple(sorted(self.readings + later.readings)))
 
     def to_root(self, local: int) -> int:
-        """Return rank 0's time in ns at this rank's time ``local`` in ns."""
+        """Translate a time of this rank to one of rank 0.
+
+        Parameters
+        ----------
+        local : int
+            This rank's ``time.perf_counter_ns()``, in ns.
+
+        Returns
+        -------
+        int
+            Rank 0's at the same moment, in ns.
+        """
         first, last = self.readings[0], self.readings[-1]
         span = last[0] - first[0]
         # A drift that lies within the uncertainty of its measurement is none.
@@ -52,17 +81,37 @@ class Clock:
         return local - round(first[1] + share * (last[1] - first[1]))
 
 
-def measure_offset(comm, rounds: int = ROUNDS, timeout: float = 30.0) -> Clock:
-    """Measure this rank's clock against that of rank 0 of ``comm``; every rank must call it.
+def measure_offset(comm: MPI.Intracomm, rounds: int = ROUNDS, timeout: float = 30.0) -> Clock:
+    """Measure this rank's clock against that of rank 0; every rank must call it.
 
-    Takes about a millisecond for each rank. Raises ValueError for ``rounds`` < 1, and TimeoutError
-    if a rank has not joined within ``timeout`` seconds.
+    Takes about a millisecond for each rank.
+
+    Parameters
+    ----------
+    comm : MPI.Intracomm
+        Whose ranks take part.
+    rounds : int
+        Questions that each rank asks, of which the quickest counts.
+    timeout : float
+        How long to wait for the others to join, in s.
+
+    Returns
+    -------
+    Clock
+        With one reading.
+
+    Raises
+    ------
+    ValueError
+        If ``rounds`` < 1.
+    TimeoutError
+        If a rank has not joined in time.
     """
     from mpi4py import MPI
 
     if rounds < 1:
         raise ValueError(f"measure_offset expects rounds >= 1; got {rounds}")
-    deadline = time.perf_counter() + timeout
+    deadline = time.monotonic() + timeout
     # Messages of a communicator of its own cannot be taken for the reader's. MPI.Intracomm.Dup
     # would wait inside MPI for a rank that never joins; a request can be given up.
     private, request = MPI.Intracomm(comm).Idup()
@@ -79,7 +128,7 @@ def measure_offset(comm, rounds: int = ROUNDS, timeout: float = 30.0) -> Clock:
         # Ranks that share cores must not spin while others measure.
         _wait(lambda: private.iprobe(source=0, tag=_TAG), deadline, timeout)
         private.recv(source=0, tag=_TAG)
-        readings = []
+        readings: list[tuple[int, int, int]] = []
         for _ in range(rounds):
             begin = now()
             private.send(None, 0, _TAG)
@@ -94,7 +143,7 @@ def measure_offset(comm, rounds: int = ROUNDS, timeout: float = 30.0) -> Clock:
     return clock
 
 
-def _receive(comm, source: int):
+def _receive(comm: MPI.Intracomm, source: int) -> Any:
     """Receive, spinning for a moment only: two ranks may have one core between them."""
     polls = 0
     while not comm.iprobe(source=source, tag=_TAG):
@@ -104,8 +153,6 @@ def _receive(comm, source: int):
     return comm.recv(source=source, tag=_TAG)
 
 
-def _wait(ready, deadline: float, timeout: float) -> None:
-    while not ready():
-        if time.perf_counter() > deadline:
-            raise TimeoutError(f"not all ranks joined in measuring the clocks within {timeout} s")
-        time.sleep(0.0001)
+def _wait(ready: Callable[[], bool], deadline: float, timeout: float) -> None:
+    late = f"not all ranks joined in measuring the clocks within {timeout} s"
+    until(ready, deadline, lambda: TimeoutError(late), spins=1, yield_for=0.0, nap=NAP)

@@ -2,8 +2,8 @@
 
 ``TracedComm(comm)`` is an ``MPI.Intracomm`` with the same handle, so every library takes it.
 Each MPI call sets ``recorder.current`` while it is under way and, while ``recorder.events`` is a
-list, appends one record. Communicators and requests made from it are traced too. The wrappers are
-made from the table in :mod:`helpers.tracing.calls`: mpi4py has some 150 calls of a few shapes.
+list, appends it. Communicators and requests made from it are traced too; what takes the place of
+mpi4py's methods is made by :mod:`helpers.tracing.calls`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
 from helpers.tracing.activity import Recorder
 from helpers.tracing.calls import wrappers
-from helpers.tracing.requests import TracedMessage, TracedPrequest, TracedRequest, traced_request
+from helpers.tracing.matched import TracedMessage
+from helpers.tracing.requests import TracedPrequest, TracedRequest, traced_request
 from helpers.tracing.windows import TracedWin
 
 NAMES = {MPI.ANY_SOURCE: "ANY_SOURCE", MPI.PROC_NULL: "PROC_NULL"}
@@ -25,26 +27,41 @@ PREDEFINED = ("COMM_WORLD", "COMM_SELF")
 PLAIN = {
     name: getattr(MPI, name) for name in (*PREDEFINED, "Request", "Prequest", "Message", "Win")
 }  # what the module held before anything was installed
-TRACED = {"Request": TracedRequest, "Prequest": TracedPrequest, "Message": TracedMessage}
-TRACED["Win"] = TracedWin
+TRACED: dict[str, type] = {
+    "Request": TracedRequest,
+    "Prequest": TracedPrequest,
+    "Message": TracedMessage,
+    "Win": TracedWin,
+}
 
 
 class Traced:
-    """What all traced communicators have in common (see :class:`TracedComm`)."""
+    """What all traced communicators have in common.
+
+    All ranks of a communicator must wrap it, in the same order as other communicators of the same
+    ranks, so that the ranks agree on its identity.
+
+    Parameters
+    ----------
+    comm : MPI.Comm, optional
+        Of this kind, traced or not; a null communicator if it is left out.
+    recorder : Recorder, optional
+        By default that of ``comm`` if it is traced, else a new one.
+
+    Raises
+    ------
+    TypeError
+        If ``comm`` is no communicator of this kind.
+    """
 
     __slots__ = ()
+    recorder: Recorder
 
-    def __new__(cls, comm: MPI.Comm | None = None, recorder: Recorder | None = None):
-        """Wrap ``comm``; a traced ``comm`` shares its recorder unless another is given.
-
-        All ranks of ``comm`` must wrap it, in the same order as other communicators of the same
-        ranks, so that the ranks agree on its identity. Raises TypeError if it is no communicator
-        of this kind.
-        """
-        plain = cls.__mro__[2]
+    def __new__(cls, comm: MPI.Comm | None = None, recorder: Recorder | None = None) -> Any:
+        plain: Any = cls.__mro__[2]
         if comm is not None and not isinstance(comm, plain):
             raise TypeError(f"{cls.__name__} expects an MPI.{plain.__name__}; got {comm!r}")
-        self = plain.__new__(cls, comm)
+        self: Any = plain.__new__(cls, comm)
         parent = comm if isinstance(comm, Traced) else None
         self.recorder = recorder or (parent.recorder if parent else Recorder())
         if parent is not None:
@@ -61,14 +78,26 @@ class Traced:
         """This process's rank in ``COMM_WORLD``."""
         return PLAIN["COMM_WORLD"].Get_rank()
 
-    def waiting(self, call: str, peer: int | str, tag: int | None) -> tuple:
+    def waiting(self: Any, call: str, peer: int | str, tag: int | None) -> tuple:
         """Return ``recorder.current`` for a library that waits by polling, from now on.
 
-        ``call`` is the library's name for it, ``peer`` a rank of this communicator, or "all".
+        Parameters
+        ----------
+        call : str
+            The library's name for what it does.
+        peer : int or str
+            A rank of this communicator, or "all".
+        tag : int or None
+            The tag that it waits for.
+
+        Returns
+        -------
+        tuple
+            (call, peer, tag, begin_ns, members), see :class:`helpers.tracing.Recorder`.
         """
         return call, self._world.get(peer, peer), tag, perf_counter_ns(), self._members
 
-    def _identify(self, parent: tuple | None, call: str) -> None:
+    def _identify(self: Any, parent: tuple | None, call: str) -> None:
         """Find the world ranks of the members, and a name that all members agree on."""
         for name in PREDEFINED:
             if self == PLAIN[name]:
@@ -91,14 +120,14 @@ class Traced:
         """Return ``comm``, made by ``self.call(...)``, as a traced one (MPI.COMM_NULL stays)."""
         return self._made(comm, call) if comm else comm
 
-    def _adopt_later(self, made: tuple, call: str) -> tuple:
+    def _adopt_later(self: Any, made: tuple, call: str) -> tuple:
         """The same for a communicator that may not be asked anything before its request is done."""
         comm = self._made(made[0], call, ask=False)
         return comm, traced_request(made[1], self, call, "all", None)
 
-    def _made(self, comm: MPI.Comm, call: str, ask: bool = True) -> MPI.Comm:
+    def _made(self: Any, comm: MPI.Comm, call: str, ask: bool = True) -> MPI.Comm:
         plain = next(base for base in type(comm).__mro__ if base in FAMILIES)
-        made = plain.__new__(traced_class(plain), comm)
+        made: Any = plain.__new__(traced_class(plain), comm)
         made.recorder = self.recorder
         if ask:
             made._identify(self.identity, call)
@@ -108,7 +137,7 @@ class Traced:
             made.identity = (*key, self.recorder.count(key))
         return made
 
-    def __reduce__(self):
+    def __reduce__(self: Any) -> Any:
         for name in PREDEFINED:
             if self == PLAIN[name]:
                 return predefined, (name,)
@@ -116,7 +145,18 @@ class Traced:
 
 
 def predefined(name: str) -> MPI.Intracomm:
-    """Return ``MPI.COMM_WORLD`` or ``MPI.COMM_SELF``, traced where it is installed."""
+    """Return a predefined communicator as it is named now (what pickling one leads to).
+
+    Parameters
+    ----------
+    name : str
+        ``"COMM_WORLD"`` or ``"COMM_SELF"``.
+
+    Returns
+    -------
+    MPI.Intracomm
+        Traced where it is installed.
+    """
     return getattr(MPI, name)
 
 
@@ -124,8 +164,18 @@ def predefined(name: str) -> MPI.Intracomm:
 def traced_class(plain: type) -> type:
     """Return the traced class for one of mpi4py's communicator classes.
 
-    It is made at its first use: to wrap a hundred methods takes 30 ms, and every rank starts with
+    It is made at its first use: to wrap a hundred methods takes a while, and every rank starts with
     this module.
+
+    Parameters
+    ----------
+    plain : type
+        One of :data:`FAMILIES`.
+
+    Returns
+    -------
+    type
+        A subclass of it and of :class:`Traced`.
     """
     slots = ("_members", "_world", "identity", "recorder")
     name = f"Traced{plain.__name__}"
@@ -138,15 +188,36 @@ def traced_class(plain: type) -> type:
 
 
 FAMILIES = (MPI.Intracomm, MPI.Cartcomm, MPI.Graphcomm, MPI.Distgraphcomm, MPI.Intercomm)
-TracedComm = traced_class(MPI.Intracomm)
-TracedComm.__name__ = TracedComm.__qualname__ = "TracedComm"
+if TYPE_CHECKING:
+
+    class TracedComm(Traced, MPI.Intracomm): ...
+
+else:
+    TracedComm = traced_class(MPI.Intracomm)
+    TracedComm.__name__ = TracedComm.__qualname__ = "TracedComm"
 TracedComm.__doc__ = """An ``MPI.Intracomm`` that reports and records its calls to ``.recorder``.
 
+    All ranks must make it, in the same order as other communicators of the same ranks.
+
+    Parameters
+    ----------
+    comm : MPI.Intracomm, optional
+        Traced or not; a null communicator if it is left out.
+    recorder : Recorder, optional
+        By default that of ``comm`` if it is traced, else a new one.
+
+    Raises
+    ------
+    TypeError
+        If ``comm`` is no intracommunicator.
+
+    Examples
+    --------
     >>> comm = TracedComm(MPI.COMM_SELF)
     >>> comm.recorder.start()
     >>> comm.allreduce(3)
     3
-    >>> [record[0] for record in comm.recorder.stop()]
+    >>> [call[0] for call in comm.recorder.stop()]
     ['allreduce']
     """
 
@@ -156,8 +227,17 @@ def install(recorder: Recorder) -> None:
 
     Replaces them, and the classes of requests, messages and windows, in the ``mpi4py.MPI`` module:
     do it before libraries are imported, since ``from mpi4py.MPI import COMM_WORLD`` copies the
-    name.
-    Raises TypeError for anything but a Recorder.
+    name. Every rank must do it.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        What is told of the calls.
+
+    Raises
+    ------
+    TypeError
+        For anything but a Recorder.
     """
     if not isinstance(recorder, Recorder):
         raise TypeError(f"install expects a Recorder; got {recorder!r}")
@@ -173,7 +253,12 @@ def uninstall() -> None:
 
 @contextmanager
 def installed_requests() -> Iterator[None]:
-    """Make ``MPI.Request.Waitall`` and its like the traced ones, for a while."""
+    """Make ``MPI.Request.Waitall`` and its like the traced ones while the block runs.
+
+    Yields
+    ------
+    None
+    """
     before = {name: getattr(MPI, name) for name in TRACED}
     _swap(TRACED)
     try:

@@ -1,14 +1,18 @@
-"""From the ranks' records to events on one clock, sends matched to receives, and rounds counted."""
+"""From the ranks' calls to events on one clock, and sends matched to receives.
+
+An *event* is named by its index in the list of all ranks' events in order of begin; so are a send
+and a receive, which are events.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
 from helpers.tracing.activity import (
     BEGIN,
     BYTES,
-    CALL,
     COLLECTIVE,
     COMM,
     DONE,
@@ -16,14 +20,16 @@ from helpers.tracing.activity import (
     EXCHANGE,
     KIND,
     MORE,
+    NAME,
     PEER,
     RECEIVE,
     SEND,
     TAG,
     WAIT,
+    Call,
 )
 from helpers.tracing.clock import Clock
-from helpers.tracing.trace import Event, Message, Trace
+from helpers.tracing.trace import Event, Message
 
 # Which collectives cannot end before whom: everyone, or only the root, must have entered.
 _ALL_WAIT_FOR_ALL = {
@@ -33,167 +39,190 @@ _ALL_WAIT_FOR_ALL = {
 _ALL_WAIT_FOR_ROOT = {"bcast", "scatter", "scatterv"}
 _ROOT_WAITS_FOR_ALL = {"reduce", "gather", "gatherv"}
 
+Calls = dict[int, list[Call]]  # world rank -> its calls, in the order in which they were made
+Indices = dict[int, int]  # id of a call -> its event
 
-def assemble(records: dict[int, list], clocks: dict[int, Clock]) -> tuple:
-    """Return (events, messages, unmatched sends, unmatched receives, communicators).
+
+def assemble(calls: Calls, clocks: dict[int, Clock]) -> tuple:
+    """Put the calls of all ranks on rank 0's clock and find the messages.
 
     A message is matched as MPI matches it: between two ranks, on one communicator and with one tag,
     the k-th send meets the k-th receive that was posted.
+
+    Parameters
+    ----------
+    calls : dict of int to list of Call
+        World rank → its calls, in the order in which they were made.
+    clocks : dict of int to Clock
+        Of the same ranks.
+
+    Returns
+    -------
+    events : tuple of Event
+        In order of begin.
+    messages : tuple of Message
+        In order of begin.
+    unmatched_sends, unmatched_receives : tuple of int
+        Events without another side.
+    communicators : tuple of tuple
+        The members of each, as world ranks.
     """
-    start = min(
-        (clocks[rank].to_root(record[BEGIN]) for rank, log in records.items() for record in log),
-        default=0,
+    events, communicators, index = _events(calls, clocks)
+    sides = _sides(events, calls, index)
+    messages = _match(events, sides)
+    return (
+        tuple(_with_waiting(events, messages)),
+        tuple(messages),
+        tuple(sorted(sides.lone_sends)),
+        tuple(sorted(sides.lone_receives)),
+        tuple(map(_members, communicators)),
     )
-    entries = [
-        (clocks[rank].to_root(record[BEGIN]), rank, number, record)
-        for rank, log in records.items()
-        for number, record in enumerate(log)
-    ]
-    entries.sort(key=lambda entry: entry[:3])
-    index = {id(record): i for i, (*_, record) in enumerate(entries)}
+
+
+def _events(calls: Calls, clocks: dict[int, Clock]) -> tuple[list[Event], dict, Indices]:
+    """Return the events, the communicators (identity -> number), and which event a call became."""
+    ordered = sorted(
+        (clocks[rank].to_root(call[BEGIN]), rank, number)
+        for rank, log in calls.items()
+        for number, call in enumerate(log)
+    )
+    start = ordered[0][0] if ordered else 0
+    index = {id(calls[rank][number]): i for i, (_, rank, number) in enumerate(ordered)}
     communicators: dict = {}
     events = []
-    for _, rank, _, record in entries:
-        clock = clocks[rank]
-
-        def seconds(ns, clock=clock):
-            return None if ns is None else (clock.to_root(ns) - start) * 1e-9
-
-        waits = record[KIND] == WAIT
-        done = (index.get(id(r)) for r in record[MORE] or ()) if waits else ()
-        events.append(
-            Event(
-                rank=rank,
-                call=record[CALL],
-                kind=record[KIND],
-                comm=communicators.setdefault(record[COMM], len(communicators)),
-                peer=record[PEER],
-                tag=record[TAG],
-                bytes=record[BYTES],
-                begin=seconds(record[BEGIN]),
-                end=seconds(record[END]),
-                done=seconds(record[DONE]),
-                completes=tuple(i for i in done if i is not None),
-                received=record[MORE] if record[KIND] == EXCHANGE else None,
-            )
-        )
-    messages, lone_sends, lone_receives = _match(events, records, index)
-    events = _with_waiting(events, messages)
-    return events, messages, lone_sends, lone_receives, [_members(c) for c in communicators]
+    for _, rank, number in ordered:
+        call = calls[rank][number]
+        comm = communicators.setdefault(call[COMM], len(communicators))
+        events.append(_event(rank, call, comm, clocks[rank], start, index))
+    return events, communicators, index
 
 
-def _members(identity) -> tuple:
+def _event(rank: int, call: Call, comm: int, clock: Clock, start: int, index: Indices) -> Event:
+    def seconds(ns: int) -> float:
+        return (clock.to_root(ns) - start) * 1e-9
+
+    completed = call[MORE] or () if call[KIND] == WAIT else ()
+    return Event(
+        rank=rank,
+        call=call[NAME],
+        kind=call[KIND],
+        comm=comm,
+        peer=call[PEER],
+        tag=call[TAG],
+        bytes=call[BYTES],
+        begin=seconds(call[BEGIN]),
+        end=seconds(call[END]),
+        done=None if call[DONE] is None else seconds(call[DONE]),
+        # one that was completed here may have been made before the recording began
+        completes=tuple(index[id(other)] for other in completed if id(other) in index),
+        received=call[MORE] if call[KIND] == EXCHANGE else None,
+    )
+
+
+def _members(identity: object) -> tuple:
     """The world ranks in a communicator's identity (parent, call, members, number)."""
     return tuple(identity[2] or ()) if isinstance(identity, tuple) and len(identity) > 2 else ()
 
 
-def _match(events: list[Event], records: dict[int, list], index: dict) -> tuple:
-    sends, receives = defaultdict(deque), defaultdict(deque)
-    lone_sends, lone_receives = [], []
-    completed_in = {i: number for number, e in enumerate(events) for i in e.completes}
-    for rank, log in records.items():
-        for record in log:  # in the order in which the calls were made
-            i = index[id(record)]
+@dataclass
+class _Sides:
+    """The two sides of all messages: (comm, source, dest, tag) -> events, first come first."""
+
+    sends: dict[tuple, deque[int]] = field(default_factory=lambda: defaultdict(deque))
+    receives: dict[tuple, deque[tuple[int, int]]] = field(  # of (event, bytes)
+        default_factory=lambda: defaultdict(deque)
+    )
+    lone_sends: list[int] = field(default_factory=list)
+    lone_receives: list[int] = field(default_factory=list)
+
+
+def _sides(events: list[Event], calls: Calls, index: Indices) -> _Sides:
+    """Line up sends and receives in the order in which the calls were made."""
+    sides = _Sides()
+    for rank, log in calls.items():
+        for call in log:
+            i = index[id(call)]
             event = events[i]
             if event.kind in (SEND, EXCHANGE) and event.peer != "PROC_NULL":
-                sends[event.comm, rank, event.peer, event.tag].append(i)
-            got = None
-            if event.kind == RECEIVE:
-                got = (event.peer, event.tag, event.bytes)
-            elif event.kind == EXCHANGE:
-                got = event.received or ("unknown", None, 0)
-            if got is None or got[0] == "PROC_NULL":
+                sides.sends[event.comm, rank, event.peer, event.tag].append(i)
+            if event.kind not in (RECEIVE, EXCHANGE):
                 continue
-            pending = isinstance(record, list) and event.done is None
-            if pending:
-                lone_receives.append(i)
+            source, tag, size = event.peer, event.tag, event.bytes
+            if event.kind == EXCHANGE:
+                source, tag, size = event.received or ("unknown", None, 0)
+            if source == "PROC_NULL":
+                continue
+            if isinstance(call, list) and event.done is None:  # not blocking, and never completed
+                sides.lone_receives.append(i)
             else:
-                receives[event.comm, got[0], rank, got[1]].append((i, got[2]))
+                sides.receives[event.comm, source, rank, tag].append((i, size))
+    return sides
+
+
+def _match(events: list[Event], sides: _Sides) -> list[Message]:
+    """Pair the sides off in their order; what is left over goes to the lone ones."""
+    completed_in = {i: wait for wait, event in enumerate(events) for i in event.completes}
     messages = []
-    for key, queue in sends.items():
+    for key, queue in sides.sends.items():
         comm, source, dest, tag = key
+        receives = sides.receives[key]
         for i in queue:
-            if not receives[key]:
-                lone_sends.append(i)
+            if not receives:
+                sides.lone_sends.append(i)
                 continue
-            j, size = receives[key].popleft()
+            j, size = receives.popleft()
             last = completed_in.get(j, j)
-            end = events[j].done if events[j].done is not None else events[last].end
+            done = events[j].done
+            end = events[last].end if done is None else done
             messages.append(
                 Message(source, dest, tag, size, comm, i, j, last, events[i].begin, end)
             )
-    lone_receives += [i for queue in receives.values() for i, _ in queue]
+    sides.lone_receives += [i for queue in sides.receives.values() for i, _ in queue]
     messages.sort(key=lambda message: (message.begin, message.send))
-    return messages, sorted(lone_sends), sorted(lone_receives)
+    return messages
 
 
 def _with_waiting(events: list[Event], messages: list[Message]) -> list[Event]:
     """Add to each event how long the other side was not there yet."""
     ready: dict[int, float] = {}  # event -> when the last of those it needs had come
-
-    def needs(i: int, moment: float) -> None:
+    for i, moment in (*_needs_of_messages(events, messages), *_needs_of_collectives(events)):
         ready[i] = max(ready.get(i, 0.0), moment)
-
-    for message in messages:
-        needs(message.completed_in, events[message.send].begin)
-        # A send that ended only after its receive was posted may have waited for that (rendezvous);
-        # one that ended before was copied away (eager).
-        posted = events[message.receive].begin
-        if events[message.send].kind == SEND and events[message.send].end > posted:
-            needs(message.send, posted)
-    rounds = defaultdict(list)
-    counts: dict = defaultdict(int)
-    for i, event in enumerate(events):
-        if event.kind == COLLECTIVE:
-            key = (event.comm, event.rank)
-            rounds[event.comm, counts[key]].append(i)
-            counts[key] += 1
-    for members in rounds.values():
-        last = max(events[i].begin for i in members)
-        for i in members:
-            name, root = events[i].call.lower(), events[i].peer
-            if name in _ALL_WAIT_FOR_ALL or (
-                name in _ROOT_WAITS_FOR_ALL and root == events[i].rank
-            ):
-                needs(i, last)
-            elif name in _ALL_WAIT_FOR_ROOT:
-                needs(
-                    i, max((events[j].begin for j in members if events[j].rank == root), default=0)
-                )
     return [
-        replace(event, waiting=min(max(ready[i] - event.begin, 0.0), event.duration))
-        if i in ready and ready[i] > event.begin
+        replace(event, waiting=min(ready[i] - event.begin, event.duration))
+        if ready.get(i, 0.0) > event.begin
         else event
         for i, event in enumerate(events)
     ]
 
 
-def count_steps(trace: Trace) -> int:
-    """Count the rounds of a trace's messages (see :meth:`helpers.tracing.trace.Trace.steps`)."""
-    by_send = {message.send: k for k, message in enumerate(trace.messages)}
-    done_in = defaultdict(list)  # event -> the messages that the rank had once it returned
-    for k, message in enumerate(trace.messages):
-        done_in[message.completed_in].append(k)
-    actions = {rank: deque() for rank in trace.ranks}
-    for i, event in sorted(enumerate(trace.events), key=lambda pair: (pair[1].begin, pair[0])):
-        if i in by_send:
-            actions[event.rank].append(("send", by_send[i]))
-        actions[event.rank].extend(("receive", k) for k in done_in[i])
-    sent = dict.fromkeys(trace.ranks, 0)  # the last round in which a rank sent, received
-    received = dict.fromkeys(trace.ranks, 0)
-    step: dict[int, int] = {}
-    progress = True
-    while progress:
-        progress = False
-        for rank, queue in actions.items():
-            while queue:
-                what, k = queue[0]
-                if what == "send":
-                    sent[rank] = step[k] = 1 + max(sent[rank], received[rank])
-                elif k in step:
-                    received[rank] = max(step[k], received[rank] + 1)
-                else:
-                    break  # its sender has not come so far yet
-                queue.popleft()
-                progress = True
-    return max([*sent.values(), *received.values()], default=0)
+def _needs_of_messages(events: list[Event], messages: list[Message]) -> Iterable[tuple[int, float]]:
+    """Yield (event, the moment before which nothing could move) for both sides of messages."""
+    for message in messages:
+        send = events[message.send]
+        yield message.completed_in, send.begin
+        # A send that ended only after its receive was posted may have waited for that (rendezvous);
+        # one that ended before was copied away (eager).
+        posted = events[message.receive].begin
+        if send.kind == SEND and send.end > posted:
+            yield message.send, posted
+
+
+def _needs_of_collectives(events: list[Event]) -> Iterable[tuple[int, float]]:
+    """Yield the same for collectives: a communicator's k-th on one rank is the k-th on all."""
+    rounds: dict[tuple[int, int], list[int]] = defaultdict(list)  # (comm, k) -> events
+    counts: dict[tuple[int, int], int] = defaultdict(int)  # (comm, rank) -> k
+    for i, event in enumerate(events):
+        if event.kind == COLLECTIVE:
+            rounds[event.comm, counts[event.comm, event.rank]].append(i)
+            counts[event.comm, event.rank] += 1
+    for together in rounds.values():
+        last = max(events[i].begin for i in together)
+        for i in together:
+            name, rank, root = events[i].call.lower(), events[i].rank, events[i].peer
+            if name in _ALL_WAIT_FOR_ALL or (name in _ROOT_WAITS_FOR_ALL and root == rank):
+                yield i, last
+            elif name in _ALL_WAIT_FOR_ROOT:
+                yield (
+                    i,
+                    max((events[j].begin for j in together if events[j].rank == root), default=0),
+                )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter_ns
+from typing import Any, TypeAlias
 
 from mpi4py import MPI
 
@@ -18,15 +20,42 @@ from helpers.tracing.activity import (
     RECEIVE,
     TAG,
     WAIT,
-    Record,
+    Call,
+    Watched,
 )
 
-_Request, _Prequest, _Message, _Status = MPI.Request, MPI.Prequest, MPI.Message, MPI.Status
-_BYTE = MPI.BYTE
+_Request: TypeAlias = MPI.Request  # install() puts ours in their place
+_Prequest: TypeAlias = MPI.Prequest
+_Status, _BYTE = MPI.Status, MPI.BYTE
 
 
-def timed(comm, name: str, peer, tag, plain, *arguments, **more) -> tuple:
-    """Call ``plain(*arguments, **more)`` as the current call; return (result, begin_ns, end_ns)."""
+def timed(
+    comm: Watched, name: str, peer: Any, tag: Any, plain: Callable, *arguments: Any, **more: Any
+) -> tuple[Any, int, int]:
+    """Make a call as the current one.
+
+    Parameters
+    ----------
+    comm : Watched
+        Whose recorder is told.
+    name : str
+        MPI's name of the call.
+    peer : int, str or tuple
+        For whom it waits: ranks of ``COMM_WORLD`` or a name.
+    tag : int, str or None
+        The tag that it waits for.
+    plain : callable
+        What to call.
+    *arguments, **more
+        With what.
+
+    Returns
+    -------
+    result : object
+        Of ``plain``.
+    begin, end : int
+        When it was called and when it returned, in ns of ``time.perf_counter_ns``.
+    """
     recorder = comm.recorder
     begin = perf_counter_ns()
     recorder.current = (name, peer, tag, begin, comm._members)
@@ -36,39 +65,68 @@ def timed(comm, name: str, peer, tag, plain, *arguments, **more) -> tuple:
         recorder.current = None
 
 
-def got(comm, status: MPI.Status) -> tuple:
-    """Return (source's world rank, tag, bytes) of the message that arrived."""
+def got(comm: Watched, status: MPI.Status) -> tuple[Any, int, int]:
+    """Return what a message was.
+
+    Parameters
+    ----------
+    comm : Watched
+        The communicator on which it arrived.
+    status : MPI.Status
+        Of the receive.
+
+    Returns
+    -------
+    source : int or str
+        The sender's rank in ``COMM_WORLD``, or ``"PROC_NULL"``.
+    tag, bytes : int
+        Its tag and its size.
+    """
     source = status.Get_source()
     return comm._world.get(source, source), status.Get_tag(), max(status.Get_count(_BYTE), 0)
 
 
-class _AnyRequest(type):
+class AnyRequest(type):
     """Plain requests (of files, of windows) count as instances of the class in their place."""
 
-    def __instancecheck__(cls, instance) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:
         return type.__instancecheck__(cls, instance) or isinstance(instance, cls.__mro__[2])
 
 
-class _Watched:
+class _Known:
+    """Knows its communicator, the call that made it, and its recorded call if there is one."""
+
     __slots__ = ()
 
-    def __new__(cls, request=None):
-        self = cls.__mro__[2].__new__(cls, request)
-        self._comm = self._call = self._peer = self._tag = self._record = self._start = None
+    def __new__(cls, request: MPI.Request | None = None) -> Any:
+        self: Any = cls.__mro__[2].__new__(cls, request)  # type: ignore[arg-type]
+        self._comm = self._call = self._peer = self._tag = self._kept = self._start = None
         return self
 
 
-_SLOTS = ("_call", "_comm", "_peer", "_record", "_start", "_tag")
+_SLOTS = ("_call", "_comm", "_kept", "_peer", "_start", "_tag")
 
 
-class TracedRequest(_Watched, _Request, metaclass=_AnyRequest):
-    """An ``MPI.Request`` whose waits and tests are reported and recorded."""
+class TracedRequest(_Known, _Request, metaclass=AnyRequest):
+    """An ``MPI.Request`` whose waits and tests are reported and recorded.
+
+    Parameters
+    ----------
+    request : MPI.Request, optional
+        Whose handle it takes; see :func:`traced_request`.
+    """
 
     __slots__ = _SLOTS
 
 
-class TracedPrequest(_Watched, _Prequest, metaclass=_AnyRequest):
-    """A persistent ``MPI.Prequest``: each ``Start`` is recorded as a message of its own."""
+class TracedPrequest(_Known, _Prequest, metaclass=AnyRequest):
+    """A persistent ``MPI.Prequest``: each ``Start`` is recorded as a message of its own.
+
+    Parameters
+    ----------
+    request : MPI.Request, optional
+        Whose handle it takes; see :func:`traced_request`.
+    """
 
     __slots__ = _SLOTS
 
@@ -77,30 +135,64 @@ class TracedPrequest(_Watched, _Prequest, metaclass=_AnyRequest):
         _start([self], "Start", lambda: _Prequest.Start(self))
 
     @classmethod
-    def Startall(cls, requests) -> None:  # noqa: N802
-        """Begin the communication of every request in the list."""
+    def Startall(cls, requests: list[MPI.Prequest]) -> None:  # noqa: N802
+        """Begin the communication of every request in the list.
+
+        Parameters
+        ----------
+        requests : list of MPI.Prequest
+            None of them started.
+        """
         _start(requests, "Startall", lambda: _Prequest.Startall(requests))
 
 
-def traced_request(request, comm, call: str, peer, tag, start=None, record: list | None = None):
-    """Return a copy of ``request`` that knows which call made it, and its record if there is one.
+def traced_request(
+    request: MPI.Request,
+    comm: Watched,
+    call: str,
+    peer: Any,
+    tag: Any,
+    start: tuple[str, int] | None = None,
+    kept: list | None = None,
+) -> MPI.Request:
+    """Return a copy of a request that knows which call made it.
 
-    ``start`` is (kind, bytes) for a persistent request: what each Start will move.
+    Parameters
+    ----------
+    request : MPI.Request
+        mpi4py's own.
+    comm : Watched
+        The communicator of the call.
+    call : str
+        MPI's name of the call.
+    peer : int, str or tuple
+        For whom a wait for it waits: ranks of ``COMM_WORLD`` or a name.
+    tag : int, str or None
+        The tag that it waits for.
+    start : (str, int), optional
+        For a persistent request: the kind and the bytes of what each Start will move.
+    kept : list, optional
+        The recorded call, to be completed when the request is.
+
+    Returns
+    -------
+    TracedRequest or TracedPrequest
+        With the same handle.
     """
     if type.__instancecheck__(_Prequest, request):
-        made = _Prequest.__new__(TracedPrequest, request)
+        made: Any = _Prequest.__new__(TracedPrequest, request)
     else:
         made = _Request.__new__(TracedRequest, request)
     made._comm, made._call, made._peer, made._tag = comm, call, peer, tag
-    made._start, made._record = start, record
+    made._start, made._kept = start, kept
     return made
 
 
-def _known(requests) -> list:
+def _known(requests: Iterable) -> list:
     return [r for r in requests if getattr(r, "_comm", None) is not None and r]
 
 
-def _start(requests, name: str, plain) -> None:
+def _start(requests: Iterable, name: str, plain: Callable[[], None]) -> None:
     known = _known(requests)
     if not known:
         return plain()
@@ -112,46 +204,46 @@ def _start(requests, name: str, plain) -> None:
     for request in known:
         kind, size = request._start or (COLLECTIVE, 0)
         comm, peer, tag = request._comm.identity, request._peer, request._tag
-        request._record = [name, kind, comm, peer, tag, size, begin, end, None, None]
-        recorder.add(request._record)
+        request._kept = [name, kind, comm, peer, tag, size, begin, end, None, None]
+        recorder.add(request._kept)
 
 
-def _peers(requests):
+def _peers(requests: Iterable) -> Any:
     """The peers waited for: one, or a tuple of several different ones."""
     peers = dict.fromkeys(r._peer for r in requests)
     return next(iter(peers)) if len(peers) == 1 else tuple(peers)
 
 
-def _settle(finished, end: int) -> tuple[Record, ...]:
-    """Complete the records of the (request, status) pairs that are done; return those records."""
-    records = []
+def _settle(finished: Iterable, end: int) -> tuple[Call, ...]:
+    """Complete the calls of the (request, status) pairs that are done; return those calls."""
+    settled = []
     for request, status in finished:
-        record = getattr(request, "_record", None)
-        if record is None:
+        kept = getattr(request, "_kept", None)
+        if kept is None:
             continue
-        request._record = None
-        record[DONE] = end
-        if record[KIND] == RECEIVE:
-            record[PEER], record[TAG], record[BYTES] = got(request._comm, status)
-        elif record[KIND] == EXCHANGE:
-            record[MORE] = got(request._comm, status)
-        records.append(record)
-    return tuple(records)
+        request._kept = None
+        kept[DONE] = end
+        if kept[KIND] == RECEIVE:
+            kept[PEER], kept[TAG], kept[BYTES] = got(request._comm, status)
+        elif kept[KIND] == EXCHANGE:
+            kept[MORE] = got(request._comm, status)
+        settled.append(kept)
+    return tuple(settled)
 
 
-def _wait_record(name: str, request, peer, done: tuple, begin: int, end: int) -> tuple:
-    """The record of a wait: with one call completed it says what that call got."""
-    tag, size = request._tag, sum(record[BYTES] for record in done)
+def _waited(name: str, request: Any, peer: Any, done: tuple, begin: int, end: int) -> tuple:
+    """The recorded call of a wait: with one call completed it says what that call got."""
+    tag, size = request._tag, sum(kept[BYTES] for kept in done)
     if len(done) == 1:
         peer, tag = done[0][PEER], done[0][TAG]
     return name, WAIT, request._comm.identity, peer, tag, size, begin, end, None, done or None
 
 
-def _one(name: str):
+def _one(name: str) -> Callable:
     """Make Wait, wait, Test or test."""
     plain = getattr(_Request, name)
 
-    def call(self, status=None):
+    def call(self: Any, status: MPI.Status | None = None) -> Any:
         comm = self._comm
         if comm is None:
             return plain(self, status)
@@ -165,9 +257,9 @@ def _one(name: str):
             return result
         if name == "Wait" or name == "wait" or (result if name == "Test" else result[0]):
             done = _settle([(self, status)], end)
-            recorder.add(_wait_record(name, self, self._peer, done, begin, end))
+            recorder.add(_waited(name, self, self._peer, done, begin, end))
         else:
-            recorder.poll(list(_wait_record(name, self, self._peer, (), begin, end)))
+            recorder.poll(list(_waited(name, self, self._peer, (), begin, end)))
         return result
 
     return functools.wraps(plain)(call)
@@ -177,28 +269,28 @@ def _one(name: str):
 # or in a tuple with the received objects, or with a flag.
 
 
-def _done_all(requests, result, statuses):
+def _done_all(requests: Sequence, result: Any, statuses: Any) -> Iterable:
     flag = result[0] if isinstance(result, tuple) else result
     return zip(requests, statuses, strict=False) if flag is not False else ()
 
 
-def _done_any(requests, result, status):
+def _done_any(requests: Sequence, result: Any, status: Any) -> Iterable:
     index = result[0] if isinstance(result, tuple) else result
     return [(requests[index], status)] if index != MPI.UNDEFINED else ()
 
 
-def _done_some(requests, result, statuses):
+def _done_some(requests: Sequence, result: Any, statuses: Any) -> Iterable:
     indices = result[0] if isinstance(result, tuple) else result
     return [(requests[i], status) for i, status in zip(indices or (), statuses, strict=False)]
 
 
-def _several(verb: str, which: str):
+def _several(verb: str, which: str) -> classmethod:
     """Make Waitall, testany and the rest of the calls on a list of requests."""
     name = verb + which
     plain = getattr(_Request, name)
     find = {"all": _done_all, "any": _done_any, "some": _done_some}[which]
 
-    def call(cls, requests, statuses=None):
+    def call(cls: type, requests: Sequence, statuses: Any = None) -> Any:
         known = _known(requests)
         if not known:
             return plain(requests, statuses)
@@ -214,11 +306,11 @@ def _several(verb: str, which: str):
         if recording:
             finished = list(find(requests, result, statuses))
             done = _settle(finished, end)
-            record = _wait_record(name, first, peers, done, begin, end)
+            kept = _waited(name, first, peers, done, begin, end)
             if finished or verb in ("Wait", "wait"):
-                recorder.add(record)
+                recorder.add(kept)
             else:
-                recorder.poll(list(record))
+                recorder.poll(list(kept))
         return result
 
     if which == "any":  # the parameter's name is part of the interface
@@ -233,71 +325,3 @@ for _class in (TracedRequest, TracedPrequest):
         setattr(_class, _verb, _one(_verb))
         for _which in ("all", "any", "some"):
             setattr(_class, _verb + _which, _several(_verb, _which))
-
-
-class TracedMessage(_Message, metaclass=_AnyRequest):
-    """An ``MPI.Message`` found by a matched probe, to be received by ``recv`` or ``Irecv``."""
-
-    __slots__ = ("_comm",)
-
-    def __new__(cls, message=None, comm=None):
-        """Copy the handle of ``message``, found on the traced communicator ``comm``."""
-        self = _Message.__new__(cls, message)
-        self._comm = comm
-        return self
-
-
-def traced_message(message: MPI.Message | None, comm) -> TracedMessage | None:
-    """Return a traced copy of ``message`` (None stays None: a probe that found nothing)."""
-    return None if message is None else TracedMessage(message, comm)
-
-
-def _receiver(name: str):
-    """Make Recv, recv, Irecv or irecv of a matched message."""
-    plain = getattr(_Message, name)
-    at = {"Recv": 1, "recv": 0}.get(name)  # where the status stands
-
-    def call(self, *arguments, **keywords):
-        comm = self._comm
-        if comm is None:
-            return plain(self, *arguments, **keywords)
-        status = None
-        if at is not None:
-            status = arguments[at] if len(arguments) > at else keywords.get("status")
-            status = _Status() if status is None else status
-            arguments, keywords = arguments[:at], {**keywords, "status": status}
-        result, begin, end = timed(
-            comm, name, "matched", None, lambda: plain(self, *arguments, **keywords)
-        )
-        peer, tag, size = got(comm, status) if status else ("matched", None, 0)
-        record = [name, RECEIVE, comm.identity, peer, tag, size, begin, end, None, None]
-        if comm.recorder.events is not None:
-            comm.recorder.add(record)
-        else:
-            record = None
-        if status is None:
-            return traced_request(result, comm, name, "matched", None, None, record)
-        return result
-
-    return functools.wraps(plain)(call)
-
-
-def _prober(name: str, on_comm: str):
-    """Make Message.Probe and its relatives, which are a communicator's matched probes."""
-    plain = getattr(_Message, name)
-
-    def call(cls, comm, *arguments, **keywords):
-        return getattr(comm, on_comm)(*arguments, **keywords)
-
-    return classmethod(functools.wraps(plain)(call))
-
-
-for _name in ("Recv", "recv", "Irecv", "irecv"):
-    setattr(TracedMessage, _name, _receiver(_name))
-for _name, _on_comm in {
-    "Probe": "Mprobe",
-    "probe": "mprobe",
-    "Iprobe": "Improbe",
-    "iprobe": "improbe",
-}.items():
-    setattr(TracedMessage, _name, _prober(_name, _on_comm))

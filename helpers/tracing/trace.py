@@ -1,33 +1,45 @@
-"""The recorded MPI calls of all ranks in one: a common clock, matched messages, counts.
-
-In a script under ``mpiexec``, or in a ``%%ranks`` cell::
-
-    with record(comm) as traced:
-        work(traced)
-    trace = gather(traced)  # a Trace on rank 0, None elsewhere
-"""
+"""The MPI calls of all ranks in one: a common clock, matched messages, counts."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
-from pathlib import Path
-
-from helpers.tracing.clock import Clock, measure_offset
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Event:
     """One MPI call of one rank; times in seconds since the first call of any rank.
 
-    ``kind`` is "send", "receive", "exchange", "collective", "wait" or "probe". ``peer`` is a rank
-    of ``COMM_WORLD`` or a name ("all", "ANY_SOURCE", "PROC_NULL"). ``bytes`` are those sent by a
-    send or an exchange, got by a receive, completed by a wait, put in by this rank in a collective.
-    ``done`` is when a non-blocking call was found complete, ``completes`` the events that a wait
-    completed, ``received`` (peer, tag, bytes) of what an exchange got. ``waiting`` is how long,
-    from ``begin``, nothing could move because the other side was not there yet.
+    Parameters
+    ----------
+    rank : int
+        The rank of ``COMM_WORLD`` that called.
+    call : str
+        MPI's name: ``"Send"``, ``"allreduce"``, ``"Waitall"``.
+    kind : str
+        ``"send"``, ``"receive"``, ``"exchange"``, ``"collective"``, ``"wait"`` or ``"probe"``.
+    comm : int
+        The communicator, as an index of :attr:`Trace.communicators`.
+    peer : int, str, tuple or None
+        A rank of ``COMM_WORLD`` or a name (``"all"``, ``"ANY_SOURCE"``, ``"PROC_NULL"``), or
+        several of these for a wait for several.
+    tag : int, str or None
+        The tag, or ``"ANY_TAG"``.
+    bytes : int
+        Sent by a send or an exchange, got by a receive, completed by a wait, put in by this rank in
+        a collective.
+    begin, end : float
+        When the call was made and when it returned, in s.
+    done : float or None
+        When a non-blocking call was found complete, in s.
+    completes : tuple of int
+        The events that a wait completed, as indices of :attr:`Trace.events`.
+    received : tuple or None
+        Of what an exchange got: ``(peer, tag, bytes)``.
+    waiting : float
+        How long, from ``begin``, nothing could move because the other side was not there yet, in s.
     """
 
     rank: int
@@ -52,10 +64,25 @@ class Event:
 
 @dataclass(frozen=True)
 class Message:
-    """A send and the receive that got it, as indices of events; times in seconds.
+    """A send and the receive that got it.
 
-    ``begin`` is when the send was called, ``end`` when the receiver had the message: at the return
-    of ``completed_in``, the receive itself or the wait that completed it.
+    Parameters
+    ----------
+    source, dest : int
+        Ranks of ``COMM_WORLD``.
+    tag : int
+        The tag that it was sent with.
+    bytes : int
+        Its size, as the receiver found it.
+    comm : int
+        The communicator, as an index of :attr:`Trace.communicators`.
+    send, receive, completed_in : int
+        Indices of :attr:`Trace.events`; the last is the receive itself or the wait that completed
+        it.
+    begin : float
+        When the send was called, in s.
+    end : float
+        When the receiver had the message, at the return of ``completed_in``, in s.
     """
 
     source: int
@@ -72,12 +99,24 @@ class Message:
 
 @dataclass(frozen=True)
 class Trace:
-    """What all ranks did: events in order of begin, and messages in order of sending.
+    """What all ranks did: see :func:`helpers.tracing.record`.
 
-    ``unmatched_sends`` and ``unmatched_receives`` are indices of events whose message has no other
-    side in this trace. ``clock_uncertainty`` says for each of ``ranks`` how far its times may be
-    off against those of the first, in seconds; ``dropped`` how many calls were too many to record.
-    ``communicators`` holds the members of each, as ranks of ``COMM_WORLD``.
+    Parameters
+    ----------
+    ranks : tuple of int
+        The ranks of ``COMM_WORLD`` that were recorded.
+    events : tuple of Event
+        In order of ``begin``.
+    messages : tuple of Message
+        In order of ``begin``.
+    unmatched_sends, unmatched_receives : tuple of int
+        Indices of events whose message has no other side in this trace.
+    clock_uncertainty : tuple of float
+        How far the times of each of ``ranks`` may be off against those of the first, in s.
+    communicators : tuple of tuple
+        The members of each, as ranks of ``COMM_WORLD``.
+    dropped : tuple of int
+        How many calls of each of ``ranks`` were too many to record.
     """
 
     ranks: tuple[int, ...]
@@ -105,32 +144,59 @@ class Trace:
         return max((event.end for event in self.events), default=0.0)
 
     def of(self, rank: int) -> list[Event]:
-        """Return the events of one rank, in order. Raises ValueError if it has none to have."""
+        """Return the events of one rank, in order.
+
+        Parameters
+        ----------
+        rank : int
+            One of ``ranks``.
+
+        Returns
+        -------
+        list of Event
+            Empty if the rank made no MPI call.
+
+        Raises
+        ------
+        ValueError
+            If ``rank`` is none of ``ranks``.
+        """
         if rank not in self.ranks:
-            raise ValueError(f"this trace has ranks {list(self.ranks)}; got {rank!r}")
+            raise ValueError(f"Trace.of expects one of the ranks {list(self.ranks)}; got {rank!r}")
         return [event for event in self.events if event.rank == rank]
 
     def bytes_sent(self) -> dict[int, int]:
-        """Return the bytes that each rank sent in point-to-point messages."""
+        """Return the bytes that each rank sent in point-to-point messages.
+
+        Returns
+        -------
+        dict of int to int
+            Rank of ``COMM_WORLD`` → bytes.
+        """
         return self._sum(lambda event: event.bytes, ("send", "exchange"))
 
     def messages_sent(self) -> dict[int, int]:
-        """Return how many point-to-point messages each rank sent."""
+        """Return how many point-to-point messages each rank sent.
+
+        Returns
+        -------
+        dict of int to int
+            Rank of ``COMM_WORLD`` → messages.
+        """
         return self._sum(lambda event: 1, ("send", "exchange"))
 
-    def bytes_received(self) -> dict[int, int]:
-        """Return the bytes that each rank received in matched point-to-point messages."""
-        got = dict.fromkeys(self.ranks, 0)
-        for message in self.messages:
-            got[message.dest] += message.bytes
-        return got
-
     def waiting(self) -> dict[int, float]:
-        """Return the seconds that each rank spent in calls whose other side was not there yet."""
+        """Return how long each rank spent in calls whose other side was not there yet.
+
+        Returns
+        -------
+        dict of int to float
+            Rank of ``COMM_WORLD`` → seconds.
+        """
         return self._sum(lambda event: event.waiting, None)
 
-    def _sum(self, value, kinds) -> dict:
-        totals = dict.fromkeys(self.ranks, 0)
+    def _sum(self, value: Callable[[Event], float], kinds: Collection[str] | None) -> dict:
+        totals: dict[int, float] = dict.fromkeys(self.ranks, 0)
         for event in self.events:
             if kinds is None or (event.kind in kinds and event.peer != "PROC_NULL"):
                 totals[event.rank] += value(event)
@@ -142,30 +208,45 @@ class Trace:
         In a round a rank can send one message and receive one (a full-duplex port), and a message
         can go out only after those that its sender had received before. A chain over N ranks takes
         N−1 rounds, a ring allreduce 2(N−1).
+
+        Returns
+        -------
+        int
+            Rounds; 0 if there are no messages.
         """
-        from helpers.tracing.matching import count_steps
+        from helpers.tracing.rounds import rounds
 
-        return count_steps(self)
-
-    def to_chrome(self) -> dict:
-        """Return the trace in the Trace Event Format, which ui.perfetto.dev opens."""
-        from helpers.tracing.chrome import to_chrome
-
-        return to_chrome(self)
-
-    def save_chrome(self, path: str | Path) -> Path:
-        """Write :meth:`to_chrome` to a file to be opened in ui.perfetto.dev; return its path."""
-        path = Path(path)
-        path.write_text(json.dumps(self.to_chrome()))
-        return path
+        return max(rounds(self), default=0)
 
     def to_json(self) -> str:
-        """Return the whole trace as JSON (:meth:`from_json` reads it)."""
+        """Return the whole trace as JSON, to be kept in a file and drawn elsewhere.
+
+        Returns
+        -------
+        str
+            What :meth:`from_json` reads.
+        """
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Trace:
-        """Read what :meth:`to_json` wrote. Raises ValueError if it is something else."""
+        """Read what :meth:`to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            JSON.
+
+        Returns
+        -------
+        Trace
+            Equal to the one that was written.
+
+        Raises
+        ------
+        ValueError
+            If ``text`` is something else.
+        """
         try:
             fields = {
                 name: _tupled(value) if isinstance(value, list) else value
@@ -182,87 +263,5 @@ class Trace:
             ) from error
 
 
-def _tupled(value):
+def _tupled(value: Any) -> Any:
     return tuple(_tupled(item) for item in value) if isinstance(value, list) else value
-
-
-@contextmanager
-def record(comm=None) -> Iterator:
-    """Record the MPI calls on ``comm`` (default ``COMM_WORLD``); yield it, traced.
-
-    Every rank of ``comm`` must take part, since their clocks are compared first. Use the yielded
-    communicator; one that is traced already is yielded itself. Afterwards see :func:`gather`.
-    """
-    from mpi4py import MPI
-
-    from helpers.tracing.communicator import Traced, TracedComm, installed_requests
-
-    comm = MPI.COMM_WORLD if comm is None else comm
-    traced = comm if isinstance(comm, Traced) else TracedComm(comm)
-    recorder = traced.recorder
-    clock = measure_offset(comm)
-    outer, recorder.events = recorder.events, []
-    try:
-        with installed_requests():
-            yield traced
-    finally:
-        events = recorder.stop()
-        if outer is not None:  # a recording around this one
-            outer.extend(events)
-            recorder.events = outer
-        recorder.log = (events, clock, recorder.dropped)
-
-
-def gather(traced, root: int = 0) -> Trace | None:
-    """Bring what :func:`record` recorded on all ranks together on ``root``: a Trace; else None.
-
-    Every rank must call it. Raises ValueError if nothing was recorded on this communicator.
-    """
-    from mpi4py import MPI
-
-    log = getattr(getattr(traced, "recorder", None), "log", None)
-    if log is None:
-        raise ValueError(
-            f"nothing was recorded: use `with record(comm) as traced:`; got {traced!r}"
-        )
-    plain = MPI.Intracomm(traced)
-    if not 0 <= root < plain.size:
-        raise ValueError(f"gather expects a root from 0 to {plain.size - 1}; got {root!r}")
-    events, clock, dropped = log
-    logs = plain.gather((traced.world_rank, events, clock + measure_offset(plain), dropped), root)
-    if logs is None:
-        return None
-    return build(
-        {rank: events for rank, events, _, _ in logs},
-        {rank: clock for rank, _, clock, _ in logs},
-        {rank: dropped for rank, _, _, dropped in logs},
-    )
-
-
-def build(
-    records: dict[int, list],
-    clocks: dict[int, Clock] | None = None,
-    dropped: dict[int, int] | None = None,
-) -> Trace:
-    """Make a Trace of each world rank's records (of :class:`~helpers.tracing.activity.Recorder`).
-
-    Without ``clocks`` the ranks are taken to share one, which is so within one computer.
-    """
-    from helpers.tracing.matching import assemble
-
-    ranks = tuple(sorted(records))
-    clocks = clocks or {}
-    events, messages, lone_sends, lone_receives, communicators = assemble(
-        {rank: records[rank] or [] for rank in ranks},
-        {rank: clocks.get(rank, Clock()) for rank in ranks},
-    )
-    return Trace(
-        ranks,
-        tuple(events),
-        tuple(messages),
-        tuple(lone_sends),
-        tuple(lone_receives),
-        tuple(clocks.get(rank, Clock()).uncertainty * 1e-9 for rank in ranks),
-        tuple(communicators),
-        tuple((dropped or {}).get(rank, 0) for rank in ranks),
-    )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 from mpi4py import MPI
 
@@ -21,14 +23,14 @@ class TracedWin(_Win):
     __slots__ = ("_comm", "_peers")
 
 
-def _maker(name: str):
+def _maker(name: str) -> classmethod:
     """Make Create, Allocate and the like: collective calls on the communicator."""
     plain = getattr(_Win, name)
     signature = inspect.signature(plain)
 
-    def call(cls, *args, **kwargs):
+    def call(cls: type, *args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(*args, **kwargs)
-        comm = bound.arguments.get("comm")
+        comm: Any = bound.arguments.get("comm")
         method = functools.partial(getattr(super(TracedWin, cls), name), *args, **kwargs)
         if getattr(comm, "recorder", None) is None:
             return method()
@@ -39,11 +41,11 @@ def _maker(name: str):
     return classmethod(functools.wraps(plain)(call))
 
 
-def _waiter(name: str):
+def _waiter(name: str) -> Callable:
     """Make a call that may wait: for one rank, for a group given at Start or Post, or for all."""
     plain = getattr(_Win, name)
 
-    def call(self, *args, **kwargs):
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         comm = getattr(self, "_comm", None)  # None for a window that no traced communicator made
         if comm is None:
             return plain(self, *args, **kwargs)

@@ -106,7 +106,7 @@ script = as_script(containing="I am rank")
 print(script)
 
 # %%
-print(run_script(script, n=4))
+print(run_script(script, n=4, launcher="mpiexec"))
 
 # %% [markdown]
 # The same lines, from other processes. Their order need not be the order of the ranks, and may be another one the next time: each prints when it comes to that line, and `mpiexec` passes on what arrives. In the notebook the output is sorted for you.
@@ -1097,7 +1097,7 @@ Markdown("\n".join(lines + [f"| {a} | {b} | {c} |" for a, b, c in rows]))
 # - Collectives are patterns of sends and receives; how they are arranged decides how many steps they take.
 # - A message costs $\alpha + \beta m$. A computation with serial fraction $s$ is never more than $1/s$ times faster, unless the work grows.
 #
-# **In practice** you call MPI's collectives, or for GPUs those of NCCL through `torch.distributed` (notebook 02), and write sends and receives by hand only where the pattern is your own. On a cluster `srun` or `mpirun` starts the ranks; `Cluster(n, launcher="slurm")` does it from the notebook. To look at a large trace, `trace.save_chrome("trace.json")` writes a file for [ui.perfetto.dev](https://ui.perfetto.dev).
+# **In practice** you call MPI's collectives, or for GPUs those of NCCL through `torch.distributed` (notebook 02), and write sends and receives by hand only where the pattern is your own. On a cluster `srun` or `mpirun` starts the ranks; `Cluster(n, launcher="slurm")` does it from the notebook. To look at a large trace, `helpers.tracing.save_chrome(trace, "trace.json")` writes a file for [ui.perfetto.dev](https://ui.perfetto.dev).
 #
 # **References**
 #

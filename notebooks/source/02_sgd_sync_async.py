@@ -119,7 +119,7 @@ print(f"together {sum(p.numel() for p in model.parameters())}")
 # %% [markdown]
 # ## `torch.distributed` over MPI, in ten lines
 #
-# PyTorch speaks to other processes through a *backend*. One for MPI exists in its source, but not in the wheel that `pip` installs: a source of this course spent four days building it. `helpers.torch_mpi` is a backend in Python over mpi4py instead, and needs no building. Rank and size come from MPI, so `init_process_group` needs no address and no port.
+# PyTorch speaks to other processes through a *backend*. One for MPI exists in its source, but not in the wheel that `pip` installs: a source of this course spent four days building it. `helpers.torch_mpi` is a backend in Python over mpi4py instead, and needs no building. With `mpi://`, rank and size come from MPI, so `init_process_group` needs no address and no port.
 #
 # Another source adds 1, 2 and 3 on three ranks with `all_reduce`, and prints 0. **What must it be?**
 
@@ -133,7 +133,7 @@ from helpers.torch_mpi import BACKEND
 torch.set_num_threads(1)
 if not dist.is_available():
     raise RuntimeError("this build of PyTorch has no torch.distributed")
-dist.init_process_group(BACKEND)  # "mpi4py"
+dist.init_process_group(BACKEND, init_method="mpi://")  # BACKEND is "mpi4py"
 three = dist.new_group([0, 1, 2])
 if rank < 3:
     x = torch.tensor([rank + 1.0])
@@ -282,20 +282,21 @@ for parameter in model.parameters():
 show("after ")
 
 # %% [markdown]
-# (`dist.broadcast` does the same, and the root need not send to everyone itself.) After that only gradients travel. Four ways to average them are in `helpers/data_parallel/synchronous.py`: our ring allreduce (notebook [08](08_allreduce_animation.ipynb)), MPI's, `torch.distributed` tensor by tensor, and PyTorch's `DistributedDataParallel`. A fifth sends *buckets* of gradients while the backward pass is still busy with earlier layers.
+# (`dist.broadcast` does the same, and the root need not send to everyone itself.) After that only gradients travel. One loop, `train` in `helpers/data_parallel/loop.py`, serves every way to do that; a *scheme* is a class whose methods the loop calls before the backward pass, after it, and after the optimizer's step. Four schemes of `helpers/data_parallel/schemes` average with our ring allreduce (notebook [08](08_allreduce_animation.ipynb)), MPI's, `torch.distributed` tensor by tensor, and PyTorch's `DistributedDataParallel`. A fifth sends *buckets* of gradients while the backward pass is still busy with earlier layers.
 
 # %%
 import inspect
 
-from helpers.data_parallel import synchronous
+from helpers.data_parallel.schemes import DDP, Buckets, MPIAllreduce, PerTensor, Ring
 
-print(inspect.getsource(synchronous.average_ours))
-print(inspect.getsource(synchronous.average_torch))
+print(inspect.getsource(Ring))
+print(inspect.getsource(PerTensor))
 
 # %%
 short = {"steps": 40, "batch": P.batch, "rate": P.rate, "momentum": P.momentum, "seed": P.seed}
+schemes = {"ours": Ring, "mpi": MPIAllreduce, "torch": PerTensor, "ddp": DDP, "buckets": Buckets}
 ways = {
-    way: cluster.run(runs.synchronous, way=way, timeout=120, **short) for way in synchronous.WAYS
+    way: cluster.run(runs.train, scheme, timeout=120, **short) for way, scheme in schemes.items()
 }
 print("way       steps/s   T_comp ms   T_sync ms   largest difference from 'mpi'")
 for way, everyone in ways.items():
@@ -317,17 +318,15 @@ print("replicas differ by", np.ptp(replicas, axis=0).max())
 # Is it also one process with batch $R \cdot B$? The kernel runs that process here, on the batches that the four replicas had together.
 
 # %%
-from helpers.data_parallel.history import batches
+from helpers.data_parallel.sampling import batches
 
 alone = LeNet(seed=P.seed)
 optimizer = torch.optim.SGD(alone.parameters(), lr=P.rate, momentum=P.momentum)
-chosen = batches(len(digits.train_labels), P.ranks * P.batch, 0, 1, P.seed)
-for _, where in zip(range(40), chosen, strict=False):
-    scores = alone(torch.from_numpy(digits.train_images[where]))
+training = digits.train_images, digits.train_labels
+together = batches(*training, P.ranks * P.batch, seed=P.seed)
+for _, (images, labels) in zip(range(40), together, strict=False):
     optimizer.zero_grad()
-    torch.nn.functional.cross_entropy(
-        scores, torch.from_numpy(digits.train_labels[where])
-    ).backward()
+    torch.nn.functional.cross_entropy(alone(images), labels).backward()
     optimizer.step()
 flat = torch.cat([p.detach().flatten() for p in alone.parameters()]).numpy()
 print(f"largest difference from four replicas: {np.abs(flat - replicas[0]).max():.1e}")
@@ -337,9 +336,8 @@ print(f"largest difference from four replicas: {np.abs(flat - replicas[0]).max()
 
 # %%
 settings = {"batch": P.batch, "rate": P.rate, "momentum": P.momentum, "seed": P.seed}
-in_step = cluster.run(
-    runs.synchronous, way="mpi", steps=P.gradients // P.ranks, timeout=120, **settings
-)[0]
+steps = P.gradients // P.ranks
+in_step = cluster.run(runs.train, MPIAllreduce, steps=steps, timeout=120, **settings)[0]
 print(f"{in_step.updates} updates in {in_step.seconds[-1]:.1f} s, accuracy {in_step.accuracy:.1%}")
 
 # %% [markdown]
@@ -348,9 +346,10 @@ print(f"{in_step.updates} updates in {in_step.seconds[-1]:.1f} s, accuracy {in_s
 # Rank 0 is now the *server*: it waits for one gradient from each worker, averages, makes the update and sends the parameters back. Three workers remain, so a step has three gradients.
 
 # %%
-served = cluster.run(runs.with_server, steps=P.gradients // (P.ranks - 1), timeout=120, **settings)[
-    0
-]
+from helpers.data_parallel.schemes import Server
+
+steps = P.gradients // (P.ranks - 1)
+served = cluster.run(runs.train, Server, steps=steps, timeout=120, **settings)[0]
 print(f"{served.updates} updates in {served.seconds[-1]:.1f} s, accuracy {served.accuracy:.1%}")
 
 # %% [markdown]
@@ -359,8 +358,9 @@ print(f"{served.updates} updates in {served.seconds[-1]:.1f} s, accuracy {served
 # %%
 # %%ranks --trace served_trace --timeout 120
 from helpers.data_parallel import runs
+from helpers.data_parallel.schemes import Asynchronous, Server
 
-runs.with_server(comm, steps=3, batch=8).updates
+runs.train(Server, comm, steps=3, batch=8).updates
 
 # %%
 from helpers.plots.timeline import timeline
@@ -424,7 +424,7 @@ check.ready_reply(ready_reply)
 # What must the server store? The source holds that it needs a whole model and an optimizer, because PyTorch's optimizer is tied to parameters. Here is everything that ours keeps: two flat arrays.
 
 # %%
-from helpers.data_parallel.asynchronous import FlatSGD
+from helpers.data_parallel.optimizers import FlatSGD
 
 print(inspect.getsource(FlatSGD))
 
@@ -432,14 +432,16 @@ print(inspect.getsource(FlatSGD))
 # And is there an epoch any more? Each worker goes through its own share of the data at its own pace, so nobody ends one together. The server stops after a number of updates, or of seconds, or when the loss is low enough. We stop after as many gradients as before.
 
 # %%
+from helpers.data_parallel.schemes import Asynchronous
+
 free = {"batch": P.batch, "rate": P.rate_async, "momentum": 0.0, "seed": P.seed}
-out_of_step = cluster.run(runs.asynchronous, updates=P.gradients, timeout=120, **free)[0]
+out_of_step = cluster.run(runs.train, Asynchronous, steps=P.gradients, timeout=120, **free)[0]
 print(f"{out_of_step.updates} updates in {out_of_step.seconds[-1]:.1f} s,", end=" ")
 print(f"accuracy {out_of_step.accuracy:.1%}; {out_of_step.report[-1]}")
 
 # %%
 # %%ranks --trace free_trace --timeout 120
-runs.asynchronous(comm, updates=9, batch=8, momentum=0.0).staleness
+runs.train(Asynchronous, comm, steps=9, batch=8, momentum=0.0).staleness
 
 # %%
 _ = timeline(free_trace, labels=False)
@@ -486,8 +488,9 @@ def straggle(k=4):
     if not cluster.running:  # the last cell of this notebook has stopped it
         cluster = Cluster(n=P.ranks)
     slow = {3: float(k)}
-    together = cluster.run(runs.synchronous, steps=15, slow=slow, timeout=90, **settings)[0]
-    alone = cluster.run(runs.asynchronous, updates=60, slow=slow, timeout=90, **free)[0]
+    common = {"slow": slow, "timeout": 90}
+    together = cluster.run(runs.train, MPIAllreduce, steps=15, **common, **settings)[0]
+    alone = cluster.run(runs.train, Asynchronous, steps=60, **common, **free)[0]
     pushes = np.bincount(alone.workers, minlength=P.ranks)[1:]
     _, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6))
     rates = [h.gradients / h.seconds[-1] for h in (together, alone)]
@@ -505,10 +508,12 @@ ipywidgets.interactive(straggle, k=slider)
 # Workers also fail outright. The server gives up a worker that falls silent in the middle of a push, drops a gradient that is not finite, and refuses layers of the wrong shape; each is in its report.
 
 # %%
-faults = {1: ("die mid-push", 4), 2: ("nan", 10)}
-survived = cluster.run(
-    runs.asynchronous, updates=40, faults=faults, patience=1.0, timeout=60, **free
-)[0]
+from functools import partial
+
+from helpers.data_parallel.faults import Faulty
+
+faulty = partial(Faulty, faults={1: ("die mid-push", 4), 2: ("nan", 10)}, patience=1.0)
+survived = cluster.run(runs.train, faulty, steps=40, timeout=60, **free)[0]
 print(*survived.report, sep="\n")
 print(f"{survived.updates} updates by ranks {sorted(set(survived.workers))}")
 
@@ -645,12 +650,9 @@ trained = []
 for seed in (1, 2):
     net = LeNet(seed=seed)
     optimizer = torch.optim.SGD(net.parameters(), lr=P.rate, momentum=P.momentum)
-    for _, where in zip(range(150), batches(4000, 16, 0, 1, seed), strict=False):
+    for _, (images, labels) in zip(range(150), batches(*training, 16, seed=seed), strict=False):
         optimizer.zero_grad()
-        scores = net(torch.from_numpy(digits.train_images[where]))
-        torch.nn.functional.cross_entropy(
-            scores, torch.from_numpy(digits.train_labels[where])
-        ).backward()
+        torch.nn.functional.cross_entropy(net(images), labels).backward()
         optimizer.step()
     trained.append(torch.cat([p.detach().flatten() for p in net.parameters()]).numpy())
 for name, weights in zip(("first", "second", "mean"), [*trained, sum(trained) / 2], strict=True):
@@ -661,6 +663,9 @@ for name, weights in zip(("first", "second", "mean"), [*trained, sum(trained) / 
 
 
 # %%
+from helpers.data_parallel.schemes import ByFunction
+
+
 def forgot_to_divide(model):
     import torch.distributed as dist
 
@@ -669,8 +674,9 @@ def forgot_to_divide(model):
 
 
 faster = settings | {"rate": 0.05, "steps": 100}
-for name, way in (("mean", {"way": "mpi"}), ("sum", {"sync_gradients": forgot_to_divide})):
-    run = cluster.run(runs.synchronous, timeout=90, **faster, **way)[0]
+summed = partial(ByFunction, function=forgot_to_divide)
+for name, scheme in (("mean", MPIAllreduce), ("sum", summed)):
+    run = cluster.run(runs.train, scheme, timeout=90, **faster)[0]
     print(f"{name:5s} loss {np.mean(run.losses[80:]):.2f}, accuracy {run.accuracy:.1%}")
 
 # %% [markdown]
@@ -688,7 +694,7 @@ for name, way in (("mean", {"way": "mpi"}), ("sum", {"sync_gradients": forgot_to
 # | the server needs a whole model and optimizer | wrong: two flat arrays do the same arithmetic |
 # | a handshake keeps layers apart; without it they mix | both shown |
 # | is there an epoch any more? | no: we stop by updates, seconds or loss |
-# | "ring allreduce?" | 2(R − 1) steps, 2(R − 1)/R of the gradients' bytes sent by each rank: `average_ours`, notebook 08 |
+# | "ring allreduce?" | 2(R − 1) steps, 2(R − 1)/R of the gradients' bytes sent by each rank: `Ring`, notebook 08 |
 # | $L(\{d_0, d_1\}) = \alpha_0 L(d_0) + \alpha_1 L(d_1)$ | holds with $\alpha_r$ = share of the samples; with equal weights it is wrong for unequal parts |
 # | asynchronous SGD is noisier and harder to tune | it needed another rate and no momentum; losses and staleness above |
 # | worthwhile if $T_{sync}/T_{comp} < R - 1$ | holds while each rank has a core; beyond, $T_{comp}$ itself grows |

@@ -282,13 +282,13 @@ f"largest difference to MPI: {worst:.1e}"
 # The ranks count what they send in an allreduce of $K = 1.2$ MB, from their traces:
 
 # %%
-from helpers.collectives import cost
+from helpers.collectives import ALGORITHMS, cost
 from helpers.collectives.recording import sent
 
 K = 1_200_000
-counted = cluster.run(sent, cost.ALGORITHMS, K)
+counted = cluster.run(sent, [*ALGORITHMS], K)
 rows = ["| algorithm | sent by each rank ÷ K | busiest, by formula | steps |", "|---|---|---|---|"]
-for name in cost.ALGORITHMS:
+for name in ALGORITHMS:
     by_rank = ", ".join(f"{rank[name][1] / K:g}" for rank in counted)
     formula, steps = cost.sent(name, P.ranks), cost.steps(name, P.ranks)
     assert max(rank[name][1] for rank in counted) == round(formula * K)
@@ -296,7 +296,7 @@ for name in cost.ALGORITHMS:
 Markdown("\n".join(rows))
 
 # %%
-costs.bytes_by_rank({name: [rank[name][1] for rank in counted] for name in cost.ALGORITHMS}, K)
+costs.bytes_by_rank({name: [rank[name][1] for rank in counted] for name in ALGORITHMS}, K)
 plt.show()
 
 # %% [markdown]
@@ -381,11 +381,10 @@ plt.show()
 
 # %%
 array_sizes = [1_024, 16_384, 262_144, 1_048_576, 4_194_304]
-names = [*cost.ALGORITHMS, "MPI_Allreduce"]
+names = [*ALGORITHMS, "MPI_Allreduce"]
 measured = cluster.run(measure.allreduce_times, names, array_sizes, 5)[0]
 predicted = {
-    name: [cost.allreduce(name, P.ranks, busy).at(K) for K in array_sizes]
-    for name in cost.ALGORITHMS
+    name: [cost.allreduce(name, P.ranks, busy).at(K) for K in array_sizes] for name in ALGORITHMS
 }
 costs.times_by_size(array_sizes, measured, predicted)
 plt.show()

@@ -62,6 +62,22 @@ def test_the_tile_is_filled_step_by_step(page, pictures):
     assert page.errors == []
 
 
+def test_elements_are_reached_by_keys(page, pictures):
+    page.set_content(pictures[0])
+    for _ in range(2):  # each array is one stop
+        page.keyboard.press("Tab")
+    for key in ("ArrowDown", "End", "Home", "ArrowDown", "ArrowRight", "ArrowUp", "ArrowLeft"):
+        page.keyboard.press(key)
+    focused = "document.activeElement.getAttribute('aria-label')"
+    assert page.evaluate(focused) == "out[0][0]"
+    for key in (*["ArrowRight"] * 5, "ArrowDown", " "):
+        page.keyboard.press(key)
+    assert page.evaluate(focused) == "out[1][5]"
+    said = page.get_by_test_id("accesses-text").inner_text()
+    assert "thread (1, 1, 0) of block (1, 0, 0)" in said
+    assert page.errors == []
+
+
 IN_A_CELL = """
 import numpy as np
 from helpers.cuda import Module
@@ -72,9 +88,18 @@ thread_picture(add["vector_add"][3, 4].record(a, b, c, 10), "a", "c")
 """
 
 
+IN_THE_NEXT = """
+from helpers.collectives.schedule import model
+from helpers.plots.animation import animate
+animate(model("ring", 3))
+"""
+ACTIVE = "window.jupyterapp.shell.currentWidget.content.activeCellIndex"
+
+
 @pytest.mark.timeout(400)
-def test_a_click_is_answered_inside_jupyterlab(browser, lab):
-    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(IN_A_CELL.strip())])
+def test_clicks_and_keys_are_answered_inside_jupyterlab(browser, lab):
+    cells = [nbformat.v4.new_code_cell(text.strip()) for text in (IN_A_CELL, IN_THE_NEXT)]
+    made = nbformat.v4.new_notebook(cells=cells)
     made.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": ""}
     own = lab.work / "own"  # a folder beside the reader's copies, which other tests count
     own.mkdir()
@@ -88,6 +113,22 @@ def test_a_click_is_answered_inside_jupyterlab(browser, lab):
         cell.get_by_test_id("accesses-cell-c-5").click()
         said = cell.get_by_test_id("accesses-text").inner_text()
         assert "thread (1, 0, 0) of block (1, 0, 0)" in said
+        keyboard = notebook.page.keyboard
+        for key in ("ArrowRight", "ArrowDown", "Enter"):  # down: there is none, nothing moves
+            keyboard.press(key)
+        said = cell.get_by_test_id("accesses-text").inner_text()
+        assert "thread (2, 0, 0) of block (1, 0, 0)" in said
+        assert notebook.page.evaluate(ACTIVE) == 0
+        cell = notebook.show(1)
+        cell.get_by_test_id("animation-step").click()
+        for key in ("ArrowRight", "ArrowRight", "ArrowLeft", "End", "ArrowLeft"):
+            keyboard.press(key)
+        cell.get_by_test_id("animation-frame").get_by_text("step 3 of 4").wait_for()
+        assert notebook.page.evaluate(ACTIVE) == 1
+        keyboard.press("Control+Enter")  # JupyterLab's own: the cell runs again
+        cell.get_by_test_id("animation-frame").get_by_text("step 0 of 4").wait_for()
+        cell.get_by_test_id("animation-last").click()
+        assert cell.get_by_test_id("animation-frame").inner_text() == "step 4 of 4"
         assert notebook.errors == []
     finally:
         notebook.context.close()

@@ -26,9 +26,12 @@ from helpers.cluster import (
 pytestmark = pytest.mark.mpi
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    with Cluster(3) as cluster:
+WAYS = pytest.mark.parametrize("launcher", ["mpi", "mpiexec"])
+
+
+@pytest.fixture(scope="module", params=["mpi", "mpiexec"])
+def cluster(request):
+    with Cluster(3, launcher=request.param) as cluster:
         yield cluster
 
 
@@ -275,8 +278,9 @@ def test_bad_threads(threads):
         Cluster(1, threads=threads)
 
 
-def test_one_rank_and_stop_twice():
-    cluster = Cluster(1)
+@WAYS
+def test_one_rank_and_stop_twice(launcher):
+    cluster = Cluster(1, launcher=launcher)
     folder = cluster._processes.folder
     assert cluster.run(os.getpid) == cluster.pids
     below = psutil.Process().children(recursive=True)
@@ -290,8 +294,9 @@ def test_one_rank_and_stop_twice():
         cluster.run(os.getpid)
 
 
-def test_a_cluster_that_nobody_holds_is_ended():
-    cluster = Cluster(1)
+@WAYS
+def test_a_cluster_that_nobody_holds_is_ended(launcher):
+    cluster = Cluster(1, launcher=launcher)
     processes, pids = cluster._processes, cluster.pids
     del cluster
     deadline = time.monotonic() + 10
@@ -313,7 +318,7 @@ def test_no_mpiexec(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StartError, match="no mpiexec beside"):
-        Cluster(2)
+        Cluster(2, launcher="mpiexec")
 
 
 def test_mpiexec_of_another_mpi(monkeypatch, tmp_path):
@@ -321,24 +326,24 @@ def test_mpiexec_of_another_mpi(monkeypatch, tmp_path):
     script = 'shift 2; for i in 1 2; do env -u PMI_RANK "$@" & done; wait'
     fake_mpiexec(tmp_path, monkeypatch, script)
     with pytest.raises(StartError, match=r"communicators of size \[1\].*another MPI"):
-        Cluster(2)
+        Cluster(2, launcher="mpiexec")
 
 
 def test_mpiexec_that_fails(monkeypatch, tmp_path):
     fake_mpiexec(tmp_path, monkeypatch, "echo no hosts available; exit 3")
     with pytest.raises(StartError, match="no hosts available"):
-        Cluster(2)
+        Cluster(2, launcher="mpiexec")
 
 
 def test_ranks_that_never_register(monkeypatch, tmp_path):
     fake_mpiexec(tmp_path, monkeypatch, "sleep 300")
     with pytest.raises(StartError, match=r"0 of 2 ranks registered within 3 s"):
-        Cluster(2, start_timeout=3)
+        Cluster(2, launcher="mpiexec", start_timeout=3)
     for process in psutil.process_iter(["cmdline"]):
         assert str(tmp_path) not in " ".join(process.info["cmdline"] or [])
 
 
-def test_a_connection_that_curve_protects_is_not_called_insecure(cluster, monkeypatch):
+def test_a_connection_that_curve_protects_is_not_called_insecure(monkeypatch):
     from traitlets.log import get_logger
 
     warned = []
@@ -346,9 +351,10 @@ def test_a_connection_that_curve_protects_is_not_called_insecure(cluster, monkey
         get_logger(), "callHandlers", lambda record: warned.append(record.getMessage())
     )
     monkeypatch.setattr(get_logger(), "disabled", False)
-    processes = cluster._processes
-    processes.connect().close()
-    processes.client = None
-    assert len(processes.connect().ids) == 3
-    assert processes.client.curve_serverkey
+    with Cluster(3, launcher="mpiexec") as cluster:
+        processes = cluster._processes
+        processes.connect().close()
+        processes.client = None
+        assert len(processes.connect().ids) == 3
+        assert processes.client.curve_serverkey
     assert not any("signing" in text for text in warned)

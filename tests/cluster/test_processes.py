@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import textwrap
 import time
@@ -12,16 +13,17 @@ import pytest
 
 pytestmark = pytest.mark.mpi
 
-START = "from helpers.cluster import Cluster\ncluster = Cluster(2)\ncluster.run(int)"
+START = "from helpers.cluster import Cluster\ncluster = Cluster(2, launcher={!r})\ncluster.run(int)"
+FEWEST = {"mpi": 4, "mpiexec": 6}  # who forks or two guards and mpiexec; controller; two ranks
 
 
-@pytest.fixture
-def kernel(tmp_path):
-    """A real Jupyter kernel: (manager, client)."""
+@pytest.fixture(params=["mpi", "mpiexec"])
+def kernel(request, tmp_path):
+    """A real Jupyter kernel, and how its cluster is to be started: (manager, client, launcher)."""
     from jupyter_client.manager import start_new_kernel
 
     manager, client = start_new_kernel(cwd=str(tmp_path), startup_timeout=120)
-    yield manager, client
+    yield manager, client, request.param
     client.stop_channels()
     if manager.is_alive():
         manager.shutdown_kernel(now=True)
@@ -36,9 +38,9 @@ def execute(client, code: str, timeout: float = 120) -> dict:
 
 def start_cluster(kernel) -> tuple[list[psutil.Process], Path]:
     """Start a cluster in the kernel; return all processes below the kernel, and its folder."""
-    _, client = kernel
+    _, client, launcher = kernel
     reply = client.execute_interactive(
-        START,
+        START.format(launcher),
         timeout=120,
         output_hook=lambda message: None,
         user_expressions={
@@ -54,7 +56,7 @@ def start_cluster(kernel) -> tuple[list[psutil.Process], Path]:
     }
     below = psutil.Process(int(told["kernel"])).children(recursive=True)
     assert set(json.loads(told["pids"])) <= {process.pid for process in below}
-    assert len(below) >= 5  # two guards, mpiexec, the controller, two ranks at least
+    assert len(below) >= FEWEST[launcher]
     return below, Path(told["folder"])
 
 
@@ -65,6 +67,19 @@ def assert_gone(processes: list[psutil.Process], folder: Path) -> None:
     while folder.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not folder.exists()
+
+
+def test_the_kernel_itself_never_initialises_mpi(kernel):
+    start_cluster(kernel)
+    code = """
+    %load_ext helpers.cluster
+    get_ipython().run_cell_magic("ranks", "--trace trace", "comm.allreduce(rank)")
+    import sys
+    assert {event.call for event in trace.events} >= {"allreduce"}
+    assert "mpi4py.MPI" not in sys.modules
+    """
+    reply = execute(kernel[1], code)
+    assert reply["status"] == "ok", reply
 
 
 def test_kernel_shut_down(kernel):
@@ -114,9 +129,9 @@ def test_stop_while_ranks_are_stuck_in_mpi(kernel):
 
 
 def test_interrupted_start(kernel, tmp_path):
-    manager, client = kernel
+    manager, client, launcher = kernel
     execute(client, "from helpers.cluster import Cluster\nimport os, psutil")
-    client.execute("open('begun', 'w').close()\ncluster = Cluster(3)")
+    client.execute(f"open('begun', 'w').close()\ncluster = Cluster(3, launcher={launcher!r})")
     deadline = time.monotonic() + 60
     while not (tmp_path / "begun").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -132,6 +147,7 @@ def test_interrupted_start(kernel, tmp_path):
     assert reply["ename"] == "NameError"
 
 
+@pytest.mark.parametrize("kernel", ["mpiexec"], indirect=True)
 def test_mpiexec_killed_alone(kernel):
     below, _ = start_cluster(kernel)
     ranks = [process for process in below if "helpers.cluster.engine" in process.cmdline()]
@@ -153,7 +169,7 @@ def test_two_kernels_each_with_its_own_cluster(kernel):
     start_cluster(kernel)
     manager, client = start_new_kernel(startup_timeout=120)
     try:
-        start_cluster((manager, client))
+        start_cluster((manager, client, kernel[2]))
         manager.signal_kernel(signal.SIGKILL)
         time.sleep(1)
         assert execute(kernel[1], "assert cluster.run(int) == [0, 0]")["status"] == "ok"
@@ -171,7 +187,10 @@ def test_nothing_is_left_in_shared_memory(kernel):
     pids = {process.pid for process in below}
     kernel[0].signal_kernel(signal.SIGKILL)
     assert_gone(below, folder)
-    left = [path for path in shared.iterdir() if any(str(pid) in path.name for pid in pids)]
+    # a number of its own in the name: MPICH's names are hashes, which hold every short number
+    numbers = {path: set(map(int, re.findall(r"(?<![0-9a-f])\d+(?![0-9a-f])", path.name)))
+               for path in shared.iterdir()}  # fmt: skip
+    left = [path for path, found in numbers.items() if found & pids]
     assert left == []
 
 
@@ -181,3 +200,30 @@ def kernel_pid(manager) -> int:
     assert pid is not None
     assert os.path.exists(f"/proc/{pid}") or psutil.pid_exists(pid)
     return pid
+
+
+@pytest.mark.parametrize("kernel", ["mpi"], indirect=True)
+@pytest.mark.parametrize("end", ["shutdown_kernel", "restart_kernel", "kill"])
+def test_what_load_ext_prepares_is_used_kept_and_ends_with_the_kernel(kernel, end):
+    manager, client, _ = kernel
+    code = """
+    %load_ext helpers.cluster
+    import os, psutil, time
+    from helpers.cluster import Cluster
+    (server,) = psutil.Process().children()
+    for _ in range(2):
+        with Cluster(2) as cluster:
+            assert {psutil.Process(pid).ppid() for pid in cluster.pids} == {server.pid}
+    assert server.is_running()
+    assert server.children() == []
+    """
+    reply = execute(client, code)
+    assert reply["status"] == "ok", reply
+    below = psutil.Process(kernel_pid(manager)).children(recursive=True)
+    assert below != []
+    if end == "kill":
+        manager.signal_kernel(signal.SIGKILL)
+    else:
+        getattr(manager, end)()
+    _, alive = psutil.wait_procs(below, timeout=10)
+    assert alive == []

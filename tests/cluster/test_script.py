@@ -1,6 +1,7 @@
 """A cell of the notebook as a script under mpiexec."""
 
 import os
+import sys
 import time
 
 import pytest
@@ -24,29 +25,49 @@ def test_a_missing_cell_is_named():
         as_script("zebra", [CELL, "x = 1"])
 
 
+WAYS = pytest.mark.parametrize("launcher", ["mpi", "mpiexec"])
+
+
 @pytest.mark.mpi
+@WAYS
 @pytest.mark.parametrize("n", [1, 3])
-def test_the_script_prints_what_the_cell_printed(n):
-    lines = sorted(run_script(as_script(history=[CELL]), n).splitlines())
+def test_the_script_prints_what_the_cell_printed(n, launcher):
+    lines = sorted(run_script(as_script(history=[CELL]), n, launcher=launcher).splitlines())
     assert lines == [f"rank {rank} of {n}" for rank in range(n)]
 
 
 @pytest.mark.mpi
-def test_a_failing_script_is_reported_with_its_output():
+@WAYS
+def test_a_failing_script_is_reported_with_its_output(launcher):
     with pytest.raises(RuntimeError, match=r"(?s)code [1-9].*ZeroDivisionError"):
-        run_script("1 / 0", n=2)
+        run_script("1 / 0", n=2, launcher=launcher)
+
+
+def test_bad_numbers_of_ranks_and_launchers():
     with pytest.raises(ValueError, match="0"):
         run_script("", n=0)
+    with pytest.raises(ValueError, match="slurm"):
+        run_script("", launcher="slurm")
 
 
 @pytest.mark.mpi
-def test_a_script_that_never_ends_is_ended_with_all_its_ranks(tmp_path):
+@pytest.mark.skipif(sys.platform != "linux", reason="ranks are forked on Linux")
+def test_one_forked_rank_that_fails_ends_the_others():
+    source = "from mpi4py import MPI\nMPI.COMM_WORLD.Get_rank() == 1 and exit(5)\n"
+    source += "import time\ntime.sleep(600)\n"
+    with pytest.raises(RuntimeError, match="code 5"):
+        run_script(source, n=2)
+
+
+@pytest.mark.mpi
+@WAYS
+def test_a_script_that_never_ends_is_ended_with_all_its_ranks(tmp_path, launcher):
     source = (
         "import os, time\nfrom mpi4py import MPI\n"
         f"open(r'{tmp_path}/' + str(os.getpid()), 'w').close()\ntime.sleep(600)\n"
     )
     with pytest.raises(RuntimeError, match="did not end within 5 s"):
-        run_script(source, n=2, timeout=5)
+        run_script(source, n=2, timeout=5, launcher=launcher)
     pids = [int(path.name) for path in tmp_path.iterdir()]
     assert len(pids) == 2
     deadline = time.monotonic() + 10

@@ -2,12 +2,14 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from helpers.collectives import cost, schedule
-from helpers.collectives.dry_run import Call, Notes
+from helpers.collectives.dry_run import dry_run
+from helpers.collectives.parts import FIRST_TAG
 from helpers.collectives.recording import record, schedules, sent
-from helpers.collectives.schedule import COLLECTIVES, Transfer, model, place
+from helpers.collectives.schedule import COLLECTIVES, Transfer, from_trace, model
 from tests.mpi.runner import run_ranks
 
 ALLREDUCES = ("chain", "tree", "recursive_doubling", "ring")
@@ -79,12 +81,28 @@ def test_double_counting_is_refused():
 
 
 def test_deadlock_is_refused():
-    both_receive_first = [
-        [Call(True, source=1, received_tag=7000), Call(True, dest=1, sent_tag=7000)],
-        [Call(True, source=0, received_tag=7000), Call(True, dest=0, sent_tag=7000)],
-    ]
-    with pytest.raises(ValueError, match=r"ranks \[0, 1\] never end"):
-        place(both_receive_first)
+    one = np.ones(1)
+
+    def both_receive_first(comm):
+        other = 1 - comm.Get_rank()
+        comm.Recv(one, other, FIRST_TAG)
+        comm.Send(one, other, FIRST_TAG)
+
+    def only_one_receives(comm):
+        if comm.Get_rank() == 0:
+            comm.Recv(one, 1, FIRST_TAG)
+
+    def only_one_sends(comm):
+        if comm.Get_rank() == 1:
+            comm.Send(one, 0, FIRST_TAG)
+
+    for function, ranks in (
+        (both_receive_first, r"\[0, 1\]"),
+        (only_one_receives, r"\[0\]"),
+        (only_one_sends, r"\[1\]"),
+    ):
+        with pytest.raises(ValueError, match=f"ranks {ranks} never end"):
+            from_trace("tree", dry_run(function, 2))
 
 
 @pytest.mark.parametrize(("ranks", "pieces"), [(0, 1), (-2, 1), (3, 0)])
@@ -140,13 +158,13 @@ def test_recording_what_cannot_be():
 def whole_trace():
     from mpi4py import MPI
 
-    from helpers.tracing import trace
+    from helpers import tracing
 
-    with trace.record(MPI.COMM_WORLD) as comm:
+    with tracing.record(MPI.COMM_WORLD) as comm:
         comm.bcast("not ours")
         schedule.perform("ring", comm)
         comm.barrier()
-    return trace.gather(comm)
+    return tracing.gather(comm)
 
 
 @pytest.mark.mpi
@@ -169,17 +187,3 @@ def test_bytes_counted_from_traces_equal_the_formulas(N):
         if algorithm == "ring":
             assert set(sizes) == {2 * (N - 1) * K // N}
             assert set(messages) == {2 * (N - 1)}
-
-
-def notes_of_a_real_run():
-    from mpi4py import MPI
-
-    notes = Notes.of(MPI.COMM_WORLD)
-    schedule.perform("tree", notes, 2)
-    return notes.calls
-
-
-@pytest.mark.mpi
-def test_notes_taken_while_messages_travel():
-    calls = run_ranks(3, notes_of_a_real_run)
-    assert schedule.from_calls("tree", calls, 2, "trace").transfers == model("tree", 3, 2).transfers

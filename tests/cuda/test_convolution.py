@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 
 from helpers import cuda
-from helpers.cuda import Module, gpu, nvrtc
-from helpers.cuda.ladder import BORDERS, RUNGS, SCIPY_MODES, Convolution, flops
+from helpers.cuda import Module, gpu
+from helpers.cuda.gpu import nvrtc
+from helpers.cuda.ladder import BORDERS, RUNGS, Convolution, flops
 from helpers.cuda.module import KERNELS
 
 SHAPES = [(1, 1), (1, 37), (37, 1), (5, 3), (64, 64), (33, 130), (70, 256)]
 FILTERS = [(1, 1), (3, 3), (5, 5), (15, 15), (3, 7), (9, 1)]
+# The same borders under SciPy's names (scipy.ndimage.correlate).
+SCIPY_MODES = {"zero": "constant", "replicate": "nearest", "reflect": "mirror"}
 DEVICES = ["cpu", pytest.param("gpu", marks=[pytest.mark.gpu, pytest.mark.skipif(
     bool(gpu.missing()), reason="no GPU")])]  # fmt: skip
 

@@ -1,12 +1,11 @@
-"""What the tests of SGD run on their ranks."""
+"""What the tests of data-parallel training run on their ranks."""
 
 from __future__ import annotations
 
+import functools
 import time
 
 import numpy as np
-
-from helpers.datasets import mnist
 
 
 def _comm():
@@ -17,51 +16,57 @@ def _comm():
     return MPI.COMM_WORLD
 
 
-def four_ways(steps: int, batch: int) -> dict[str, np.ndarray]:
-    """Weights after ``steps`` by every way of synchronising, on every rank."""
+def all_exact(steps: int, batch: int) -> dict[str, np.ndarray]:
+    """Weights after ``steps`` by every scheme that averages gradients, on every rank."""
     import torch.distributed as dist
 
-    import helpers.torch_mpi  # noqa: F401
-    from helpers.data_parallel import synchronous
+    from helpers.data_parallel import runs
+    from helpers.data_parallel.schemes import (
+        DDP,
+        Buckets,
+        ByFunction,
+        MPIAllreduce,
+        PerTensor,
+        Ring,
+    )
 
-    comm, digits = _comm(), mnist.load()
-    dist.init_process_group("mpi4py")
-    data = digits.train_images, digits.train_labels
+    mine = functools.partial(ByFunction, function=_mean_by_hand)
     settings = {"steps": steps, "batch": batch, "rate": 0.02}
-    found = {
-        way: synchronous.train(*data, comm, way=way, **settings).weights for way in synchronous.WAYS
-    }
+    schemes = (Ring, MPIAllreduce, PerTensor, DDP, Buckets, mine)
+    histories = [runs.train(scheme, **settings) for scheme in schemes]
     dist.destroy_process_group()
-    return found
+    return {history.scheme: history.weights for history in histories}
+
+
+def _mean_by_hand(model):
+    import torch.distributed as dist
+
+    for parameter in model.parameters():
+        dist.all_reduce(parameter.grad)
+        parameter.grad /= dist.get_world_size()
 
 
 def synchronous_with_server(steps: int, batch: int) -> np.ndarray:
-    from helpers.data_parallel import server
+    from helpers.data_parallel import runs
+    from helpers.data_parallel.schemes import Server
 
-    digits = mnist.load()
-    settings = {"steps": steps, "batch": batch, "rate": 0.02}
-    return server.train(digits.train_images, digits.train_labels, _comm(), **settings).weights
+    return runs.train(Server, _comm(), steps=steps, batch=batch, rate=0.02).weights
 
 
 def train_to_accuracy(steps: int) -> float:
-    from helpers.data_parallel import synchronous
-    from helpers.models.lenet import accuracy_of
+    from helpers.data_parallel import runs
+    from helpers.data_parallel.schemes import MPIAllreduce
 
-    comm, digits = _comm(), mnist.load()
-    history = synchronous.train(
-        digits.train_images, digits.train_labels, comm, steps=steps, batch=8, rate=0.02
-    )
-    return accuracy_of(history.weights, digits)
+    return runs.train(MPIAllreduce, _comm(), steps=steps, batch=8, rate=0.02).accuracy
 
 
-def asynchronous(stop: dict, **settings):
-    from helpers.data_parallel import asynchronous as module
+def asynchronous(stop: dict, faults: dict | None = None, **settings):
+    from helpers.data_parallel import runs
+    from helpers.data_parallel.faults import Faulty
+    from helpers.data_parallel.schemes import Stop
 
-    digits = mnist.load()
-    settings = {"momentum": 0.0, "patience": 3.0} | settings
-    return module.train(
-        digits.train_images, digits.train_labels, _comm(), stop=module.Stop(**stop), **settings
-    )
+    scheme = functools.partial(Faulty, faults=faults or {}, stop=Stop(**stop), patience=3.0)
+    return runs.train(scheme, _comm(), **({"momentum": 0.0, "steps": None} | settings))
 
 
 def with_settings(stop: dict, settings: dict):
@@ -84,58 +89,247 @@ class _Hesitant:
 
 def whole_pushes(pushes: int) -> list[tuple[int, list[float]]] | None:
     """Workers push gradients made of their rank; on rank 0, (worker, what each update took off)."""
-    from helpers.data_parallel import asynchronous as module
-    from helpers.data_parallel.history import History
+    import torch
 
-    comm, sizes = _comm(), [50_000, 3, 1, 20_000]
-    rank, workers = comm.Get_rank(), comm.Get_size() - 1
-    if rank:
-        layers = [np.zeros(size, np.float32) for size in sizes]
-        worker = module.Worker(_Hesitant(comm), layers)
-        while worker.call([np.full(size, rank, np.float32) for size in sizes]):
-            pass
-        return None
-    values, seen = np.zeros(sum(sizes), np.float32), []
+    from helpers.data_parallel import Replica, train
+    from helpers.data_parallel.schemes import Asynchronous
 
-    class Watched(History):
-        def record(self, *update):
-            super().record(*update)
-            seen.append((self.workers[-1], sorted(set((-values).tolist()))))
-            values[:] = 0
+    comm, seen = _comm(), []
 
-    history = Watched("watched", workers + 1, 1)
-    stop = module.Stop(updates=pushes)
-    module.serve(comm, values, sizes, history, rate=1.0, momentum=0.0, stop=stop)
-    return seen
+    class Watched(Asynchronous):
+        def after_step(self, replica, step):
+            if self.serves:
+                values = replica.flat.values
+                seen.append((self.worker, sorted(set((-values).tolist()))))
+                values.zero_()
+            super().after_step(replica, step)
+
+    class Total(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            sizes = (50_000, 3, 1, 20_000)
+            self.layers = torch.nn.ParameterList([torch.zeros(size) for size in sizes])
+
+        def forward(self, x):
+            return x * sum(layer.sum() for layer in self.layers)
+
+    model, rank = Total(), torch.tensor([float(comm.Get_rank())])
+    replica = Replica(model, lambda z, _: z.sum(), torch.optim.SGD(model.parameters(), lr=1.0))
+    endless = iter(lambda: (rank, rank), None)
+    scheme = Watched(_Hesitant(comm) if comm.Get_rank() else comm)
+    train(replica, endless, scheme, steps=pushes)
+    return seen if scheme.serves else None
 
 
 def server_that_vanishes() -> str:
     """Rank 0 says nothing at all: the workers end by themselves."""
-    from helpers.data_parallel import asynchronous as module
+    from helpers.data_parallel import Ended, Replica
+    from helpers.data_parallel.schemes import Asynchronous
+    from helpers.models.lenet import LeNet
 
-    comm, digits = _comm(), mnist.load()
-    if comm.Get_rank() == 0:
+    scheme, replica = Asynchronous(_comm(), patience=0.5), Replica(LeNet(), None, None)
+    if scheme.serves:
         return "vanished"
-    return module.work(comm, digits.train_images, digits.train_labels, patience=1.0)
+    scheme.begin(replica)
+    try:
+        scheme.before_backward(replica, 0)
+    except Ended as error:
+        return str(error)
+    return "served"
 
 
 def bad_calls() -> list[str]:
-    from helpers.data_parallel import asynchronous as module
-    from helpers.data_parallel import server, synchronous
+    from helpers.data_parallel import Replica, Scheme, runs, train
+    from helpers.data_parallel.schemes import Asynchronous, PerTensor, Server
+    from helpers.models.lenet import LeNet
 
-    comm, digits = _comm(), mnist.load()
-    data = digits.train_images, digits.train_labels, comm
-    messages = []
+    comm, messages = _comm(), []
+    replica = Replica(LeNet(), None, None)
     for call in (
-        lambda: module.train(*data),
-        lambda: server.train(*data),
-        lambda: synchronous.train(*data, way="pigeons"),
-        lambda: synchronous.train(*data, way="torch"),
-        lambda: synchronous.train(*data, batch=5000),
-        lambda: module.train(*data, faults={1: ("explode", 1)}),
+        lambda: runs.train(Asynchronous, comm),
+        lambda: runs.train(Server, comm),
+        lambda: train(replica, [], "pigeons"),
+        lambda: runs.train(PerTensor, comm),
+        lambda: runs.train(Scheme, comm, batch=5000),
+        lambda: runs.train(Scheme, comm, slow={0: 0.5}),
+        lambda: train(replica, iter([]), Scheme(comm)),
     ):
         try:
             call()
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             messages.append(str(error))
     return messages
+
+
+def unknown_fault() -> str:
+    from helpers.data_parallel.faults import Faulty
+
+    try:
+        Faulty(_comm(), {1: ("explode", 1)})
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def by_a_loader(epochs: int) -> dict[str, object]:
+    """Someone else's model, optimizer and DataLoader, by three schemes."""
+    import torch
+    from torch.nn.functional import mse_loss
+    from torch.utils.data import DataLoader, TensorDataset
+    from torch.utils.data.distributed import DistributedSampler
+
+    from helpers.data_parallel import Replica, train
+    from helpers.data_parallel.sampling import epochs as several
+    from helpers.data_parallel.schemes import Asynchronous, MPIAllreduce, Server
+
+    comm = _comm()
+    x = torch.linspace(-1, 1, 48).reshape(48, 1)
+    data = TensorDataset(x, x**2)
+    found: dict[str, object] = {}
+    for scheme in (MPIAllreduce(comm), Server(comm), Asynchronous(comm)):
+        workers = len(scheme.workers)
+        torch.manual_seed(comm.Get_rank())  # only rank 0's weights count
+        model = torch.nn.Sequential(
+            torch.nn.Linear(1, 16), torch.nn.BatchNorm1d(16), torch.nn.Linear(16, 1)
+        )
+        model[0].bias.requires_grad_(False)
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+        part = max(0, comm.Get_rank() - (scheme.server is not None))
+        sampler = DistributedSampler(data, workers, part, shuffle=True)
+        loader = DataLoader(data, 4, sampler=sampler)
+        batches = loader if scheme.in_step else several(loader, epochs)
+        history = train(Replica(model, mse_loss, optimizer), batches, scheme)
+        found[scheme.name] = history, model[0].bias.tolist()
+    return found
+
+
+# ------------------------------------------------- two schemes as a reader would write them
+
+
+def _new_schemes() -> tuple[type, type]:
+    from helpers.data_parallel import Scheme, average
+
+    class LocalSGD(Scheme):
+        """Average the parameters every ``period`` steps (Stich, 2019)."""
+
+        def __init__(self, comm, period):
+            super().__init__(comm)
+            self.period, self.name = period, f"local SGD, H = {period}"
+
+        def after_step(self, replica, step):
+            if (step + 1) % self.period == 0:
+                average(replica.flat.values, self.comm)
+
+    class QSGD(Scheme):
+        """Send each gradient in whole ``levels`` of its norm, without bias (Alistarh, 2017)."""
+
+        def __init__(self, comm, levels):
+            super().__init__(comm)
+            self.levels, self.name = levels, f"QSGD, {levels} levels"
+            self.rng = np.random.default_rng(comm.Get_rank())
+
+        def after_backward(self, replica, step):
+            g = replica.flat.gradients.numpy()
+            norm = np.linalg.norm(g)
+            level = np.floor(np.abs(g) / norm * self.levels + self.rng.random(g.size))
+            every = self.comm.allgather((norm, (np.sign(g) * level).astype(np.int8)))
+            g[:] = sum(n / self.levels * c for n, c in every) / len(every)
+
+    return LocalSGD, QSGD
+
+
+def new_schemes(steps: int) -> dict[str, tuple]:
+    """History of each new scheme and of MPI's allreduce; momentum would drift even with H = 1."""
+    from helpers.data_parallel import runs
+    from helpers.data_parallel.schemes import MPIAllreduce
+
+    local, qsgd = _new_schemes()
+    made = {
+        "mpi": MPIAllreduce,
+        "H = 1": functools.partial(local, period=1),
+        "H = 7": functools.partial(local, period=7),
+        "QSGD": functools.partial(qsgd, levels=64),
+    }
+    settings = {"steps": steps, "batch": 8, "rate": 0.05, "momentum": 0.0}
+    return {name: runs.train(scheme, _comm(), **settings) for name, scheme in made.items()}
+
+
+def hooks() -> list[str]:
+    """The order in which one step calls a scheme's hooks."""
+    import torch
+
+    from helpers.data_parallel import Replica, Scheme, train
+
+    told = []
+
+    class Told(Scheme):
+        def __getattribute__(self, name):
+            if name in (
+                "begin",
+                "before_backward",
+                "after_backward",
+                "update",
+                "after_step",
+                "end",
+            ):
+                told.append(name)
+            return super().__getattribute__(name)
+
+    model = torch.nn.Linear(1, 1)
+
+    def loss(z, y):
+        told.append("loss")
+        return (z - y).square().mean()
+
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    train(Replica(model, loss, optimizer), [(torch.ones(4, 1),) * 2] * 2, Told(_comm()))
+    return told
+
+
+def unused_layer() -> list[np.ndarray]:
+    """Weights by MPI's allreduce and by one bucket, of a model that leaves a layer out."""
+    import torch
+
+    from helpers.data_parallel import Replica, runs, train
+    from helpers.data_parallel.schemes import Buckets, MPIAllreduce
+
+    class Partial(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.used, self.unused = torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)
+
+        def forward(self, x):
+            return self.used(x)
+
+    comm, weights = runs.world(), []
+    x = torch.full((4, 1), 1.0 + comm.Get_rank())
+    for scheme in (MPIAllreduce(comm), Buckets(comm, nbytes=1 << 20)):
+        torch.manual_seed(0)
+        model = Partial()
+        replica = Replica(
+            model, torch.nn.functional.mse_loss, torch.optim.SGD(model.parameters(), lr=0.1)
+        )
+        weights.append(train(replica, [(x, x)] * 3, scheme).weights)
+    return weights
+
+
+def rebound(how: str) -> list[str]:
+    """A reader's function that puts new tensors where the gradients were."""
+    import torch
+
+    from helpers.data_parallel import runs
+    from helpers.data_parallel.schemes import ByFunction
+
+    def sync_gradients(model):
+        if how == "zero_grad":
+            model.zero_grad()
+        elif how == "data":
+            model.third.weight.data = torch.zeros_like(model.third.weight)
+        else:
+            model.third.weight.grad = model.third.weight.grad / 2
+
+    try:
+        runs.train(functools.partial(ByFunction, function=sync_gradients), _comm(), steps=2)
+    except ValueError as error:
+        return str(error)
+    return ""

@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 
-from helpers.data_parallel.asynchronous import FlatSGD, Stop
+from helpers.data_parallel.faults import FAULTS
 from helpers.data_parallel.history import History
+from helpers.data_parallel.optimizers import FlatSGD
+from helpers.data_parallel.schemes import Stop
 from helpers.datasets import mnist
 from helpers.models.lenet import accuracy_of
 from tests.data_parallel import ranks
@@ -29,6 +31,14 @@ def test_three_workers_learn_and_every_update_has_its_staleness():
     assert np.mean(history.losses[-20:]) < 0.6 * np.mean(history.losses[:20])
     assert accuracy_of(history.weights, mnist.load()) > 0.8
     assert history.report == ["the server stopped: 300 updates"]
+    assert history.batch == 16
+
+
+@pytest.mark.mpi
+def test_the_loop_counts_the_updates_of_the_server():
+    history = run(3, {}, steps=9)
+    assert history.updates == 9
+    assert history.report == ["the server stopped: 9 updates"]
 
 
 @pytest.mark.mpi
@@ -79,8 +89,16 @@ def test_all_workers_gone_ends_the_server():
 
 @pytest.mark.mpi
 def test_a_server_that_says_nothing_ends_the_workers():
-    results = run_ranks(3, ranks.server_that_vanishes)
+    results = run_ranks(3, ranks.server_that_vanishes, timeout=120)
     assert results[1:] == ["the server did not answer within 1 s"] * 2
+
+
+@pytest.mark.mpi
+def test_a_fault_that_there_is_not():
+    assert (
+        run_ranks(2, ranks.unknown_fault, timeout=120)
+        == [f"a fault must be one of {', '.join(FAULTS)}; got 'explode'"] * 2
+    )
 
 
 def test_stop_conditions():
@@ -98,18 +116,20 @@ def test_two_flat_arrays_do_what_a_whole_model_and_optimizer_do():
     """The claim that the server needs a model and its optimizer no longer holds, if it ever did."""
     import torch
 
-    from helpers.models.lenet import Flat, LeNet
+    from helpers.data_parallel.flat import Flat
+    from helpers.models.lenet import LeNet
 
     model = LeNet()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     flat = Flat(LeNet())
-    server = FlatSGD(flat.values.numpy(), rate=0.1, momentum=0.9)
+    server = FlatSGD(flat, rate=0.1, momentum=0.9)
     for seed in range(5):
         gradient = torch.randn(61_706, generator=torch.Generator().manual_seed(seed))
         parts = gradient.split(flat.sizes)
         for parameter, part in zip(model.parameters(), parts, strict=True):
             parameter.grad = part.view_as(parameter).clone()
         optimizer.step()
-        server.step(gradient.numpy())
+        flat.gradients.copy_(gradient)
+        server.step()
     whole = torch.cat([p.detach().flatten() for p in model.parameters()]).numpy()
     assert np.allclose(server.values, whole, atol=1e-6)

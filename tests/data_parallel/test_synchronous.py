@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from helpers.data_parallel.history import History, batches
+from helpers.data_parallel.history import History
+from helpers.data_parallel.sampling import positions
 from helpers.datasets import mnist
 from tests.data_parallel import ranks
 from tests.mpi.runner import run_ranks
@@ -19,7 +20,7 @@ def one_process():
     torch.set_num_threads(1)  # on busy cores, threads that spin for one another take for ever
     digits, model = mnist.load(), LeNet(seed=0)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
-    chosen = batches(4000, 12, 0, 1, 0)
+    chosen = positions(4000, 12, 0, 1, 0)
     for _ in range(100):
         where = next(chosen)
         optimizer.zero_grad()
@@ -32,10 +33,12 @@ def one_process():
 
 @pytest.mark.mpi
 def test_three_replicas_of_batch_4_are_one_process_of_batch_12(one_process):
-    """100 steps, five ways: the same weights, to what float32 forgets in 100 steps."""
-    per_rank = run_ranks(3, ranks.four_ways, 100, 4, timeout=170)
+    """100 steps, six schemes: the same weights, to what float32 forgets in 100 steps."""
+    per_rank = run_ranks(3, ranks.all_exact, 100, 4, timeout=170)
     scale = np.abs(one_process).max()
+    kinds = ("ours", "mpi", "torch", "ddp", "buckets", "_mean_by_hand")  # a reader's has its name
     for found in per_rank:
+        assert list(found) == [f"synchronous, {kind}" for kind in kinds]
         for way, weights in found.items():
             assert np.abs(weights - one_process).max() < 2e-3 * scale, way
             assert np.array_equal(weights, per_rank[0][way]), f"{way}: replicas differ"
@@ -55,19 +58,26 @@ def test_lenet_on_four_ranks_reaches_95_percent():
 
 
 @pytest.mark.mpi
+def test_on_two_ranks_the_order_of_adding_does_not_matter_and_all_have_the_same_bits():
+    for found in run_ranks(2, ranks.all_exact, 20, 4, timeout=170):
+        for way, weights in found.items():
+            assert np.array_equal(weights, found["synchronous, mpi"]), way
+
+
+@pytest.mark.mpi
 def test_bad_calls_are_refused_with_what_was_passed():
-    (messages,) = run_ranks(1, ranks.bad_calls)
-    expected = ("got 1", "got 1", "'pigeons'", "init_process_group", "5000", "got 1")
+    (messages,) = run_ranks(1, ranks.bad_calls, timeout=120)
+    expected = ("got 1", "got 1", "'pigeons'", "init_process_group", "5000", "got 0.5", "list_iter")
     for message, part in zip(messages, expected, strict=True):
         assert part in message
 
 
 def test_global_batches_do_not_depend_on_the_number_of_ranks():
-    alone = batches(100, 12, 0, 1, seed=3)
-    together = [batches(100, 4, rank, 3, seed=3) for rank in range(3)]
+    alone = positions(100, 12, 0, 1, seed=3)
+    together = [positions(100, 4, rank, 3, seed=3) for rank in range(3)]
     for _ in range(20):
         assert np.array_equal(next(alone), np.concatenate([next(part) for part in together]))
-    epoch = batches(100, 10, 0, 1, seed=0)
+    epoch = positions(100, 10, 0, 1, seed=0)
     seen = np.concatenate([next(epoch) for _ in range(10)])
     assert np.array_equal(np.sort(seen), np.arange(100))
 
@@ -75,7 +85,7 @@ def test_global_batches_do_not_depend_on_the_number_of_ranks():
 @pytest.mark.parametrize(("batch", "rank", "ranks"), [(0, 0, 1), (4, 2, 2), (51, 0, 2)])
 def test_batches_that_do_not_fit(batch, rank, ranks):
     with pytest.raises(ValueError, match=str(batch)):
-        next(batches(100, batch, rank, ranks, seed=0))
+        next(positions(100, batch, rank, ranks, seed=0))
 
 
 def test_smoothing_averages_the_last_updates():
@@ -87,29 +97,13 @@ def test_smoothing_averages_the_last_updates():
         history.smooth(0)
 
 
-def test_the_flat_buffer_is_the_model():
-    import torch
-
-    from helpers.models.lenet import Flat, LeNet, backward
-
-    model, reference = LeNet(), LeNet()
-    flat = Flat(model)
-    images, labels = torch.randn(4, 1, 28, 28), torch.tensor([1, 2, 3, 4])
-    backward(model, images, labels)
-    backward(reference, images, labels)
-    expected = torch.cat([p.grad.flatten() for p in reference.parameters()])
-    assert torch.equal(flat.gradients, expected)
-    torch.optim.SGD([flat.parameter], lr=0.1).step()
-    torch.optim.SGD(reference.parameters(), lr=0.1).step()
-    for mine, theirs in zip(model.parameters(), reference.parameters(), strict=True):
-        assert torch.equal(mine, theirs)
-
-
 def test_buckets_cut_the_model_from_its_end():
-    from helpers.data_parallel.synchronous import Buckets
+    from helpers.data_parallel.schemes import Buckets
+    from helpers.data_parallel.schemes.buckets import cut
     from helpers.models.lenet import LeNet
 
-    assert len(Buckets(LeNet(), nbytes=1)) == 10
-    assert len(Buckets(LeNet(), nbytes=1 << 30)) == 1
+    assert len(cut(LeNet(), nbytes=1)) == 10
+    assert len(cut(LeNet(), nbytes=1 << 30)) == 1
+    assert cut(LeNet(), nbytes=1)[0][0].shape == (10,)  # the last layer's bias
     with pytest.raises(ValueError, match="0"):
-        Buckets(LeNet(), nbytes=0)
+        Buckets(None, nbytes=0)

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 from helpers.datasets import mnist
+from helpers.datasets.files import DataError
+from helpers.paths import DATA
 
 
 def test_train_and_test_digits_are_disjoint_and_balanced():
@@ -41,16 +43,17 @@ def test_neighbours_look_alike():
 
 
 def test_a_damaged_or_missing_file_is_named(tmp_path):
-    damaged = tmp_path / "digits.npz"
-    shutil.copy(mnist.PATH, damaged)
+    damaged = tmp_path / mnist.FILE
+    shutil.copytree(DATA / mnist.FILE.parent, damaged.parent)
     with damaged.open("r+b") as file:
         file.seek(1000)
         file.write(b"x")
-    with pytest.raises(ValueError, match=hashlib.sha256(damaged.read_bytes()).hexdigest()):
-        mnist.load(path=damaged)
-    with pytest.raises(FileNotFoundError, match="nowhere"):
-        mnist.load(path=tmp_path / "nowhere.npz")
+    with pytest.raises(DataError, match=hashlib.sha256(damaged.read_bytes()).hexdigest()):
+        mnist.load(data=tmp_path)
+    with pytest.raises(DataError, match="nowhere"):
+        mnist.load(data=tmp_path / "nowhere")
 
 
 def test_the_checksum_stands_in_the_readme():
-    assert mnist.SHA256 in (mnist.PATH.parent / "README.md").read_text()
+    recorded = (DATA / "mnist" / "digits.npz.sha256").read_text().split()[0]
+    assert recorded in (DATA / "mnist" / "README.md").read_text()

@@ -108,7 +108,7 @@ def test_what_runs_on_a_gpu_machine_imports_nothing_that_is_absent_there():
     suites = [p for p in ROOT.glob("bench/*.py") if "def gpu_rows" in p.read_text("utf-8")]
     assert {p.stem for p in suites} >= {"cuda", "pagerank", "roofline"}
     modules = [".".join(p.relative_to(ROOT).with_suffix("").parts) for p in [*marked, *suites]]
-    modules += ["bench.__main__", "helpers.cuda.gpu", "helpers.cuda.ladder"]
+    modules += ["bench.__main__", "helpers.cuda.gpu.driver", "helpers.cuda.ladder"]
     program = ABSENT.format(absent=set(absent.split()), modules=modules)
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120

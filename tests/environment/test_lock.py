@@ -31,7 +31,9 @@ def test_every_line_pins_one_public_version(pins):
         assert "*" not in clause.version, f"{name}: {clause.version} is no one version"
 
 
-@pytest.mark.parametrize("line", ["torch>=2", "torch", "torch==2.13.0,!=2.12", "-e ."])
+@pytest.mark.parametrize(
+    "line", ["torch>=2", "torch", "torch==2.13.0,!=2.12", "-e .", "torch==2.12.0\ntorch==2.13.0"]
+)
 def test_a_line_that_is_no_pin_is_refused(line):
     with pytest.raises(ValueError):
         lock.parse(line)
@@ -58,6 +60,36 @@ def test_every_direct_requirement_is_pinned_within_its_range(pins, target):
         assert requirement.specifier.contains(next(iter(pin.specifier)).version), requirement
 
 
+def closure(known: dict[str, dict], system: str, python: str) -> tuple[set[str], list[str]]:
+    """Walk the metadata from the direct requirements as they hold on one system.
+
+    Returns the names that are needed there, and the requirements whose metadata is not known yet.
+    """
+    there = lock.environment(system, python)
+    needed, missing = set(), []
+    todo = [(requirement, "") for requirement in lock.direct()]
+    seen = set()
+    while todo:
+        requirement, extra = todo.pop()
+        name = canonicalize_name(requirement.name)
+        if requirement.marker and not requirement.marker.evaluate({**there, "extra": extra}):
+            continue
+        if name not in known:
+            missing.append(str(requirement).split(";")[0].strip())
+            continue
+        needed.add(name)
+        for wanted in ("", *requirement.extras):
+            if (name, wanted) in seen:
+                continue
+            seen.add((name, wanted))
+            for line in known[name].get("requires_dist", ()):
+                inner = Requirement(line)
+                if name == "torch" and re.match("nvidia-|cuda-|triton", inner.name):
+                    continue
+                todo.append((inner, wanted))
+    return needed, missing
+
+
 def test_what_is_installed_needs_nothing_outside_the_lock(pins):
     """The lock is closed: walking the installed metadata meets pinned names only."""
     here = {distribution.name for distribution in metadata.distributions()}
@@ -65,7 +97,7 @@ def test_what_is_installed_needs_nothing_outside_the_lock(pins):
     for name in here & {pin.name for pin in pins.values()} | (here & set(pins)):
         found = metadata.distribution(name)
         known[canonicalize_name(name)] = {"requires_dist": found.requires or []}
-    needed, _ = lock.closure(known, "linux-x86_64", f"3.{sys.version_info[1]}")
+    needed, _ = closure(known, "linux-x86_64", f"3.{sys.version_info[1]}")
     assert needed <= set(pins)
 
 
@@ -111,11 +143,12 @@ def imports(folder, skip=()):
     return found
 
 
-OURS = {"helpers", "tests", "tools", "bench"}
+OURS = {"claims", "helpers", "tests", "tools", "bench"}
 OPTIONAL = {"cupy", "cupyx", "cuda", "dgl"}  # imported where present only
 FOLDERS = {
     "helpers": (),
     "tools": ("notebooks", "test"),
+    "claims": (),
     "bench": ("notebooks", "bench", "test"),
     "tests": ("notebooks", "bench", "test"),
 }
@@ -145,6 +178,24 @@ def test_marker_is_the_shortest_that_holds():
     assert lock.marker(old) == "python_version < '3.12' and sys_platform == 'linux'"
     with pytest.raises(ValueError, match="no marker says"):
         lock.marker({("linux-x86_64", "3.11"), ("macos-arm64", "3.13")})
+
+
+def test_the_lock_is_what_uv_resolved_for_the_courses_systems():
+    resolved = """\
+torch==2.13.0+cpu
+colorama==0.4.6 ; sys_platform == 'win32'
+dgl==1.1.3 ; python_full_version < '3.12'
+nvidia-cuda-nvrtc==13.0.88 ; sys_platform == 'linux'
+nvidia-nccl-cu13==2.29.7 ; sys_platform == 'linux'
+pexpect==4.9.0 ; sys_platform != 'emscripten' and sys_platform != 'win32'
+triton==3.7.1 ; python_full_version < '3.15' and sys_platform == 'linux'
+"""
+    assert lock.lock(resolved).removeprefix(lock.HEADER).splitlines() == [
+        "dgl==1.1.3; python_version < '3.12'",
+        "nvidia-cuda-nvrtc==13.0.88; sys_platform == 'linux'",
+        "pexpect==4.9.0",
+        "torch==2.13.0",
+    ]
 
 
 def test_cuda_packages_of_torch_stay_out(pins):

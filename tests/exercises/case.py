@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Case:
-    """``right`` passes the check; each of ``wrong`` (one at least) is plausible and fails.
+    """``right`` passes the check, and so do those in ``also``, which are right in another way.
+
+    Each of ``wrong`` (one at least) is plausible and fails.
 
     An answer of several parts is a tuple of them. ``keywords`` go to the check with every answer;
     a check with a parameter ``cluster`` is handed four real ranks.
@@ -13,6 +15,7 @@ class Case:
 
     right: object
     wrong: list
+    also: list = field(default_factory=list)
     keywords: dict = field(default_factory=dict)
 
 

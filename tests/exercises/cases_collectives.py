@@ -59,6 +59,33 @@ def receive_first(work, comm):
     return work
 
 
+def by_requests(work, comm):
+    n, rank = comm.Get_size(), comm.Get_rank()
+    parts = np.split(work, n)
+    for step in range(n - 1):
+        request = comm.Isend(parts[(rank - step) % n], (rank + 1) % n, step)
+        comm.Recv(parts[(rank - step - 1) % n], (rank - 1) % n, step)
+        request.Wait()
+    return work
+
+
+def the_other_way_round(work, comm):
+    n, rank = comm.Get_size(), comm.Get_rank()
+    parts = np.split(work, n)
+    for step in range(n - 1):
+        give, take = parts[(rank + step) % n], parts[(rank + step + 1) % n]
+        comm.Sendrecv(give, (rank - 1) % n, 0, take, (rank + 1) % n, 0)
+    return work
+
+
+def into_a_new_array(work, comm):
+    return allgather(work.copy(), comm)
+
+
+def forgets_to_return_anywhere(work, comm):
+    allgather(work, comm)
+
+
 def nothing_moves(work, comm):
     return work
 
@@ -114,15 +141,21 @@ CASES = {
         right=allgather,
         wrong=[
             *(own_part_each_time, everybody_to_everybody, nothing_moves, forgets_to_return),
-            *(receive_first, lambda work, comm: 1 / 0, "allgather"),
+            *(receive_first, lambda work, comm: 1 / 0, "allgather", forgets_to_return_anywhere),
         ],
+        also=[by_requests, the_other_way_round, into_a_new_array],
     ),
     "bytes_sent": Case(
         right=sent, wrong=[sent_by_all, half_of_the_ring, limit_of_the_ring, lambda a, N, K: "2K"]
     ),
     "crossover": Case(
         right=cross,
-        wrong=[bandwidth_delay, upside_down, tree_with_one_pass, lambda N, alpha, beta: "large"],
+        wrong=[
+            *(bandwidth_delay, upside_down, tree_with_one_pass),
+            *(lambda N, alpha, beta: "large", lambda N, alpha, beta: math.inf),
+            lambda N, alpha, beta: -cross(N, alpha, beta),
+        ],
+        also=[lambda N, alpha, beta: np.float64(cross(N, alpha, beta))],
     ),
     "reason": Case(right="C", wrong=["A", "B", "D", "E", 3]),
 }

@@ -20,6 +20,15 @@ def rest_to_the_last(items, ranks):
     return [items // ranks] * (ranks - 1) + [items // ranks + items % ranks]
 
 
+def cut_by_borders(items, ranks):
+    """Right, as a tuple, with the larger shares anywhere."""
+    return tuple(items * (r + 1) // ranks - items * r // ranks for r in range(ranks))
+
+
+def halves_of_items(items, ranks):
+    return [items / ranks + (rank < items % ranks) for rank in range(ranks)]
+
+
 def scalar(items, ranks):
     return items / ranks
 
@@ -30,8 +39,10 @@ CASES = {
         right=even,
         wrong=[
             *(forgetful, generous, rest_to_the_last, scalar),
-            *(lambda items, ranks: [items], lambda items, ranks: "even"),
+            *(lambda items, ranks: [items], lambda items, ranks: "even", halves_of_items),
+            lambda items, ranks: [str(part) for part in even(items, ranks)],
         ],
+        also=[cut_by_borders, lambda items, ranks: [float(n) for n in even(items, ranks)]],
     ),
     "squares": Case(right=[0, 1, 4, 9], wrong=[[0, 2, 4, 6], [0, 1, 4, None], [3, 3, 3, 3], 9]),
 }

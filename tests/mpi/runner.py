@@ -7,18 +7,15 @@ must stand at the top level of a module (it is found again by name on the ranks)
 
 from __future__ import annotations
 
-import fcntl
-import os
 import pickle
-import subprocess
 import sys
 import tempfile
 import traceback
 from pathlib import Path
 
-from helpers.cluster import guard
+from helpers.machine import launcher
+from helpers.machine.mpi import find_mpiexec
 
-GUARD = Path(guard.__file__)
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -38,46 +35,18 @@ def run_ranks(
     """Call ``function(*args)`` on ``n`` ranks under mpiexec; return the results in rank order."""
     with tempfile.TemporaryDirectory(prefix="ranks-") as folder:
         Path(folder, "job.pickle").write_bytes(pickle.dumps((function, args)))
-        # the guard ends the ranks when this process is gone, even if it was killed
-        lock = open(Path(folder, "lock"), "w")  # noqa: SIM115 (held until the ranks have ended)
-        fcntl.lockf(lock, fcntl.LOCK_EX)
-        command = [
-            *(sys.executable, "-I", "-S", str(GUARD), lock.name, folder),
-            mpiexec or str(Path(python).with_name("mpiexec")),
-            "-n",
-            str(n),
-            python,
-            "-m",
-            "tests.mpi.runner",
-            folder,
-        ]
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "OMP_NUM_THREADS": "1",
-            "NUMBA_NUM_THREADS": "1",
-            **(env or {}),
-        }
-        process = subprocess.Popen(
-            command,
+        done = launcher.run_ranks(
+            n,
+            [python, "-m", "tests.mpi.runner", folder],
+            timeout=timeout,
+            folder=folder,
             cwd=ROOT,
-            env=environment,
-            start_new_session=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
+            env={"PYTHONPATH": str(ROOT), **(env or {})},
+            mpiexec=mpiexec or find_mpiexec(python),
         )
-        try:
-            output, _ = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            process.terminate()
-            output, _ = process.communicate()
-            raise RankError(f"{n} ranks did not end within {timeout} s:\n{output}") from None
-        finally:
-            if process.poll() is None:
-                process.terminate()
-                process.wait()
-            lock.close()
+        output = done.output
+        if done.code is None:
+            raise RankError(f"{n} ranks did not end within {timeout} s:\n{output}")
         outcomes = {}
         for rank in range(n):
             path = Path(folder, f"{rank}.pickle")

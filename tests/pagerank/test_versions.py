@@ -6,7 +6,7 @@ import torch
 
 from helpers.pagerank import pagerank
 from helpers.pagerank.graphs import links, random_links
-from helpers.pagerank.versions import VERSIONS, iterate
+from helpers.pagerank.versions import VERSIONS, iterate, rows
 
 GRAPH = random_links(300, 0.02, seed=5)
 
@@ -86,6 +86,24 @@ def test_dense_that_does_not_fit_says_so():
 def test_a_missing_gpu_is_named():
     with pytest.raises(ValueError, match=r"'cuda'.*no GPU"):
         VERSIONS["csr"](GRAPH, device="cuda")
+
+
+def test_a_table_has_the_versions_that_run_on_its_device():
+    here = rows("cpu")
+    assert ("dgl" in dict(here)) == has_dgl()
+    assert {name for name, _ in here} | {"dgl"} == set(VERSIONS)
+    assert here[-1] == ("csr", "float64")
+    assert [dtype for _, dtype in here].count("float64") == 1
+    assert set(VERSIONS) - {name for name, _ in rows("cuda:1")} == {"dgl", "bits"}
+
+
+@pytest.mark.parametrize("method", ["auto", "ordered", "csr", "dgl", "bits"])
+def test_what_runs_on_the_processor_alone_says_so(method):
+    with pytest.raises(ValueError, match=f"'{method}' runs on the CPU; for 'cuda'"):
+        pagerank(GRAPH, method, device="cuda")
+    if method in ("dgl", "bits"):
+        with pytest.raises(ValueError, match="runs on cpu; got cuda"):
+            VERSIONS[method](GRAPH, device="cuda")
 
 
 @pytest.mark.gpu

@@ -1,18 +1,15 @@
 """helpers.plots.animation: self-contained, small, told apart, and playing in a real browser."""
 
-import json
 import re
+from dataclasses import replace
 
 import pytest
 
-from helpers.collectives.schedule import COLLECTIVES, model
+from helpers.collectives.schedule import COLLECTIVES, Transfer, model
 from helpers.plots.animation import animate, animation_html
+from tests.plots.embedded import values
 
 SIX = ("broadcast", "scatter", "gather", "allgather", "reduce", "ring")
-
-
-def data_of(html: str) -> dict:
-    return json.loads(re.search(r"\}\)\((\{.*\})\);</script>$", html).group(1))
 
 
 def test_nothing_is_fetched_from_elsewhere():
@@ -28,22 +25,38 @@ def test_small_enough_for_several_on_a_page():
 
 def test_data_are_the_schedule():
     plan = model("ring", 3)
-    (encoded,) = data_of(animation_html(plan))["schedules"]
+    (encoded,) = values(animation_html(plan))["schedules"]
     assert encoded["steps"][0] == [[0, 1, 2], [1, 2, 0], [2, 0, 1]]
     assert encoded["held"] == [[1, 1, 1], [2, 2, 2], [4, 4, 4]]
     assert (encoded["ranks"], encoded["chunks"], encoded["origin"]) == (3, 3, "model")
 
 
-def test_same_schedules_give_the_same_page_and_others_another_element():
+def test_what_a_message_leaves_at_its_receiver_is_what_the_schedule_says():
+    plan = model("reduce", 4)
+    (encoded,) = values(animation_html(plan))["schedules"]
+    states = plan.states()
+    for step, after in enumerate(encoded["after"], start=1):
+        told = [states[step][t.dest][t.chunk] for t in plan.at(step)]
+        assert [{r for r in range(4) if bits >> r & 1} for bits in after] == told
+
+
+def test_a_schedule_that_counts_twice_is_not_played():
+    held = tuple((frozenset(ranks),) for ranks in ({0, 1}, {1, 2}))
+    twice = replace(model("tree", 2), transfers=(Transfer(1, 0, 1, 0),), held=held)
+    with pytest.raises(ValueError, match="which already holds"):
+        animate(twice)
+
+
+def test_same_schedules_give_the_same_page():
     one, other = animation_html(model("ring", 3)), animation_html(model("ring", 4))
     assert one == animation_html(model("ring", 3))
-    assert data_of(one)["id"] != data_of(other)["id"]
+    assert values(one) != values(other)
 
 
 def test_titles_cannot_end_the_script():
     html = animation_html(model("tree", 2), titles={"tree": "</script><b>"})
     assert html.count("</script>") == 1
-    assert data_of(html)["titles"] == {"tree": "</script><b>"}
+    assert values(html)["titles"] == {"tree": "</script><b>"}
 
 
 def test_notebooks_show_it():
@@ -126,5 +139,5 @@ def test_playing_and_pausing(page):
 def test_every_control_has_a_name_that_is_read_aloud(page):
     controls = page.locator("[data-testid=animation] :is(button, input, select)")
     names = [control.get_attribute("aria-label") for control in controls.all()]
-    assert len(names) == 16
+    assert len(names) == 18
     assert all(names)

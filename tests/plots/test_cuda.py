@@ -7,6 +7,7 @@ from helpers.cuda import Module
 from helpers.cuda.ladder import Convolution
 from helpers.plots import cuda as plots
 from helpers.plots import cuda_html
+from tests.plots.embedded import values
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def headless():
 
 
 def test_who_computes_what(records):
-    data = cuda_html._threads(records["global"], "image", "out")
+    data = values(cuda_html.thread_picture(records["global"], "image", "out").data)
     assert len(data["threads"]) == 96
     block, thread, reads, _, count = next(t for t in data["threads"] if t[3] == [12 + 5])
     assert (block, thread, count) == ([1, 0, 0], [1, 1, 0], 9)
@@ -36,7 +37,7 @@ def test_who_computes_what(records):
 
 
 def test_who_loads_what_in_which_pass(records):
-    data = cuda_html._passes(records["tiled"], "image", "tile", (6, 6), 1)
+    data = values(cuda_html.tile_animation(records["tiled"], "image", "tile", (6, 6), 1).data)
     assert [len(p) for p in data["passes"]] == [16, 16, 4]
     loads = {tile: pixel for p in data["passes"] for _, pixel, tile in p}
     assert sorted(loads) == list(range(36))

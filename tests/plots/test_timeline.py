@@ -1,5 +1,6 @@
 """The timeline draws what the trace says, in time and place, and stays legible with many calls."""
 
+import re
 import xml.etree.ElementTree as ElementTree
 
 import matplotlib as mpl
@@ -7,7 +8,7 @@ import pytest
 
 from helpers.plots.timeline import HEIGHT, timeline
 from helpers.plots.timeline_html import timeline_html, timeline_svg
-from helpers.tracing.trace import Trace, build
+from helpers.tracing import Trace, build
 
 mpl.use("Agg")
 
@@ -84,6 +85,15 @@ def test_the_svg_tells_call_peer_tag_size_and_duration():
     assert any("message from rank 0 to rank 1" in text for text in told)
     assert "<script" not in svg
     assert timeline_html(example()).data == svg
+
+
+def test_diagrams_on_one_page_do_not_lean_on_each_other():
+    one, other = (timeline_svg(example(messages=n)) for n in (1, 2))
+    names = [set(re.findall(r' id="([^"]+)"', svg)) for svg in (one, other)]
+    used = [set(re.findall(r"url\(#([^)]+)\)", svg)) for svg in (one, other)]
+    assert names == used
+    assert len(names[0] | names[1]) == 4  # a hatching and an arrow's head for each
+    assert timeline_svg(example()) == one
 
 
 def test_the_svg_stays_small_and_says_what_it_leaves_out():

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from helpers import native
+from helpers.machine.compilers import has_compiler
 from helpers.roofline import (
     Point,
     attainable,
@@ -18,7 +18,7 @@ from helpers.roofline import (
     ridge,
 )
 
-compiled = pytest.mark.skipif(not native.has_compiler(), reason="no C compiler")
+compiled = pytest.mark.skipif(not has_compiler(), reason="no C compiler")
 
 
 def test_attainable_and_ridge():

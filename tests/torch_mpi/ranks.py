@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from datetime import timedelta
@@ -19,7 +20,10 @@ def start(path: str, timeout: float = 30.0):
     import helpers.torch_mpi as ours
 
     dist.init_process_group(
-        "mpi4py", pg_options=ours.Options(path), timeout=timedelta(seconds=timeout)
+        "mpi4py",
+        init_method="mpi://",
+        pg_options=ours.Options(path),
+        timeout=timedelta(seconds=timeout),
     )
     assert path in ("auto", dist.group.WORLD.transport.kind)
     return torch, dist, dist.get_rank(), dist.get_world_size()
@@ -375,9 +379,10 @@ def check_rendezvous(file: str) -> None:
     assert [int(s) for s in seen] == list(reversed(range(size)))
     dist.destroy_process_group()
     for options, expected in (({"rank": 5}, "rank=5"), ({"pg_options": "fast"}, "'fast'")):
-        refused(lambda options=options: dist.init_process_group("mpi4py", **options), expected)
+        start = functools.partial(dist.init_process_group, "mpi4py", "mpi://", **options)
+        refused(start, expected)
     refused(lambda: ours.Options("tcp"), "'tcp'")
-    dist.init_process_group("mpi4py")
+    dist.init_process_group("mpi4py", init_method="mpi://")
     for call in (
         lambda: dist.all_gather([torch.ones(1)] * (size + 1), torch.ones(1)),
         lambda: dist.all_gather_into_tensor(torch.ones(size + 1), torch.ones(1)),

@@ -1,13 +1,12 @@
 """The backend mpi4py on real ranks, through shared memory and through MPI."""
 
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from helpers.machine import launcher
 from tests.mpi.runner import ROOT, run_ranks
 from tests.torch_mpi import ranks
 
@@ -84,27 +83,24 @@ def test_sparse():
 
 SOURCE_EXAMPLE = """
 import torch, torch.distributed as dist, helpers.torch_mpi
-dist.init_process_group("mpi4py")
+dist.init_process_group("mpi4py", init_method="mpi://")
 x = torch.tensor([dist.get_rank() + 1.0])
 dist.all_reduce(x)
 print(f"rank {dist.get_rank()} of {dist.get_world_size()}: {x.item():g}")
 """
 
 
-def test_ten_lines_need_no_environment_and_end_without_being_asked(tmp_path):
+def test_ten_lines_need_no_environment_and_end_without_being_asked(tmp_path, monkeypatch):
     script = tmp_path / "script.py"
     script.write_text(SOURCE_EXAMPLE)
-    unwanted = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
-    done = subprocess.run(
-        [Path(sys.executable).with_name("mpiexec"), "-n", "3", sys.executable, script],
-        env={k: v for k, v in os.environ.items() if k not in unwanted} | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=60,
+    for name in ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    done = launcher.run_ranks(
+        3, [sys.executable, script], timeout=60, env={"PYTHONPATH": str(ROOT)}, threads=None
     )
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.output
     # mpiexec passes output on in pieces: a line of one rank may stand within another's
-    assert sorted(re.findall(r"rank \d of 3: 6", done.stdout)) == [
+    assert sorted(re.findall(r"rank \d of 3: 6", done.output)) == [
         f"rank {r} of 3: 6" for r in range(3)
     ]
 

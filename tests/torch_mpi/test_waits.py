@@ -16,7 +16,7 @@ def begin():
     torch.set_num_threads(1)
     if dist.is_initialized():
         dist.destroy_process_group()
-    dist.init_process_group("mpi4py")
+    dist.init_process_group("mpi4py", init_method="mpi://")
 
 
 def total():

@@ -1,5 +1,6 @@
 """A traced communicator behaves as mpi4py's own, tells what it is doing, and records it."""
 
+import faulthandler
 import inspect
 import pickle
 import threading
@@ -449,6 +450,44 @@ def test_no_communicating_method_is_left_unwatched():
         "Flush_buffer", "Free_keyval", "Iflush_buffer", "Revoke", "Shift", "f2py", "free",
         "fromhandle", "fromint", "py2f", "toint", "tohandle", "is_inter", "is_intra", "is_topo",
     }  # fmt: skip
+
+
+class Dumped:
+    """Writes the stack of the thread that pickles it."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        with open(self.path, "a") as file:
+            faulthandler.dump_traceback(file, all_threads=False)
+        return Dumped, (self.path,)
+
+
+def stacks(path):
+    from mpi4py import MPI
+
+    from helpers.tracing import TracedComm
+
+    comm = TracedComm(MPI.COMM_SELF)
+    for recording in (False, True):
+        if recording:
+            comm.recorder.start()
+        Path(path).write_text("")
+        comm.allgather(Dumped(path))
+        comm.isend(Dumped(path), 0).Cancel()
+        yield [line for line in Path(path).read_text().splitlines() if "<traced " in line]
+
+
+def both_stacks(path):
+    return list(stacks(path))
+
+
+def test_a_dumped_stack_names_the_mpi_call(tmp_path):
+    (found,) = run_ranks(1, both_stacks, str(tmp_path / "stack"))
+    for lines in found:
+        assert {line.split('"')[1] for line in lines} == {"<traced allgather>", "<traced isend>"}
+        assert {line.split()[-1] for line in lines} == {"allgather", "isend"}
 
 
 def bad_input():

@@ -1,0 +1,235 @@
+"""The processes of a cluster on this machine, forked from a warm one: no mpiexec, no open port."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from helpers.cluster import state
+from helpers.cluster.errors import StartError
+from helpers.cluster.forkserver import handle, registry
+from helpers.cluster.forkserver.programs import SOCKETS
+from helpers.cluster.processes import Processes, how
+
+if TYPE_CHECKING:
+    import ipyparallel
+
+STOP_SECONDS = 5.0
+CONNECT_SECONDS = 60.0
+LONGEST_PLACE = 80  # characters: the path of a Unix socket has 107 at most
+LOOK_SECONDS = 0.05  # the answer itself ends the wait
+
+_obstacle: list[str] = []  # why ranks cannot be forked in this kernel, once that is known
+
+
+def why_not_to_fork_here() -> str | None:
+    """Tell what is known to stand in the way of forking ranks.
+
+    Returns
+    -------
+    str or None
+        None if nothing is.
+    """
+    if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
+        return "a process must be able to end with its parent, and to be seen ending: Linux >= 5.3"
+    return _obstacle[0] if _obstacle else None
+
+
+def remember_not_to_fork_here(why: str) -> None:
+    """Take the other way from now on.
+
+    Parameters
+    ----------
+    why : str
+        What stands in the way.
+    """
+    _obstacle[:] = [why]
+
+
+def keep_warm() -> None:
+    """Prepare in the background what the first cluster of this kernel will need."""
+    if why_not_to_fork_here() is None:
+        with contextlib.suppress(StartError, OSError):  # whoever wants a cluster will hear of it
+            registry.keep_warm()
+    threading.Thread(target=importlib.import_module, args=("ipyparallel",), daemon=True).start()
+
+
+class ForkedProcesses(Processes):
+    """The controller and the ranks as children of a process that forks them.
+
+    Parameters
+    ----------
+    n : int
+        The number of ranks.
+    threads : int
+        What numerical libraries may use on each.
+    modules : tuple of str
+        What the ranks have imported when they begin.
+
+    Raises
+    ------
+    CannotFork
+        If the folder for temporary files has too long a name.
+    """
+
+    starter = "the ranks"
+
+    def __init__(self, n: int, threads: int, modules: tuple[str, ...]) -> None:
+        if len(tempfile.gettempdir()) > LONGEST_PLACE:
+            raise handle.CannotFork(f"{tempfile.gettempdir()} is too long for a socket's path")
+        self._server = registry.acquire(modules)
+        folder = Path(tempfile.gettempdir(), f"ranks-{secrets.token_hex(6)}")
+        # before it is there to be left behind; start() waits for the answer
+        self._adopted = self._server.send("adopt", folder=str(folder))
+        folder.mkdir(mode=0o700)
+        super().__init__(n, threads, folder)
+        self._modules = modules
+        self._name = self.folder.name
+        self._starts = 0
+        self._released = False
+
+    # -- start ----------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        options = {"folder": str(self.folder), "cluster_id": self._name}
+        asked = [
+            self._adopted,
+            self._server.require(*registry.CONTROLLER),
+            self._server.fork(self._controller, "controller", 1, options, self.folder),
+            self._server.require(*registry.RANKS, *self._modules),
+            self._fork_ranks(),
+        ]
+        import ipyparallel  # noqa: F401 (takes a while, and so does the other process)
+
+        for number in asked:
+            self._server.answer(number)
+
+    def start_ranks(self) -> None:
+        state.clear(self.state_dir)
+        if self.controller_exited():
+            self._make_anew()
+            self.start()
+        else:
+            self._server.answer(self._fork_ranks())
+
+    def _make_anew(self) -> None:
+        """Prepare another start of everything: the controller has ended, or who forked it."""
+        self._close_client()
+        if not self._server.alive:
+            registry.release(self._server)
+            self._server = registry.acquire(self._modules)
+        self._adopted = self._server.send("adopt", folder=str(self.folder))
+        self._server.forget(self._controller)
+        shutil.rmtree(self.folder / "profile", ignore_errors=True)
+        for path in self.folder.glob(f"{SOCKETS}:*"):
+            path.unlink()
+
+    def _fork_ranks(self) -> int:
+        self._server.forget(self._ranks)
+        self._starts += 1
+        options = {
+            "family": self._ranks,
+            "state_dir": str(self.state_dir),
+            "threads": self.threads,
+            "url_file": str(self._connection_file("engine")),
+        }
+        return self._server.fork(self._ranks, "engine", self.n, options, self.folder, self.threads)
+
+    def connect(self) -> ipyparallel.Client:
+        if self.client is None:
+            import ipyparallel
+
+            deadline = time.monotonic() + CONNECT_SECONDS
+            while not self._server.ready(self._controller, LOOK_SECONDS):
+                if self.controller_exited():
+                    raise StartError("it ended at once")
+                if time.monotonic() > deadline:
+                    raise StartError(f"it was not ready within {CONNECT_SECONDS:g} s")
+            told = json.loads(self._connection_file("client").read_text())
+            self.client = ipyparallel.Client(connection_info=told)
+        return self.client
+
+    # -- state ----------------------------------------------------------------------------------
+
+    @property
+    def _controller(self) -> str:
+        return f"{self._name}-controller"
+
+    @property
+    def _ranks(self) -> str:
+        return f"{self._name}-{self._starts}"
+
+    def registered(self) -> list[int]:
+        engines = dict(self.connect()._engines)  # number to the name that the rank gave itself
+        return [number for number, name in engines.items() if name.startswith(f"{self._ranks}-")]
+
+    def ranks_exited(self) -> bool:
+        return not self._starts or self._server.gone(self._ranks) or self.controller_exited()
+
+    def controller_exited(self) -> bool:
+        return self._server.gone(self._controller)
+
+    def dead_rank(self) -> tuple[int | None, str]:
+        first = self._server.first(self._ranks)
+        if first is None and not self._server.alive:
+            return None, "the process that forks them has ended"
+        if first is None:
+            return None, "the controller has ended" if self.controller_exited() else ""
+        return first[0], how(os.waitstatus_to_exitcode(first[1]))
+
+    def ranks_output(self) -> str:
+        return self._read("engine")
+
+    def controller_output(self) -> str:
+        return self._read("controller")
+
+    def _connection_file(self, whose: str) -> Path:
+        name = f"ipcontroller-{self._name}-{whose}.json"
+        return self.folder / "profile" / "security" / name
+
+    def _read(self, program: str) -> str:
+        try:
+            return handle.output_file(self.folder, program).read_text(errors="replace")
+        except OSError:
+            return ""
+
+    # -- end ------------------------------------------------------------------------------------
+
+    def _close_client(self) -> None:
+        client, self.client = self.client, None
+        if client is not None:
+            client.close()
+
+    def kill_ranks(self) -> None:
+        self._kill(self._ranks)
+
+    def _kill(self, family: str) -> None:
+        if not self._server.gone(family):
+            self._server.ask("kill", name=family)
+            self._server.wait(family, STOP_SECONDS)
+
+    def stop(self) -> None:
+        if not self._released:
+            self._released = True
+            self._close_client()
+            try:
+                self._server.ask("kill", name=self._controller)
+                self._kill(self._ranks)
+                self._server.wait(self._controller, STOP_SECONDS)
+                self._server.ask("forget", folder=str(self.folder))
+            except StartError:
+                pass  # it has ended, and with it all that it had forked
+            for family in (self._ranks, self._controller):
+                self._server.forget(family)
+            registry.release(self._server)
+        shutil.rmtree(self.folder, ignore_errors=True)

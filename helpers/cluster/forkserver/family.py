@@ -1,0 +1,149 @@
+"""A set of processes forked together: the ranks of one world, or one process alone."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import signal
+import socket
+import traceback
+from collections.abc import Callable
+
+from helpers.cluster.forkserver.pmi import SHARED_MEMORY, KeyValueSpace, fnv1a
+from helpers.machine.guard import descendants
+
+_numbers = itertools.count()
+
+
+class Family:
+    """The processes of one set, in the order of their ranks.
+
+    Parameters
+    ----------
+    name : str
+        By which the kernel knows it.
+    size : int
+        The number of processes.
+    inseparable : bool
+        Whether all end as soon as one does, be it without an error.
+    """
+
+    def __init__(self, name: str, size: int, inseparable: bool = True) -> None:
+        self.name = name
+        self.size = size
+        self.inseparable = inseparable
+        self.space = KeyValueSpace(size, _new_name())
+        self.pids: dict[int, int] = {}  # of each member that lives
+        self.ends: dict[int, socket.socket] = {}  # on which a member asks
+        self.first: tuple[int, int] | None = None  # who failed first, and its wait status
+        self._unread: dict[int, bytes] = {}
+
+    @property
+    def born(self) -> bool:
+        """Whether every member has said that it is ready."""
+        return len(self.space.ready) == self.size
+
+    def fork(self, begin: Callable[[int, socket.socket], None]) -> int | None:
+        """Fork the members.
+
+        Parameters
+        ----------
+        begin : callable
+            Called in each child, with its rank and its end of the socket on which it may ask.
+
+        Returns
+        -------
+        int or None
+            In a child its rank; None in the parent.
+
+        Raises
+        ------
+        OSError
+            In the parent, if the system has no room for as many processes.
+        """
+        for rank in range(self.size):
+            ours, theirs = socket.socketpair()
+            pid = os.fork()
+            if pid == 0:
+                ours.close()
+                for end in self.ends.values():
+                    end.close()
+                try:
+                    begin(rank, theirs)
+                except BaseException:  # it must not go on as its parent
+                    traceback.print_exc()
+                    os._exit(1)
+                return rank
+            theirs.close()
+            ours.setblocking(False)
+            self.pids[rank], self.ends[rank], self._unread[rank] = pid, ours, b""
+        return None
+
+    def read(self, rank: int) -> bool:
+        """Take what a member says, and answer.
+
+        Parameters
+        ----------
+        rank : int
+            Who has said something.
+
+        Returns
+        -------
+        bool
+            False once it will say no more.
+        """
+        try:
+            data = self.ends[rank].recv(65536)
+        except BlockingIOError:
+            return True
+        except OSError:
+            data = b""
+        *lines, self._unread[rank] = (self._unread[rank] + data).split(b"\n")
+        for line in lines:
+            try:
+                answers = self.space.answer(rank, line.decode())
+            except (ValueError, KeyError) as error:
+                print(f"{self.name}: rank {rank}: {error!r}", flush=True)
+                self.kill()
+                return False
+            for other, answer in answers.items():
+                with contextlib.suppress(OSError):  # it has just ended
+                    self.ends[other].sendall(answer.encode())
+        return bool(data)
+
+    def ended(self, rank: int, status: int) -> None:
+        """Note that a member is gone; if it is the first that failed, the others go with it.
+
+        Parameters
+        ----------
+        rank : int
+            Who.
+        status : int
+            As ``os.waitpid`` gives it.
+        """
+        del self.pids[rank]
+        if self.first is None and (status != 0 or self.inseparable):
+            self.first = rank, status
+            self.kill()
+
+    def kill(self) -> None:
+        """SIGKILL all members with all that they have started."""
+        for pid in (*self.pids.values(), *descendants(*self.pids.values())):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Let go of what the family used; its members are gone."""
+        for end in self.ends.values():
+            end.close()
+        self.ends.clear()
+        self.space.unlink()
+
+
+def _new_name() -> str:
+    """Return a name that no other set has, not even one of which shared memory is left."""
+    while True:
+        name = f"ranks-{os.getpid()}-{next(_numbers)}"
+        if not list(SHARED_MEMORY.glob(f"mpich_shm_{fnv1a(name):x}_*")):
+            return name

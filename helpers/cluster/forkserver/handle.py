@@ -1,0 +1,358 @@
+"""The kernel's side of the process that forks: start it, ask it, hear what became of the ranks."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from helpers.cluster.errors import StartError
+from helpers.cluster.forkserver.birth import Surroundings
+from helpers.machine.mpi import THREAD_VARIABLES
+
+LARGEST_MESSAGE = 1 << 20  # bytes; the largest part of a request is the environment
+ANSWER_SECONDS = 60.0  # an import may take long on a slow disk
+END_SECONDS = 5.0
+
+
+class CannotFork(StartError):  # noqa: N818 (a fact, and the way around it is known)
+    """Ranks cannot be forked here: another way of starting them must be taken."""
+
+
+class ForkServer:
+    """A process that forks for this kernel, which shares it by way of the registry."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for end in (ours, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LARGEST_MESSAGE)
+        self.modules: set[str] = set()  # that it has imported, or soon will
+        self.users = 0
+        self.kept = False  # also while nobody uses it
+        self.spoiled = False  # it has imported what no fork can share
+        self._socket = ours
+        self._lock = threading.RLock()
+        self._number = 0
+        self._answers: dict[int, dict] = {}
+        self._imports: dict[int, list[str]] = {}  # that each request not yet answered is for
+        self._ready: set[str] = set()
+        self._gone: dict[str, tuple[int, int] | None] = {}
+        one_thread = dict.fromkeys(THREAD_VARIABLES, "1")  # only the one that forks lives on
+        command = [sys.executable, "-m", "helpers.cluster.forkserver", str(theirs.fileno())]
+        self.process = subprocess.Popen(
+            command,
+            env={**os.environ, **one_thread},
+            stdin=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,  # an interrupt of the kernel's process group is not for it
+        )
+        theirs.close()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process still serves."""
+        with self._lock:
+            self._hear(0)
+            return self._socket.fileno() >= 0
+
+    def ask(self, do: str, **request: Any) -> dict:
+        """Ask for something, and wait for the answer.
+
+        Parameters
+        ----------
+        do : str
+            One of the server's methods ``do_...``.
+        **request : object
+            Its arguments.
+
+        Returns
+        -------
+        dict
+            What it returned.
+
+        Raises
+        ------
+        StartError
+            If the process has ended, cannot do it, or does not answer.
+        """
+        with self._lock:
+            return self.answer(self.send(do, **request))
+
+    def require(self, *modules: str) -> int:
+        """Have modules imported; the answer to this request tells whether they were.
+
+        Parameters
+        ----------
+        *modules : str
+            Their names.
+
+        Returns
+        -------
+        int
+            The number of the request.
+        """
+        missing = [module for module in modules if module not in self.modules]
+        self.modules.update(missing)
+        number = self.send("preload", modules=missing)
+        self._imports[number] = missing
+        return number
+
+    def send(self, do: str, **request: Any) -> int:
+        """Ask for something; :meth:`answer` waits for what comes of it.
+
+        Parameters
+        ----------
+        do : str
+            One of the server's methods ``do_...``.
+        **request : object
+            Its arguments.
+
+        Returns
+        -------
+        int
+            The number of the request.
+
+        Raises
+        ------
+        StartError
+            If the process has ended.
+        """
+        with self._lock:
+            self._number += 1
+            message = json.dumps({"number": self._number, "do": do, **request}).encode()
+            try:
+                self._socket.sendall(message)
+            except OSError as error:
+                self._close()
+                raise StartError(f"the process that forks the ranks has ended: {error}") from None
+            return self._number
+
+    def fork(
+        self,
+        name: str,
+        program: str,
+        size: int,
+        options: dict[str, Any],
+        folder: Path,
+        threads: int | None = None,
+        directory: str | None = None,
+    ) -> int:
+        """Ask for a set of processes, which find this process's environment.
+
+        Parameters
+        ----------
+        name : str
+            By which the set is known from now on.
+        program : str
+            What its members run, one of :mod:`helpers.cluster.forkserver.programs`.
+        size : int
+            How many they are.
+        options : dict
+            The program's.
+        folder : Path
+            Where their output goes.
+        threads : int, optional
+            What numerical libraries may use.
+        directory : str, optional
+            Where they work, by default where this process does.
+
+        Returns
+        -------
+        int
+            The number of the request.
+        """
+        output = str(output_file(folder, program))
+        found = Surroundings(dict(os.environ), directory or os.getcwd(), output, threads)
+        return self.send(
+            "fork",
+            name=name,
+            program=program,
+            size=size,
+            options=options,
+            surroundings=asdict(found),
+        )
+
+    def answer(self, number: int) -> dict:
+        """Wait for the answer to a request.
+
+        Parameters
+        ----------
+        number : int
+            What :meth:`send` returned.
+
+        Returns
+        -------
+        dict
+            What the server's method returned.
+
+        Raises
+        ------
+        StartError
+            If the process has ended, cannot do it, or does not answer.
+        """
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while True:
+            with self._lock:
+                self._hear(0.1)
+                if number in self._answers:
+                    answer = self._answers.pop(number)
+                    self._imports.pop(number, None)
+                    if "cannot" in answer:
+                        raise CannotFork(answer["cannot"])
+                    if answer.get("error"):
+                        self.spoiled |= answer.get("spoiled", False)
+                        raise StartError(answer["error"])
+                    return answer
+                if self._socket.fileno() < 0:
+                    names = ", ".join(map(repr, self._imports.get(number, ())))
+                    why = f" while it imported {names}" if names else ""
+                    raise StartError(f"the process that forks the ranks has ended{why}")
+            if time.monotonic() > deadline:
+                raise StartError(f"the process that forks is silent for {ANSWER_SECONDS:g} s")
+
+    def ready(self, family: str, seconds: float = 0.0) -> bool:
+        """Tell whether all members of a family have said that they are ready.
+
+        Parameters
+        ----------
+        family : str
+            Its name.
+        seconds : float
+            For how long at most to wait for news.
+
+        Returns
+        -------
+        bool
+            Whether they have.
+        """
+        with self._lock:
+            if family not in self._ready:
+                self._hear(seconds)
+            return family in self._ready
+
+    def gone(self, family: str) -> bool:
+        """Tell whether a family has ended.
+
+        Parameters
+        ----------
+        family : str
+            Its name.
+
+        Returns
+        -------
+        bool
+            True also if the process that forked it has, since its children end with it.
+        """
+        with self._lock:
+            self._hear(0)
+            return family in self._gone or self._socket.fileno() < 0
+
+    def first(self, family: str) -> tuple[int, int] | None:
+        """Return who failed first.
+
+        Parameters
+        ----------
+        family : str
+            Its name.
+
+        Returns
+        -------
+        (int, int) or None
+            The rank and its wait status; None if nobody did, or it cannot be told.
+        """
+        return self._gone.get(family)
+
+    def wait(self, family: str, seconds: float) -> bool:
+        """Wait until a family has ended.
+
+        Parameters
+        ----------
+        family : str
+            Its name.
+        seconds : float
+            For how long at most.
+
+        Returns
+        -------
+        bool
+            Whether it has.
+        """
+        deadline = time.monotonic() + seconds
+        while not self.gone(family):
+            with self._lock:
+                self._hear(min(0.1, max(0.0, deadline - time.monotonic())))
+            if time.monotonic() >= deadline:
+                return self.gone(family)
+        return True
+
+    def forget(self, family: str) -> None:
+        """Keep nothing of a family that has ended.
+
+        Parameters
+        ----------
+        family : str
+            Its name.
+        """
+        self._ready.discard(family)
+        self._gone.pop(family, None)
+
+    def end(self) -> None:
+        """End the process, and with it all that it has forked."""
+        with self._lock:
+            self._close()
+        try:
+            self.process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def _hear(self, seconds: float) -> None:
+        """Take what has come, waiting for something at most so long."""
+        while self._socket.fileno() >= 0:
+            if not select.select([self._socket], [], [], seconds)[0]:
+                return
+            seconds = 0
+            try:
+                data = self._socket.recv(LARGEST_MESSAGE)
+            except OSError:
+                data = b""
+            if not data:
+                self._close()
+                self.process.poll()
+                return
+            told = json.loads(data)
+            if "ready" in told:
+                self._ready.add(told["ready"])
+            elif "gone" in told:
+                self._gone[told["gone"]] = told["first"] and tuple(told["first"])
+            else:
+                self._answers[told.pop("number")] = told
+
+    def _close(self) -> None:
+        self._socket.close()
+
+
+def output_file(folder: Path, program: str) -> Path:
+    """Return the file to which a set of processes writes.
+
+    Parameters
+    ----------
+    folder : Path
+        Theirs.
+    program : str
+        What they run.
+
+    Returns
+    -------
+    Path
+        It is there when they are.
+    """
+    return folder / f"{program}.log"

@@ -1,0 +1,63 @@
+"""Import modules that forked processes will share, and tell which ones cannot be."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import threading
+from collections.abc import Iterable
+
+
+def preload(modules: Iterable[str]) -> str | None:
+    """Import modules, in order.
+
+    Parameters
+    ----------
+    modules : iterable of str
+        Their full names.
+
+    Returns
+    -------
+    str or None
+        Why the first that cannot be shared by a fork cannot be; None if all can. This process
+        must fork no more then: what the module did cannot be undone.
+    """
+    for name in modules:
+        try:
+            importlib.import_module(name)
+        except BaseException as error:
+            return f"importing {name!r} raised {type(error).__name__}: {error}"
+        if (why := why_not_to_fork()) is not None:
+            return f"{name!r} cannot be preloaded: {why}"
+    return None
+
+
+def why_not_to_fork() -> str | None:
+    """Tell what makes a fork of this process unsafe.
+
+    Returns
+    -------
+    str or None
+        A sentence, None if nothing does.
+    """
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is not None and mpi.Is_initialized():
+        return "MPI is initialized, and each rank must do so itself"
+    count = number_of_threads()
+    if count > 1:
+        names = [thread.name for thread in threading.enumerate() if thread.name != "MainThread"]
+        which = f" ({', '.join(names)})" if names else ""
+        return f"{count - 1} thread(s) run{which}, and a fork would leave them out"
+    return None
+
+
+def number_of_threads() -> int:
+    """Count this process's threads, those of C libraries too.
+
+    Returns
+    -------
+    int
+        At least 1.
+    """
+    return len(os.listdir("/proc/self/task"))

@@ -1,0 +1,120 @@
+"""What forked processes run."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from helpers.cluster.forkserver.pmi import READY
+
+SOCKETS = "s"  # s:1, s:2 and so on in the cluster's folder: a path has 107 characters at most
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a process stands in its family.
+
+    Parameters
+    ----------
+    rank : int
+        From 0.
+    size : int
+        Of the family.
+    parent : int
+        The descriptor of a socket on which the process that forked it answers. It stays open to
+        the very end: MPICH takes its leave after Python has ended.
+    """
+
+    rank: int
+    size: int
+    parent: int
+
+    def ready(self) -> None:
+        """Say that this process is ready for its work."""
+        os.write(self.parent, READY)
+
+    def initialize_mpi(self) -> None:
+        """Initialise MPI, among the members of the family, and say so."""
+        asked = {"PMI_FD": self.parent, "PMI_RANK": self.rank, "PMI_SIZE": self.size}
+        os.environ.update({name: str(value) for name, value in asked.items()}, PMI_SPAWNED="0")
+        os.environ.setdefault("UCX_TLS", "self,sm")  # else UCX opens a port
+        from mpi4py import MPI
+
+        MPI.Init_thread(MPI.THREAD_MULTIPLE)
+        for name in (*asked, "PMI_SPAWNED"):  # a process that this one starts is a world of its own
+            del os.environ[name]
+        self.ready()
+
+
+def controller(place: Place, folder: str, cluster_id: str) -> None:
+    """Run ipyparallel's controller.
+
+    Parameters
+    ----------
+    place : Place
+        This process's.
+    folder : str
+        The cluster's.
+    cluster_id : str
+        After which the connection files are named.
+    """
+    from helpers.cluster.controller import RankController
+
+    sys.argv = ["controller"]
+    RankController.begin(folder, f"{folder}/{SOCKETS}", cluster_id, place.ready)
+
+
+def engine(place: Place, family: str, state_dir: str, threads: int, url_file: str) -> None:
+    """Run a rank that the notebook calls.
+
+    Parameters
+    ----------
+    place : Place
+        This process's.
+    family : str
+        Tells one start of ranks from the next.
+    state_dir : str
+        The folder that ranks and notebook share.
+    threads : int
+        What numerical libraries may use.
+    url_file : str
+        The controller's connection file.
+    """
+    place.initialize_mpi()
+    from helpers.cluster.engine import RankEngine
+
+    sys.argv = ["engine"]
+    RankEngine.begin(f"{family}-{place.rank}", state_dir, threads, url_file)
+
+
+def script(place: Place, path: str) -> None:
+    """Run a Python script, as ``python script.py`` does.
+
+    Parameters
+    ----------
+    place : Place
+        This process's.
+    path : str
+        The script.
+    """
+    place.initialize_mpi()
+    from mpi4py import MPI
+
+    sys.argv = [path]
+    sys.path[0] = os.path.dirname(path)
+    runpy.run_path(path, run_name="__main__")
+    if not MPI.Is_finalized():
+        MPI.Finalize()
+
+
+PROGRAMS: dict[str, Callable[..., None]] = {
+    "controller": controller,
+    "engine": engine,
+    "script": script,
+}
+# a rank that the notebook calls never ends by itself: if it does, something is wrong with it
+NEED_MPI = ("engine", "script")
+INSEPARABLE = {"controller": True, "engine": True, "script": False}

@@ -1,0 +1,191 @@
+"""What a cluster asks of its processes, however they are started."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from helpers.cluster import state, stuck
+from helpers.cluster.stuck import Wait
+
+if TYPE_CHECKING:
+    import ipyparallel
+
+STACK_SECONDS = 0.1
+
+
+class Processes(ABC):
+    """The controller and the ranks of one cluster, and the folder they share.
+
+    Parameters
+    ----------
+    n : int
+        The number of ranks.
+    threads : int
+        What numerical libraries may use on each.
+    folder : Path
+        An empty one.
+    local : bool
+        Whether the ranks run on this machine.
+    """
+
+    starter = "mpiexec"  # who starts the ranks, for a sentence
+
+    def __init__(self, n: int, threads: int, folder: Path, local: bool = True) -> None:
+        self.n = n
+        self.threads = threads
+        self.local = local
+        self.client: ipyparallel.Client | None = None
+        self.folder = folder.resolve()
+        self.state_dir = self.folder / "state"
+        self.state_dir.mkdir()
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start the controller and the ranks together; neither waits for the other."""
+
+    @abstractmethod
+    def start_ranks(self) -> None:
+        """Start a set of ranks under the controller that is there already."""
+
+    @abstractmethod
+    def connect(self) -> ipyparallel.Client:
+        """Return the client, connected to the controller (waits for it).
+
+        Returns
+        -------
+        ipyparallel.Client
+            The same one at each call.
+        """
+
+    @abstractmethod
+    def registered(self) -> list[int]:
+        """Return ipyparallel's numbers of the ranks that were started last.
+
+        Returns
+        -------
+        list of int
+            Of those that are registered already, in no order.
+        """
+
+    @abstractmethod
+    def ranks_exited(self) -> bool:
+        """Tell whether all ranks have ended; one takes the others along.
+
+        Returns
+        -------
+        bool
+            Also True before any were started.
+        """
+
+    @abstractmethod
+    def controller_exited(self) -> bool:
+        """Tell whether the controller has ended.
+
+        Returns
+        -------
+        bool
+            Also True before it was started.
+        """
+
+    @abstractmethod
+    def dead_rank(self) -> tuple[int | None, str]:
+        """Return which rank ended first, and how.
+
+        Returns
+        -------
+        (int or None, str)
+            ``(None, "")`` where it cannot be told; None and a sentence if it was none of the ranks.
+        """
+
+    @abstractmethod
+    def ranks_output(self) -> str:
+        """Return what the ranks wrote before they had a notebook to write to.
+
+        Returns
+        -------
+        str
+            Empty if there is nothing.
+        """
+
+    @abstractmethod
+    def controller_output(self) -> str:
+        """Return what the controller wrote.
+
+        Returns
+        -------
+        str
+            Empty if there is nothing.
+        """
+
+    @abstractmethod
+    def kill_ranks(self) -> None:
+        """End the ranks now, whatever they are doing."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End every process and remove the folder; safe to call again."""
+
+    def waits(self, running: Collection[int], pids: dict[int, int]) -> list[Wait]:
+        """Return what each of the running ranks is doing.
+
+        Parameters
+        ----------
+        running : collection of int
+            The ranks that have not replied.
+        pids : dict of int to int
+            Each rank's process.
+
+        Returns
+        -------
+        list of Wait
+            In rank order.
+        """
+        now = time.time()
+        waits = {wait.rank: wait for wait in stuck.read(self.state_dir, running, now)}
+        silent = [rank for rank in stuck.silent(self.state_dir, running, now) if rank in pids]
+        if silent and self.local:
+            for rank in silent:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pids[rank], signal.SIGUSR1)  # its faulthandler writes its stack
+            time.sleep(STACK_SECONDS)
+            for rank in silent:
+                text = state.stack_file(self.state_dir, rank).read_text()
+                since = now - state.confirmed(self.state_dir, rank)
+                waits[rank] = stuck.from_stack(text, rank, since)
+        return list(waits.values())
+
+    def interrupt_ranks(self) -> None:
+        """Ask every busy rank to raise KeyboardInterrupt (its watcher looks every 0.1 s)."""
+        state.ask_to_stop(self.state_dir)
+
+
+def how(status: int) -> str:
+    """Put the end of a process into words.
+
+    Parameters
+    ----------
+    status : int
+        Its exit code, or minus the number of the signal that ended it.
+
+    Returns
+    -------
+    str
+        To follow a comma.
+
+    Examples
+    --------
+    >>> how(7), how(-15)
+    ('it ended with exit code 7', 'killed by signal 15 (SIGTERM)')
+    """
+    if status == -signal.SIGKILL:
+        return "killed by signal 9 (SIGKILL): by someone, or by the system for lack of memory"
+    if -status in signal.valid_signals():
+        return f"killed by signal {-status} ({signal.Signals(-status).name})"
+    return f"it ended with exit code {status}"

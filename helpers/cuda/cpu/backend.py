@@ -1,0 +1,339 @@
+"""Run a module's kernels on this machine's processor."""
+
+from __future__ import annotations
+
+import math
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from helpers.cuda.arguments import PAGE, Argument, Region, whole_pages
+from helpers.cuda.arguments import regions as lay_out
+from helpers.cuda.cpu import compiler, protocol, symbols
+from helpers.cuda.cpu.faults import Explainer
+from helpers.cuda.cpu.worker import Worker
+from helpers.cuda.errors import LaunchError
+from helpers.cuda.occupancy import BLOCK_SHARED
+from helpers.cuda.record import EVENT, KINDS, SPACES, Access, AccessRecord, merge
+from helpers.cuda.source import Signature, strip_comments
+from helpers.machine import usable_cores
+
+SMALL_TYPES = re.compile(r"\b(char|short|bool|half|half2|u?char[1-4]|u?short[1-4]|u?int(8|16)_t)\b")
+
+# Faults whose report depends on which block came first.
+ORDERED = frozenset(
+    ("bounds", "const", "uninitialised", "race", "index", "misaligned", "barrier", "warp", "assert")
+)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One launch: what the notebook asked for, and where its arrays lie in the worker's memory."""
+
+    signature: Signature
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int
+    arguments: list[Argument]
+    regions: list[Region]
+    places: list[tuple[int, int] | None]
+    timeout: float
+
+    @property
+    def pointers(self) -> list[Argument]:
+        return [a for a in self.arguments if a.parameter.pointer]
+
+
+class CpuBackend:
+    """A compiled source: one program that runs fast, one that records; each made when needed.
+
+    Parameters
+    ----------
+    source, name : str
+        CUDA C, and what messages call it.
+    defines : dict
+        Macros.
+    arch : str
+        The device whose limits hold, such as "sm_80".
+    threads : int, optional
+        Processors to use; by default all that this process may.
+    check : bool
+        Which of the two programs is compiled at once.
+    instances : list of str, optional
+        Instances of kernel templates.
+    """
+
+    device = "cpu"
+
+    def __init__(
+        self,
+        source: str,
+        name: str,
+        defines: dict[str, str],
+        arch: str,
+        threads: int | None,
+        check: bool,
+        instances: Sequence[str] = (),
+    ):
+        self.source, self.name, self.defines = source, name, defines
+        self.instances = instances
+        self.threads = max(1, min(threads or usable_cores(), 256))
+        self.shared_limit = BLOCK_SHARED.get(int(re.sub(r"\D", "", arch)), 49_152)
+        self.constants: dict[str, bytes] = {}
+        self._programs: dict[bool, compiler.Program] = {}
+        self._workers: dict[bool, Worker] = {}
+        self.symbols = self._program(check).symbols  # what does not compile is told at once
+
+    def _program(self, instrumented: bool) -> compiler.Program:
+        if instrumented not in self._programs:
+            self._programs[instrumented] = compiler.build(
+                self.source, self.name, self.defines, self.instances, instrumented=instrumented
+            )
+        return self._programs[instrumented]
+
+    def _worker(self, instrumented: bool) -> Worker:
+        if instrumented not in self._workers:
+            self._workers[instrumented] = Worker(self._program(instrumented).path)
+        return self._workers[instrumented]
+
+    def set_constant(self, name: str, array: np.ndarray) -> None:
+        """Keep a constant's content for every worker, and tell those that run.
+
+        Parameters
+        ----------
+        name : str
+            A ``__constant__`` variable of the source.
+        array : numpy.ndarray
+            Contiguous, of the variable's element type.
+
+        Raises
+        ------
+        LaunchError
+            The variable has fewer bytes.
+        """
+        size = self.symbols.constants[name]
+        if array.nbytes > size:
+            raise LaunchError(
+                f"constant {name} holds {size} bytes; got {array.nbytes} (shape {array.shape})"
+            )
+        self.constants[name] = array.tobytes()
+        for worker in self._workers.values():
+            worker.tell(protocol.constant_request(name, self.constants[name]))
+
+    def launch(
+        self,
+        signature: Signature,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        shared: int,
+        arguments: list[Argument],
+        *,
+        check: bool,
+        record: bool,
+        timeout: float,
+        blocks: list[int] | None = None,
+        event_limit: int = 0,
+    ) -> AccessRecord | None:
+        """Run one kernel; arrays change only when it ends without a fault.
+
+        Parameters
+        ----------
+        signature : Signature
+            The kernel.
+        grid, block : tuple of int
+            Blocks of the grid and threads of a block, (x, y, z).
+        shared : int
+            Bytes of dynamic shared memory of a block.
+        arguments : list of Argument
+            Bound to the kernel's parameters.
+        check : bool
+            Watch every access.
+        record : bool
+            Watch, and return what was touched.
+        timeout : float
+            Seconds after which the kernel is stopped.
+        blocks : list of int, optional
+            Linear numbers of the blocks whose single accesses are recorded; all by default.
+        event_limit : int, default 0
+            Most single accesses to record.
+
+        Returns
+        -------
+        AccessRecord or None
+            None unless ``record``.
+
+        Raises
+        ------
+        LaunchError
+            The block has not that much shared memory.
+        KernelError
+            The kernel did something wrong.
+        """
+        self._fit(signature, shared)
+        instrumented = check or record
+        worker, program = self._worker(instrumented), self._program(instrumented)
+        call = _Call(signature, grid, block, shared, arguments, *lay_out(arguments), timeout)
+        memory = self._copy_in(call, worker)
+        if not instrumented:
+            self._ask(call, worker, program, None)
+            _copy_out(call, memory)
+            return None
+        arrays = [
+            replace(array, bytes=shared) if array.dynamic else array
+            for array in program.symbols.visible(signature.name)
+        ]
+        watch = protocol.Watch(self._granule(arguments), arrays, list(program.symbols.variables))
+        if not record:
+            self._ask(call, worker, program, watch)
+            _copy_out(call, memory)
+            return None
+        with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as folder:
+            kept = Path(folder) / "events"
+            watch = replace(watch, events=kept, event_limit=event_limit, blocks=blocks)
+            answer = self._ask(call, worker, program, watch)
+            events = np.fromfile(kept, EVENT)
+        _copy_out(call, memory)
+        return self._record(call, watch, program, answer, events)
+
+    # One method for each step of a launch.
+
+    def _fit(self, signature: Signature, shared: int) -> None:
+        static = self.symbols.static_bytes(signature.name)
+        if static + shared > self.shared_limit:
+            raise LaunchError(
+                f"kernel {signature.name} asks for {static} bytes of static and {shared} of "
+                f"dynamic shared memory; a block has at most {self.shared_limit}"
+            )
+
+    def _copy_in(self, call: _Call, worker: Worker) -> np.ndarray:
+        """Copy the arrays to where the worker sees them; return that memory, bytes as uint8."""
+        size = sum(whole_pages(region.bytes) for region in call.regions)
+        memory = worker.memory.bytes(max(size, PAGE))
+        for region in call.regions:
+            for at, array in region.arrays:
+                begin = region.offset + at
+                memory[begin : begin + array.nbytes] = array.reshape(-1).view(np.uint8)
+        return memory
+
+    def _ask(
+        self,
+        call: _Call,
+        worker: Worker,
+        program: compiler.Program,
+        watch: protocol.Watch | None,
+    ) -> dict:
+        """Have the worker run the launch; return its answer, or raise what it says went wrong.
+
+        A fault that several processors found is looked for again by one, block after block: what
+        is reported is then the same each time.
+        """
+        threads = min(self.threads, math.prod(call.grid))
+        answer = self._send(call, worker, watch, threads)
+        if watch and threads > 1 and answer.get("error") in ORDERED:
+            self._copy_in(call, worker)
+            again = self._send(call, worker, watch, 1)
+            answer = again if "error" in again else answer
+        if "error" in answer:
+            raise Explainer(
+                call.signature.name,
+                self.source,
+                {a.parameter.name: (a.shape, np.dtype(a.parameter.dtype)) for a in call.pointers},
+                lambda addresses: symbols.lines(program.path, addresses, self.name),
+                call.timeout,
+            ).exception(answer)
+        return answer
+
+    def _send(
+        self, call: _Call, worker: Worker, watch: protocol.Watch | None, threads: int
+    ) -> dict:
+        if worker.start():
+            for name, data in self.constants.items():
+                worker.tell(protocol.constant_request(name, data))
+        request = protocol.LaunchRequest(
+            call.signature.name,
+            call.grid,
+            call.block,
+            call.shared,
+            threads,
+            max(1, round(1000 * call.timeout)),
+            worker.memory.path,
+            call.regions,
+            call.arguments,
+            call.places,
+            watch,
+        )
+        return worker.ask(request.text(), call.timeout)
+
+    def _granule(self, arguments: list[Argument]) -> int:
+        """Bytes that the recorder tells apart: 4, or 1 where the source has smaller types."""
+        small = any(np.dtype(a.parameter.dtype).itemsize < 4 for a in arguments)
+        return 1 if small or SMALL_TYPES.search(strip_comments(self.source)) else 4
+
+    def _record(
+        self,
+        call: _Call,
+        watch: protocol.Watch,
+        program: compiler.Program,
+        answer: dict,
+        events: np.ndarray,
+    ) -> AccessRecord:
+        """Give the answer's instructions their lines and their arrays' names."""
+        instructions: list[protocol.Instruction] = answer["instructions"]
+        lines = symbols.lines(program.path, [i["pc"] for i in instructions], self.name)
+        names = [a.name for a in call.regions]
+        names += [a.name for a in watch.shared]
+        names += [a.name for a in watch.variables]
+        accesses = [
+            Access(
+                line=line,
+                array=names[i["array"]],
+                kind=KINDS[i["kind"]],
+                space=SPACES[i["space"]],
+                size=i["size"],
+                count=i["count"],
+                requests=i["requests"],
+                sectors=i["sectors"],
+                wavefronts=i["wavefronts"],
+                ideal=i["ideal"],
+                worst=i["worst"],
+            )
+            for line, i in zip(lines, instructions, strict=True)
+        ]
+        merged, events = merge(accesses, events)
+        touched = zip(call.regions, answer["touched"], strict=True)
+        return AccessRecord(
+            kernel=call.signature.name,
+            grid=call.grid,
+            block=call.block,
+            accesses=merged,
+            events=events,
+            touched={region.name: (read, written) for region, (read, written) in touched},
+            itemsizes={
+                a.parameter.name: np.dtype(a.parameter.dtype).itemsize for a in call.pointers
+            },
+            shapes={a.parameter.name: a.shape for a in call.pointers},
+            seconds=answer["seconds"],
+            complete=answer["events"] < watch.event_limit,
+        )
+
+    @property
+    def processes(self) -> list[int]:
+        """Numbers of the workers' processes that run now."""
+        return [worker.pid for worker in self._workers.values() if worker.pid]
+
+    def close(self) -> None:
+        """End the workers."""
+        for worker in self._workers.values():
+            worker.close()
+        self._workers.clear()
+
+
+def _copy_out(call: _Call, memory: np.ndarray) -> None:
+    for region in call.regions:
+        for at, array in region.arrays if region.writable else ():
+            begin = region.offset + at
+            array.reshape(-1).view(np.uint8)[:] = memory[begin : begin + array.nbytes]

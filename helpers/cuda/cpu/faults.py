@@ -1,0 +1,250 @@
+"""Turn the worker's report of a fault into an exception that a reader can act on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from helpers.cuda import errors
+from helpers.cuda.cpu.assembly import indexed
+
+KINDS = {0: "read", 1: "wrote", 2: "updated atomically"}
+SPACES = {0: "global", 1: "shared", 2: "constant"}
+
+
+class Explainer:
+    """Knows one launch: its arrays, its source's lines, its limits.
+
+    Parameters
+    ----------
+    kernel : str
+        Its name.
+    source : str
+        The module's source.
+    arrays : dict
+        (shape, dtype) of the global arrays by name.
+    find_lines : callable
+        Maps code addresses to lines of the source (None: unknown).
+    timeout : float
+        The launch's limit in seconds.
+    """
+
+    def __init__(
+        self,
+        kernel: str,
+        source: str,
+        arrays: dict[str, tuple[tuple[int, ...], np.dtype]],
+        find_lines: Callable[[list[int]], list[int | None]],
+        timeout: float,
+    ):
+        self.kernel = kernel
+        self.rows = source.splitlines()
+        self.arrays = arrays  # name → (shape, dtype) of the global arrays
+        self.find_lines = find_lines  # code addresses → lines
+        self.timeout = timeout
+
+    def exception(self, report: dict) -> errors.CudaError:
+        """Return the exception that a worker's report stands for.
+
+        Parameters
+        ----------
+        report : dict
+            An answer with ``error`` (see :mod:`helpers.cuda.cpu.protocol`).
+
+        Returns
+        -------
+        CudaError
+            With thread, place and line in its message.
+        """
+        return getattr(self, f"_{report['error']}", self._internal)(report)
+
+    # One method for each kind of report.
+
+    def _bounds(self, report: dict) -> errors.CudaError:
+        now = report["now"]
+        line = self._line(now)
+        return errors.BoundsError(
+            f"{self._who(now)} {KINDS[now['kind']]} {self._element(report)}, outside "
+            f"{self._array(report)}{self._at(line)}",
+            line,
+        )
+
+    def _const(self, report: dict) -> errors.CudaError:
+        line = self._line(report["now"])
+        return errors.KernelError(
+            f"{self._who(report['now'])} wrote to {report['array']}, which the kernel may only "
+            f"read{self._at(line)}",
+            line,
+        )
+
+    def _uninitialised(self, report: dict) -> errors.CudaError:
+        now = report["now"]
+        line = self._line(now)
+        return errors.UninitialisedError(
+            f"{self._who(now)} read {self._element(report)} in shared memory, which no thread of "
+            f"its block has written{self._at(line)}",
+            line,
+        )
+
+    def _race(self, report: dict) -> errors.CudaError:
+        now, before = report["now"], report["before"]
+        line, earlier = self._line(now), self._line(before)
+        same_block = now["block"] == before["block"]
+        why = (
+            "with no __syncthreads() between"
+            if same_block
+            else "and nothing orders two blocks of one launch"
+        )
+        return errors.RaceError(
+            f"race on {self._element(report)} in {SPACES[report['space']]} memory: "
+            f"{self._who(before)} {KINDS[before['kind']]} it{self._at(earlier, False)}, "
+            f"{self._who(now)} {KINDS[now['kind']]} it{self._at(line, False)}, {why}"
+            f"{self._quote(line)}",
+            line,
+        )
+
+    def _barrier(self, report: dict) -> errors.CudaError:
+        return self._divergent(report, "__syncthreads()", "thread", "block")
+
+    def _warp(self, report: dict) -> errors.CudaError:
+        return self._divergent(report, "a warp-level call", "thread", "warp")
+
+    def _divergent(self, report: dict, call: str, unit: str, group: str) -> errors.CudaError:
+        waiting, threads, line = report["waiting"], report["threads"], report["line"]
+        parts = []
+        for x, y, z, other in report["others"]:
+            where = f"waits at line {other}" if other else "has ended"
+            parts.append(f"{unit} {_triple((x, y, z))} {where}")
+        ended = group == "block" and not any(other for *_, other in report["others"])
+        so = " (newer GPUs go on without threads that have ended; CUDA does not promise it)"
+        so = so if ended else ""
+        missing = threads - waiting
+        more = f" and {missing - len(parts)} more" if missing > len(parts) else ""
+        return errors.BarrierError(
+            f"block {_triple(report['block'])}: {waiting} of {threads} threads wait for their "
+            f"{group} at {call} of line {line}, the others never come: "
+            f"{', '.join(parts)}{more}{so}{self._quote(line)}",
+            line,
+        )
+
+    def _index(self, report: dict) -> errors.CudaError:
+        line = self._line(report)
+        row = self.rows[line - 1] if line and line <= len(self.rows) else ""
+        name = indexed(row, report["column"]) or "a local array"
+        kind = report["type"].strip("'")
+        return errors.BoundsError(
+            f"{self._who(report)} touched {name}[{report['index']}], outside {name}, a "
+            f"{kind}{self._at(line)}",
+            line,
+        )
+
+    def _misaligned(self, report: dict) -> errors.CudaError:
+        now, size = report["now"], report["size"]
+        line = self._line(now)
+        where = (
+            f"byte {report['offset']} of {report['array']}"
+            if report["array"]
+            else (f"address {report['offset']:#x}")
+        )
+        return errors.KernelError(
+            f"{self._who(now)} touched {size} bytes at once at {where}: misaligned, since {size} "
+            f"bytes at once must begin at a multiple of {size}{self._at(line)}",
+            line,
+        )
+
+    def _assert(self, report: dict) -> errors.CudaError:
+        line = report["line"]
+        return errors.KernelError(
+            f"{self._who(report)}: {report['what']} failed{self._at(line)}", line
+        )
+
+    def _division(self, report: dict) -> errors.CudaError:
+        line = self._line(report)
+        return errors.KernelError(
+            f"{self._who(report)} divided a whole number by zero{self._at(line)} "
+            "(a GPU gives garbage without a word)",
+            line,
+        )
+
+    def _stack(self, report: dict) -> errors.CudaError:
+        return errors.KernelError(
+            f"{self._who(report)} used more than 128 KiB of local memory (deep recursion, or a "
+            "large array inside the kernel?)"
+        )
+
+    def _memory(self, report: dict) -> errors.CudaError:
+        line = self._line(report)
+        if report["array"]:
+            what = f"touched {self._element(report)}, outside {self._array(report)}"
+        else:
+            what = f"touched address {report['offset']:#x}, which belongs to no array"
+        return errors.BoundsError(f"{self._who(report)} {what}{self._at(line)}", line)
+
+    def _wild(self, report: dict) -> errors.CudaError:
+        now = report["now"]
+        line = self._line(now)
+        return errors.BoundsError(
+            f"{self._who(now)} {KINDS[now['kind']]} address {report['offset'] & (2**64 - 1):#x}, "
+            f"which belongs to no array{self._at(line)}",
+            line,
+        )
+
+    def _timeout(self, report: dict) -> errors.CudaError:
+        line = self._line(report)
+        where = f"; {self._who(report)} was running{self._at(line)}" if report["running"] else ""
+        return errors.KernelTimeoutError(
+            f"kernel {self.kernel} did not end within {self.timeout:g} s and was stopped{where}",
+            line,
+        )
+
+    def _lost(self, report: dict) -> errors.CudaError:
+        return errors.KernelError(
+            f"the worker that ran kernel {self.kernel} ended without an answer (status "
+            f"{report.get('status')}): killed from outside, or out of memory"
+        )
+
+    def _internal(self, report: dict) -> errors.CudaError:
+        return errors.CudaError(f"the CPU runner failed: {report.get('what', report)}")
+
+    # Words.
+
+    def _line(self, place: dict) -> int | None:
+        return self.find_lines([place["pc"]])[0] if place.get("pc") else None
+
+    def _at(self, line: int | None, quote: bool = True) -> str:
+        if not line:
+            return ""
+        return f" at line {line}{self._quote(line) if quote else ''}"
+
+    def _quote(self, line: int | None) -> str:
+        if not line or line > len(self.rows):
+            return ""
+        return f"\n    {line:4d} | {self.rows[line - 1]}"
+
+    def _who(self, place: dict) -> str:
+        return f"thread {_triple(place['thread'])} of block {_triple(place['block'])}"
+
+    def _element(self, report: dict) -> str:
+        name, offset, size = report["array"], report["offset"], report["size"]
+        _, dtype = self.arrays.get(name, (None, None))
+        itemsize = dtype.itemsize if dtype is not None else max(size, 1)
+        return f"{name}[{offset // itemsize}]"
+
+    def _array(self, report: dict) -> str:
+        name = report["array"]
+        if name in self.arrays:
+            shape, dtype = self.arrays[name]
+            count = report["bytes"] // dtype.itemsize
+            sizes = f", shape {' × '.join(map(str, shape))}" if len(shape) > 1 else ""
+            return f"{name} ({count} elements of {dtype.name}{sizes})"
+        size = max(report["size"], 1)
+        return (
+            f"{name} ({report['bytes']} bytes of {SPACES[report.get('space', 0)]} memory: "
+            f"{report['bytes'] // size} elements of {size} bytes)"
+        )
+
+
+def _triple(numbers: Sequence[int]) -> str:
+    """Write (x, y, z) as short as it can be: (3, 0, 0) stays readable as (3, 0, 0)."""
+    return f"({', '.join(map(str, numbers))})"

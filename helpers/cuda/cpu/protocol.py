@@ -1,0 +1,271 @@
+"""What this process and a worker say to each other: every message and field, for both ends.
+
+A request is text on the worker's standard input, one line for each part, its name first
+(``runtime/requests.cpp`` reads them by these names); ``run`` closes a launch.
+
+=========  ==============================  =====================================================
+line       fields                          meaning
+=========  ==============================  =====================================================
+constant   name bytes hex                  set a ``__constant__`` variable, from now on
+kernel     name                            begin a launch
+grid       x y z                           blocks
+block      x y z                           threads of a block
+shared     bytes                           dynamic shared memory of a block
+threads    number                          of the operating system, which take blocks in turn
+timeout    milliseconds                    the worker reports itself after that
+memory     path                            file of the arrays, mapped by both ends
+region     offset bytes itemsize           one array (or several that overlap) in that memory
+           writable name
+pointer    region offset                   the next argument: an address in a region
+value      bytes hex                       the next argument: a number
+check      granule                         watch accesses, told apart by 1 or 4 bytes
+array      offset bytes name               a ``__shared__`` array, from the runtime's anchor
+variable   address bytes writable name     a ``__device__`` variable
+fixed      address bytes writable name     a ``__constant__`` variable
+record     limit path                      keep at most ``limit`` events in the file ``path``
+only       block                           keep events of this block (and of others so named)
+run                                        end of the launch: run it and answer
+=========  ==============================  =====================================================
+
+An answer is one line of JSON on the worker's pipe. Of a launch that ended well:
+
+============  ===========================  =====================================================
+field         value                        meaning
+============  ===========================  =====================================================
+seconds       number                       that the kernel ran
+events        number                       kept in the file (:data:`helpers.cuda.record.EVENT`)
+instructions  objects                      :class:`Instruction`, one for each access of the code
+touched       [[read, written], ...]       bytes of each region touched at least once
+============  ===========================  =====================================================
+
+``events`` and what follows come with ``check`` only. Of a launch that failed, ``error`` names the
+fault and the other fields describe it: :mod:`helpers.cuda.cpu.faults` has one method for each.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypedDict
+
+from helpers.cuda.arguments import Argument, Region
+
+
+@dataclass(frozen=True)
+class SharedArray:
+    """A ``__shared__`` array of the compiled module.
+
+    Parameters
+    ----------
+    name : str
+        As the source spells it.
+    offset : int
+        Bytes from the runtime's anchor in thread-local memory.
+    bytes : int
+        Its size.
+    dynamic : bool
+        Declared ``extern``: its size comes with the launch.
+    owner : str
+        The function that declares it; empty outside functions.
+    """
+
+    name: str
+    offset: int
+    bytes: int
+    dynamic: bool
+    owner: str
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A ``__constant__`` or ``__device__`` variable of the compiled module.
+
+    Parameters
+    ----------
+    name : str
+        As the source spells it.
+    address : int
+        In the worker's memory.
+    bytes : int
+        Its size.
+    constant : bool
+        Whether a kernel may only read it.
+    """
+
+    name: str
+    address: int
+    bytes: int
+    constant: bool
+
+
+class Instruction(TypedDict):
+    """One access of the compiled code to one array, summed over the launch."""
+
+    pc: int  # code address
+    array: int  # counts the regions, then the shared arrays, then the variables
+    kind: int  # helpers.cuda.record.KINDS
+    space: int  # helpers.cuda.record.SPACES
+    size: int  # bytes
+    count: int
+    requests: int
+    sectors: int
+    wavefronts: int
+    ideal: int
+    worst: int
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What an instrumented launch is watched for, and what is kept of it.
+
+    Parameters
+    ----------
+    granule : int
+        Bytes that the recorder tells apart.
+    shared : list of SharedArray
+        Those of the kernel, with their sizes in this launch.
+    variables : list of Variable
+        Of the module.
+    events : Path, optional
+        Where to keep single accesses; without it nothing is recorded.
+    event_limit : int
+        Most of them to keep.
+    blocks : list of int, optional
+        Whose accesses are kept; by default all blocks'.
+    """
+
+    granule: int
+    shared: list[SharedArray]
+    variables: list[Variable]
+    events: Path | None = None
+    event_limit: int = 0
+    blocks: list[int] | None = None
+
+    def lines(self) -> list[str]:
+        """Return the request's lines.
+
+        Returns
+        -------
+        list of str
+            As in this module's table.
+        """
+        rows = [f"check {self.granule}"]
+        rows += [f"array {s.offset} {s.bytes} {s.name}" for s in self.shared]
+        rows += [
+            f"{'fixed' if v.constant else 'variable'} {v.address} {v.bytes} "
+            f"{int(not v.constant)} {v.name}"
+            for v in self.variables
+        ]
+        if self.events:
+            rows.append(f"record {self.event_limit} {self.events}")
+            # A launch that keeps no block's accesses names one that no grid has.
+            rows += [
+                f"only {block}" for block in ([2**63] if self.blocks == [] else self.blocks or [])
+            ]
+        return rows
+
+
+@dataclass(frozen=True)
+class LaunchRequest:
+    """One launch, as the worker is told of it.
+
+    Parameters
+    ----------
+    kernel : str
+        Its name.
+    grid, block : tuple of int
+        Sizes (x, y, z).
+    shared : int
+        Bytes of dynamic shared memory of a block.
+    threads : int
+        Of the operating system.
+    milliseconds : int
+        The time limit.
+    memory : str
+        Path of the file that holds the arrays.
+    regions : list of Region
+        The arrays.
+    arguments : list of Argument
+        In the kernel's order.
+    places : list of (int, int) or None
+        Of each argument the region's number and the offset in it; None for a number.
+    watch : Watch, optional
+        For an instrumented program.
+    """
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int
+    threads: int
+    milliseconds: int
+    memory: str
+    regions: list[Region]
+    arguments: list[Argument]
+    places: list[tuple[int, int] | None]
+    watch: Watch | None = field(default=None)
+
+    def text(self) -> str:
+        """Return the request.
+
+        Returns
+        -------
+        str
+            Line by line as in this module's table.
+        """
+        rows = [
+            f"kernel {token(self.kernel)}",
+            "grid {} {} {}".format(*self.grid),
+            "block {} {} {}".format(*self.block),
+            f"shared {self.shared}",
+            f"threads {self.threads}",
+            f"timeout {self.milliseconds}",
+            f"memory {self.memory}",
+        ]
+        rows += [
+            f"region {r.offset} {r.bytes} {r.itemsize} {int(r.writable)} {r.name}"
+            for r in self.regions
+        ]
+        for argument, place in zip(self.arguments, self.places, strict=True):
+            if place:
+                rows.append("pointer {} {}".format(*place))
+            else:
+                rows.append(f"value {len(argument.value)} {argument.value.hex(' ')}")
+        if self.watch:
+            rows += self.watch.lines()
+        return "\n".join([*rows, "run\n"])
+
+
+def token(kernel: str) -> str:
+    """Return a kernel's name as one word.
+
+    Parameters
+    ----------
+    kernel : str
+        Such as "scale<unsigned int>".
+
+    Returns
+    -------
+    str
+        Without blanks.
+    """
+    return re.sub(r"\s+", "_", kernel)
+
+
+def constant_request(name: str, data: bytes) -> str:
+    """Return the request that sets a ``__constant__`` variable.
+
+    Parameters
+    ----------
+    name : str
+        The variable, as the source spells it.
+    data : bytes
+        Its new content, from its first byte.
+
+    Returns
+    -------
+    str
+        One line.
+    """
+    return f"constant {name} {len(data)} {data.hex(' ')}\n"

@@ -1,0 +1,2 @@
+// assert() is there without an #include, and names the thread.
+#pragma once

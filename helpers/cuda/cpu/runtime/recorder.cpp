@@ -1,0 +1,427 @@
+// Receives every access of a kernel compiled with -fsanitize=thread, in place of TSan's runtime.
+//
+// The compiler calls __tsan_readN / __tsan_writeN before each access; the return address tells the
+// line. Each access is checked (in bounds? written before? racing?) and counted per instruction.
+// Each thread of the operating system keeps its own counts; only the cells of global memory are
+// shared between them.
+#include "recorder.h"
+#include "costs.h"
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unordered_map>
+
+extern "C" {
+extern char __executable_start, data_start;
+}
+extern thread_local uint3 threadIdx, blockIdx;
+
+namespace {
+
+struct Instruction {     // one access of the code to one array
+    uintptr_t pc;
+    Array *array;
+    Kind kind;
+    uint16_t id;
+    uint8_t size;
+    uint64_t accesses, requests, sectors, wavefronts, ideal, worst;
+    uint64_t counted_block;
+    std::vector<uint32_t> occurrences;  // per thread of the running block
+    std::vector<Group> groups;          // [occurrence * warps + warp]
+    size_t used;
+};
+
+struct Event {
+    uint32_t block, occurrence, epoch;
+    uint16_t thread, instruction;
+    int64_t offset;      // bytes from the array's first element
+};
+static_assert(sizeof(Event) == 24, "read by record.py");
+
+struct Doubt {           // a plain read of what another thread changes atomically
+    Array *array;
+    int64_t offset;
+    unsigned size;
+    Touch now, before;
+};
+
+struct Recorder {        // of one thread of the operating system
+    Array arrays[MAX_ARRAYS];            // the launch's, the shared ones where this thread has them
+    std::map<std::pair<uintptr_t, int>, Instruction> instructions;  // by (pc, array and kind)
+    Instruction *recent[1024];           // by a hash of the pc
+    std::vector<Event> events;
+    bool keep_events;
+    uintptr_t last_read;
+    unsigned same_reads;
+    Doubt doubts[MAX_THREADS];
+    unsigned doubtful;
+};
+
+thread_local Recorder *mine;
+std::mutex mutex;
+std::vector<Recorder *> finished;
+unsigned block_threads, block_warps;
+int shift;                // of an offset to its cell's number: granules are 1 or 4 bytes
+// Of cells of global memory, 256 neighbours together; each lock has a cache line of its own.
+struct alignas(64) { std::atomic_flag flag; } locks[256];
+
+struct Lock {
+    std::atomic_flag &flag;
+    explicit Lock(size_t cell) : flag(locks[cell / 256 % 256].flag) {
+        while (flag.test_and_set(std::memory_order_acquire)) {
+        }
+    }
+    ~Lock() { flag.clear(std::memory_order_release); }
+};
+
+Touch touch_now(Kind kind, bool is_volatile, void *pc) {
+    unsigned t = current_thread;
+    return {(uint32_t)block_serial, (uint32_t)(uintptr_t)pc, (uint16_t)barrier_epoch,
+            (uint16_t)warp_epochs[t / 32], t, kind, is_volatile, fences_passed[t]};
+}
+
+bool same_thread(const Touch &a, const Touch &b) {
+    return a.block == b.block && a.thread == b.thread;
+}
+
+// Ordered: the same thread, a barrier between, (within a warp) a warp-level one, or a variable
+// through which the one told the other. Two atomics do not race, nor do volatile accesses of two
+// warps, which is how a flag is waited for.
+bool races(const Touch &before, const Touch &now) {
+    if (!before.block || same_thread(before, now)) return false;
+    bool same_block = before.block == now.block, same_warp = false;
+    if (same_block) {
+        if (before.epoch != now.epoch) return false;
+        same_warp = before.thread / 32 == now.thread / 32;
+        if (same_warp && before.warp_epoch != now.warp_epoch) return false;
+    }
+    if (before.kind == ATOMIC && now.kind == ATOMIC) return false;
+    auto signals = [](const Touch &t) { return t.kind == ATOMIC || t.is_volatile; };
+    bool atomic = before.kind == ATOMIC || now.kind == ATOMIC;
+    if ((!same_warp || atomic) && signals(before) && signals(now)) return false;
+    return !order_knows(before.block, before.epoch, before.thread, before.fences);
+}
+
+void thread_json(char *text, size_t size, const Touch &touch) {
+    uint32_t b = touch.block - 1, t = touch.thread;
+    snprintf(text, size,
+             "{\"block\":[%u,%u,%u],\"thread\":[%u,%u,%u],\"kind\":%d,\"pc\":%llu}",
+             b % launch.grid.x, b / launch.grid.x % launch.grid.y,
+             b / launch.grid.x / launch.grid.y, t % launch.block.x,
+             t / launch.block.x % launch.block.y, t / (launch.block.x * launch.block.y),
+             touch.kind, (unsigned long long)touch.pc);
+}
+
+[[noreturn]] void report(const char *error, const Array &array, int64_t offset, unsigned size,
+                         const Touch &now, const Touch *before = nullptr) {
+    char here[256], there[256] = "null";
+    thread_json(here, sizeof here, now);
+    if (before) thread_json(there, sizeof there, *before);
+    fail("\"error\":\"%s\",\"space\":%d,\"array\":\"%s\",\"offset\":%lld,\"size\":%u,\"bytes\":%zu,"
+         "\"now\":%s,\"before\":%s", error, array.space, array.name, (long long)offset, size,
+         array.bytes, here, there);
+}
+
+size_t cell_of(int64_t offset) { return (size_t)offset >> shift; }
+size_t cells_bytes(const Array &array) { return (cell_of(array.bytes) + 1) * sizeof(Cell); }
+
+inline void check_cell(Cell &cell, const Touch &now, Array &array, int64_t offset,
+                       unsigned size) {
+    if (array.space == SHARED && cell.writer.block != now.block) {
+        if (now.kind != WRITE) report("uninitialised", array, offset, size, now);
+        cell = Cell{};  // what an earlier block left here is not this block's
+    }
+    if (races(cell.writer, now)) {
+        if (now.kind != READ || cell.writer.kind != ATOMIC)
+            report("race", array, offset, size, now, &cell.writer);
+        mine->doubts[now.thread] = {&array, offset, size, now, cell.writer};
+        mine->doubtful++;
+    }
+    if (now.kind == READ) {
+        if (cell.reader.block && !same_thread(cell.reader, now)) cell.other_reader = cell.reader;
+        cell.reader = now;
+        return;
+    }
+    for (const Touch *reader : {&cell.reader, &cell.other_reader})
+        if (races(*reader, now)) report("race", array, offset, size, now, reader);
+    cell.writer = now;
+    if (now.kind == ATOMIC && same_thread(cell.reader, now)) cell.reader.block = 0;  // see settle
+}
+
+// `do { assumed = old; old = atomicCAS(x, assumed, ...) } while (old != assumed)` begins with a
+// plain read of x, which the atomic that follows puts right. Followed by anything else it races.
+void settle(bool ended, uintptr_t address, Kind kind) {
+    Doubt &doubt = mine->doubts[current_thread];
+    if (!doubt.array) return;
+    if (ended || kind != ATOMIC || address != doubt.array->begin + (uintptr_t)doubt.offset)
+        report("race", *doubt.array, doubt.offset, doubt.size, doubt.now, &doubt.before);
+    doubt.array = nullptr;
+    mine->doubtful--;
+}
+
+void check_cells(Array &array, int64_t offset, unsigned size, const Touch &now) {
+    for (size_t c = cell_of(offset), end = cell_of(offset + size - 1); c <= end; c++) {
+        if (array.space == GLOBAL && launch.threads > 1) {
+            Lock lock(c);
+            check_cell(array.cells[c], now, array, offset, size);
+        } else {
+            check_cell(array.cells[c], now, array, offset, size);
+        }
+    }
+}
+
+// The array that an access of `size` bytes at `address` lies in, or is nearest to (then it fails).
+Array *find(uintptr_t address, unsigned size, Kind kind, void *pc) {
+    Array *nearest = nullptr;
+    size_t distance = 1 << 20;
+    for (int a = 0; a < launch.array_count; a++) {
+        Array &array = mine->arrays[a];
+        if (address >= array.begin && address - array.begin + size <= array.bytes) return &array;
+        if (array.mapping && address - (uintptr_t)array.mapping < array.mapped) {
+            nearest = &array;
+            break;
+        }
+        size_t away = address < array.begin ? array.begin - address
+                                            : address - (array.begin + array.bytes) + 1;
+        if (away < distance) distance = away, nearest = &array;
+    }
+    Touch now = touch_now(kind, false, pc);
+    char *pointer = (char *)address;
+    auto inside = [&](const void *begin, const void *end) { return pointer >= begin && pointer < end; };
+    if (inside(&threadIdx, &threadIdx + 1) || inside(&blockIdx, &blockIdx + 1)) return nullptr;
+    if (kind == READ && inside(&__executable_start, &data_start)) return nullptr;  // literals
+    if (nearest) report("bounds", *nearest, (int64_t)(address - nearest->begin), size, now);
+    Array nothing = {};
+    report("wild", nothing, (int64_t)address, size, now);
+}
+
+Instruction &instruction_of(uintptr_t pc, Array *array, Kind kind, unsigned size) {
+    int number = (int)(array - mine->arrays);
+    auto [found, fresh] = mine->instructions.try_emplace({pc, number * 4 + kind});
+    Instruction &ins = found->second;
+    if (fresh) {
+        ins.pc = pc;
+        ins.array = array;
+        ins.kind = kind;
+        ins.size = (uint8_t)size;
+        ins.id = (uint16_t)(mine->instructions.size() - 1);
+    }
+    return ins;
+}
+
+void count(Instruction &ins, uintptr_t address, int64_t offset) {
+    unsigned t = current_thread;
+    if (ins.counted_block != block_serial) {
+        ins.counted_block = block_serial;
+        ins.occurrences.assign(block_threads, 0);
+        ins.used = 0;
+    }
+    uint32_t occurrence = ins.occurrences[t]++;
+    size_t slot = (size_t)occurrence * block_warps + t / 32;
+    if (slot >= ins.groups.size()) ins.groups.resize(slot + block_warps, Group{});
+    Group &group = ins.groups[slot];
+    if (group.block != (uint32_t)block_serial) group.block = block_serial, group.mask = 0;
+    group.mask |= 1u << (t % 32);
+    group.address[t % 32] = (uint32_t)address;
+    if (slot >= ins.used) ins.used = slot + 1;
+    ins.accesses++;
+    if (mine->keep_events && mine->events.size() < launch.event_limit)
+        mine->events.push_back({(uint32_t)(block_serial - 1), occurrence, barrier_epoch,
+                                (uint16_t)t, ins.id, offset});
+}
+
+// A thread that reads one place over and over waits for another thread: that one must get to run.
+void notice_waiting(uintptr_t address) {
+    if (address != mine->last_read) {
+        mine->last_read = address;
+        mine->same_reads = 0;
+    } else if (++mine->same_reads == 64) {
+        mine->same_reads = 0;
+        give_way();
+    }
+}
+
+}  // namespace
+
+void record_access(const void *pointer, unsigned size, Kind kind, bool is_volatile, void *pc) {
+    if (!current || !mine) return;
+    uintptr_t address = (uintptr_t)pointer;
+    Instruction *&recent = mine->recent[((uintptr_t)pc ^ (uintptr_t)pc >> 10) & 1023];
+    Instruction *ins = recent;
+    if (!ins || ins->pc != (uintptr_t)pc || ins->size != size || ins->kind != kind ||
+        address < ins->array->begin || address - ins->array->begin + size > ins->array->bytes) {
+        if (address - stacks_begin < STACKS_BYTES) return;  // a thread's own variables
+        Array *array = find(address, size, kind, pc);
+        if (!array) return;
+        ins = recent = &instruction_of((uintptr_t)pc, array, kind, size);
+    }
+    Array &array = *ins->array;
+    int64_t offset = (int64_t)(address - array.begin);
+    if (mine->doubtful && array.space != CONSTANT) settle(false, address, kind);
+    if (kind != READ && !array.writable)
+        report("const", array, offset, size, touch_now(kind, is_volatile, pc));
+    if (array.space != CONSTANT) {
+        bool signals = kind == ATOMIC || is_volatile;
+        if (signals && kind == READ) notice_waiting(address);
+        if (signals) order_access(address, array.space == SHARED, false);
+        check_cells(array, offset, size, touch_now(kind, is_volatile, pc));
+        if (signals && kind != READ) order_access(address, array.space == SHARED, true);
+    }
+    if (launch.events) count(*ins, address, offset);
+}
+
+void recorder_fiber_end() {
+    if (mine->doubtful) settle(true, 0, READ);
+}
+
+void report_misaligned(const void *pointer, unsigned alignment, void *pc) {
+    uintptr_t address = (uintptr_t)pointer;
+    Array nothing = {}, *array = &nothing;
+    for (int a = 0; a < launch.array_count; a++) {
+        Array &one = mine->arrays[a];
+        if (address >= one.begin && address < one.begin + one.bytes) array = &one;
+    }
+    report("misaligned", *array, (int64_t)(address - array->begin), alignment,
+           touch_now(READ, false, pc));
+}
+
+void recorder_begin() {
+    block_threads = launch.block.x * launch.block.y * launch.block.z;
+    block_warps = (block_threads + 31) / 32;
+    shift = launch.granule == 4 ? 2 : 0;
+    for (int a = 0; a < launch.array_count; a++) {
+        Array &array = launch.arrays[a];
+        if (array.space != GLOBAL) continue;
+        size_t bytes = cells_bytes(array);  // pages that nobody touches cost nothing
+        void *cells = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (cells == MAP_FAILED) fail("\"error\":\"internal\",\"what\":\"no memory to record in\"");
+#ifdef MADV_HUGEPAGE
+        madvise(cells, bytes, MADV_HUGEPAGE);  // thousands of page faults fewer
+#endif
+        array.cells = (Cell *)cells;
+    }
+    order_begin();
+}
+
+void recorder_thread_begin() {
+    mine = new Recorder{};
+    memcpy(mine->arrays, launch.arrays, sizeof launch.arrays);
+    for (int a = 0; a < launch.array_count; a++) {
+        Array &array = mine->arrays[a];
+        if (array.space != SHARED) continue;
+        array.begin += (uintptr_t)&cuda_tls_anchor;
+        array.cells = (Cell *)calloc(cell_of(array.bytes) + 1, sizeof(Cell));
+    }
+}
+
+void recorder_thread_end() {
+    for (int a = 0; a < launch.array_count; a++)
+        if (mine->arrays[a].space == SHARED) free(mine->arrays[a].cells);
+    std::lock_guard<std::mutex> guard(mutex);
+    finished.push_back(mine);
+    mine = nullptr;
+}
+
+void recorder_block_begin() {
+    mine->keep_events = launch.events && launch.every_block;
+    if (launch.events)
+        for (uint64_t kept : launch.kept_blocks) mine->keep_events |= kept == block_serial - 1;
+    order_block_begin();
+}
+
+void recorder_block_end() {
+    if (!launch.events) return;
+    for (auto &[key, ins] : mine->instructions) {
+        if (ins.counted_block != block_serial) continue;
+        for (size_t g = 0; g < ins.used; g++) {
+            const Group &group = ins.groups[g];
+            if (group.block != (uint32_t)block_serial || !group.mask) continue;
+            ins.requests++;
+            if (ins.array->space == SHARED) {
+                unsigned ideal, waves = count_wavefronts(group, ins.size, &ideal);
+                ins.wavefronts += waves;
+                ins.ideal += ideal;
+                if (waves > ins.worst) ins.worst = waves;
+            } else {
+                unsigned sectors = count_sectors(group, ins.size);
+                ins.sectors += sectors;
+                if (sectors > ins.worst) ins.worst = sectors;
+            }
+        }
+    }
+}
+
+// Adds up what the threads counted, and puts their events into the blocks' order.
+static void write_events(const std::map<std::pair<uintptr_t, int>, Instruction> &total,
+                         std::vector<Event> &events) {
+    for (Recorder *recorder : finished) {
+        std::vector<uint16_t> numbers(recorder->instructions.size());
+        for (auto &[key, ins] : recorder->instructions) numbers[ins.id] = total.at(key).id;
+        for (Event event : recorder->events) {
+            event.instruction = numbers[event.instruction];
+            events.push_back(event);
+        }
+    }
+    std::stable_sort(events.begin(), events.end(),
+                     [](const Event &a, const Event &b) { return a.block < b.block; });
+    if (events.size() > launch.event_limit) events.resize(launch.event_limit);
+    FILE *file = fopen(launch.events, "wb");
+    if (!file || fwrite(events.data(), sizeof(Event), events.size(), file) != events.size())
+        fail("\"error\":\"internal\",\"what\":\"cannot write the events\"");
+    fclose(file);
+}
+
+void recorder_end(char *answer, size_t size) {
+    std::map<std::pair<uintptr_t, int>, Instruction> total;
+    for (Recorder *recorder : finished)
+        for (auto &[key, ins] : recorder->instructions) {
+            auto [found, fresh] = total.try_emplace(key, ins);
+            Instruction &sum = found->second;
+            if (fresh) continue;
+            sum.accesses += ins.accesses;
+            sum.requests += ins.requests;
+            sum.sectors += ins.sectors;
+            sum.wavefronts += ins.wavefronts;
+            sum.ideal += ins.ideal;
+            sum.worst = std::max(sum.worst, ins.worst);
+        }
+    uint16_t id = 0;
+    for (auto &[key, ins] : total) ins.id = id++;
+    std::vector<Event> events;
+    if (launch.events) write_events(total, events);
+    size_t used = 0;
+    auto add = [&](const char *format, auto... values) {
+        if (used < size) used += snprintf(answer + used, size - used, format, values...);
+    };
+    add(",\"events\":%llu,\"instructions\":[", (unsigned long long)events.size());
+    for (auto &[key, s] : total)
+        add("%s{\"pc\":%llu,\"array\":%d,\"kind\":%d,\"space\":%d,\"size\":%d,\"count\":%llu,"
+            "\"requests\":%llu,\"sectors\":%llu,\"wavefronts\":%llu,\"ideal\":%llu,\"worst\":%llu}",
+            s.id ? "," : "", (unsigned long long)s.pc, key.second / 4, s.kind, s.array->space,
+            s.size, (unsigned long long)s.accesses, (unsigned long long)s.requests,
+            (unsigned long long)s.sectors, (unsigned long long)s.wavefronts,
+            (unsigned long long)s.ideal, (unsigned long long)s.worst);
+    add("],\"touched\":[");
+    for (int a = 0; a < launch.array_count; a++) {
+        Array &array = launch.arrays[a];
+        if (array.space != GLOBAL) continue;
+        unsigned long long read = 0, written = 0;
+        size_t cells = (array.bytes + launch.granule - 1) / launch.granule;
+        if (a < launch.region_count) {
+            for (size_t c = 0; c < cells; c++) {
+                read += array.cells[c].reader.block != 0;
+                written += array.cells[c].writer.block != 0;
+            }
+            add("%s[%llu,%llu]", a ? "," : "", read * launch.granule, written * launch.granule);
+        }
+        munmap(array.cells, cells_bytes(array));
+    }
+    add("]");
+    for (Recorder *recorder : finished) delete recorder;
+    finished.clear();
+}

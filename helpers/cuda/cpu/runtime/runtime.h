@@ -1,0 +1,98 @@
+// What the parts of the CPU runner share: the launch, the running block, and the ways to fail.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+#include <vector>
+
+struct uint3 { unsigned x, y, z; };
+
+constexpr int MAX_THREADS = 1024;              // of a block, CUDA's limit
+constexpr size_t STACK_BYTES = 128 * 1024;     // of a fiber; its lowest page is a guard
+constexpr size_t STACKS_BYTES = MAX_THREADS * STACK_BYTES;
+constexpr int MAX_ARRAYS = 200;                // of a launch
+
+enum State : uint8_t { READY, AT_BARRIER, AT_WARP, AT_ACTIVE, DONE };
+
+struct Fiber {
+    void *context;       // saved stack pointer (or ucontext_t)
+    int stack;           // index of its stack, -1 while it has none
+    uint3 index;
+    State state;
+    int line;            // of the barrier or warp call it waits at
+    unsigned mask;       // of the warp call
+    unsigned long long value, result;  // offered to and received from the warp call
+    int operation, lane, width;
+};
+
+enum Space : uint8_t { GLOBAL, SHARED, CONSTANT };
+enum Kind : uint8_t { READ, WRITE, ATOMIC };
+
+struct Cell;
+struct Array {           // an argument, a __shared__, a __constant__ or a __device__ variable
+    uintptr_t begin;     // of a __shared__ one its offset from the thread-local anchor
+    size_t bytes, itemsize;
+    bool writable;
+    Space space;
+    char name[64];
+    char *mapping;       // of an argument: mapped with a gigabyte of nothing on either side
+    size_t mapped;
+    Cell *cells;         // who touched it
+};
+
+struct Launch {
+    void (*kernel)(void **);
+    void **arguments;
+    uint3 grid, block;
+    size_t dynamic_shared;
+    int threads;         // of the operating system
+    long milliseconds;   // the time limit
+    bool check;
+    int granule;         // bytes per shadow cell
+    const char *events;  // where single accesses are kept; null: nothing is recorded
+    uint64_t event_limit;
+    bool every_block = true;
+    std::vector<uint64_t> kept_blocks;
+    Array arrays[MAX_ARRAYS];  // the arguments come first
+    int region_count;
+    int array_count;
+};
+
+extern Launch launch;
+extern thread_local Fiber *current;   // null outside a kernel
+extern thread_local uint64_t block_serial;
+extern thread_local unsigned barrier_epoch;
+extern thread_local unsigned warp_epochs[MAX_THREADS / 32];
+extern thread_local uintptr_t stacks_begin;  // of all fibers of this thread
+extern thread_local unsigned current_thread;  // linear index in its block
+extern thread_local char cuda_tls_anchor;
+
+bool read_launch();      // requests.cpp: the next one into `launch`, false where they end
+
+// scheduler.cpp
+void run_grid();
+void give_way();         // lets the block's other threads run
+
+// Ends the process with one line of JSON on the answer pipe; the first caller wins.
+[[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void describe_place(char *text, size_t size, void *pc);   // "block": [...], "thread": [...], ...
+
+// recorder.cpp
+void recorder_begin();
+void recorder_thread_begin();   // of a thread of the operating system
+void recorder_thread_end();
+void recorder_fiber_end();      // of a thread of the kernel
+void recorder_block_begin();
+void recorder_block_end();
+void recorder_end(char *answer, size_t size);
+void record_access(const void *address, unsigned size, Kind kind, bool is_volatile, void *pc);
+[[noreturn]] void report_misaligned(const void *address, unsigned alignment, void *pc);
+
+// order.cpp
+void order_begin();
+void order_block_begin();
+void order_fence();
+void order_access(uintptr_t address, bool shared, bool writes);
+void order_meet(int first, int count, uint64_t mask, bool whole_block);
+bool order_knows(uint32_t block, uint32_t epoch, unsigned thread, uint32_t fences);
+extern thread_local uint32_t fences_passed[MAX_THREADS];

@@ -1,0 +1,243 @@
+"""Run a module's kernels on an NVIDIA GPU: NVRTC's cubin through the CUDA driver (cuda-bindings).
+
+The context is the device's primary one, which PyTorch uses too, and launches go to PyTorch's
+current stream where PyTorch runs on the GPU: tensors pass without a copy, in order with its work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from cuda.bindings import driver  # type: ignore[import-untyped]
+
+from helpers.cuda.arguments import Argument, regions
+from helpers.cuda.errors import CudaError, KernelError, LaunchError
+from helpers.cuda.source import Signature
+
+if TYPE_CHECKING:
+    from helpers.cuda.module import Module
+
+DEFAULT_SHARED = 49_152  # bytes a block may use without asking for more (48 KiB, every device)
+
+
+class GpuBackend:
+    """One compiled source on one GPU (PyTorch's current device, else the first).
+
+    Parameters
+    ----------
+    module : Module
+        Compiled for that GPU; its ``log`` and ``resources`` are set.
+    """
+
+    device = "gpu"
+
+    def __init__(self, module: Module):
+        torch = _torch()
+        self.ordinal = torch.cuda.current_device() if torch else 0
+        handle = _call(driver.cuDeviceGet, self.ordinal)
+        self._context = _call(driver.cuDevicePrimaryCtxRetain, handle)
+        attributes = driver.CUdevice_attribute
+        read = lambda name: _call(  # noqa: E731
+            driver.cuDeviceGetAttribute, getattr(attributes, f"CU_DEVICE_ATTRIBUTE_{name}"), handle
+        )
+        self.arch = f"sm_{read('COMPUTE_CAPABILITY_MAJOR')}{read('COMPUTE_CAPABILITY_MINOR')}"
+        self.shared_limit = read("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
+        compiled = module.compile_for(self.arch)
+        module.log, module.resources = compiled.log, compiled.resources
+        self._names = compiled.names
+        self._current()
+        image = np.frombuffer(compiled.cubin, np.uint8)
+        self._module = _call(driver.cuModuleLoadData, image.ctypes.data)
+        self._functions = {
+            name: _call(driver.cuModuleGetFunction, self._module, self._names[name].encode())
+            for name in module.signatures
+        }
+
+    def _current(self) -> None:
+        _call(driver.cuCtxSetCurrent, self._context)
+
+    def _stream(self) -> int:
+        torch = _torch()
+        return torch.cuda.current_stream(self.ordinal).cuda_stream if torch else 0
+
+    def set_constant(self, name: str, array: np.ndarray) -> None:
+        """Copy an array into a ``__constant__`` variable of the loaded module.
+
+        Parameters
+        ----------
+        name : str
+            The variable, as the source spells it.
+        array : numpy.ndarray
+            Contiguous, of the variable's element type.
+
+        Raises
+        ------
+        LaunchError
+            The variable has fewer bytes.
+        """
+        self._current()
+        symbol = self._names[f"&{name}"].encode()
+        address, size = _call(driver.cuModuleGetGlobal, self._module, symbol)
+        if array.nbytes > size:
+            raise LaunchError(
+                f"constant {name} holds {size} bytes; got {array.nbytes} (shape {array.shape})"
+            )
+        stream = self._stream()
+        _call(driver.cuMemcpyHtoDAsync, address, array.ctypes.data, array.nbytes, stream)
+        _call(driver.cuStreamSynchronize, stream)  # `array` may go when this returns
+
+    def launch(
+        self,
+        signature: Signature,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        shared: int,
+        arguments: list[Argument],
+        *,
+        check: bool,
+        record: bool,
+        timeout: float,
+        **_: object,
+    ) -> None:
+        """Launch one kernel. With only CUDA tensors it returns at once, as launches do.
+
+        Parameters
+        ----------
+        signature : Signature
+            The kernel.
+        grid, block : tuple of int
+            Blocks of the grid and threads of a block, (x, y, z).
+        shared : int
+            Bytes of dynamic shared memory of a block.
+        arguments : list of Argument
+            Bound to the kernel's parameters.
+        check, record : bool
+            Must be False: accesses are watched on the CPU.
+        timeout : float
+            Without effect: nothing stops a kernel on a GPU from outside.
+        **_ : object
+            What concerns recording.
+
+        Raises
+        ------
+        LaunchError
+            Block, shared memory or a tensor's device does not fit.
+        KernelError
+            The kernel failed on the device.
+        """
+        if check or record:
+            raise LaunchError("accesses are checked on the CPU: make the module with device='cpu'")
+        self._current()
+        function = self._functions[signature.name]
+        self._fit(signature, function, block, shared)
+        stream = self._stream()
+        for argument in arguments:
+            tensor = argument.tensor
+            if argument.address is not None and tensor.device.index != self.ordinal:
+                raise LaunchError(
+                    f"argument `{argument.parameter.name}` is on {tensor.device}, but the module "
+                    f"was made on cuda:{self.ordinal}"
+                )
+        with contextlib.ExitStack() as stack:
+            places = self._copy_in(arguments, stream, stack)
+            values: list[ctypes.c_void_p | ctypes.Array] = []
+            for argument, place in zip(arguments, places, strict=True):
+                if argument.parameter.pointer:
+                    values.append(ctypes.c_void_p(place))
+                else:
+                    values.append(ctypes.create_string_buffer(argument.value, len(argument.value)))
+            pointers = (ctypes.c_void_p * max(len(values), 1))(*map(ctypes.addressof, values))
+            _call(driver.cuLaunchKernel, function, *grid, *block, shared, stream,
+                  ctypes.addressof(pointers), 0)  # fmt: skip
+            if any(argument.array is not None for argument in arguments):
+                _call(driver.cuStreamSynchronize, stream, during=signature.name)
+                self._copy_out(stream)
+
+    def _fit(
+        self, signature: Signature, function: object, block: tuple[int, int, int], shared: int
+    ) -> None:
+        names = driver.CUfunction_attribute
+        read = lambda name: _call(  # noqa: E731
+            driver.cuFuncGetAttribute, getattr(names, f"CU_FUNC_ATTRIBUTE_{name}"), function
+        )
+        static, most = read("SHARED_SIZE_BYTES"), read("MAX_THREADS_PER_BLOCK")
+        if static + shared > self.shared_limit:
+            raise LaunchError(
+                f"kernel {signature.name} asks for {static} bytes of static and {shared} of "
+                f"dynamic shared memory; a block has at most {self.shared_limit}"
+            )
+        if block[0] * block[1] * block[2] > most:
+            raise LaunchError(
+                f"block {block} has {block[0] * block[1] * block[2]} threads; the registers of "
+                f"kernel {signature.name} allow at most {most}"
+            )
+        if static + shared > DEFAULT_SHARED:
+            _call(
+                driver.cuFuncSetAttribute,
+                function,
+                names.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                shared,
+            )
+
+    def _copy_in(
+        self, arguments: list[Argument], stream: int, stack: contextlib.ExitStack
+    ) -> list[int | None]:
+        """Copy host arrays to the device; return each argument's device address."""
+        spans, places = regions(arguments)
+        self._copied = []
+        bases = []
+        for span in spans:
+            address = int(_call(driver.cuMemAlloc, max(span.bytes, 1)))
+            stack.callback(driver.cuMemFree, address)
+            bases.append(address)
+            for at, array in span.arrays:
+                _call(driver.cuMemcpyHtoDAsync, address + at, array.ctypes.data, array.nbytes,
+                      stream)  # fmt: skip
+                if span.writable:
+                    self._copied.append((array, address + at))
+        return [
+            bases[place[0]] + place[1] if place else argument.address
+            for argument, place in zip(arguments, places, strict=True)
+        ]
+
+    def _copy_out(self, stream: int) -> None:
+        for array, address in self._copied:
+            _call(driver.cuMemcpyDtoHAsync, array.ctypes.data, address, array.nbytes, stream)
+        _call(driver.cuStreamSynchronize, stream)
+        self._copied = []
+
+    def synchronize(self) -> None:
+        """Wait for every launch on the current stream; raise what any of them did wrong."""
+        self._current()
+        _call(driver.cuStreamSynchronize, self._stream(), during="an earlier launch")
+
+    def close(self) -> None:
+        """Leave the module to the process's end: PyTorch may still use the context."""
+
+
+def _torch() -> ModuleType | None:
+    """Return torch if this process uses it on a GPU, else None (never imports it)."""
+    torch = sys.modules.get("torch")
+    return torch if torch is not None and torch.cuda.is_available() else None
+
+
+def _call(function: Callable, *arguments: object, during: str = "") -> Any:
+    """Call the driver; raise its error by name, else return what it gave (a tuple if several)."""
+    status, *results = function(*arguments)
+    if status != driver.CUresult.CUDA_SUCCESS:
+        name = driver.cuGetErrorName(status)[1]
+        text = driver.cuGetErrorString(status)[1]
+        said = f"{name.decode()}: {text.decode()}" if name else str(status)
+        if during:
+            raise KernelError(
+                f"{during} failed on the GPU: {said}. The device's context is lost with it: "
+                "restart the Jupyter kernel; device='cpu' with check=True names thread and line"
+            )
+        raise CudaError(f"{function.__name__}: {said}")
+    return results[0] if len(results) == 1 else tuple(results)

@@ -1,0 +1,180 @@
+"""NVIDIA's own compiler, NVRTC: it needs no driver, so what runs on a CPU is known to be CUDA."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+
+from helpers.cuda.errors import CompileError, CudaError
+from helpers.cuda.source import explain
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one thread and one block of a kernel occupy, as ptxas reports it.
+
+    Parameters
+    ----------
+    registers : int
+        Of a thread.
+    shared : int
+        Bytes of static shared memory of a block.
+    spilled : int
+        Bytes of registers that a thread keeps in memory for want of room.
+    arch : str
+        For which device.
+    """
+
+    registers: int
+    shared: int
+    spilled: int
+    arch: str
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What NVRTC made of a source.
+
+    Parameters
+    ----------
+    cubin : bytes
+        Machine code of one architecture.
+    log : str
+        The compiler's report.
+    names : dict
+        Mangled names of kernels and constants (the latter as ``&name``).
+    resources : dict
+        Resources of each kernel.
+    """
+
+    cubin: bytes
+    log: str
+    names: dict[str, str]
+    resources: dict[str, Resources]
+
+
+@functools.cache
+def missing() -> str:
+    """Return why NVRTC cannot be used here.
+
+    Returns
+    -------
+    str
+        A sentence; empty where it can.
+    """
+    try:
+        from cuda.bindings import nvrtc  # type: ignore[import-untyped]
+
+        status, *_ = nvrtc.nvrtcVersion()
+    except Exception as error:  # the package or its shared library, on any system
+        return (
+            "The source was not checked as CUDA C: NVIDIA's compiler NVRTC is not installed "
+            f"({type(error).__name__})."
+        )
+    return "" if status == nvrtc.nvrtcResult.NVRTC_SUCCESS else f"NVRTC does not start: {status}."
+
+
+@functools.cache
+def architectures() -> tuple[int, ...]:
+    """Return the compute capabilities that this NVRTC compiles for.
+
+    Returns
+    -------
+    tuple of int
+        Such as (75, 80, 90).
+    """
+    from cuda.bindings import nvrtc
+
+    status, known = nvrtc.nvrtcGetSupportedArchs()
+    _expect(status)
+    return tuple(int(arch) for arch in known)
+
+
+@functools.lru_cache(maxsize=128)
+def compile_cubin(
+    source: str,
+    name: str,
+    defines: tuple[tuple[str, str], ...],
+    symbols: tuple[str, ...],
+    arch: str = "sm_80",
+) -> Compiled:
+    """Compile a source for one architecture.
+
+    Parameters
+    ----------
+    source, name : str
+        CUDA C, and what messages call it.
+    defines : tuple of (str, str)
+        Macros.
+    symbols : tuple of str
+        Kernels ("f") and constants ("&c") whose mangled names are wanted.
+    arch : str, default "sm_80"
+        The architecture.
+
+    Returns
+    -------
+    Compiled
+        Machine code, report, names and resources.
+
+    Raises
+    ------
+    CompileError
+        With the lines of the source.
+    CudaError
+        For an architecture that this NVRTC does not know.
+    """
+    from cuda.bindings import nvrtc
+
+    if (
+        not re.fullmatch(r"sm_\d+[af]?", arch)
+        or int(re.sub(r"\D", "", arch)) not in architectures()
+    ):
+        known = ", ".join(f"sm_{a}" for a in architectures())
+        raise CudaError(f"this NVRTC does not compile for {arch!r}; it knows {known}")
+    status, program = nvrtc.nvrtcCreateProgram(source.encode(), name.encode(), 0, [], [])
+    _expect(status)
+    try:
+        for symbol in symbols:
+            _expect(nvrtc.nvrtcAddNameExpression(program, symbol.encode())[0])
+        options = [f"--gpu-architecture={arch}", "--std=c++17", "--ptxas-options=-v", "-lineinfo"]
+        options += [f"-D{key}={value}" for key, value in defines]
+        status = nvrtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])[0]
+        size = nvrtc.nvrtcGetProgramLogSize(program)[1]
+        log = bytearray(size)
+        nvrtc.nvrtcGetProgramLog(program, log)
+        text = bytes(log).rstrip(b"\0").decode(errors="replace")
+        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise CompileError(explain(text, source, name))
+        cubin = bytearray(nvrtc.nvrtcGetCUBINSize(program)[1])
+        _expect(nvrtc.nvrtcGetCUBIN(program, cubin)[0])
+        names = {}
+        for symbol in symbols:
+            status, lowered = nvrtc.nvrtcGetLoweredName(program, symbol.encode())
+            _expect(status)
+            names[symbol] = lowered.decode()
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+    return Compiled(bytes(cubin), text, names, _resources(text, names, arch))
+
+
+def _resources(log: str, names: dict[str, str], arch: str) -> dict[str, Resources]:
+    """Read ptxas's report: one paragraph per kernel, headed by its mangled name."""
+    found = {}
+    for part in re.split(r"Compiling entry function '", log)[1:]:
+        mangled = part.split("'")[0]
+        number = lambda pattern, text=part: int((re.search(pattern, text) or [0, 0])[1])  # noqa: E731
+        for name, lowered in names.items():
+            if lowered == mangled:
+                found[name] = Resources(
+                    number(r"Used (\d+) registers"),
+                    number(r"(\d+)(?:\+\d+)? bytes smem"),
+                    number(r"(\d+) bytes spill stores"),
+                    arch,
+                )
+    return found
+
+
+def _expect(status: object) -> None:
+    if getattr(status, "value", status) != 0:
+        raise CudaError(f"NVRTC: {getattr(status, 'name', status)}")

@@ -1,0 +1,114 @@
+"""One rank's copy of a model: what every scheme works on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from torch import Tensor, nn
+
+from helpers.data_parallel.flat import Flat
+from helpers.data_parallel.history import History
+
+
+class _Optimizer(Protocol):
+    """An optimizer: torch's, or anything else that moves the parameters by their gradients."""
+
+    def step(self) -> object:
+        """Move the parameters against their gradients."""
+
+
+class Replica:
+    """A model with its loss and its optimizer, and its parameters in one flat buffer.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Any. Its parameters become views of ``flat``'s buffers.
+    loss : callable
+        ``loss(model(x), y)`` is the mean loss of a mini-batch, a tensor without dimensions.
+    optimizer : torch.optim.Optimizer or another with ``step()``
+        Of the model's parameters, or of ``flat.parameter``.
+    flat : Flat, optional
+        The model's buffers, if they exist already.
+    delay : callable, optional
+        Makes this rank slow on purpose: ``delay(seconds)`` is how long to sleep after a gradient
+        that took so many seconds. See :func:`slower`.
+
+    Attributes
+    ----------
+    forward : torch.nn.Module
+        What the forward pass calls: the model, unless a scheme wraps it.
+    last_loss : float
+        Of the last mini-batch.
+    history : History
+        Of the run that is under way.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Callable[[Tensor, Tensor], Tensor],
+        optimizer: _Optimizer,
+        *,
+        flat: Flat | None = None,
+        delay: Callable[[float], float] | None = None,
+    ):
+        self.model, self.loss, self.optimizer = model, loss, optimizer
+        self.flat = Flat(model) if flat is None else flat
+        self.delay = delay
+        self.forward: nn.Module = model
+        self.last_loss = 0.0
+        self.history = History("untrained", 1, 0)
+
+    def backward(self, x: Tensor, y: Tensor) -> float:
+        """Add the gradient of one mini-batch's mean loss to ``flat.gradients``.
+
+        Parameters
+        ----------
+        x : torch.Tensor (B, ...)
+            What the model takes.
+        y : torch.Tensor (B, ...)
+            What the loss compares its answer with.
+
+        Returns
+        -------
+        float
+            The loss.
+        """
+        began = time.perf_counter()
+        loss = self.loss(self.forward(x), y)
+        loss.backward()
+        self.last_loss = loss.item()
+        if self.delay is not None:
+            time.sleep(self.delay(time.perf_counter() - began))
+        return self.last_loss
+
+
+def slower(factor: float) -> Callable[[float], float]:
+    """Make a replica's ``delay`` that lets every gradient take ``factor`` times as long.
+
+    Parameters
+    ----------
+    factor : float
+        At least 1.
+
+    Returns
+    -------
+    callable
+        Seconds that a gradient took → seconds to sleep.
+
+    Raises
+    ------
+    ValueError
+        If ``factor`` is less than 1.
+
+    Examples
+    --------
+    >>> slower(3.0)(0.5)
+    1.0
+    """
+    if factor < 1:
+        raise ValueError(f"slower expects a factor of at least 1; got {factor}")
+    return lambda seconds: (factor - 1) * seconds

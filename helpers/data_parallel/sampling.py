@@ -1,0 +1,113 @@
+"""Each worker's part of the data, as mini-batches without end or for some epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader
+
+
+def positions(count: int, batch: int, part: int, parts: int, seed: int) -> Iterator[np.ndarray]:
+    """Yield, without end, the positions of one worker's mini-batches among all samples.
+
+    Each epoch shuffles anew, the same on every worker, and cuts the order into global batches of
+    parts·batch; each worker takes its part of each. So R workers with batch B together see exactly
+    what one with batch R·B sees.
+
+    Parameters
+    ----------
+    count : int
+        All samples.
+    batch : int
+        B, of one worker.
+    part, parts : int
+        Which worker this is, from 0, and how many there are.
+    seed : int
+        Of the order.
+
+    Yields
+    ------
+    numpy.ndarray (batch,)
+        Positions in 0..count−1.
+
+    Raises
+    ------
+    ValueError
+        If not even one global batch fits.
+    """
+    whole = batch * parts
+    if batch < 1 or not 0 <= part < parts or whole > count:
+        raise ValueError(
+            f"batches of {batch} for rank {part} of {parts} do not fit {count} samples: "
+            "expected batch >= 1, 0 <= rank < ranks and batch·ranks <= samples"
+        )
+    epoch = 0
+    while True:
+        order = np.random.default_rng([seed, epoch]).permutation(count)
+        for begin in range(0, count - whole + 1, whole):
+            yield order[begin + part * batch : begin + (part + 1) * batch]
+        epoch += 1
+
+
+def batches(
+    inputs: np.ndarray,
+    labels: np.ndarray,
+    batch: int,
+    part: int = 0,
+    parts: int = 1,
+    seed: int = 0,
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield, without end, one worker's mini-batches.
+
+    Parameters
+    ----------
+    inputs : numpy.ndarray (n, ...)
+        Of all samples.
+    labels : numpy.ndarray (n, ...)
+        Theirs.
+    batch : int
+        B, of one worker.
+    part, parts : int
+        Which worker this is, from 0, and how many there are.
+    seed : int
+        Of the order.
+
+    Yields
+    ------
+    x, y : torch.Tensor
+        ``inputs`` and ``labels`` of the samples at :func:`positions`.
+
+    Raises
+    ------
+    ValueError
+        If not even one global batch fits.
+    """
+    for where in positions(len(labels), batch, part, parts, seed):
+        yield torch.from_numpy(inputs[where]), torch.from_numpy(labels[where])
+
+
+def epochs(loader: DataLoader, count: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Go through a DataLoader several times; a DistributedSampler shuffles anew each time.
+
+    Parameters
+    ----------
+    loader : torch.utils.data.DataLoader
+        Of pairs (x, y).
+    count : int
+        How many times.
+
+    Yields
+    ------
+    x, y : torch.Tensor
+        What the loader gives.
+    """
+    for epoch in range(count):
+        if hasattr(loader.sampler, "set_epoch"):
+            loader.sampler.set_epoch(epoch)
+        yield from loader

@@ -1,0 +1,28 @@
+"""The schemes, one file each: what travels between the ranks in a step of training.
+
+Gradients averaged in step: :class:`Ring` (our own allreduce), :class:`MPIAllreduce`,
+:class:`PerTensor` (``torch.distributed``), :class:`DDP`, :class:`Buckets`, :class:`ByFunction`
+(yours); by a server, :class:`Server`. Out of step: :class:`Asynchronous`.
+"""
+
+from helpers.data_parallel.schemes.asynchronous import Asynchronous
+from helpers.data_parallel.schemes.buckets import Buckets
+from helpers.data_parallel.schemes.by_function import ByFunction
+from helpers.data_parallel.schemes.ddp import DDP
+from helpers.data_parallel.schemes.mpi import MPIAllreduce
+from helpers.data_parallel.schemes.per_tensor import PerTensor
+from helpers.data_parallel.schemes.ring import Ring
+from helpers.data_parallel.schemes.server import Server
+from helpers.data_parallel.stop import Stop
+
+__all__ = [
+    "DDP",
+    "Asynchronous",
+    "Buckets",
+    "ByFunction",
+    "MPIAllreduce",
+    "PerTensor",
+    "Ring",
+    "Server",
+    "Stop",
+]

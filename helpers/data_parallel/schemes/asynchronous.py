@@ -1,0 +1,270 @@
+"""Out of step: rank 0 serves the parameters, every other rank works at its own pace.
+
+The protocol, one conversation at a time, so that the layers of two workers cannot mix:
+
+    worker                                   server
+    HELLO (what I bring, how old)  ───────▶  takes the next hello, whoever sent it
+                                   ◀───────  READY (go / stop, and why)
+    GRADIENT, layer by layer       ───────▶  receives from this worker only; updates at once
+                                   ◀───────  PARAMETERS, layer by layer
+
+A hello waits in MPI's queue while the server talks with another worker: service in order of
+arrival. Every wait has a time limit, on both sides. One step of the server is one update.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from helpers.data_parallel.history import History
+from helpers.data_parallel.messages import (
+    GRADIENT,
+    HELLO,
+    PARAMETERS,
+    READY,
+    Hello,
+    Ready,
+    SilenceError,
+    next_hello,
+    receive,
+    wait,
+)
+from helpers.data_parallel.replica import Replica
+from helpers.data_parallel.scheme import Ended, Scheme
+from helpers.data_parallel.stop import Stop
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+
+class Asynchronous(Scheme):
+    """Rank 0 updates the parameters with each gradient as it comes; workers fetch, compute, push.
+
+    A worker that falls silent for ``patience`` seconds in the middle of a conversation is given up;
+    one whose gradients are not finite ``strikes`` times, or of the wrong shape, is dismissed. All
+    of this is in the history's ``report``.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+        At least two ranks.
+    stop : Stop, optional
+        Other ends than the loop's number of steps.
+    patience : float
+        Seconds that the server waits for a worker; a worker waits twice as long for the server.
+    strikes : int
+        Gradients that may fail to be finite.
+    """
+
+    name = "asynchronous"
+    server = 0
+    in_step = False
+
+    def __init__(
+        self, comm: Intracomm, stop: Stop | None = None, patience: float = 5.0, strikes: int = 3
+    ):
+        super().__init__(comm)
+        self.stop = stop or Stop()
+        self.patience = patience if self.serves else 2 * patience
+        self.strikes = strikes
+        self.version = -1  # a worker's: updates behind its parameters; −1 before it has any
+        self._present = set(self.workers)
+        self._faults = dict.fromkeys(self.workers, 0)
+        self._updates, self._stopped = 0, ""
+
+    def begin(self, replica: Replica) -> None:
+        # Cut the buffers into layers; the parameters come with a worker's first fetch
+        self.share_untrained(replica)
+        self.sizes = tuple(replica.flat.sizes)
+        self.layers = replica.flat.layers(replica.flat.values)
+        self.gradients = replica.flat.layers(replica.flat.gradients)
+
+    def before_backward(self, replica: Replica, step: int) -> None:
+        # Fetch a worker's first parameters
+        if step == 0:
+            self._began = time.perf_counter()
+            if not self.serves:
+                self.call(Hello("nothing"))
+
+    def after_backward(self, replica: Replica, step: int) -> None:
+        # Push a worker's gradient and fetch new parameters; the server takes the next push
+        if self.serves:
+            self._next_gradient(replica)
+        else:
+            self.push(replica, self.gradients)
+
+    def after_step(self, replica: Replica, step: int) -> None:
+        # Answer the worker whose gradient it was
+        if self.serves:
+            self._updates += 1
+            self._answer(self.worker)
+
+    def end(self, replica: Replica) -> History:
+        # Part: the server dismisses every worker, and all take its history
+        history = replica.history
+        if self.serves:
+            self._stopped = self._stopped or f"{history.updates} updates"
+            self._dismiss_all(history)
+            history.gradients = history.updates
+            history.report.append(f"the server stopped: {self._stopped}")
+            history.weights = replica.flat.values.numpy().copy()
+        elif not self._stopped:
+            self.leave("")
+        return self.comm.bcast(history, root=0)
+
+    # ------------------------------------------------------------------ a worker's side
+
+    def call(self, hello: Hello, gradient: list[np.ndarray] | None = None) -> None:
+        """Say hello, send ``gradient`` layer by layer if there is one, take the new parameters.
+
+        Parameters
+        ----------
+        hello : Hello
+            What the server is told.
+        gradient : list of numpy.ndarray, optional
+            One array for each layer.
+
+        Raises
+        ------
+        Ended
+            If the server says stop, or nothing at all.
+        """
+        try:
+            self.comm.send(hello, 0, HELLO)
+            ready = wait(
+                self.comm.irecv(source=0, tag=READY), self.patience, "the server did not answer"
+            )
+            if not ready.go:
+                raise self.over(ready.reason)
+            for layer in gradient or []:
+                sent = self.comm.Isend(layer, 0, GRADIENT)
+                wait(sent, self.patience, "the server did not listen")
+            for layer in self.layers:
+                receive(self.comm, layer, 0, PARAMETERS, self.patience)
+        except SilenceError as error:
+            raise self.over(str(error)) from error
+        self.version = ready.version + (gradient is not None)
+
+    def push(self, replica: Replica, gradient: list[np.ndarray]) -> None:
+        """Send a gradient, and take the new parameters.
+
+        Parameters
+        ----------
+        replica : Replica
+            This worker's, which computed it.
+        gradient : list of numpy.ndarray
+            One array for each layer.
+
+        Raises
+        ------
+        Ended
+            If the server says stop, or nothing at all.
+        """
+        sizes = tuple(layer.size for layer in gradient)
+        hello = Hello("gradient", sizes, self.version, replica.last_loss, replica.history.batch)
+        self.call(hello, gradient)
+
+    def leave(self, reason: str) -> None:
+        # Say goodbye: a worker that leaves cleanly costs the others nothing
+        if not self.serves:
+            self.comm.send(Hello("goodbye", reason=reason), 0, HELLO)
+
+    def over(self, reason: str) -> Ended:
+        """Note why this worker's training is over.
+
+        Parameters
+        ----------
+        reason : str
+            In words.
+
+        Returns
+        -------
+        Ended
+            To be raised.
+        """
+        self._stopped = reason
+        return Ended(reason)
+
+    # ---------------------------------------------------------------- the server's side
+
+    def _next_gradient(self, replica: Replica) -> None:
+        """Talk with one worker after the other until one of them has brought a good gradient."""
+        history = replica.history
+        while self._present:
+            worker, hello = self._next_hello(history)
+            if worker not in self._present:
+                continue
+            self._stopped = self._stopped or self.stop.reached(
+                history, time.perf_counter() - self._began
+            )
+            refusal = self._stopped or self._refusal(worker, hello)
+            if refusal:
+                self._refuse(worker, refusal, history)
+                continue
+            self.comm.send(Ready(True, version=self._updates), worker, READY)
+            if hello.brings == "nothing":
+                self._answer(worker)
+            elif self._take(worker, history):
+                self.worker, self.staleness = worker, self._updates - hello.version
+                replica.last_loss, history.batch = hello.loss, hello.batch
+                return
+        self._stopped = self._stopped or "no worker left"
+        raise Ended(self._stopped)
+
+    def _next_hello(self, history: History) -> tuple[int, Hello]:
+        """Take a hello of somebody who is present or −1; goodbyes and silence thin the present."""
+        called = next_hello(self.comm, self.patience)
+        if called is None:
+            history.report.append(f"rank(s) {sorted(self._present)} fell silent: given up")
+            self._present.clear()
+            return -1, Hello("goodbye")
+        worker, hello = called
+        if worker in self._present and hello.brings == "goodbye":
+            self._present.discard(worker)
+            if hello.reason:
+                history.report.append(f"rank {worker} left: {hello.reason}")
+        return worker, hello
+
+    def _refusal(self, worker: int, hello: Hello) -> str:
+        """Say why this worker may not go on, or nothing."""
+        if hello.brings == "gradient" and hello.sizes != self.sizes:
+            return f"layers of {hello.sizes} elements, expected {self.sizes}"
+        if self._faults[worker] >= self.strikes:
+            return f"{self.strikes} gradients that were not finite"
+        return ""
+
+    def _refuse(self, worker: int, reason: str, history: History) -> None:
+        self.comm.send(Ready(False, reason, self._updates), worker, READY)
+        self._present.discard(worker)
+        if reason != self._stopped:
+            history.report.append(f"rank {worker} dismissed: {reason}")
+
+    def _take(self, worker: int, history: History) -> bool:
+        """Receive a gradient; tell whether it is whole and finite."""
+        try:
+            for layer in self.gradients:
+                receive(self.comm, layer, worker, GRADIENT, self.patience)
+        except SilenceError:
+            self._present.discard(worker)
+            history.report.append(f"rank {worker} fell silent while sending: push dropped")
+            return False
+        if all(np.isfinite(layer).all() for layer in self.gradients):
+            return True
+        self._faults[worker] += 1
+        history.report.append(f"rank {worker} sent a gradient that is not finite: dropped")
+        self._answer(worker)
+        return False
+
+    def _answer(self, worker: int) -> None:
+        for layer in self.layers:
+            self.comm.Send(layer, worker, PARAMETERS)
+
+    def _dismiss_all(self, history: History) -> None:
+        """Refuse whatever the workers that are still there bring next."""
+        while self._present:
+            worker, _ = self._next_hello(history)
+            if worker in self._present:
+                self._refuse(worker, self._stopped, history)

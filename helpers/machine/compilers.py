@@ -1,0 +1,91 @@
+"""The C and the C++ compiler: the same for every part of the course that compiles.
+
+``$CC`` and ``$CXX`` count first, as for make; then the system's names in one order.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from functools import cache
+
+from helpers.machine.programs import ask
+
+NAMES = {
+    "C": ("CC", "cc", "gcc", "clang"),
+    "C++": ("CXX", "c++", "g++", "clang++"),
+}
+PACKAGES = {"C": ("gcc", "gcc", "c-compiler"), "C++": ("g++", "gcc-c++", "cxx-compiler")}
+
+
+class CompilerError(RuntimeError):
+    """No compiler was found, or it refused the source."""
+
+
+def find_compiler(language: str = "C") -> str:
+    """Return the path of the compiler.
+
+    Parameters
+    ----------
+    language
+        ``"C"`` or ``"C++"``.
+
+    Returns
+    -------
+    str
+        The program that ``$CC`` (``$CXX``) names, else the first on PATH of cc, gcc, clang
+        (c++, g++, clang++).
+
+    Raises
+    ------
+    CompilerError
+        There is none; the message says how to get one.
+    """
+    variable, *names = NAMES[language]
+    for name in (os.environ.get(variable), *names):
+        if name and (path := shutil.which(name)):
+            return path
+    debian, fedora, conda = PACKAGES[language]
+    raise CompilerError(
+        f"no {language} compiler on PATH (tried ${variable}, {', '.join(names)}): install one, for "
+        f"example with 'apt install {debian}', 'dnf install {fedora}', 'xcode-select --install' or "
+        f"'conda install {conda}'"
+    )
+
+
+def has_compiler(language: str = "C") -> bool:
+    """Tell whether this machine can compile.
+
+    Parameters
+    ----------
+    language
+        ``"C"`` or ``"C++"``.
+
+    Returns
+    -------
+    bool
+        Whether :func:`find_compiler` finds one.
+    """
+    try:
+        find_compiler(language)
+    except CompilerError:
+        return False
+    return True
+
+
+@cache
+def compiler_version(path: str) -> str:
+    """Return the first line of a compiler's ``--version``, its path if it says nothing.
+
+    Parameters
+    ----------
+    path
+        The compiler, as :func:`find_compiler` returns it.
+
+    Returns
+    -------
+    str
+        The line, as the compiler prints it.
+    """
+    said = ask([path, "--version"]).strip()
+    return said.splitlines()[0] if said else path

@@ -1,0 +1,124 @@
+"""Run a command and end it, with every process it started, as soon as its owner is gone.
+
+``python -I -S guard.py LOCK FOLDER COMMAND...``: the owner (a notebook's kernel) holds a lock on
+the file LOCK. The operating system drops that lock when the owner ends in any way, ``kill -9``
+included; then the command's processes are killed and FOLDER is removed. SIGTERM ends the command at
+once. mpiexec puts its ranks in sessions of their own: a signal to a process group would miss them.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+
+def descendants(*roots: int) -> list[int]:
+    """Return the ids of all processes below others, parents first.
+
+    Parameters
+    ----------
+    *roots : int
+        Process ids.
+
+    Returns
+    -------
+    list of int
+        Without ``roots`` themselves.
+    """
+    children: dict[int, list[int]] = {}
+    for pid, parent in _processes():
+        children.setdefault(parent, []).append(pid)
+    found, queue = [], list(roots)
+    while queue:
+        below = children.get(queue.pop(), [])
+        found += below
+        queue += below
+    return found
+
+
+def kill_tree(root: int) -> None:
+    """SIGKILL ``root`` and all processes below it; a process that is gone already is no error.
+
+    Parameters
+    ----------
+    root : int
+        A process id.
+    """
+    for pid in [root, *descendants(root)]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _processes() -> list[tuple[int, int]]:
+    """Return (pid, parent's pid) of every process."""
+    if not os.path.isdir("/proc/self"):  # macOS
+        lines = subprocess.run(
+            ["ps", "-axo", "pid=,ppid="], capture_output=True, text=True, timeout=10
+        ).stdout.splitlines()
+        return [(int(pid), int(parent)) for pid, parent in (line.split() for line in lines)]
+    pairs = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:
+                # the name in parentheses may itself hold spaces and parentheses
+                pairs.append((int(name), int(file.read().rpartition(b")")[2].split()[1])))
+        except (OSError, IndexError):
+            pass
+    return pairs
+
+
+def main(lock: str, folder: str, *command: str) -> int:
+    """Run ``command`` under guard.
+
+    Parameters
+    ----------
+    lock : str
+        A file on which the owner holds a lock.
+    folder : str
+        What to remove when the owner is gone.
+    *command : str
+        A program and its arguments.
+
+    Returns
+    -------
+    int
+        The command's exit code, as a shell counts it.
+    """
+    child = subprocess.Popen(command)
+
+    def end(code: int) -> None:
+        kill_tree(child.pid)
+        os._exit(code)
+
+    def wait_for_owner() -> None:
+        try:
+            with open(lock, "r+") as file:
+                fcntl.lockf(file, fcntl.LOCK_EX)
+        except FileNotFoundError:
+            pass  # the owner is gone already, with its folder
+        owner_gone.set()  # before the kill, which wakes the main thread
+        kill_tree(child.pid)
+        for _ in range(100):  # a rank that is just dying may still write into it
+            shutil.rmtree(folder, ignore_errors=True)
+            if not os.path.exists(folder):
+                break
+            time.sleep(0.05)
+        os._exit(1)
+
+    owner_gone = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: end(143))
+    watcher = threading.Thread(target=wait_for_owner, daemon=True)
+    watcher.start()
+    code = child.wait()
+    if owner_gone.is_set():
+        watcher.join()
+    return code if code >= 0 else 128 - code
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,87 @@
+"""Boxes and arrows: what a drawing is made of that is not a plot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from helpers.plots.style import BLACK, GREY
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def box(
+    ax: Axes,
+    x: float,
+    y: float,
+    width: float,
+    height: float,
+    text: str = "",
+    *,
+    colour: str,
+    fill: bool = True,
+    rounding: float = 0.1,
+    shade: str | None = None,
+    fontsize: float | None = None,
+) -> None:
+    """Draw a box with rounded corners around its middle, and a text in it.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        Where to draw.
+    x, y : float
+        The box's middle, in data coordinates.
+    width, height : float
+        In data coordinates.
+    text : str
+        What stands in it.
+    colour : str
+        Of its edge, and of its inside.
+    fill : bool
+        Whether the inside has the colour; if not, it is white.
+    rounding : float
+        Radius of the corners, in data coordinates.
+    shade : str, optional
+        Colour of the text: by default white where the box is filled, else black.
+    fontsize : float, optional
+        Of the text, in points: by default the style's.
+    """
+    from matplotlib.patches import FancyBboxPatch
+
+    ax.add_patch(
+        FancyBboxPatch(
+            (x - width / 2, y - height / 2), width, height,
+            boxstyle=f"round,pad=0,rounding_size={rounding}",
+            facecolor=colour if fill else "white", edgecolor=colour, linewidth=1.5,
+        )
+    )  # fmt: skip
+    shade = shade or ("white" if fill else BLACK)
+    ax.text(x, y, text, ha="center", va="center", color=shade, fontsize=fontsize)
+
+
+def arrow(
+    ax: Axes,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    colour: str = GREY,
+    ends: str = "->",
+    width: float = 1.6,
+) -> None:
+    """Draw an arrow from one point to another.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        Where to draw.
+    start, end : tuple of float
+        The points, in data coordinates.
+    colour : str
+        Of the arrow.
+    ends : str
+        Matplotlib's arrow style: ``"->"``, ``"<->"``, ``"-|>"``.
+    width : float
+        Of the line, in points.
+    """
+    look = {"arrowstyle": ends, "color": colour, "linewidth": width, "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", end, start, arrowprops=look)

@@ -1,0 +1,162 @@
+import { draw, make } from "./dom.js";
+import { player } from "./player.js";
+
+// The player of a collective's schedules: a menu of collectives, sliders for ranks and pieces, a card for each rank.
+// Sets of ranks are bits of an integer. What each rank holds after a step comes from Schedule.states, in Python.
+export function start(root, data) {
+  const WIDTH = 900, LEFT = 76, TOP = 30, DATA_HEIGHT = 264, BAR = 40;
+  let shown; // the schedule, what each rank holds and has sent in each frame, and where it stands
+  root.textContent = "";
+
+  const top = make("div", { class: "bar" }, root);
+  const names = [...new Set(data.schedules.map((s) => s.name))];
+  const select = make("select", { "data-testid": "animation-collective", "aria-label": "collective" }, top);
+  for (const name of names) make("option", { value: name }, select, data.titles[name]);
+  if (names.length === 1) {
+    select.style.display = "none";
+    make("strong", {}, top, data.titles[names[0]]);
+  }
+  const ranks = slider("ranks", "ranks"), pieces = slider("chunks", "pieces");
+  const origin = make("span", { class: "origin", "data-testid": "animation-origin" }, top);
+  for (const [node, event] of [[select, "change"], [ranks.input, "input"], [pieces.input, "input"]]) node.addEventListener(event, pick);
+
+  const svg = draw("svg", { role: "img" });
+  choose(data.schedules[0]);
+  const control = player(root, { steps: shown.steps.length, draw: paint, label: told, seconds: 1.25, moving: 0.9, id: "animation", name: "steps of the collective" });
+  root.append(svg);
+
+  // A slider over a list of values: what it shows is the value, not its place in the list.
+  function slider(text, id) {
+    const label = make("label", {}, top, text + " ");
+    const input = make("input", { type: "range", min: 0, step: 1, "data-testid": "animation-" + id, "aria-label": text, style: "width:110px" }, label);
+    return { label, input, output: make("output", {}, label), values: [] };
+  }
+
+  function set(slider, values, value) {
+    slider.values = values;
+    slider.input.max = values.length - 1;
+    slider.input.value = Math.max(0, values.indexOf(value));
+    slider.input.setAttribute("aria-valuetext", String(value));
+    slider.output.textContent = " " + value;
+    slider.label.style.display = values.length > 1 ? "" : "none";
+  }
+
+  // The schedule for what the controls say, or the nearest that there is.
+  function pick() {
+    const of = data.schedules.filter((s) => s.name === select.value);
+    const wanted = ranks.values[ranks.input.value], cut = pieces.values[pieces.input.value];
+    const distance = (s) => 100 * Math.abs(s.ranks - wanted) + Math.abs(s.pieces - cut);
+    choose(of.reduce((best, s) => (distance(s) < distance(best) ? s : best)));
+    control.load({ steps: shown.steps.length });
+  }
+
+  function choose(s) {
+    shown = { ...s, ...history(s), ...layout(s) };
+    const of = data.schedules.filter((other) => other.name === s.name);
+    const sorted = (values) => [...new Set(values)].sort((a, b) => a - b);
+    select.value = s.name;
+    set(ranks, sorted(of.map((o) => o.ranks)), s.ranks);
+    set(pieces, sorted(of.filter((o) => o.ranks === s.ranks).map((o) => o.pieces)), s.pieces);
+    pieces.output.textContent = " " + s.chunks;
+    pieces.input.setAttribute("aria-valuetext", s.chunks + " chunks");
+    origin.textContent = s.origin === "trace" ? "recorded: " + s.ranks + " real ranks" : "model: " + s.ranks + " ranks";
+    origin.className = "origin " + s.origin;
+    svg.setAttribute("viewBox", "0 0 " + WIDTH + " " + (shown.bottom + BAR + 24));
+  }
+
+  // states[frame][rank][chunk], and sent[frame][rank] in arrays: `after` says what each message leaves at its receiver.
+  function history(s) {
+    const states = [s.held], sent = [new Array(s.ranks).fill(0)], size = 1 / s.chunks;
+    s.steps.forEach((step, k) => {
+      const after = states[k].map((row) => row.slice()), total = sent[k].slice();
+      step.forEach(([source, dest, chunk], m) => {
+        after[dest][chunk] = s.after[k][m];
+        total[source] += size;
+      });
+      states.push(after);
+      sent.push(total);
+    });
+    return { states, sent };
+  }
+
+  function layout({ ranks, chunks }) {
+    const pitch = (WIDTH - LEFT) / ranks, row = Math.min(34, DATA_HEIGHT / chunks);
+    return { pitch, row, card: Math.min(pitch * 0.84, 150), cell: row * (chunks > 16 ? 0.8 : 0.86), bottom: TOP + row * chunks };
+  }
+
+  function colour(rank) { return data.palette[rank % data.palette.length]; }
+  function left(rank) { return LEFT + shown.pitch * rank + (shown.pitch - shown.card) / 2; }
+  function upper(chunk) { return TOP + shown.row * chunk; }
+
+  // One copy of a chunk: a stripe for each rank whose contribution is in it.
+  function copy(bits, x, y, attributes) {
+    const { ranks, card, cell } = shown, stripe = card / ranks, held = [];
+    const group = draw("g", { transform: "translate(" + x + "," + y + ")", ...attributes }, svg);
+    draw("rect", { width: card, height: cell, fill: "#f1f1f1" }, group);
+    for (let r = 0; r < ranks; r++) {
+      if (!(bits & (1 << r))) continue;
+      held.push(r);
+      draw("rect", { x: r * stripe, width: stripe + 0.3, height: cell, fill: colour(r) }, group);
+    }
+    const full = bits === 2 ** ranks - 1 && ranks > 1;
+    draw("rect", { width: card, height: cell, fill: "none", stroke: full ? "#111" : "#888", "stroke-width": full ? 2 : 0.8 }, group);
+    draw("title", {}, group, held.length ? "from ranks " + held.join(", ") : "nothing");
+    return group;
+  }
+
+  // Draw frame `frame`; with `part` in 0..1, the messages of the next step are that far on their way.
+  function paint(frame, part) {
+    const { ranks, chunks, steps, states, sent, card, cell, row, bottom } = shown;
+    const small = ranks > 10 ? 12 : 15;
+    svg.textContent = "";
+    svg.setAttribute("aria-label", data.titles[shown.name] + ", " + ranks + " ranks, after step " + frame + " of " + steps.length);
+    const arrived = new Set((frame > 0 ? steps[frame - 1] : []).map(([, dest, chunk]) => dest + "," + chunk));
+    if (row >= 13) {
+      for (let c = 0; c < chunks; c++) {
+        draw("text", { x: 4, y: upper(c) + cell / 2 + 5, "font-size": Math.min(14, row) }, svg, "chunk " + c);
+      }
+    }
+    const most = Math.max(...sent[sent.length - 1], 1e-9);
+    for (let r = 0; r < ranks; r++) {
+      const x = left(r);
+      draw("rect", { x, y: 8, width: 12, height: 12, fill: colour(r) }, svg);
+      draw("text", { x: x + 17, y: 19, "font-size": small, "font-weight": 600 }, svg, (ranks > 10 ? "" : "rank ") + r);
+      for (let c = 0; c < chunks; c++) {
+        copy(states[frame][r][c], x, upper(c));
+        if (arrived.has(r + "," + c) && !part) {
+          draw("rect", { x: x - 3, y: upper(c) - 2, width: card + 6, height: cell + 4, fill: "none", stroke: "#D55E00", "stroke-width": 3, rx: 3 }, svg);
+        }
+      }
+      const much = sent[frame][r];
+      draw("rect", { x, y: bottom + 8, width: card, height: 8, fill: "#eee" }, svg);
+      draw("rect", { x, y: bottom + 8, width: (card * much) / most, height: 8, fill: "#555" }, svg);
+      draw("text", { x, y: bottom + 34, "font-size": small }, svg, short(much, 2) + " K" + (ranks > 8 ? "" : " sent"));
+    }
+    if (!part) return;
+    for (const [source, dest, chunk] of steps[frame]) {
+      const from = left(source), to = left(dest), eased = part * part * (3 - 2 * part);
+      const lift = Math.min(26, 8 + 4 * Math.abs(dest - source)) * 4 * eased * (1 - eased);
+      const moving = copy(states[frame][source][chunk], from + (to - from) * eased, upper(chunk) - lift, { opacity: 0.92, class: "moving" });
+      draw("rect", { x: -1.5, y: -1.5, width: card + 3, height: cell + 3, fill: "none", stroke: "#D55E00", "stroke-width": 2.5 }, moving);
+    }
+  }
+
+  function short(value, digits) { return value.toFixed(digits).replace(/\.?0+$/, ""); }
+
+  // What happened in the step that led to `frame`.
+  function told(frame) {
+    const { steps, ranks, chunks, states, sent } = shown;
+    if (ranks === 1) return "One rank has nothing to send.";
+    if (frame === 0) return "Before the first step. A stripe is the contribution of the rank of that colour.";
+    const step = steps[frame - 1], before = states[frame - 1];
+    const sentences = step.slice(0, 3).map(([source, dest, chunk]) => {
+      const there = before[dest][chunk], how = there && !(there & before[source][chunk]) ? "adds it" : "keeps it";
+      return "rank " + source + " sends " + (chunks > 1 ? "chunk " + chunk : "all") + " to rank " + dest + ", which " + how;
+    });
+    if (step.length > 3) sentences.push("and " + (step.length - 3) + " more");
+    const text = "Step " + frame + ": " + sentences.join("; ") + ".";
+    if (frame < steps.length) return text;
+    const most = Math.max(...sent[frame]), even = sent[frame].every((v) => Math.abs(v - most) < 1e-9);
+    return "Done in " + frame + " steps; " + (even ? "every rank" : "the busiest rank") + " sent " + short(most, 3) + " K. " + text;
+  }
+}

@@ -1,0 +1,32 @@
+"""What a user may choose for a group of the backend ``"mpi4py"``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PATHS = ("auto", "window", "network")
+
+BACKEND = "mpi4py"  # what torch calls it
+
+
+@dataclass(frozen=True)
+class Options:
+    """What ``init_process_group(..., pg_options=Options(...))`` and ``new_group`` accept.
+
+    Parameters
+    ----------
+    path
+        The way of the collectives: ``"window"`` (memory shared by the ranks of one host),
+        ``"network"`` (MPI's own collectives), or ``"auto"``: the window if all ranks share a host.
+
+    Raises
+    ------
+    ValueError
+        ``path`` is none of the three.
+    """
+
+    path: str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.path not in PATHS:
+            raise ValueError(f"path expects one of {', '.join(PATHS)}; got {self.path!r}")

@@ -1,0 +1,102 @@
+"""Messages found by a matched probe, which tell that they are received."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from mpi4py import MPI
+
+from helpers.tracing.activity import RECEIVE, Watched
+from helpers.tracing.requests import AnyRequest, got, timed, traced_request
+
+_Message: TypeAlias = MPI.Message  # install() puts ours in its place
+_Status = MPI.Status
+
+
+class TracedMessage(_Message, metaclass=AnyRequest):
+    """An ``MPI.Message`` found by a matched probe, to be received by ``recv`` or ``Irecv``.
+
+    Parameters
+    ----------
+    message : MPI.Message, optional
+        Whose handle it takes.
+    comm : TracedComm, optional
+        The traced communicator on which it was found.
+    """
+
+    __slots__ = ("_comm",)
+
+    def __new__(cls, message: MPI.Message | None = None, comm: Watched | None = None) -> Any:
+        self: Any = _Message.__new__(cls, message)
+        self._comm = comm
+        return self
+
+
+def traced_message(message: MPI.Message | None, comm: Watched) -> TracedMessage | None:
+    """Return a traced copy of a matched message.
+
+    Parameters
+    ----------
+    message : MPI.Message or None
+        What a matched probe found.
+    comm : Watched
+        Where it probed.
+
+    Returns
+    -------
+    TracedMessage or None
+        None for None: the probe found nothing.
+    """
+    return None if message is None else TracedMessage(message, comm)
+
+
+def _receiver(name: str) -> Callable:
+    """Make Recv, recv, Irecv or irecv of a matched message."""
+    plain = getattr(_Message, name)
+    at = {"Recv": 1, "recv": 0}.get(name)  # where the status stands
+
+    def call(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        comm = self._comm
+        if comm is None:
+            return plain(self, *arguments, **keywords)
+        status = None
+        if at is not None:
+            status = arguments[at] if len(arguments) > at else keywords.get("status")
+            status = _Status() if status is None else status
+            arguments, keywords = arguments[:at], {**keywords, "status": status}
+        result, begin, end = timed(
+            comm, name, "matched", None, lambda: plain(self, *arguments, **keywords)
+        )
+        peer, tag, size = got(comm, status) if status else ("matched", None, 0)
+        kept = None
+        if comm.recorder.events is not None:
+            kept = [name, RECEIVE, comm.identity, peer, tag, size, begin, end, None, None]
+            comm.recorder.add(kept)
+        if status is None:
+            return traced_request(result, comm, name, "matched", None, None, kept)
+        return result
+
+    return functools.wraps(plain)(call)
+
+
+def _prober(name: str, on_comm: str) -> classmethod:
+    """Make Message.Probe and its relatives, which are a communicator's matched probes."""
+    plain = getattr(_Message, name)
+
+    def call(cls: type, comm: MPI.Comm, *arguments: Any, **keywords: Any) -> Any:
+        return getattr(comm, on_comm)(*arguments, **keywords)
+
+    return classmethod(functools.wraps(plain)(call))
+
+
+for _name in ("Recv", "recv", "Irecv", "irecv"):
+    setattr(TracedMessage, _name, _receiver(_name))
+for _name, _on_comm in {
+    "Probe": "Mprobe",
+    "probe": "mprobe",
+    "Iprobe": "Improbe",
+    "iprobe": "improbe",
+}.items():
+    setattr(TracedMessage, _name, _prober(_name, _on_comm))

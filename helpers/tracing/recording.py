@@ -1,0 +1,136 @@
+"""Record the MPI calls of a stretch of code on every rank, and bring them together in one trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from helpers.tracing.activity import Call
+from helpers.tracing.clock import Clock, measure_offset
+from helpers.tracing.matching import assemble
+from helpers.tracing.trace import Trace
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+    from helpers.tracing.communicator import TracedComm
+
+
+@contextmanager
+def record(comm: MPI.Intracomm | None = None) -> Iterator[TracedComm]:
+    """Record the MPI calls on a communicator while the block runs; then see :func:`gather`.
+
+    Every rank of ``comm`` must take part, since their clocks are compared first. Recordings may
+    stand within one another; the calls of the inner one belong to both.
+
+    Parameters
+    ----------
+    comm : MPI.Intracomm, optional
+        By default ``MPI.COMM_WORLD``.
+
+    Yields
+    ------
+    TracedComm
+        ``comm`` with the same handle, to be used in the block; one that is traced already is
+        yielded itself.
+    """
+    from mpi4py import MPI
+
+    from helpers.tracing.communicator import Traced, TracedComm, installed_requests
+
+    comm = MPI.COMM_WORLD if comm is None else comm
+    traced: Any = comm if isinstance(comm, Traced) else TracedComm(comm)
+    recorder = traced.recorder
+    clock = measure_offset(comm)
+    outer, recorder.events = recorder.events, []
+    try:
+        with installed_requests():
+            yield traced
+    finally:
+        events = recorder.stop()
+        if outer is not None:  # a recording around this one
+            outer.extend(events)
+            recorder.events = outer
+        recorder.log = (events, clock, recorder.dropped)
+
+
+def gather(traced: TracedComm, root: int = 0) -> Trace | None:
+    """Bring together on one rank what :func:`record` recorded on all; every rank must call it.
+
+    Parameters
+    ----------
+    traced : TracedComm
+        What ``record`` yielded.
+    root : int
+        The rank of ``traced`` that gets the trace.
+
+    Returns
+    -------
+    Trace or None
+        The trace on ``root``, None on the other ranks.
+
+    Raises
+    ------
+    ValueError
+        If nothing was recorded on this communicator, or ``root`` is none of its ranks.
+    """
+    from mpi4py import MPI
+
+    log = getattr(getattr(traced, "recorder", None), "log", None)
+    if log is None:
+        raise ValueError(
+            f"gather expects what `with record(comm) as traced:` gave; nothing was recorded on "
+            f"{traced!r}"
+        )
+    plain = MPI.Intracomm(traced)
+    if not 0 <= root < plain.size:
+        raise ValueError(f"gather expects a root from 0 to {plain.size - 1}; got {root!r}")
+    events, clock, dropped = log
+    logs = plain.gather((traced.world_rank, events, clock + measure_offset(plain), dropped), root)
+    if logs is None:
+        return None
+    return build(
+        {rank: events for rank, events, _, _ in logs},
+        {rank: clock for rank, _, clock, _ in logs},
+        {rank: dropped for rank, _, _, dropped in logs},
+    )
+
+
+def build(
+    calls: Mapping[int, list[Call] | None],
+    clocks: Mapping[int, Clock] | None = None,
+    dropped: Mapping[int, int] | None = None,
+) -> Trace:
+    """Make a trace of the calls that a :class:`Recorder` of each rank kept.
+
+    Parameters
+    ----------
+    calls : mapping of int to list of Call
+        Rank of ``COMM_WORLD`` → what ``Recorder.stop()`` returned; None is as good as [].
+    clocks : mapping of int to Clock, optional
+        What :func:`measure_offset` returned on each rank. Without it the ranks are taken to share
+        one clock, which is so within one computer.
+    dropped : mapping of int to int, optional
+        ``Recorder.dropped`` of each rank.
+
+    Returns
+    -------
+    Trace
+        Of the ranks that ``calls`` names.
+    """
+    ranks = tuple(sorted(calls))
+    known = {rank: (clocks or {}).get(rank, Clock()) for rank in ranks}
+    events, messages, sends, receives, communicators = assemble(
+        {rank: calls[rank] or [] for rank in ranks}, known
+    )
+    return Trace(
+        ranks,
+        events,
+        messages,
+        sends,
+        receives,
+        tuple(known[rank].uncertainty * 1e-9 for rank in ranks),
+        communicators,
+        tuple((dropped or {}).get(rank, 0) for rank in ranks),
+    )

@@ -1,0 +1,175 @@
+"""Waiting for other ranks: with a deadline, and without keeping a core that they could use.
+
+First a few looks at once, then the core is offered to others between looks, then the process sleeps
+between them. Needs neither MPI nor torch: what is waited for is handed in as functions.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+SPINS = 60  # looks of about 0.1 µs before the core is offered to others
+YIELD_FOR = 2e-3  # seconds of yielding before sleeping between looks
+NAP = 50e-6  # seconds: a sleeping rank leaves its core to a rank that computes
+SLICE = 1e-3  # seconds: a yield that takes longer gave the core to a stranger's whole time slice
+MEMORY = 0.1  # seconds for which that is remembered
+DOZE = 1e-3  # seconds between two looks of a rank that has nothing to do
+
+
+class ClosedError(RuntimeError):
+    """What was waited for can no longer come; the message says why."""
+
+
+class Yielding:
+    """How to wait for other ranks on this core: by yielding, or asleep while strangers use it.
+
+    Between ranks alone, a yield is the shortest way to the next one's turn. But who yields to a
+    process that never waits gets the core back only a whole time slice later; who sleeps gets it
+    back on waking.
+    """
+
+    def __init__(self) -> None:
+        self._crowded_until = 0.0
+
+    def leave(self, now: float) -> None:
+        """Let others have the core for a moment.
+
+        Parameters
+        ----------
+        now
+            The time on ``time.monotonic``'s clock, in seconds.
+        """
+        if now < self._crowded_until:
+            time.sleep(NAP)
+            return
+        os.sched_yield()  # and not sleep(0), which Linux rounds up to its timers' slack, 50 µs
+        after = time.monotonic()
+        if after - now > SLICE:
+            self._crowded_until = after + MEMORY
+
+
+class Announcement(AbstractContextManager, Protocol):
+    """Says to whoever watches this rank what it waits for, while its block lasts."""
+
+    def renew(self) -> None:
+        """Say it again: what was done meanwhile may have said something else."""
+
+
+class _Silence:
+    def renew(self) -> None:
+        pass
+
+    def __enter__(self) -> _Silence:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+def until(
+    ready: Callable[[], object],
+    deadline: float,
+    late: Callable[[], BaseException],
+    announce: Callable[[], Announcement] = _Silence,
+    progress: Callable[[], object] | None = None,
+    closed: Callable[[], str] | None = None,
+    spins: int = SPINS,
+    yield_for: float = YIELD_FOR,
+    nap: float = NAP,
+    yielding: Yielding | None = None,
+) -> None:
+    """Return once ``ready()`` is true.
+
+    >>> request = comm.Irecv(buffer, source=1)  # doctest: +SKIP
+    >>> until(request.Test, time.monotonic() + 5, lambda: TimeoutError("rank 1 sent nothing"))
+    ... # doctest: +SKIP
+
+    Parameters
+    ----------
+    ready
+        Looks once, without waiting.
+    deadline
+        When to give up, on ``time.monotonic``'s clock, in seconds.
+    late
+        Makes the exception that is raised then.
+    announce
+        Makes what says for whom this waits; asked only if the first looks were in vain.
+    progress
+        Called now and then, so that MPI's own messages move meanwhile.
+    closed
+        Says why what is waited for can no longer come; an empty string while it can.
+    spins
+        How many looks at once, before the core is offered to others.
+    yield_for
+        Seconds in which the core is offered between looks, before sleeping between them.
+    nap
+        Seconds of each sleep.
+    yielding
+        What is known of the others on this core, where several waits share that.
+
+    Raises
+    ------
+    ClosedError
+        ``closed()`` said why.
+    BaseException
+        ``late()``, after ``deadline``.
+    """
+    for _ in range(spins):
+        if ready():
+            return
+    yielding = yielding or Yielding()
+    started = time.monotonic()
+    turns = 0
+    with announce() as announced:
+        while not ready():
+            turns += 1
+            announced.renew()
+            if progress is not None and turns % 16 == 0:
+                progress()
+            now = time.monotonic()
+            if now > deadline:
+                raise late()
+            if closed is not None and (why := closed()):
+                raise ClosedError(why)
+            if now - started < yield_for:
+                yielding.leave(now)
+            else:
+                time.sleep(nap)
+
+
+def doze(comm: MPI.Intracomm, interval: float = DOZE, timeout: float | None = None) -> None:
+    """Wait until every rank of a communicator has called this, asleep instead of spinning.
+
+    ``comm.Barrier()`` asks for messages as fast as it can, which takes a core from the ranks that
+    still compute.
+
+    Parameters
+    ----------
+    comm
+        The ranks to wait for.
+    interval
+        The pause between two looks, in seconds.
+    timeout
+        Seconds to wait at most; None: for ever.
+
+    Raises
+    ------
+    TimeoutError
+        Not every rank has called this within ``timeout`` seconds.
+    """
+    done = comm.Ibarrier()
+    until(
+        done.Test,
+        time.monotonic() + (float("inf") if timeout is None else timeout),
+        lambda: TimeoutError(f"not all {comm.Get_size()} ranks were there within {timeout:g} s"),
+        spins=0,
+        yield_for=0.0,
+        nap=interval,
+    )

@@ -1,0 +1,378 @@
+"""Forked ranks: what they share and what they must not, how they end, and what is left."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from helpers.cluster import Cluster, RankDiedError, StartError, forked
+from helpers.cluster.forkserver.pmi import KeyValueSpace, fnv1a
+from tests.cluster.test_cluster import on_ranks
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="ranks are forked on Linux"),
+]
+SHARED = Path("/dev/shm")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster(3) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Write a module that the process which forks can import; return its name."""
+
+    def write(name: str, source: str) -> str:
+        (tmp_path / f"{name}.py").write_text(textwrap.dedent(source))
+        paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+        return name
+
+    return write
+
+
+def eventually(condition, seconds=10.0):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return condition()
+
+
+def left_by_ranks_of(server: int) -> list[Path]:
+    """Return MPICH's files of the first hundred sets of ranks that this process has forked."""
+    names = [f"mpich_shm_{fnv1a(f'ranks-{server}-{number}'):x}_0" for number in range(100)]
+    return [SHARED / name for name in names if (SHARED / name).exists()]
+
+
+def output_of(process: psutil.Process) -> str:
+    """Return the file to which a process writes."""
+    try:
+        return os.readlink(f"/proc/{process.pid}/fd/1")
+    except OSError:
+        return ""
+
+
+def mapped(pid: int) -> set[str]:
+    """Return what of MPICH's a process has mapped from shared memory."""
+    lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    return {line.partition("/dev/shm/")[2] for line in lines if "/dev/shm/mpich_shm_" in line}
+
+
+# -- the protocol ------------------------------------------------------------------------------
+
+
+def test_a_barrier_opens_when_all_have_come_and_then_closes_again():
+    space = KeyValueSpace(3, "name")
+    for _ in range(2):
+        assert space.answer(2, "cmd=barrier_in") == {}
+        assert space.answer(0, "cmd=barrier_in") == {}
+        assert sorted(space.answer(1, "cmd=barrier_in")) == [0, 1, 2]
+
+
+def test_what_one_rank_puts_every_rank_gets():
+    space = KeyValueSpace(2, "name")
+    assert "key_not_found" in space.answer(1, "cmd=get kvsname=name key=port")[1]
+    space.answer(0, "cmd=put kvsname=name key=port value=a=b")
+    assert space.answer(1, "cmd=get kvsname=name key=port")[1].endswith("value=a=b\n")
+    assert "value=(vector,(0,1,2))" in space.answer(1, "cmd=get key=PMI_process_mapping")[1]
+
+
+def test_an_unknown_request_is_named():
+    with pytest.raises(ValueError, match="mcmd=spawn"):
+        KeyValueSpace(1, "name").answer(0, "mcmd=spawn")
+
+
+# -- what ranks share --------------------------------------------------------------------------
+
+
+@pytest.mark.mpi
+def test_ranks_are_children_of_one_process_that_is_not_the_kernel(cluster):
+    parents = {psutil.Process(pid).ppid() for pid in cluster.pids}
+    assert len(parents) == 1
+    assert psutil.Process(parents.pop()).ppid() == os.getpid()
+
+
+@pytest.mark.mpi
+def test_no_port_is_open_and_no_file_is_left_in_shared_memory(cluster):
+    for pid in cluster.pids:  # all have it, and no name leads to it
+        assert [name.endswith(" (deleted)") for name in mapped(pid)] == [True]
+    assert left_by_ranks_of(cluster._processes._server.process.pid) == []
+    below = psutil.Process().children(recursive=True)
+    assert len(below) >= 5
+    ports = [c for process in below for c in process.net_connections("inet")]
+    assert [c for c in ports if c.status == psutil.CONN_LISTEN] == []
+
+
+@pytest.mark.mpi
+def test_random_numbers_differ_between_ranks_and_between_starts():
+    seen = set()
+    body = (
+        "import random, numpy, torch\n"
+        "return random.random(), numpy.random.rand(), float(torch.rand(1, dtype=torch.float64))"
+    )
+    with Cluster(3, preload=("torch",)) as cluster:
+        for _ in range(2):
+            drawn = on_ranks(cluster, body)
+            seen.update(number for rank in drawn for number in rank)
+            cluster.restart()
+    assert len(seen) == 3 * 3 * 2
+
+
+@pytest.mark.mpi
+def test_a_preloaded_module_is_there_at_once_and_after_a_restart():
+    body = "import sys; return 'torch' in sys.modules, len(sys.modules) > 1000"
+    with Cluster(2, preload=("torch",)) as cluster:
+        assert on_ranks(cluster, body) == [(True, True)] * 2
+        cluster.restart()
+        assert on_ranks(cluster, body) == [(True, True)] * 2
+        total = on_ranks(cluster, "import torch; return float(torch.ones(1000, 1000).sum())")
+        assert total == [1e6] * 2
+    with Cluster(2) as cluster:
+        assert on_ranks(cluster, "import sys; return 'torch' in sys.modules") == [False] * 2
+
+
+@pytest.mark.mpi
+def test_libraries_use_the_threads_that_were_asked_for():
+    body = "import torch, os; return torch.get_num_threads(), os.environ['OMP_NUM_THREADS']"
+    for threads in (1, 2):
+        with Cluster(2, preload=("torch",), threads=threads) as cluster:
+            assert on_ranks(cluster, body) == [(threads, str(threads))] * 2
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True,"
+         " name='busy').start()", r"'unfit' cannot be preloaded: 1 thread.* run \(busy\)"),
+        ("from mpi4py import MPI\nMPI.Init()", "'unfit' cannot be preloaded: MPI is initialized"),
+        ("1 / 0", "importing 'unfit' raised ZeroDivisionError"),
+        ("import os\nos._exit(3)", "'unfit'"),
+    ],
+)  # fmt: skip
+def test_a_module_that_cannot_be_shared_is_refused_by_name(module, source, why):
+    module("unfit", source)
+    with pytest.raises(StartError, match=why):
+        Cluster(2, preload=("unfit",))
+    with Cluster(1) as cluster:
+        assert on_ranks(cluster, "return rank") == [0]
+
+
+@pytest.mark.parametrize("preload", ["torch", ("no name",), (3,), 3])
+def test_bad_preload(preload):
+    with pytest.raises(ValueError, match="preload="):
+        Cluster(1, preload=preload)
+
+
+@pytest.mark.mpi
+def test_ranks_find_the_environment_and_folder_of_now(cluster, monkeypatch, tmp_path):
+    monkeypatch.setenv("SET_LATELY", "yes")
+    monkeypatch.chdir(tmp_path)
+    cluster.restart()
+    found = on_ranks(cluster, "import os; return os.environ.get('SET_LATELY'), os.getcwd()")
+    assert found == [("yes", str(tmp_path))] * 3
+
+
+@pytest.mark.mpi
+def test_a_program_that_a_rank_starts_is_a_world_of_its_own(cluster):
+    body = (
+        "import subprocess, sys\n"
+        "code = 'from mpi4py import MPI; print(MPI.COMM_WORLD.Get_size())'\n"
+        "return subprocess.run([sys.executable, '-c', code], capture_output=True, text=True).stdout"
+    )
+    assert on_ranks(cluster, body) == ["1\n"] * 3
+
+
+# -- ranks that make processes and threads -----------------------------------------------------
+
+
+@pytest.mark.mpi
+def test_ranks_fork_and_use_multiprocessing(cluster):
+    body = (
+        "import multiprocessing, os\n"
+        "with multiprocessing.get_context('fork').Pool(2) as pool:\n"
+        "    return sum(pool.map(abs, range(-10, 0))), comm.allreduce(1)"
+    )
+    assert on_ranks(cluster, body) == [(55, 3)] * 3
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    "end", ["cluster.restart()", "cluster.stop()", "os.kill(cluster.pids[0], 9)"]
+)
+def test_what_a_rank_has_started_ends_with_it(end):
+    body = "import subprocess; return subprocess.Popen(['sleep', '600']).pid"
+    with Cluster(2) as cluster:
+        pids = on_ranks(cluster, body)
+        exec(end, {"cluster": cluster, "os": os})
+        assert eventually(lambda: not any(map(psutil.pid_exists, pids)))
+
+
+@pytest.mark.mpi
+def test_data_loader_workers_and_threads_of_torch():
+    body = (
+        "import torch\n"
+        "from torch.utils.data import DataLoader, TensorDataset\n"
+        "data = TensorDataset(torch.arange(8.))\n"
+        "return sum(float(b.sum()) for b, in DataLoader(data, batch_size=2, num_workers=2))"
+    )
+    with Cluster(2, preload=("torch",), threads=2) as cluster:
+        assert on_ranks(cluster, body) == [28.0] * 2
+
+
+@pytest.mark.mpi
+def test_numba_and_openmp_threads():
+    body = (
+        "import numba, numpy, threadpoolctl\n"
+        "@numba.njit(parallel=True)\n"
+        "def total(a):\n"
+        "    s = 0.0\n"
+        "    for i in numba.prange(a.size):\n"
+        "        s += a[i]\n"
+        "    return s\n"
+        "a = numpy.ones(1000)\n"
+        "return float(total(a)), numba.get_num_threads(), float((numpy.ones((300, 300)) @ "
+        "numpy.ones((300, 300))).sum())"
+    )
+    with Cluster(2, threads=2) as cluster:
+        assert on_ranks(cluster, body, timeout=150) == [(1000.0, 2, 300.0**3)] * 2
+
+
+# -- ends --------------------------------------------------------------------------------------
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("victim", ["forkserver", "controller"])
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_killed_process_beside_the_kernel_is_named_and_all_come_back(victim, busy):
+    with Cluster(2) as cluster:
+        server = psutil.Process(psutil.Process(cluster.pids[0]).ppid())
+        log = str(cluster._processes.folder / "controller.log")
+        (controller,) = (child for child in server.children() if output_of(child) == log)
+        below = [controller, *map(psutil.Process, cluster.pids)]
+        doomed = {"forkserver": server, "controller": controller}[victim]
+        words = {"forkserver": "process that forks them has ended", "controller": "the controller"}
+        if busy:
+            body = f"import os, time\nif rank == 0: os.kill({doomed.pid}, 9)\ntime.sleep(60)"
+        else:
+            doomed.kill()
+            assert eventually(cluster._processes.ranks_exited)
+            body = "return rank"
+        with pytest.raises(RankDiedError, match=words[victim]):
+            on_ranks(cluster, body, timeout=50)
+        assert on_ranks(cluster, "return comm.allreduce(rank)") == [1, 1]
+        _, alive = psutil.wait_procs(below, timeout=10)
+        assert alive == []
+
+
+@pytest.mark.mpi
+def test_ranks_killed_while_they_start_do_not_stop_the_next(cluster):
+    for wait in (0.0, 0.02, 0.05, 0.1, 0.2):
+        cluster._relaunch()  # starts new ranks, and does not wait for them
+        time.sleep(wait)
+        for child in psutil.Process(cluster._processes._server.process.pid).children():
+            if child.pid not in cluster.pids and "engine" in output_of(child):
+                child.kill()
+                break
+        eventually(cluster._processes.ranks_exited, 20)
+        cluster._relaunch()
+        assert on_ranks(cluster, "return comm.allreduce(1)") == [3, 3, 3]
+
+
+@pytest.mark.mpi
+def test_two_clusters_of_one_kernel_share_the_process_and_nothing_else():
+    with Cluster(2) as one, Cluster(3) as other:
+        assert psutil.Process(one.pids[0]).ppid() == psutil.Process(other.pids[0]).ppid()
+        assert on_ranks(one, "return size") == [2, 2]
+        assert on_ranks(other, "return size") == [3, 3, 3]
+        one.stop()
+        assert on_ranks(other, "return comm.allreduce(1)") == [3, 3, 3]
+
+
+@pytest.mark.mpi
+def test_many_restarts_leave_no_process_file_or_descriptor(cluster):
+    cluster.restart()
+    server = psutil.Process(cluster._processes._server.process.pid)
+    children, files = len(server.children()), server.num_fds()
+    memory, mine = server.memory_info().rss, psutil.Process().num_fds()
+    for _ in range(20):
+        cluster.restart()
+    assert len(server.children()) == children
+    assert server.num_fds() == files
+    assert psutil.Process().num_fds() <= mine + 2
+    assert left_by_ranks_of(server.pid) == []
+    assert server.memory_info().rss < memory + 4e6
+    assert on_ranks(cluster, "return rank") == [0, 1, 2]
+
+
+@pytest.mark.mpi
+def test_a_kernel_that_was_killed_takes_along_a_start_in_any_phase(tmp_path):
+    script = tmp_path / "kernel.py"
+    script.write_text("from helpers.cluster import Cluster\nprint(1, flush=True)\nCluster(3)\n")
+    for wait in (0.1, 0.4, 0.7, 1.0, 1.5, 3.0):
+        environment = {**os.environ, "TMPDIR": str(tmp_path)}
+        kernel = subprocess.Popen(
+            [sys.executable, str(script)], env=environment, stdout=subprocess.PIPE
+        )
+        kernel.stdout.readline()
+        time.sleep(wait)
+        below = psutil.Process(kernel.pid).children(recursive=True)
+        kernel.send_signal(signal.SIGKILL)
+        kernel.wait()
+        _, alive = psutil.wait_procs(below, timeout=20)
+        assert alive == []
+        assert eventually(lambda: not list(tmp_path.glob("ranks-*")))
+        assert [path for process in below for path in left_by_ranks_of(process.pid)] == []
+
+
+@pytest.mark.mpi
+def test_more_processes_than_the_system_allows_are_an_error_and_leave_nothing():
+    with Cluster(3) as cluster:
+        server = psutil.Process(cluster._processes._server.process.pid)
+        before = len(server.children())
+        soft, hard = server.rlimit(psutil.RLIMIT_NOFILE)
+        server.rlimit(psutil.RLIMIT_NOFILE, (server.num_fds() + 3, hard))
+        try:
+            with pytest.raises(StartError, match="cannot fork 8 processes more"):
+                Cluster(8)
+        finally:
+            server.rlimit(psutil.RLIMIT_NOFILE, (soft, hard))
+        assert eventually(lambda: len(server.children()) == before)
+        assert on_ranks(cluster, "return comm.allreduce(1)") == [3, 3, 3]
+
+
+@pytest.mark.mpi
+def test_eight_kernels_at_once():
+    code = (
+        "from helpers.cluster import Cluster\n"
+        "with Cluster(2) as cluster: print(cluster.run(max, 1, 2), flush=True)"
+    )
+    kernels = [
+        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        for _ in range(8)
+    ]
+    assert [kernel.communicate(timeout=150)[0] for kernel in kernels] == ["[2, 2]\n"] * 8
+
+
+@pytest.mark.mpi
+def test_where_ranks_cannot_be_forked_mpiexec_starts_them(monkeypatch, tmp_path):
+    monkeypatch.setattr(forked, "_obstacle", [])
+    place = tmp_path / ("x" * 90)  # no socket's path can be so long
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    with Cluster(2) as cluster:
+        assert on_ranks(cluster, "return comm.allreduce(1)") == [2, 2]
+        starters = {psutil.Process(pid).parent().name() for pid in cluster.pids}
+        assert starters == {"sh"}  # which writes down how a rank of mpiexec ended
+    assert "too long" in forked.why_not_to_fork_here()
+    assert list(place.iterdir()) == []

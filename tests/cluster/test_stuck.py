@@ -1,0 +1,109 @@
+"""Who waits for whom: the conclusions drawn from what the ranks say of themselves."""
+
+import json
+import os
+import time
+
+import pytest
+
+from helpers.cluster.stuck import Wait, cycle, from_stack, hopeless, read, silent, table
+
+
+def wait(rank, call="recv", peer=None, seconds=5.0, members=()):
+    return Wait(rank, call, peer, None, 3, "comm.recv()", seconds, tuple(members))
+
+
+def test_a_rank_that_waits_for_an_ended_one_is_stuck():
+    assert hopeless([wait(0, peer=1), wait(2, peer=0)], ended=[1]) == {0, 2}
+
+
+def test_two_ranks_that_wait_for_each_other_are_not_stuck_by_a_third_that_ended():
+    assert hopeless([wait(0, peer=2), wait(2, peer=0)], ended=[1]) == set()
+
+
+def test_a_rank_that_computes_is_not_stuck_nor_is_one_that_waits_for_it():
+    assert hopeless([wait(0, call=None), wait(2, peer=0)], ended=[1]) == set()
+
+
+def test_a_collective_needs_every_member_but_not_others():
+    assert hopeless([wait(0, "Allreduce", "all", members=[0, 1, 2])], ended=[1]) == {0}
+    assert hopeless([wait(0, "Allreduce", "all", members=[0, 2])], ended=[1]) == set()
+
+
+def test_any_source_is_stuck_only_when_all_others_have_ended():
+    anyone = wait(0, peer="ANY_SOURCE", members=[0, 1, 2])
+    assert hopeless([anyone], ended=[1]) == set()
+    assert hopeless([anyone], ended=[1, 2]) == {0}
+    assert hopeless([anyone, wait(2, peer=1)], ended=[1]) == {0, 2}
+
+
+def test_waiting_for_several_requests():
+    assert hopeless([wait(0, "Waitall", [1, 2])], ended=[1]) == {0}
+    assert hopeless([wait(0, "Waitany", [1, 2])], ended=[1]) == set()
+    assert hopeless([wait(0, "Waitany", [1, 2])], ended=[1, 2]) == {0}
+
+
+def test_a_call_that_has_just_begun_is_not_judged():
+    assert hopeless([wait(0, peer=1, seconds=0.2)], ended=[1]) == set()
+
+
+@pytest.mark.parametrize(
+    ("peers", "expected"),
+    [
+        ({0: 1, 1: 0}, [0, 1]),
+        ({0: 1, 1: 2, 2: 3, 3: 1}, [1, 2, 3]),
+        ({0: 1}, []),
+        ({0: 0}, [0]),
+        ({}, []),
+    ],
+)
+def test_cycle(peers, expected):
+    assert cycle([wait(rank, peer=peer) for rank, peer in peers.items()]) == expected
+
+
+def test_the_table_names_rank_call_peer_tag_line_and_time():
+    text = table([Wait(2, "Recv", 0, 7, 4, "comm.Recv(a, 0, 7)", 2.25), wait(3, call=None)])
+    header, rule, row, computing = text.splitlines()
+    assert header.split("  ")[0] == "rank"
+    assert set(rule) == {"─", " "}
+    for part in ("2", "Recv", "rank 0", "7", "4: comm.Recv(a, 0, 7)", "2.2 s"):
+        assert part in row
+    assert "no MPI call" in computing
+
+
+def test_the_table_names_a_deadlock():
+    text = table([wait(0, peer=1), wait(1, peer=0)])
+    assert "0 → 1 → 0" in text
+    assert "deadlock" in text
+    assert "deadlock" not in table([wait(0, peer=1)])
+
+
+def test_read_copes_with_missing_and_torn_files(tmp_path):
+    (tmp_path / "rank-1.json").write_text('{"rank": 1, "ca')
+    state = {"rank": 2, "call": "recv", "peer": 0, "tag": 5, "since": 90.0, "line": 3}
+    (tmp_path / "rank-2.json").write_text(json.dumps(state))
+    first, second, third = read(tmp_path, [2, 0, 1], now=100.0)
+    assert (first.rank, first.call) == (0, None)
+    assert (second.rank, second.call) == (1, None)
+    assert (third.rank, third.call, third.peer, third.seconds) == (2, "recv", 0, 10.0)
+
+
+def test_a_file_that_was_not_touched_for_a_second_is_silent(tmp_path):
+    now = time.time()
+    for rank, age in ((0, 0.1), (1, 3.0)):
+        path = tmp_path / f"rank-{rank}.json"
+        path.write_text("{}")
+        os.utime(path, (now - age, now - age))
+    assert silent(tmp_path, [0, 1, 2], now) == [1, 2]
+
+
+def test_a_wait_is_read_from_the_main_threads_stack():
+    text = (
+        "Thread 0x1 (most recent call first):\n"
+        '  File "/x/threading.py", line 320 in wait\n\n'
+        "Current thread 0x2 (most recent call first):\n"
+        '  File "<traced allreduce>", line 7 in allreduce\n'
+        '  File "/tmp/ipykernel_7/1.py", line 4 in <module>\n'
+    )
+    found = from_stack(text, 2, 5.0)
+    assert (found.rank, found.call, found.peer, found.line) == (2, "allreduce", "all", 4)

@@ -1,0 +1,151 @@
+"""An algorithm in one module is everywhere: in calls, costs, schedules, tables and pictures."""
+
+import html
+import importlib
+import json
+import re
+import sys
+
+import numpy as np
+import pytest
+
+from helpers import collectives
+from helpers.collectives import cost, hosts, measure, recording, registry, schedule
+from helpers.collectives.cost import Link
+from helpers.plots.animation import animation_html
+from tests.mpi.runner import run_ranks
+
+LINK, SLOW = Link("inside", alpha=10.0, beta=1.0, gamma=0.5), Link("between", 1000.0, 100.0, 0.5)
+
+
+def entered(name):
+    """Import the module that enters an algorithm; forget both afterwards."""
+    importlib.import_module(f"tests.collectives.{name}")
+    yield name
+    del registry.ALGORITHMS[name], sys.modules[f"tests.collectives.{name}"]
+
+
+@pytest.fixture
+def star():
+    yield from entered("star")
+
+
+@pytest.fixture
+def leaders():
+    yield from entered("leaders")
+
+
+def test_it_has_a_cost(star):
+    assert list(collectives.ALGORITHMS) == ["chain", "tree", "recursive_doubling", "ring", star]
+    assert cost.allreduce(star, 4, LINK) == pytest.approx((6 * 10, 6 + 3 * 0.5))
+    assert (cost.steps(star, 5), cost.sent(star, 5), cost.sent(star, 1)) == (8, 4.0, 0.0)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5, 8])
+def test_it_has_a_schedule_that_its_cost_agrees_with(star, ranks):
+    plan = schedule.model(star, ranks)
+    assert plan.steps == cost.steps(star, ranks)
+    assert max(plan.sent(100)) == cost.sent(star, ranks) * 100
+    assert plan.states()[-1] == [[frozenset(range(ranks))]] * ranks
+
+
+def test_it_is_in_the_animation_with_its_title(star):
+    page = animation_html(schedule.model(star, 4))
+    values = json.loads(html.unescape(re.search(r"data-values=(['\"])(.*?)\1", page)[2]))
+    assert values["titles"] == {"star": "allreduce: <star>"}
+    (shown,) = values["schedules"]
+    assert shown["steps"] == [[[r, 0, 0]] for r in (1, 2, 3)] + [[[0, r, 0]] for r in (1, 2, 3)]
+
+
+def test_it_is_known_by_name_until_it_is_forgotten():
+    with pytest.raises(ValueError, match="'ring'; got 'star'"):
+        schedule.model("star", 4)
+    with pytest.raises(ValueError, match=r"not taken.*got 'ring'"):
+        registry.register(registry.ALGORITHMS["ring"])
+    with pytest.raises(ValueError, match=r"not taken.*got 'gather'"):
+        registry.register(registry.COLLECTIVES["gather"])
+
+
+def called_by_name(name, K):
+    """On every rank: reduce, count, trace and time by the new name."""
+    from mpi4py import MPI
+
+    importlib.import_module(f"tests.collectives.{name}")
+    comm = MPI.COMM_WORLD
+    mine = np.arange(6.0).reshape(2, 3) * (comm.rank + 1)
+    total = collectives.allreduce(mine, comm, algorithm=name)
+    assert np.array_equal(total, comm.allreduce(mine))
+    count = recording.sent([name], K)[name]
+    log = recording.record([name], (comm.size,))
+    times = measure.allreduce_times([name], (64,), repeats=1)
+    refusal = ""
+    op = MPI.Op.Create(lambda a, b, _: None, commute=False)
+    try:
+        collectives.allreduce(mine, comm, op, "ring")
+    except ValueError as error:
+        refusal = str(error)
+    return count, log, times, refusal, hosts.hosts_of(comm)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_it_runs_is_counted_traced_and_timed(star, n):
+    results = run_ranks(n, called_by_name, star, 1200)
+    counts, logs, times, refusals, _ = zip(*results, strict=True)
+    assert counts == ((n - 1, (n - 1) * 1200),) + ((1, 1200),) * (n - 1)
+    (traced,) = recording.schedules(logs)
+    assert traced.transfers == schedule.model(star, n).transfers
+    assert all(time[star][0] > 0 for time in times)
+    assert all("'recursive_doubling' and 'star' keep the order" in text for text in refusals)
+
+
+def test_one_that_knows_hosts_has_a_cost_on_two_links(leaders):
+    six = (0, 0, 1, 1, 2, 2)
+    # inside: one message there, one back; between: two there, two back
+    assert cost.path(leaders, 6, hosts=six) == (2, 2.0, 1.0, (4, 4.0, 2.0, None))
+    price = cost.allreduce(leaders, 6, LINK, hosts=six, between=SLOW)
+    assert price == pytest.approx((2 * 10 + 4 * 1000, 2 + 0.5 + 400 + 2 * 0.5))
+    assert cost.allreduce(leaders, 6, LINK) == pytest.approx((10 * 10, 10 + 5 * 0.5))
+    assert (cost.steps(leaders, 6, hosts=six), cost.sent(leaders, 6, six)) == (6, 3.0)
+    assert cost.steps(leaders, 6) == 10  # all on one host: a star
+
+
+@pytest.mark.parametrize(
+    "where", [(0, 0, 1, 1, 2, 2), (0, 1, 0, 1), (0,), (0, 1, 2), (0, 0, 0, 1, 1, 1)]
+)
+def test_one_that_knows_hosts_has_a_schedule_for_each_layout(leaders, where):
+    ranks = len(where)
+    plan = schedule.model(leaders, ranks, hosts=where)
+    crossing = [t for t in plan.transfers if where[t.source] != where[t.dest]]
+    assert len(crossing) == 2 * (len(set(where)) - 1)
+    assert plan.steps == cost.steps(leaders, ranks, hosts=where)
+    assert max(plan.sent(10)) == 10 * cost.sent(leaders, ranks, where)
+    assert plan.states()[-1] == [[frozenset(range(ranks))]] * ranks
+    assert "leaders" in animation_html(plan)
+
+
+def test_hosts_for_other_ranks_are_refused(leaders):
+    with pytest.raises(ValueError, match=r"each of 4 ranks; got hosts=\(0, 1\)"):
+        schedule.model(leaders, 4, hosts=(0, 1))
+
+
+@pytest.mark.mpi
+def test_one_that_knows_hosts_asks_mpi_for_them(leaders):
+    results = run_ranks(3, called_by_name, leaders, 1200)
+    assert [where for *_, where in results] == [(0, 0, 0)] * 3
+    (traced,) = recording.schedules([log for _, log, *_ in results])
+    assert traced.transfers == schedule.model(leaders, 3).transfers
+
+
+def on_pretended_hosts(where):
+    from mpi4py import MPI
+
+    importlib.import_module("tests.collectives.leaders")
+    comm = MPI.COMM_WORLD
+    ours = collectives.allreduce([2.0**comm.rank], comm, algorithm="leaders", hosts=where)
+    return ours.tolist()
+
+
+@pytest.mark.mpi
+def test_hosts_can_be_told(leaders):
+    assert run_ranks(4, on_pretended_hosts, (0, 1, 0, 2)) == [[15.0]] * 4

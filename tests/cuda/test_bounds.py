@@ -1,0 +1,189 @@
+"""One element too far, or one before the first, in each kind of memory: read and written."""
+
+import re
+
+import numpy as np
+import pytest
+
+from helpers import cuda
+from helpers.cuda import Module
+
+SOURCE = """
+__device__ float device[8];
+static __device__ float hidden[8];
+__constant__ float fixed[8];
+__shared__ float outside[8];
+
+__device__ __noinline__ float get(const float *p, int i) { return p[i]; }
+__device__ __noinline__ void put(float *p, int i) { p[i] = 1; }
+
+__global__ void other(float *x) {
+    __shared__ float theirs[64];
+    theirs[threadIdx.x] = x[0];
+    x[0] = theirs[threadIdx.x];
+}
+__global__ void read(float *x, int what, int i) {
+    __shared__ float tile[8], neighbour[8];
+    float local[8];
+    for (int k = 0; k < 8; k++) {
+        local[k] = tile[k] = neighbour[k] = outside[k] = k;
+        hidden[k] = k;
+    }
+    float v = 0;
+    switch (what) {
+        case 0: v = x[i]; break;
+        case 1: v = tile[i]; break;
+        case 2: v = outside[i]; break;
+        case 3: v = local[i]; break;
+        case 4: v = device[i]; break;
+        case 5: v = hidden[i]; break;
+        case 6: v = fixed[i]; break;
+        case 7: v = get(tile, i); break;
+        case 8: v = get(device, i); break;
+        case 9: v = get(fixed, i); break;
+    }
+    x[0] = v + neighbour[0];
+}
+__global__ void write(float *x, int what, int i) {
+    extern __shared__ float dynamic[];
+    __shared__ float tile[8], neighbour[8];
+    float local[8] = {};
+    for (int k = 0; k < 8; k++) tile[k] = neighbour[k] = k;
+    switch (what) {
+        case 0: x[i] = 1; break;
+        case 1: tile[i] = 1; break;
+        case 2: outside[i] = 1; break;
+        case 3: local[i] = 1; break;
+        case 4: device[i] = 1; break;
+        case 5: hidden[i] = 1; break;
+        case 6: dynamic[i] = 1; break;
+        case 7: put(tile, i); break;
+        case 8: put(device, i); break;
+    }
+    x[0] = local[i & 7] + tile[i & 7] + neighbour[0];
+}
+__global__ void to_constant(const float *x) { fixed[1] = x[0]; }
+__global__ void flat(float *x, int i) {
+    __shared__ float square[3][3];
+    square[0][i] = 1;
+    x[0] = square[i / 3][i % 3];
+}
+"""
+READ = ("x", "tile", "outside", "local", "device", "hidden", "fixed", "tile", "device", "fixed")
+WRITTEN = ("x", "tile", "outside", "local", "device", "hidden", "dynamic", "tile", "device")
+
+
+@pytest.fixture(scope="module")
+def module():
+    with Module(SOURCE, device="cpu", name="spaces.cu", check=True, verify=False) as made:
+        yield made
+
+
+def line_of(kernel, what):
+    rows = SOURCE.splitlines()
+    begin = next(n for n, row in enumerate(rows) if f" {kernel}(" in row)
+    return next(n for n, row in enumerate(rows) if n > begin and f"case {what}:" in row) + 1
+
+
+@pytest.mark.parametrize("index", [8, -1, 11])
+@pytest.mark.parametrize(
+    ("kernel", "what", "array"),
+    [("read", n, array) for n, array in enumerate(READ)]
+    + [("write", n, array) for n, array in enumerate(WRITTEN)],
+)
+def test_one_element_too_far(module, kernel, what, array, index):
+    x = np.zeros(8, np.float32)
+    shared = 32 if array == "dynamic" else 0
+    module[kernel][1, 1, shared](x, what, 7)  # the last one is inside
+    with pytest.raises(cuda.BoundsError) as caught:
+        module[kernel][(3, 1), 1, shared](x, what, index)
+    message = str(caught.value)
+    done = "(read|touched)" if kernel == "read" else "(wrote|touched)"  # the index of a local one
+    where = rf"thread \(0, 0, 0\) of block \(0, 0, 0\) {done} {array}\[{index}\], outside {array}"
+    assert re.search(where, message), message
+    helper = "put(" if kernel == "write" else "get("
+    if helper not in SOURCE.splitlines()[line_of(kernel, what) - 1]:
+        assert caught.value.line == line_of(kernel, what)
+    else:
+        assert f" {helper}" in SOURCE.splitlines()[caught.value.line - 1]
+
+
+def test_a_row_may_be_left_as_long_as_the_array_is_not(module):
+    x = np.zeros(1, np.float32)
+    module["flat"][1, 1](x, 5)
+    assert x[0] == 1
+    with pytest.raises(cuda.BoundsError, match=r"wrote square\[9\], outside square \(36 bytes"):
+        module["flat"][1, 1](x, 9)
+
+
+def test_another_kernels_array_is_out_of_bounds_too():
+    source = """
+    __global__ void first(float *x) { __shared__ float big[4096]; big[threadIdx.x] = x[0]; }
+    __global__ void second(float *x, int i) { __shared__ float own[8]; own[i] = 1; x[0] = own[0]; }
+    __global__ void third(float *x) { __shared__ float big[4096]; big[threadIdx.x] = x[0]; }
+    """
+    with Module(source, device="cpu", check=True, verify=False) as module:
+        for i in (8, 40, 200, -30, -1000):
+            with pytest.raises(cuda.BoundsError, match=rf"wrote own\[{i}\], outside own"):
+                module["second"][1, 1](np.zeros(1, np.float32), i)
+
+
+def test_a_constant_is_only_read(module):
+    with pytest.raises(cuda.KernelError, match="wrote to fixed, which the kernel may only read"):
+        module["to_constant"][1, 1](np.zeros(1, np.float32))
+
+
+def test_dynamic_shared_memory_that_the_launch_forgot(module):
+    with pytest.raises(cuda.BoundsError, match=r"wrote dynamic\[0\], outside dynamic \(0 bytes"):
+        module["write"][1, 1](np.zeros(8, np.float32), 6, 0)
+
+
+MISALIGNED = """
+struct alignas(8) Pair { float a, b; };
+__global__ void f(float *x, int what) {
+    float *odd = x + 1;
+    if (what == 0) { float4 v = *(float4 *)odd; x[0] = v.x + v.y + v.z + v.w; }
+    if (what == 1) *(float4 *)odd = make_float4(1, 2, 3, 4);
+    if (what == 2) x[0] = ((float2 *)odd)->y;
+    if (what == 3) x[0] = __ldg((const float4 *)odd).x;
+    if (what == 4) __stcs((float2 *)odd, make_float2(1, 2));
+    if (what == 5) x[0] = ((double *)odd)[0];
+    if (what == 6) ((Pair *)odd)->a = 1;
+    if (what == 7) atomicAdd((unsigned long long *)odd, 1ull);
+    if (what == 8) { float4 v = *(float4 *)(x + 4); *(float2 *)(x + 2) = make_float2(v.x, v.w); }
+}
+"""
+
+
+def test_vectors_begin_at_a_multiple_of_their_size():
+    with Module(MISALIGNED, device="cpu", check=True, verify=False) as module:
+        x = np.zeros(16, np.float32)
+        for what in range(8):
+            with pytest.raises(cuda.KernelError, match=r"byte 4 of x: misaligned") as caught:
+                module["f"][1, 1](x, what)
+            assert caught.value.line == 5 + what
+        module["f"][1, 1](x, 8)
+
+
+MANY_REGISTERS = """
+__global__ void f(float *x) {
+    float a[120];
+    for (int i = 0; i < 120; i++) a[i] = x[i];
+    for (int k = 0; k < 50; k++)
+        for (int i = 0; i < 119; i++) a[i] += a[i + 1] * a[119 - i];
+    for (int i = 0; i < 120; i++) x[i] = a[i];
+}
+"""
+
+
+def test_registers_limit_a_block():
+    with Module(MANY_REGISTERS, device="cpu") as module:
+        if not module["f"].resources:
+            pytest.skip(module.note)
+        used = module["f"].resources.registers
+        assert used > 64
+        most = 65_536 // (-(-32 * used // 256) * 256) * 32
+        x = np.zeros(120, np.float32)
+        with pytest.raises(cuda.LaunchError, match=f"{used} registers each.*allow at most {most}"):
+            module["f"][1, most + 1](x)
+        module["f"][1, most](x)

@@ -1,0 +1,171 @@
+"""Locks, flags and counters order threads as barriers do; without a fence they do not."""
+
+import numpy as np
+import pytest
+
+from helpers import cuda
+from helpers.cuda import Module
+
+LOCK = """
+__device__ int lock = 0;
+__global__ void spin(int *total) {
+    while (atomicCAS(&lock, 0, 1) != 0) {
+    }
+    __threadfence();
+    *total += 1;
+    FENCE;
+    atomicExch(&lock, 0);
+}
+__global__ void retry(int *total) {
+    for (bool done = false; !done;)
+        if (atomicExch(&lock, 1) == 0) {
+            *total += 1;
+            FENCE;
+            atomicExch(&lock, 0);
+            done = true;
+        }
+}
+"""
+LAST_BLOCK = """
+__device__ unsigned int blocks_done = 0;
+__global__ void sum(const float *x, float *partial, float *total) {
+    __shared__ float s[64];
+    __shared__ bool last;
+    s[threadIdx.x] = x[blockIdx.x * 64 + threadIdx.x];
+    __syncthreads();
+    for (int step = 32; step; step /= 2) {
+        if (threadIdx.x < step) s[threadIdx.x] += s[threadIdx.x + step];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) {
+        partial[blockIdx.x] = s[0];
+        FENCE;
+        last = atomicInc(&blocks_done, gridDim.x - 1) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (last && threadIdx.x == 0)
+        for (int block = 0; block < gridDim.x; block++) *total += partial[block];
+}
+"""
+FLAG = """
+__global__ void volatile_flag(volatile int *flag, float *x) {
+    if (threadIdx.x < 32) {
+        while (*flag == 0) {
+        }
+        __threadfence();
+        x[1 + threadIdx.x] = x[0];
+    } else if (threadIdx.x == 32) {
+        x[0] = 7;
+        FENCE;
+        *flag = 1;
+    }
+}
+__global__ void atomic_flag(int *flag, float *x) {
+    __shared__ int ready;
+    if (threadIdx.x == 0) ready = 0;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        while (atomicAdd(&ready, 0) == 0) {
+        }
+        x[1 + threadIdx.x] = x[0] + flag[0];
+    } else if (threadIdx.x == 32) {
+        x[0] = 7;
+        FENCE;
+        atomicExch(&ready, 1);
+    }
+}
+"""
+
+
+def modules(source):
+    options = {"device": "cpu", "verify": False, "timeout": 60}
+    good = Module(source, {"FENCE": "__threadfence()"}, **options)
+    bad = Module(source, {"FENCE": ""}, **options)
+    return good, bad
+
+
+@pytest.mark.parametrize("kernel", ["spin", "retry"])
+def test_a_lock(kernel):
+    good, bad = modules(LOCK)
+    with good, bad:
+        for check in (True, False):
+            total = np.zeros(1, np.int32)
+            good[kernel][4, 48](total, check=check)
+            assert total[0] == 4 * 48
+        with pytest.raises(cuda.RaceError, match="race on total"):
+            bad[kernel][4, 48](np.zeros(1, np.int32), check=True)
+
+
+def test_the_last_block_adds_up_what_the_others_left():
+    good, bad = modules(LAST_BLOCK)
+    with good, bad:
+        x = np.ones(64 * 20, np.float32)
+        for check in (True, False):
+            total = np.zeros(1, np.float32)
+            good["sum"][20, 64](x, np.zeros(20, np.float32), total, check=check)
+            assert total[0] == 64 * 20
+        with pytest.raises(cuda.RaceError, match="race on partial"):
+            bad["sum"][20, 64](x, np.zeros(20, np.float32), np.zeros(1, np.float32), check=True)
+
+
+@pytest.mark.parametrize("kernel", ["volatile_flag", "atomic_flag"])
+def test_a_flag_of_another_warp(kernel):
+    good, bad = modules(FLAG)
+    with good, bad:
+        for check in (True, False):
+            x = np.zeros(64, np.float32)
+            good[kernel][1, 64](np.zeros(1, np.int32), x, check=check)
+            assert x[:33].tolist() == [7] * 33
+        with pytest.raises(cuda.RaceError, match=r"race on x\[0\] in global memory"):
+            bad[kernel][1, 64](np.zeros(1, np.int32), np.zeros(64, np.float32), check=True)
+
+
+def test_the_loop_of_compare_and_swap_is_no_race_but_a_plain_read_is():
+    source = """
+    __global__ void add(double *x) {
+        unsigned long long *bits = (unsigned long long *)x, old = *bits, assumed;
+        do {
+            assumed = old;
+            old = atomicCAS(bits, assumed, __double_as_longlong(1 + __longlong_as_double(assumed)));
+        } while (assumed != old);
+    }
+    __global__ void peek(int *x, int *y) {
+        atomicAdd(x, 1);
+        y[threadIdx.x] = *x;
+    }
+    """
+    with Module(source, device="cpu", check=True, verify=False) as module:
+        x = np.zeros(1)
+        module["add"][3, 40](x)
+        assert x[0] == 120
+        with pytest.raises(cuda.RaceError, match="race on x"):
+            module["peek"][1, 40](np.zeros(1, np.int32), np.zeros(40, np.int32))
+
+
+def test_lanes_in_step_without_a_barrier_are_a_race_volatile_or_not():
+    source = """
+    __global__ void f(float *x) {
+        volatile __shared__ float s[32];
+        s[threadIdx.x] = 1;
+        __syncwarp();
+        if (threadIdx.x < 16) {
+            s[threadIdx.x] += s[threadIdx.x + 16];
+            s[threadIdx.x] += s[threadIdx.x + 8];
+        }
+        x[threadIdx.x] = s[threadIdx.x];
+    }
+    """
+    with (
+        Module(source, device="cpu", check=True, verify=False) as module,
+        pytest.raises(cuda.RaceError, match=r"race on s\[8\]"),
+    ):
+        module["f"][1, 32](np.zeros(32, np.float32))
+
+
+def test_a_race_on_a_device_variable():
+    source = "__device__ int n; __global__ void f(int *x) { n += 1; x[0] = n; }"
+    with (
+        Module(source, device="cpu", check=True, verify=False) as module,
+        pytest.raises(cuda.RaceError, match=r"race on n\[0\] in global memory"),
+    ):
+        module["f"][2, 1](np.zeros(1, np.int32))

@@ -1,0 +1,112 @@
+"""core.on_ranks: an answer that hangs, raises or ends a rank becomes words, and the ranks live."""
+
+import pytest
+
+from helpers.exercises.core import CORRECT, NOT_ATTEMPTED, WRONG, equal, exercise, on_ranks
+
+pytestmark = pytest.mark.mpi
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    from helpers.cluster import Cluster
+
+    with Cluster(n=2) as ranks:
+        yield ranks
+
+
+def pair(answer, greeting):
+    """What the check runs on every rank."""
+    from mpi4py import MPI
+
+    return answer(greeting, MPI.COMM_WORLD), list(answer.calls)
+
+
+@exercise
+def greet(answer, cluster):
+    for rank, (returned, _) in enumerate(on_ranks(cluster, pair, answer, "hello")):
+        equal(returned, f"hello {1 - rank}", f"what rank {rank} returned")
+
+
+def swap(greeting, comm):
+    return comm.sendrecv(f"{greeting} {comm.Get_rank()}", 1 - comm.Get_rank())
+
+
+def receive_first(greeting, comm):
+    received = comm.recv(source=1 - comm.Get_rank(), tag=5)
+    comm.send(greeting, 1 - comm.Get_rank(), tag=5)
+    return received
+
+
+def one_raises(greeting, comm):
+    if comm.Get_rank():
+        raise KeyError("no such rank")
+    return comm.recv(source=1)
+
+
+def one_ends(greeting, comm):
+    import os
+
+    if comm.Get_rank():
+        os._exit(7)
+    return comm.recv(source=1)
+
+
+def one_raises_and_one_computes(greeting, comm):
+    if comm.Get_rank():
+        raise KeyError("no such rank")
+    while True:
+        pass
+
+
+def never_ends(greeting, comm):
+    while comm.Get_rank():
+        pass
+    return greeting
+
+
+def uses_the_worlds_rank(greeting, comm):
+    return comm.sendrecv(f"{greeting} {rank}", 1 - comm.Get_rank())  # noqa: F821
+
+
+def forgets_to_return(greeting, comm):
+    swap(greeting, comm)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (
+            receive_first,
+            ["no end after 4 s", "among 2 ranks", "recv", "rank 1", "tag", "in a circle"],
+        ),
+        (one_raises, ["on rank 1 it raised KeyError: 'no such rank'"]),
+        (
+            one_raises_and_one_computes,
+            ["no end after 4 s. Rank 1 raised KeyError: 'no such rank'\n", "\n0     no MPI call"],
+        ),
+        (one_ends, ["Rank 1 died"]),
+        (never_ends, ["no end after", "no MPI call"]),
+        (uses_the_worlds_rank, ["'rank' from outside", "comm.Get_rank()"]),
+        (forgets_to_return, ["what rank 0 returned: None is not right"]),
+        (7, ["expected a function, got 7"]),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_what_goes_wrong_is_said_and_the_ranks_live(answer, words, cluster):
+    verdict = greet.examine(answer, cluster=cluster)
+    assert verdict.status == WRONG
+    missing = [word for word in words if word not in verdict.message]
+    assert not missing, verdict.message
+    assert "\x1b" not in verdict.message
+    assert greet.examine(swap, cluster=cluster).status == CORRECT
+
+
+def test_a_stub_is_not_attempted(cluster):
+    assert greet.examine(lambda greeting, comm: None, cluster=cluster).status == NOT_ATTEMPTED
+    assert greet.examine(lambda greeting, comm: ..., cluster=cluster).status == NOT_ATTEMPTED
+
+
+def test_the_answers_calls_are_seen(cluster):
+    replies = on_ranks(cluster, pair, swap, "hi")
+    assert [[call[0] for call in calls] for _, calls in replies] == [["sendrecv"]] * 2

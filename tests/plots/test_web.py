@@ -1,0 +1,300 @@
+"""helpers.plots.web: pictures that do not know of each other, the player, keys, and the wheel."""
+
+import re
+
+import nbformat
+import numpy as np
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+
+from helpers.collectives.schedule import model
+from helpers.pagerank.graphs import random_links
+from helpers.plots.animation import animation_html
+from helpers.plots.pagerank import neighbourhood
+from helpers.plots.roofline import interactive
+from helpers.plots.web.page import HERE, bundle, embed
+from helpers.roofline import Point
+from tests.plots.embedded import values
+from tools.export import faults
+from tools.export import page as exported
+
+PEAKS, BANDS = {"peak": 1e11}, {"memory": 2e10, "L1": 4e11}
+LOADS = "window.loads = (window.loads || 0) + 1"
+
+
+def roofline(name: str) -> str:
+    return interactive(PEAKS, BANDS, [Point(name, 2e6, 8e6, 1e-3)]).data
+
+
+def around(seed: int) -> str:
+    matrix = random_links(40, 0.1, seed=seed).incoming.T.tocsr()
+    scores = np.arange(1, 41) / 820
+    return neighbourhood(matrix, [f"n{i}" for i in range(40)], scores, centre=3, limit=10).data
+
+
+@pytest.mark.parametrize("data", [{"a": 'it\'s <b> & "c" </script> <!-- ü'}, [1.5, None], "'"])
+def test_data_arrive_as_they_were(data):
+    html = embed("accesses.js", "accesses.css", data)
+    assert values(html) == data
+    assert html.count("</script>") == 1
+
+
+def test_a_bundle_holds_each_module_once_and_before_what_needs_it():
+    text = bundle("collective-animation.js")
+    assert text.count("function player(") == text.count("function draw(") == 1
+    assert (
+        text.index("function draw(")
+        < text.index("function player(")
+        < text.index("function start(")
+    )
+    assert "import " not in text.replace("// ", "")
+    assert "\nexport " not in text
+
+
+def test_before_the_script_runs_a_sentence_says_what_to_do():
+    assert "in JupyterLab, run this cell" in embed("accesses.js", "accesses.css", 1)
+    assert "in JupyterLab, run this cell" not in roofline("dot")
+
+
+@pytest.mark.parametrize("sheet", sorted(HERE.glob("*.css")), ids=lambda path: path.stem)
+def test_styles_reach_nothing_but_their_own_pictures(sheet):
+    own = ".picture " if sheet.stem == "page" else f".{sheet.stem} "
+    rules = re.sub(r"\{[^}]*\}", "\n", sheet.read_text("utf-8")).split("\n")
+    selectors = [one.strip() + " " for rule in rules for one in rule.split(",") if rule.strip()]
+    assert selectors
+    assert [one for one in selectors if not one.startswith(own)] == []
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """Returns a page with the HTML that it is given; fails if a script in it does, or fetches."""
+    page = browser.new_page(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
+    page.set_default_timeout(20_000)
+    trouble = []
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.on("request", lambda r: r.url.startswith(("file:", "data:")) or trouble.append(r.url))
+
+    def shown(html: str):
+        (tmp_path / "page.html").write_text(f"<!doctype html><meta charset='utf-8'>{html}")
+        page.goto((tmp_path / "page.html").as_uri())
+        return page
+
+    yield shown
+    page.close()
+    assert trouble == []
+
+
+def fill_in(picture, name: str, *numbers: str) -> None:
+    for field, value in zip(("name", "flop", "bytes", "seconds"), (name, *numbers), strict=True):
+        picture.get_by_test_id(f"roofline-{field}").fill(value)
+    picture.get_by_test_id("roofline-add").click()
+
+
+pair = pytest.mark.parametrize("names", [("dot", "gemm"), ("dot", "dot")], ids=["two", "twins"])
+
+
+@pytest.mark.browser
+@pair
+def test_a_kernel_appears_in_the_roofline_to_which_it_was_added(show, names):
+    page = show("".join(map(roofline, names)))
+    one, other = (page.get_by_test_id("roofline").nth(i) for i in (0, 1))
+    fill_in(other, "mine", "8e6", "4e6", "1e-3")
+    assert [one.locator("circle").count(), other.locator("circle").count()] == [3, 4]
+    said = "mine: 2.00 flop/byte, 8.00 Gflop/s, 20 % of the memory's roof"
+    assert other.get_by_test_id("roofline-said").inner_text() == said
+    assert one.get_by_test_id("roofline-said").inner_text() == ""
+    fill_in(one, "mine", "0", "4e6", "1e-3")
+    assert "above 0" in one.get_by_test_id("roofline-said").inner_text()
+    assert one.locator("circle").count() == 3
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("seeds", [(2, 5), (2, 2)], ids=["two", "twins"])
+def test_each_neighbourhood_has_a_view_of_its_own(show, seeds):
+    page = show("".join(map(around, seeds)))
+    one, other = (page.get_by_test_id("neighbourhood").nth(i) for i in (0, 1))
+    whole = one.locator("svg").get_attribute("viewBox")
+    other.get_by_test_id("neighbourhood-closer").click()
+    assert one.locator("svg").get_attribute("viewBox") == whole
+    assert other.locator("svg").get_attribute("viewBox") != whole
+    other.get_by_test_id("neighbourhood-all").click()
+    assert other.locator("svg").get_attribute("viewBox") == whole
+
+
+@pytest.mark.browser
+def test_the_wheel_scrolls_the_page_and_with_ctrl_it_zooms(show):
+    page = show(around(2) + "<div style='height:3000px'></div>")
+    svg = page.locator("svg")
+    whole = svg.get_attribute("viewBox")
+    svg.hover()
+    page.mouse.wheel(0, 200)
+    page.wait_for_function("scrollY > 100")
+    assert svg.get_attribute("viewBox") == whole
+    svg.hover()
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -100)
+    page.wait_for_function("document.querySelector('svg').viewBox.baseVal.width < 1000")
+
+
+@pytest.mark.browser
+def test_nodes_and_marks_are_reached_by_keys(show):
+    page = show(around(2) + roofline("dot & co"))
+    page.get_by_test_id("neighbourhood-all").focus()
+    page.keyboard.press("Tab")
+    said = page.get_by_test_id("neighbourhood-said")
+    assert said.inner_text().startswith("n3: ")
+    page.get_by_test_id("neighbourhood-closer").click(click_count=3)
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("End")
+    last = page.locator("[data-testid=neighbourhood] circle").last
+    assert said.inner_text() == last.text_content()
+    frame, spot = (
+        page.locator("[data-testid=neighbourhood] svg").bounding_box(),
+        last.bounding_box(),
+    )
+    assert frame["x"] < spot["x"] + spot["width"] / 2 < frame["x"] + frame["width"]
+    assert frame["y"] < spot["y"] + spot["height"] / 2 < frame["y"] + frame["height"]
+    page.keyboard.press("Tab")  # one stop for all nodes: the next is the roofline
+    page.keyboard.press("End")
+    assert page.get_by_test_id("roofline-said").inner_text().startswith("dot & co: 0.25 flop/byte")
+
+
+@pytest.mark.browser
+def test_a_kind_is_loaded_once_and_every_picture_begins_once(show):
+    html = animation_html(model("ring", 3))
+    counted = html.replace('"use strict";', f'"use strict"; {LOADS};')
+    assert counted != html
+    page = show(counted * 3)
+    assert page.evaluate("loads") == 1
+    assert page.get_by_test_id("animation-play").count() == 3
+    assert len(set(page.get_by_test_id("animation-frame").all_inner_texts())) == 1
+    page.get_by_test_id("animation-step").last.click()
+    # a cell that runs again: its output goes, the same comes, as JupyterLab does it
+    page.evaluate(
+        """() => {
+            const host = document.querySelector('[data-testid=animation]');
+            const old = host.nextElementSibling;
+            const picture = host.cloneNode(false), script = document.createElement('script');
+            script.textContent = old.textContent;
+            host.replaceWith(picture);
+            old.replaceWith(script);
+        }"""
+    )
+    assert page.evaluate("loads") == 1
+    page.get_by_test_id("animation-step").first.click()
+    frames = page.get_by_test_id("animation-frame").all_inner_texts()
+    assert frames == ["step 1 of 4", "step 0 of 4", "step 1 of 4"]
+
+
+PLAYER = """
+    (() => {{
+    {modules}
+    window.drawn = [];
+    const root = document.querySelector('main');
+    window.control = player(root, {{
+        steps: 3, seconds: .4, moving: .2, name: 'a test',
+        draw: (step, part) => drawn.push([step, part]), label: (step) => `now ${{step}}`,
+    }});
+    }})();
+"""
+
+
+def with_player(page):
+    page.set_content("<main><input data-testid='own'></main><input>")
+    page.add_script_tag(content=PLAYER.format(modules=bundle("player.js")))
+    return page
+
+
+def frame(page) -> str:
+    return page.get_by_test_id("player-frame").get_attribute("data-frame")
+
+
+@pytest.mark.browser
+def test_the_player_is_worked_by_keys_alone(show):
+    page = with_player(show(""))
+    page.get_by_test_id("player-first").focus()
+    for key, at in [("ArrowRight", "1"), ("End", "3"), ("ArrowRight", "3"), ("ArrowLeft", "2")]:
+        page.keyboard.press(key)
+        assert frame(page) == at
+        assert page.get_by_test_id("player-status").inner_text() == f"now {at}"
+    page.keyboard.press("Control+Home")  # the browser's own
+    assert frame(page) == "2"
+    page.keyboard.press("Home")
+    page.get_by_test_id("player-last").focus()
+    page.keyboard.press("Enter")
+    assert frame(page) == "3"
+    assert page.get_by_test_id("player-step").get_attribute("aria-disabled") == "true"
+    page.get_by_test_id("player-scrubber").focus()
+    page.keyboard.press("ArrowLeft")  # once: the slider's own key, not the player's as well
+    assert frame(page) == "2"
+    assert page.get_by_test_id("player-scrubber").get_attribute("aria-valuetext") == "2 of 3"
+    page.locator("body > input").press("Home")
+    assert frame(page) == "2"
+    page.get_by_test_id("own").press_sequentially("a b")  # a field keeps its keys
+    page.get_by_test_id("own").press("Home")
+    assert page.get_by_test_id("own").input_value() == "a b"
+    assert frame(page) == "2"
+
+
+@pytest.mark.browser
+def test_the_player_plays_to_the_end_and_speaks_only_when_it_rests(show):
+    page = with_player(show(""))
+    status = page.get_by_test_id("player-status")
+    assert status.get_attribute("aria-live") == "polite"
+    page.get_by_test_id("player-play").press(" ")
+    assert status.get_attribute("aria-live") == "off"
+    page.wait_for_function(
+        "document.querySelector('[data-testid=player-play]').ariaLabel === 'play'"
+    )
+    assert (frame(page), status.get_attribute("aria-live")) == ("3", "polite")
+    assert page.evaluate("drawn") == [[0, 0], [1, 0], [2, 0], [3, 0]]  # reduced motion: no part
+    page.emulate_media(reduced_motion="no-preference")
+    page.evaluate("control.go(0), drawn.length = 0")
+    page.get_by_test_id("player-step").click()
+    page.wait_for_function("drawn.at(-1)[0] === 1")
+    *way, end = page.evaluate("drawn")
+    assert way
+    assert all(step == 0 and 0 < part < 1 for step, part in way)
+    assert end == [1, 0]
+
+
+@pytest.mark.browser
+def test_a_player_that_was_taken_away_does_not_play_on(show):
+    page = with_player(show(""))
+    page.get_by_test_id("player-play").click()
+    page.evaluate("document.querySelector('main').remove(), drawn.length = 0")
+    page.wait_for_timeout(1000)
+    assert page.evaluate("[drawn.length, control.frame]") == [0, 1]
+
+
+@pytest.mark.browser
+def test_other_options_begin_again(show):
+    page = with_player(show(""))
+    page.get_by_test_id("player-last").click()
+    page.evaluate("control.load({steps: 7, label: (step) => `other ${step}`})")
+    assert page.get_by_test_id("player-frame").inner_text() == "step 0 of 7"
+    assert page.get_by_test_id("player-status").inner_text() == "other 0"
+
+
+@pytest.mark.browser
+def test_the_exported_page_plays_without_kernel_and_network(show):
+    shown = [animation_html(model("ring", 3)), roofline("dot"), roofline("gemm"), around(2)]
+    shown += shown[:1]
+    outputs = [new_output("display_data", data={"text/html": html}) for html in shown]
+    cells = [new_code_cell("...", outputs=[output], execution_count=1) for output in outputs]
+    html = exported(nbformat.from_dict(new_notebook(cells=cells)), "try")
+    assert faults({"try.html": html}) == []
+    page = show(html)
+    page.get_by_test_id("animation-last").nth(1).click()
+    frames = page.get_by_test_id("animation-frame").all_inner_texts()
+    assert frames == ["step 0 of 4", "step 4 of 4"]
+    fill_in(page.get_by_test_id("roofline").nth(1), "mine", "8e6", "4e6", "1e-3")
+    circles = [page.get_by_test_id("roofline").nth(i).locator("circle").count() for i in (0, 1)]
+    assert circles == [3, 4]
+    page.get_by_test_id("neighbourhood-closer").click()
+    assert (
+        page.locator("[data-testid=neighbourhood] svg").get_attribute("viewBox")
+        != "-500 -330 1000 660"
+    )

@@ -1,0 +1,81 @@
+"""The package by its door alone: in a plain script under mpiexec, without notebook or cluster."""
+
+import doctest
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from helpers.tracing import Trace
+from tests.mpi.runner import run_ranks
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = """
+import sys
+
+from mpi4py import MPI
+
+from helpers.tracing import gather, record, save_chrome
+
+with record() as comm:
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    request = comm.isend("x" * 1000, right, tag=7)
+    comm.recv(source=left, tag=7)
+    request.wait()
+    comm.barrier()
+trace = gather(comm)
+assert (trace is None) == (MPI.COMM_WORLD.rank > 0)
+assert not {"helpers.cluster", "torch", "IPython"} & set(sys.modules)
+if trace is not None:
+    save_chrome(trace, "chrome.json")
+    with open("trace.json", "w") as file:
+        file.write(trace.to_json())
+"""
+
+
+@pytest.mark.mpi
+def test_a_plain_script_records_and_leaves_its_trace_in_files(tmp_path):
+    Path(tmp_path, "ring.py").write_text(SCRIPT)
+    mpiexec = Path(sys.executable).with_name("mpiexec")
+    subprocess.run(
+        [mpiexec, "-n", "3", sys.executable, "ring.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=60,
+        check=True,
+    )
+    trace = Trace.from_json(Path(tmp_path, "trace.json").read_text())
+    assert [(m.source, m.dest, m.tag) for m in sorted(trace.messages, key=lambda m: m.source)] == [
+        (0, 1, 7), (1, 2, 7), (2, 0, 7),
+    ]  # fmt: skip
+    assert trace.messages_sent() == {0: 1, 1: 1, 2: 1}
+    assert [event.call for event in trace.of(1)] == ["isend", "recv", "wait", "barrier"]
+    drawn = json.loads(Path(tmp_path, "chrome.json").read_text())["traceEvents"]
+    assert sum(item["ph"] == "X" for item in drawn) == len(trace.events) == 12
+
+
+def test_the_door_opens_without_mpi_and_all_behind_it_is_there():
+    code = (
+        "import sys, helpers.tracing as tracing\n"
+        "heavy = {'mpi4py', 'torch', 'numpy', 'helpers.cluster'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+        "print([name for name in tracing.__all__ if not callable(getattr(tracing, name))])\n"
+        "print(hasattr(tracing, 'nonsense'), 'helpers.cluster' in sys.modules)\n"
+    )
+    command = [sys.executable, "-c", code]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert answer.stdout.splitlines() == ["[]", "['Call']", "False False"]
+
+
+def examples(names):
+    results = [doctest.testmod(importlib.import_module(f"helpers.tracing.{n}")) for n in names]
+    return [(result.failed, result.attempted > 0) for result in results]
+
+
+def test_examples_in_the_documentation_hold():
+    names = ["activity", "clock", "communicator", "sizes"]
+    assert run_ranks(1, examples, names) == [[(0, True)] * len(names)]
