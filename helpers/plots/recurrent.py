@@ -94,19 +94,27 @@ def gru_step(step: GRUStep, x: Tensor, h: Tensor, title: str = "", ax: Axes | No
         ((1.65, -0.75), (2.15, -1.7)),  # m → n
         ((2.75, -0.5), (3.25, -0.5)),  # z → h_t
         ((2.75, -1.9), (3.25, -0.8)),  # n → h_t
+        ((0.55, -1.75), (2.15, -0.85)),  # x → z
     ):
         arrow(ax, start, end)
+    for start, end, bend in (
+        ((0.5, -0.12), (2.2, -0.12), -0.22),  # h → z, over the memory
+        ((0.5, -2.45), (2.2, -2.45), 0.22),  # x → n, under the reset gate
+    ):
+        style_of_arrow = {"arrowstyle": "->", "color": style.GREY, "lw": 1.6}
+        style_of_arrow["connectionstyle"] = f"arc3,rad={bend}"
+        ax.annotate("", end, start, arrowprops=style_of_arrow)
     ax.annotate(
         "copied where z is near 1",
-        (3.55, 0.24),
-        (0.3, 0.24),
+        (3.55, 0.42),
+        (0.3, 0.42),
         va="center",
         fontsize=11,
         color=style.GREY,
         arrowprops={"arrowstyle": "->", "color": style.BLUE, "lw": 2},
     )
-    ax.text(2.95, -2.35, "$n = \\tanh(W_nx+b_n+r\\circ m)$\n$h_t=(1-z)\\circ n+z\\circ h_{t-1}$")
-    ax.set(xlim=(-0.15, 4.35), ylim=(-2.75, 0.45), title=title)
+    ax.text(2.95, -2.45, "$n = \\tanh(W_nx+b_n+r\\circ m)$\n$h_t=(1-z)\\circ n+z\\circ h_{t-1}$")
+    ax.set(xlim=(-0.15, 4.35), ylim=(-2.95, 0.6), title=title)
     ax.set_axis_off()
     return ax
 
