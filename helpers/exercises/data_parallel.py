@@ -4,60 +4,61 @@ from __future__ import annotations
 
 import math
 
-from helpers.exercises.core import NotAttempted, call, close, equal, exercise, wrong
+from helpers.exercises.core import call, close, equal, exercise, on_ranks, wrong
 
 
-def _on_a_rank(function) -> tuple[str, object]:
-    """Give ``function`` a model whose gradients are rank + 1, 2·(rank + 1), ...; look after it."""
+def _ready() -> None:
+    """Load torch and make the process group: not the answer's time."""
+    from helpers.data_parallel.runs import world
+
+    world()
+
+
+def _gradients(answer, factor: float) -> tuple[str, list]:
+    """Call the answer with a model whose gradients differ everywhere; look at what it left."""
     import torch
 
     from helpers.data_parallel.runs import world
 
-    comm = world()
-    rank = comm.Get_rank()
+    rank = world().Get_rank()
     model = torch.nn.Linear(3, 2)
-    for i, parameter in enumerate(model.parameters(), start=1):
-        parameter.grad = torch.full_like(parameter, float(i * (rank + 1)))
+    for parameter in model.parameters():
+        parameter.grad = _gradient(parameter.numel(), rank, factor).view_as(parameter)
     before = [parameter.detach().clone() for parameter in model.parameters()]
-    try:
-        returned = function(model)
-    except Exception as error:
-        return "raised", f"rank {rank}: {type(error).__name__}: {error}"
-    if returned is None:
-        return "nothing", None
-    moved = any(
-        not torch.equal(old, new) for old, new in zip(before, model.parameters(), strict=True)
-    )
-    if moved:
-        return "moved", None
+    if answer(model) is None:
+        return "nothing", []
+    if any(not torch.equal(old, new) for old, new in zip(before, model.parameters(), strict=True)):
+        return "moved", []
+    missing = [name for name, parameter in model.named_parameters() if parameter.grad is None]
+    if missing:
+        return "missing", missing
     return "gradients", [parameter.grad.flatten().tolist() for parameter in model.parameters()]
+
+
+def _gradient(size: int, rank: int, factor: float):
+    """The gradient of a tensor of ``size`` on a rank: no two numbers are equal."""
+    import torch
+
+    return factor * (rank + 1) ** 2 * torch.arange(1.0, size + 1)
 
 
 @exercise(time_limit=60)
 def sync_gradients(answer, *, cluster):
     """answer(model) -> model, the mean over all ranks in every gradient."""
-    if not callable(answer):
-        wrong(f"expected a function, got {answer!r}")
-    from helpers.cluster import ClusterError
-
-    try:
-        replies = cluster.run(_on_a_rank, answer, timeout=40)
-    except (ClusterError, TimeoutError) as error:
-        wrong(f"the ranks did not come to an end: {type(error).__name__}; does every rank call it?")
-    kinds = {kind for kind, _ in replies}
-    if "raised" in kinds:
-        wrong(next(value for kind, value in replies if kind == "raised"))
-    if kinds == {"nothing"}:
-        raise NotAttempted("sync_gradients returned None")
-    if "moved" in kinds:
-        wrong("the parameters themselves changed; only their gradients should")
-    if "nothing" in kinds:
-        wrong("some ranks returned None: every rank should return the model")
-    mean = (cluster.n + 1) / 2
-    for rank, (_, gradients) in enumerate(replies):
-        for i, gradient in enumerate(gradients, start=1):
-            what = f"rank {rank}, tensor {i} of the model, whose gradient was {i} · (rank + 1)"
-            close(gradient, [i * mean] * len(gradient), what)
+    cluster.run(_ready, timeout=60)
+    for factor in (1.0, -0.5):
+        replies = on_ranks(cluster, _gradients, answer, factor)
+        for rank, (kind, found) in enumerate(replies):
+            if kind == "moved":
+                wrong("the parameters themselves changed; only their gradients should")
+            if kind == "nothing":
+                wrong(f"rank {rank} returned None: every rank should return the model")
+            if kind == "missing":
+                wrong(f"rank {rank}: {', '.join(found)} has lost its gradient")
+            for name, gradient in zip(("weight", "bias"), found, strict=True):
+                every = [_gradient(len(gradient), r, factor) for r in range(cluster.n)]
+                mean = (sum(every) / cluster.n).tolist()
+                close(gradient, mean, f"rank {rank}, the gradient of {name}", rtol=1e-5)
 
 
 @exercise

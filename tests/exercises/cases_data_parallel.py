@@ -38,6 +38,21 @@ def averages_the_parameters(model):
     return model
 
 
+def only_rank_0(model):
+    import torch.distributed as dist
+
+    if dist.get_rank() == 0:
+        return mean_by_hand(model)
+    return model
+
+
+def mean_within_a_tensor(model):
+    model = mean_by_hand(model)
+    for parameter in model.parameters():
+        parameter.grad[:] = parameter.grad.mean()
+    return model
+
+
 def no_messages(model):
     for parameter in model.parameters():
         parameter.grad /= 4
@@ -93,7 +108,14 @@ def takes_equality_for_faster(fixed, per_sample, synchronize, ranks):
 CASES = {
     "sync_gradients": Case(
         right=mean_by_hand,
-        wrong=[sum_for_mean, first_tensor_only, averages_the_parameters, no_messages],
+        wrong=[
+            sum_for_mean,
+            first_tensor_only,
+            averages_the_parameters,
+            only_rank_0,
+            mean_within_a_tensor,
+            no_messages,
+        ],
     ),
     "ready_reply": Case(
         right=reply,
