@@ -10,7 +10,8 @@
 operators: :mod:`.constants`, :mod:`.elementwise`, :mod:`.shaping`, :mod:`.broadcasting`,
 :mod:`.reductions`, :mod:`.matmul`, :mod:`.convolution`, :mod:`.indexing`, :mod:`.softmax`; each
 says what type it makes, how it runs, and its gradient, as a graph. :mod:`.gradient` extends the
-graph, :mod:`.run` runs it.
+graph, :mod:`.run` runs it, :mod:`.passes` make it cheaper to run, and :mod:`.memory` plans its
+buffers to the byte.
 """
 
 from helpers.autodiff import arithmetic  # noqa: F401  # gives variables + - * / @ [ ]
@@ -52,14 +53,17 @@ from helpers.autodiff.gradient import (
 from helpers.autodiff.graph import Operator, Variable, apply, topological, variable
 from helpers.autodiff.indexing import gather, one_hot, scatter_add
 from helpers.autodiff.matmul import matmul
+from helpers.autodiff.memory import Allocator, Plan, plan
 from helpers.autodiff.reductions import max, mean
 from helpers.autodiff.run import Function, function
 from helpers.autodiff.shaping import concatenate, reshape, stack, transpose
 from helpers.autodiff.softmax import cross_entropy, log_softmax, softmax
 
 __all__ = [
+    "Allocator",
     "Function",
     "Operator",
+    "Plan",
     "Variable",
     "abs",
     "add",
@@ -95,6 +99,7 @@ __all__ = [
     "multiply",
     "negative",
     "one_hot",
+    "plan",
     "power",
     "relu",
     "reshape",

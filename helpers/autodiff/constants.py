@@ -106,7 +106,9 @@ def full(
     Variable
         The constant.
     """
-    return apply(Full(number, shape_of(shape), np.dtype(dtype)))
+    dtype = np.dtype(dtype)
+    number = number if isinstance(number, Size) else dtype.type(number).item()
+    return apply(Full(number, shape_of(shape), dtype))
 
 
 def full_like(x: Variable, number: float) -> Variable:

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from helpers.autodiff.broadcasting import sum
-from helpers.autodiff.constants import full
 from helpers.autodiff.elementwise import add, divide
 from helpers.autodiff.graph import Operator, Type, Variable, apply
 from helpers.autodiff.matmul import matmul
@@ -202,7 +201,7 @@ def mean_pool2d(x: Variable, size: int, stride: int | None = None) -> Variable:
         The means.
     """
     total = sum(_windows(x, size, stride), axis=(4, 5))
-    return transpose(divide(total, full(size * size, (), x.dtype)), (0, 3, 1, 2))
+    return transpose(divide(total, size * size), (0, 3, 1, 2))
 
 
 def _windows(x: Variable, size: int, stride: int | None) -> Variable:

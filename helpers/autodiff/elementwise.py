@@ -92,62 +92,52 @@ class Elementwise(Operator):
 
     def __call__(self, *xs: Any) -> Variable:
         """Apply to variables, arrays and numbers, broadcast to one shape."""
-        return apply(self, *broadcast_together(self.name, *lifted(*xs)))
+        return apply(self, *broadcast_together(self.name, *xs))
 
     def __str__(self) -> str:
         return self.name
 
 
-def lifted(*xs: Any) -> list[Variable]:
-    """Put numbers and arrays into the graph; a number takes the dtype of the last variable.
-
-    Parameters
-    ----------
-    *xs : Variable, number, Size or array_like
-        At least one variable or array.
-
-    Returns
-    -------
-    list of Variable
-        In order.
-    """
-    arrays = [x for x in xs if isinstance(x, (Variable, np.ndarray))]
-    dtype = arrays[-1].dtype if arrays else np.dtype("float64")
-    return [
-        x
-        if isinstance(x, Variable)
-        else full(x, (), dtype)
-        if isinstance(x, (bool, int, float, Size))
-        else constant(x)
-        for x in xs
-    ]
-
-
-def broadcast_together(name: str, *xs: Variable) -> list[Variable]:
+def broadcast_together(name: str, *xs: Any) -> list[Variable]:
     """Broadcast to one shape, by NumPy's rule; a symbol goes with itself and with 1.
 
     Parameters
     ----------
     name : str
         Of the operator, for the error.
-    *xs : Variable
-        Any.
+    *xs : Variable, array_like, number or Size
+        At least one variable or array; a number takes the dtype of the last of these.
 
     Returns
     -------
     list of Variable
         Of one shape.
+
+    Raises
+    ------
+    TypeError
+        There are only numbers.
+    ValueError
+        The shapes do not go together.
     """
-    rank = max(x.ndim for x in xs)
-    shapes = [(1,) * (rank - x.ndim) + x.shape for x in xs]
+    operands = [x if isinstance(x, (bool, int, float, Size, Variable)) else constant(x) for x in xs]
+    variables = [x for x in operands if isinstance(x, Variable)]
+    if not variables:
+        raise TypeError(f"{name} expects a variable or an array; got {xs}")
+    rank = max(x.ndim for x in variables)
     shape = []
-    for sizes in zip(*shapes, strict=True):
+    for sizes in zip(*((1,) * (rank - x.ndim) + x.shape for x in variables), strict=True):
         distinct = {size for size in sizes if size != 1} or {1}
         if len(distinct) > 1:
-            got = " and ".join(str(x.shape) for x in xs)
+            got = " and ".join(str(x.shape) for x in variables)
             raise ValueError(f"{name} expects shapes that broadcast; got {got}")
         shape.append(distinct.pop())
-    return [broadcast(x, tuple(shape)) for x in xs]
+    return [
+        broadcast(x, tuple(shape))
+        if isinstance(x, Variable)
+        else full(x, shape, variables[-1].dtype)
+        for x in operands
+    ]
 
 
 def _sigmoid(x: np.ndarray, out: np.ndarray) -> None:
@@ -233,7 +223,7 @@ def minimum(a: Any, b: Any) -> Variable:
     Variable
         −max(−a, −b).
     """
-    return -maximum(negative(a), negative(b))
+    return -maximum(-a, -b)
 
 
 @dataclass(frozen=True)

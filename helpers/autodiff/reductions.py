@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from helpers.autodiff.broadcasting import Sum, broadcast, kept, reduced, reduction, sum
-from helpers.autodiff.constants import full
 from helpers.autodiff.elementwise import cast, divide, equal, where
 from helpers.autodiff.graph import Operator, Type, Variable, apply
 from helpers.autodiff.sizes import count
@@ -70,4 +69,4 @@ def mean(x: Variable, axis: int | Iterable[int] | None = None, keepdims: bool = 
         The means.
     """
     elements = count(x.shape[a] for a in reduced(x, axis))  # perhaps a symbol: n, known later
-    return divide(sum(x, axis, keepdims), full(elements, (), x.dtype))
+    return divide(sum(x, axis, keepdims), elements)

@@ -7,12 +7,14 @@ other shape must then agree. Each value is dropped after its last reader.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from helpers.autodiff.graph import Application, Operator, Variable, topological
 from helpers.autodiff.sizes import Size, resolve, symbols
+
+Pass = Callable[[Sequence[Variable], Sequence[Variable]], Sequence[Variable]]
 
 
 class Function:
@@ -73,7 +75,9 @@ def _borrowed(variable: Variable) -> bool:
     return variable.maker is None or variable.maker.operator.view_of_input
 
 
-def function(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Function:
+def function(
+    inputs: Sequence[Variable], outputs: Sequence[Variable], passes: Sequence[Pass] = ()
+) -> Function:
     """Make a callable of a graph.
 
     >>> from helpers import autodiff
@@ -88,6 +92,8 @@ def function(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Functio
         What is fed, each once; may lie anywhere in the graph.
     outputs : sequence of Variable
         What is wanted.
+    passes : sequence of callable
+        Applied to the graph in this order (see :mod:`.passes`).
 
     Returns
     -------
@@ -99,6 +105,8 @@ def function(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Functio
     ValueError
         The outputs need a variable that is not among the inputs.
     """
+    for each in passes:
+        outputs = each(outputs, inputs)
     return Function(inputs, outputs)
 
 
