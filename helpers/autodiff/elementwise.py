@@ -179,12 +179,14 @@ sigmoid = _unary(
     "sigmoid", _sigmoid, lambda g, y, x: g * y * (1 - y), "({T})0.5 * (1 + tanh(({T})0.5 * {0}))"
 )
 abs = _unary("abs", np.abs, lambda g, y, x: g * sign(x), "fabs({0})")
-sign = _unary("sign", np.sign, lambda g, y, x: None, "({T})(({0} > 0) - ({0} < 0))")
+sign = _unary(
+    "sign", np.sign, lambda g, y, x: None, "({0} != {0} ? {0} : ({T})(({0} > 0) - ({0} < 0)))"
+)
 relu = _unary(
     "relu",
     lambda x, out: np.maximum(x, 0, out=out),
     lambda g, y, x: where(greater(x, 0), g, 0),
-    "({0} > 0 ? {0} : 0)",
+    "({0} < 0 ? 0 : {0})",
 )
 less = _compare("less", np.less, "{0} < {1}")
 greater = _compare("greater", np.greater, "{0} > {1}")
@@ -201,7 +203,7 @@ maximum = Elementwise(  # equals share the gradient
     "maximum",
     np.maximum,
     lambda g, y, a, b: [_larger(g, a, b), _larger(g, b, a)],
-    "({0} > {1} ? {0} : {1})",
+    "({0} >= {1} || {0} != {0} ? {0} : {1})",
     "nn",
 )
 

@@ -14,6 +14,7 @@ not the rules for differentiating them: differentiate first.
 
 from helpers.autodiff.passes.chains import order_products
 from helpers.autodiff.passes.constants import fold_constants
+from helpers.autodiff.passes.fusion import fuse
 from helpers.autodiff.passes.identities import simplify
 from helpers.autodiff.passes.subexpressions import share_subexpressions
 from helpers.autodiff.passes.terms import collect_terms
@@ -21,6 +22,7 @@ from helpers.autodiff.passes.terms import collect_terms
 __all__ = [
     "collect_terms",
     "fold_constants",
+    "fuse",
     "order_products",
     "share_subexpressions",
     "simplify",
