@@ -7,9 +7,9 @@
     >>> step = autodiff.function([x], [y, g])        # arrays in, a list of arrays out
 
 :mod:`.graph` has variables and operators, :mod:`.sizes` the sizes that may be symbols. The
-operators: :mod:`.constants`, :mod:`.elementwise`, :mod:`.shaping`, :mod:`.broadcasting`,
-:mod:`.reductions`, :mod:`.matmul`, :mod:`.convolution`, :mod:`.indexing`, :mod:`.softmax`; each
-says what type it makes, how it runs, and its gradient, as a graph. :mod:`.gradient` extends the
+operators: :mod:`.constants`, :mod:`.elementwise`, :mod:`.shaping`, :mod:`.parts`,
+:mod:`.broadcasting`, :mod:`.reductions`, :mod:`.matmul`, :mod:`.convolution`, :mod:`.indexing`,
+:mod:`.softmax`; each says what type it makes, how it runs, and its gradient, as a graph. :mod:`.gradient` extends the
 graph, :mod:`.run` runs it, :mod:`.passes` make it cheaper to run, and :mod:`.memory` plans its
 buffers to the byte; :mod:`.checkpoint` says what a chain may forget and compute again.
 """
@@ -54,9 +54,10 @@ from helpers.autodiff.graph import Operator, Variable, apply, topological, varia
 from helpers.autodiff.indexing import gather, one_hot, scatter_add
 from helpers.autodiff.matmul import matmul
 from helpers.autodiff.memory import Allocator, Plan, plan
+from helpers.autodiff.parts import concatenate, stack
 from helpers.autodiff.reductions import max, mean
 from helpers.autodiff.run import Function, function
-from helpers.autodiff.shaping import concatenate, reshape, stack, transpose
+from helpers.autodiff.shaping import reshape, transpose
 from helpers.autodiff.softmax import cross_entropy, log_softmax, softmax
 
 __all__ = [

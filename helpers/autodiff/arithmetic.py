@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from helpers.autodiff import broadcasting, elementwise, matmul, reductions, shaping
+from helpers.autodiff import broadcasting, elementwise, matmul, parts, reductions, shaping
 from helpers.autodiff.graph import Variable
 
 
@@ -37,7 +37,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "__lt__": lambda a, b: elementwise.less(a, b),
     "__gt__": lambda a, b: elementwise.greater(a, b),
     "__matmul__": matmul.matmul,
-    "__getitem__": shaping.getitem,
+    "__getitem__": parts.getitem,
     "T": property(lambda a: shaping.transpose(a)),
     "astype": elementwise.cast,
     "max": reductions.max,

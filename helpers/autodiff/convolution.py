@@ -17,8 +17,9 @@ from helpers.autodiff.broadcasting import sum
 from helpers.autodiff.elementwise import add, divide
 from helpers.autodiff.graph import Operator, Type, Variable, apply
 from helpers.autodiff.matmul import matmul
+from helpers.autodiff.parts import Embed, Slice
 from helpers.autodiff.reductions import max
-from helpers.autodiff.shaping import Embed, Slice, reshape, transpose
+from helpers.autodiff.shaping import reshape, transpose
 from helpers.autodiff.sizes import Size, count
 
 
