@@ -7,11 +7,12 @@
     >>> step = autodiff.function([x], [y, g])        # arrays in, a list of arrays out
 
 :mod:`.graph` has variables and operators, :mod:`.sizes` the sizes that may be symbols. The
-operators: :mod:`.constants`, :mod:`.elementwise`, :mod:`.shaping`, :mod:`.parts`,
+operators are in :mod:`.constants`, :mod:`.elementwise`, :mod:`.shaping`, :mod:`.parts`,
 :mod:`.broadcasting`, :mod:`.reductions`, :mod:`.matmul`, :mod:`.convolution`, :mod:`.indexing`,
-:mod:`.softmax`; each says what type it makes, how it runs, and its gradient, as a graph. :mod:`.gradient` extends the
-graph, :mod:`.run` runs it, :mod:`.passes` make it cheaper to run, and :mod:`.memory` plans its
-buffers to the byte; :mod:`.checkpoint` says what a chain may forget and compute again.
+:mod:`.softmax`; each says what type it makes, how it runs, and its gradient, as a graph.
+:mod:`.gradient` extends the graph, :mod:`.run` runs it, :mod:`.passes` make it cheaper to run, and
+:mod:`.memory` plans its buffers to the byte; :mod:`.checkpoint` says what a chain may forget and
+compute again.
 """
 
 from helpers.autodiff import arithmetic  # noqa: F401  # gives variables + - * / @ [ ]
