@@ -1,0 +1,125 @@
+"""A computation graph from scratch: types, gradients, execution, in modules to be read aloud.
+
+    >>> from helpers import autodiff
+    >>> x = autodiff.variable("x", shape=("n", 3))
+    >>> y = autodiff.sum(autodiff.exp(x) * x)
+    >>> (g,) = autodiff.gradients(y, [x])
+    >>> step = autodiff.function([x], [y, g])        # arrays in, a list of arrays out
+
+:mod:`.graph` has variables and operators, :mod:`.sizes` the sizes that may be symbols. The
+operators are in :mod:`.constants`, :mod:`.elementwise`, :mod:`.shaping`, :mod:`.parts`,
+:mod:`.broadcasting`, :mod:`.reductions`, :mod:`.matmul`, :mod:`.convolution`, :mod:`.indexing`,
+:mod:`.softmax`; each says what type it makes, how it runs, and its gradient, as a graph.
+:mod:`.gradient` extends the graph, :mod:`.run` runs it, :mod:`.passes` make it cheaper to run, and
+:mod:`.memory` plans its buffers to the byte; :mod:`.checkpoint` says what a chain may forget and
+compute again.
+"""
+
+from helpers.autodiff import arithmetic  # noqa: F401  # gives variables + - * / @ [ ]
+from helpers.autodiff.broadcasting import broadcast, sum
+from helpers.autodiff.constants import arange, constant, full, full_like
+from helpers.autodiff.convolution import conv2d, max_pool2d, mean_pool2d
+from helpers.autodiff.elementwise import (
+    abs,
+    add,
+    cast,
+    cos,
+    divide,
+    equal,
+    exp,
+    greater,
+    less,
+    log,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    power,
+    relu,
+    sigmoid,
+    sign,
+    sin,
+    sqrt,
+    subtract,
+    tanh,
+    where,
+)
+from helpers.autodiff.gradient import (
+    clip_gradient,
+    gradients,
+    reverse_gradient,
+    stop_gradient,
+    with_gradient,
+)
+from helpers.autodiff.graph import Operator, Variable, apply, topological, variable
+from helpers.autodiff.indexing import gather, one_hot, scatter_add
+from helpers.autodiff.matmul import matmul
+from helpers.autodiff.memory import Allocator, Plan, plan
+from helpers.autodiff.parts import concatenate, stack
+from helpers.autodiff.reductions import max, mean
+from helpers.autodiff.run import Function, function
+from helpers.autodiff.shaping import reshape, transpose
+from helpers.autodiff.softmax import cross_entropy, log_softmax, softmax
+
+__all__ = [
+    "Allocator",
+    "Function",
+    "Operator",
+    "Plan",
+    "Variable",
+    "abs",
+    "add",
+    "apply",
+    "arange",
+    "broadcast",
+    "cast",
+    "clip_gradient",
+    "concatenate",
+    "constant",
+    "conv2d",
+    "cos",
+    "cross_entropy",
+    "divide",
+    "equal",
+    "exp",
+    "full",
+    "full_like",
+    "function",
+    "gather",
+    "gradients",
+    "greater",
+    "less",
+    "log",
+    "log_softmax",
+    "matmul",
+    "max",
+    "max_pool2d",
+    "maximum",
+    "mean",
+    "mean_pool2d",
+    "minimum",
+    "multiply",
+    "negative",
+    "one_hot",
+    "plan",
+    "power",
+    "relu",
+    "reshape",
+    "reverse_gradient",
+    "scatter_add",
+    "sigmoid",
+    "sign",
+    "sin",
+    "softmax",
+    "sqrt",
+    "stack",
+    "stop_gradient",
+    "subtract",
+    "sum",
+    "tanh",
+    "topological",
+    "transpose",
+    "variable",
+    "where",
+    "with_gradient",
+]

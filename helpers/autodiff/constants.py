@@ -1,0 +1,164 @@
+"""Operators without operands: one number in a whole shape, an array, 0 to n − 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from helpers.autodiff.graph import Operator, Type, Variable, apply
+from helpers.autodiff.sizes import Size, shape_of
+
+
+@dataclass(frozen=True)
+class Full(Operator):
+    """One number everywhere. It may be a size: a mean divides by one.
+
+    Parameters
+    ----------
+    number : float or Size
+        The number.
+    shape : tuple of int or Size
+        Of the result.
+    dtype : numpy.dtype
+        Of the result.
+    """
+
+    number: float | Size
+    shape: tuple[int | Size, ...]
+    dtype: np.dtype
+
+    def infer(self) -> Type:
+        return Type(self.dtype, self.shape)
+
+    def run(self, out: np.ndarray) -> None:
+        out[...] = self.number
+
+    def __str__(self) -> str:
+        return f"full({self.number})"
+
+
+@dataclass(frozen=True)
+class Array(Operator):
+    """An array that is part of the graph. Two with the same bytes are the same operator.
+
+    Parameters
+    ----------
+    data : bytes
+        Its elements in C order.
+    shape : tuple of int
+        Of the result.
+    dtype : numpy.dtype
+        Of the result.
+    """
+
+    data: bytes
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    def infer(self) -> Type:
+        return Type(self.dtype, self.shape)
+
+    def run(self, out: np.ndarray) -> None:
+        np.copyto(out, np.frombuffer(self.data, self.dtype).reshape(self.shape))
+
+    def __str__(self) -> str:
+        return "array"
+
+
+@dataclass(frozen=True)
+class Range(Operator):
+    """0, 1, ..., size − 1.
+
+    Parameters
+    ----------
+    size : int or Size
+        How many.
+    """
+
+    size: int | Size
+
+    def infer(self) -> Type:
+        return Type(np.dtype("int64"), (self.size,))
+
+    def run(self, out: np.ndarray) -> None:
+        out[...] = np.arange(len(out))
+
+
+def full(
+    number: float | Size, shape: Iterable[int | str | Size] = (), dtype: Any = "float64"
+) -> Variable:
+    """Return one number in a whole shape.
+
+    Parameters
+    ----------
+    number : float or Size
+        The number.
+    shape : iterable of int, str or Size
+        Of the result.
+    dtype : str or numpy.dtype
+        Of the result.
+
+    Returns
+    -------
+    Variable
+        The constant.
+    """
+    dtype = np.dtype(dtype)
+    number = number if isinstance(number, Size) else dtype.type(number).item()
+    return apply(Full(number, shape_of(shape), dtype))
+
+
+def full_like(x: Variable, number: float) -> Variable:
+    """Return one number in the shape and dtype of a variable.
+
+    Parameters
+    ----------
+    x : Variable
+        Whose type the result has.
+    number : float
+        The number.
+
+    Returns
+    -------
+    Variable
+        The constant.
+    """
+    return full(number, x.shape, x.dtype)
+
+
+def constant(value: Any) -> Variable:
+    """Put an array into the graph.
+
+    Parameters
+    ----------
+    value : array_like
+        Copied.
+
+    Returns
+    -------
+    Variable
+        The constant, of the array's dtype.
+    """
+    value = np.asarray(value)
+    if value.ndim == 0:
+        return full(value.item(), (), value.dtype)
+    return apply(Array(value.tobytes(), value.shape, value.dtype))
+
+
+def arange(size: int | str | Size) -> Variable:
+    """Return 0, 1, ..., size − 1.
+
+    Parameters
+    ----------
+    size : int, str or Size
+        How many.
+
+    Returns
+    -------
+    Variable
+        int64 (size,).
+    """
+    return apply(Range(*shape_of((size,))))

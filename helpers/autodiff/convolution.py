@@ -1,0 +1,209 @@
+"""Two-dimensional convolution and pooling, by patches.
+
+``Patches`` lays out, for every position of a window, what the window sees; ``Fold`` adds patches
+back to where they came from. Both are linear and each is the other's gradient, so everything built
+on them can be differentiated again and again. A convolution is patches times a matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from helpers.autodiff.broadcasting import sum
+from helpers.autodiff.elementwise import add, divide
+from helpers.autodiff.graph import Operator, Type, Variable, apply
+from helpers.autodiff.matmul import matmul
+from helpers.autodiff.parts import Embed, Slice
+from helpers.autodiff.reductions import max
+from helpers.autodiff.shaping import reshape, transpose
+from helpers.autodiff.sizes import Size, count
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window that moves over an image.
+
+    Parameters
+    ----------
+    height, width : int
+        Of the window, in pixels.
+    stride : int
+        Pixels from one position to the next.
+    """
+
+    height: int
+    width: int
+    stride: int
+
+    def positions(self, height: int | Size, width: int | Size) -> tuple[int | Size, int | Size]:
+        """Count the positions in an image.
+
+        Parameters
+        ----------
+        height, width : int or Size
+            Of the image.
+
+        Returns
+        -------
+        tuple of int or Size
+            Down, and across.
+        """
+        return (height - self.height) // self.stride + 1, (width - self.width) // self.stride + 1
+
+
+@dataclass(frozen=True)
+class Patches(Operator):
+    """(B, C, H, W) to (B, P, Q, C, h, w): at each of P × Q positions what a window sees."""
+
+    window: Window
+
+    def infer(self, x: Type) -> Type:
+        h, w = self.window.height, self.window.width
+        if len(x.shape) != 4 or any(
+            isinstance(have, int) and have < need
+            for have, need in zip(x.shape[2:], (h, w), strict=True)
+        ):
+            raise ValueError(f"a window of {(h, w)} expects a larger (B, C, H, W); got {x}")
+        batch, channels, *image = x.shape
+        return Type(x.dtype, (batch, *self.window.positions(*image), channels, h, w))
+
+    def run(self, out: np.ndarray, x: np.ndarray) -> None:
+        s = self.window.stride
+        seen = sliding_window_view(x, (self.window.height, self.window.width), axis=(2, 3))
+        np.copyto(out, seen[:, :, ::s, ::s].transpose(0, 2, 3, 1, 4, 5))  # (B, P, Q, C, h, w)
+
+    def gradient(self, g: Variable, y: Variable, x: Variable) -> Sequence[Variable]:
+        return [apply(Fold(self.window, x.shape), g)]
+
+
+@dataclass(frozen=True)
+class Fold(Operator):
+    """(B, P, Q, C, h, w) to (B, C, H, W): each pixel is the sum over the patches that saw it."""
+
+    window: Window
+    shape: tuple[int | Size, ...]
+
+    def infer(self, patches: Type) -> Type:
+        return Type(patches.dtype, self.shape)
+
+    def run(self, out: np.ndarray, patches: np.ndarray) -> None:
+        _, p, q, _, h, w = patches.shape
+        s = self.window.stride
+        out[...] = 0
+        for i in range(h):
+            for j in range(w):
+                pixels = out[:, :, i : i + s * p : s, j : j + s * q : s]  # (B, C, P, Q)
+                pixels += patches[..., i, j].transpose(0, 3, 1, 2)
+
+    def gradient(self, g: Variable, y: Variable, patches: Variable) -> Sequence[Variable]:
+        return [apply(Patches(self.window), g)]
+
+
+def padded(x: Variable, padding: int) -> Variable:
+    """Put a frame of zeros around images.
+
+    Parameters
+    ----------
+    x : Variable (B, C, H, W)
+        Images.
+    padding : int
+        Pixels on each side.
+
+    Returns
+    -------
+    Variable (B, C, H + 2 padding, W + 2 padding)
+        The framed images.
+    """
+    if not padding:
+        return x
+    b, c, h, w = x.shape
+    stops = (b, c, h + padding, w + padding)
+    part = Slice((0, 0, padding, padding), stops, (1, 1, 1, 1))
+    return apply(Embed(part, (b, c, h + 2 * padding, w + 2 * padding)), x)
+
+
+def conv2d(
+    x: Variable, w: Variable, bias: Variable | None = None, stride: int = 1, padding: int = 0
+) -> Variable:
+    """Convolve images with filters (a cross-correlation, as in all of deep learning).
+
+    Parameters
+    ----------
+    x : Variable (B, C, H, W)
+        Images.
+    w : Variable (O, C, h, w)
+        Filters, of numeric size.
+    bias : Variable (O,), optional
+        Added to each output channel.
+    stride : int
+        Pixels from one position to the next.
+    padding : int
+        Zeros on each side.
+
+    Returns
+    -------
+    Variable (B, O, P, Q)
+        P = ⌊(H + 2 padding − h) / stride⌋ + 1, Q likewise.
+    """
+    if x.ndim != 4 or w.ndim != 4 or x.shape[1] != w.shape[1]:
+        raise ValueError(
+            f"conv2d expects (B, C, H, W) and (O, C, h, w); got {x.shape} and {w.shape}"
+        )
+    o, c, h, k = w.shape
+    seen = apply(Patches(Window(h, k, stride)), padded(x, padding))  # type: ignore[arg-type]
+    b, p, q = seen.shape[:3]
+    rows = reshape(seen, (count((b, p, q)), count((c, h, k))))  # (B P Q, C h w)
+    y = matmul(rows, transpose(reshape(w, (o, rows.shape[1]))))  # (B P Q, O)
+    if bias is not None:
+        y = add(y, bias)
+    return transpose(reshape(y, (b, p, q, o)), (0, 3, 1, 2))
+
+
+def max_pool2d(x: Variable, size: int, stride: int | None = None) -> Variable:
+    """Keep the largest number under each position of a window.
+
+    Parameters
+    ----------
+    x : Variable (B, C, H, W)
+        Images.
+    size : int
+        Pixels of the window, down and across.
+    stride : int, optional
+        Pixels from one position to the next; ``size`` unless given.
+
+    Returns
+    -------
+    Variable (B, C, P, Q)
+        The maxima.
+    """
+    largest = max(_windows(x, size, stride), axis=(4, 5))  # (B, P, Q, C)
+    return transpose(largest, (0, 3, 1, 2))
+
+
+def mean_pool2d(x: Variable, size: int, stride: int | None = None) -> Variable:
+    """Average the numbers under each position of a window.
+
+    Parameters
+    ----------
+    x : Variable (B, C, H, W)
+        Images.
+    size : int
+        Pixels of the window, down and across.
+    stride : int, optional
+        Pixels from one position to the next; ``size`` unless given.
+
+    Returns
+    -------
+    Variable (B, C, P, Q)
+        The means.
+    """
+    total = sum(_windows(x, size, stride), axis=(4, 5))
+    return transpose(divide(total, size * size), (0, 3, 1, 2))
+
+
+def _windows(x: Variable, size: int, stride: int | None) -> Variable:
+    return apply(Patches(Window(size, size, stride or size)), x)  # (B, P, Q, C, size, size)

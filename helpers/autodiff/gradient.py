@@ -1,0 +1,172 @@
+"""Gradients by extending the graph: the result is made of variables of the same graph.
+
+Each operator says how to continue the chain rule *as a graph*. So a gradient can be simplified,
+fused and scheduled like anything else, and a gradient of a gradient is a second call:
+
+    (g,) = gradients(y, [x])                        # ∂y/∂x
+    (hv,) = gradients(sum(g * v), [x])              # (∂²y/∂x²) v
+
+The walk is backwards over the topological order: when it comes to an operator, everything that
+reads its result has been passed, so all contributions to its gradient are there to be added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from helpers.autodiff.constants import full_like
+from helpers.autodiff.elementwise import add, maximum, minimum, multiply
+from helpers.autodiff.graph import Operator, Type, Variable, apply, topological
+
+
+def gradients(y: Variable, xs: Sequence[Variable], seed: Variable | None = None) -> list[Variable]:
+    """Extend the graph by the gradients of y with respect to each x.
+
+    Parameters
+    ----------
+    y : Variable
+        Floating; a scalar, unless there is a seed.
+    xs : sequence of Variable
+        Inputs or anything between them and y.
+    seed : Variable, optional
+        The gradient of a loss with respect to y, of y's type; 1 unless given.
+
+    Returns
+    -------
+    list of Variable
+        Of the types of ``xs``; zeros where y does not depend on x.
+
+    Raises
+    ------
+    ValueError
+        y is no scalar and there is no seed, or the seed is not of y's type.
+    TypeError
+        y or an x is not floating.
+    """
+    for each in (y, *xs):
+        if each.dtype.kind != "f":
+            raise TypeError(f"gradients expects floating variables; got {each!r}")
+    if seed is None and y.shape:
+        raise ValueError(f"gradients expects a scalar, or a seed; got {y!r}")
+    if seed is not None and seed.type != y.type:
+        raise ValueError(f"gradients expects a seed of type {y.type}; got {seed!r}")
+
+    order = topological([y])
+    leads = set(xs)  # variables that depend on an x
+    leads |= {node.output for node in order if _marks(leads, node.output, node.inputs)}
+    total: dict[Variable, Variable] = {y: full_like(y, 1) if seed is None else seed}
+    for node in reversed(order):
+        g = total.get(node.output)
+        if g is None or node.output not in leads:
+            continue
+        parts = node.operator.gradient(g, node.output, *node.inputs)
+        for x, part in zip(node.inputs, parts, strict=True):
+            if part is not None and x in leads:
+                if part.type != x.type:
+                    raise TypeError(
+                        f"the gradient of {node.operator} expects type {x.type}; got {part!r}"
+                    )
+                total[x] = add(total[x], part) if x in total else part
+    return [total[x] if x in total else full_like(x, 0) for x in xs]
+
+
+def _marks(leads: set[Variable], output: Variable, inputs: Sequence[Variable]) -> bool:
+    """Mark a result whose operands are marked; say whether it is."""
+    if not leads.isdisjoint(inputs):
+        leads.add(output)
+    return output in leads
+
+
+@dataclass(frozen=True)
+class Custom(Operator):
+    """The first operand, with a gradient of somebody's own for the others."""
+
+    rule: Callable[..., Any] = field(repr=False)
+    view_of_input = True
+
+    def infer(self, y: Type, *xs: Type) -> Type:
+        return y
+
+    def view(self, y: np.ndarray, *xs: np.ndarray) -> np.ndarray:
+        return y
+
+    def gradient(self, g: Variable, y: Variable, *inputs: Variable) -> Sequence[Variable | None]:
+        return [None, *self.rule(g)]
+
+
+def with_gradient(
+    y: Variable, xs: Sequence[Variable], rule: Callable[[Variable], Sequence[Variable | None]]
+) -> Variable:
+    """Return y with another gradient than that of the operators which made it.
+
+    Parameters
+    ----------
+    y : Variable
+        The value.
+    xs : sequence of Variable
+        What it is to depend on, as far as gradients go.
+    rule : callable
+        The gradient with respect to y → the gradients with respect to ``xs``, None for zero.
+
+    Returns
+    -------
+    Variable
+        Equal to y.
+    """
+    return apply(Custom(rule), y, *xs)
+
+
+def stop_gradient(x: Variable) -> Variable:
+    """Return x, as something that depends on nothing.
+
+    Parameters
+    ----------
+    x : Variable
+        Any.
+
+    Returns
+    -------
+    Variable
+        Equal to x; gradients do not pass.
+    """
+    return with_gradient(x, [], lambda g: [])
+
+
+def reverse_gradient(x: Variable, strength: float = 1.0) -> Variable:
+    """Return x, with gradients that pass turned round (Ganin and Lempitsky 2015).
+
+    Parameters
+    ----------
+    x : Variable
+        Floating.
+    strength : float
+        λ: a gradient g passes as −λg.
+
+    Returns
+    -------
+    Variable
+        Equal to x.
+    """
+    return with_gradient(x, [x], lambda g: [multiply(g, -strength)])
+
+
+def clip_gradient(x: Variable, limit: float) -> Variable:
+    """Return x, with each element of a gradient that passes cut to −limit ... limit.
+
+    Parameters
+    ----------
+    x : Variable
+        Floating.
+    limit : float
+        Positive.
+
+    Returns
+    -------
+    Variable
+        Equal to x.
+    """
+    return with_gradient(x, [x], lambda g: [minimum(maximum(g, -limit), limit)])

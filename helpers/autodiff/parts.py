@@ -1,0 +1,252 @@
+"""Parts of a variable, and variables joined from parts.
+
+==============  ==========================================================================
+operator        its gradient
+==============  ==========================================================================
+``Slice``       ``Embed``: zeros, with the gradient in the slice's place
+``Embed``       the ``Slice``
+``Concatenate`` a ``Slice`` for each operand
+==============  ==========================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from helpers.autodiff.graph import Operator, Type, Variable, apply
+from helpers.autodiff.shaping import Shape, reshape
+from helpers.autodiff.sizes import Size
+
+if TYPE_CHECKING:
+    from types import EllipsisType
+
+
+@dataclass(frozen=True)
+class Slice(Operator):
+    """Along each axis from ``starts`` to before ``stops`` in ``steps``."""
+
+    starts: Shape
+    stops: Shape
+    steps: tuple[int, ...]
+    view_of_input = True
+
+    def infer(self, x: Type) -> Type:
+        return Type(x.dtype, sliced(self.starts, self.stops, self.steps))
+
+    def where(self) -> tuple[slice, ...]:
+        """Return the slices as NumPy has them.
+
+        Returns
+        -------
+        tuple of slice
+            One for each axis.
+        """
+        return tuple(map(slice, self.starts, self.stops, self.steps))
+
+    def view(self, x: np.ndarray) -> np.ndarray:
+        return x[self.where()]
+
+    def gradient(self, g: Variable, y: Variable, x: Variable) -> Sequence[Variable]:
+        return [apply(Embed(self, x.shape), g)]
+
+
+@dataclass(frozen=True)
+class Embed(Operator):
+    """Zeros of a shape, with the operand where a slice would read."""
+
+    part: Slice
+    shape: Shape
+
+    def infer(self, x: Type) -> Type:
+        return Type(x.dtype, self.shape)
+
+    def bind(self, bindings: Any) -> Embed:
+        return Embed(self.part.bind(bindings), super().bind(bindings).shape)
+
+    def run(self, out: np.ndarray, x: np.ndarray) -> None:
+        out[...] = 0
+        out[self.part.where()] = x
+
+    def gradient(self, g: Variable, y: Variable, x: Variable) -> Sequence[Variable]:
+        return [apply(self.part, g)]
+
+
+@dataclass(frozen=True)
+class Concatenate(Operator):
+    """Operands one after the other along an axis."""
+
+    axis: int
+
+    def infer(self, *xs: Type) -> Type:
+        others = {(x.dtype, x.shape[: self.axis], x.shape[self.axis + 1 :]) for x in xs}
+        if len(others) != 1:
+            raise ValueError(
+                f"concatenate expects types equal but for axis {self.axis}; got "
+                + ", ".join(map(str, xs))
+            )
+        total: Any = sum_of(x.shape[self.axis] for x in xs)
+        return Type(xs[0].dtype, (*xs[0].shape[: self.axis], total, *xs[0].shape[self.axis + 1 :]))
+
+    def run(self, out: np.ndarray, *xs: np.ndarray) -> None:
+        np.concatenate(xs, self.axis, out=out)
+
+    def gradient(self, g: Variable, y: Variable, *xs: Variable) -> Sequence[Variable]:
+        parts, start = [], 0
+        for x in xs:
+            stop = start + x.shape[self.axis]
+            around = [slice(None)] * self.axis
+            parts.append(getitem(g, (*around, slice(start, stop))))
+            start = stop
+        return parts
+
+
+def sum_of(sizes: Any) -> int | Size:
+    """Add sizes.
+
+    Parameters
+    ----------
+    sizes : iterable of int or Size
+        Any number.
+
+    Returns
+    -------
+    int or Size
+        Their sum.
+    """
+    total: Any = 0
+    for size in sizes:
+        total = total + size
+    return total
+
+
+def sliced(starts: Shape, stops: Shape, steps: tuple[int, ...]) -> Shape:
+    """Return the shape of a slice.
+
+    Parameters
+    ----------
+    starts, stops : tuple of int or Size
+        First, and one past the last.
+    steps : tuple of int
+        Positive.
+
+    Returns
+    -------
+    tuple of int or Size
+        ⌈(stop − start) / step⌉ on each axis.
+    """
+    bounds = zip(starts, stops, steps, strict=True)
+    return tuple((stop - start + step - 1) // step for start, stop, step in bounds)  # type: ignore[operator]
+
+
+def concatenate(xs: Sequence[Variable], axis: int = 0) -> Variable:
+    """Join variables along an axis that they have.
+
+    Parameters
+    ----------
+    xs : sequence of Variable
+        Of types that differ at most in the size of that axis.
+    axis : int
+        The axis.
+
+    Returns
+    -------
+    Variable
+        Their sizes on that axis add up.
+    """
+    return apply(Concatenate(axis % xs[0].ndim), *xs)
+
+
+def stack(xs: Sequence[Variable], axis: int = 0) -> Variable:
+    """Join variables along a new axis.
+
+    Parameters
+    ----------
+    xs : sequence of Variable
+        Of one type.
+    axis : int
+        Where the new axis stands in the result.
+
+    Returns
+    -------
+    Variable
+        With ``len(xs)`` on that axis.
+    """
+    axis = axis % (xs[0].ndim + 1)
+    return concatenate([reshape(x, (*x.shape[:axis], 1, *x.shape[axis:])) for x in xs], axis)
+
+
+def getitem(x: Variable, key: Any) -> Variable:
+    """Take a part: integers, slices with positive steps, ``...`` and ``None``, as in NumPy.
+
+    Parameters
+    ----------
+    x : Variable
+        Any.
+    key : int, slice, Ellipsis, None or tuple of these
+        Where; bounds on an axis of symbolic size may be sizes.
+
+    Returns
+    -------
+    Variable
+        The part.
+    """
+    keys: list[int | Size | slice | EllipsisType | None] = [
+        *(key if isinstance(key, tuple) else (key,))
+    ]
+    used = sum(each is not None and each is not ... for each in keys)
+    if used > x.ndim or keys.count(...) > 1:
+        raise IndexError(f"an index expects at most {x.ndim} axes; got {key} of {x!r}")
+    at = keys.index(...) if ... in keys else len(keys)
+    keys[at : at + 1] = [slice(None)] * (x.ndim - used)
+    starts, stops, steps, shape, axis = [], [], [], [], 0
+    for each in keys:
+        if each is None:
+            shape.append(1)
+            continue
+        start, stop, step = bounds(each, x.shape[axis])
+        starts.append(start), stops.append(stop), steps.append(step)
+        if isinstance(each, slice):
+            shape += sliced((start,), (stop,), (step,))
+        axis += 1
+    part = Slice(tuple(starts), tuple(stops), tuple(steps))
+    whole = part == Slice((0,) * x.ndim, x.shape, (1,) * x.ndim)
+    return reshape(x if whole else apply(part, x), shape)
+
+
+def bounds(key: int | Size | slice, size: int | Size) -> tuple[Any, Any, int]:
+    """Return start, stop and step of one axis's index.
+
+    Parameters
+    ----------
+    key : int, Size or slice
+        The index.
+    size : int or Size
+        Of the axis.
+
+    Returns
+    -------
+    tuple
+        With 0 ≤ start ≤ stop ≤ size where these are numbers.
+    """
+    if not isinstance(key, slice):
+        start = key + size if isinstance(key, int) and key < 0 else key
+        if isinstance(size, int) and isinstance(start, int) and not 0 <= start < size:
+            raise IndexError(f"an index expects -{size} to {size - 1}; got {key}")
+        return start, start + 1, 1
+    step = 1 if key.step is None else key.step
+    if step < 1:
+        raise IndexError(f"a slice expects a step of 1 or more; got {step}")
+    ends: list[Any] = [
+        0 if key.start is None else key.start,
+        size if key.stop is None else key.stop,
+    ]
+    ends = [end + size if isinstance(end, int) and end < 0 else end for end in ends]
+    if isinstance(size, int):
+        ends = [min(max(end, 0), size) if isinstance(end, int) else end for end in ends]
+        if isinstance(ends[0], int) and isinstance(ends[1], int):
+            ends[1] = max(ends)
+    return ends[0], ends[1], step

@@ -1,0 +1,79 @@
+"""Algebraic simplification: x + 0, x · 1, −(−x), a transpose of a transpose, and their like.
+
+Only what holds for every number, but for the sign of zero in −0 + 0. x · 0 is not 0 where x is
+infinite or not a number, and log(exp x) is not x where exp x overflows: these stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+
+from helpers.autodiff.broadcasting import Broadcast, Sum, broadcast
+from helpers.autodiff.constants import Full
+from helpers.autodiff.elementwise import Elementwise, add, divide, multiply, negative, subtract
+from helpers.autodiff.gradient import Custom
+from helpers.autodiff.graph import Application, Operator, Variable, apply
+from helpers.autodiff.passes.rewriting import Inputs, maker_of, rebuild
+from helpers.autodiff.shaping import Reshape, Transpose, reshape, transpose
+
+
+def simplify(outputs: Sequence[Variable], inputs: Container[Variable] = ()) -> list[Variable]:
+    """Leave out operators that change nothing, and join pairs that are one operator.
+
+    Parameters
+    ----------
+    outputs : sequence of Variable
+        What the graph is for.
+    inputs : container of Variable
+        What is fed.
+
+    Returns
+    -------
+    list of Variable
+        In place of ``outputs``.
+    """
+
+    def simpler(node: Application, operands: Inputs) -> Variable | None:
+        operator = node.operator
+        if isinstance(operator, Custom):
+            return operands[0]
+        if operator in (add, subtract, multiply, divide):
+            return _without_neutral(operator, *operands, inputs)
+        if not operands or (isinstance(operator, Elementwise) and operator != negative):
+            return None
+        first = operands[0]
+        below = maker_of(first, inputs)
+        before = first.maker.inputs[0] if below and first.maker.inputs else first
+        if operator == negative and below == negative:
+            return before
+        if isinstance(operator, Transpose):
+            axes = operator.axes
+            if isinstance(below, Transpose):
+                first, axes = before, tuple(below.axes[a] for a in axes)
+            return first if axes == tuple(range(len(axes))) else transpose(first, axes)
+        if isinstance(operator, Reshape):
+            return reshape(before if isinstance(below, Reshape) else first, operator.shape)
+        if isinstance(operator, Broadcast) and isinstance(below, Broadcast):
+            return broadcast(before, operator.shape)
+        if isinstance(operator, Sum):
+            axes = operator.axes
+            if isinstance(below, Sum):
+                first, axes = before, tuple({*axes, *below.axes})
+            axes = tuple(sorted(a for a in axes if first.shape[a] != 1))
+            return apply(Sum(axes), first) if axes else first
+        return None
+
+    return rebuild(outputs, simpler, inputs)
+
+
+def _without_neutral(
+    operator: Operator, a: Variable, b: Variable, inputs: Container[Variable]
+) -> Variable | None:
+    left, right = (
+        maker.number if isinstance(maker, Full) else None
+        for maker in (maker_of(a, inputs), maker_of(b, inputs))
+    )
+    neutral = 0 if operator in (add, subtract) else 1
+    if right == neutral:
+        return a
+    return b if left == neutral and operator in (add, multiply) else None

@@ -1,0 +1,41 @@
+"""Common subexpressions: what two people compute from the same operands is computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Hashable, Sequence
+
+from helpers.autodiff.elementwise import add, equal, maximum, multiply
+from helpers.autodiff.graph import Application, Variable, apply
+from helpers.autodiff.passes.rewriting import Inputs, rebuild
+
+SYMMETRIC = (add, multiply, maximum, equal)
+
+
+def share_subexpressions(
+    outputs: Sequence[Variable], inputs: Container[Variable] = ()
+) -> list[Variable]:
+    """Apply equal operators to equal operands only once.
+
+    Parameters
+    ----------
+    outputs : sequence of Variable
+        What the graph is for.
+    inputs : container of Variable
+        What is fed.
+
+    Returns
+    -------
+    list of Variable
+        In place of ``outputs``.
+    """
+    made: dict[Hashable, Variable] = {}
+
+    def shared(node: Application, operands: Inputs) -> Variable:
+        order = sorted(operands, key=id) if node.operator in SYMMETRIC else operands
+        key = (node.operator, *order)
+        if key not in made:
+            same = operands == node.inputs
+            made[key] = node.output if same else apply(node.operator, *operands)
+        return made[key]
+
+    return rebuild(outputs, shared, inputs)

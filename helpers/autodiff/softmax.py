@@ -1,0 +1,104 @@
+"""Softmax, coarse and fine: one operator, or five. Granularity is a choice.
+
+One operator has one hand-written gradient, keeps only its result for it, and is one kernel to tune.
+Five need no gradient of their own, and every pass over the graph sees through them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from helpers.autodiff.broadcasting import reduced, sum
+from helpers.autodiff.elementwise import divide, exp, log, multiply, subtract
+from helpers.autodiff.gradient import stop_gradient
+from helpers.autodiff.graph import Operator, Type, Variable, apply
+from helpers.autodiff.indexing import one_hot
+from helpers.autodiff.reductions import max, mean
+
+
+@dataclass(frozen=True)
+class Softmax(Operator):
+    """exp(x) / Σ exp(x) along an axis, as one operator."""
+
+    axis: int
+    in_place = (0,)
+
+    def infer(self, x: Type) -> Type:
+        if x.dtype.kind != "f":
+            raise TypeError(f"softmax expects floating; got {x}")
+        return x
+
+    def run(self, out: np.ndarray, x: np.ndarray) -> None:
+        np.subtract(x, x.max(self.axis, keepdims=True), out=out)
+        np.exp(out, out=out)
+        out /= out.sum(self.axis, keepdims=True)
+
+    def gradient(self, g: Variable, y: Variable, x: Variable) -> Sequence[Variable]:
+        # dx_i = y_i (g_i − Σ_j g_j y_j)
+        inner = sum(multiply(g, y), self.axis, keepdims=True)
+        return [multiply(y, subtract(g, inner))]
+
+
+def softmax(x: Variable, axis: int = -1, fine: bool = False) -> Variable:
+    """Make positive numbers that add up to 1.
+
+    Parameters
+    ----------
+    x : Variable
+        Floating.
+    axis : int
+        Along which they add up.
+    fine : bool
+        Whether to build it from max, −, exp, Σ and ÷, not as one operator.
+
+    Returns
+    -------
+    Variable
+        Of x's type.
+    """
+    (axis,) = reduced(x, axis)
+    if not fine:
+        return apply(Softmax(axis), x)
+    e = exp(subtract(x, stop_gradient(max(x, axis, keepdims=True))))
+    return divide(e, sum(e, axis, keepdims=True))
+
+
+def log_softmax(x: Variable, axis: int = -1) -> Variable:
+    """Take the logarithm of the softmax, without overflow.
+
+    Parameters
+    ----------
+    x : Variable
+        Floating.
+    axis : int
+        Along which the exponentials add up to 1.
+
+    Returns
+    -------
+    Variable
+        Of x's type.
+    """
+    shifted = subtract(x, stop_gradient(max(x, axis, keepdims=True)))
+    return subtract(shifted, log(sum(exp(shifted), axis, keepdims=True)))
+
+
+def cross_entropy(scores: Variable, labels: Variable) -> Variable:
+    """Average −log p(label), p being the softmax of the scores.
+
+    Parameters
+    ----------
+    scores : Variable (B, K)
+        One for each class.
+    labels : Variable (B,)
+        int64, 0 to K − 1.
+
+    Returns
+    -------
+    Variable ()
+        The loss.
+    """
+    right = one_hot(labels, scores.shape[-1], scores.dtype)  # (B, K)
+    return -mean(sum(multiply(right, log_softmax(scores)), axis=-1))

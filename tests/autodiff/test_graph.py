@@ -1,0 +1,84 @@
+"""Types are inferred when an operator is applied; what cannot work is refused there."""
+
+import numpy as np
+import pytest
+
+from helpers import autodiff
+
+x = autodiff.variable("x", shape=("n", 3))
+y = autodiff.variable("y", shape=(4,))
+
+
+def test_types_are_known_before_anything_runs():
+    w = autodiff.variable("w", shape=(3, "m"))
+    z = (x @ w).T.reshape(-1)
+    assert str(z.shape) == "(m*n,)"
+    assert (x > 0).dtype == bool
+    assert autodiff.sum(x, axis=0).shape == (3,)
+    assert autodiff.variable("f", dtype="float32").dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("apply", "words"),
+    [
+        (lambda: x + y, r"add expects shapes that broadcast; got \(n, 3\) and \(4,\)"),
+        (lambda: x @ y, r"matmul expects .*; got \(n, 3\) and \(4,\)"),
+        (
+            lambda: autodiff.variable("a", ("n",)) + autodiff.variable("b", ("m",)),
+            r"\(n,\) and \(m,\)",
+        ),
+        (lambda: x.reshape(7), r"reshape expects 3\*n elements; got \(n, 3\) to \(7,\)"),
+        (lambda: autodiff.broadcast(x, (2, 3)), r"got \(n, 3\) to \(2, 3\)"),
+        (lambda: autodiff.concatenate([x, y.reshape(2, 2)]), r"\(n, 3\), float64 \(2, 2\)"),
+        (lambda: autodiff.conv2d(x, y), r"conv2d expects .* got \(n, 3\) and \(4,\)"),
+        (lambda: x.transpose((0, 0)), r"each axis of \(n, 3\) once; got \(0, 0\)"),
+        (lambda: autodiff.sum(x, axis=2), r"a reduction of \(n, 3\) expects its axes; got 2"),
+        (lambda: x.reshape(-1, -1), "at most one size of -1"),
+    ],
+)
+def test_impossible_shapes_are_refused_with_both(apply, words):
+    with pytest.raises(ValueError, match=words):
+        apply()
+
+
+@pytest.mark.parametrize(
+    ("apply", "words"),
+    [
+        (lambda: x + autodiff.variable("f", dtype="float32"), r"one dtype .* float64 .* float32"),
+        (
+            lambda: autodiff.exp(autodiff.variable("i", dtype="int64")),
+            "exp expects floating; got int64",
+        ),
+        (lambda: autodiff.where(x, x, x), "where expects bool, any, any; got float64"),
+        (lambda: autodiff.gather(x, x), "whole numbers; got"),
+        (lambda: bool(x > 0), "no value before the graph runs"),
+    ],
+)
+def test_impossible_dtypes_are_refused(apply, words):
+    with pytest.raises(TypeError, match=words):
+        apply()
+
+
+def test_indices_out_of_range_are_refused():
+    for index in (4, -5, (0, 0), slice(None, None, -1)):
+        with pytest.raises(IndexError, match="expects"):
+            y[index]
+
+
+def test_bipartite_and_in_order():
+    z = autodiff.exp(y) * y
+    order = autodiff.topological([z])
+    made = {node.output: i for i, node in enumerate(order)}
+    assert [str(node.operator) for node in order] == ["exp", "multiply"]
+    for i, node in enumerate(order):
+        assert node.output.maker is node
+        assert all(v.maker is None or made[v] < i for v in node.inputs)
+
+
+def test_arrays_and_numbers_enter_with_the_variables_dtype():
+    f = autodiff.variable("f", shape=(2,), dtype="float32")
+    (got,) = autodiff.function([f], [np.array([1, 2], np.float32) * f + 0.5])(
+        np.ones(2, np.float32)
+    )
+    assert got.dtype == np.float32
+    assert got.tolist() == [1.5, 2.5]
