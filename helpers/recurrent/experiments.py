@@ -128,7 +128,8 @@ def train(
     for seed in range(seeds):
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            readers.append(Reader(task.inputs, hidden, task.classes, half_life, **variant))
+            parts = {"half_life": half_life, **variant}  # a variant's own start comes first
+            readers.append(Reader(task.inputs, hidden, task.classes, **parts))
     parameters, _ = stack_module_state(readers)
     skeleton = readers[0]
 
@@ -171,10 +172,9 @@ class Comparison:
 
     def run(self, variant: str, **changes) -> Scores:
         """Train the variant of that name; ``changes`` override settings. KeyError if unknown."""
-        parts = dict(VARIANTS[variant])
-        settings = self.settings | changes
-        settings["half_life"] = parts.pop("half_life", settings.get("half_life", 1))
-        return train(self.task, parts, held_out=self.held_out, **settings)
+        return train(
+            self.task, VARIANTS[variant], held_out=self.held_out, **{**self.settings, **changes}
+        )
 
 
 def comparisons() -> dict[str, Comparison]:
