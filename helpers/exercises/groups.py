@@ -68,7 +68,7 @@ def in_groups(answer: Callable, cases: list[Case]) -> list[Outcome | None]:
     """
     from mpi4py import MPI
 
-    from helpers.tracing.activity import BYTES, CALL, DONE, EXCHANGE, KIND, RECEIVE, SEND
+    from helpers.tracing.activity import BYTES, DONE, EXCHANGE, KIND, NAME, RECEIVE, SEND
     from helpers.waiting import doze
 
     world = MPI.COMM_WORLD
@@ -88,7 +88,7 @@ def in_groups(answer: Callable, cases: list[Case]) -> list[Outcome | None]:
             ]
             outcome = Outcome(
                 returned,
-                Counter(call[CALL].lower() for call in calls),
+                Counter(call[NAME].lower() for call in calls),
                 len(sent),
                 sum(sent),
                 len(pending),
