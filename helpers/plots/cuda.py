@@ -17,13 +17,13 @@ from helpers.plots import style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from helpers.cuda.record import Record
+    from helpers.cuda.record import AccessRecord
 
 SECTOR = 32  # bytes
 
 
 def warp_access(
-    record: Record,
+    record: AccessRecord,
     *,
     array: str,
     kind: str = "read",
@@ -39,7 +39,7 @@ def warp_access(
 
     Parameters
     ----------
-    record : helpers.cuda.Record
+    record : helpers.cuda.AccessRecord
         The accesses of one launch.
     array : str
         The array that is asked for.

@@ -19,17 +19,17 @@ from helpers.plots.web.page import embed
 if TYPE_CHECKING:
     from IPython.display import HTML
 
-    from helpers.cuda.record import Record
+    from helpers.cuda.record import AccessRecord
 
 MOST_CELLS = 1600  # of one array: beyond, a cell is too small to click
 
 
-def thread_picture(record: Record, read: str, written: str) -> HTML:
+def thread_picture(record: AccessRecord, read: str, written: str) -> HTML:
     """Return a picture in which a click on an element tells which threads touched it.
 
     Parameters
     ----------
-    record : helpers.cuda.Record
+    record : helpers.cuda.AccessRecord
         The accesses of one launch.
     read, written : str
         The names of the two arrays to show, 1-D or 2-D, of at most 1600 elements each.
@@ -48,7 +48,7 @@ def thread_picture(record: Record, read: str, written: str) -> HTML:
     return _html(_threads(record, read, written))
 
 
-def _threads(record: Record, read: str, written: str) -> dict:
+def _threads(record: AccessRecord, read: str, written: str) -> dict:
     if not record.complete:
         raise ValueError("the record was cut off at its limit: record fewer blocks, or raise limit")
     shapes = [_shape(record, name) for name in (read, written)]
@@ -76,7 +76,7 @@ def _threads(record: Record, read: str, written: str) -> dict:
 
 
 def tile_animation(
-    record: Record, image: str, tile: str, tile_shape: Sequence[int], block: int = 0
+    record: AccessRecord, image: str, tile: str, tile_shape: Sequence[int], block: int = 0
 ) -> HTML:
     """Return an animation of how a block fills its tile, pass after pass.
 
@@ -85,7 +85,7 @@ def tile_animation(
 
     Parameters
     ----------
-    record : helpers.cuda.Record
+    record : helpers.cuda.AccessRecord
         The accesses of one launch.
     image : str
         The array in global memory.
@@ -109,7 +109,7 @@ def tile_animation(
     return _html(_passes(record, image, tile, tile_shape, block))
 
 
-def _passes(record: Record, image: str, tile: str, tile_shape: Sequence[int], block: int) -> dict:
+def _passes(record: AccessRecord, image: str, tile: str, tile_shape: Sequence[int], block: int) -> dict:
     shape = _shape(record, image)
     mine = record.events[record.events["block"] == block]
     elements = record.elements(mine)
@@ -142,7 +142,7 @@ def _passes(record: Record, image: str, tile: str, tile_shape: Sequence[int], bl
     }
 
 
-def _shape(record: Record, name: str) -> list[int]:
+def _shape(record: AccessRecord, name: str) -> list[int]:
     if name not in record.shapes:
         raise ValueError(f"{name!r} is no array of this launch; it has {', '.join(record.shapes)}")
     shape = list(record.shapes[name])
