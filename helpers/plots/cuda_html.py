@@ -109,7 +109,9 @@ def tile_animation(
     return _html(_passes(record, image, tile, tile_shape, block))
 
 
-def _passes(record: AccessRecord, image: str, tile: str, tile_shape: Sequence[int], block: int) -> dict:
+def _passes(
+    record: AccessRecord, image: str, tile: str, tile_shape: Sequence[int], block: int
+) -> dict:
     shape = _shape(record, image)
     mine = record.events[record.events["block"] == block]
     elements = record.elements(mine)

@@ -106,9 +106,10 @@ def test_ranks_are_children_of_one_process_that_is_not_the_kernel(cluster):
 def test_no_port_is_open_and_no_file_is_left_in_shared_memory(cluster):
     for pid in cluster.pids:  # all have it, and no name leads to it
         assert [name.endswith(" (deleted)") for name in mapped(pid)] == [True]
-    assert left_by_ranks_of(cluster._processes._server.process.pid) == []
-    below = psutil.Process().children(recursive=True)
-    assert len(below) >= 5
+    server = psutil.Process(cluster._processes._server.process.pid)
+    assert left_by_ranks_of(server.pid) == []
+    below = [server, *server.children(recursive=True)]
+    assert len(below) >= 5  # with the controller and three ranks
     ports = [c for process in below for c in process.net_connections("inet")]
     assert [c for c in ports if c.status == psutil.CONN_LISTEN] == []
 
