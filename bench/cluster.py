@@ -15,10 +15,10 @@ import threading
 import time
 from pathlib import Path
 
+from helpers.paths import ROOT
 from helpers.records import Row
 
 SUITE = "cluster"
-ROOT = Path(__file__).resolve().parents[1]
 N = 4
 MANY = 32
 REPEATS = 3

@@ -29,9 +29,9 @@ from pathlib import Path
 
 from helpers import records
 from helpers.machine.launcher import start_ranks
+from helpers.paths import ROOT
 from helpers.waiting import doze
 
-ROOT = Path(__file__).resolve().parents[1]
 MODULE = "torch.testing._internal.distributed.distributed_test"
 LIMIT = 120.0  # seconds for one test
 GRACE = 20.0  # seconds that the other ranks get once one rank has failed a test

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 
 from helpers.machine.launcher import run_ranks
-
-ROOT = Path(__file__).resolve().parents[1]
+from helpers.paths import ROOT
 
 
 def on_ranks(ranks: int, module: str, *arguments: str, timeout: float):

@@ -18,8 +18,8 @@ from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, w
 from pathlib import Path
 
 from helpers.machine import machine, usable_cores
+from helpers.paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "build" / "bench"
 
 

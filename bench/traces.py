@@ -11,12 +11,11 @@ import json
 import subprocess
 import sys
 import time
-from pathlib import Path
 
+from helpers.paths import ROOT
 from helpers.records import Row
 
 SUITE = "traces"
-ROOT = Path(__file__).resolve().parents[1]
 BATCH, TURNS = 50, 300  # a batch is shorter than a time slice: the best one was not interrupted
 LIMIT = 5.0  # µs
 

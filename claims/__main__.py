@@ -18,8 +18,8 @@ import traceback
 import claims
 from helpers import records
 from helpers.claims.claim import Claim
-from helpers.claims.recorded import FOLDER
 from helpers.claims.running import Evidence, run, run_smallest
+from helpers.paths import CLAIM_RECORDS
 
 
 def main(arguments: list[str]) -> int:
@@ -45,7 +45,9 @@ def main(arguments: list[str]) -> int:
         if whole and not options.no_record:
             rows = [row for found in evidence for row in found.rows()]
             command = f"python -m claims {topic[:2]}"
-            print(f"written: {records.write(records.record({topic: rows}, command), FOLDER)}")
+            print(
+                f"written: {records.write(records.record({topic: rows}, command), CLAIM_RECORDS)}"
+            )
     if broken:
         print(f"claims: {', '.join(broken)}: not as the notebook says (above)", file=sys.stderr)
     return 1 if broken else 0

@@ -6,15 +6,16 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import claims
-from helpers.claims.claim import Claim, ClaimError
-from helpers.claims.recorded import FOLDER, evidence
+from helpers.claims.claim import Claim
+from helpers.claims.recorded import recorded
+from helpers.paths import CLAIM_RECORDS
 
 
 def faults(
     topic: str,
     named: Collection[str],
     known: Mapping[str, Claim] | None = None,
-    folder: Path = FOLDER,
+    folder: Path = CLAIM_RECORDS,
 ) -> list[str]:
     """Return a sentence for each disagreement of notebook ``topic``.
 
@@ -28,14 +29,14 @@ def faults(
         for name in named
         if name not in known
     ]
+    measured = recorded(folder) if known else {}
     for name, claim in known.items():
         if name not in named:
             found.append(f"no cell names claim {name!r} of claims/{topic}.py")
-        try:
-            measured = evidence(name, folder).verdict
-        except ClaimError as error:
-            found.append(str(error))
-            continue
-        if measured != claim.verdict:
-            found.append(f"claim {name!r} states {claim.verdict!r}, its record says {measured!r}")
+        if name not in measured:
+            command = f"make claims NB={topic[:2]}"
+            found.append(f"no record in {folder} holds claim {name!r}: `{command}` makes it")
+        elif measured[name].verdict != claim.verdict:
+            said = measured[name].verdict
+            found.append(f"claim {name!r} states {claim.verdict!r}, its record says {said!r}")
     return found

@@ -10,7 +10,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from tools.notebooks import ROOT, SourceError, sources
+from helpers.paths import ROOT
+from tools.notebooks import SourceError, sources
 from tools.run import location
 
 CONFIG = '''\

@@ -12,7 +12,7 @@ import pkgutil
 import sys
 from collections.abc import Iterator
 
-from numpydoc.validate import Validator, validate
+from numpydoc.validate import validate
 
 LIBRARIES = ("cluster", "tracing", "torch_mpi", "cuda", "collectives", "data_parallel")
 CHECKS = {"GL08", "PR01", "PR02", "PR03", "RT01", "YD01"}
@@ -63,13 +63,13 @@ def _has_parameters(value: type) -> bool:
     """Whether a class is called with what its own docstring must describe."""
     if getattr(value, "_is_protocol", False):  # nobody calls a protocol
         return False
-    return "__init__" in vars(value) or not hasattr(value, "__init__")
+    return "__init__" in vars(value)
 
 
 def _takes_anything(name: str) -> bool:
     """Whether a function has parameters besides ``self``."""
     try:
-        given = list(inspect.signature(Validator._load_obj(name)).parameters)
+        given = list(inspect.signature(pkgutil.resolve_name(name)).parameters)
     except (TypeError, ValueError):  # a property
         return False
     return bool([each for each in given if each not in ("self", "cls")])

@@ -23,8 +23,9 @@ from nbconvert.exporters import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode
 
+from helpers.paths import ROOT
 from tools import run
-from tools.notebooks import ROOT, SourceError, sources
+from tools.notebooks import SourceError, sources
 from tools.widgets import without_widgets
 
 MAX_BYTES = 2_000_000

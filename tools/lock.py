@@ -25,7 +25,8 @@ from packaging.markers import Marker, default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).resolve().parents[1]
+from helpers.paths import ROOT
+
 LOCK = ROOT / "requirements.txt"
 PYTHONS = ("3.11", "3.12", "3.13")
 SYSTEMS = {

@@ -23,10 +23,10 @@ from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 from nbgrader.nbgraderformat import MetadataValidator
 
+from helpers.paths import ROOT
 from tools import claimed
 from tools.release import OpenExercises
 
-ROOT = Path(__file__).resolve().parents[1]
 KEYS = {"exercise", "check", "points", "claims", "tags", "jupyter"}
 MAX_LINES = 24  # of code in one cell: more belongs in helpers
 METADATA = {

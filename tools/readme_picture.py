@@ -11,10 +11,10 @@ from pathlib import Path
 
 from helpers.cluster import Cluster
 from helpers.collectives.recording import record, schedules
+from helpers.paths import ROOT
 from helpers.plots import style
 from helpers.plots.collective import draw_state
 
-ROOT = Path(__file__).resolve().parents[1]
 RANKS = 4
 PARTS = 6  # pictures between two steps
 MOVING, RESTING = 70, 700  # ms

@@ -24,7 +24,8 @@ from nbclient.exceptions import DeadKernelError
 from nbformat import NotebookNode
 from nbmake.nb_run import NotebookRun
 
-from tools.notebooks import ROOT, SourceError, sources
+from helpers.paths import ROOT
+from tools.notebooks import SourceError, sources
 
 CELL_LIMIT = 180  # seconds: no cell of the course is meant to take half of it
 SLOW = 2.0  # seconds: slower cells are listed with their time

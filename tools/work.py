@@ -15,7 +15,8 @@ import sys
 from datetime import datetime
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from helpers.paths import ROOT
+
 SETTINGS = ROOT / "tools" / "jupyterlab"  # no news, no grader's menus, the glossary as a page
 ORIGINS = ".origins.json"  # in work/: the digest of what each copy was made from
 

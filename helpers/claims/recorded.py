@@ -7,9 +7,8 @@ from pathlib import Path
 
 from helpers import records
 from helpers.claims.claim import ClaimError
+from helpers.paths import CLAIM_RECORDS
 from helpers.records import Row
-
-FOLDER = Path(__file__).resolve().parents[2] / "data" / "claims"
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Recorded:
         return "\n".join(lines)
 
 
-def evidence(id: str, folder: str | Path = FOLDER) -> Recorded:
+def evidence(id: str, folder: str | Path = CLAIM_RECORDS) -> Recorded:
     """Return what the newest record says of a claim.
 
     Parameters
@@ -59,13 +58,36 @@ def evidence(id: str, folder: str | Path = FOLDER) -> Recorded:
     ClaimError
         If no record holds the claim.
     """
-    for record in records.load(folder):
-        rows = tuple(row for rows in record.suites.values() for row in rows if row.name == id)
-        if rows:
-            return Recorded(id, rows, record.machine["name"], record.date)
-    raise ClaimError(
-        f"no record in {folder} holds claim {id!r}: `make claims NB={id[:2]}` makes it"
-    )
+    found = recorded(folder).get(id)
+    if found is None:
+        raise ClaimError(
+            f"no record in {folder} holds claim {id!r}: `make claims NB={id[:2]}` makes it"
+        )
+    return found
+
+
+def recorded(folder: str | Path = CLAIM_RECORDS) -> dict[str, Recorded]:
+    """Return the newest rows of every claim that a record holds, by identifier.
+
+    Parameters
+    ----------
+    folder : str or Path, optional
+        Where the records are; default the course's own.
+
+    Returns
+    -------
+    dict of str to Recorded
+        Empty if there is no record.
+    """
+    found: dict[str, Recorded] = {}
+    for record in records.load(folder):  # the newest first
+        rows: dict[str, list[Row]] = {}
+        for row in (row for suite in record.suites.values() for row in suite):
+            rows.setdefault(row.name, []).append(row)
+        for id, settings in rows.items():
+            if id not in found:
+                found[id] = Recorded(id, tuple(settings), record.machine["name"], record.date)
+    return found
 
 
 def _cells(row: Row) -> list[str]:

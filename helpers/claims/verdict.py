@@ -8,13 +8,11 @@ logarithms). A share has the interval of Clopper and Pearson (1934), which ends 
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from helpers.claims.claim import Claim, ClaimError, Share
-
-CONFIDENCE = 0.95
+from helpers.intervals import CONFIDENCE, student
 
 
 @dataclass(frozen=True)
@@ -63,38 +61,15 @@ def judge(claim: Claim, runs: Sequence[tuple[float, float]] | Sequence[Share]) -
     if claim.scale == "ratio":
         if not all(value > 0 for pair in pairs for value in pair):
             raise ClaimError(f"claim {claim.id!r} expects positive numbers; got {pairs}")
-        effect, low, high = interval([math.log(ours / rival) for ours, rival in pairs])
+        effect, low, high = student([math.log(ours / rival) for ours, rival in pairs])
         margin = math.log1p(claim.margin)
         shown = [_power(value) for value in (effect, low, high)]
     else:
-        effect, low, high = shown = interval([ours - rival for ours, rival in pairs])
+        effect, low, high = shown = student([ours - rival for ours, rival in pairs])
         margin = claim.margin
     if not claim.larger:
         effect, low, high = -effect, -high, -low
     return Judgement(*shown, _word(effect, low, high, margin))
-
-
-def interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the mean and Student's interval for it at 95 %.
-
-    Parameters
-    ----------
-    values : sequence of float
-        One for each run. A single one has an interval without ends.
-
-    Returns
-    -------
-    tuple of float
-        ``(mean, low, high)``.
-    """
-    mean = statistics.fmean(values)
-    if len(values) < 2:
-        return mean, -math.inf, math.inf
-    from scipy.stats import t
-
-    half = t.ppf((1 + CONFIDENCE) / 2, len(values) - 1) * statistics.stdev(values)
-    half /= math.sqrt(len(values))
-    return mean, mean - half, mean + half
 
 
 def overall(words: Iterable[str], axis: str) -> str:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
+from helpers.intervals import student
 from helpers.recurrent.layers import GRU
 from helpers.recurrent.tasks import FixedSequences, ForgetOnCue, LongCopy
 
@@ -90,12 +91,8 @@ class Scores:
     @property
     def margin(self) -> float:
         """Half-width of the 95 % interval of the mean (Student's t)."""
-        from scipy.stats import t
-
-        n = len(self.values)
-        if n < 2:
-            return math.inf
-        return float(t.ppf(0.975, n - 1)) * statistics.stdev(self.values) / math.sqrt(n)
+        mean, _, high = student(self.values)
+        return high - mean
 
     def __str__(self) -> str:
         return f"{self.mean:.3f} ± {self.margin:.3f}"
@@ -219,13 +216,8 @@ def differ(one: Scores, other: Scores) -> bool:
     Paired, because the same seed gives both variants the same start, batches and test set. Raises
     ValueError unless both have the same number of seeds, at least two.
     """
-    from scipy.stats import t
-
     n = len(one.values)
     if n < 2 or n != len(other.values):
         raise ValueError(f"{n} and {len(other.values)} seeds: expected as many, at least 2")
-    gaps = [a - b for a, b in zip(one.values, other.values, strict=True)]
-    error = statistics.stdev(gaps) / math.sqrt(n)
-    if error == 0:
-        return gaps[0] != 0
-    return bool(2 * t.sf(abs(statistics.fmean(gaps)) / error, n - 1) < 0.05)
+    _, low, high = student([a - b for a, b in zip(one.values, other.values, strict=True)])
+    return not low <= 0 <= high  # no difference lies outside the interval at 95 %: p < 0.05

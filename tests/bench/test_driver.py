@@ -5,12 +5,12 @@ import shutil
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from bench.__main__ import discover, table
 from helpers import records
+from helpers.paths import BENCH_RECORDS
 from helpers.records import Row
 
 GOOD = """
@@ -168,7 +168,7 @@ def test_a_table_says_once_what_all_rows_share():
 
 @pytest.mark.parametrize("suite", sorted(discover()))
 def test_the_committed_records_fit(suite):
-    for record in records.load(Path(records.__file__).parents[1] / "data" / "bench", suite):
+    for record in records.load(BENCH_RECORDS, suite):
         assert max(map(len, table(list(record.suites[suite])).splitlines())) <= 100
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.notebooks import ROOT
+from helpers.paths import ROOT
 
 START = """
 import sys, pathlib

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from tools.notebooks import ROOT
+from helpers.paths import ROOT
 
 SCREENSHOTS = ROOT / "build" / "screenshots"
 

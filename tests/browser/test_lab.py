@@ -3,8 +3,8 @@
 import nbformat
 import pytest
 
+from helpers.paths import ROOT
 from tests.browser.driver import OpenNotebook, take, wait_for
-from tools.notebooks import ROOT
 from tools.run import problems
 
 NAMES = ["01_mpi_basics", "08_allreduce_animation"]

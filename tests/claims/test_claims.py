@@ -12,7 +12,7 @@ from helpers import records
 from helpers.claims import Claim, Share, evidence
 from helpers.claims.claim import ClaimError
 from helpers.claims.running import run, run_smallest
-from helpers.claims.verdict import interval, judge, overall
+from helpers.claims.verdict import judge, overall
 from tools.claimed import faults
 
 
@@ -94,13 +94,6 @@ def test_shares_stay_between_0_and_1():
         judge(CLAIM, [Share(1, 2)])
     with pytest.raises(ClaimError, match="pairs only or shares only"):
         judge(claim, [Share(1, 2), (1.0, 2.0)])
-
-
-def test_the_interval_is_students():
-    mean, low, high = interval([1.0, 2.0, 3.0])
-    assert mean == 2
-    assert high - mean == pytest.approx(4.302653 / math.sqrt(3))
-    assert mean - low == pytest.approx(high - mean)
 
 
 def test_settings_that_differ_depend():

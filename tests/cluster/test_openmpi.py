@@ -11,7 +11,7 @@ import textwrap
 
 import pytest
 
-from tests.mpi.runner import ROOT
+from helpers.paths import ROOT
 
 pytestmark = [pytest.mark.mpi, pytest.mark.openmpi, pytest.mark.timeout(520)]
 

@@ -3,11 +3,12 @@
 import hashlib
 import importlib.util
 import lzma
-from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).resolve().parents[2] / "data" / "debian" / "archive.py"
+from helpers.paths import ROOT
+
+SOURCE = ROOT / "data" / "debian" / "archive.py"
 PACKAGES = "Package: a\nDepends: b,\n c\n\nPackage: b\nDescription: with\u2028a separator\n"
 RELEASE = (
     "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\n"

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import helpers
-from tools.lock import ROOT
+from helpers.paths import ROOT
 
 DOCUMENTS = ["README.md", "TEACHING.md", "CONTRIBUTING.md", "data/README.md"]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tools.lock import ROOT
+from helpers.paths import ROOT
 
 
 def gpu(python, cwd=ROOT, out=""):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tools.lock import ROOT
+from helpers.paths import ROOT
 
 TESTS = """
 import pytest

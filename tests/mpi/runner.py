@@ -15,8 +15,7 @@ from pathlib import Path
 
 from helpers.machine import launcher
 from helpers.machine.mpi import find_mpiexec
-
-ROOT = Path(__file__).resolve().parents[2]
+from helpers.paths import ROOT
 
 
 class RankError(AssertionError):

@@ -8,7 +8,8 @@ import time
 import psutil
 import pytest
 
-from tests.mpi.runner import ROOT, RankError, run_ranks
+from helpers.paths import ROOT
+from tests.mpi.runner import RankError, run_ranks
 
 
 def sum_of_ranks(offset):

@@ -10,8 +10,9 @@ import psutil
 import pytest
 from nbclient import NotebookClient
 
+from helpers.paths import ROOT
 from tools import run
-from tools.notebooks import ROOT, sources
+from tools.notebooks import sources
 from tools.run import execute, problems
 
 NAMES = [path.stem for path in sources(ROOT)]

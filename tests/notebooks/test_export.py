@@ -4,7 +4,8 @@ import nbformat
 import pytest
 from bs4 import BeautifulSoup
 
-from tools.export import ROOT, faults, page, site, title
+from helpers.paths import ROOT
+from tools.export import faults, page, site, title
 from tools.notebooks import sources
 from tools.run import execute
 from tools.widgets import without_widgets

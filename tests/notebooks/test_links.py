@@ -6,8 +6,9 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from bs4 import BeautifulSoup
 
+from helpers.paths import ROOT
 from tools.export import ExportError, markdown, mathml
-from tools.notebooks import ROOT, build, sources
+from tools.notebooks import build, sources
 
 TEXTS = [*sources(ROOT), ROOT / "notebooks" / "glossary.md"]
 

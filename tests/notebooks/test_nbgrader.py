@@ -11,8 +11,9 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
+from helpers.paths import ROOT
 from tools import course
-from tools.notebooks import ROOT, SourceError
+from tools.notebooks import SourceError
 
 NAME = "00_start_here"
 COMMANDS = """

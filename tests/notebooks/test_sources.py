@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from tools.notebooks import ROOT, SourceError, build, main, outputs, render, sources, stale
+from helpers.paths import ROOT
+from tools.notebooks import SourceError, build, main, outputs, render, sources, stale
 
 SOURCE = '''\
 # %% [markdown]

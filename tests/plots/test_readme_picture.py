@@ -1,11 +1,10 @@
 """The README's picture: there, moving, small, and made frame by frame from a schedule."""
 
-from pathlib import Path
-
 from helpers.collectives.schedule import model
+from helpers.paths import ROOT
 from tools.readme_picture import MAX_BYTES, PARTS, frames, picture
 
-PICTURE = Path(__file__).resolve().parents[2] / "docs" / "ring_allreduce.gif"
+PICTURE = ROOT / "docs" / "ring_allreduce.gif"
 
 
 def test_the_picture_moves_and_is_small():

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from helpers.machine import launcher
-from tests.mpi.runner import ROOT, run_ranks
+from helpers.paths import ROOT
+from tests.mpi.runner import run_ranks
 from tests.torch_mpi import ranks
 
 pytestmark = pytest.mark.mpi

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mpi.runner import ROOT
+from helpers.paths import ROOT
 
 UNWANTED = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
 MPIEXEC = str(Path(sys.executable).with_name("mpiexec"))

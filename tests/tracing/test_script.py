@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from helpers.paths import ROOT
 from helpers.tracing import Trace
 from tests.mpi.runner import run_ranks
 
-ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = """
 import sys
 
