@@ -1,0 +1,49 @@
+"""`python -m tools.test`: every test runs in one of the two stages, and no failure gets lost."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from helpers.paths import ROOT
+from tools.test import worst
+
+TESTS = """
+import os, pytest
+
+def test_shares_the_cores():
+    assert os.environ.get("PYTEST_XDIST_WORKER")
+
+@pytest.mark.alone
+def test_has_the_machine():
+    assert not os.environ.get("PYTEST_XDIST_WORKER")
+
+@pytest.mark.alone
+@pytest.mark.gpu
+def test_fails():
+    assert False
+"""
+
+
+@pytest.mark.parametrize(
+    ("statuses", "expected"),
+    [([0, 0], 0), ([1, 0], 1), ([0, 1], 1), ([0, 5], 0), ([5, 1], 1), ([5, 5], 5), ([-11], 11)],
+)
+def test_one_exit_status_for_both_stages(statuses, expected):
+    assert worst(statuses) == expected
+
+
+@pytest.mark.parametrize(
+    ("marks", "status", "passed"),
+    [("not gpu", 0, ["1", "1"]), ("gpu", 1, []), ("browser", 5, [])],
+)
+def test_each_test_runs_in_its_stage(tmp_path, marks, status, passed):
+    (tmp_path / "test_three.py").write_text(TESTS)
+    command = [sys.executable, "-m", "tools.test", "-m", marks, str(tmp_path)]
+    command += ["-c", str(ROOT / "pyproject.toml"), "-p", "no:cacheprovider"]
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
+    answer = subprocess.run(command, cwd=ROOT, env=clean, capture_output=True, text=True)
+    assert answer.returncode == status, answer.stdout + answer.stderr
+    assert re.findall(r"(\d+) passed", answer.stdout) == passed
