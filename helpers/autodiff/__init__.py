@@ -19,6 +19,7 @@ from helpers.autodiff import arithmetic  # noqa: F401  # gives variables + - * /
 from helpers.autodiff.broadcasting import broadcast, sum
 from helpers.autodiff.constants import arange, constant, full, full_like
 from helpers.autodiff.convolution import conv2d, max_pool2d, mean_pool2d
+from helpers.autodiff.eager import eager
 from helpers.autodiff.elementwise import (
     abs,
     add,
@@ -60,15 +61,18 @@ from helpers.autodiff.reductions import max, mean
 from helpers.autodiff.run import Function, function
 from helpers.autodiff.shaping import reshape, transpose
 from helpers.autodiff.softmax import cross_entropy, log_softmax, softmax
+from helpers.autodiff.state import State, add_update, state, update
 
 __all__ = [
     "Allocator",
     "Function",
     "Operator",
     "Plan",
+    "State",
     "Variable",
     "abs",
     "add",
+    "add_update",
     "apply",
     "arange",
     "broadcast",
@@ -80,6 +84,7 @@ __all__ = [
     "cos",
     "cross_entropy",
     "divide",
+    "eager",
     "equal",
     "exp",
     "full",
@@ -113,12 +118,14 @@ __all__ = [
     "softmax",
     "sqrt",
     "stack",
+    "state",
     "stop_gradient",
     "subtract",
     "sum",
     "tanh",
     "topological",
     "transpose",
+    "update",
     "variable",
     "where",
     "with_gradient",

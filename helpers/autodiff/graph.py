@@ -6,7 +6,8 @@
 A *variable* stands for a tensor: it has a dtype and a shape, known before anything runs. An
 *application* is one use of an *operator*: it points to the variables that it reads and to those
 that it makes. Applying an operator infers the types of its results, or refuses. The graph is what
-can be reached from a variable by going back; nothing else holds it.
+can be reached from a variable by going back; nothing else holds it. An edge carries data, or only
+order: an application may name variables that must be there *before* it, which it does not read.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from helpers.autodiff.sizes import Size, resolve, shape_of
+from helpers.autodiff.sizes import Size, resolve, shape_of, symbols
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,12 +54,21 @@ class Variable:
         For people; "" for none.
     maker : Application, optional
         Whose result it is; none for what is fed from outside.
+    known : numpy.ndarray, optional
+        Its value: operators on it run at once (see :mod:`.eager`).
     """
 
     __array_ufunc__ = None  # NumPy leaves array + variable to the variable
 
-    def __init__(self, type: Type, name: str = "", maker: Application | None = None):
-        self.type, self.name, self.maker = type, name, maker
+    def __init__(
+        self,
+        type: Type,
+        name: str = "",
+        maker: Application | None = None,
+        known: np.ndarray | None = None,
+    ):
+        self.type, self.name, self.maker, self.known = type, name, maker, known
+        self.eager = known is not None
 
     @property
     def dtype(self) -> np.dtype:
@@ -79,8 +89,39 @@ class Variable:
         maker = f" = {self.maker.operator}" if self.maker else ""
         return f"<{self.name or 'variable'}{maker}: {self.type}>"
 
+    def held(self) -> np.ndarray | None:
+        """Return the value itself, not a copy, where one is known before any function runs.
+
+        Returns
+        -------
+        numpy.ndarray or None
+            Of constants, of states, and of what runs at once; None for the others.
+        """
+        if self.known is None and self.maker and not symbols(self.shape):
+            order = topological([self])
+            made = all(v.maker for node in order for v in node.inputs)  # of constants alone
+            if made and not any(map(_symbolic, order)):
+                for node in order:
+                    y, operands = node.output, [v.known for v in node.inputs]
+                    y.known = computed(node.operator, y.type, operands)  # type: ignore[arg-type]
+        return self.known
+
+    @property
+    def value(self) -> np.ndarray:
+        """A copy of what is known before any function runs."""
+        array = self.held()
+        if array is None:
+            raise TypeError(f"a variable has no value before the graph runs; got {self!r}")
+        return np.array(array)
+
     def __bool__(self) -> bool:
-        raise TypeError(f"a variable has no value before the graph runs; got the truth of {self!r}")
+        return bool(self.value)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __int__(self) -> int:
+        return int(self.value)
 
 
 class Operator:
@@ -187,18 +228,29 @@ class Application:
         What is computed.
     inputs : tuple of Variable
         What it reads; ``output`` is what it makes.
+    after : tuple of Variable
+        Control dependencies: what must be there before it runs, though it does not read it.
     """
 
-    def __init__(self, operator: Operator, inputs: tuple[Variable, ...]):
-        self.operator, self.inputs = operator, inputs
+    def __init__(
+        self, operator: Operator, inputs: tuple[Variable, ...], after: tuple[Variable, ...] = ()
+    ):
+        self.operator, self.inputs, self.after = operator, inputs, after
         self.output = Variable(operator.infer(*(each.type for each in inputs)), maker=self)
 
     def __repr__(self) -> str:
         return f"<{self.operator}: {', '.join(str(v.type) for v in self.inputs)}>"
 
 
-def apply(operator: Operator, *inputs: Variable) -> Variable:
+def _symbolic(node: Application) -> bool:
+    """Say whether some size is open in an operator or its result."""
+    return bool(symbols((node.output.shape, *vars(node.operator).values())))
+
+
+def apply(operator: Operator, *inputs: Variable, after: Sequence[Variable] = ()) -> Variable:
     """Apply an operator: infer the type of its result, and add both to the graph.
+
+    Where some operand's value is known already and the others' are too, the operator also runs.
 
     Parameters
     ----------
@@ -206,6 +258,8 @@ def apply(operator: Operator, *inputs: Variable) -> Variable:
         What to compute.
     *inputs : Variable
         Its operands.
+    after : sequence of Variable
+        What must be there before the operator runs, though it does not read it.
 
     Returns
     -------
@@ -219,7 +273,36 @@ def apply(operator: Operator, *inputs: Variable) -> Variable:
     ValueError
         It does not take operands of these shapes.
     """
-    return Application(operator, inputs).output
+    result = Application(operator, inputs, tuple(after)).output
+    if any(v.eager for v in inputs):
+        operands = [array for v in inputs if (array := v.held()) is not None]
+        if len(operands) == len(inputs):
+            result.known, result.eager = computed(operator, result.type, operands), True
+    return result
+
+
+def computed(operator: Operator, type: Type, operands: Sequence[np.ndarray]) -> np.ndarray:
+    """Run one operator, in new memory unless its result is a view.
+
+    Parameters
+    ----------
+    operator : Operator
+        With numbers for symbolic sizes.
+    type : Type
+        Of the result, as well.
+    operands : sequence of numpy.ndarray
+        The operands' values.
+
+    Returns
+    -------
+    numpy.ndarray
+        The result's value.
+    """
+    if operator.view_of_input:
+        return operator.view(*operands)
+    out = np.empty(type.shape, type.dtype)  # type: ignore[arg-type]
+    operator.run(out, *operands)
+    return out
 
 
 def variable(name: str, shape: Iterable[int | str | Size] = (), dtype: Any = "float64") -> Variable:
@@ -245,8 +328,12 @@ def variable(name: str, shape: Iterable[int | str | Size] = (), dtype: Any = "fl
     return Variable(Type(np.dtype(dtype), shape_of(shape)), name)
 
 
-def topological(outputs: Iterable[Variable], stop: Container[Variable] = ()) -> list[Application]:
-    """List what must be applied to have some variables, each after what it reads.
+def topological(
+    outputs: Iterable[Variable],
+    stop: Container[Variable] = (),
+    after: Mapping[Application, Sequence[Variable]] | None = None,
+) -> list[Application]:
+    """List what must be applied to have some variables, each after what it reads or names.
 
     Parameters
     ----------
@@ -254,22 +341,33 @@ def topological(outputs: Iterable[Variable], stop: Container[Variable] = ()) -> 
         What is wanted.
     stop : container of Variable
         What is there already; what made these is not listed.
+    after : mapping, optional
+        Application → more variables that must be there before it.
 
     Returns
     -------
     list of Application
         Each once. Of two that do not depend on each other, the one met first comes first.
+
+    Raises
+    ------
+    ValueError
+        An application would have to wait for itself.
     """
-    order: dict[Application, None] = {}
+    order: dict[Application, bool] = {}  # whether it is listed, or still waits for its operands
     stack = [(v.maker, False) for v in reversed(list(outputs)) if v.maker and v not in stop]
     while stack:  # depth first, without recursion: graphs are deeper than Python's stack
         node, ready = stack.pop()
-        if node in order:
-            continue
         if ready:
-            order[node] = None
+            del order[node]  # again, behind what it has waited for
+            order[node] = True
+        elif node in order:
+            if not order[node]:
+                raise ValueError(f"an order expects no circle; got {node!r} that waits for itself")
         else:
+            order[node] = False
             stack.append((node, True))
-            before = [v.maker for v in reversed(node.inputs) if v.maker and v not in stop]
-            stack += [(maker, False) for maker in before]
+            extra = tuple(after.get(node, ())) if after else ()
+            before = [*node.after, *extra, *node.inputs]
+            stack += [(v.maker, False) for v in reversed(before) if v.maker and v not in stop]
     return list(order)

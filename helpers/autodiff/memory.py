@@ -21,9 +21,10 @@ import numpy as np
 
 from helpers.autodiff.gradient import Custom
 from helpers.autodiff.graph import Application, Operator, Variable
-from helpers.autodiff.run import bind, checked, needed
+from helpers.autodiff.run import bind, checked, held, leaves, needed
 from helpers.autodiff.shaping import Reshape
 from helpers.autodiff.sizes import resolve, symbols
+from helpers.autodiff.state import Update
 
 
 class Allocator:
@@ -113,7 +114,8 @@ class Plan:
     steps : tuple of Step
         In order.
     live : tuple of int
-        Bytes in buffers while each step runs. Inputs are the caller's and do not count.
+        Bytes in buffers while each step runs. Inputs are the caller's and states are there anyway:
+        neither counts.
     """
 
     inputs: tuple[Variable, ...]
@@ -134,6 +136,8 @@ class Plan:
         if bind(self.inputs, [values[v] for v in self.inputs]) != self.bindings:
             got = [np.shape(a) for a in arrays]
             raise ValueError(f"this plan expects {dict(self.bindings)}; got shapes {got}")
+        order = [step.node for step in self.steps]
+        values |= {v: held(v) for v in leaves(order, self.inputs, self.outputs)}
         buffers: dict[Variable, np.ndarray] = {}
         for step in self.steps:
             operands, result = [values[v] for v in step.node.inputs], step.node.output
@@ -198,7 +202,7 @@ def plan(
     if wanted != bindings.keys():
         raise ValueError(f"plan expects a size for each of {sorted(wanted)}; got {bindings}")
     order = needed(inputs, outputs)
-    owner, dense = _owners(inputs, order)
+    owner, dense = _owners((*inputs, *leaves(order, inputs, outputs)), order)
     last: dict[Variable, int] = {}  # of each value and of each buffer: the last step to read it
     for i, node in enumerate(order):
         for v in (node.output, *node.inputs):
@@ -241,7 +245,7 @@ def _owners(
     owner, dense = {v: v for v in inputs}, set(inputs)
     for node in order:
         result, first = node.output, node.inputs[0] if node.inputs else node.output
-        plain = isinstance(node.operator, (Reshape, Custom))  # the same elements in the same order
+        plain = isinstance(node.operator, (Reshape, Custom, Update))  # elements in the same order
         if node.operator.view_of_input and (
             first in dense or not isinstance(node.operator, Reshape)
         ):

@@ -13,6 +13,7 @@ import numpy as np
 
 from helpers.autodiff.graph import Application, Operator, Variable, topological
 from helpers.autodiff.sizes import Size, resolve, symbols
+from helpers.autodiff.state import State
 
 Pass = Callable[[Sequence[Variable], Sequence[Variable]], Sequence[Variable]]
 
@@ -31,6 +32,7 @@ class Function:
     def __init__(self, inputs: Sequence[Variable], outputs: Sequence[Variable]):
         self.inputs, self.outputs = list(inputs), list(outputs)
         self.order = needed(self.inputs, self.outputs)
+        self.leaves = leaves(self.order, self.inputs, self.outputs)
         self.last_readers = last_readers(self.order, self.outputs)
         self._operators: dict[tuple[tuple[str, int], ...], list[Operator]] = {}
 
@@ -38,6 +40,24 @@ class Function:
         """Run the graph on arrays of the inputs' types; return the outputs' values."""
         values = checked(self.inputs, arrays)
         bindings = bind(self.inputs, [values[v] for v in self.inputs])
+        return self.run(values, bindings)
+
+    def run(self, values: dict[Variable, np.ndarray], bindings: dict[str, int]) -> list[np.ndarray]:
+        """Run the graph, sizes given.
+
+        Parameters
+        ----------
+        values : dict
+            Input → array; changed.
+        bindings : dict
+            Symbol → number.
+
+        Returns
+        -------
+        list of numpy.ndarray
+            The outputs' values.
+        """
+        values |= {v: held(v) for v in self.leaves}
         operators = self.bound(bindings)
         for node, operator in zip(self.order, operators, strict=True):
             operands = [values[v] for v in node.inputs]
@@ -132,12 +152,53 @@ def needed(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> list[Appl
     """
     if len(set(inputs)) < len(inputs):
         raise ValueError(f"function expects each input once; got {inputs}")
+    for variable in inputs:
+        if isinstance(variable, State):
+            raise ValueError(f"a state keeps its own value and is not fed; got {variable!r}")
     order = topological(outputs, stop=set(inputs))
-    read = dict.fromkeys(outputs) | {v: None for node in order for v in node.inputs}
-    for variable in read:
-        if variable.maker is None and variable not in inputs:
+    for variable in leaves(order, inputs, outputs):
+        if variable.held() is None:
             raise ValueError(f"function expects {variable!r} among its inputs; got {inputs}")
     return order
+
+
+def leaves(
+    order: Sequence[Application], inputs: Sequence[Variable], outputs: Sequence[Variable]
+) -> list[Variable]:
+    """List what is read, but neither computed nor fed: states, and what was known before.
+
+    Parameters
+    ----------
+    order : sequence of Application
+        Of a function.
+    inputs, outputs : sequence of Variable
+        What is fed, and what is wanted.
+
+    Returns
+    -------
+    list of Variable
+        Each once.
+    """
+    read = dict.fromkeys(outputs) | {v: None for node in order for v in node.inputs}
+    return [v for v in read if v.maker is None and v not in inputs]
+
+
+def held(v: Variable) -> np.ndarray:
+    """Return the value of a leaf.
+
+    Parameters
+    ----------
+    v : Variable
+        A state, or a variable whose value is known.
+
+    Returns
+    -------
+    numpy.ndarray
+        Not a copy.
+    """
+    array = v.held()
+    assert array is not None  # `needed` has seen to it
+    return array
 
 
 def last_readers(
@@ -160,6 +221,8 @@ def last_readers(
     readers = Counter(v for node in order for v in set(node.inputs))
     done: dict[Application, list[Variable]] = {}
     for node in order:
+        if not readers[node.output] and node.output not in outputs:  # run for its effect
+            done[node] = [node.output]
         for variable in dict.fromkeys(node.inputs):
             readers[variable] -= 1
             if not readers[variable] and variable not in outputs:

@@ -18,12 +18,14 @@ from helpers.autodiff.passes.fusion import fuse
 from helpers.autodiff.passes.identities import simplify
 from helpers.autodiff.passes.subexpressions import share_subexpressions
 from helpers.autodiff.passes.terms import collect_terms
+from helpers.autodiff.passes.updates import order_updates
 
 __all__ = [
     "collect_terms",
     "fold_constants",
     "fuse",
     "order_products",
+    "order_updates",
     "share_subexpressions",
     "simplify",
 ]

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 from helpers.autodiff.graph import Application, Operator, Variable, apply, topological
+from helpers.autodiff.state import in_a_state
 
 Inputs = tuple[Variable, ...]
 Rule = Callable[[Application, Inputs], Variable | None]
 
 
 def rebuild(
-    outputs: Sequence[Variable], rule: Rule, inputs: Container[Variable] = ()
+    outputs: Sequence[Variable],
+    rule: Rule,
+    inputs: Container[Variable] = (),
+    after: Mapping[Application, Sequence[Variable]] | None = None,
 ) -> list[Variable]:
     """Build a graph anew, from its beginning to its outputs.
+
+    What an order was asked for by name stays: applications with control dependencies, and those
+    that somebody waits for. Nor does a computed value become a state itself, to be read later.
 
     Parameters
     ----------
@@ -25,6 +32,8 @@ def rebuild(
         already been rebuilt; None to apply the same operator to these.
     inputs : container of Variable
         What is fed: nothing before these is touched.
+    after : mapping, optional
+        Application → control dependencies to add to it.
 
     Returns
     -------
@@ -37,11 +46,19 @@ def rebuild(
         The rule replaced a variable by one of another type.
     """
     new: dict[Variable, Variable] = {}
-    for node in topological(outputs, inputs):
+    order = topological(outputs, inputs, after)
+    extra = {node: tuple(after.get(node, ())) if after else () for node in order}
+    waited_for = {v for node in order for v in (*node.after, *extra[node])}
+    for node in order:
         operands = tuple(new.get(v, v) for v in node.inputs)
-        changed = rule(node, operands)
+        before = tuple(new.get(v, v) for v in (*node.after, *extra[node]))
+        pinned = before or node.output in waited_for
+        changed = None if pinned else rule(node, operands)
+        if changed is not None and in_a_state(changed) and not node.operator.view_of_input:
+            changed = None
         if changed is None:
-            changed = node.output if operands == node.inputs else apply(node.operator, *operands)
+            same = operands == node.inputs and before == node.after
+            changed = node.output if same else apply(node.operator, *operands, after=before)
         if changed.type != node.output.type:
             raise TypeError(f"a rewriting of {node} expects {node.output.type}; got {changed!r}")
         new[node.output] = changed
@@ -67,7 +84,7 @@ def maker_of(v: Variable, inputs: Container[Variable]) -> Operator | None:
 
 
 def readers(outputs: Sequence[Variable], inputs: Container[Variable] = ()) -> Counter[Variable]:
-    """Count who reads each variable; being an output counts as one.
+    """Count who reads each variable, or waits for it; being an output counts as one.
 
     Parameters
     ----------
@@ -81,4 +98,5 @@ def readers(outputs: Sequence[Variable], inputs: Container[Variable] = ()) -> Co
     collections.Counter
         Variable → how often it is read.
     """
-    return Counter([*outputs, *(v for node in topological(outputs, inputs) for v in node.inputs)])
+    order = topological(outputs, inputs)
+    return Counter([*outputs, *(v for node in order for v in (*node.inputs, *node.after))])

@@ -1,0 +1,56 @@
+"""Updates behind the readers of the old value, by control dependencies."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+
+from helpers.autodiff.graph import Application, Variable, topological
+from helpers.autodiff.passes.rewriting import rebuild
+from helpers.autodiff.state import Update, seen_in
+
+
+def order_updates(outputs: Sequence[Variable], inputs: Container[Variable] = ()) -> list[Variable]:
+    """Let each update of a state wait for everybody who reads the value before it.
+
+    Other passes may change who reads it: this one comes last.
+
+    Parameters
+    ----------
+    outputs : sequence of Variable
+        What the graph is for.
+    inputs : container of Variable
+        What is fed.
+
+    Returns
+    -------
+    list of Variable
+        In place of ``outputs``.
+
+    Raises
+    ------
+    ValueError
+        Two updates start from the same value, or an operator needs the new value and reads the
+        old one, which is not there any more.
+    """
+    order = topological(outputs, inputs)
+    by_value: dict[Variable, Application] = {}  # what an update overwrites → the update
+    for node in order:
+        if isinstance(node.operator, Update):
+            if (old := node.inputs[0]) in by_value:
+                raise ValueError(f"a second update expects the first one's result; got {old!r}")
+            by_value[old] = node
+    after: dict[Application, list[Variable]] = {node: [] for node in by_value.values()}
+    for node in order:
+        if node.operator.view_of_input and node not in after:
+            continue  # a view reads nothing; its readers do
+        for v in node.inputs:
+            update = by_value.get(seen_in(v))
+            if update and update is not node:
+                after[update].append(node.output)
+    try:
+        return rebuild(outputs, lambda node, operands: None, inputs, after)
+    except ValueError as error:
+        raise ValueError(
+            "order_updates expects operators that read a state or its new value; one needs both: "
+            f"{error}"
+        ) from None

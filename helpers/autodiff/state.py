@@ -1,0 +1,212 @@
+"""State: variables that keep their value between runs, and the operators that change it.
+
+    >>> from helpers import autodiff
+    >>> w = autodiff.state("w", 1.0)
+    >>> step = autodiff.function([], [autodiff.update(w, 2 * w)])
+    >>> step(), step(), w.value
+    ([array(2.)], [array(4.)], array(4.))
+
+An update's result is the state's own memory. So it matters who comes first: whoever reads the old
+value has to be done. Data say nothing about that order; *control dependencies* do. They are given
+by hand, ``update(w, new, after=[y])``, or for all readers by :func:`.passes.order_updates`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from helpers.autodiff.elementwise import broadcast_together
+from helpers.autodiff.graph import Operator, Type, Variable, apply
+
+
+class State(Variable):
+    """A variable with memory of its own. Made by :func:`state`.
+
+    Parameters
+    ----------
+    name : str
+        For people.
+    value : array_like
+        At the beginning; copied.
+    """
+
+    def __init__(self, name: str, value: Any):
+        self._array = np.array(value, order="C")
+        super().__init__(Type(self._array.dtype, self._array.shape), name)
+
+    def held(self) -> np.ndarray:
+        return self._array
+
+    @property
+    def value(self) -> np.ndarray:
+        """A copy of what it holds now; set it to begin anew."""
+        return np.array(self._array)
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        array = np.asarray(value)
+        if array.shape != self.shape or array.dtype != self.dtype:
+            raise TypeError(f"{self.name} expects {self.type}; got {array.dtype} {array.shape}")
+        self._array[...] = array
+
+
+@dataclass(frozen=True, eq=False)  # two updates are two, even of one state by one value
+class Update(Operator):
+    """Write a value over a state.
+
+    Parameters
+    ----------
+    adds : bool
+        Whether to add the value to what is there.
+    """
+
+    adds: bool
+    view_of_input = True
+
+    def infer(self, old: Type, new: Type) -> Type:
+        if old != new:
+            raise TypeError(f"{self} expects a value of the state's type {old}; got {new}")
+        return old
+
+    def view(self, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+        if self.adds:
+            old += new
+        else:
+            old[...] = new
+        return old
+
+    def gradient(self, g: Variable, y: Variable, old: Variable, new: Variable) -> Sequence[Any]:
+        return [g if self.adds else None, g]
+
+    def __str__(self) -> str:
+        return "add_update" if self.adds else "update"
+
+
+def state(name: str, value: Any) -> State:
+    """Return a variable that keeps its value from one run to the next.
+
+    Parameters
+    ----------
+    name : str
+        For people, and for error messages.
+    value : array_like
+        At the beginning; its dtype and shape are the variable's.
+
+    Returns
+    -------
+    State
+        ``state.value`` is what it holds; no function takes it as an input.
+    """
+    return State(name, value)
+
+
+def update(state: Variable, new: Any, after: Sequence[Variable] = ()) -> Variable:
+    """Write a new value over a state, each time this runs.
+
+    Parameters
+    ----------
+    state : State
+        Or the result of an earlier update of it: the second is then after the first.
+    new : Variable, array_like or number
+        Of the state's type, after broadcasting.
+    after : sequence of Variable
+        What must have been computed before: those who read the old value.
+
+    Returns
+    -------
+    Variable
+        The new value, in the state's own memory.
+
+    Raises
+    ------
+    TypeError
+        It is no state, or the value is not of its type.
+    """
+    return _updated(Update(adds=False), state, new, after)
+
+
+def add_update(state: Variable, change: Any, after: Sequence[Variable] = ()) -> Variable:
+    """Add to a state, in its memory, each time this runs.
+
+    Parameters
+    ----------
+    state : State
+        Or the result of an earlier update of it.
+    change : Variable, array_like or number
+        Of the state's type, after broadcasting.
+    after : sequence of Variable
+        What must have been computed before.
+
+    Returns
+    -------
+    Variable
+        The new value, in the state's own memory.
+
+    Raises
+    ------
+    TypeError
+        It is no state, or the change is not of its type.
+    """
+    return _updated(Update(adds=True), state, change, after)
+
+
+def _updated(operator: Update, state: Variable, new: Any, after: Sequence[Variable]) -> Variable:
+    if not (isinstance(state, State) or is_update(state)):
+        raise TypeError(f"{operator} expects a state, or its last update; got {state!r}")
+    return apply(operator, state, broadcast_together(str(operator), state, new)[1], after=after)
+
+
+def is_update(v: Variable) -> bool:
+    """Say whether a variable is a state's new value.
+
+    Parameters
+    ----------
+    v : Variable
+        Any.
+
+    Returns
+    -------
+    bool
+        Whether an update made it.
+    """
+    return v.maker is not None and isinstance(v.maker.operator, Update)
+
+
+def seen_in(v: Variable) -> Variable:
+    """Follow views back to whose value they show.
+
+    Parameters
+    ----------
+    v : Variable
+        Any.
+
+    Returns
+    -------
+    Variable
+        v itself if it is no view. A state and each of its new values are distinct, though all have
+        the same memory.
+    """
+    while v.maker and v.maker.operator.view_of_input and not is_update(v):
+        v = v.maker.inputs[0]
+    return v
+
+
+def in_a_state(v: Variable) -> bool:
+    """Say whether a variable is seen in a state's memory.
+
+    Parameters
+    ----------
+    v : Variable
+        Any.
+
+    Returns
+    -------
+    bool
+        Whether it is a state, a new value of one, or a view of either.
+    """
+    source = seen_in(v)
+    return isinstance(source, State) or is_update(source)
