@@ -25,7 +25,7 @@ SETTINGS = PYTHON='$(PYTHON)' TORCH_INDEX='$(TORCH_INDEX)' WHEELS='$(WHEELS)' CO
 
 LINT = sh tools/lint.sh
 
-.PHONY: help setup setup-openmpi lab test notebooks html course bench claims conformance gpu lint format reset \
+.PHONY: help setup setup-openmpi lab test notebooks html course bench claims conformance gpu bare-machine lint format reset \
 	wheels clean distclean
 
 help: ## Print this list
@@ -74,6 +74,9 @@ conformance: setup ## Run PyTorch's own distributed tests on our backend and on 
 
 gpu: ## Run the GPU tests and benchmarks with any Python that has torch: make gpu PYTHON=python3
 	@PYTHON='$(PYTHON)' OUT='$(OUT)' sh tools/gpu.sh
+
+bare-machine: ## Try the course on a fresh Debian, as root: what is missing, what is left behind
+	@$(or $(PYTHON),python3) -m tools.bare_machine $(if $(findstring bare-machine,$(REQUIRE)),--required)
 
 lint: setup ## Check the style, the types, the docstrings and who imports whom
 	@$(LINT)
