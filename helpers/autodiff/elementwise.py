@@ -153,7 +153,7 @@ def _where(chosen: np.ndarray, x: np.ndarray, y: np.ndarray, out: np.ndarray) ->
 
 
 def _unary(name: str, kernel: Callable[..., Any], rule: Callable[..., Any], c: str) -> Elementwise:
-    return Elementwise(name, kernel, lambda g, y, x: [rule(g, y, x)], c, "f")
+    return Elementwise(name, kernel, lambda g, y, x: [rule(g, y, x)], c, "f", in_place=(0,))
 
 
 def _compare(name: str, kernel: Callable[..., Any], c: str) -> Elementwise:

@@ -1,0 +1,305 @@
+"""Checks behind the exercises of 09: an operator, an order, gradients, memory, recomputation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from helpers.exercises.core import NotAttempted, call, close, exercise, wrong
+
+if TYPE_CHECKING:
+    from helpers.autodiff import Operator, Variable
+
+
+@exercise
+def four_numbers(value, with_w, with_b, with_x):
+    """The value of (w x + b)² x at w = 3, x = 2, b = −5, and its three derivatives."""
+    import torch
+
+    w, x, b = (torch.tensor(float(n), requires_grad=True) for n in (3, 2, -5))
+    y = (w * x + b) ** 2 * x
+    y.backward()
+    close(value, y.item(), "y")
+    for name, got, leaf in (("w", with_w, w), ("b", with_b, b), ("x", with_x, x)):
+        if float(got) == 1.0 and name == "x":
+            wrong("∂y/∂x: x reaches y by two ways; this is the share of one of them")
+        close(got, leaf.grad, f"∂y/∂{name}")
+
+
+@exercise
+def softplus_operator(answer):
+    """answer() -> an operator: log(1 + exp(x)) in ``run``, the gradient as variables."""
+    import numpy as np
+
+    from helpers import autodiff
+
+    operator = call(answer)
+    if not isinstance(operator, autodiff.Operator):
+        wrong(f"expected a class derived from autodiff.Operator, got one that makes {operator!r}")
+    for dtype, rtol in (("float64", 1e-12), ("float32", 1e-5)):
+        values = np.array([[-3.0, -0.5, 0.0], [0.25, 2.0, 7.0]], dtype)
+        out = np.full_like(values, np.nan)
+        _run(operator, out, values.copy())
+        close(out, np.logaddexp(0, values), f"run, for {dtype}", rtol=rtol)
+    large = np.array([-800.0, 800.0])
+    out = np.full_like(large, np.nan)
+    _run(operator, out, large)
+    close(out, np.array([0.0, 800.0]), "run, at -800 and 800 (exp overflows there)")
+
+    x = autodiff.variable("x", shape=("n", 3))
+    y = autodiff.apply(operator, x)
+    if y.type != x.type:
+        wrong(f"infer: of {x.type} it makes {y.type}")
+    g = autodiff.variable("g", shape=("n", 3))
+    parts = call(operator.gradient, g, y, x)
+    if not isinstance(parts, (list, tuple)) or len(parts) != 1:
+        wrong(f"gradient: expected a list with one variable for the one operand, got {parts!r}")
+    if not isinstance(parts[0], autodiff.Variable):
+        wrong(
+            f"gradient: expected a variable of the graph, got {type(parts[0]).__name__}; "
+            "compute with functions of autodiff, not of NumPy"
+        )
+    point = np.random.default_rng(0).normal(size=(2, 3))
+    weight = np.random.default_rng(1).normal(size=(2, 3))
+    made = autodiff.function([x, g], list(parts))
+    close(made(point, weight)[0], weight / (1 + np.exp(-point)), "gradient")
+    total = autodiff.sum(autodiff.apply(operator, x))
+    (first,) = autodiff.gradients(total, [x])
+    (second,) = autodiff.gradients(autodiff.sum(first), [x])
+    slope = 1 / (1 + np.exp(-point))
+    got = autodiff.function([x], [second])(point)[0]
+    close(got, slope * (1 - slope), "the gradient of your gradient")
+
+
+def _run(operator: Operator, out: Any, values: Any) -> None:
+    """Run the reader's operator; a ``run`` that leaves the memory as it was is a stub's."""
+    import numpy as np
+
+    try:
+        returned = operator.run(out, values)
+    except NotImplementedError:
+        raise NotAttempted("run is still the general operator's") from None
+    except Exception as error:
+        wrong(f"run raised {type(error).__name__}: {error}")
+    if np.isnan(out).all():
+        if returned is None:
+            raise NotAttempted("run wrote nothing into out")
+        wrong("run: out is untouched; write the result into it (out[...] = ..., or out=out)")
+
+
+def _graph() -> tuple[list[Variable], list[Variable]]:
+    """A graph where a result is read twice, and one operator stands between two inputs."""
+    from helpers import autodiff
+
+    x, y = (autodiff.variable(name, shape=(3,)) for name in "xy")
+    a = autodiff.exp(x)
+    b = a * y
+    c = autodiff.sin(a)
+    d = b + c
+    return [x, y], [d * a, autodiff.sum(c)]
+
+
+@exercise
+def topological_order(answer):
+    """answer(outputs) -> the applications, each once, each after what it reads."""
+    from helpers import autodiff
+
+    _, outputs = _graph()
+    x = autodiff.variable("x", shape=(2,))
+    twice = autodiff.tanh(x)
+    deep = x
+    for _ in range(5000):
+        deep = autodiff.exp(deep)
+    for what, wanted in (
+        ("two outputs", outputs),
+        ("an operator that reads its operand twice", [twice * twice]),
+        ("one output twice", [twice, twice]),
+        ("an output that another needs", [twice, autodiff.exp(twice)]),
+        ("5 000 operators in a row", [deep]),
+    ):
+        order = call(answer, list(wanted))
+        _check_order(what, list(order), autodiff.topological(wanted))
+    fed = answer([x])
+    if fed is not None and len(fed):
+        wrong(f"of an input alone, nothing has to be computed; got {fed!r}")
+
+
+def _check_order(what: str, order: list, wanted: list) -> None:
+    from helpers.autodiff.graph import Application
+
+    for node in order:
+        if not isinstance(node, Application):
+            wrong(f"{what}: expected applications (a variable's .maker), got {node!r}")
+    counts = Counter(order)
+    for node, count in counts.items():
+        if count > 1:
+            wrong(f"{what}: {node!r} is listed {count} times")
+    missing = [node for node in wanted if node not in counts]
+    if missing:
+        wrong(f"{what}: {len(missing)} of {len(wanted)} applications are missing")
+    if len(order) > len(wanted):
+        wrong(f"{what}: {len(order) - len(wanted)} applications too many")
+    done: set = set()
+    for node in order:
+        for v in node.inputs:
+            if v.maker is not None and v.maker not in done:
+                wrong(f"{what}: {node!r} comes before {v.maker!r}, whose result it reads")
+        done.add(node)
+
+
+@exercise
+def gradients_by_extension(answer):
+    """answer(y, xs) -> for each x the variable ∂y/∂x of the same graph."""
+    import numpy as np
+
+    from helpers import autodiff
+
+    x = autodiff.variable("x", shape=(2, 3))
+    z = autodiff.variable("z", shape=(2, 3))
+    h = autodiff.tanh(x)
+    for what, y, xs in (
+        ("y = sum(exp(x))", autodiff.sum(autodiff.exp(x)), [x]),
+        ("a variable with two readers", autodiff.sum(h * autodiff.exp(h) + h), [x]),
+        ("x and z", autodiff.sum(h * z / (1 + z * z)), [x, z]),
+        ("with respect to something in between", autodiff.sum(h * h * z), [h, x]),
+        ("y itself", autodiff.sum(x), [x]),
+        ("where part of the graph is flat", autodiff.sum(autodiff.where(x > z, x * z, h)), [x, z]),
+    ):
+        _check_gradients(answer, what, y, xs, [x, z])
+    apart = call(answer, autodiff.sum(h), [x, z])
+    if len(apart) == 2 and apart[1] is None:
+        wrong("where y does not depend on z: expected zeros of z's type, got None")
+    _check_gradients(answer, "where y does not depend on z", autodiff.sum(h), [x, z], [x, z])
+
+    total = autodiff.sum(autodiff.exp(x) * z)
+    (first,) = call(answer, total, [x])
+    (second,) = call(answer, autodiff.sum(first * first), [x])
+    point = [np.random.default_rng(k).normal(size=(2, 3)) for k in range(2)]
+    got = autodiff.function([x, z], [second])(*point)[0]
+    close(got, 2 * (np.exp(point[0]) * point[1]) ** 2, "a gradient of your gradient")
+
+
+def _check_gradients(answer: Any, what: str, y: Variable, xs: list, inputs: list) -> None:
+    import numpy as np
+
+    from helpers import autodiff
+
+    got = call(answer, y, list(xs))
+    if not isinstance(got, (list, tuple)) or len(got) != len(xs):
+        wrong(f"{what}: expected {len(xs)} gradients, one for each x; got {got!r}")
+    for v, each in zip(xs, got, strict=True):
+        if not isinstance(each, autodiff.Variable):
+            wrong(f"{what}: expected a variable of the graph, got {each!r}")
+        if each.type != v.type:
+            wrong(f"{what}: a gradient of {v.type} has type {each.type}")
+    arrays = [np.random.default_rng(k).normal(size=(2, 3)) for k in range(len(inputs))]
+    mine = autodiff.function(inputs, list(got))(*arrays)
+    true = autodiff.function(inputs, autodiff.gradients(y, xs))(*arrays)
+    for v, value, wanted in zip(xs, mine, true, strict=True):
+        close(value, wanted, f"{what}: ∂y/∂{v.name or 'h'}", rtol=1e-9)
+
+
+@exercise
+def forwarding(answer):
+    """answer(order, inputs, outputs) -> {application: operand that it may write over}."""
+    from helpers import autodiff
+    from helpers.autodiff.run import needed
+
+    x, z = (autodiff.variable(name, shape=(8,)) for name in "xz")
+    a = autodiff.exp(x)
+    b = autodiff.tanh(a)
+    for what, outputs in (
+        ("exp, tanh and sin in a row", [autodiff.sin(b)]),
+        ("a result that is read again later", [autodiff.sin(b) * a]),
+        ("a result that is wanted at the end", [autodiff.sin(a), a]),
+        ("an operand that comes twice", [autodiff.sin(a * a)]),
+        ("operands of one operator that both could go", [autodiff.sin(x) * autodiff.exp(z)]),
+        ("what the caller fed", [x + z]),
+        ("an operator that cannot work in place", [autodiff.softmax(a.T) + autodiff.sum(a)]),
+        ("a larger graph", _graph()[1]),
+    ):
+        inputs = [x, z] if what != "a larger graph" else _fed(outputs)
+        inputs = [
+            v for v in inputs if any(v in node.inputs for node in autodiff.topological(outputs))
+        ]
+        order = needed(inputs, outputs)
+        found = answer(list(order), list(inputs), list(outputs))
+        if found is None:
+            raise NotAttempted("it returned None")
+        _check_forwarding(what, found, order, inputs, outputs)
+
+
+def _fed(outputs: list) -> list:
+    from helpers import autodiff
+
+    read = {v: None for node in autodiff.topological(outputs) for v in node.inputs}
+    return [v for v in read if v.maker is None]
+
+
+def _check_forwarding(what: str, found: Any, order: list, inputs: list, outputs: list) -> None:
+    if not isinstance(found, dict):
+        wrong(f"{what}: expected a dictionary application → operand, got {type(found).__name__}")
+    last = {v: i for i, node in enumerate(order) for v in node.inputs}
+    best: dict = {}
+    for i, node in enumerate(order):
+        over = found.get(node)
+        fits = [
+            node.inputs[k]
+            for k in node.operator.in_place
+            if node.inputs[k].type == node.output.type
+            and node.inputs[k] not in inputs
+            and node.inputs[k] not in outputs
+            and last[node.inputs[k]] == i
+        ]
+        if fits:
+            best[node] = fits
+        if over is None or any(over is v for v in fits):
+            continue
+        where = f"{what}: {node.operator} would write over"
+        if not any(over is v for v in node.inputs):
+            wrong(f"{where} something that it does not read")
+        if over in inputs:
+            wrong(f"{where} {over.name!r}, an array of the caller's")
+        if over in outputs:
+            wrong(f"{where} a result that is wanted at the end")
+        if last[over] != i:
+            reader = order[last[over]].operator
+            wrong(f"{where} an operand that {reader} reads afterwards")
+        if over.type != node.output.type:
+            wrong(f"{where} an operand of another type: {over.type} in place of {node.output.type}")
+        wrong(f"{where} an operand that it does not allow (operator.in_place)")
+    missed = [node for node in best if found.get(node) is None]
+    if missed:
+        wrong(f"{what}: {missed[0].operator} makes a new buffer where it could write over one")
+
+
+@exercise
+def sqrt_schedule(answer):
+    """answer(steps, segments) -> a schedule: what is computed, used and forgotten, in order."""
+    from helpers.autodiff import checkpoint
+
+    for steps, parts in ((1, 1), (9, 3), (10, 3), (12, 4), (7, 7), (7, 1), (100, 10)):
+        what = f"{steps} steps in {parts} segment{'s' if parts > 1 else ''}"
+        schedule = [_action(what, each) for each in call(answer, steps, parts)]
+        try:
+            found = checkpoint.cost(steps, schedule)
+        except (ValueError, KeyError) as error:
+            reason = (
+                f"forgets x_{error}, which is not held" if isinstance(error, KeyError) else error
+            )
+            wrong(f"{what}: {reason}")
+        most = parts + -(-steps // parts)
+        if found.peak > most:
+            wrong(f"{what}: {found.peak} x's are held at one time; {most} suffice")
+        if found.forwards > 2 * steps:
+            wrong(f"{what}: {found.forwards} steps forward; each may be taken twice, not more")
+
+
+def _action(what: str, given: Any) -> Any:
+    from helpers.autodiff.checkpoint import Action
+
+    if isinstance(given, tuple) and len(given) == 2:
+        given = Action(*given)
+    if not isinstance(given, Action) or given.kind not in ("forward", "backward", "forget"):
+        wrong(f'{what}: expected Action("forward" | "backward" | "forget", step), got {given!r}')
+    return given

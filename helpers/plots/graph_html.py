@@ -1,0 +1,257 @@
+"""A computation graph in layers, to point at and to run: operators, variables, and their memory.
+
+``graph(plan)`` returns one HTML element with its data, style and script inside: it needs no network
+and, once made, no kernel. The graph itself is an SVG that reads without a script; the script adds
+the player and the bar that fills and empties. In a browser test find its parts by ``data-testid``:
+``graph`` (the whole), ``graph-node-K`` (variables and operators, numbered as in the data),
+``graph-first``, ``-back``, ``-play``, ``-step``, ``-last``, ``-scrubber``, ``graph-frame`` (text
+"step 2 of 6"), ``graph-status``, ``graph-said`` (what was pointed at) and ``graph-memory``.
+"""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from helpers.plots.graph_layout import Layout, layered
+from helpers.plots.style import PALETTE
+from helpers.plots.timeline import size
+from helpers.plots.web.page import embed
+
+if TYPE_CHECKING:
+    from IPython.display import HTML
+
+    from helpers.autodiff import Plan, Variable
+
+PITCH = 88.0  # from layer to layer, px
+BOX, OVAL = 36.0, 24.0  # heights of a variable and of an operator, px
+LETTER = 7.4  # width of a character at 13 px, px
+COLOURS = 6
+MOST = 120  # operators: beyond, nobody sees a thing
+
+
+def graph(plan: Plan, names: Mapping[Variable, str] | None = None) -> HTML:
+    """Return a graph to run: step by step, with the memory that its plan gives to each result.
+
+    Parameters
+    ----------
+    plan : helpers.autodiff.Plan
+        Says the order, the types and the buffers; of at most 120 operators.
+    names : mapping of Variable to str, optional
+        What results are called; inputs have names of their own.
+
+    Returns
+    -------
+    IPython.display.HTML
+        Boxes are variables with dtype and shape, ovals are operators.
+
+    Raises
+    ------
+    ValueError
+        For a plan without operators, or with more than 120.
+    """
+    from IPython.display import HTML
+
+    if not 0 < len(plan.steps) <= MOST:
+        raise ValueError(f"graph draws 1 to {MOST} operators; got {len(plan.steps)}")
+    data = described(plan, names or {})
+    return HTML(embed("graph.js", "graph.css", data, still=_still(data), test_id="graph"))
+
+
+def described(plan: Plan, names: Mapping[Variable, str]) -> dict[str, Any]:
+    """Return a plan as what the picture needs.
+
+    Parameters
+    ----------
+    plan : helpers.autodiff.Plan
+        Steps with their memory.
+    names : mapping of Variable to str
+        What results are called.
+
+    Returns
+    -------
+    dict
+        ``variables``: name, type, bytes, maker's step (0 for what is fed), readers' steps, whether
+        wanted, owner of its memory and its colour; ``steps``: operator, operands and result as
+        numbers of variables, how the memory is had, ``buffers`` in use while it runs as pairs of
+        owner and bytes, and those freed after it. Owners are numbers of variables: the first that
+        had the memory.
+    """
+    number: dict[Variable, int] = {}
+    variables: list[dict] = []
+    steps: list[dict] = []
+    first: dict[int, int] = {}  # variable → the first owner of its memory
+    used: dict[int, int] = {}  # first owner → bytes
+    colours: dict[int, int] = {}  # first owner → number of a colour that no neighbour in time has
+
+    def add(v: Variable, shape: Iterable[int], step: int, fallback: str) -> int:
+        number[v], shape = len(variables), tuple(shape)
+        variables.append({
+            "name": names.get(v) or v.name, "kind": fallback, "type": f"{v.dtype} {shape}",
+            "bytes": v.dtype.itemsize * prod(shape), "made": step, "read": [],
+            "wanted": v in plan.outputs,
+        })  # fmt: skip
+        return number[v]
+
+    bound = dict(plan.bindings)
+    for v in plan.inputs:
+        shape = (s if isinstance(s, int) else bound[repr(s)] for s in v.shape)
+        k = add(v, shape, 0, "fed")
+        first[k] = k
+    for i, step in enumerate(plan.steps, start=1):
+        operands = [number[v] for v in step.node.inputs]
+        k = add(step.node.output, step.shape, i, str(step.operator))
+        for each in dict.fromkeys(operands):
+            variables[each]["read"].append(i)
+        if step.how == "new":
+            first[k], used[k] = k, variables[k]["bytes"]
+            taken = Counter(dict.fromkeys(range(COLOURS), 0))
+            taken.update(colours[owner] for owner in used if owner in colours)
+            colours[k] = min(taken, key=lambda c: (taken[c], (c - k) % COLOURS))
+        else:
+            first[k] = first[operands[0] if step.over is None else number[step.over]]
+        buffers = [[owner, each] for owner, each in used.items()]
+        freed = [first[number[v]] for v in step.free]
+        for owner in freed:
+            del used[owner]
+        steps.append({
+            "operator": str(step.operator), "reads": operands, "makes": k, "how": step.how,
+            "over": None if step.over is None else number[step.over],
+            "buffers": buffers, "freed": freed,
+        })  # fmt: skip
+    for k, variable in enumerate(variables):
+        variable["owner"], variable["colour"] = first[k], colours.get(first[k], 0)
+        ends = [len(steps)] if variable["wanted"] else []
+        variable["last"] = max([*variable["read"], *ends, variable["made"]])
+    return {
+        "variables": variables,
+        "steps": steps,
+        "live": list(plan.live),
+        "peak": plan.peak,
+        "palette": PALETTE[:COLOURS],
+    }
+
+
+def _still(data: dict) -> str:
+    """The graph as an SVG, and how much memory each step needs."""
+    layout = _laid_out(data)
+    variables, steps = data["variables"], data["steps"]
+    parts: list[str] = []
+    for i, step in enumerate(steps):
+        x, y = layout.places[step["makes"]]
+        for source in dict.fromkeys(step["reads"]):
+            sx, sy = layout.places[source]
+            points = [(sx, sy + PITCH / 2 - 14), *layout.routes[source, step["makes"]]]
+            path = _curve([*points, (x, y - PITCH / 2 + 14)])
+            parts.append(f'<path d="{path}" class="edge" data-from="{source}" data-step="{i}"/>')
+    for k, variable in enumerate(variables):
+        x, y = layout.places[k]
+        if variable["made"]:
+            step, top = steps[variable["made"] - 1], y - PITCH / 2 + 14
+            wide = _oval_width(step["operator"])
+            parts.append(
+                f'<g class="operator" data-testid="graph-node-{len(variables) + variable["made"]}" '
+                f'data-step="{variable["made"]}"><title>{html.escape(_of_operator(data, step))}'
+                f'</title><rect x="{x - wide / 2:.1f}" y="{top:.1f}" width="{wide:.1f}" '
+                f'height="{OVAL}" rx="{OVAL / 2}"/>{_text(x, top + 16.5, step["operator"])}</g>'
+                f'<path d="M{x:.1f} {top + OVAL:.1f}V{y + PITCH / 2 - 14 - BOX:.1f}" class="edge"/>'
+            )
+        wide, top = _box_width(variable), y + PITCH / 2 - 14 - BOX
+        lines = [variable["name"], variable["type"]]
+        text = "".join(_text(x, top + 15 + 15 * n, line) for n, line in enumerate(lines))
+        name = variable["name"] or variable["kind"]
+        kinds = ["variable", *(["fed"] if not variable["made"] else [])]
+        kinds += ["wanted"] if variable["wanted"] else []
+        parts.append(
+            f'<g class="{" ".join(kinds)}" data-testid="graph-node-{k}" data-variable="{k}">'
+            f"<title>{html.escape(name)}: {_of_variable(data, k)}</title>"
+            f'<rect x="{x - wide / 2:.1f}" y="{top:.1f}" width="{wide:.1f}" height="{BOX}"/>'
+            f"{text}</g>"
+        )
+    label = f"a graph of {len(variables)} variables and {len(steps)} operators, in layers"
+    width, height = max(layout.width + 8, 500.0), layout.height
+    return (
+        f'<div class="sides"><div class="sheet" tabindex="0" role="group" aria-label="{label}">'
+        f'<svg viewBox="-4 0 {width:.0f} {height:.0f}" role="group" aria-label="{label}" '
+        f'style="min-width:{0.85 * width:.0f}px;max-width:{1.1 * width:.0f}px">'
+        f"{''.join(parts)}</svg></div>{_profile(data)}</div>"
+    )
+
+
+def _profile(data: dict) -> str:
+    """Bytes in buffers while each step runs, as bars."""
+    live, peak = data["live"], max(data["peak"], 1)
+    wide, tall, left, top = 220, 150, 8, 34
+    each = (wide - 2 * left) / len(live)
+    bars = "".join(
+        f'<rect class="bytes" x="{left + i * each:.1f}" y="{top + tall * (1 - b / peak):.1f}" '
+        f'width="{max(each - 1, 0.8):.1f}" height="{tall * b / peak:.1f}"><title>step {i + 1}: '
+        f"{b} B</title></rect>"
+        for i, b in enumerate(live)
+    )
+    return (
+        f'<svg class="profile" viewBox="0 0 {wide} {top + tall + 30}" role="img" aria-label='
+        f'"bytes in buffers step by step; the peak is {data["peak"]} bytes">'
+        f'<text x="{left}" y="16" font-size="14">bytes, step by step</text>'
+        f'<text x="{left}" y="31" font-size="13">peak {size(data["peak"])}</text>{bars}'
+        f'<text x="{left}" y="{top + tall + 18}" font-size="13">step 1</text>'
+        f'<text x="{wide - left}" y="{top + tall + 18}" font-size="13" text-anchor="end">'
+        f"{len(live)}</text></svg>"
+    )
+
+
+def _laid_out(data: dict) -> Layout:
+    variables = data["variables"]
+    before: dict[int, list[int]] = {k: [] for k in range(len(variables))}
+    widths = {k: _box_width(v) for k, v in enumerate(variables)}
+    for step in data["steps"]:
+        before[step["makes"]] = step["reads"]
+        widths[step["makes"]] = max(widths[step["makes"]], _oval_width(step["operator"]))
+    return layered(before, widths, PITCH)
+
+
+def _box_width(variable: dict) -> float:
+    return LETTER * max(len(variable["name"]), len(variable["type"]), 5) + 10
+
+
+def _oval_width(operator: str) -> float:
+    return LETTER * max(len(operator), 3) + 18
+
+
+def _text(x: float, y: float, text: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle">{html.escape(text)}</text>'
+
+
+def _curve(points: list[tuple[float, float]]) -> str:
+    """From point to point, leaving and arriving straight down."""
+    (x, y), path = points[0], f"M{points[0][0]:.1f} {points[0][1]:.1f}"
+    for a, b in points[1:]:
+        middle = (y + b) / 2
+        path += f"C{x:.1f} {middle:.1f} {a:.1f} {middle:.1f} {a:.1f} {b:.1f}"
+        x, y = a, b
+    return path
+
+
+def _called(data: dict, k: int) -> str:
+    variable = data["variables"][k]
+    return variable["name"] or f"the result of {variable['kind']}"
+
+
+def _of_operator(data: dict, step: dict) -> str:
+    reads = " and ".join(_called(data, k) for k in step["reads"]) or "nothing"
+    how = {"new": "into new memory", "view": "seen in its operand's memory"}.get(
+        step["how"], f"over {_called(data, step['over'])}" if step["over"] is not None else ""
+    )
+    return f"{step['operator']} reads {reads}, and makes {_called(data, step['makes'])}, {how}"
+
+
+def _of_variable(data: dict, k: int) -> str:
+    variable = data["variables"][k]
+    read = ", ".join(str(i) for i in variable["read"])
+    made = f"made in step {variable['made']}" if variable["made"] else "fed from outside"
+    after = f", read in step{'s' if len(variable['read']) > 1 else ''} {read}" if read else ""
+    wanted = ", wanted at the end" if variable["wanted"] else ""
+    return html.escape(f"{variable['type']}, {size(variable['bytes'])}, {made}{after}{wanted}")

@@ -1,0 +1,136 @@
+"""The graph in layers: who stands where, which memory a step holds, and the page that runs it."""
+
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from helpers import autodiff
+from helpers.autodiff import checkpoint
+from helpers.plots import graph as figures
+from helpers.plots.graph_html import described, graph
+from helpers.plots.graph_layout import layered
+from helpers.plots.segments_html import segments
+from tests.autodiff.random_graphs import Program, build, programs
+from tests.plots.embedded import values
+
+
+def regression():
+    """A plan with views, results in place, a constant, and two gradients."""
+    x, W = autodiff.variable("x", shape=("n", 3)), autodiff.variable("W", shape=(3, 2))
+    h = autodiff.tanh(x @ W)
+    loss = autodiff.sum(h * h)
+    outputs = [loss, *autodiff.gradients(loss, [x, W])]
+    return autodiff.plan([x, W], outputs, {"n": 5}), h, loss
+
+
+def test_every_node_stands_below_what_it_is_made_from():
+    before = {"a": [], "b": ["a"], "c": ["b", "a"], "d": ["a", "c"], "e": ["b"], "k": []}
+    layout = layered(before, dict.fromkeys(before, 50.0))
+    for node, sources in before.items():
+        for source in sources:
+            assert layout.places[source][1] < layout.places[node][1]
+            ys = [layout.places[source][1], *(y for _, y in layout.routes[source, node]),
+                  layout.places[node][1]]  # fmt: skip
+            assert np.allclose(np.diff(ys), 84.0)  # a bend in each layer that it passes
+    assert 0 < layout.width < 400
+
+
+def test_neighbours_in_a_layer_do_not_touch():
+    rng = np.random.default_rng(0)
+    before = {k: sorted({int(s) for s in rng.integers(0, k, 2)}) if k else [] for k in range(40)}
+    widths = {k: float(rng.integers(30, 120)) for k in before}
+    layout = layered(before, widths)
+    rows: dict[float, list[int]] = {}
+    for node, (_, y) in layout.places.items():
+        rows.setdefault(y, []).append(node)
+    for row in rows.values():
+        row.sort(key=lambda node: layout.places[node][0])
+        for a, b in pairwise(row):
+            distance = layout.places[b][0] - layout.places[a][0]
+            assert distance >= (widths[a] + widths[b]) / 2 + 17.9
+    left = min(x - widths[node] / 2 for node, (x, _) in layout.places.items())
+    assert left > -1e-6
+
+
+def test_crossings_that_need_not_be_are_not_drawn():
+    before = {"a": [], "b": [], "c": ["b"], "d": ["a"]}
+    at = layered(before, dict.fromkeys(before, 50.0)).places
+    assert (at["a"][0] - at["b"][0]) * (at["d"][0] - at["c"][0]) > 0
+
+
+def test_a_circle_is_refused():
+    with pytest.raises(ValueError, match="without circles"):
+        layered({"a": ["b"], "b": ["a"]}, {"a": 1.0, "b": 1.0})
+
+
+def test_the_buffers_of_each_step_are_the_plan_s():
+    plan, h, loss = regression()
+    data = described(plan, {h: "h", loss: "loss"})
+    assert [sum(b for _, b in step["buffers"]) for step in data["steps"]] == list(plan.live)
+    assert [v["name"] for v in data["variables"] if v["name"]] == ["x", "W", "h", "loss"]
+    named = {v["name"]: v for v in data["variables"]}
+    assert named["x"]["type"] == "float64 (5, 3)"
+    assert named["loss"]["wanted"]
+    assert not named["h"]["wanted"]
+    over = [step for step in data["steps"] if step["over"] is not None]
+    assert over
+    for step in over:  # the result lives where its operand did
+        owners = [data["variables"][k]["owner"] for k in (step["makes"], step["over"])]
+        assert owners[0] == owners[1]
+
+
+@settings(max_examples=30, deadline=None)
+@given(programs())
+def test_random_graphs_have_the_plan_s_bytes_too(program: Program):
+    inputs = [autodiff.variable(f"x{i}", shape=s) for i, s in enumerate(program.shapes)]
+    y = build(program, inputs, autodiff)
+    plan = autodiff.plan(inputs, [y, *autodiff.gradients(y, inputs)])
+    data = described(plan, {})
+    assert [sum(b for _, b in step["buffers"]) for step in data["steps"]] == list(plan.live)
+
+
+def test_the_page_holds_types_names_and_a_picture_without_script():
+    plan, h, _ = regression()
+    html = graph(plan, {h: "h & co"}).data
+    assert values(html)["peak"] == plan.peak
+    assert "float64 (5, 3)" in html
+    assert "h &amp; co" in html
+    assert html.count('class="operator"') == len(plan.steps)
+
+
+def test_too_many_operators_are_refused():
+    x = autodiff.variable("x", shape=(2,))
+    y = x
+    for _ in range(121):
+        y = autodiff.exp(y)
+    with pytest.raises(ValueError, match=r"1 to 120 operators; got 121"):
+        graph(autodiff.plan([x], [y]))
+
+
+def test_schedules_arrive_and_read_as_a_table():
+    ways = {"segments": {m: checkpoint.in_segments(9, m) for m in (1, 3, 9)}}
+    html = segments(ways, 9, 3).data
+    assert len(values(html)["ways"]["segments"]["3"]) == len(ways["segments"][3])
+    assert "<td>segments</td><td>3</td><td>5</td><td>12</td>" in html
+    with pytest.raises(ValueError, match="a schedule for 4"):
+        segments(ways, 9, 4)
+    with pytest.raises(ValueError, match="1 to 64"):
+        segments(ways, 65, 3)
+
+
+def test_memory_against_time_and_lanes():
+    ax = figures.memory_against_time(
+        {"segments": [(10, 1.5), (5, 2.0)]}, {"√n": (5, 2.0)}, {"the source": 7}
+    )
+    assert ax.get_xscale() == "log"
+    assert list(ax.lines[0].get_xdata()) == [5, 10]
+    events = [SimpleNamespace(label="matmul", start=0.0, stop=0.004, lane="compute"),
+              SimpleNamespace(label="sum", start=0.001, stop=0.003, lane="network")]  # fmt: skip
+    ax = figures.lanes({"early": events})
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["early: compute", "early: network"]
+    assert ax.get_xlabel() == "time [ms]"
+    with pytest.raises(ValueError, match="got none"):
+        figures.lanes({"early": []})
