@@ -9,10 +9,10 @@
 :mod:`.graph` has variables and operators, :mod:`.sizes` the sizes that may be symbols. The
 operators are in :mod:`.constants`, :mod:`.elementwise`, :mod:`.shaping`, :mod:`.parts`,
 :mod:`.broadcasting`, :mod:`.reductions`, :mod:`.matmul`, :mod:`.convolution`, :mod:`.indexing`,
-:mod:`.softmax`; each says what type it makes, how it runs, and its gradient, as a graph.
-:mod:`.gradient` extends the graph, :mod:`.run` runs it, :mod:`.passes` make it cheaper to run, and
-:mod:`.memory` plans its buffers to the byte; :mod:`.checkpoint` says what a chain may forget and
-compute again.
+:mod:`.softmax`, :mod:`.loop` and :mod:`.state`; each says what type it makes, how it runs, and its
+gradient, as a graph. :mod:`.gradient` extends the graph, :mod:`.run` runs it (:mod:`.eager` at
+once), :mod:`.passes` make it cheaper to run, :mod:`.memory` plans its buffers to the byte, and
+:mod:`.checkpoint` says what a chain may forget and compute again.
 """
 
 from helpers.autodiff import arithmetic  # noqa: F401  # gives variables + - * / @ [ ]
@@ -54,6 +54,7 @@ from helpers.autodiff.gradient import (
 )
 from helpers.autodiff.graph import Operator, Variable, apply, topological, variable
 from helpers.autodiff.indexing import gather, one_hot, scatter_add
+from helpers.autodiff.loop import scan
 from helpers.autodiff.matmul import matmul
 from helpers.autodiff.memory import Allocator, Plan, plan
 from helpers.autodiff.parts import concatenate, stack
@@ -111,6 +112,7 @@ __all__ = [
     "relu",
     "reshape",
     "reverse_gradient",
+    "scan",
     "scatter_add",
     "sigmoid",
     "sign",

@@ -55,10 +55,43 @@ def gradients(y: Variable, xs: Sequence[Variable], seed: Variable | None = None)
     if seed is not None and seed.type != y.type:
         raise ValueError(f"gradients expects a seed of type {y.type}; got {seed!r}")
 
-    order = topological([y])
+    return pullback([y], [full_like(y, 1) if seed is None else seed], xs)
+
+
+def pullback(
+    ys: Sequence[Variable], seeds: Sequence[Variable], xs: Sequence[Variable]
+) -> list[Variable]:
+    """Extend the graph by the gradients of a loss of which those to several results are known.
+
+    Parameters
+    ----------
+    ys : sequence of Variable
+        The results.
+    seeds : sequence of Variable
+        The gradient of the loss with respect to each.
+    xs : sequence of Variable
+        Inputs or anything between.
+
+    Returns
+    -------
+    list of Variable
+        Of the types of ``xs``.
+
+    Raises
+    ------
+    TypeError
+        An operator's gradient is not of its operand's type.
+    """
+    order = topological(ys)
     leads = set(xs)  # variables that depend on an x
     leads |= {node.output for node in order if _marks(leads, node.output, node.inputs)}
-    total: dict[Variable, Variable] = {y: full_like(y, 1) if seed is None else seed}
+    total: dict[Variable, Variable] = {}
+
+    def add_to(x: Variable, part: Variable) -> None:
+        total[x] = add(total[x], part) if x in total else part
+
+    for y, seed in zip(ys, seeds, strict=True):
+        add_to(y, seed)
     for node in reversed(order):
         g = total.get(node.output)
         if g is None or node.output not in leads:
@@ -70,7 +103,7 @@ def gradients(y: Variable, xs: Sequence[Variable], seed: Variable | None = None)
                     raise TypeError(
                         f"the gradient of {node.operator} expects type {x.type}; got {part!r}"
                     )
-                total[x] = add(total[x], part) if x in total else part
+                add_to(x, part)
     return [total[x] if x in total else full_like(x, 0) for x in xs]
 
 

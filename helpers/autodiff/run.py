@@ -15,6 +15,8 @@ from helpers.autodiff.graph import Application, Operator, Variable, topological
 from helpers.autodiff.sizes import Size, resolve, symbols
 from helpers.autodiff.state import State
 
+# an operator, what it reads, its result and the result's shape, what nobody reads afterwards
+Bound = tuple[Operator, tuple[Variable, ...], Variable, tuple[int, ...], list[Variable]]
 Pass = Callable[[Sequence[Variable], Sequence[Variable]], Sequence[Variable]]
 
 
@@ -34,7 +36,7 @@ class Function:
         self.order = needed(self.inputs, self.outputs)
         self.leaves = leaves(self.order, self.inputs, self.outputs)
         self.last_readers = last_readers(self.order, self.outputs)
-        self._operators: dict[tuple[tuple[str, int], ...], list[Operator]] = {}
+        self._bound: dict[tuple[tuple[str, int], ...], list[Bound]] = {}
 
     def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
         """Run the graph on arrays of the inputs' types; return the outputs' values."""
@@ -58,21 +60,20 @@ class Function:
             The outputs' values.
         """
         values |= {v: held(v) for v in self.leaves}
-        operators = self.bound(bindings)
-        for node, operator in zip(self.order, operators, strict=True):
-            operands = [values[v] for v in node.inputs]
-            result = node.output
+        for operator, operands, result, shape, done in self.bound(bindings):
+            read = [values[v] for v in operands]
             if operator.view_of_input:
-                values[result] = operator.view(*operands)
+                values[result] = operator.view(*read)
             else:
-                values[result] = np.empty(resolve(result.shape, bindings), result.dtype)
-                operator.run(values[result], *operands)
-            for variable in self.last_readers.get(node, ()):
+                values[result] = np.empty(shape, result.dtype)
+                operator.run(values[result], *read)
+            del read  # or the last operands would live on
+            for variable in done:
                 del values[variable]
         return [np.array(values[v]) if _borrowed(v) else values[v] for v in self.outputs]
 
-    def bound(self, bindings: dict[str, int]) -> list[Operator]:
-        """Return the operators in order, with numbers for symbolic sizes.
+    def bound(self, bindings: dict[str, int]) -> list[Bound]:
+        """Return what to do, in order, with numbers for symbolic sizes.
 
         Parameters
         ----------
@@ -81,13 +82,22 @@ class Function:
 
         Returns
         -------
-        list of Operator
+        list of Bound
             One for each application in ``order``.
         """
         key = tuple(sorted(bindings.items()))
-        if key not in self._operators:
-            self._operators[key] = [node.operator.bind(bindings) for node in self.order]
-        return self._operators[key]
+        if key not in self._bound:
+            self._bound[key] = [
+                (
+                    node.operator.bind(bindings),
+                    node.inputs,
+                    node.output,
+                    resolve(node.output.shape, bindings),
+                    self.last_readers.get(node, []),
+                )
+                for node in self.order
+            ]
+        return self._bound[key]
 
 
 def _borrowed(variable: Variable) -> bool:

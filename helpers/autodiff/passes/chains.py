@@ -11,7 +11,7 @@ from collections.abc import Container, Mapping, Sequence
 
 from helpers.autodiff.graph import Application, Variable, apply
 from helpers.autodiff.matmul import MatMul
-from helpers.autodiff.passes.rewriting import Inputs, readers, rebuild
+from helpers.autodiff.rewriting import Inputs, readers, rebuild
 from helpers.autodiff.sizes import resolve, symbols
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from helpers.autodiff.constants import Array, Full, constant, full
 from helpers.autodiff.elementwise import Elementwise
 from helpers.autodiff.graph import Application, Operator, Variable
-from helpers.autodiff.passes.rewriting import Inputs, maker_of, rebuild
+from helpers.autodiff.rewriting import Inputs, maker_of, rebuild
 from helpers.autodiff.sizes import count, symbols
 
 LIMIT = 1 << 16  # elements: a larger constant costs more memory than it saves time

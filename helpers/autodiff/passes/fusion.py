@@ -17,7 +17,7 @@ import numpy as np
 from helpers.autodiff.constants import Full
 from helpers.autodiff.elementwise import Elementwise
 from helpers.autodiff.graph import Application, Operator, Type, Variable, apply
-from helpers.autodiff.passes.rewriting import Inputs, maker_of, readers, rebuild
+from helpers.autodiff.rewriting import Inputs, maker_of, readers, rebuild
 from helpers.autodiff.sizes import symbols
 
 C_TYPES = {"float64": "double", "float32": "float", "int64": "long long", "bool": "unsigned char"}

@@ -13,7 +13,7 @@ from helpers.autodiff.constants import Full
 from helpers.autodiff.elementwise import Elementwise, add, divide, multiply, negative, subtract
 from helpers.autodiff.gradient import Custom
 from helpers.autodiff.graph import Application, Operator, Variable, apply
-from helpers.autodiff.passes.rewriting import Inputs, maker_of, rebuild
+from helpers.autodiff.rewriting import Inputs, maker_of, rebuild
 from helpers.autodiff.shaping import Reshape, Transpose, reshape, transpose
 
 

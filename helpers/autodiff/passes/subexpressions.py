@@ -6,7 +6,7 @@ from collections.abc import Container, Hashable, Sequence
 
 from helpers.autodiff.elementwise import add, equal, maximum, multiply
 from helpers.autodiff.graph import Application, Variable, apply
-from helpers.autodiff.passes.rewriting import Inputs, rebuild
+from helpers.autodiff.rewriting import Inputs, rebuild
 
 SYMMETRIC = (add, multiply, maximum, equal)
 

@@ -15,7 +15,7 @@ from helpers.autodiff.broadcasting import Broadcast, broadcast
 from helpers.autodiff.constants import Full, full
 from helpers.autodiff.elementwise import add, multiply, negative, subtract
 from helpers.autodiff.graph import Application, Operator, Variable, apply
-from helpers.autodiff.passes.rewriting import Inputs, maker_of, readers, rebuild
+from helpers.autodiff.rewriting import Inputs, maker_of, readers, rebuild
 from helpers.autodiff.sizes import symbols
 
 Terms = dict[Variable | None, float]  # variable → how often; None stands for the number 1

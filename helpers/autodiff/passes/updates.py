@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 from helpers.autodiff.graph import Application, Variable, topological
-from helpers.autodiff.passes.rewriting import rebuild
+from helpers.autodiff.rewriting import rebuild
 from helpers.autodiff.state import Update, seen_in
 
 

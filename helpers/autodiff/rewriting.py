@@ -17,6 +17,7 @@ def rebuild(
     rule: Rule,
     inputs: Container[Variable] = (),
     after: Mapping[Application, Sequence[Variable]] | None = None,
+    instead: Mapping[Variable, Variable] | None = None,
 ) -> list[Variable]:
     """Build a graph anew, from its beginning to its outputs.
 
@@ -34,6 +35,8 @@ def rebuild(
         What is fed: nothing before these is touched.
     after : mapping, optional
         Application → control dependencies to add to it.
+    instead : mapping, optional
+        Variable that is fed → what stands in its place.
 
     Returns
     -------
@@ -45,7 +48,7 @@ def rebuild(
     TypeError
         The rule replaced a variable by one of another type.
     """
-    new: dict[Variable, Variable] = {}
+    new: dict[Variable, Variable] = dict(instead or {})
     order = topological(outputs, inputs, after)
     extra = {node: tuple(after.get(node, ())) if after else () for node in order}
     waited_for = {v for node in order for v in (*node.after, *extra[node])}
