@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 
 from helpers import autodiff
-from helpers.autodiff import passes
+from helpers.autodiff import passes, rewriting
 from tests.autodiff.random_graphs import build, programs
 
 ELSEWHERE = {"fuse", "inside_loops"}  # the first compiles, the second is for loops: own tests
@@ -125,7 +125,7 @@ def test_products_turn_to_the_vector():
 
 def test_a_rule_that_changes_a_type_is_refused():
     with pytest.raises(TypeError, match=r"expects float64 \(n, 4\); got"):
-        passes.rewriting.rebuild([-x], lambda node, operands: autodiff.sum(operands[0]))
+        rewriting.rebuild([-x], lambda node, operands: autodiff.sum(operands[0]))
 
 
 def test_a_function_applies_passes_in_order():
