@@ -43,7 +43,7 @@ def triads(threads: int, rounds: int) -> list[Row]:
     from helpers.roofline import probes
 
     size = 192 << 20  # bytes of the three arrays together: beyond caches
-    plain = native.load_c(PLAIN_TRIAD, native.OPENMP).plain
+    plain = native.load_c(PLAIN_TRIAD, native.openmp()).plain
     plain.argtypes = (c_void_p, c_void_p, c_void_p, c_double, c_int64)
     count = size // 24 // 1024 * 1024
     held = [probes.aligned(8 * count, touch=1.0) for _ in range(3)]

@@ -12,6 +12,7 @@ import platform
 import shutil
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 
 from helpers.machine.cache import cache_folder
@@ -21,6 +22,9 @@ from helpers.machine.facts import processor
 COMPILE_LIMIT = 120.0  # seconds
 BASE_FLAGS = ("-O3", "-march=native", "-fPIC", "-shared")
 OPENMP = ("-fopenmp",)
+PROBE = """#include <omp.h>
+int threads(void) { return omp_get_max_threads(); }
+"""
 
 
 def load_c(
@@ -51,6 +55,32 @@ def load_c(
         There is no compiler, or the source does not compile: the compiler's own words.
     """
     return ctypes.CDLL(str(build_c(source, (*base, *flags))))
+
+
+def openmp() -> tuple[str, ...]:
+    """Return the flags with which the C compiler divides loops over threads.
+
+    Returns
+    -------
+    tuple of str
+        Empty where it cannot, as Apple's clang: ``#pragma omp`` is then ignored, and loops run on
+        one thread.
+
+    Raises
+    ------
+    CompilerError
+        There is no C compiler.
+    """
+    return _openmp(find_compiler("C"))
+
+
+@cache
+def _openmp(compiler: str) -> tuple[str, ...]:
+    try:
+        load_c(PROBE, OPENMP)
+    except (CompilerError, OSError):
+        return ()
+    return OPENMP
 
 
 def build_c(source: str, flags: tuple[str, ...]) -> Path:

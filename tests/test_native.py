@@ -1,6 +1,9 @@
 """helpers.native: compile, keep, refuse."""
 
 import ctypes
+import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -39,3 +42,55 @@ def test_types():
     half = native.load_c("double half(double x) { return x / 2; }").half
     half.restype, half.argtypes = ctypes.c_double, (ctypes.c_double,)
     assert half(5.0) == 2.5
+
+
+@pytest.fixture
+def apples_clang(tmp_path, monkeypatch):
+    """A C compiler that refuses -fopenmp in the words of Apple's clang, and an empty cache."""
+    real = shutil.which("cc")
+    fake = tmp_path / "cc"
+    fake.write_text(
+        '#!/bin/sh\nfor word in "$@"; do if [ "$word" = -fopenmp ]; then\n'
+        "echo \"clang: error: unsupported option '-fopenmp'\" >&2; exit 1; fi; done\n"
+        f'exec {real} "$@"\n'
+    )
+    fake.chmod(0o755)
+    monkeypatch.setenv("CC", str(fake))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return str(fake)
+
+
+def test_openmp_where_the_compiler_has_it(apples_clang, monkeypatch):
+    assert native.openmp() == ()
+    monkeypatch.delenv("CC")
+    library = native.load_c(native.PROBE, native.openmp())
+    assert library.threads() >= 1
+
+
+def test_without_openmp_everything_that_compiles_runs(apples_clang):
+    # in a fresh interpreter, which has compiled nothing yet
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_OPENMP], capture_output=True, text=True, timeout=150
+    )
+    assert done.stderr == ""
+    assert done.stdout.split() == ["ordered", "True", "[1]"]
+
+
+WITHOUT_OPENMP = """
+import numpy as np
+from helpers import native
+from helpers.pagerank import pagerank
+from helpers.roofline import ceilings, convolution, kernels, probes
+from helpers.roofline.system import instruction_sets
+
+print(pagerank([(0, 1), (1, 2), (2, 1)]).method)
+pagerank([(0, 1), (1, 2), (2, 1)], "bits")
+x, y, z = (np.arange(8, dtype=np.float32) for _ in range(3))
+kernels._elementwise().triad(8, 2.0, x.ctypes.data, z.ctypes.data, y.ctypes.data)
+image = np.ones((6, 6), np.float32)
+out = convolution.convolver("direct", np.ones((3, 3), np.float32))(image)
+print(bool((y == 3 * x).all() and out[2, 2] == 9))
+probes.bandwidth("triad", 4096, sample=0.001, repeats=1)
+probes.flops(instruction_sets()[0], "float32", sample=0.001, repeats=1)
+print(ceilings.thread_counts(8))
+"""

@@ -22,11 +22,13 @@ def cache_folder(*parts: str) -> Path:
     Returns
     -------
     pathlib.Path
-        Below ``$XDG_CACHE_HOME``, ``~/.cache`` where that is not set. Where neither can be written,
-        below the temporary folder, in one that only this user may enter: compiled code is loaded
-        from it.
+        Below ``$XDG_CACHE_HOME``, ``~/.cache`` where that is not set or not absolute. Where
+        neither can be written, below the temporary folder, in one that only this user may enter:
+        compiled code is loaded from it.
     """
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not base.is_absolute():
+        base = Path("~/.cache").expanduser()
     try:
         folder = base.joinpath(NAME, *parts)
         folder.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from helpers import native
+from helpers.machine.compilers import find_compiler
 
 
 def source() -> str:
@@ -24,8 +25,8 @@ def source() -> str:
 
 @cache
 def _library() -> ctypes.CDLL:
-    # may_alias: the mask reads floats as integers; -fopenmp for the rows of the bit-packed matrix.
-    made = native.load_c(source(), ("-fno-strict-aliasing", *native.OPENMP))
+    # may_alias: the mask reads floats as integers; OpenMP for the rows of the bit-packed matrix.
+    made = native.load_c(source(), ("-fno-strict-aliasing", *native.openmp()))
     for suffix, real in (("f32", c_float), ("f64", c_double)):
         sweep, bits = getattr(made, f"sweep_{suffix}"), getattr(made, f"bits_{suffix}")
         i32, reals = POINTER(c_int32), POINTER(real)
@@ -36,6 +37,16 @@ def _library() -> ctypes.CDLL:
     made.order_components.argtypes = (c_int32, *[POINTER(c_int32)] * 5)
     made.order_components.restype = c_int64
     return made
+
+
+def works() -> bool:
+    """Whether there is a C compiler that compiles this file's C, and the result can be loaded."""
+    try:
+        find_compiler()
+        _library()
+    except (native.CompilerError, OSError):
+        return False
+    return True
 
 
 def _at(array, kind):

@@ -9,13 +9,12 @@ with d the damping, v the personalization (1/N unless given) and Σ x = 1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from helpers.machine.compilers import has_compiler
 from helpers.pagerank.graphs import Links, links
+from helpers.pagerank.parameters import Stopping, check_device, distribution, real_type, stopping
 from helpers.pagerank.versions import VERSIONS
 
 SMALL_COMPONENT = 1000  # nodes: up to here a cycle is solved on the spot, within one sweep
@@ -60,95 +59,142 @@ class PageRankResult:
 def pagerank(
     graph,
     method: str = "auto",
-    damping: float = 0.85,
-    tolerance: float = 1e-10,
-    max_iterations: int = 200,
+    damping: float | None = None,
+    tolerance: float | None = None,
+    max_iterations: int | None = None,
     personalization=None,
     weight: str | None = "weight",
     dtype: str = "float64",
     device: str = "cpu",
+    *,
+    dangling=None,
+    nstart=None,
+    alpha: float | None = None,
+    tol: float | None = None,
+    max_iter: int | None = None,
 ) -> PageRankResult:
     """Rank the nodes of a graph by the random surfer's visits.
 
     >>> pagerank([(0, 1), (1, 2), (2, 1)]).scores.round(3).tolist()
-    [0.05, 0.487, 0.464]
+    [0.05, 0.486, 0.464]
 
     ``graph``: a NetworkX graph, a SciPy sparse matrix (row = source) or an edge list; see
     :func:`helpers.pagerank.graphs.links`, whose result is also taken. ``method``: "csr" (SciPy,
     power iteration), "ordered" (C, Gauss-Seidel along the strongly connected components), "auto"
-    (ordered if there is a C compiler, else csr), or a version of notebook 06 in torch: "torch"
-    (CSR), "scatter", "dgl", "sparse", "dense", "dense_folded", "dense_scaled", "bits".
-    ``tolerance``: the L1 change at which to stop. ``personalization``: where the surfer restarts,
-    a dict from node to weight (absent: 0) or an array (N,); it also receives the rank of dangling
-    nodes, as in NetworkX. ``dtype``: "float64" or "float32". ``device``: torch's methods only.
+    (ordered if there is a C compiler that works, else csr), or a version of notebook 06 in torch:
+    "torch" (CSR), "scatter", "dgl", "sparse", "dense", "dense_folded", "dense_scaled", "bits".
+    ``damping``: d (0.85). ``tolerance``: the L1 change, summed over all nodes, at which to stop
+    (1e-10). ``max_iterations``: at most so many (200). ``personalization``: where the surfer
+    restarts, a dict from node to weight (absent: 0) or an array (N,). ``dangling``: where the rank
+    of dangling nodes goes, in the same form (None: where the surfer restarts); not with "ordered".
+    ``nstart``: the ranks to start from, in the same form. ``dtype``: "float64" or "float32".
+    ``device``: torch's methods only. For a NetworkX graph, ``alpha``, ``tol`` and ``max_iter`` may
+    stand for damping, tolerance and max_iterations as in NetworkX, whose ``tol`` counts for each
+    node: with N nodes it is a tolerance of N · tol.
 
     Raises ValueError for an empty graph, negative or NaN weights, unknown node names and
     parameters out of range; ConvergenceError when ``max_iterations`` do not reach ``tolerance``.
     """
-    _check(method, damping, tolerance, max_iterations, dtype, device)
+    if method not in METHODS:
+        raise ValueError(f"pagerank expects a method of {', '.join(METHODS)}; got {method!r}")
+    ours = {"damping": damping, "tolerance": tolerance, "max_iterations": max_iterations}
+    stop = stopping(graph, ours, {"alpha": alpha, "tol": tol, "max_iter": max_iter})
+    real = real_type(dtype)
+    check_device(method, device, DEVICES[method])
     graph = links(graph, weight)
-    teleport = _teleport(graph, personalization)
+    teleport = distribution(graph, personalization, "personalization")
+    spread = None if dangling is None else distribution(graph, dangling, "dangling")
+    start = teleport if nstart is None else distribution(graph, nstart, "nstart")
     if method == "auto":
-        method = "ordered" if has_compiler() else "csr"
-    arguments = (graph, teleport, damping, tolerance, max_iterations, np.dtype(dtype))
+        method = "ordered" if spread is None and _compiles() else "csr"
+    if method == "ordered" and spread is not None:
+        raise ValueError("method 'ordered' takes no dangling=: use 'csr', 'auto' or 'torch'")
     if method == "ordered":
-        x, residuals = _ordered(*arguments)
+        x, residuals = _ordered(graph, teleport, start, stop, real)
     elif method == "csr":
-        x, residuals = _power_scipy(*arguments)
+        x, residuals = _power_scipy(graph, teleport, spread, start, stop, real)
     else:
-        x, residuals = _power_torch(*arguments, method, device)
+        x, residuals = _power_torch(graph, teleport, spread, start, stop, real, method, device)
     x = np.asarray(x, dtype=np.float64)
     x = x / x.sum()
     scores = x if graph.names is None else dict(zip(graph.names, x.tolist(), strict=True))
     result = PageRankResult(scores, len(residuals), tuple(residuals), method)
-    if not residuals[-1] <= tolerance:
-        hint = "" if dtype == "float64" else "; float32 resolves about 1e-7: try float64"
+    if not residuals[-1] <= stop.tolerance:
+        hint = "" if real == np.float64 else "; float32 resolves about 1e-7: try float64"
         raise ConvergenceError(
             f"after {len(residuals)} iterations the L1 change is {residuals[-1]:.2g}, above the "
-            f"tolerance {tolerance:.2g}: raise max_iterations or the tolerance{hint}",
+            f"tolerance {stop.tolerance:.2g}: raise max_iterations or the tolerance{hint}",
             result,
         )
     return result
 
 
-def _power_scipy(graph: Links, teleport, damping, tolerance, limit, dtype):
+def _compiles() -> bool:
+    """Whether a C compiler is here, and takes the course's C."""
+    from helpers.pagerank.compiled import works
+
+    return works()
+
+
+def _goes_on(residuals: list[float], stop: Stopping) -> bool:
+    return len(residuals) < stop.max_iterations and not (
+        residuals and residuals[-1] <= stop.tolerance
+    )
+
+
+def _power_scipy(graph: Links, teleport, spread, start, stop, dtype):
     """Version 4 in SciPy: x ← d M x + what is missing from 1, spread over ``teleport``."""
     from scipy import sparse
 
     rows = graph.incoming
-    values = np.take((damping * graph.inverse_out).astype(dtype), rows.indices)
+    values = np.take(stop.damping * graph.inverse_out, rows.indices)
     if not graph.unweighted:
-        values *= rows.data.astype(dtype)
+        values *= rows.data
     matrix = sparse.csr_array(rows.shape, dtype=dtype)
-    matrix.indptr, matrix.indices, matrix.data = rows.indptr, rows.indices, values
-    teleport = teleport.astype(dtype)
-    x, residuals = teleport.copy(), []
-    while len(residuals) < limit and not (residuals and residuals[-1] <= tolerance):
+    matrix.indptr, matrix.indices, matrix.data = rows.indptr, rows.indices, values.astype(dtype)
+    teleport, ends = teleport.astype(dtype), graph.out_weight == 0
+    x, residuals = start.astype(dtype), []
+    while _goes_on(residuals, stop):
         y = matrix @ x
+        missing = 1 - y.sum(dtype=np.float64)
         # Teleport and dangling rank in one: both go where `teleport` says, and the sum must be 1.
-        y += (1 - y.sum(dtype=np.float64)).astype(dtype) * teleport
+        if spread is not None:  # ... unless the dangling rank goes elsewhere
+            lost = stop.damping * x[ends].sum(dtype=np.float64)
+            y += (lost * spread).astype(dtype)
+            missing -= lost
+        y += dtype.type(missing) * teleport
         x -= y
         residuals.append(float(np.abs(x, out=x).sum(dtype=np.float64)))
         x = y
     return x, residuals
 
 
-def _power_torch(graph: Links, teleport, damping, tolerance, limit, dtype, method, device):
+def _power_torch(graph: Links, teleport, spread, start, stop, dtype, method, device):
     """The same loop over one of the versions in torch."""
     import torch
 
     version = VERSIONS["csr" if method == "torch" else method](graph, dtype.name, device)
-    teleport = torch.from_numpy(teleport).to(version.device, version.dtype)
-    x, residuals = teleport.clone(), []
-    while len(residuals) < limit and not (residuals and residuals[-1] <= tolerance):
-        y = version.product(x).mul_(damping)
-        y += (1 - y.sum()) * teleport
+
+    def vector(array):
+        return torch.from_numpy(array).to(version.device, version.dtype)
+
+    teleport, ends = vector(teleport), torch.from_numpy(graph.out_weight == 0).to(version.device)
+    spread = None if spread is None else vector(spread)
+    x, residuals = vector(start).clone(), []
+    while _goes_on(residuals, stop):
+        y = version.product(x).mul_(stop.damping)
+        missing = 1 - y.sum()
+        if spread is not None:
+            lost = stop.damping * x[ends].sum()
+            y += lost * spread
+            missing -= lost
+        y += missing * teleport
         residuals.append((y - x).abs().sum(dtype=torch.float64).item())
         x = y
     return x.cpu().numpy(), residuals
 
 
-def _ordered(graph: Links, teleport, damping, tolerance, limit, dtype):
+def _ordered(graph: Links, teleport, start, stop, dtype):
     """Gauss-Seidel in C, along the links: (I − d M) x = v, then scaled to sum 1.
 
     Rank flows from component to component of a directed graph and never back, so solving the
@@ -157,7 +203,7 @@ def _ordered(graph: Links, teleport, damping, tolerance, limit, dtype):
     """
     from helpers.pagerank.compiled import make_sweep, order_components
 
-    rows = graph.incoming
+    rows, damping = graph.incoming, stop.damping
     if rows.indices.dtype != np.int32:
         raise ValueError(f"method 'ordered' takes up to 2**31 edges; got {graph.edges}: use 'csr'")
     order, blocks = order_components(rows.indptr, rows.indices, SMALL_COMPONENT)
@@ -167,46 +213,11 @@ def _ordered(graph: Links, teleport, damping, tolerance, limit, dtype):
     sweep = make_sweep(
         rows.indptr, rows.indices, weights, factor, base, blocks, order, damping, SMALL_COMPONENT
     )
-    x = base / dtype.type(1 - damping)
+    if start is teleport:
+        x = base / dtype.type(1 - damping)
+    else:  # at the scale that the solution will have: sum of x (1 − d where a node has links) = 1
+        x = (start / (start @ (1 - damping * (graph.out_weight > 0)))).astype(dtype)
     scaled, residuals = x * factor, []
-    while len(residuals) < limit and not (residuals and residuals[-1] <= tolerance):
-        residuals.append(sweep(x, scaled, tolerance))
+    while _goes_on(residuals, stop):
+        residuals.append(sweep(x, scaled, stop.tolerance))
     return x, residuals
-
-
-def _teleport(graph: Links, personalization) -> np.ndarray:
-    """The restart distribution, shape (N,), float64, sum 1."""
-    n = graph.nodes
-    if personalization is None:
-        return np.full(n, 1.0 / n)
-    if isinstance(personalization, Mapping):
-        number = range(n) if graph.names is None else {v: i for i, v in enumerate(graph.names)}
-        restart = np.zeros(n)
-        for name, value in personalization.items():
-            if name not in number:
-                raise ValueError(f"personalization names {name!r}, which is no node of the graph")
-            restart[number[name]] = value
-    else:
-        restart = np.asarray(personalization, dtype=np.float64)
-        if restart.shape != (n,):
-            raise ValueError(f"personalization expects shape ({n},); got {restart.shape}")
-    if not (np.isfinite(restart) & (restart >= 0)).all() or restart.sum() == 0:
-        bad = restart[~(np.isfinite(restart) & (restart >= 0))]
-        got = f"got {bad[0]}" if bad.size else "all are 0"
-        raise ValueError(f"personalization expects finite weights >= 0, not all 0; {got}")
-    return restart / restart.sum()
-
-
-def _check(method, damping, tolerance, max_iterations, dtype, device):
-    if method not in METHODS:
-        raise ValueError(f"pagerank expects a method of {', '.join(METHODS)}; got {method!r}")
-    if not 0 <= damping < 1:
-        raise ValueError(f"pagerank expects 0 <= damping < 1; got {damping}")
-    if not tolerance > 0:
-        raise ValueError(f"pagerank expects tolerance > 0; got {tolerance}")
-    if max_iterations < 1:
-        raise ValueError(f"pagerank expects max_iterations >= 1; got {max_iterations}")
-    if np.dtype(dtype).name not in ("float32", "float64"):
-        raise ValueError(f"pagerank expects dtype float32 or float64; got {dtype!r}")
-    if str(device).partition(":")[0] not in DEVICES[method]:
-        raise ValueError(f"method {method!r} runs on the CPU; for {device!r} use method='torch'")

@@ -8,6 +8,7 @@ Learning in Parallel with PyTorch"; 4 and 5 are what one would do today.
 
 from __future__ import annotations
 
+import os
 import warnings
 from typing import TYPE_CHECKING
 
@@ -351,7 +352,11 @@ def iterate(version: Version, iterations: int = 200, damping: float = 0.85):
 
 
 def import_dgl():
-    """Import DGL, or raise ImportError with what to do about it."""
+    """Import DGL, or raise ImportError with what to do about it.
+
+    Without ``DGLBACKEND`` it would write to stderr, and a choice into the home.
+    """
+    os.environ.setdefault("DGLBACKEND", "pytorch")
     try:
         import dgl
     except Exception as error:  # a DGL built for another torch fails with OSError and others

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
+from helpers import native
 from helpers.machine import cpu_model, usable_cores
 from helpers.machine.cache import cache_folder
 from helpers.machine.compilers import find_compiler
@@ -124,13 +125,18 @@ def ceilings(*, again: bool = False, progress: bool = True, quick: bool = False)
     return made
 
 
+def thread_counts(cores: int) -> list[int]:
+    """The numbers of threads measured: one and all cores, where the C compiler knows OpenMP."""
+    return sorted({1, cores}) if native.openmp() else [1]
+
+
 def _measure(progress: bool, quick: bool) -> Ceilings:
     reported = [asdict(one) for one in reported_caches()]
     largest = 2 * max([one["size"] for one in reported], default=32 << 20)
     sizes = _sizes(4096, min(max(largest, 64 << 20), 256 << 20), 1 if quick else 2)
     count = max(2, len(reported) + 1) if reported else 4
     cores = usable_cores()
-    threads = sorted({1, cores})
+    threads = thread_counts(cores)
     jobs = len(sizes) + 2 + len(instruction_sets()) * 2 * len(threads)
     jobs += len(KINDS) * count * len(threads) + 1
     session = _Session(cores, _Bar(jobs, progress), quick)

@@ -17,7 +17,7 @@ WAYS = ("direct", "rows")
 
 @cache
 def _library(k: int):
-    made = native.load_c(SOURCE.read_text(), (f"-DK={k}", *native.OPENMP))
+    made = native.load_c(SOURCE.read_text(), (f"-DK={k}", *native.openmp()))
     for name in WAYS:
         getattr(made, name).argtypes = (c_int64, c_int64, *[c_void_p] * 3)
     return made

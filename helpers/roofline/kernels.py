@@ -41,7 +41,7 @@ void fused(int64_t n, float s, const float *x, const float *z, const float *w, f
 @cache
 def _elementwise():
     # fmaxf need not keep NaN apart here: without this the loop is a call for each element.
-    made = native.load_c(ELEMENTWISE, (*native.OPENMP, "-ffinite-math-only", "-fno-signed-zeros"))
+    made = native.load_c(ELEMENTWISE, (*native.openmp(), "-ffinite-math-only", "-fno-signed-zeros"))
     p = c_void_p
     made.axpy.argtypes = (c_int64, c_float, p, p)
     made.triad.argtypes = (c_int64, c_float, p, p, p)

@@ -26,7 +26,7 @@ def _peak(chosen: InstructionSet, real: str):
         f"-DREAL={real}",
         f"-DSCALAR={int(not chosen.width)}",
         f"-DWIDTH={chosen.width or size}",
-        *native.OPENMP,
+        *native.openmp(),
     )
     function = native.load_c((HERE / "peak.c").read_text(), flags, base=WITHOUT_NATIVE).peak
     function.argtypes, function.restype = (c_int64, c_int32, c_double, c_double), c_double
@@ -36,7 +36,7 @@ def _peak(chosen: InstructionSet, real: str):
 @cache
 def _memory():
     width = max((one.width for one in instruction_sets()), default=16) or 8
-    flags = (f"-DWIDTH={width}", "-fno-tree-loop-distribute-patterns", *native.OPENMP)
+    flags = (f"-DWIDTH={width}", "-fno-tree-loop-distribute-patterns", *native.openmp())
     made = native.load_c((HERE / "memory.c").read_text(), flags)
     p = c_void_p
     made.read_sum.argtypes, made.read_sum.restype = (p, c_int64, c_int64, c_int32), c_double

@@ -246,3 +246,13 @@ def test_without_a_compiler_the_answer_is_the_same(monkeypatch):
     result = pagerank([(0, 1), (1, 2), (2, 1)])
     assert result.method == "csr"
     np.testing.assert_allclose(result.scores, expected, atol=1e-9)
+
+
+def test_with_a_compiler_that_does_not_work_auto_is_csr(monkeypatch):
+    def broken():
+        raise native.CompilerError("no SDK")
+
+    monkeypatch.setattr("helpers.pagerank.compiled._library", broken)
+    assert pagerank([(0, 1), (1, 2), (2, 1)]).method == "csr"
+    with pytest.raises(native.CompilerError, match="no SDK"):
+        pagerank([(0, 1), (1, 2), (2, 1)], "ordered")

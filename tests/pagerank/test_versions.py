@@ -1,20 +1,24 @@
 """The source's versions: each one gives the same ranks, and counts its bytes."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
 
 from helpers.pagerank import pagerank
 from helpers.pagerank.graphs import links, random_links
-from helpers.pagerank.versions import VERSIONS, iterate, rows
+from helpers.pagerank.versions import VERSIONS, import_dgl, iterate, rows
 
 GRAPH = random_links(300, 0.02, seed=5)
 
 
 def has_dgl() -> bool:
     try:
-        import dgl  # noqa: F401
-    except Exception:
+        import_dgl()
+    except ImportError:
         return False
     return True
 
@@ -143,3 +147,20 @@ def test_random_links_repeats_bad_input(bad):
     name, value = next(iter(bad.items()))
     with pytest.raises(ValueError, match=f"{name}={value}"):
         random_links(**bad)
+
+
+@pytest.mark.skipif(not has_dgl(), reason="no DGL for this Python")
+def test_dgl_writes_neither_to_stderr_nor_to_the_home(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    environment = {k: v for k, v in os.environ.items() if k not in ("DGLBACKEND", "DGLHOME")}
+    program = "from helpers.pagerank import pagerank\nprint(pagerank([(0, 1)], 'dgl').method)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**environment, "HOME": str(home), "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=150,
+    )
+    assert (done.stdout, done.stderr) == ("dgl\n", "")
+    assert not list(home.rglob("*"))

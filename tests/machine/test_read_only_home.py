@@ -1,0 +1,71 @@
+"""A home that cannot be written, a temporary folder of one's own: both are honoured everywhere."""
+
+import getpass
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from helpers.machine.cache import cache_folder
+from helpers.machine.compilers import has_compiler
+
+EVERYTHING = """
+import numpy as np
+from helpers import native
+from helpers.cluster import Cluster
+from helpers.cuda import Module
+from helpers.machine.cache import cache_folder
+from helpers.pagerank import pagerank
+import helpers.plots.style, torch
+
+native.load_c("int one(void) { return 1; }")
+x, y = np.ones(4, np.float32), np.zeros(4, np.float32)
+Module("__global__ void copy(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x]; }",
+       device="cpu")["copy"][1, 4](x, y)
+with Cluster(n=2) as cluster:
+    ranks = cluster.run(lambda: __import__("mpi4py.MPI").MPI.COMM_WORLD.rank)
+pagerank([(0, 1)])
+torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1).step()
+print(ranks, y.tolist(), cache_folder("c"))
+"""
+
+
+@pytest.mark.mpi
+@pytest.mark.skipif(not has_compiler("C++"), reason="no C++ compiler")
+@pytest.mark.parametrize("home", ["below a file", "missing"])
+def test_everything_works_without_a_home(tmp_path, home):
+    # Below a file nothing can be made, whoever tries; permissions would not stop root.
+    (tmp_path / "file").touch()
+    place = tmp_path / {"below a file": "file/home", "missing": "none/of/these"}[home]
+    temporary = tmp_path / "t"
+    temporary.mkdir()
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "MPL", "IPY"))}
+    done = subprocess.run(
+        [sys.executable, "-c", EVERYTHING],
+        env={**environment, "HOME": str(place), "TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
+        timeout=150,
+    )
+    assert done.returncode == 0, done.stderr
+    said = done.stdout
+    assert said.startswith("[0, 1] [1.0, 1.0, 1.0, 1.0] ")
+    where = Path(said.split()[-1])
+    inside = temporary if home == "below a file" else place
+    assert where.is_relative_to(inside)
+    # IPython's own answer to a home that cannot be written is a folder of its own for each process.
+    paths = [path for path in temporary.iterdir() if not (path / "profile_default").exists()]
+    left = {path.name.partition("-")[0] for path in paths}
+    assert left <= {f"torchinductor_{getpass.getuser()}", "parallel", "matplotlib"}
+
+
+def test_the_cache_settings_are_honoured(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "mine"))
+    assert cache_folder("c").is_relative_to(tmp_path / "mine")
+    monkeypatch.setenv("XDG_CACHE_HOME", "not/absolute")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert cache_folder("c").is_relative_to(tmp_path / "home")  # as the XDG specification says
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_folder("c").is_relative_to(tmp_path / "home")
