@@ -14,6 +14,7 @@ from helpers.cluster.errors import (
     StartError,
 )
 from helpers.cluster.forked import keep_warm
+from helpers.cluster.network import Network
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Cluster",
     "ClusterError",
+    "Network",
     "RankDiedError",
     "RankError",
     "RankTimeoutError",

@@ -18,11 +18,13 @@ from helpers.cluster.errors import (
     RankError,
     RanksInterrupted,
     RankTimeoutError,
+    StartError,
 )
 from helpers.cluster.forked import ForkedProcesses, remember_not_to_fork_here, why_not_to_fork_here
 from helpers.cluster.forkserver.handle import CannotFork
 from helpers.cluster.gathering import Gathering, Outcome, Reply
 from helpers.cluster.launch import LaunchedProcesses
+from helpers.cluster.network import Network
 from helpers.cluster.processes import Processes
 from helpers.cluster.starting import wait_ready
 
@@ -46,6 +48,8 @@ class Cluster:
         ``"mpi"`` starts the ranks on this machine: forked from a warm process where that is
         possible (MPICH on Linux), else by mpiexec. ``"mpiexec"`` insists on the latter. Any other
         engine launcher of ipyparallel (``"slurm"``, ``"pbs"``, ``"ssh"``...) starts them elsewhere.
+    network : Network, optional
+        Hosts within this machine, which the ranks are shared out to; None: all are on one.
     preload : iterable of str
         Modules that forked ranks have imported when they begin, and share the memory of.
     profile : str, optional
@@ -58,7 +62,7 @@ class Cluster:
     Raises
     ------
     ValueError
-        For an impossible ``n``, ``threads`` or ``start_timeout``.
+        For an impossible ``n``, ``threads``, ``start_timeout`` or ``network``.
     StartError
         With the reason, when the ranks cannot be started.
 
@@ -76,6 +80,7 @@ class Cluster:
         n: int = 4,
         *,
         launcher: str = "mpi",
+        network: Network | None = None,
         preload: Iterable[str] = (),
         profile: str | None = None,
         threads: int = 1,
@@ -88,13 +93,19 @@ class Cluster:
         self._lock = threading.Lock()
         self._engine_ids: list[int] = []  # of ipyparallel, in rank order; empty: not ready
         self._pids: dict[int, int] = {}  # of each rank
+        self._hosts: dict[int, str] = {}  # of each rank
+        self.network = network
         self._library = ""
         modules = module_names("preload", preload)
         forks = launcher == "mpi" and not profile and why_not_to_fork_here() is None
+        if network is not None:
+            _check_network(network, self.n, launcher, profile)
         try:
             if forks:
-                self._begin(ForkedProcesses(self.n, self.threads, modules))
+                self._begin(ForkedProcesses(self.n, self.threads, modules, network))
         except CannotFork as error:
+            if network is not None:
+                raise StartError(f"{network!r} needs forked ranks: {error}.") from None
             remember_not_to_fork_here(str(error))
             forks = False
         if not forks:
@@ -188,6 +199,11 @@ class Cluster:
         return [self._pids[rank] for rank in sorted(self._pids)]
 
     @property
+    def hosts(self) -> list[str]:
+        """The name of each rank's host, in rank order."""
+        return [self._hosts[rank] for rank in sorted(self._hosts)]
+
+    @property
     def client(self) -> ipyparallel.Client:
         """The ipyparallel Client underneath, for what this class does not offer."""
         self._ensure_ready()
@@ -201,7 +217,8 @@ class Cluster:
 
     def __repr__(self) -> str:
         state = "running" if self.running else "stopped"
-        return f"<Cluster: {self.n} ranks, {self._library or 'no MPI yet'}, {state}>"
+        where = f" on {self.network!r}" if self.network else ""
+        return f"<Cluster: {self.n} ranks{where}, {self._library or 'no MPI yet'}, {state}>"
 
     # -- what the magic calls -------------------------------------------------------------------
 
@@ -380,6 +397,19 @@ class Cluster:
         self._library = hellos[0]["library"]
         self._engine_ids = [hello["id"] for hello in hellos]
         self._pids = {hello["rank"]: hello["pid"] for hello in hellos}
+        self._hosts = {hello["rank"]: hello["host"] for hello in hellos}
+
+
+def _check_network(network: Any, n: int, launcher: str, profile: str | None) -> None:
+    """Raise where ranks cannot be shared out so."""
+    if not isinstance(network, Network):
+        raise TypeError(f"network={network!r}: expected a Network, such as Network(hosts=2)")
+    if launcher != "mpi" or profile:
+        how = f"profile={profile!r}" if profile else f"launcher={launcher!r}"
+        raise ValueError(f"{how} with {network!r}: hosts within this machine need launcher='mpi'")
+    network.places(n)
+    if (why := why_not_to_fork_here()) is not None:
+        raise StartError(f"{network!r} cannot be had here: {why}.")
 
 
 def _stop(processes: Processes, owner: int) -> None:

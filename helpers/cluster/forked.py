@@ -19,6 +19,8 @@ from helpers.cluster import state
 from helpers.cluster.errors import StartError
 from helpers.cluster.forkserver import handle, registry
 from helpers.cluster.forkserver.programs import SOCKETS
+from helpers.cluster.network import Network
+from helpers.cluster.network.forked import ForkedNetwork
 from helpers.cluster.processes import Processes, how
 
 if TYPE_CHECKING:
@@ -75,6 +77,8 @@ class ForkedProcesses(Processes):
         What numerical libraries may use on each.
     modules : tuple of str
         What the ranks have imported when they begin.
+    network : Network, optional
+        The hosts that the ranks are on; None: this machine.
 
     Raises
     ------
@@ -84,7 +88,9 @@ class ForkedProcesses(Processes):
 
     starter = "the ranks"
 
-    def __init__(self, n: int, threads: int, modules: tuple[str, ...]) -> None:
+    def __init__(
+        self, n: int, threads: int, modules: tuple[str, ...], network: Network | None = None
+    ) -> None:
         if len(tempfile.gettempdir()) > LONGEST_PLACE:
             raise handle.CannotFork(f"{tempfile.gettempdir()} is too long for a socket's path")
         self._server = registry.acquire(modules)
@@ -94,6 +100,8 @@ class ForkedProcesses(Processes):
         folder.mkdir(mode=0o700)
         super().__init__(n, threads, folder)
         self._modules = modules
+        self._network = network and ForkedNetwork(network, n, self.folder)
+        self.host_names = self._network.names if self._network else []
         self._name = self.folder.name
         self._starts = 0
         self._released = False
@@ -106,6 +114,7 @@ class ForkedProcesses(Processes):
             self._adopted,
             self._server.require(*registry.CONTROLLER),
             self._server.fork(self._controller, "controller", 1, options, self.folder),
+            *(self._network.begin(self._server) if self._network else ()),
             self._server.require(*registry.RANKS, *self._modules),
             self._fork_ranks(),
         ]
@@ -113,10 +122,12 @@ class ForkedProcesses(Processes):
 
         for number in asked:
             self._server.answer(number)
+        if self._network:
+            self._network.wait(self._server)
 
     def start_ranks(self) -> None:
         state.clear(self.state_dir)
-        if self.controller_exited():
+        if self.controller_exited() or self._network_exited():
             self._make_anew()
             self.start()
         else:
@@ -129,6 +140,7 @@ class ForkedProcesses(Processes):
             registry.release(self._server)
             self._server = registry.acquire(self._modules)
         self._adopted = self._server.send("adopt", folder=str(self.folder))
+        self._kill(self._controller)
         self._server.forget(self._controller)
         shutil.rmtree(self.folder / "profile", ignore_errors=True)
         for path in self.folder.glob(f"{SOCKETS}:*"):
@@ -143,7 +155,12 @@ class ForkedProcesses(Processes):
             "threads": self.threads,
             "url_file": str(self._connection_file("engine")),
         }
-        return self._server.fork(self._ranks, "engine", self.n, options, self.folder, self.threads)
+        mapping = ""
+        if self._network:
+            options["network"], mapping = self._network.options(), self._network.mapping
+        return self._server.fork(
+            self._ranks, "engine", self.n, options, self.folder, self.threads, mapping=mapping
+        )
 
     def connect(self) -> ipyparallel.Client:
         if self.client is None:
@@ -174,18 +191,26 @@ class ForkedProcesses(Processes):
         return [number for number, name in engines.items() if name.startswith(f"{self._ranks}-")]
 
     def ranks_exited(self) -> bool:
-        return not self._starts or self._server.gone(self._ranks) or self.controller_exited()
+        gone = not self._starts or self._server.gone(self._ranks)
+        return gone or self.controller_exited() or self._network_exited()
 
     def controller_exited(self) -> bool:
         return self._server.gone(self._controller)
+
+    def _network_exited(self) -> bool:
+        return self._network is not None and self._network.gone(self._server)
 
     def dead_rank(self) -> tuple[int | None, str]:
         first = self._server.first(self._ranks)
         if first is None and not self._server.alive:
             return None, "the process that forks them has ended"
         if first is None:
+            if self._network_exited():
+                return None, "a host of the network has ended"
             return None, "the controller has ended" if self.controller_exited() else ""
-        return first[0], how(os.waitstatus_to_exitcode(first[1]))
+        ended = how(os.waitstatus_to_exitcode(first[1]))
+        where = f"on {self.host_names[first[0]]}, " if self.host_names else ""
+        return first[0], f"{where}{ended}"
 
     def ranks_output(self) -> str:
         return self._read("engine")
@@ -224,6 +249,8 @@ class ForkedProcesses(Processes):
             self._close_client()
             try:
                 self._server.ask("kill", name=self._controller)
+                if self._network:
+                    self._network.kill(self._server)
                 self._kill(self._ranks)
                 self._server.wait(self._controller, STOP_SECONDS)
                 self._server.ask("forget", folder=str(self.folder))

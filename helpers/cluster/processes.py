@@ -8,6 +8,7 @@ import signal
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,7 @@ class Processes(ABC):
         self.threads = threads
         self.local = local
         self.client: ipyparallel.Client | None = None
+        self.host_names: list[str] = []  # of each rank, where there are several
         self.folder = folder.resolve()
         self.state_dir = self.folder / "state"
         self.state_dir.mkdir()
@@ -159,7 +161,8 @@ class Processes(ABC):
                 text = state.stack_file(self.state_dir, rank).read_text()
                 since = now - state.confirmed(self.state_dir, rank)
                 waits[rank] = stuck.from_stack(text, rank, since)
-        return list(waits.values())
+        names = tuple(self.host_names)
+        return [replace(wait, hosts=names) for wait in waits.values()]
 
     def interrupt_ranks(self) -> None:
         """Ask every busy rank to raise KeyboardInterrupt (its watcher looks every 0.1 s)."""

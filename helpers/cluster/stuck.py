@@ -34,6 +34,8 @@ class Wait:
         Since the call began; while the rank computes, since the cell began.
     members : tuple of int
         The ranks of the communicator, where they are known.
+    hosts : tuple of str
+        The name of each rank's host, where there are several.
     """
 
     rank: int
@@ -44,6 +46,22 @@ class Wait:
     text: str
     seconds: float
     members: tuple[int, ...] = ()
+    hosts: tuple[str, ...] = ()
+
+    def name(self, rank: int) -> str:
+        """Return a rank, with its host where there are several.
+
+        Parameters
+        ----------
+        rank : int
+            In ``COMM_WORLD``.
+
+        Returns
+        -------
+        str
+            Such as ``"3 (host1)"``.
+        """
+        return f"{rank} ({self.hosts[rank]})" if self.hosts else str(rank)
 
 
 def read(folder: Path, ranks: Collection[int], now: float) -> list[Wait]:
@@ -223,15 +241,15 @@ def _row(wait: Wait) -> tuple[str, ...]:
     if len(line) > 60:
         line = line[:59] + "…"
     if wait.call is None:
-        return str(wait.rank), "no MPI call", "", "", line, f"{wait.seconds:.1f} s"
+        return wait.name(wait.rank), "no MPI call", "", "", line, f"{wait.seconds:.1f} s"
     peer: object = wait.peer
     if isinstance(peer, int):
-        peer = f"rank {peer}"
+        peer = f"rank {wait.name(peer)}"
     elif isinstance(peer, list):
-        peer = "ranks " + ", ".join(map(str, peer))
+        peer = "ranks " + ", ".join(map(wait.name, peer))
     elif peer == "all":
         peer = "every rank"
     elif peer == "ANY_SOURCE":
         peer = "any rank"
     tag = "" if wait.tag is None else "any" if wait.tag == "ANY_TAG" else str(wait.tag)
-    return str(wait.rank), wait.call, str(peer or ""), tag, line, f"{wait.seconds:.1f} s"
+    return wait.name(wait.rank), wait.call, str(peer or ""), tag, line, f"{wait.seconds:.1f} s"

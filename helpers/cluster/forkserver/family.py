@@ -27,13 +27,17 @@ class Family:
         The number of processes.
     inseparable : bool
         Whether all end as soon as one does, be it without an error.
+    mapping : str
+        Which ranks share a host, see KeyValueSpace.
     """
 
-    def __init__(self, name: str, size: int, inseparable: bool = True) -> None:
+    def __init__(
+        self, name: str, size: int, inseparable: bool = True, mapping: str = ""
+    ) -> None:
         self.name = name
         self.size = size
         self.inseparable = inseparable
-        self.space = KeyValueSpace(size, _new_name())
+        self.space = KeyValueSpace(size, _new_name(), mapping)
         self.pids: dict[int, int] = {}  # of each member that lives
         self.ends: dict[int, socket.socket] = {}  # on which a member asks
         self.first: tuple[int, int] | None = None  # who failed first, and its wait status

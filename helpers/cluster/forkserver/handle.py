@@ -144,6 +144,7 @@ class ForkServer:
         folder: Path,
         threads: int | None = None,
         directory: str | None = None,
+        mapping: str = "",
     ) -> int:
         """Ask for a set of processes, which find this process's environment.
 
@@ -163,6 +164,8 @@ class ForkServer:
             What numerical libraries may use.
         directory : str, optional
             Where they work, by default where this process does.
+        mapping : str
+            Which of them share a host, see KeyValueSpace; empty: all share this one.
 
         Returns
         -------
@@ -178,6 +181,7 @@ class ForkServer:
             size=size,
             options=options,
             surroundings=asdict(found),
+            mapping=mapping,
         )
 
     def answer(self, number: int) -> dict:

@@ -23,6 +23,8 @@ class KeyValueSpace:
         The number of ranks.
     name : str
         New for each set: MPICH names its shared memory after it.
+    mapping : str
+        Which ranks share a host, as MPICH writes it; empty: all share one.
 
     Examples
     --------
@@ -37,12 +39,12 @@ class KeyValueSpace:
     {1: 'cmd=get_result rc=0 msg=success value=17\\n'}
     """
 
-    def __init__(self, size: int, name: str) -> None:
+    def __init__(self, size: int, name: str, mapping: str = "") -> None:
         self.size = size
         self.name = name
         self.ready: set[int] = set()  # the ranks in which MPI_Init has returned
-        # one host with all the ranks: they may share memory
-        self._words = {"PMI_process_mapping": f"(vector,(0,1,{size}))"}
+        # by default one host with all the ranks: they may share memory
+        self._words = {"PMI_process_mapping": mapping or f"(vector,(0,1,{size}))"}
         self._arrived: list[int] = []
         self._fixed = {
             "init": "response_to_init pmi_version=1 pmi_subversion=1 rc=0",

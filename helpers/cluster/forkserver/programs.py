@@ -7,6 +7,7 @@ import runpy
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from helpers.cluster.forkserver.pmi import READY
 
@@ -36,11 +37,22 @@ class Place:
         """Say that this process is ready for its work."""
         os.write(self.parent, READY)
 
-    def initialize_mpi(self) -> None:
-        """Initialise MPI, among the members of the family, and say so."""
+    def initialize_mpi(self, network: dict | None = None) -> None:
+        """Initialise MPI, among the members of the family, and say so.
+
+        Parameters
+        ----------
+        network : dict, optional
+            The hosts that the members shall be on; None: this machine.
+        """
+        if network:
+            from helpers.cluster.network.joining import join
+
+            join(Path(network["status"]), network["places"][self.rank])
+        else:
+            os.environ.setdefault("UCX_TLS", "self,sm")  # else UCX opens a port
         asked = {"PMI_FD": self.parent, "PMI_RANK": self.rank, "PMI_SIZE": self.size}
         os.environ.update({name: str(value) for name, value in asked.items()}, PMI_SPAWNED="0")
-        os.environ.setdefault("UCX_TLS", "self,sm")  # else UCX opens a port
         from mpi4py import MPI
 
         MPI.Init_thread(MPI.THREAD_MULTIPLE)
@@ -67,7 +79,14 @@ def controller(place: Place, folder: str, cluster_id: str) -> None:
     RankController.begin(folder, f"{folder}/{SOCKETS}", cluster_id, place.ready)
 
 
-def engine(place: Place, family: str, state_dir: str, threads: int, url_file: str) -> None:
+def engine(
+    place: Place,
+    family: str,
+    state_dir: str,
+    threads: int,
+    url_file: str,
+    network: dict | None = None,
+) -> None:
     """Run a rank that the notebook calls.
 
     Parameters
@@ -82,8 +101,10 @@ def engine(place: Place, family: str, state_dir: str, threads: int, url_file: st
         What numerical libraries may use.
     url_file : str
         The controller's connection file.
+    network : dict, optional
+        The hosts that the ranks shall be on.
     """
-    place.initialize_mpi()
+    place.initialize_mpi(network)
     from helpers.cluster.engine import RankEngine
 
     sys.argv = ["engine"]
@@ -110,11 +131,29 @@ def script(place: Place, path: str) -> None:
         MPI.Finalize()
 
 
+def network(place: Place, folder: str, network: dict) -> None:
+    """Make hosts and keep them.
+
+    Parameters
+    ----------
+    place : Place
+        This process's.
+    folder : str
+        The cluster's.
+    network : dict
+        The fields of a Network.
+    """
+    from helpers.cluster.network.keeper import keep
+
+    keep(place, folder, network)
+
+
 PROGRAMS: dict[str, Callable[..., None]] = {
     "controller": controller,
     "engine": engine,
+    "network": network,
     "script": script,
 }
 # a rank that the notebook calls never ends by itself: if it does, something is wrong with it
 NEED_MPI = ("engine", "script")
-INSEPARABLE = {"controller": True, "engine": True, "script": False}
+INSEPARABLE = {"controller": True, "engine": True, "network": True, "script": False}

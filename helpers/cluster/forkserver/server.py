@@ -102,6 +102,7 @@ class Server:
         size: int,
         options: dict[str, Any],
         surroundings: dict[str, Any],
+        mapping: str = "",
     ) -> dict | Program:
         """Fork a family.
 
@@ -117,6 +118,8 @@ class Server:
             The program's.
         surroundings : dict
             The fields of Surroundings.
+        mapping : str
+            Which ranks share a host, see KeyValueSpace.
 
         Returns
         -------
@@ -128,7 +131,9 @@ class Server:
             return {"error": f"ranks cannot be forked: {why}", "spoiled": True}
         if program in programs.NEED_MPI and (library := _other_library()):
             return {"cannot": f"forked ranks need MPICH, and mpi4py uses {library}"}
-        family = self._families[name] = Family(name, size, programs.INSEPARABLE[program])
+        family = self._families[name] = Family(
+            name, size, programs.INSEPARABLE[program], mapping
+        )
         chosen: list[Program] = []
 
         def begin(rank: int, end: socket.socket) -> None:

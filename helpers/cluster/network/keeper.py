@@ -1,0 +1,265 @@
+"""The process that makes the hosts and keeps them: while it lives they do, and no longer."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from helpers.cluster.forkserver.birth import PR_SET_PDEATHSIG, prctl
+from helpers.cluster.forkserver.programs import Place
+from helpers.cluster.network import commands
+from helpers.cluster.network.commands import CommandError
+from helpers.cluster.network.description import Network
+from helpers.cluster.network.namespaces import HOST, MS_BIND, MS_NODEV, MS_NOSUID, MS_RDONLY
+from helpers.cluster.network.namespaces import NEWNET, NEWNS, NEWUSER, QUIET, leave, mount
+
+SETTINGS = (  # that can forbid an ordinary user to have namespaces, and the value with which they do
+    ("user.max_user_namespaces", "0", "15000"),
+    ("kernel.unprivileged_userns_clone", "0", "1"),
+    ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
+)
+CONTAINERS = "/.dockerenv", "/run/.containerenv"
+
+
+class Forbidden(Exception):  # noqa: N818 (the message is for the reader)
+    """The system does not let this user have hosts; the message says what would."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the keeper tells the notebook and the ranks, in a file.
+
+    Parameters
+    ----------
+    error : str
+        Why there are no hosts; empty if there are.
+    hosts : tuple of int
+        A process of each.
+    user : bool
+        Whether they are in a user namespace of their own.
+    by : {"bridge", "netem", "wire"}
+        What joins them: the kernel's bridge, this with netem's delay, or our own process.
+    """
+
+    error: str = ""
+    hosts: tuple[int, ...] = ()
+    user: bool = False
+    by: str = "bridge"
+
+    def write(self, path: Path) -> None:
+        """Put it into a file; a reader never sees half of it.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+        """
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps(self.__dict__))
+        part.replace(path)
+
+    @classmethod
+    def read(cls, path: Path) -> Told | None:
+        """Return what a file says.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+
+        Returns
+        -------
+        Told or None
+            None if there is no file yet.
+        """
+        try:
+            told = json.loads(path.read_text())
+        except FileNotFoundError:
+            return None
+        return cls(**{**told, "hosts": tuple(told["hosts"])})
+
+
+def keep(place: Place, folder: str, network: dict) -> None:
+    """Make hosts, say so, and keep them until this process is killed.
+
+    Parameters
+    ----------
+    place : Place
+        This process's.
+    folder : str
+        The cluster's.
+    network : dict
+        The fields of a Network.
+    """
+    status = Path(folder, "network.json")
+    try:
+        asked = Network(**network)
+        user = _leave_this_network()
+        told, run = _build(asked, user, Path(folder))
+    except (Forbidden, CommandError, OSError) as error:
+        Told(str(error)).write(status)
+        sys.exit(1)
+    signal.signal(signal.SIGCHLD, lambda *_: os._exit(1))  # less one host it is not the network
+    told.write(status)
+    place.ready()
+    run()
+
+
+def _leave_this_network() -> bool:
+    """Enter a network with nothing in it; tell whether that took a user namespace."""
+    if os.geteuid() == 0:
+        with contextlib.suppress(PermissionError):  # root of a container, perhaps
+            leave(NEWNET | NEWNS)
+            return False
+    try:
+        leave(NEWUSER | NEWNET | NEWNS)
+    except OSError as error:
+        raise Forbidden(why_forbidden(error)) from None
+    return True
+
+
+def why_forbidden(error: OSError, proc: Path = Path("/proc/sys")) -> str:
+    """Say what would let this user have namespaces.
+
+    Parameters
+    ----------
+    error : OSError
+        How the system refused.
+    proc : Path
+        Where its settings are.
+
+    Returns
+    -------
+    str
+        A sentence without its full stop.
+    """
+    for name, forbids, allows in SETTINGS:
+        with contextlib.suppress(OSError):
+            if (proc / name.replace(".", "/")).read_text().strip() == forbids:
+                return f"this system gives users no networks: 'sudo sysctl -w {name}={allows}' does"
+    if any(map(os.path.exists, CONTAINERS)):
+        return "this container may not have networks of its own: start it with '--privileged'"
+    name = errno.errorcode.get(error.errno or 0, "")
+    return f"this system lets no user make a network ({name}, {error.strerror}): run this as root"
+
+
+def _build(asked: Network, user: bool, folder: Path) -> tuple[Told, Callable[[], None]]:
+    """Make hosts, and links between them; return what is to be told and what is to be run."""
+    names = "".join(
+        f"{commands.address(number)} {name}\n" for number, name in enumerate(asked.names)
+    )
+    (folder / "hosts").write_text(f"127.0.0.1 localhost\n{names}")
+    netem = bool(asked.delay) and _has_netem(asked.delay)
+    bridged = not asked.delay or netem
+    hosts = [_Host(asked, number, folder, bridged) for number in range(asked.hosts)]
+    for host in hosts:
+        host.hear()
+    commands.run("ip", commands.switch([host.pid for host in hosts], bridged))
+    for host in hosts:
+        host.tell()
+    if bridged and (slow := [
+        line
+        for number in range(asked.hosts)
+        for line in commands.limits(f"port{number}", asked.rate, asked.delay)
+    ]):
+        commands.run("tc", slow)
+    for host in hosts:
+        host.hear()
+    pids = tuple(host.pid for host in hosts)
+    if bridged:
+        return Told("", pids, user, "netem" if netem else "bridge"), _wait_for_ever
+    from helpers.cluster.network.wire import Wire
+
+    wire = Wire([f"port{number}" for number in range(asked.hosts)], asked.rate, asked.delay)
+    return Told("", pids, user, "wire"), wire.run
+
+
+def _has_netem(delay: float) -> bool:
+    try:
+        commands.run("tc", commands.limits("lo", None, delay))
+    except CommandError:
+        return False
+    return True
+
+
+def _wait_for_ever() -> None:
+    while True:
+        signal.pause()
+
+
+class _Host:
+    """A process that is all that a host consists of, until ranks join it."""
+
+    def __init__(self, asked: Network, number: int, folder: Path, slowed: bool) -> None:
+        self._ours, theirs = socket.socketpair()
+        keeper = os.getpid()
+        self.pid = os.fork()
+        if self.pid:
+            theirs.close()
+            return
+        self._ours.close()
+        try:
+            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != keeper:
+                os._exit(1)
+            become_host(asked.names[number], folder)
+            theirs.sendall(b"\n")
+            theirs.recv(1)  # the link is there
+            commands.run("ip", commands.host(number, asked.hosts))
+            if slowed and (lines := commands.limits("eth0", asked.rate)):
+                commands.run("tc", lines)
+            theirs.sendall(b"\n")
+            while True:
+                time.sleep(3600)
+        except BaseException as error:
+            theirs.sendall(f"{error}\n".encode())
+        finally:
+            os._exit(1)
+
+    def hear(self) -> None:
+        """Wait for the host's next word; raise what it says."""
+        said = b""
+        while not said.endswith(b"\n"):
+            said += (more := self._ours.recv(4096))
+            if not more:
+                raise OSError(0, "a host ended while it was made")
+        if said != b"\n":
+            raise OSError(0, said.decode().strip())
+
+    def tell(self) -> None:
+        """Let the host go on."""
+        self._ours.sendall(b"\n")
+
+
+def become_host(name: str, folder: Path) -> None:
+    """Make this process a host with no link yet.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    folder : Path
+        The cluster's, with the names of all hosts.
+
+    Raises
+    ------
+    OSError
+        If the system refuses.
+    """
+    leave(HOST)
+    socket.sethostname(name)
+    # UCX lists a network's devices by /sys/class/net
+    mount("sysfs", "/sys", "sysfs", QUIET | MS_RDONLY)
+    mount(str(folder / "hosts"), "/etc/hosts", None, MS_BIND)
+    shared = Path("/dev/shm")
+    if shared.is_dir() and not folder.is_relative_to(shared):  # hosts share no memory, by name neither
+        mount("tmpfs", str(shared), "tmpfs", MS_NOSUID | MS_NODEV)

@@ -1,0 +1,162 @@
+"""Links with a rate and a delay, where the kernel has no netem: a switch of our own.
+
+Each host's link ends in a device here. What comes out of one is a frame, of which the kernel has
+joined several into one (the header before it tells how they are to be cut again). It leaves for its
+host when its sender's link has carried it, the delay has passed, and its receiver's link has
+carried it. So every frame is copied twice by this process, and held for as long as the links that a
+reader asked for would take.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import itertools
+import select
+import socket
+import struct
+import time
+
+from helpers.cluster.forkserver.birth import prctl
+
+SOL_PACKET, PACKET_VNET_HDR, PACKET_IGNORE_OUTGOING = 263, 15, 23
+SO_RCVBUFFORCE, SO_SNDBUFFORCE = 33, 32
+ETH_P_ALL = 3
+PR_SET_TIMERSLACK = 29
+VNET = struct.Struct("=BBHHHH")  # struct virtio_net_hdr: flags, kind, header, piece, checksum's place
+LARGEST = 1 << 17  # bytes of a joined frame
+BUFFER = 64 << 20
+NO_LIMIT = float("inf")
+
+
+class Wire:
+    """A switch between devices of this process's network.
+
+    Parameters
+    ----------
+    devices : list of str
+        The end of each host's link; what is for 02:77:00:00:00:0k leaves by the k-th.
+    rate : float, optional
+        Of each link and direction, in bit/s.
+    delay : float
+        From one host to another, in seconds.
+    """
+
+    def __init__(self, devices: list[str], rate: float | None, delay: float) -> None:
+        self.delay = delay
+        self.seconds_per_byte = 0.0 if rate is None else 8 / rate
+        self.ends = [_open(device) for device in devices]
+        self._into = [0.0] * len(devices)  # when each host's link to the switch is free
+        self._out_of = [0.0] * len(devices)  # and from it
+        self._due: list[tuple[float, int, int, bytes]] = []
+        self._order = itertools.count()
+        prctl(PR_SET_TIMERSLACK, 1)
+
+    def run(self) -> None:
+        """Carry frames for ever."""
+        poll = select.epoll()
+        for number, end in enumerate(self.ends):
+            poll.register(end.fileno(), select.EPOLLIN)
+        numbers = {end.fileno(): number for number, end in enumerate(self.ends)}
+        while True:
+            left = self._due[0][0] - time.monotonic() if self._due else None
+            select.select([poll], [], [], None if left is None else max(0.0, left))
+            for file, _ in poll.poll(0):
+                self.take(numbers[file])
+            self.deliver(time.monotonic())
+
+    def take(self, source: int) -> None:
+        """Take all that has come from a host.
+
+        Parameters
+        ----------
+        source : int
+            Which.
+        """
+        while True:
+            try:
+                frame = self.ends[source].recv(LARGEST)
+            except BlockingIOError:
+                return
+            now = time.monotonic()
+            for target in self._targets(source, frame):
+                heapq.heappush(
+                    self._due, (self.arrival(source, target, frame, now), next(self._order), target, frame)
+                )
+
+    def arrival(self, source: int, target: int, frame: bytes, now: float) -> float:
+        """Return when a frame will have passed both links, which it then occupies till then.
+
+        Parameters
+        ----------
+        source, target : int
+            The hosts.
+        frame : bytes
+            With the header that tells how it is cut.
+        now : float
+            When it left the host, in seconds.
+
+        Returns
+        -------
+        float
+            In seconds.
+        """
+        took = wire_size(frame) * self.seconds_per_byte
+        begin = max(now, self._into[source])
+        self._into[source] = begin + took
+        # it reaches the other link as it comes out of the first, not when all of it has
+        self._out_of[target] = max(begin + self.delay, self._out_of[target]) + took
+        return self._out_of[target]
+
+    def deliver(self, now: float) -> None:
+        """Send what is due.
+
+        Parameters
+        ----------
+        now : float
+            In seconds.
+        """
+        while self._due and self._due[0][0] <= now:
+            _, _, target, frame = heapq.heappop(self._due)
+            with contextlib.suppress(OSError):  # a full queue drops, as a switch does
+                self.ends[target].send(frame)
+
+    def _targets(self, source: int, frame: bytes) -> list[int]:
+        address = frame[VNET.size : VNET.size + 6]
+        if address[0] & 1:  # for all
+            return [number for number in range(len(self.ends)) if number != source]
+        return [address[5]] if address[5] < len(self.ends) else []
+
+
+def wire_size(frame: bytes) -> int:
+    """Return how many bytes a joined frame takes on a wire, where each of its frames has headers.
+
+    Parameters
+    ----------
+    frame : bytes
+        With the header that tells how it is cut.
+
+    Returns
+    -------
+    int
+        Bytes.
+    """
+    _, kind, header, piece, *_ = VNET.unpack_from(frame)
+    size = len(frame) - VNET.size
+    if not kind or not piece:
+        return size
+    return size + (-(-(size - header) // piece) - 1) * header
+
+
+def _open(device: str) -> socket.socket:
+    end = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    end.setsockopt(SOL_PACKET, PACKET_VNET_HDR, 1)
+    end.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+    for force, name in ((SO_RCVBUFFORCE, socket.SO_RCVBUF), (SO_SNDBUFFORCE, socket.SO_SNDBUF)):
+        try:
+            end.setsockopt(socket.SOL_SOCKET, force, BUFFER)
+        except PermissionError:
+            end.setsockopt(socket.SOL_SOCKET, name, BUFFER)
+    end.setblocking(False)
+    end.bind((device, ETH_P_ALL))
+    return end
