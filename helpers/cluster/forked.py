@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 from helpers.cluster import state
 from helpers.cluster.errors import StartError
+from helpers.cluster.forked_network import ForkedNetwork
 from helpers.cluster.forkserver import handle, registry
 from helpers.cluster.forkserver.programs import SOCKETS
 from helpers.cluster.network import Network
-from helpers.cluster.network.forked import ForkedNetwork
 from helpers.cluster.processes import Processes, how
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class ForkedProcesses(Processes):
         folder.mkdir(mode=0o700)
         super().__init__(n, threads, folder)
         self._modules = modules
-        self._network = network and ForkedNetwork(network, n, self.folder)
+        self._network = ForkedNetwork(network, n, self.folder) if network else None
         self.host_names = self._network.names if self._network else []
         self._name = self.folder.name
         self._starts = 0

@@ -10,8 +10,7 @@ import sys
 from dataclasses import dataclass, field
 
 from helpers.machine.mpi import THREAD_VARIABLES
-
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+from helpers.machine.prctl import PR_SET_PDEATHSIG, prctl
 
 
 @dataclass(frozen=True)
@@ -34,28 +33,6 @@ class Surroundings:
     directory: str
     output: str
     threads: int | None = None
-
-
-def prctl(option: int, value: int) -> None:
-    """Call Linux's prctl.
-
-    Parameters
-    ----------
-    option : int
-        Which.
-    value : int
-        To what.
-
-    Raises
-    ------
-    OSError
-        If the system refuses.
-    """
-    import ctypes
-
-    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, f"prctl({option}, {value}): {os.strerror(number)}")
 
 
 def be_born(parent: int, surroundings: Surroundings) -> None:

@@ -31,9 +31,7 @@ class Family:
         Which ranks share a host, see KeyValueSpace.
     """
 
-    def __init__(
-        self, name: str, size: int, inseparable: bool = True, mapping: str = ""
-    ) -> None:
+    def __init__(self, name: str, size: int, inseparable: bool = True, mapping: str = "") -> None:
         self.name = name
         self.size = size
         self.inseparable = inseparable

@@ -145,7 +145,7 @@ def network(place: Place, folder: str, network: dict) -> None:
     """
     from helpers.cluster.network.keeper import keep
 
-    keep(place, folder, network)
+    keep(place.ready, folder, network)
 
 
 PROGRAMS: dict[str, Callable[..., None]] = {

@@ -18,6 +18,7 @@ from helpers.cluster.forkserver.family import Family
 from helpers.cluster.forkserver.handle import LARGEST_MESSAGE
 from helpers.cluster.forkserver.preload import preload, why_not_to_fork
 from helpers.machine.guard import descendants
+from helpers.machine.prctl import PR_SET_CHILD_SUBREAPER, prctl
 
 Program = Callable[[], None]
 
@@ -47,7 +48,7 @@ class Server:
         os.set_blocking(self._woken, False)
         os.set_blocking(waker, False)
         self._waker = waker
-        birth.prctl(birth.PR_SET_CHILD_SUBREAPER, 1)  # what a rank leaves running comes to us
+        prctl(PR_SET_CHILD_SUBREAPER, 1)  # what a rank leaves running comes to us
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)  # it need only wake the loop
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the reader's interrupt is for the kernel
@@ -131,9 +132,7 @@ class Server:
             return {"error": f"ranks cannot be forked: {why}", "spoiled": True}
         if program in programs.NEED_MPI and (library := _other_library()):
             return {"cannot": f"forked ranks need MPICH, and mpi4py uses {library}"}
-        family = self._families[name] = Family(
-            name, size, programs.INSEPARABLE[program], mapping
-        )
+        family = self._families[name] = Family(name, size, programs.INSEPARABLE[program], mapping)
         chosen: list[Program] = []
 
         def begin(rank: int, end: socket.socket) -> None:

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterable
 
 SMALLEST_BURST = 3028  # bytes: two full frames
-BURST_SECONDS = 1e-4  # the kernel's timers are finer; a longer burst makes short messages too fast
+BURST_SECONDS = 2.5e-4  # what a late timer may catch up with; short messages gain from more
 QUEUE = 64 << 20  # bytes that wait at a link before any is dropped
 NETEM_PACKETS = 100_000
 SUPERUSER_PATHS = "/usr/sbin", "/sbin"  # not on an ordinary user's PATH on Debian
@@ -36,7 +36,7 @@ def run(program: str, lines: Iterable[str]) -> None:
     places = os.pathsep.join([os.environ.get("PATH", os.defpath), *SUPERUSER_PATHS])
     path = shutil.which(program, path=places)
     if path is None:
-        raise CommandError(f"the program {program} is missing: 'sudo apt install iproute2' brings it")
+        raise CommandError(f"no program {program} here: 'sudo apt install iproute2' brings it")
     text = "".join(f"{line}\n" for line in lines)
     done = subprocess.run([path, "-batch", "-"], input=text, capture_output=True, text=True)
     if done.returncode:

@@ -120,8 +120,9 @@ class Network:
             Blocks of (first host, number of hosts, ranks on each).
         """
         each = n // self.hosts
-        blocks = [(0, self.hosts, each)] if self.placement == "block" else each * [(0, self.hosts, 1)]
-        return f"(vector,{','.join(f'({a},{b},{c})' for a, b, c in blocks)})"
+        if self.placement == "block":
+            return f"(vector,(0,{self.hosts},{each}))"
+        return f"(vector,{','.join(each * [f'(0,{self.hosts},1)'])})"
 
     def __repr__(self) -> str:
         told = [f"{self.hosts} host{'s' if self.hosts > 1 else ''}"]

@@ -8,11 +8,10 @@ import sys
 import time
 from pathlib import Path
 
-from helpers.cluster.forkserver.birth import PR_SET_PDEATHSIG, prctl
 from helpers.cluster.network.keeper import Told
 from helpers.cluster.network.namespaces import HOST, NEWUSER, enter
+from helpers.machine.prctl import PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
 
-PR_SET_DUMPABLE = 4
 NETWORK_SECONDS = 60.0
 LOOK_SECONDS = 0.002
 

@@ -14,15 +14,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.cluster.forkserver.birth import PR_SET_PDEATHSIG, prctl
-from helpers.cluster.forkserver.programs import Place
 from helpers.cluster.network import commands
 from helpers.cluster.network.commands import CommandError
 from helpers.cluster.network.description import Network
-from helpers.cluster.network.namespaces import HOST, MS_BIND, MS_NODEV, MS_NOSUID, MS_RDONLY
-from helpers.cluster.network.namespaces import NEWNET, NEWNS, NEWUSER, QUIET, leave, mount
+from helpers.cluster.network.namespaces import (
+    HOST,
+    MS_BIND,
+    MS_NODEV,
+    MS_NOSUID,
+    MS_RDONLY,
+    NEWNET,
+    NEWNS,
+    NEWUSER,
+    QUIET,
+    leave,
+    mount,
+)
+from helpers.machine.prctl import PR_SET_PDEATHSIG, prctl
 
-SETTINGS = (  # that can forbid an ordinary user to have namespaces, and the value with which they do
+SETTINGS = (  # that can forbid an ordinary user to have hosts; with which value, and which allows
     ("user.max_user_namespaces", "0", "15000"),
     ("kernel.unprivileged_userns_clone", "0", "1"),
     ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
@@ -88,13 +98,13 @@ class Told:
         return cls(**{**told, "hosts": tuple(told["hosts"])})
 
 
-def keep(place: Place, folder: str, network: dict) -> None:
+def keep(ready: Callable[[], None], folder: str, network: dict) -> None:
     """Make hosts, say so, and keep them until this process is killed.
 
     Parameters
     ----------
-    place : Place
-        This process's.
+    ready : callable
+        Says so to whoever waits for it.
     folder : str
         The cluster's.
     network : dict
@@ -110,7 +120,7 @@ def keep(place: Place, folder: str, network: dict) -> None:
         sys.exit(1)
     signal.signal(signal.SIGCHLD, lambda *_: os._exit(1))  # less one host it is not the network
     told.write(status)
-    place.ready()
+    ready()
     run()
 
 
@@ -166,11 +176,13 @@ def _build(asked: Network, user: bool, folder: Path) -> tuple[Told, Callable[[],
     commands.run("ip", commands.switch([host.pid for host in hosts], bridged))
     for host in hosts:
         host.tell()
-    if bridged and (slow := [
-        line
-        for number in range(asked.hosts)
-        for line in commands.limits(f"port{number}", asked.rate, asked.delay)
-    ]):
+    if bridged and (
+        slow := [
+            line
+            for number in range(asked.hosts)
+            for line in commands.limits(f"port{number}", asked.rate, asked.delay)
+        ]
+    ):
         commands.run("tc", slow)
     for host in hosts:
         host.hear()
@@ -261,5 +273,5 @@ def become_host(name: str, folder: Path) -> None:
     mount("sysfs", "/sys", "sysfs", QUIET | MS_RDONLY)
     mount(str(folder / "hosts"), "/etc/hosts", None, MS_BIND)
     shared = Path("/dev/shm")
-    if shared.is_dir() and not folder.is_relative_to(shared):  # hosts share no memory, by name neither
+    if shared.is_dir() and not folder.is_relative_to(shared):  # else its files would be in all
         mount("tmpfs", str(shared), "tmpfs", MS_NOSUID | MS_NODEV)

@@ -17,16 +17,15 @@ import socket
 import struct
 import time
 
-from helpers.cluster.forkserver.birth import prctl
+from helpers.machine.prctl import PR_SET_TIMERSLACK, prctl
 
 SOL_PACKET, PACKET_VNET_HDR, PACKET_IGNORE_OUTGOING = 263, 15, 23
 SO_RCVBUFFORCE, SO_SNDBUFFORCE = 33, 32
 ETH_P_ALL = 3
-PR_SET_TIMERSLACK = 29
-VNET = struct.Struct("=BBHHHH")  # struct virtio_net_hdr: flags, kind, header, piece, checksum's place
+# of virtio: flags, kind, length of headers, length of a piece, place of the checksum
+VNET = struct.Struct("=BBHHHH")
 LARGEST = 1 << 17  # bytes of a joined frame
 BUFFER = 64 << 20
-NO_LIMIT = float("inf")
 
 
 class Wire:
@@ -55,9 +54,9 @@ class Wire:
     def run(self) -> None:
         """Carry frames for ever."""
         poll = select.epoll()
-        for number, end in enumerate(self.ends):
-            poll.register(end.fileno(), select.EPOLLIN)
         numbers = {end.fileno(): number for number, end in enumerate(self.ends)}
+        for file in numbers:
+            poll.register(file, select.EPOLLIN)
         while True:
             left = self._due[0][0] - time.monotonic() if self._due else None
             select.select([poll], [], [], None if left is None else max(0.0, left))
@@ -80,9 +79,8 @@ class Wire:
                 return
             now = time.monotonic()
             for target in self._targets(source, frame):
-                heapq.heappush(
-                    self._due, (self.arrival(source, target, frame, now), next(self._order), target, frame)
-                )
+                due = self.arrival(source, target, frame, now)
+                heapq.heappush(self._due, (due, next(self._order), target, frame))
 
     def arrival(self, source: int, target: int, frame: bytes, now: float) -> float:
         """Return when a frame will have passed both links, which it then occupies till then.

@@ -1,0 +1,315 @@
+"""Ranks on several hosts of this machine: what they see, how fast, and that nothing is left."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from helpers.cluster import (
+    Cluster,
+    Network,
+    RankDiedError,
+    RanksInterrupted,
+    RankTimeoutError,
+    StartError,
+)
+from helpers.cluster.network.keeper import Told
+from tests.cluster.test_cluster import on_ranks
+from tests.cluster.test_forkserver import eventually
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def why_not() -> str:
+    """Return why there can be no hosts here, empty if there can."""
+    try:
+        with Cluster(2, network=Network(2)):
+            return ""
+    except StartError as error:
+        return str(error)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def possible():
+    if sys.platform != "linux":
+        pytest.skip("hosts are namespaces of Linux")
+    if why := why_not():
+        pytest.skip(why)
+
+
+pytestmark = pytest.mark.mpi
+RATE = 50e6
+STREAM = """
+import numpy, time
+size, pairs = args
+box, word = numpy.zeros(size, numpy.uint8), numpy.zeros(1, numpy.uint8)
+mine = next((pair for pair in pairs if rank in pair), None)
+comm.Barrier()
+begin = time.perf_counter()
+if mine and rank == mine[0]:
+    comm.Send(box, mine[1]), comm.Recv(word, mine[1])
+elif mine:
+    for source, target in pairs:
+        if target == rank:
+            comm.Recv(box, source)
+    for source, target in pairs:
+        if target == rank:
+            comm.Send(word, source)
+took = time.perf_counter() - begin
+idle = comm.Ibarrier()
+while not idle.Test():
+    time.sleep(0.001)
+return took
+"""
+
+
+def seconds(cluster, size, *pairs):
+    """Return how long messages of ``size`` bytes took that went at once, each from a to b."""
+    return max(on_ranks(cluster, STREAM, size, pairs))
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster(6, network=Network(3, rate=RATE)) as cluster:
+        yield cluster
+
+
+def keeper_of(cluster) -> psutil.Process:
+    """Return the process that keeps the hosts."""
+    hosts = Told.read(cluster._processes.folder / "network.json").hosts
+    return psutil.Process(psutil.Process(hosts[0]).ppid())
+
+
+# -- what ranks see ----------------------------------------------------------------------------
+
+
+def test_ranks_are_on_hosts_of_their_own_name_and_memory(cluster):
+    assert cluster.hosts == ["host0", "host0", "host1", "host1", "host2", "host2"]
+    assert repr(cluster).startswith("<Cluster: 6 ranks on Network(3 hosts, 50 Mbit/s), MPICH")
+    body = (
+        "import socket\n"
+        "name = MPI.Get_processor_name()\n"
+        "together = comm.Split_type(MPI.COMM_TYPE_SHARED).allgather(rank)\n"
+        "return name, together, socket.gethostbyname('host2')"
+    )
+    told = on_ranks(cluster, body)
+    assert told == [(f"host{r // 2}", [r // 2 * 2, r // 2 * 2 + 1], "10.77.0.3") for r in range(6)]
+
+
+def test_cyclic_placement_reaches_mpi():
+    with Cluster(4, network=Network(2, placement="cyclic")) as cluster:
+        assert cluster.hosts == ["host0", "host1", "host0", "host1"]
+        body = "return comm.Split_type(MPI.COMM_TYPE_SHARED).allgather(rank)"
+        assert on_ranks(cluster, body) == [[0, 2], [1, 3], [0, 2], [1, 3]]
+
+
+def test_a_host_has_one_device_and_no_way_to_this_machines_network(cluster):
+    body = (
+        "import os, socket\n"
+        "devices = sorted(os.listdir('/sys/class/net'))\n"
+        "with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:\n"
+        "    try:\n"
+        "        probe.connect(('192.0.2.1', 9))\n"
+        "    except OSError as error:\n"
+        "        return devices, error.strerror, os.readlink('/proc/self/ns/net')\n"
+    )
+    told = on_ranks(cluster, body)
+    assert {tuple(devices) for devices, _, _ in told} == {("eth0", "lo")}
+    assert {error for _, error, _ in told} == {"Network is unreachable"}
+    networks = [network for _, _, network in told]
+    assert len(set(networks)) == 3
+    assert os.readlink("/proc/self/ns/net") not in networks
+
+
+def test_hosts_share_no_files_in_memory_and_ranks_keep_their_folder(cluster):
+    body = (
+        "import os, pathlib\n"
+        "pathlib.Path('/dev/shm/here').write_text(str(rank)) if rank == 0 else None\n"
+        "comm.Barrier()\n"
+        "return os.path.exists('/dev/shm/here'), os.getcwd()"
+    )
+    told = on_ranks(cluster, body)
+    assert [seen for seen, _ in told] == [True, True, False, False, False, False]
+    assert {folder for _, folder in told} == {os.getcwd()}
+    assert not Path("/dev/shm/here").exists()
+
+
+# -- rate and delay ----------------------------------------------------------------------------
+
+
+def test_between_hosts_the_rate_holds_and_inside_a_host_it_does_not(cluster):
+    limit = 2**20 / cluster.network.payload
+    assert min(seconds(cluster, 2**20, (0, 2)) for _ in range(3)) == pytest.approx(limit, rel=0.1)
+    assert min(seconds(cluster, 2**20, (0, 1)) for _ in range(3)) < limit / 10
+
+
+def test_the_link_of_a_receiver_is_shared_and_directions_are_not(cluster):
+    limit = 2**20 / cluster.network.payload
+    crowd = min(seconds(cluster, 2**20, (2, 0), (4, 0)) for _ in range(3))
+    assert crowd == pytest.approx(2 * limit, rel=0.15)
+    both = min(seconds(cluster, 2**20, (0, 2), (3, 1)) for _ in range(3))
+    assert both == pytest.approx(limit, rel=0.15)
+
+
+@pytest.mark.parametrize("delay", [2e-3, 20e-3])
+def test_delay(delay):
+    body = (
+        "import numpy, time\n"
+        "box, times = numpy.zeros(8), []\n"
+        "for _ in range(20):\n"
+        "    begin = time.perf_counter()\n"
+        "    for turn in (0, 1):\n"
+        "        comm.Send(box, 1 - rank) if rank == turn else comm.Recv(box, 1 - rank)\n"
+        "    times.append((time.perf_counter() - begin) / 2)\n"
+        "return sorted(times)[5]"
+    )
+    with Cluster(2, network=Network(2, rate=100e6, delay=delay)) as cluster:
+        assert max(on_ranks(cluster, body)) == pytest.approx(delay, rel=0.25)
+        limit = 2**20 / cluster.network.payload
+        taken = min(seconds(cluster, 2**20, (0, 1)) for _ in range(4))
+        assert limit < taken < limit + 12 * delay  # and the messages that agree about it
+
+
+# -- all that a cluster does -------------------------------------------------------------------
+
+
+def test_who_waits_for_whom_is_told_with_hosts(cluster):
+    with pytest.raises(RankTimeoutError, match=r"\n3 \(host1\) +recv +rank 5 \(host2\)"):
+        on_ranks(cluster, "return comm.recv(source=5) if rank == 3 else None", timeout=2)
+    assert on_ranks(cluster, "return comm.allreduce(1)") == [6] * 6
+
+
+def test_a_restart_keeps_the_hosts(cluster):
+    before, ranks = keeper_of(cluster), cluster.pids
+    cluster.restart()
+    assert keeper_of(cluster) == before
+    assert not set(ranks) & set(cluster.pids)
+    assert on_ranks(cluster, "return comm.allreduce(rank)") == [15] * 6
+
+
+def test_an_interrupt_comes_back_with_the_ranks(cluster):
+    import threading
+
+    timer = threading.Timer(1.0, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(RanksInterrupted, match=r"0 \(host0\)"):
+        on_ranks(cluster, "import time; time.sleep(30)")
+    assert on_ranks(cluster, "return rank") == list(range(6))
+
+
+def test_a_dead_rank_is_named_with_its_host(cluster):
+    with pytest.raises(RankDiedError, match=r"^Rank 4 died, on host2, killed by signal 9"):
+        on_ranks(cluster, "import os\nif rank == 4: os.kill(os.getpid(), 9)\ncomm.Barrier()")
+    assert on_ranks(cluster, "return comm.allreduce(1)") == [6] * 6
+
+
+@pytest.mark.parametrize("victim", ["keeper", "host"])
+def test_a_network_that_ends_is_named_and_made_anew(cluster, victim):
+    keeper = keeper_of(cluster)
+    (keeper if victim == "keeper" else keeper.children()[1]).kill()
+    assert eventually(cluster._processes.ranks_exited)
+    with pytest.raises(RankDiedError, match="a host of the network has ended"):
+        on_ranks(cluster, "return rank")
+    assert on_ranks(cluster, "return comm.allreduce(1)") == [6] * 6
+    assert keeper_of(cluster) != keeper
+
+
+def test_clocks_of_hosts_agree(cluster):
+    for clock in cluster.clocks().values():  # one kernel, one clock: what is measured is the error
+        assert abs(clock.offset) <= max(clock.uncertainty, 1_000_000)
+
+
+def test_two_networks_beside_each_other_and_beside_a_plain_cluster(cluster):
+    with Cluster(2, network=Network(2)) as other, Cluster(2) as plain:
+        assert on_ranks(other, "return comm.allreduce(rank)") == [1, 1]
+        assert on_ranks(plain, "return comm.allreduce(rank)") == [1, 1]
+        assert on_ranks(cluster, "return comm.allreduce(1)") == [6] * 6
+        assert len(set(plain.hosts)) == 1
+
+
+def test_where_the_system_refuses_one_sentence_says_so():
+    code = "from helpers.cluster import Cluster, Network; Cluster(2, network=Network(2))"
+    command = [sys.executable, "-c", code]
+    if os.geteuid() == 0:  # root without any capability may not even make a user namespace
+        command = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", *command]
+    else:
+        pytest.skip("needs root, to have less rights than an ordinary user")
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    last = done.stderr.strip().splitlines()[-1]
+    assert "StartError: Network(2 hosts) cannot be had here: th" in last
+
+
+def test_an_ordinary_user_has_hosts_too(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("this user is an ordinary one: all tests here show it")
+    tmp_path.chmod(0o777)
+    code = textwrap.dedent("""
+        from helpers.cluster import Cluster, Network
+        for network in (Network(2, rate=100e6), Network(2, delay=1e-3)):
+            with Cluster(4, network=network) as cluster:
+                print(cluster.run(lambda: (comm.allreduce(1), MPI.Get_processor_name())))
+    """)
+    rights = "-all,+dac_read_search"  # to read the interpreter in root's home, and no more
+    user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set", rights]
+    done = subprocess.run(
+        [*user, "--inh-caps", rights, "--ambient-caps", rights, sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "HOME": str(tmp_path), "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    ranks = "[(4, 'host0'), (4, 'host0'), (4, 'host1'), (4, 'host1')]\n"
+    assert done.stdout.count(ranks) == 2, done.stdout + done.stderr
+
+
+# -- ends --------------------------------------------------------------------------------------
+
+
+def left(folder: Path, below: list[psutil.Process]) -> list:
+    """Return what is left of clusters with their files in ``folder``."""
+    psutil.wait_procs(below, timeout=10)
+    eventually(lambda: not list(folder.glob("ranks-*")))
+    devices = [name for name in os.listdir("/sys/class/net") if name.startswith(("port", "lan"))]
+    alive = [process for process in below if process.is_running()]
+    return [*alive, *folder.glob("ranks-*"), *devices]
+
+
+@pytest.mark.parametrize("delay", [0.0, 1e-3])
+def test_stop_leaves_nothing(tmp_path, monkeypatch, delay):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with Cluster(4, network=Network(2, delay=delay)) as cluster:
+        keeper = keeper_of(cluster)
+        below = [keeper, *keeper.children(), *map(psutil.Process, cluster.pids)]
+        assert len(below) == 7
+        files = psutil.Process().num_fds()
+    assert left(tmp_path, below) == []
+    assert psutil.Process().num_fds() <= files
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+def test_a_kernel_that_ends_in_any_phase_leaves_nothing(tmp_path, end):
+    script = tmp_path / "kernel.py"
+    script.write_text(
+        "from helpers.cluster import Cluster, Network\nimport time\nprint(1, flush=True)\n"
+        "Cluster(4, network=Network(2, rate=1e8))\ntime.sleep(60)\n"
+    )
+    for wait in (0.3, 0.8, 1.2, 1.6, 4.0):
+        kernel = subprocess.Popen(
+            [sys.executable, str(script)],
+            env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        kernel.stdout.readline()
+        time.sleep(wait)
+        below = psutil.Process(kernel.pid).children(recursive=True)
+        kernel.send_signal(end)
+        kernel.wait(20)
+        assert left(tmp_path, below) == []
