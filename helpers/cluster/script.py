@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from helpers.cluster.forked import remember_not_to_fork_here, why_not_to_fork_here
-from helpers.cluster.forkserver import handle, registry
+from helpers.cluster.forkserver import job
 from helpers.cluster.forkserver.handle import CannotFork
 from helpers.machine.launcher import run_ranks
 
-END_SECONDS = 5.0
 PREAMBLE = """\
 from mpi4py import MPI
 
@@ -91,7 +89,7 @@ def run_script(source: str, n: int = 4, timeout: float = 60.0, launcher: str = "
         path.write_text(source)
         forks = launcher == "mpi" and why_not_to_fork_here() is None
         try:
-            code, output = (_forked if forks else _by_mpiexec)(path, n, timeout)
+            code, output = (job.run if forks else _by_mpiexec)(path, n, timeout)
         except CannotFork as error:
             remember_not_to_fork_here(str(error))
             code, output = _by_mpiexec(path, n, timeout)
@@ -100,31 +98,6 @@ def run_script(source: str, n: int = 4, timeout: float = 60.0, launcher: str = "
     if code:
         raise RuntimeError(f"script.py ended with code {code}:\n{output}")
     return output
-
-
-def _forked(path: Path, n: int, timeout: float) -> tuple[int | None, str]:
-    """Run the script on forked ranks; return its exit code, None at the limit, and the output."""
-    server = registry.acquire()
-    name = path.parent.name
-    options = {"path": str(path)}
-    try:
-        server.ask("adopt", folder=str(path.parent))
-        server.answer(server.require(*registry.RANKS))
-        server.answer(
-            server.fork(name, "script", n, options, path.parent, directory=str(path.parent))
-        )
-        ended = server.wait(name, timeout)
-        first = server.first(name)
-        code = os.waitstatus_to_exitcode(first[1]) if first else 0
-    finally:
-        if server.alive:
-            server.ask("kill", name=name)
-            server.wait(name, END_SECONDS)
-            server.ask("forget", folder=str(path.parent))
-        server.forget(name)
-        registry.release(server)
-    output = handle.output_file(path.parent, "script").read_text(errors="replace")
-    return code if ended else None, output
 
 
 def _by_mpiexec(path: Path, n: int, timeout: float) -> tuple[int | None, str]:

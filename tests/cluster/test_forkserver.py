@@ -14,6 +14,7 @@ import pytest
 
 from helpers.cluster import Cluster, RankDiedError, StartError, forked
 from helpers.cluster.forkserver.pmi import KeyValueSpace, fnv1a
+from helpers.cluster.script import run_script
 from tests.cluster.test_cluster import on_ranks
 
 pytestmark = [
@@ -377,3 +378,28 @@ def test_where_ranks_cannot_be_forked_mpiexec_starts_them(monkeypatch, tmp_path)
         assert starters == {"sh"}  # which writes down how a rank of mpiexec ended
     assert "too long" in forked.why_not_to_fork_here()
     assert list(place.iterdir()) == []
+
+
+def test_a_rank_that_aborts_takes_the_others_along_and_is_named(cluster):
+    def aborts():
+        from mpi4py import MPI
+
+        if MPI.COMM_WORLD.rank == 1:
+            MPI.COMM_WORLD.Abort(3)
+        MPI.COMM_WORLD.recv(source=1)
+
+    began = time.perf_counter()
+    with pytest.raises(RankDiedError, match=r"Rank 1 died, it ended with exit code 3\."):
+        cluster.run(aborts, timeout=20)
+    assert time.perf_counter() - began < 10
+
+
+def test_a_script_that_aborts_ends_with_its_code():
+    source = """
+        from mpi4py import MPI
+        if MPI.COMM_WORLD.rank == 1:
+            MPI.COMM_WORLD.Abort(3)
+        MPI.COMM_WORLD.recv(source=1)
+    """
+    with pytest.raises(RuntimeError, match=r"ended with code 3:\nAbort\(3\) on node 1"):
+        run_script(textwrap.dedent(source), n=2, timeout=20)

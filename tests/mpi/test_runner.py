@@ -1,6 +1,7 @@
 """tests.mpi.runner itself: results in rank order, failures that name the rank, under both MPIs."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -33,27 +34,43 @@ def fails_on_one():
     MPI.COMM_WORLD.recv(source=1)
 
 
+def kills_itself():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def sleeps():
     time.sleep(600)
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
-def test_results_come_in_rank_order(n):
-    assert run_ranks(n, sum_of_ranks, 10) == [(rank, sum(range(n)) + 10 * n) for rank in range(n)]
+@pytest.mark.parametrize(
+    ("n", "fork"), [(1, True), (2, True), (3, True), (4, True), (5, True), (1, False), (5, False)]
+)
+def test_results_come_in_rank_order(n, fork):
+    expected = [(rank, sum(range(n)) + 10 * n) for rank in range(n)]
+    assert run_ranks(n, sum_of_ranks, 10, fork=fork) == expected
 
 
 @pytest.mark.mpi
-def test_a_rank_that_raises_is_named_while_the_others_wait():
+@pytest.mark.parametrize("fork", [True, False])
+def test_a_rank_that_raises_is_named_while_the_others_wait(fork):
     with pytest.raises(RankError, match=r"rank 1 of 2 raised:(.|\n)*boom"):
-        run_ranks(2, fails_on_one)
+        run_ranks(2, fails_on_one, fork=fork)
 
 
 @pytest.mark.mpi
-def test_ranks_that_hang_end_at_the_limit():
+@pytest.mark.parametrize("fork", [True, False])
+def test_a_rank_that_is_killed_is_named(fork):
+    with pytest.raises(RankError, match=r"rank [01] of 2 left no result"):
+        run_ranks(2, kills_itself, fork=fork)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("fork", [True, False])
+def test_ranks_that_hang_end_at_the_limit(fork):
     begin = time.perf_counter()
     with pytest.raises(RankError, match="did not end within 2 s"):
-        run_ranks(2, sleeps, timeout=2)
+        run_ranks(2, sleeps, timeout=2, fork=fork)
     assert time.perf_counter() - begin < 60
 
 
@@ -81,7 +98,9 @@ def test_no_rank_outlives_a_killed_test(tmp_path):
     """The process that runs the test is killed while its ranks sleep."""
     code = "from tests.mpi.test_runner import sleeps\nfrom tests.mpi.runner import run_ranks\n"
     process = subprocess.Popen(
-        [sys.executable, "-c", f"{code}run_ranks(2, sleeps)"], cwd=ROOT, start_new_session=True
+        [sys.executable, "-c", f"{code}run_ranks(2, sleeps, fork=False)"],
+        cwd=ROOT,
+        start_new_session=True,
     )
     deadline = time.monotonic() + 60
     ranks = []

@@ -112,6 +112,10 @@ class Family:
             for other, answer in answers.items():
                 with contextlib.suppress(OSError):  # it has just ended
                     self.ends[other].sendall(answer.encode())
+        if self.space.aborted and self.first is None:
+            number, code = self.space.aborted
+            self.first = number, (code & 0xFF or 1) << 8  # as ``os.waitpid`` would give it
+            self.kill()
         return bool(data)
 
     def ended(self, rank: int, status: int) -> None:

@@ -43,6 +43,7 @@ class KeyValueSpace:
         self.size = size
         self.name = name
         self.ready: set[int] = set()  # the ranks in which MPI_Init has returned
+        self.aborted: tuple[int, int] | None = None  # which rank asked for the end, its exit code
         # by default one host with all the ranks: they may share memory
         self._words = {"PMI_process_mapping": mapping or f"(vector,(0,1,{size}))"}
         self._arrived: list[int] = []
@@ -80,7 +81,8 @@ class KeyValueSpace:
         if command == "ready":
             self.ready.add(rank)
             return {}
-        if command == "abort":  # the rank ends itself
+        if command == "abort":  # MPI_Abort then waits to be killed, with the others
+            self.aborted = self.aborted or (rank, int(asked.get("exitcode", 1)))
             return {}
         if command == "barrier_in":
             self._arrived.append(rank)
