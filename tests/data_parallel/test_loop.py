@@ -11,11 +11,15 @@ def new_schemes():
 
 
 @pytest.mark.mpi
-def test_local_sgd_with_period_1_is_sgd_in_step(new_schemes):
-    """With plain SGD the mean of the moved parameters is the parameters moved by the mean."""
-    for found in new_schemes:
-        assert np.abs(found["H = 1"].weights - found["mpi"].weights).max() < 1e-5
-        assert np.allclose(found["H = 1"].losses, found["mpi"].losses, atol=1e-3)
+def test_local_sgd_with_period_1_is_sgd_in_step():
+    """With plain SGD the mean of the moved parameters is the parameters moved by the mean.
+
+    For a few steps: rounding differs, and training multiplies what differs.
+    """
+    for found in run_ranks(2, ranks.new_schemes, 20):
+        assert np.abs(found["H = 1"].weights - found["mpi"].weights).max() < 1e-6
+        assert np.abs(found["H = 7"].weights - found["mpi"].weights).max() > 1e-5
+        assert np.allclose(found["H = 1"].losses, found["mpi"].losses, atol=1e-5)
 
 
 @pytest.mark.mpi
