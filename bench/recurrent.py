@@ -19,7 +19,7 @@ import torch
 from bench import pieces
 from helpers.records import Row
 from helpers.recurrent.experiments import VARIANTS, Scores, comparisons, differ
-from helpers.recurrent.layers import GRU
+from helpers.recurrent.ways import ways
 from helpers.timing import Timing, measure
 
 SUITE = "recurrent"
@@ -39,10 +39,10 @@ def rows() -> list[Row]:
 
 def speed_rows(repeats: int = 9) -> list[Row]:
     """Time forward + backward of every way, interleaved so that all see the same machine."""
-    ways = _ways()
-    samples: dict[str, list[float]] = {name: [] for name in ways}
+    timed = _ways()
+    samples: dict[str, list[float]] = {name: [] for name in timed}
     for _ in range(repeats):
-        for name, way in ways.items():
+        for name, way in timed.items():
             samples[name] += measure(way, repeats=1, warmup=1).samples
     median = {name: Timing(tuple(taken)).median for name, taken in samples.items()}
     shape = {"T": T, "B": B, "H": H, "threads": 1}
@@ -56,49 +56,20 @@ def speed_rows(repeats: int = 9) -> list[Row]:
             shape,
         )
         for peer in ["nn.GRU"]
-        for name in ways
+        for name in timed
         if name != peer
     ]
 
 
 def _ways() -> dict[str, Callable[[], object]]:
-    torch.manual_seed(0)
-    reference, ours = torch.nn.GRU(H, H), GRU(H, H)
-    ours.load_state_dict(reference.state_dict())
-    x = torch.randn(T, B, H, requires_grad=True)
-    W, U, b, c = ours.weights()
-
-    def indexed() -> torch.Tensor:
-        gi, h, states = x @ W.T + b, torch.zeros(B, H), []
-        for t in range(T):
-            h = ours.step(gi[t], h, U.T, c)
-            states.append(h)
-        return torch.stack(states)
-
-    def separate() -> torch.Tensor:
-        """Six linear maps a step, as the equations stand."""
-        parts = zip(*(p.chunk(3) for p in (W, U, b, c)), strict=True)
-        (W_r, U_r, b_r, c_r), (W_z, U_z, b_z, c_z), (W_n, U_n, b_n, c_n) = parts
-        h, states = torch.zeros(B, H), []
-        for x_t in x.unbind(0):
-            r = torch.sigmoid(x_t @ W_r.T + b_r + h @ U_r.T + c_r)
-            z = torch.sigmoid(x_t @ W_z.T + b_z + h @ U_z.T + c_z)
-            n = torch.tanh(x_t @ W_n.T + b_n + r * (h @ U_n.T + c_n))
-            h = (1 - z) * n + z * h
-            states.append(h)
-        return torch.stack(states)
-
-    forwards = {
-        "nn.GRU": lambda: reference(x)[0],
-        "our GRU": lambda: ours(x)[0],
-        "indexing gi[t]": indexed,
-        "six linear maps": separate,
+    forwards = ways(T, B, H)
+    named = {
+        "nn.GRU": forwards["nn.GRU"],
+        "our GRU": forwards["our GRU"],
+        "indexing gi[t]": forwards["gi[t]"],
+        "six linear maps": forwards["six linear maps"],
     }
-    expected = forwards["nn.GRU"]()
-    for name, forward in forwards.items():
-        if (forward() - expected).abs().max() > 1e-5:
-            raise AssertionError(f"{name} does not compute what nn.GRU computes")
-    return {name: lambda f=forward: f().sum().backward() for name, forward in forwards.items()}
+    return {name: lambda f=forward: f().sum().backward() for name, forward in named.items()}
 
 
 def ablation_rows(outcomes: dict[tuple[str, str], dict]) -> list[Row]:

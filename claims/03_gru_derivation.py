@@ -139,38 +139,20 @@ def _with(settings: dict, **more) -> dict:
 
 
 def backward_seconds(seed: int, steps: int, width: int, slices: str, rival: str, batch: int = 32):
-    """Seconds of a forward and backward pass, the two ways in turn, best of five each."""
+    """Seconds of a forward and backward pass, the two ways in turn, best of six each."""
     import time
 
     import torch
 
-    from helpers.recurrent import layers
+    from helpers.recurrent.ways import ways
 
     torch.set_num_threads(1)
-    torch.manual_seed(seed)
-    library, mine = torch.nn.GRU(width, width), layers.GRU(width, width)
-    mine.load_state_dict(library.state_dict())
-    x = torch.randn(steps, batch, width, requires_grad=True)
-
-    def scan(cut):
-        W, U, b, c = mine.weights()
-        h, out = torch.zeros(batch, width), []
-        for gi_t in cut(x @ W.T + b):
-            h = mine.step(gi_t, h, U.T, c)
-            out.append(h)
-        return torch.stack(out)
-
-    ways = {
-        "nn.GRU": lambda: library(x)[0],
-        "our GRU": lambda: mine(x)[0],
-        "gi.unbind(0)": lambda: scan(lambda gi: gi.unbind(0)),
-        "gi[t]": lambda: scan(lambda gi: (gi[t] for t in range(steps))),
-    }
+    forwards = ways(steps, batch, width, seed)
     best = dict.fromkeys((slices, rival), math.inf)
     for _ in range(6):
         for name in best:
             began = time.perf_counter()
-            ways[name]().sum().backward()
+            forwards[name]().sum().backward()
             best[name] = min(best[name], time.perf_counter() - began)
     return best[slices], best[rival]
 
