@@ -1,0 +1,268 @@
+"""What notebook 09 concludes: fusion, order of products, memory in place, recomputation."""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Callable
+
+from helpers.claims import Claim
+
+SEEDS = range(7)
+
+
+def _best(ways: dict[str, Callable[[], object]], rounds: int) -> list[float]:
+    """Best time of each way in seconds, the ways in turn."""
+    best = dict.fromkeys(ways, math.inf)
+    for _ in range(rounds + 1):  # the first warms up, and is never the best by much
+        for name, way in ways.items():
+            began = time.perf_counter()
+            way()
+            best[name] = min(best[name], time.perf_counter() - began)
+    return list(best.values())
+
+
+# --------------------------------------------------------------------------- section 5: passes
+
+COEFFICIENTS = (0.5, -1.0, 2.0, 0.25)
+
+
+def fused_seconds(seed: int, numbers: int, rival: str, rounds: int = 7) -> tuple[float, float]:
+    """Seconds of eight elementwise operators: one loop in C against NumPy."""
+    import numpy as np
+
+    from helpers import autodiff
+    from helpers.autodiff import passes
+
+    x = autodiff.variable("x", shape=("n",))
+    y = x
+    for coefficient in COEFFICIENTS:
+        y = y * x + coefficient
+    fused = autodiff.function([x], [y], passes=[passes.fuse])
+    values = np.random.default_rng(seed).uniform(-1, 1, numbers)
+    room = np.empty_like(values)
+
+    def over_one_array():
+        np.copyto(room, values)
+        for coefficient in COEFFICIENTS:
+            np.multiply(room, values, out=room)
+            np.add(room, coefficient, out=room)
+
+    def new_arrays():
+        y = values
+        for coefficient in COEFFICIENTS:
+            y = y * values + coefficient
+
+    other = {"over": over_one_array, "new": new_arrays}[rival]
+    ours, theirs = _best({"fused": lambda: fused(values), "NumPy": other}, rounds)
+    return ours, theirs
+
+
+def product_seconds(seed: int, size: int, rounds: int = 5) -> tuple[float, float]:
+    """Seconds of A B v: ordered by shape against as written."""
+    import numpy as np
+
+    from helpers import autodiff
+    from helpers.autodiff import passes
+
+    A, B = (autodiff.variable(name, shape=(size, size)) for name in "AB")
+    v = autodiff.variable("v", shape=(size, 1))
+    ordered = autodiff.function([A, B, v], [A @ B @ v], passes=[passes.order_products])
+    written = autodiff.function([A, B, v], [A @ B @ v])
+    rng = np.random.default_rng(seed)
+    arrays = [rng.normal(size=t.shape) for t in (A, B, v)]
+    ours, theirs = _best(
+        {"ordered": lambda: ordered(*arrays), "written": lambda: written(*arrays)}, rounds
+    )
+    return ours, theirs
+
+
+def softmax_seconds(seed: int, rows: int, columns: int, rounds: int = 9) -> tuple[float, float]:
+    """Seconds of a softmax with its gradient: one operator against five after all passes."""
+    import numpy as np
+
+    from helpers import autodiff
+    from helpers.autodiff import passes
+
+    x = autodiff.variable("x", shape=(rows, columns))
+    values = np.random.default_rng(seed).normal(size=(rows, columns))
+
+    def ready(fine: bool) -> Callable[[], object]:
+        y = autodiff.softmax(x, fine=fine)
+        wanted = autodiff.gradients(autodiff.sum(y * y), [x])
+        for each in (passes.simplify, passes.share_subexpressions, passes.fuse):
+            wanted = each(wanted, [x])
+        plan = autodiff.plan([x], wanted)
+        return lambda: plan(values)
+
+    coarse, fine = _best({"coarse": ready(False), "fine": ready(True)}, rounds)
+    return coarse, fine
+
+
+# --------------------------------------------------------------------------- section 6: memory
+
+
+def peaks(seed: int, kind: str) -> tuple[float, float]:
+    """Planned peak in bytes, gradients included: with results over operands, and without."""
+    import numpy as np
+
+    from helpers import autodiff
+
+    rng = np.random.default_rng(seed)
+    width = [int(w) for w in rng.integers(8, 200, size=4)]
+    x = autodiff.variable("x", shape=(128, width[0]))
+    weights, h = [], x
+    if kind == "perceptron":
+        for fan_in, fan_out in zip(width, width[1:], strict=False):
+            weights.append(autodiff.variable("W", shape=(fan_in, fan_out)))
+            h = autodiff.tanh(h @ weights[-1])
+    else:
+        functions = (autodiff.tanh, autodiff.sigmoid, autodiff.sin, autodiff.exp)
+        weights = [x]
+        for k in rng.integers(0, 4, size=12):
+            h = functions[k](h)
+    wanted = [autodiff.sum(h), *autodiff.gradients(autodiff.sum(h), weights)]
+    inputs = [x, *(w for w in weights if w is not x)]
+    over, new = (autodiff.plan(inputs, wanted, in_place=flag).peak for flag in (True, False))
+    return float(over), float(new)
+
+
+# -------------------------------------------------------------------- section 7: recomputation
+
+
+def segments_seconds(seed: int, steps: int, side: int, rounds: int = 6) -> tuple[float, float]:
+    """Seconds of forward and backward over a chain: √n segments against all kept."""
+    import numpy as np
+
+    from helpers import autodiff
+    from helpers.autodiff import checkpoint
+
+    x = autodiff.variable("x", shape=(1, 4, side, side))
+    k = autodiff.variable("k", shape=(4, 4, 3, 3))
+    g = autodiff.variable("g", shape=(1, 4, side, side))
+    y = autodiff.conv2d(x, k, padding=1)
+    forward = autodiff.function([x, k], [y])
+    backward = autodiff.function([x, k, g], autodiff.gradients(y, [x, k], seed=g))
+    rng = np.random.default_rng(seed)
+    kernels = rng.normal(size=(steps + 1, 4, 4, 3, 3)) / 6
+    start = rng.normal(size=x.shape)
+
+    def walk(schedule):
+        return checkpoint.run_chain(
+            schedule, start, np.ones_like(start),
+            forward=lambda i, x: forward(x, kernels[i])[0],
+            backward=lambda i, x, g: backward(x, kernels[i], g)[0],
+        )  # fmt: skip
+
+    ways = {"segments": checkpoint.in_segments(steps), "all": checkpoint.keep_all(steps)}
+    ours, theirs = _best(
+        {name: functools.partial(walk, schedule) for name, schedule in ways.items()}, rounds
+    )
+    return ours, theirs
+
+
+NUMBERS = {"40 thousand numbers": {"numbers": 40_000}, "4 million numbers": {"numbers": 4_000_000}}
+
+CLAIMS = [
+    Claim(
+        id="09-fused-new",
+        sentence="Eight elementwise operators as one loop take less time than in NumPy with a new "
+        "array for each result.",
+        experiment=functools.partial(fused_seconds, rival="new"),
+        seeds=SEEDS,
+        settings=NUMBERS,
+        verdict="holds",
+        margin=0.2,
+        scale="ratio",
+        larger=False,
+        ours="fused",
+        rival="NumPy, new arrays",
+        unit="s",
+        smallest={"numbers": 100, "rounds": 1},
+    ),
+    Claim(
+        id="09-fused",
+        sentence="They take less than in NumPy written over one array.",
+        experiment=functools.partial(fused_seconds, rival="over"),
+        seeds=SEEDS,
+        settings=NUMBERS,
+        verdict="depends on the size of the array",
+        margin=0.5,
+        scale="ratio",
+        larger=False,
+        axis="the size of the array",
+        ours="fused",
+        rival="NumPy, one array",
+        unit="s",
+        smallest={"numbers": 100, "rounds": 1},
+    ),
+    Claim(
+        id="09-product-order",
+        sentence="A(Bv) in place of (AB)v, which a pass finds from the shapes, takes less time.",
+        experiment=product_seconds,
+        seeds=SEEDS,
+        settings={"100 × 100": {"size": 100}, "600 × 600": {"size": 600}},
+        verdict="holds",
+        margin=0.5,
+        scale="ratio",
+        larger=False,
+        ours="ordered",
+        rival="as written",
+        unit="s",
+        smallest={"size": 10, "rounds": 1},
+    ),
+    Claim(
+        id="09-granularity",
+        sentence="Softmax with its gradient as one operator takes less time than as five, both "
+        "after all passes.",
+        experiment=softmax_seconds,
+        seeds=SEEDS,
+        settings={
+            "500 × 300": {"rows": 500, "columns": 300},
+            "50 × 1000": {"rows": 50, "columns": 1000},
+        },
+        verdict="holds",
+        margin=0.05,
+        scale="ratio",
+        larger=False,
+        ours="one operator",
+        rival="five, fused",
+        unit="s",
+        smallest={"rows": 3, "columns": 2, "rounds": 1},
+    ),
+    Claim(
+        id="09-in-place",
+        sentence="Results written over their operands lower the peak of a gradient's graph.",
+        experiment=peaks,
+        seeds=range(20),
+        settings={
+            "perceptrons of random widths": {"kind": "perceptron"},
+            "random chains of twelve functions": {"kind": "chain"},
+        },
+        verdict="holds",
+        margin=0.05,
+        scale="ratio",
+        larger=False,
+        ours="over operands",
+        rival="views and counts only",
+        unit="B",
+    ),
+    Claim(
+        id="09-segments-time",
+        sentence="√n segments lengthen the way forward and back.",
+        experiment=segments_seconds,
+        seeds=SEEDS,
+        settings={
+            "64 convolutions, 32 × 32": {"steps": 64, "side": 32},
+            "144 convolutions, 16 × 16": {"steps": 144, "side": 16},
+        },
+        verdict="holds",
+        margin=0.1,
+        scale="ratio",
+        ours="√n segments",
+        rival="all kept",
+        unit="s",
+        smallest={"steps": 4, "side": 4, "rounds": 1},
+    ),
+]
