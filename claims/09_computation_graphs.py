@@ -6,6 +6,7 @@ import functools
 import math
 import time
 from collections.abc import Callable
+from itertools import pairwise
 
 from helpers.claims import Claim
 
@@ -114,7 +115,7 @@ def peaks(seed: int, kind: str) -> tuple[float, float]:
     x = autodiff.variable("x", shape=(128, width[0]))
     weights, h = [], x
     if kind == "perceptron":
-        for fan_in, fan_out in zip(width, width[1:], strict=False):
+        for fan_in, fan_out in pairwise(width):
             weights.append(autodiff.variable("W", shape=(fan_in, fan_out)))
             h = autodiff.tanh(h @ weights[-1])
     else:
