@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -51,7 +52,8 @@ class Cluster:
     network : Network, optional
         Hosts within this machine, which the ranks are shared out to; None: all are on one.
     preload : iterable of str
-        Modules that forked ranks have imported when they begin, and share the memory of.
+        Modules that forked ranks have imported when they begin, and share the memory of; a warning
+        says so where ranks are not forked.
     profile : str, optional
         The IPython profile that configures the launcher.
     threads : int
@@ -109,9 +111,20 @@ class Cluster:
             remember_not_to_fork_here(str(error))
             forks = False
         if not forks:
+            if modules:
+                self._say_not_preloaded(modules, launcher)
             by = "mpiexec" if launcher == "mpi" else launcher
             self._begin(LaunchedProcesses(self.n, by, profile, self.threads))
         Cluster._live.add(self)
+
+    @staticmethod
+    def _say_not_preloaded(modules: tuple[str, ...], launcher: str) -> None:
+        why = why_not_to_fork_here() if launcher == "mpi" else None
+        warnings.warn(
+            f"preload={modules!r} changes nothing here: only ranks that are forked share what was "
+            f"imported before, and these are not: {why or f'launcher={launcher!r}'}",
+            stacklevel=3,
+        )
 
     def _begin(self, processes: Processes) -> None:
         self._processes = processes
@@ -205,7 +218,10 @@ class Cluster:
 
     @property
     def client(self) -> ipyparallel.Client:
-        """The ipyparallel Client underneath, for what this class does not offer."""
+        """The ipyparallel Client underneath, for what this class does not offer.
+
+        Ask for it again after a restart: now and then it is another one.
+        """
         self._ensure_ready()
         return self._processes.connect()
 
@@ -271,7 +287,7 @@ class Cluster:
             gathering = Gathering(self._processes, client, results, self._pids)
             outcome = gathering.wait(timeout, *([on_progress] if on_progress else []))
             if outcome.cut == "died":
-                self._note_death()
+                self._note_death(outcome.lost)
             if not outcome.all_back:
                 self._relaunch()
             return outcome
@@ -376,15 +392,19 @@ class Cluster:
     def _ensure_ready(self) -> None:
         if not self.running:
             raise ClusterError("this cluster was stopped: start another with 'Cluster(n=...)'")
-        if self._engine_ids and self._processes.ranks_exited():
-            self._note_death()
+        known = self._processes.registered() if self._engine_ids else []
+        lost = [rank for rank, id_ in enumerate(self._engine_ids) if id_ not in known]
+        if lost or (self._engine_ids and self._processes.ranks_exited()):
+            self._note_death(lost)
             self._relaunch()
             raise RankDiedError(report.died(*self._death, {}), self._death[0])
         if not self._engine_ids:
             self._wait_ready()
 
-    def _note_death(self) -> None:
+    def _note_death(self, lost: list[int]) -> None:
         self._death = self._processes.dead_rank()
+        if lost and self._death == (None, ""):
+            self._death = lost[0], "or is stopped: the controller hears no more of it"
 
     def _relaunch(self) -> None:
         """Replace the ranks; the new ones get ready while the reader reads."""
@@ -393,7 +413,7 @@ class Cluster:
         self._processes.start_ranks()
 
     def _wait_ready(self) -> None:
-        hellos = wait_ready(self._processes, self.start_timeout)
+        hellos = wait_ready(self._processes, self.start_timeout, again=bool(self._library))
         self._library = hellos[0]["library"]
         self._engine_ids = [hello["id"] for hello in hellos]
         self._pids = {hello["rank"]: hello["pid"] for hello in hellos}

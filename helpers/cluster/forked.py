@@ -30,6 +30,7 @@ STOP_SECONDS = 5.0
 CONNECT_SECONDS = 60.0
 LONGEST_PLACE = 80  # characters: the path of a Unix socket has 107 at most
 LOOK_SECONDS = 0.05  # the answer itself ends the wait
+RENEW_AFTER = 50  # starts of ranks: zmq keeps some 60 kB of each rank that was connected once
 
 _obstacle: list[str] = []  # why ranks cannot be forked in this kernel, once that is known
 
@@ -127,6 +128,8 @@ class ForkedProcesses(Processes):
 
     def start_ranks(self) -> None:
         state.clear(self.state_dir)
+        if self._starts % RENEW_AFTER == 0:
+            self._kill(self._controller)
         if self.controller_exited() or self._network_exited():
             self._make_anew()
             self.start()

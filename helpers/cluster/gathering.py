@@ -31,8 +31,8 @@ class Reply:
     ----------
     rank : int
         Whose reply.
-    status : {"ok", "error", "interrupted", "pending"}
-        ``"pending"`` while there is none.
+    status : {"ok", "error", "interrupted", "pending", "lost"}
+        ``"pending"`` while there is none; ``"lost"`` if the controller hears no more of the rank.
     value : object
         What the call returned, pickled where a reader's function did.
     ename, evalue, traceback : str
@@ -48,7 +48,7 @@ class Reply:
     """
 
     rank: int
-    status: Literal["ok", "error", "interrupted", "pending"] = "pending"
+    status: Literal["ok", "error", "interrupted", "pending", "lost"] = "pending"
     value: Any = None
     ename: str = ""
     evalue: str = ""
@@ -79,6 +79,11 @@ class Outcome:
     cut: Cut = ""
     waits: list[Wait] = field(default_factory=list)
     all_back: bool = True
+
+    @property
+    def lost(self) -> list[int]:
+        """The ranks of which the controller hears no more, though nobody saw them end."""
+        return [rank for rank, reply in self.replies.items() if reply.status == "lost"]
 
 
 class Gathering:
@@ -134,7 +139,7 @@ class Gathering:
         except KeyboardInterrupt:
             cut, waits = "interrupt", self._waits()
             self._interrupt()
-        all_back = not self._running()
+        all_back = not self._running() and cut != "died"
         outcome = Outcome(self.replies(), cut, waits, all_back)
         if all_back:
             self.client.purge_local_results(list(self.results.values()))
@@ -156,11 +161,12 @@ class Gathering:
         while True:
             self._wait(min(STEP_SECONDS, max(0.0, deadline - time.monotonic())))
             running = self._running()
+            told = {reply.status for reply in self.replies().values()}
+            if "lost" in told or (running and self.processes.ranks_exited()):
+                return "died", self._waits()
             if not running:
                 return "", []
-            if self.processes.ranks_exited():
-                return "died", self._waits()
-            if any(reply.status == "error" for reply in self.replies().values()):
+            if "error" in told:
                 waits = self._waits()
                 if stuck.hopeless(waits, set(self.results) - running, HOPELESS_SECONDS) == running:
                     return "hopeless", waits
@@ -198,9 +204,10 @@ class Gathering:
         try:
             return Reply(rank, **result.get())
         except Exception as error:  # ipyparallel's own: the engine died, the value did not travel
-            name, text = type(error).__name__, str(error)
+            name, text = getattr(error, "ename", type(error).__name__), str(error)
             parts = self._parts_so_far(result.msg_ids[0])
-            return Reply(rank, "error", ename=name, evalue=text, traceback=text, parts=parts)
+            status: Literal["lost", "error"] = "lost" if name == "EngineError" else "error"
+            return Reply(rank, status, ename=name, evalue=text, traceback=text, parts=parts)
 
     def _parts_so_far(self, message: str) -> list[Part]:
         """Return what has come from a rank that has not replied, by ipyparallel's own way."""

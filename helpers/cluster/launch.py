@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import logging
+import os
 import shutil
 import signal
 import sys
 import tempfile
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -19,6 +21,7 @@ from helpers.cluster.errors import StartError
 from helpers.cluster.processes import Processes, how
 from helpers.machine import guard
 from helpers.machine.mpi import OPEN_MPI_ENVIRONMENT, NoMpiexecError, find_mpiexec
+from helpers.machine.shared_memory import ucx_transports
 
 if TYPE_CHECKING:
     import ipyparallel
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 HEARTBEAT_MS = 100  # ipyparallel registers an engine at a heartbeat; its default is 3000 ms
 HEARTBEAT_MISSES = 100  # 10 s without one: dead
 STOP_SECONDS = 3.0
+TOPOLOGIES = "hydra_hwloc_xmlfile_*"
+YOUNG_SECONDS = 10.0
 
 # One rank under a shell that writes down its exit code: when one rank dies mpiexec kills the
 # others, and then cannot say (MPICH) which was the first. The folder is $0.
@@ -74,6 +79,7 @@ class LaunchedProcesses(Processes):
         self.engine_set: str | None = None
         self._before: set[int] = set()  # numbers of ranks that are ended
         self._lock_file: TextIO | None = None
+        self._topologies = set(Path("/tmp").glob(TOPOLOGIES))  # that were there before
         self.ipp = self._configure(launcher, profile)
 
     def _configure(self, launcher: str, profile: str | None) -> ipyparallel.Cluster:
@@ -142,7 +148,7 @@ class LaunchedProcesses(Processes):
     def start_ranks(self) -> None:
         state.clear(self.state_dir)
         self.engine_set = self.ipp.start_engines_sync(
-            self.n, environment=OPEN_MPI_ENVIRONMENT if self.local else {}
+            self.n, environment=_environment() if self.local else {}
         )
 
     def connect(self) -> ipyparallel.Client:
@@ -205,7 +211,13 @@ class LaunchedProcesses(Processes):
             self._lock_file.close()
             self._lock_file = None
         shutil.rmtree(self.folder, ignore_errors=True)
+        sweep_topology_files(age=YOUNG_SECONDS, but=self._topologies)
         sweep_topology_files()
+
+
+def _environment() -> dict[str, str]:
+    """What ranks of this machine are told; the ports that UCX would open are closed to all."""
+    return {"UCX_TLS": os.environ.get("UCX_TLS") or ucx_transports(), **OPEN_MPI_ENVIRONMENT}
 
 
 def _exited(launcher: Any) -> bool:
@@ -240,8 +252,10 @@ def _read_log(launcher: Any) -> str:
         return ""
 
 
-def sweep_topology_files(folder: Path = Path("/tmp"), age: float = 300.0) -> None:
-    """Remove files with the machine's topology that MPICH's mpiexec makes and leaves behind.
+def sweep_topology_files(
+    folder: Path = Path("/tmp"), age: float = 300.0, but: Collection[Path] = ()
+) -> None:
+    """Remove files with the machine's topology that MPICH's mpiexec leaves behind if it is killed.
 
     A rank reads the file in its first second. Which file is whose cannot be told.
 
@@ -251,8 +265,10 @@ def sweep_topology_files(folder: Path = Path("/tmp"), age: float = 300.0) -> Non
         Where mpiexec puts them.
     age : float
         Seconds: younger files stay, since another start may still need them.
+    but : collection of Path
+        Files that stay.
     """
-    for path in folder.glob("hydra_hwloc_xmlfile_*"):
+    for path in set(folder.glob(TOPOLOGIES)).difference(but):
         with contextlib.suppress(OSError):  # another user's, or swept by another cluster
             if time.time() - path.stat().st_mtime > age:
                 path.unlink()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-SHOW_AFTER = 0.3  # seconds: what is faster needs no bar
+SHOW_AFTER = 1.0  # seconds: what is faster needs no bar
 
 
 class Progress:
@@ -46,15 +46,18 @@ class Progress:
             bar = "█" * filled + "░" * (20 - filled)
             self._show(f"{self.title} {bar} {done}/{self.total}, {elapsed:.0f} s")
 
-    def done(self, text: str) -> None:
+    def done(self, text: str, always: bool = True) -> None:
         """Replace the bar by the last word.
 
         Parameters
         ----------
         text : str
             The last word.
+        always : bool
+            Whether to say it also where there was no bar, since nobody had to wait.
         """
-        self._show(text)
+        if always or self._handle is not None:
+            self._show(text)
 
     def _show(self, text: str) -> None:
         if text == self._shown or not _in_kernel():

@@ -24,6 +24,7 @@ from mpi4py import MPI
 from helpers.cluster import state
 from helpers.cluster.capture import Capture
 from helpers.cluster.state import RankState
+from helpers.machine.shared_memory import unlink_own
 from helpers.tracing import communicator as traced
 from helpers.tracing.activity import Recorder
 
@@ -48,6 +49,7 @@ class RankSide:
         # mpi4py makes a context for pickled collectives at their first use, holding the interpreter
         # lock: a rank that waits there could not tell what it waits for. So make it now.
         MPI.COMM_WORLD.allreduce(0)
+        unlink_own()  # all are past MPI_Init
         self.recorder = Recorder()
         traced.install(self.recorder)
         comm = MPI.COMM_WORLD  # the watched one, after install()

@@ -9,6 +9,7 @@ from helpers.cluster import remote, report
 from helpers.cluster.errors import StartError
 from helpers.cluster.processes import Processes
 from helpers.cluster.progress import Progress
+from helpers.machine.shared_memory import why_not_enough
 
 if TYPE_CHECKING:
     import ipyparallel
@@ -17,7 +18,7 @@ LOOK_SECONDS = 0.003
 HELLO_SECONDS = 3.0  # then it is asked again: a message to a rank that connects may get lost
 
 
-def wait_ready(processes: Processes, timeout: float) -> list[dict]:
+def wait_ready(processes: Processes, timeout: float, again: bool = False) -> list[dict]:
     """Wait for the ranks that were started last, and greet them.
 
     Parameters
@@ -26,6 +27,8 @@ def wait_ready(processes: Processes, timeout: float) -> list[dict]:
         Theirs.
     timeout : float
         In seconds.
+    again : bool
+        Whether the reader has seen these ranks start before, and need not be told.
 
     Returns
     -------
@@ -49,9 +52,9 @@ def wait_ready(processes: Processes, timeout: float) -> list[dict]:
             time.sleep(LOOK_SECONDS)
         while (hellos := _greet(client, ids)) is None:
             _raise_if_hopeless(processes, begin, timeout, len(ids))
-        _check(hellos, n)
+        _check(hellos, n, processes.local)
         took, library = time.monotonic() - begin, hellos[0]["library"]
-        progress.done(f"{n} MPI ranks are ready after {took:.1f} s ({library}).")
+        progress.done(f"{n} MPI ranks are ready after {took:.1f} s ({library}).", not again)
     return hellos
 
 
@@ -69,6 +72,8 @@ def _raise_if_hopeless(processes: Processes, begin: float, timeout: float, count
         raise StartError(report.not_started("the controller", "it ended at once", output))
     if processes.ranks_exited():
         output = processes.ranks_output()
+        if processes.local and (why := why_not_enough(processes.n)):
+            raise StartError(why)
         raise StartError(report.not_started(processes.starter, "it ended at once", output))
     if time.monotonic() - begin > timeout:
         why = f"{count} of {processes.n} ranks registered within {timeout:g} s"
@@ -82,12 +87,21 @@ def _greet(client: ipyparallel.Client, ids: list[int]) -> list[dict] | None:
     if not replies.ready():
         return None
     hellos = [{**hello, "id": id_} for id_, hello in zip(ids, replies.get(), strict=True)]
+    client.purge_local_results(replies)
     return sorted(hellos, key=lambda hello: hello["rank"])
 
 
-def _check(hellos: list[dict], n: int) -> None:
+def _check(hellos: list[dict], n: int, local: bool) -> None:
     if [hello["rank"] for hello in hellos] != list(range(n)):
         sizes = sorted({hello["size"] for hello in hellos})
+        if sizes == [1] and not local:
+            raise StartError(
+                f"{n} ranks were started, but each is an MPI world of size 1: whoever launched "
+                "them did not tell them of each other. Slurm tells MPICH's ranks with "
+                "SLURM_MPI_TYPE=pmi2 in the environment of JupyterLab, or 'srun --mpi=pmi2' "
+                "(its default, MpiDefault=none, tells nobody); other launchers must start the "
+                "ranks by mpiexec."
+            )
         raise StartError(
             f"{n} ranks were started, but they report communicators of size {sizes}: "
             f"mpi4py uses {hellos[0]['library']}, and mpiexec belongs to another MPI. "

@@ -16,6 +16,9 @@ import sys
 import threading
 import time
 
+SHARED = "/dev/shm/mpich_shm_"  # how the names of MPICH's files in shared memory begin
+GENTLE_SECONDS = 0.5
+
 
 def descendants(*roots: int) -> list[int]:
     """Return the ids of all processes below others, parents first.
@@ -52,6 +55,53 @@ def kill_tree(root: int) -> None:
     for pid in [root, *descendants(root)]:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+
+
+def end_gently(root: int) -> None:
+    """End a program that starts ranks, such as mpiexec, and all below it, within half a second.
+
+    mpiexec removes its file in /tmp if it is asked to end. MPICH's ranks leave a file in shared
+    memory.
+
+    Parameters
+    ----------
+    root : int
+        A process id.
+    """
+    below = descendants(root)
+    files = shared_files(*below)
+    if below:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(root, signal.SIGTERM)
+        deadline = time.monotonic() + GENTLE_SECONDS
+        while descendants(root) and time.monotonic() < deadline:
+            time.sleep(0.01)
+    for pid in [root, *below, *descendants(root)]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    for name in files:
+        with contextlib.suppress(OSError):  # the ranks have removed it
+            os.unlink(name)
+
+
+def shared_files(*pids: int) -> set[str]:
+    """Return the files in shared memory by which MPICH's ranks talk.
+
+    Parameters
+    ----------
+    *pids : int
+        Process ids.
+
+    Returns
+    -------
+    set of str
+        Their paths, as long as there is a name that leads to them.
+    """
+    found = set()
+    for pid in pids:
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/maps") as file:
+            found |= {line.split(None, 5)[5].rstrip("\n") for line in file if SHARED in line}
+    return {name for name in found if not name.endswith(" (deleted)")}
 
 
 def _processes() -> list[tuple[int, int]]:
@@ -92,7 +142,7 @@ def main(lock: str, folder: str, *command: str) -> int:
     child = subprocess.Popen(command)
 
     def end(code: int) -> None:
-        kill_tree(child.pid)
+        end_gently(child.pid)
         os._exit(code)
 
     def wait_for_owner() -> None:
@@ -102,7 +152,7 @@ def main(lock: str, folder: str, *command: str) -> int:
         except FileNotFoundError:
             pass  # the owner is gone already, with its folder
         owner_gone.set()  # before the kill, which wakes the main thread
-        kill_tree(child.pid)
+        end_gently(child.pid)
         for _ in range(100):  # a rank that is just dying may still write into it
             shutil.rmtree(folder, ignore_errors=True)
             if not os.path.exists(folder):

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from helpers.machine import guard
 from helpers.machine.mpi import OPEN_MPI_ENVIRONMENT, THREAD_VARIABLES, find_mpiexec
+from helpers.machine.shared_memory import ucx_transports
 
 _OUTPUT, _ERRORS = ".output", ".errors"
 
@@ -82,22 +83,21 @@ def run_ranks(
         if folder is None:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ranks-"))
         code = None
-        with (
-            start_ranks(
-                n,
-                command,
-                folder,
-                cwd=cwd,
-                threads=threads,
-                env=env,
-                mpiexec=mpiexec,
-                apart=apart,
-            ) as process,
-            contextlib.suppress(subprocess.TimeoutExpired),
-        ):
-            code = process.wait(timeout)
         said = [Path(folder, name) for name in (_OUTPUT, _ERRORS)]
-        texts = (path.read_text(errors="replace") if path.exists() else "" for path in said)
+        with start_ranks(
+            n,
+            command,
+            folder,
+            cwd=cwd,
+            threads=threads,
+            env=env,
+            mpiexec=mpiexec,
+            apart=apart,
+        ) as process:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = process.wait(timeout)
+            # before mpiexec, asked to end, says so in words of its own
+            texts = [path.read_text(errors="replace") if path.exists() else "" for path in said]
         return Finished(code, *texts)
 
 
@@ -147,7 +147,7 @@ def start_ranks(
         There is no mpiexec.
     """
     mpiexec = mpiexec or find_mpiexec()
-    environment = {**OPEN_MPI_ENVIRONMENT, **os.environ}
+    environment = {**OPEN_MPI_ENVIRONMENT, "UCX_TLS": ucx_transports(), **os.environ}
     environment.pop("PYTHONUNBUFFERED", None)  # ranks would write into each other's lines
     if threads is not None:
         environment |= dict.fromkeys(THREAD_VARIABLES, str(threads))

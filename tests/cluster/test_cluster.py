@@ -358,3 +358,26 @@ def test_a_connection_that_curve_protects_is_not_called_insecure(monkeypatch):
         assert len(processes.connect().ids) == 3
         assert processes.client.curve_serverkey
     assert not any("signing" in text for text in warned)
+
+
+def test_a_rank_of_which_the_controller_hears_no_more_counts_as_dead(monkeypatch):
+    monkeypatch.setattr("helpers.cluster.launch.HEARTBEAT_MISSES", 10)  # one second
+    with Cluster(2, launcher="mpiexec") as cluster:
+        body = "import os, signal, time\nif rank: os.kill(os.getpid(), signal.SIGSTOP)\nreturn rank"
+        with pytest.raises(RankDiedError, match="Rank 1 died, or is stopped") as caught:
+            on_ranks(cluster, body, timeout=25)
+        assert caught.value.rank == 1
+        assert on_ranks(cluster, "return comm.allreduce(rank)") == [1, 1]
+        os.kill(cluster.pids[0], signal.SIGSTOP)
+        time.sleep(3)
+        with pytest.raises(RankDiedError, match="Rank 0 died, or is stopped"):
+            cluster.run(int)
+        assert on_ranks(cluster, "return comm.allreduce(rank)") == [1, 1]
+
+
+def test_what_cannot_be_preloaded_here_is_said():
+    with (
+        pytest.warns(UserWarning, match=r"preload=\('json',\) changes nothing.*launcher='mpiexec'"),
+        Cluster(1, launcher="mpiexec", preload=("json",)) as cluster,
+    ):
+        assert cluster.run(int) == [0]

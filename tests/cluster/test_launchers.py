@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from helpers.cluster import Cluster
+from helpers.cluster import Cluster, StartError
 from helpers.cluster.launch import sweep_topology_files
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
@@ -118,4 +118,16 @@ def test_a_batch_system(home, monkeypatch):
         assert (home / "job.pid").exists()
         check(cluster)
     assert (home / "cancelled").exists()
+    assert_nothing_left(home)
+
+
+def test_ranks_that_know_nothing_of_each_other_are_told_apart_from_a_wrong_mpiexec(
+    home, monkeypatch
+):
+    program(home, "sbatch", SBATCH.format(folder=home))
+    program(home, "scancel", SCANCEL.format(folder=home))
+    program(home, "srun", '#!/bin/sh\n"$@" &\n"$@" &\nwait\n')  # as under MpiDefault=none
+    name = profile(home, "c.SlurmEngineSetLauncher.timelimit = '0:05:00'")
+    with pytest.raises(StartError, match="world of size 1.*SLURM_MPI_TYPE=pmi2"):
+        Cluster(2, launcher="slurm", profile=name)
     assert_nothing_left(home)

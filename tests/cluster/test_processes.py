@@ -194,6 +194,40 @@ def test_nothing_is_left_in_shared_memory(kernel):
     assert left == []
 
 
+def mine_in_shared_memory() -> set[str]:
+    """Return the names in /dev/shm of MPICH's and UCX's files (other tests' too)."""
+    return {p.name for p in Path("/dev/shm").glob("*") if p.name.startswith(("mpich_", "ucx_"))}
+
+
+@pytest.mark.parametrize("kernel", ["mpiexec"], indirect=True)
+@pytest.mark.parametrize("end", ["stop", "restart", "deadlock", "rank", "kernel", "mpiexec"])
+def test_no_file_of_mpiexec_or_its_ranks_is_left(kernel, end):
+    """Each event of a cluster that mpiexec started; nothing else may start one meanwhile."""
+    shared = mine_in_shared_memory()
+    below, folder = start_cluster(kernel)
+    assert mine_in_shared_memory() <= shared  # unlinked while it is in use
+    manager, client, _ = kernel
+    if end == "kernel":
+        manager.signal_kernel(signal.SIGKILL)
+        assert_gone(below, folder)
+    else:
+        code = {
+            "stop": "pass",
+            "restart": "cluster.restart()",
+            "deadlock": "cluster.run(lambda: comm.recv(source=1 - rank), timeout=1)",
+            "rank": "import os; os.kill(cluster.pids[1], 9); cluster.run(int)",
+            "mpiexec": "import os, psutil\n"
+            "for p in psutil.Process().children(recursive=True):\n"
+            "    if p.name().startswith('mpiexec'): p.kill()\n"
+            "cluster.run(int)",
+        }[end]
+        execute(client, code)
+        reply = execute(client, "assert cluster.run(int) == [0, 0]\ncluster.stop()")
+        assert reply["status"] == "ok", reply
+        assert_gone(below, folder)
+    assert mine_in_shared_memory() <= shared
+
+
 def kernel_pid(manager) -> int:
     """Return the process id of the kernel itself."""
     pid = manager.provisioner.pid

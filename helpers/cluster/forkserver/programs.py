@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helpers.cluster.forkserver.pmi import READY
+from helpers.machine.shared_memory import ucx_transports
 
 SOCKETS = "s"  # s:1, s:2 and so on in the cluster's folder: a path has 107 characters at most
 
@@ -50,7 +51,7 @@ class Place:
 
             join(Path(network["status"]), network["places"][self.rank])
         else:
-            os.environ.setdefault("UCX_TLS", "self,sm")  # else UCX opens a port
+            os.environ.setdefault("UCX_TLS", ucx_transports())  # else UCX opens a port
         asked = {"PMI_FD": self.parent, "PMI_RANK": self.rank, "PMI_SIZE": self.size}
         os.environ.update({name: str(value) for name, value in asked.items()}, PMI_SPAWNED="0")
         from mpi4py import MPI

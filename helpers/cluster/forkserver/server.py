@@ -19,6 +19,7 @@ from helpers.cluster.forkserver.handle import LARGEST_MESSAGE
 from helpers.cluster.forkserver.preload import preload, why_not_to_fork
 from helpers.machine.guard import descendants
 from helpers.machine.prctl import PR_SET_CHILD_SUBREAPER, prctl
+from helpers.machine.shared_memory import why_not_enough
 
 Program = Callable[[], None]
 
@@ -132,6 +133,8 @@ class Server:
             return {"error": f"ranks cannot be forked: {why}", "spoiled": True}
         if program in programs.NEED_MPI and (library := _other_library()):
             return {"cannot": f"forked ranks need MPICH, and mpi4py uses {library}"}
+        if program in programs.NEED_MPI and (why := why_not_enough(size)):
+            return {"error": why}
         family = self._families[name] = Family(name, size, programs.INSEPARABLE[program], mapping)
         chosen: list[Program] = []
 

@@ -1,0 +1,79 @@
+"""What MPICH's ranks on one machine need of shared memory: whether it is there, how it is left."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+from pathlib import Path
+
+from helpers.machine import guard
+
+FOLDER = Path("/dev/shm")
+BYTES_PER_RANK = 1_100_000  # MPICH 5.0 maps 1 057 792 to 1 064 960 for each (16 ranks to 1)
+
+
+def why_not_enough(ranks: int) -> str | None:
+    """Tell why MPICH's ranks would not find the shared memory that they need.
+
+    A rank that does not is ended by a bus error, which says nothing.
+
+    Parameters
+    ----------
+    ranks : int
+        How many are to start on this machine.
+
+    Returns
+    -------
+    str or None
+        A sentence; None if there is enough, or if this system keeps shared memory elsewhere.
+    """
+    if not Path("/proc/self").exists():
+        return None
+    needed = ranks * BYTES_PER_RANK
+    try:
+        space = os.statvfs(FOLDER)
+    except OSError as error:
+        return f"MPI's ranks share memory in {FOLDER}, and that cannot be used: {error.strerror}"
+    free = space.f_bavail * space.f_frsize
+    if free < needed or not os.access(FOLDER, os.W_OK | os.X_OK):
+        return (
+            f"{ranks} MPI ranks need {needed / 1e6:.0f} MB of shared memory, and {FOLDER} has "
+            f"{free / 1e6:.1f} MB free that you may write to: start fewer ranks, stop other "
+            "clusters, or give the container more ('docker run --shm-size=1g')"
+        )
+    return None
+
+
+def unlink_own() -> None:
+    """Remove the names of what MPICH shares with this process; who has mapped it keeps it.
+
+    To be called when all ranks have it. Then nothing is left however they end.
+    """
+    for name in guard.shared_files(os.getpid()):
+        with contextlib.suppress(OSError):  # a sibling was faster
+            os.unlink(name)
+
+
+def ucx_transports() -> str:
+    """Return what UCX, MPICH's network, may use while all ranks are on one machine.
+
+    Without this it opens a port on every address of the machine. It gets 4 MB for each rank:
+    System V's shared memory has no limit as small as a container's ``/dev/shm``.
+
+    Returns
+    -------
+    str
+        For ``UCX_TLS``.
+    """
+    return "self,sysv" if _has_system_v() else "self,posix"
+
+
+def _has_system_v() -> bool:
+    """Tell whether this system gives System V's shared memory (some sandboxes have none)."""
+    system = ctypes.CDLL(None)
+    create = getattr(system, "shmget", None)
+    number = -1 if create is None else create(0, ctypes.c_size_t(4096), 0o1600)  # a private one
+    if number >= 0:
+        system.shmctl(number, 0, None)  # 0: remove it
+    return number >= 0
