@@ -1,15 +1,19 @@
 """No process and no folder is left behind, however the notebook's kernel ends."""
 
+import contextlib
 import json
 import os
 import re
 import signal
 import textwrap
+import threading
 import time
 from pathlib import Path
 
 import psutil
 import pytest
+
+from helpers.machine import guard
 
 pytestmark = pytest.mark.mpi
 
@@ -194,19 +198,35 @@ def test_nothing_is_left_in_shared_memory(kernel):
     assert left == []
 
 
-def mine_in_shared_memory() -> set[str]:
-    """Return the names in /dev/shm of MPICH's and UCX's files (other tests' too)."""
-    return {p.name for p in Path("/dev/shm").glob("*") if p.name.startswith(("mpich_", "ucx_"))}
+class SharedMemory:
+    """Notes every tenth of a second which files of shared memory the processes below one map."""
+
+    def __init__(self, root: int) -> None:
+        self.root, self.names, self.ended = root, set(), threading.Event()
+        self.thread = threading.Thread(target=self.look)
+        self.thread.start()
+
+    def look(self) -> None:
+        while not self.ended.wait(0.1):
+            for pid in guard.descendants(self.root):
+                with contextlib.suppress(OSError):
+                    lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+                    paths = (line.partition("/dev/shm/")[2].split() for line in lines)
+                    self.names |= {path[0] for path in paths if path}
+
+    def left(self) -> list[str]:
+        self.ended.set()
+        self.thread.join()
+        assert self.names != set()
+        return [name for name in self.names if Path("/dev/shm", name).exists()]
 
 
 @pytest.mark.parametrize("kernel", ["mpiexec"], indirect=True)
 @pytest.mark.parametrize("end", ["stop", "restart", "deadlock", "rank", "kernel", "mpiexec"])
 def test_no_file_of_mpiexec_or_its_ranks_is_left(kernel, end):
-    """Each event of a cluster that mpiexec started; nothing else may start one meanwhile."""
-    shared = mine_in_shared_memory()
-    below, folder = start_cluster(kernel)
-    assert mine_in_shared_memory() <= shared  # unlinked while it is in use
     manager, client, _ = kernel
+    seen = SharedMemory(kernel_pid(manager))
+    below, folder = start_cluster(kernel)
     if end == "kernel":
         manager.signal_kernel(signal.SIGKILL)
         assert_gone(below, folder)
@@ -225,7 +245,7 @@ def test_no_file_of_mpiexec_or_its_ranks_is_left(kernel, end):
         reply = execute(client, "assert cluster.run(int) == [0, 0]\ncluster.stop()")
         assert reply["status"] == "ok", reply
         assert_gone(below, folder)
-    assert mine_in_shared_memory() <= shared
+    assert seen.left() == []
 
 
 def kernel_pid(manager) -> int:
