@@ -128,9 +128,8 @@ class ForkedProcesses(Processes):
 
     def start_ranks(self) -> None:
         state.clear(self.state_dir)
-        if self._starts % RENEW_AFTER == 0:
-            self._kill(self._controller)
-        if self.controller_exited() or self._network_exited():
+        renew = not self._network and self._starts % RENEW_AFTER == 0
+        if renew or self.controller_exited() or self._network_exited():
             self._make_anew()
             self.start()
         else:

@@ -318,6 +318,20 @@ def test_many_restarts_leave_no_process_file_or_descriptor(cluster):
 
 
 @pytest.mark.mpi
+def test_the_controller_is_renewed_before_it_grows(monkeypatch):
+    monkeypatch.setattr(forked, "RENEW_AFTER", 3)
+    with Cluster(2) as cluster:
+        server = psutil.Process(cluster._processes._server.process.pid)
+        seen = []
+        for _ in range(7):
+            seen += [c.pid for c in server.children() if c.pid not in cluster.pids]
+            cluster.restart()
+            assert on_ranks(cluster, "return comm.allreduce(1)") == [2, 2]
+        assert len(seen) == 7  # one at a time
+        assert len(set(seen)) == 3
+
+
+@pytest.mark.mpi
 def test_a_kernel_that_was_killed_takes_along_a_start_in_any_phase(tmp_path):
     script = tmp_path / "kernel.py"
     script.write_text("from helpers.cluster import Cluster\nprint(1, flush=True)\nCluster(3)\n")
