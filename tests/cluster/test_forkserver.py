@@ -322,9 +322,10 @@ def test_the_controller_is_renewed_before_it_grows(monkeypatch):
     monkeypatch.setattr(forked, "RENEW_AFTER", 3)
     with Cluster(2) as cluster:
         server = psutil.Process(cluster._processes._server.process.pid)
+        log = str(cluster._processes.folder / "controller.log")
         seen = []
         for _ in range(7):
-            seen += [c.pid for c in server.children() if c.pid not in cluster.pids]
+            seen += [child.pid for child in server.children() if output_of(child) == log]
             cluster.restart()
             assert on_ranks(cluster, "return comm.allreduce(1)") == [2, 2]
         assert len(seen) == 7  # one at a time

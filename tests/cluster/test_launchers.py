@@ -128,6 +128,6 @@ def test_ranks_that_know_nothing_of_each_other_are_told_apart_from_a_wrong_mpiex
     program(home, "scancel", SCANCEL.format(folder=home))
     program(home, "srun", '#!/bin/sh\n"$@" &\n"$@" &\nwait\n')  # as under MpiDefault=none
     name = profile(home, "c.SlurmEngineSetLauncher.timelimit = '0:05:00'")
-    with pytest.raises(StartError, match="world of size 1.*SLURM_MPI_TYPE=pmi2"):
+    with pytest.raises(StartError, match=r"world of size 1.*SLURM_MPI_TYPE=pmi2"):
         Cluster(2, launcher="slurm", profile=name)
     assert_nothing_left(home)
