@@ -60,7 +60,7 @@ class RaceError(KernelError):
 
 
 class UninitialisedError(KernelError):
-    """A thread read shared memory that no thread of its block had written.
+    """A thread read shared memory that no thread of its block had written, or a local variable.
 
     Parameters
     ----------

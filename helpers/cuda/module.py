@@ -144,7 +144,8 @@ class Module:
                 raise
             self.note = (
                 f"The source was not checked as CUDA C: NVRTC finds no {header[1]} (CUDA's own "
-                "headers come with its toolkit, or with the package nvidia-cuda-runtime)."
+                "headers come with its toolkit, found by CUDA_HOME, or with the package "
+                "nvidia-cuda-runtime)."
             )
             return False
         self.log, self.resources = compiled.log, compiled.resources

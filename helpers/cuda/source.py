@@ -408,8 +408,20 @@ HEADERS = (
 )
 
 
+MISSING = {  # what a header that the CPU runner does not have stands for
+    "cuda_bf16.h": "bfloat16",
+    "cuda_fp8.h": "8-bit floating point",
+    "cuda_pipeline.h": "asynchronous copies",
+    "cuda/pipeline": "asynchronous copies",
+    "cuda/barrier": "split barriers",
+    "cuda/atomic": "the C++ library's atomics",
+    "mma.h": "tensor cores",
+    "curand_kernel.h": "cuRAND's generators",
+}
+
+
 def check_includes(source: str) -> None:
-    """Refuse headers that the CPU runner does not have.
+    """Refuse headers and inline PTX, which the CPU runner does not have.
 
     Parameters
     ----------
@@ -419,15 +431,23 @@ def check_includes(source: str) -> None:
     Raises
     ------
     CompileError
-        Names the line and the header.
+        Names the line, and the header or the instruction.
     """
     text = strip_comments(source)
     for match in re.finditer(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', text, re.M):
         if match[1] not in HEADERS:
             line = text.count("\n", 0, match.start()) + 1
+            what = f"{MISSING[match[1]]}: no {match[1]}" if match[1] in MISSING else match[1]
             raise CompileError(
-                f"line {line}: the CPU runner has no {match[1]}; it has {', '.join(HEADERS)}"
+                f"line {line}: the CPU runner has no {what}; it has {', '.join(HEADERS)}"
             )
+    assembly = r'\b(?:asm|__asm__|__asm)\s*(?:volatile|__volatile__)?\s*\(\s*"\s*([^\s";][^"]*)"'
+    if match := re.search(assembly, text):
+        line = text.count("\n", 0, match.start()) + 1
+        raise CompileError(
+            f"line {line}: the CPU runner has no inline PTX (asm), here `{match[1].strip()}`: "
+            "it runs CUDA C++ only"
+        )
 
 
 def _until_parenthesis(text: str, start: int, line: int) -> str:

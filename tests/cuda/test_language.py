@@ -251,6 +251,14 @@ def test_constants_of_both_kinds():
         ("#include <cuda_pipeline.h>\n__global__ void f(float *x) {}", "no cuda_pipeline.h"),
         ("__global__ void f(int *x) { x[0] = __dp4a(x[0], x[1], x[2]); }", "it has no __dp4a"),
         ('__global__ void f(int *x) { asm("mov.u32 %0, %%laneid;" : "=r"(x[0])); }', "asm"),
+        ('__global__ void f(int *x) { asm volatile("bar.sync 0;"); }', "inline PTX.*`bar.sync 0;`"),
+        ("#include <cuda_bf16.h>\n__global__ void f(float *x) {}", "no bfloat16: no cuda_bf16.h"),
+        ("#include <mma.h>\n__global__ void f(float *x) {}", "no tensor cores: no mma.h"),
+        (
+            "#include <cooperative_groups.h>\n__global__ void f(float *x) {\n"
+            "  auto grid = cooperative_groups::this_grid();\n  grid.sync();\n}",
+            r"(?s)line 4: .*no sync\(\) of a grid",
+        ),
         ("__global__ void f(float **x) {}", r"`float \*\*x` of kernel f"),
     ],
 )
@@ -259,3 +267,8 @@ def test_what_is_missing_is_named(text, missing):
         Module(text, device="cpu")
     if "it has no" in missing and not nvrtc.missing():
         assert "a GPU runs this source, the CPU runner does not" in str(caught.value)
+
+
+def test_asm_without_an_instruction_is_a_fence_for_the_compiler():
+    text = '__global__ void f(int *x) { x[0] = 1; asm volatile("" ::: "memory"); x[0] += 1; }'
+    assert run(text, zeros(np.int32, 1), block=1).tolist() == [2]

@@ -22,7 +22,7 @@ from helpers.cuda import source as source_text
 from helpers.cuda.cpu import assembly, symbols
 from helpers.cuda.cpu.protocol import token
 from helpers.cuda.cpu.symbols import KERNEL, Symbols
-from helpers.cuda.errors import CompileError
+from helpers.cuda.errors import CompileError, UninitialisedError
 from helpers.cuda.source import Signature
 from helpers.machine.cache import cache_folder
 from helpers.machine.compilers import CompilerError, compiler_version, find_compiler
@@ -41,7 +41,7 @@ LARGEST_SHARED = 232_448  # bytes a block may use on the largest device (sm_90: 
 COMMON = ("-std=c++17", "-g", "-fno-pie", "-fno-omit-frame-pointer", "-fdiagnostics-color=never")
 FAST = ("-O2",)
 # No vectorisation: one access of the source stays one access of the record.
-INSTRUMENTED = ("-O1", "-fsanitize=thread,bounds,alignment", "-fno-tree-vectorize")
+INSTRUMENTED = ("-O1", "-fsanitize=thread,bounds,alignment,object-size", "-fno-tree-vectorize")
 GCC = ("-fno-extern-tls-init",)
 GCC_INSTRUMENTED = ("-fsanitize=bounds-strict", "--param", "tsan-distinguish-volatile=1")
 LIMIT = 120.0  # seconds for one run of the compiler
@@ -117,6 +117,8 @@ def build(
     ------
     CompileError
         With the compiler's message and the lines that it is about.
+    UninitialisedError
+        For a local variable that every thread reads before it has a value (if instrumented).
     """
     source_text.check_includes(source)
     kernels = source_text.kernels(source, defines, instances)
@@ -138,6 +140,8 @@ def build(
             unit.write_text(text)
             include = ["-I", str(RUNTIME / "include"), "-include", str(RUNTIME / "cuda_on_cpu.h")]
             quiet = ["-Wno-unknown-pragmas", "-Wno-attributes", "-fmax-errors=20"]
+            if instrumented:  # certain cases only; "may be used uninitialized" is often wrong
+                quiet.append("-Werror=uninitialized")
             command = [compiler()[0], *flags, *include, *quiet, "-S", str(unit)]
             _run([*command, "-o", f"{folder}/unit.s"], source, name)
             assembled = Path(folder) / "reader.s"
@@ -233,7 +237,23 @@ def _run(command: list[str], source: str, name: str) -> None:
     except subprocess.TimeoutExpired:
         raise CompileError(f"{name}: the compiler did not end within {LIMIT:g} s") from None
     if answer.returncode:
-        raise CompileError(source_text.explain(answer.stderr, source, name))
+        said = source_text.explain(answer.stderr, source, name)
+        empty = re.findall(r"line (\d+): error: .*uninitialized.*\n.*", said)
+        if empty and len(empty) == said.count(": error: "):
+            raise _without_value(said, int(empty[0]))
+        raise CompileError(said)
+
+
+def _without_value(said: str, line: int) -> UninitialisedError:
+    """Say which local variables are read before they are written: the compiler's own finding."""
+    return UninitialisedError(
+        re.sub(
+            r"error: (?:variable )?['‘](.+?)['’] .*?uninitialized.*",
+            r"the local variable \1 is read before it has a value",
+            said,
+        ),
+        line,
+    )
 
 
 def _digest(*parts: str) -> str:

@@ -139,6 +139,14 @@ class Explainer:
             line,
         )
 
+    def _local(self, report: dict) -> errors.CudaError:
+        line = self._line(report)
+        return errors.BoundsError(
+            f"{self._who(report)} {KINDS[report['kind']]} a {report['type'].strip(chr(39))} "
+            f"through a pointer, outside the local variable that it points to{self._at(line)}",
+            line,
+        )
+
     def _misaligned(self, report: dict) -> errors.CudaError:
         now, size = report["now"], report["size"]
         line = self._line(now)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
+import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from helpers.cuda.errors import CompileError, CudaError
 from helpers.cuda.source import explain
@@ -91,6 +94,24 @@ def architectures() -> tuple[int, ...]:
     return tuple(int(arch) for arch in known)
 
 
+def include_folders() -> tuple[str, ...]:
+    """Return where CUDA's own headers lie: NVRTC's package comes without them.
+
+    Returns
+    -------
+    tuple of str
+        Those that are there of ``include`` below ``$CUDA_HOME``, ``$CUDA_PATH``,
+        ``$CONDA_PREFIX`` and ``/usr/local/cuda``, and of the package nvidia-cuda-runtime.
+    """
+    roots = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX")]
+    folders = [Path(root, "include") for root in (*roots, "/usr/local/cuda") if root]
+    nvidia = importlib.util.find_spec("nvidia")  # a namespace of many packages
+    for place in (nvidia and nvidia.submodule_search_locations) or ():
+        folders += sorted(Path(place).glob("cu*/include"))
+    found = (str(folder) for folder in folders if (folder / "cuda_fp16.h").is_file())
+    return tuple(dict.fromkeys(found))
+
+
 @functools.lru_cache(maxsize=128)
 def compile_cubin(
     source: str,
@@ -139,6 +160,7 @@ def compile_cubin(
             _expect(nvrtc.nvrtcAddNameExpression(program, symbol.encode())[0])
         options = [f"--gpu-architecture={arch}", "--std=c++17", "--ptxas-options=-v", "-lineinfo"]
         options += [f"-D{key}={value}" for key, value in defines]
+        options += [f"--include-path={folder}" for folder in include_folders()]
         status = nvrtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])[0]
         size = nvrtc.nvrtcGetProgramLogSize(program)[1]
         log = bytearray(size)

@@ -310,18 +310,22 @@ struct cuda_argument {
 #define assert(expression) \
     ((expression) ? (void)0 : cuda_assert_failed("assert(" #expression ")", __LINE__))
 
-#define __global__
 #define __device__
 #define __host__
-#ifdef __SANITIZE_THREAD__  // what nobody reads is written all the same: it may be out of bounds
+#ifdef __SANITIZE_THREAD__
+// All that a kernel calls becomes part of it: the compiler then knows the size of the local variable
+// that a pointer leads to. What nobody reads is written all the same: it may be out of bounds.
+#define __global__ __attribute__((flatten))
+#define __noinline__
 #define __shared__ __attribute__((used)) thread_local
 #else
+#define __global__
+#define __noinline__ __attribute__((noinline))
 #define __shared__ thread_local
 #endif
 #define __constant__ __attribute__((section("cuda_constant")))
 #define __launch_bounds__(...)
 #define __forceinline__ inline __attribute__((always_inline))
-#define __noinline__ __attribute__((noinline))
 #define __align__(n) alignas(n)
 #define __grid_constant__
 #define __builtin_align__(n) alignas(n)

@@ -27,8 +27,8 @@ void __tsan_atomic_thread_fence(int) {}
 void __tsan_vptr_update(void **, void *) {}
 void __tsan_vptr_read(void **) {}
 
-// UBSan: an index outside a local array (assembly.py has silenced the others: line 0), and a
-// pointer that is not a multiple of what its type needs.
+// UBSan: an index outside a local array (assembly.py has silenced the others: line 0), a pointer
+// that is not a multiple of what its type needs, and one that leaves the variable it came from.
 struct Location { const char *file; uint32_t line, column; };
 struct Type { uint16_t kind, info; char name[1]; };
 struct Index { Location where; const Type *array, *index; };
@@ -47,6 +47,12 @@ void __ubsan_handle_type_mismatch_v1(Mismatch *data, const void *pointer) {
     unsigned alignment = 1u << data->log_alignment;
     if (current && (uintptr_t)pointer % alignment)
         report_misaligned(pointer, alignment, RETURN_ADDRESS);
+    // Only in the stack: addresses elsewhere are checked where they are touched, with their names.
+    if (!current || (uintptr_t)pointer - stacks_begin >= STACKS_BYTES) return;
+    char place[256];
+    describe_place(place, sizeof place, RETURN_ADDRESS);
+    fail("\"error\":\"local\",\"type\":\"%s\",\"kind\":%d,%s", data->type->name,
+         data->kind == 1, place);
 }
 }
 void cuda_read(const void *address, unsigned size) {

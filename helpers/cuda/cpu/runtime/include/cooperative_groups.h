@@ -18,8 +18,10 @@ class thread_block {
 };
 CUDA_INLINE thread_block this_thread_block() { return {}; }
 
-class grid_group {  // without sync(): no cooperative launch here
+class grid_group {
   public:
+    __attribute__((error("the CPU runner has no sync() of a grid, which needs all its blocks at once: "
+                         "make two kernels of the two sides of this barrier"))) void sync() const;
     unsigned long long size() const {
         return (unsigned long long)gridDim.x * gridDim.y * gridDim.z * thread_block().size();
     }
