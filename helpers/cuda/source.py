@@ -442,10 +442,10 @@ def check_includes(source: str) -> None:
                 f"line {line}: the CPU runner has no {what}; it has {', '.join(HEADERS)}"
             )
     assembly = r'\b(?:asm|__asm__|__asm)\s*(?:volatile|__volatile__)?\s*\(\s*"\s*([^\s";][^"]*)"'
-    if match := re.search(assembly, text):
-        line = text.count("\n", 0, match.start()) + 1
+    if found := re.search(assembly, text):
+        line = text.count("\n", 0, found.start()) + 1
         raise CompileError(
-            f"line {line}: the CPU runner has no inline PTX (asm), here `{match[1].strip()}`: "
+            f"line {line}: the CPU runner has no inline PTX (asm), here `{found[1].strip()}`: "
             "it runs CUDA C++ only"
         )
 
