@@ -2,16 +2,15 @@
 
 ``Patches`` lays out, for every position of a window, what the window sees; ``Fold`` adds patches
 back to where they came from. Both are linear and each is the other's gradient, so everything built
-on them can be differentiated again and again. A convolution is patches times a matrix.
+on them can be differentiated again and again. A convolution is a matrix times patches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from helpers.autodiff.broadcasting import sum
 from helpers.autodiff.elementwise import add, divide
@@ -19,7 +18,7 @@ from helpers.autodiff.graph import Operator, Type, Variable, apply
 from helpers.autodiff.matmul import matmul
 from helpers.autodiff.parts import Embed, Slice
 from helpers.autodiff.reductions import max
-from helpers.autodiff.shaping import reshape, transpose
+from helpers.autodiff.shaping import reshape
 from helpers.autodiff.sizes import Size, count
 
 
@@ -54,10 +53,32 @@ class Window:
         """
         return (height - self.height) // self.stride + 1, (width - self.width) // self.stride + 1
 
+    def over(
+        self, x: np.ndarray, positions: tuple[int, ...]
+    ) -> Iterator[tuple[int, int, np.ndarray]]:
+        """Go over the pixels of the window; see which pixels of the image each falls on.
+
+        Parameters
+        ----------
+        x : numpy.ndarray (B, C, H, W)
+            Images.
+        positions : tuple of int
+            P and Q.
+
+        Yields
+        ------
+        tuple
+            Row and column in the window, and a view (B, C, P, Q) of the images.
+        """
+        (p, q), s = positions, self.stride
+        for i in range(self.height):
+            for j in range(self.width):
+                yield i, j, x[:, :, i : i + s * p : s, j : j + s * q : s]
+
 
 @dataclass(frozen=True)
 class Patches(Operator):
-    """(B, C, H, W) to (B, P, Q, C, h, w): at each of P × Q positions what a window sees."""
+    """(B, C, H, W) to (B, C, h, w, P, Q): what a window sees at each of P × Q positions."""
 
     window: Window
 
@@ -69,12 +90,11 @@ class Patches(Operator):
         ):
             raise ValueError(f"a window of {(h, w)} expects a larger (B, C, H, W); got {x}")
         batch, channels, *image = x.shape
-        return Type(x.dtype, (batch, *self.window.positions(*image), channels, h, w))
+        return Type(x.dtype, (batch, channels, h, w, *self.window.positions(*image)))
 
     def run(self, out: np.ndarray, x: np.ndarray) -> None:
-        s = self.window.stride
-        seen = sliding_window_view(x, (self.window.height, self.window.width), axis=(2, 3))
-        np.copyto(out, seen[:, :, ::s, ::s].transpose(0, 2, 3, 1, 4, 5))  # (B, P, Q, C, h, w)
+        for i, j, pixels in self.window.over(x, out.shape[4:]):
+            out[:, :, i, j] = pixels
 
     def gradient(self, g: Variable, y: Variable, x: Variable) -> Sequence[Variable]:
         return [apply(Fold(self.window, x.shape), g)]
@@ -82,7 +102,7 @@ class Patches(Operator):
 
 @dataclass(frozen=True)
 class Fold(Operator):
-    """(B, P, Q, C, h, w) to (B, C, H, W): each pixel is the sum over the patches that saw it."""
+    """(B, C, h, w, P, Q) to (B, C, H, W): each pixel is the sum over the positions that saw it."""
 
     window: Window
     shape: tuple[int | Size, ...]
@@ -91,13 +111,9 @@ class Fold(Operator):
         return Type(patches.dtype, self.shape)
 
     def run(self, out: np.ndarray, patches: np.ndarray) -> None:
-        _, p, q, _, h, w = patches.shape
-        s = self.window.stride
         out[...] = 0
-        for i in range(h):
-            for j in range(w):
-                pixels = out[:, :, i : i + s * p : s, j : j + s * q : s]  # (B, C, P, Q)
-                pixels += patches[..., i, j].transpose(0, 3, 1, 2)
+        for i, j, pixels in self.window.over(out, patches.shape[4:]):
+            pixels += patches[:, :, i, j]
 
     def gradient(self, g: Variable, y: Variable, patches: Variable) -> Sequence[Variable]:
         return [apply(Patches(self.window), g)]
@@ -155,12 +171,11 @@ def conv2d(
         )
     o, c, h, k = w.shape
     seen = apply(Patches(Window(h, k, stride)), padded(x, padding))  # type: ignore[arg-type]
-    b, p, q = seen.shape[:3]
-    rows = reshape(seen, (count((b, p, q)), count((c, h, k))))  # (B P Q, C h w)
-    y = matmul(rows, transpose(reshape(w, (o, rows.shape[1]))))  # (B P Q, O)
-    if bias is not None:
-        y = add(y, bias)
-    return transpose(reshape(y, (b, p, q, o)), (0, 3, 1, 2))
+    b, (p, q) = x.shape[0], seen.shape[4:]
+    columns = reshape(seen, (b, count((c, h, k)), count((p, q))))  # (B, C h w, P Q)
+    y = matmul(reshape(w, (o, columns.shape[1])), columns)  # (B, O, P Q)
+    y = reshape(y, (b, o, p, q))
+    return y if bias is None else add(y, reshape(bias, (o, 1, 1)))
 
 
 def max_pool2d(x: Variable, size: int, stride: int | None = None) -> Variable:
@@ -180,8 +195,7 @@ def max_pool2d(x: Variable, size: int, stride: int | None = None) -> Variable:
     Variable (B, C, P, Q)
         The maxima.
     """
-    largest = max(_windows(x, size, stride), axis=(4, 5))  # (B, P, Q, C)
-    return transpose(largest, (0, 3, 1, 2))
+    return max(_windows(x, size, stride), axis=(2, 3))
 
 
 def mean_pool2d(x: Variable, size: int, stride: int | None = None) -> Variable:
@@ -201,9 +215,8 @@ def mean_pool2d(x: Variable, size: int, stride: int | None = None) -> Variable:
     Variable (B, C, P, Q)
         The means.
     """
-    total = sum(_windows(x, size, stride), axis=(4, 5))
-    return transpose(divide(total, size * size), (0, 3, 1, 2))
+    return divide(sum(_windows(x, size, stride), axis=(2, 3)), size * size)
 
 
 def _windows(x: Variable, size: int, stride: int | None) -> Variable:
-    return apply(Patches(Window(size, size, stride or size)), x)  # (B, P, Q, C, size, size)
+    return apply(Patches(Window(size, size, stride or size)), x)  # (B, C, size, size, P, Q)
