@@ -57,16 +57,21 @@ from helpers.autodiff.indexing import gather, one_hot, scatter_add
 from helpers.autodiff.loop import scan
 from helpers.autodiff.matmul import matmul
 from helpers.autodiff.memory import Allocator, Plan, plan
+from helpers.autodiff.models import gelu, layer_norm
+from helpers.autodiff.parallel import Line, average_gradients
 from helpers.autodiff.parts import concatenate, stack
-from helpers.autodiff.reductions import max, mean
+from helpers.autodiff.reductions import max, maxout, mean
 from helpers.autodiff.run import Function, function
 from helpers.autodiff.shaping import reshape, transpose
 from helpers.autodiff.softmax import cross_entropy, log_softmax, softmax
 from helpers.autodiff.state import State, add_update, state, update
+from helpers.autodiff.watch import Event, overlap, watch
 
 __all__ = [
     "Allocator",
+    "Event",
     "Function",
+    "Line",
     "Operator",
     "Plan",
     "State",
@@ -76,6 +81,7 @@ __all__ = [
     "add_update",
     "apply",
     "arange",
+    "average_gradients",
     "broadcast",
     "cast",
     "clip_gradient",
@@ -92,8 +98,10 @@ __all__ = [
     "full_like",
     "function",
     "gather",
+    "gelu",
     "gradients",
     "greater",
+    "layer_norm",
     "less",
     "log",
     "log_softmax",
@@ -101,12 +109,14 @@ __all__ = [
     "max",
     "max_pool2d",
     "maximum",
+    "maxout",
     "mean",
     "mean_pool2d",
     "minimum",
     "multiply",
     "negative",
     "one_hot",
+    "overlap",
     "plan",
     "power",
     "relu",
@@ -129,6 +139,7 @@ __all__ = [
     "transpose",
     "update",
     "variable",
+    "watch",
     "where",
     "with_gradient",
 ]

@@ -7,8 +7,11 @@ on them can be differentiated again and again. A convolution is a matrix times p
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
@@ -20,6 +23,10 @@ from helpers.autodiff.parts import Embed, Slice
 from helpers.autodiff.reductions import max
 from helpers.autodiff.shaping import reshape
 from helpers.autodiff.sizes import Size, count
+from helpers.machine.compilers import CompilerError
+from helpers.native import load_c
+
+C_TYPES = {"float32": "float", "float64": "double"}
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,44 @@ class Window:
             for j in range(self.width):
                 yield i, j, x[:, :, i : i + s * p : s, j : j + s * q : s]
 
+    def in_c(self, name: str, image: np.ndarray, patches: np.ndarray) -> bool:
+        """Do the same in C, where there is a compiler and the arrays have no gaps.
+
+        Parameters
+        ----------
+        name : str
+            "unfold" or "fold".
+        image : numpy.ndarray (B, C, H, W)
+            Read or written.
+        patches : numpy.ndarray (B, C, h, w, P, Q)
+            Written or read.
+
+        Returns
+        -------
+        bool
+            Whether it is done.
+        """
+        even = image.flags.c_contiguous and patches.flags.c_contiguous
+        library = _library(str(image.dtype)) if even else None
+        if library is None:
+            return False
+        planes = image.shape[0] * image.shape[1]
+        sizes = (planes, *image.shape[2:], *patches.shape[2:], self.stride)
+        pointers = (ctypes.c_void_p(each.ctypes.data) for each in (image, patches))
+        getattr(library, name)(*map(ctypes.c_long, sizes), *pointers)
+        return True
+
+
+@lru_cache
+def _library(dtype: str) -> ctypes.CDLL | None:
+    if dtype not in C_TYPES:
+        return None
+    source = Path(__file__).with_name("patches.c").read_text(encoding="utf-8")
+    try:
+        return load_c(source, (f"-DT={C_TYPES[dtype]}",))
+    except CompilerError:  # NumPy then does it, in its own time
+        return None
+
 
 @dataclass(frozen=True)
 class Patches(Operator):
@@ -93,8 +138,9 @@ class Patches(Operator):
         return Type(x.dtype, (batch, channels, h, w, *self.window.positions(*image)))
 
     def run(self, out: np.ndarray, x: np.ndarray) -> None:
-        for i, j, pixels in self.window.over(x, out.shape[4:]):
-            out[:, :, i, j] = pixels
+        if not self.window.in_c("unfold", x, out):
+            for i, j, pixels in self.window.over(x, out.shape[4:]):
+                out[:, :, i, j] = pixels
 
     def gradient(self, g: Variable, y: Variable, x: Variable) -> Sequence[Variable]:
         return [apply(Fold(self.window, x.shape), g)]
@@ -111,9 +157,10 @@ class Fold(Operator):
         return Type(patches.dtype, self.shape)
 
     def run(self, out: np.ndarray, patches: np.ndarray) -> None:
-        out[...] = 0
-        for i, j, pixels in self.window.over(out, patches.shape[4:]):
-            pixels += patches[:, :, i, j]
+        if not self.window.in_c("fold", out, patches):
+            out[...] = 0
+            for i, j, pixels in self.window.over(out, patches.shape[4:]):
+                pixels += patches[:, :, i, j]
 
     def gradient(self, g: Variable, y: Variable, patches: Variable) -> Sequence[Variable]:
         return [apply(Patches(self.window), g)]

@@ -185,7 +185,7 @@ sign = _unary(
 relu = _unary(
     "relu",
     lambda x, out: np.maximum(x, 0, out=out),
-    lambda g, y, x: where(greater(x, 0), g, 0),
+    lambda g, y, x: where(greater(y, 0), g, 0),
     "({0} < 0 ? 0 : {0})",
 )
 less = _compare("less", np.less, "{0} < {1}")

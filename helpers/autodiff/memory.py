@@ -30,14 +30,21 @@ from helpers.autodiff.state import Update
 class Allocator:
     """Gives out memory and counts it.
 
+    Parameters
+    ----------
+    keep : bool
+        Whether memory that comes back is kept for the next array of its size, and not returned to
+        the system, which would have to clear it before giving it out again.
+
     Attributes
     ----------
     now, peak : int
         Bytes given out and not yet returned; the most there ever were.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, keep: bool = False) -> None:
         self.now = self.peak = 0
+        self._kept: dict[int, list[np.ndarray]] | None = {} if keep else None
 
     def allocate(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         """Give out an array.
@@ -54,10 +61,11 @@ class Allocator:
         numpy.ndarray
             Of any content.
         """
-        array = np.empty(shape, dtype)
-        self.now += array.nbytes
+        size = prod(shape) * dtype.itemsize
+        self.now += size
         self.peak = max(self.peak, self.now)
-        return array
+        free = self._kept.get(size) if self._kept else None
+        return free.pop().view(dtype).reshape(shape) if free else np.empty(shape, dtype)
 
     def free(self, array: np.ndarray) -> None:
         """Take an array back.
@@ -65,9 +73,11 @@ class Allocator:
         Parameters
         ----------
         array : numpy.ndarray
-            That this allocator gave out.
+            That this allocator gave out, perhaps in another shape.
         """
         self.now -= array.nbytes
+        if self._kept is not None and array.nbytes:
+            self._kept.setdefault(array.nbytes, []).append(array.reshape(-1))
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from helpers.autodiff.broadcasting import Sum, broadcast, kept, reduced, reduction, sum
-from helpers.autodiff.elementwise import cast, divide, equal, where
+from helpers.autodiff.constants import full_like
+from helpers.autodiff.elementwise import divide, equal, where
 from helpers.autodiff.graph import Operator, Type, Variable, apply
-from helpers.autodiff.sizes import count
+from helpers.autodiff.shaping import reshape
+from helpers.autodiff.sizes import Size, count
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ class Max(Operator):
 
     def gradient(self, g: Variable, y: Variable, x: Variable) -> Sequence[Variable]:
         largest = equal(x, broadcast(y, x.shape))
-        share = divide(g, apply(Sum(self.axes), cast(largest, g.dtype)))
+        ones = where(largest, full_like(x, 1), 0)
+        share = divide(g, apply(Sum(self.axes), ones))
         return [where(largest, broadcast(share, x.shape), 0)]
 
 
@@ -70,3 +73,22 @@ def mean(x: Variable, axis: int | Iterable[int] | None = None, keepdims: bool = 
     """
     elements = count(x.shape[a] for a in reduced(x, axis))  # perhaps a symbol: n, known later
     return divide(sum(x, axis, keepdims), elements)
+
+
+def maxout(x: Variable, pieces: int | Size) -> Variable:
+    """Take the largest of each group of neighbours (Goodfellow et al. 2013).
+
+    Parameters
+    ----------
+    x : Variable (n, m)
+        Numbers; the sizes may be symbols.
+    pieces : int or Size
+        How many are a group.
+
+    Returns
+    -------
+    Variable (n, m // pieces)
+        The maxima.
+    """
+    n, m = x.shape
+    return max(reshape(x, (n, m // pieces, pieces)), axis=2)

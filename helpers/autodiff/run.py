@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from time import perf_counter
 
 import numpy as np
 
-from helpers.autodiff.graph import Application, Operator, Variable, topological
+from helpers.autodiff.graph import Application, Operator, Variable
+from helpers.autodiff.schedule import schedule
 from helpers.autodiff.sizes import Size, resolve, symbols
 from helpers.autodiff.state import State
 
 # an operator, what it reads, its result and the result's shape, what nobody reads afterwards
 Bound = tuple[Operator, tuple[Variable, ...], Variable, tuple[int, ...], list[Variable]]
+Watcher = Callable[[Operator, float, float], None]
 Pass = Callable[[Sequence[Variable], Sequence[Variable]], Sequence[Variable]]
 
 
@@ -38,13 +41,18 @@ class Function:
         self.last_readers = last_readers(self.order, self.outputs)
         self._bound: dict[tuple[tuple[str, int], ...], list[Bound]] = {}
 
-    def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
+    def __call__(self, *arrays: np.ndarray, watcher: Watcher | None = None) -> list[np.ndarray]:
         """Run the graph on arrays of the inputs' types; return the outputs' values."""
         values = checked(self.inputs, arrays)
         bindings = bind(self.inputs, [values[v] for v in self.inputs])
-        return self.run(values, bindings)
+        return self.run(values, bindings, watcher)
 
-    def run(self, values: dict[Variable, np.ndarray], bindings: dict[str, int]) -> list[np.ndarray]:
+    def run(
+        self,
+        values: dict[Variable, np.ndarray],
+        bindings: dict[str, int],
+        watcher: Watcher | None = None,
+    ) -> list[np.ndarray]:
         """Run the graph, sizes given.
 
         Parameters
@@ -53,6 +61,8 @@ class Function:
             Input → array; changed.
         bindings : dict
             Symbol → number.
+        watcher : callable, optional
+            Told of each operator: ``watcher(operator, begin, end)``, in s of ``perf_counter``.
 
         Returns
         -------
@@ -61,12 +71,15 @@ class Function:
         """
         values |= {v: held(v) for v in self.leaves}
         for operator, operands, result, shape, done in self.bound(bindings):
+            begin = perf_counter() if watcher else 0.0
             read = [values[v] for v in operands]
             if operator.view_of_input:
                 values[result] = operator.view(*read)
             else:
                 values[result] = np.empty(shape, result.dtype)
                 operator.run(values[result], *read)
+            if watcher:
+                watcher(operator, begin, perf_counter())
             del read  # or the last operands would live on
             for variable in done:
                 del values[variable]
@@ -165,7 +178,7 @@ def needed(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> list[Appl
     for variable in inputs:
         if isinstance(variable, State):
             raise ValueError(f"a state keeps its own value and is not fed; got {variable!r}")
-    order = topological(outputs, stop=set(inputs))
+    order = schedule(outputs, stop=set(inputs))
     for variable in leaves(order, inputs, outputs):
         if variable.held() is None:
             raise ValueError(f"function expects {variable!r} among its inputs; got {inputs}")

@@ -1,0 +1,190 @@
+"""Data parallelism as a rewriting of the graph: an all-reduce behind each gradient.
+
+    line = autodiff.Line(MPI.COMM_WORLD)
+    average = autodiff.average_gradients(gradients, line)
+    step = autodiff.function([x], [loss, *updates], [average, passes.order_updates])
+
+Each rank has the same graph, its own part of the data, and after each step the same weights. The
+all-reduce is two operators: one begins, as soon as the gradient is there, and one waits, when
+nothing else is left to compute (:mod:`.schedule`). Between them the network is busy while the
+gradients of earlier layers are computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from helpers.autodiff.graph import Application, Operator, Type, Variable, apply
+from helpers.autodiff.rewriting import Inputs, rebuild
+from helpers.autodiff.run import Pass
+
+
+class Line:
+    """Where gradients are averaged: a communicator, and a thread that reduces in order.
+
+    Parameters
+    ----------
+    communicator : mpi4py.MPI.Comm
+        All of whose ranks run the same graph; duplicated.
+    background : bool
+        Whether a reduction goes on while its caller computes, or is done at once.
+
+    Attributes
+    ----------
+    events : list of tuple
+        (begin, end, bytes) of each reduction, in s of ``perf_counter``.
+
+    Raises
+    ------
+    RuntimeError
+        MPI does not take calls from a second thread, and ``background`` needs that.
+    """
+
+    def __init__(self, communicator: Any, background: bool = True):
+        from mpi4py import MPI
+
+        if background and MPI.Query_thread() < MPI.THREAD_MULTIPLE:
+            raise RuntimeError("a line in the background expects MPI with MPI_THREAD_MULTIPLE")
+        self.communicator = communicator.Dup()
+        self.events: list[tuple[float, float, int]] = []
+        self._thread = ThreadPoolExecutor(1, "all-reduce") if background else None
+        self._pending: dict[int, Future] = {}
+
+    def post(self, array: np.ndarray) -> None:
+        """Begin to average an array over the ranks, in its own memory.
+
+        Parameters
+        ----------
+        array : numpy.ndarray
+            Without gaps; not to be touched before :meth:`wait`.
+        """
+        if self._thread is None:
+            self._average(array)
+        else:
+            self._pending[array.ctypes.data] = self._thread.submit(self._average, array)
+
+    def wait(self, array: np.ndarray) -> None:
+        """Wait until an array is averaged.
+
+        Parameters
+        ----------
+        array : numpy.ndarray
+            That was posted.
+        """
+        if self._thread is not None:
+            self._pending.pop(array.ctypes.data).result()
+
+    def close(self) -> None:
+        """End the thread, and free the communicator. All ranks call it."""
+        if self._thread is not None:
+            self._thread.shutdown()
+        self.communicator.Free()
+
+    def _average(self, array: np.ndarray) -> None:
+        begin = perf_counter()
+        average_in_order(self.communicator, array)
+        self.events.append((begin, perf_counter(), array.nbytes))
+
+
+def average_in_order(communicator: Any, array: np.ndarray) -> None:
+    """Average an array over the ranks, adding rank 0, 1, 2, ...: the same bits as in one process.
+
+    Each rank adds up one part and gives it to all: 2(N − 1)/N of the bytes, as a ring moves.
+
+    Parameters
+    ----------
+    communicator : mpi4py.MPI.Comm
+        Of N ranks, each of which calls this.
+    array : numpy.ndarray
+        Without gaps; changed.
+    """
+    n, flat = communicator.Get_size(), array.reshape(-1)
+    mine = np.zeros((n, -(-flat.size // n)), array.dtype)  # (N, elements of a part)
+    mine.reshape(-1)[: flat.size] = flat
+    parts = np.empty_like(mine)
+    communicator.Alltoall(mine, parts)  # row r: my part, as rank r has it
+    total = parts[0]
+    for part in parts[1:]:
+        total += part
+    total /= n
+    communicator.Allgather(total, mine)
+    flat[:] = mine.reshape(-1)[: flat.size]
+
+
+@dataclass(frozen=True)
+class Post(Operator):
+    """A copy of the operand, of which the average over the ranks is under way."""
+
+    line: Line
+    urgency = 1
+
+    def infer(self, x: Type) -> Type:
+        if x.dtype.kind != "f":
+            raise TypeError(f"an average over ranks expects floating; got {x}")
+        return x
+
+    def run(self, out: np.ndarray, x: np.ndarray) -> None:
+        out[...] = x  # the operand's memory may have another use before the average is there
+        self.line.post(out)
+
+    def __str__(self) -> str:
+        return "begin all-reduce"
+
+
+@dataclass(frozen=True)
+class Wait(Operator):
+    """The average that was under way."""
+
+    line: Line
+    urgency = -1
+    view_of_input = True
+
+    def infer(self, x: Type) -> Type:
+        return x
+
+    def view(self, x: np.ndarray) -> np.ndarray:
+        self.line.wait(x)
+        return x
+
+    def __str__(self) -> str:
+        return "wait"
+
+
+def average_gradients(gradients: Sequence[Variable], line: Line) -> Pass:
+    """Return a pass that puts an all-reduce behind each gradient.
+
+    Parameters
+    ----------
+    gradients : sequence of Variable
+        Of the graph as it is given to this pass: it comes first.
+    line : Line
+        Where they are averaged.
+
+    Returns
+    -------
+    callable
+        A pass. It raises ValueError where a gradient is not in the graph.
+    """
+
+    def rewrite(outputs: Sequence[Variable], inputs: Container[Variable] = ()) -> list[Variable]:
+        missing = set(gradients)
+
+        def averaged(node: Application, operands: Inputs) -> Variable | None:
+            if node.output not in missing:
+                return None
+            missing.remove(node.output)
+            g = node.output if operands == node.inputs else apply(node.operator, *operands)
+            return apply(Wait(line), apply(Post(line), g))
+
+        new = rebuild(outputs, averaged, inputs)
+        if missing:
+            raise ValueError(f"average_gradients expects gradients of this graph; got {missing}")
+        return new
+
+    return rewrite

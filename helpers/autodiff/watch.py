@@ -1,0 +1,87 @@
+"""A run watched: when each operator ran, and when the network did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from helpers.autodiff.graph import Operator
+from helpers.autodiff.run import Function
+
+if TYPE_CHECKING:
+    from helpers.autodiff.parallel import Line
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that took time.
+
+    Parameters
+    ----------
+    label : str
+        An operator's name, or how many bytes were averaged.
+    start, stop : float
+        Seconds since the run began.
+    lane : str
+        "compute" or "network".
+    """
+
+    label: str
+    start: float
+    stop: float
+    lane: str
+
+
+def watch(
+    function: Function, *arrays: np.ndarray, line: Line | None = None
+) -> tuple[list[np.ndarray], list[Event]]:
+    """Run a function and keep when each of its operators ran.
+
+    Parameters
+    ----------
+    function : Function
+        To run.
+    *arrays : numpy.ndarray
+        Its inputs.
+    line : Line, optional
+        Whose reductions are to be seen too.
+
+    Returns
+    -------
+    list of numpy.ndarray
+        The outputs' values.
+    list of Event
+        In the order of their beginnings.
+    """
+    events: list[Event] = []
+    known = len(line.events) if line else 0
+    zero = perf_counter()
+
+    def watcher(operator: Operator, begin: float, end: float) -> None:
+        events.append(Event(str(operator), begin - zero, end - zero, "compute"))
+
+    values = function(*arrays, watcher=watcher)
+    for begin, end, size in line.events[known:] if line else ():
+        events.append(Event(f"{size} B", begin - zero, end - zero, "network"))
+    return values, sorted(events, key=lambda event: event.start)
+
+
+def overlap(events: list[Event]) -> float:
+    """Return how long the network was busy while something was computed.
+
+    Parameters
+    ----------
+    events : list of Event
+        Of one run. Waiting is no computation.
+
+    Returns
+    -------
+    float
+        Seconds.
+    """
+    busy = [e for e in events if e.lane == "compute" and e.label != "wait"]
+    network = [e for e in events if e.lane == "network"]
+    return sum(max(0.0, min(a.stop, b.stop) - max(a.start, b.start)) for a in busy for b in network)

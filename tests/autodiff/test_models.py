@@ -1,0 +1,169 @@
+"""LeNet, a GRU and a transformer's block beside PyTorch; LeNet trained on digits."""
+
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from helpers import autodiff as ad
+from helpers.autodiff import models
+from helpers.datasets import mnist
+from helpers.models.lenet import LeNet
+from tests.autodiff.agreement import assert_agrees
+
+random = np.random.default_rng(12)
+BATCH, RATE = 50, 0.05
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return mnist.load()
+
+
+def batches(digits, epochs, seed=0):
+    order = np.random.default_rng(seed)
+    for _ in range(epochs):
+        chosen = order.permutation(len(digits.train_labels))
+        for start in range(0, len(chosen) - BATCH + 1, BATCH):
+            part = chosen[start : start + BATCH]
+            yield digits.train_images[part], digits.train_labels[part]
+
+
+def states_of(model):
+    return [ad.state(name, p.detach().numpy()) for name, p in model.named_parameters()]
+
+
+def test_lenet_has_the_losses_of_pytorch_step_by_step(digits):
+    model = LeNet(seed=1)
+    step = models.training_step(models.lenet, states_of(model), (BATCH, 1, 28, 28), RATE)
+    optimizer = torch.optim.SGD(model.parameters(), RATE)
+    for images, labels in list(batches(digits, 2))[:100]:
+        ours = step(images, labels)
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(
+            model(torch.from_numpy(images)), torch.from_numpy(labels)
+        )
+        loss.backward()
+        optimizer.step()
+        assert abs(ours - loss.item()) < 1e-5
+    assert ours < 0.6
+
+
+def test_lenet_learns_digits(digits):
+    weights = models.lenet_weights(seed=0)
+    step = models.training_step(models.lenet, weights, (BATCH, 1, 28, 28), RATE)
+    for images, labels in batches(digits, 8):
+        step(images, labels)
+    x = ad.variable("x", ("n", 1, 28, 28), "float32")
+    (scores,) = ad.function([x], [models.lenet(x, weights)])(digits.test_images)
+    assert np.mean(scores.argmax(1) == digits.test_labels) >= 0.95
+
+
+@pytest.mark.alone
+def test_a_step_takes_at_most_three_times_pytorchs(digits):
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    model = LeNet(seed=1)
+    step = models.training_step(models.lenet, states_of(model), (BATCH, 1, 28, 28), RATE)
+    optimizer = torch.optim.SGD(model.parameters(), RATE)
+    (images, labels), *_ = batches(digits, 1)
+    x, t = torch.from_numpy(images), torch.from_numpy(labels)
+
+    def theirs():
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), t).backward()
+        optimizer.step()
+
+    best = {}
+    for _ in range(30):
+        for name, call in [("ours", lambda: step(images, labels)), ("theirs", theirs)]:
+            begin = time.perf_counter()
+            call()
+            best[name] = min(best.get(name, np.inf), time.perf_counter() - begin)
+    torch.set_num_threads(threads)
+    assert best["ours"] < 3 * best["theirs"], best
+
+
+def test_planned_and_counted_memory_of_a_step_are_equal(digits):
+    step = models.training_step(models.lenet, models.lenet_weights(), (BATCH, 1, 28, 28), RATE)
+    (images, labels), *_ = batches(digits, 1)
+    for _ in range(2):
+        memory = ad.Allocator()
+        step.plan(images, labels, allocator=memory)
+        assert memory.peak == step.plan.peak
+
+
+def test_gru():
+    T, B, inputs, H = 4, 2, 3, 5
+    reference = torch.nn.GRU(inputs, H).double()
+
+    def theirs(xs, h, W, U, b, c):
+        names = ["weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"]
+        weights = dict(zip(names, (W, U, b, c), strict=True))
+        return torch.func.functional_call(reference, weights, (xs, h[None]))[0]
+
+    shapes = [(T, B, inputs), (B, H), (3 * H, inputs), (3 * H, H), (3 * H,), (3 * H,)]
+    assert_agrees(
+        lambda xs, h, *weights: models.gru(xs, h, weights),
+        theirs,
+        [random.normal(size=shape) * 0.5 for shape in shapes],
+    )
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_transformer_block(causal):
+    B, T, D, F, heads = 2, 3, 4, 6, 2
+    layer = torch.nn.TransformerEncoderLayer(
+        D,
+        heads,
+        F,
+        dropout=0.0,
+        activation=lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
+        batch_first=True,
+        norm_first=True,
+    ).double()
+    names = [name for name, _ in layer.named_parameters()]
+    later = np.triu(np.ones((T, T), bool), 1)
+
+    def ours(x, *weights):
+        mask = ad.constant(~later) if causal else None
+        return models.transformer_block(x, weights, heads, mask)
+
+    def theirs(x, *weights):
+        mask = torch.tensor(later) if causal else None
+        given = dict(zip(names, weights, strict=True))
+        with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+            return torch.func.functional_call(layer, given, (x,), {"src_mask": mask})
+
+    shapes = [(B, T, D), *(p.shape for p in layer.parameters())]
+    assert_agrees(ours, theirs, [random.normal(size=s) * 0.5 for s in shapes], tolerance=1e-9)
+
+
+def test_gelu():
+    assert_agrees(
+        ad.gelu,
+        lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
+        [random.normal(size=(3, 4)) * 2],
+    )
+
+
+def test_layer_norm():
+    assert_agrees(
+        ad.layer_norm,
+        lambda x, g, b: torch.nn.functional.layer_norm(x, (5,), g, b),
+        [random.normal(size=s) for s in [(2, 3, 5), (5,), (5,)]],
+    )
+
+
+def test_maxout_with_symbolic_sizes():
+    x = ad.variable("x", ("n", "m"))
+    y = ad.maxout(x, 3)
+    assert str(y.shape) == "(n, m//3)"
+    f = ad.function([x], [y, *ad.gradients(ad.sum(y), [x])])
+    for n, m in [(2, 6), (1, 9)]:
+        array = random.normal(size=(n, m))
+        value, g = f(array)
+        groups = array.reshape(n, m // 3, 3)
+        assert np.array_equal(value, groups.max(2))
+        assert np.array_equal(g.reshape(groups.shape), groups == groups.max(2, keepdims=True))
