@@ -100,6 +100,7 @@ def run_chain(
     g: Any,
     forward: Callable[[int, Any], Any],
     backward: Callable[[int, Any, Any], Any],
+    forget: Callable[[Any], None] | None = None,
 ) -> Any:
     """Execute a schedule for real.
 
@@ -115,6 +116,8 @@ def run_chain(
         ``forward(i, x)``: x_(i−1) → x_i.
     backward : callable
         ``backward(i, x, g)``: x_(i−1) and the gradient with respect to x_i → that to x_(i−1).
+    forget : callable, optional
+        Given each x that is forgotten.
 
     Returns
     -------
@@ -128,7 +131,10 @@ def run_chain(
         elif action.kind == "backward":
             g = backward(action.step, held[action.step - 1], g)
         else:
-            del held[action.step]
+            gone = held.pop(action.step)
+            if forget:
+                forget(gone)
+            del gone
     return g
 
 
