@@ -58,7 +58,7 @@ def test_lenet_has_the_losses_of_pytorch_step_by_step(digits):
         loss.backward()
         optimizer.step()
         assert abs(ours - loss.item()) < 1e-5
-    assert ours < 1
+    assert ours < 2
 
 
 def test_lenet_learns_digits(digits):
