@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from numpydoc.validate import validate
 
-LIBRARIES = ("cluster", "tracing", "torch_mpi", "cuda", "collectives", "data_parallel")
+LIBRARIES = ("cluster", "tracing", "torch_mpi", "cuda", "collectives", "data_parallel", "autodiff")
 CHECKS = {"GL08", "PR01", "PR02", "PR03", "RT01", "YD01"}
 
 

@@ -17,13 +17,30 @@ def _turned(operator: Callable[..., Variable]) -> Callable[..., Variable]:
     return lambda self, other: operator(other, self)
 
 
-def _reshape(x: Variable, *shape: Any) -> Variable:
+def _reshape(self: Variable, *shape: Any) -> Variable:
+    """See the same elements in another shape.
+
+    Parameters
+    ----------
+    *shape : int, str or Size
+        Or one tuple of them.
+
+    Returns
+    -------
+    Variable
+        Of that shape.
+    """
     return shaping.reshape(
-        x, shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
+        self, shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
     )
 
 
-_METHODS: dict[str, Callable[..., Any]] = {
+def _transposed(x: Variable) -> Variable:
+    """The axes in the opposite order."""
+    return shaping.transpose(x)
+
+
+_METHODS: dict[str, Any] = {
     "__add__": lambda a, b: elementwise.add(a, b),
     "__sub__": lambda a, b: elementwise.subtract(a, b),
     "__mul__": lambda a, b: elementwise.multiply(a, b),
@@ -38,7 +55,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "__gt__": lambda a, b: elementwise.greater(a, b),
     "__matmul__": matmul.matmul,
     "__getitem__": parts.getitem,
-    "T": property(lambda a: shaping.transpose(a)),
+    "T": property(_transposed),
     "astype": elementwise.cast,
     "max": reductions.max,
     "mean": reductions.mean,

@@ -7,7 +7,7 @@ keeps the axes that it reduces, at size 1: just what ``Broadcast`` starts from.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,13 @@ from helpers.autodiff.sizes import Size, shape_of
 
 @dataclass(frozen=True)
 class Broadcast(Operator):
-    """Axes of size 1 repeated; as many axes before as after."""
+    """Axes of size 1 repeated; as many axes before as after.
+
+    Parameters
+    ----------
+    shape : tuple of int or Size
+        Of the result.
+    """
 
     shape: Shape
     view_of_input = True
@@ -33,7 +39,7 @@ class Broadcast(Operator):
         return Type(x.dtype, self.shape)
 
     def view(self, x: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(x, self.shape)
+        return np.broadcast_to(x, self.shape)  # type: ignore[arg-type]
 
     def gradient(self, g: Variable, y: Variable, x: Variable) -> Sequence[Variable]:
         grown = [i for i, (a, b) in enumerate(zip(x.shape, y.shape, strict=True)) if a != b]
@@ -42,7 +48,13 @@ class Broadcast(Operator):
 
 @dataclass(frozen=True)
 class Sum(Operator):
-    """Add up along some axes, which stay at size 1."""
+    """Add up along some axes, which stay at size 1.
+
+    Parameters
+    ----------
+    axes : tuple of int
+        Sorted.
+    """
 
     axes: tuple[int, ...]
 
@@ -123,13 +135,16 @@ def reduced(x: Variable, axis: int | Iterable[int] | None) -> tuple[int, ...]:
 
 
 def reduction(
-    operator: type[Operator], x: Variable, axis: int | Iterable[int] | None, keepdims: bool
+    operator: Callable[[tuple[int, ...]], Operator],
+    x: Variable,
+    axis: int | Iterable[int] | None,
+    keepdims: bool,
 ) -> Variable:
     """Apply an operator that keeps the axes which it reduces, and drop them if so asked.
 
     Parameters
     ----------
-    operator : type
+    operator : callable
         ``operator(axes)`` is applied.
     x : Variable
         Its operand.

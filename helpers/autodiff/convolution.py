@@ -123,7 +123,13 @@ def _library(dtype: str) -> ctypes.CDLL | None:
 
 @dataclass(frozen=True)
 class Patches(Operator):
-    """(B, C, H, W) to (B, C, h, w, P, Q): what a window sees at each of P × Q positions."""
+    """(B, C, H, W) to (B, C, h, w, P, Q): what a window sees at each of P × Q positions.
+
+    Parameters
+    ----------
+    window : Window
+        What moves.
+    """
 
     window: Window
 
@@ -148,7 +154,15 @@ class Patches(Operator):
 
 @dataclass(frozen=True)
 class Fold(Operator):
-    """(B, C, h, w, P, Q) to (B, C, H, W): each pixel is the sum over the positions that saw it."""
+    """(B, C, h, w, P, Q) to (B, C, H, W): each pixel is the sum over the positions that saw it.
+
+    Parameters
+    ----------
+    window : Window
+        What moved.
+    shape : tuple of int or Size
+        Of the images.
+    """
 
     window: Window
     shape: tuple[int | Size, ...]

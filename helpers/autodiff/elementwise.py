@@ -160,38 +160,40 @@ def _compare(name: str, kernel: Callable[..., Any], c: str) -> Elementwise:
     return Elementwise(name, kernel, no_gradient, c, "aa", "bool", ())
 
 
-add = Elementwise("add", np.add, lambda g, y, a, b: [g, g], "{0} + {1}", "nn")
-subtract = Elementwise("subtract", np.subtract, lambda g, y, a, b: [g, -g], "{0} - {1}", "nn")
-multiply = Elementwise(
+add: Elementwise = Elementwise("add", np.add, lambda g, y, a, b: [g, g], "{0} + {1}", "nn")
+subtract: Elementwise = Elementwise(
+    "subtract", np.subtract, lambda g, y, a, b: [g, -g], "{0} - {1}", "nn"
+)
+multiply: Elementwise = Elementwise(
     "multiply", np.multiply, lambda g, y, a, b: [g * b, g * a], "{0} * {1}", "nn"
 )
-divide = Elementwise(
+divide: Elementwise = Elementwise(
     "divide", np.true_divide, lambda g, y, a, b: [g / b, -(g * y / b)], "{0} / {1}", "ff"
 )
-negative = _unary("negative", np.negative, lambda g, y, x: -g, "-{0}")
-exp = _unary("exp", np.exp, lambda g, y, x: g * y, "exp({0})")
-log = _unary("log", np.log, lambda g, y, x: g / x, "log({0})")
-sqrt = _unary("sqrt", np.sqrt, lambda g, y, x: g / (2 * y), "sqrt({0})")
-sin = _unary("sin", np.sin, lambda g, y, x: g * cos(x), "sin({0})")
-cos = _unary("cos", np.cos, lambda g, y, x: -(g * sin(x)), "cos({0})")
-tanh = _unary("tanh", np.tanh, lambda g, y, x: g * (1 - y * y), "tanh({0})")
-sigmoid = _unary(
+negative: Elementwise = _unary("negative", np.negative, lambda g, y, x: -g, "-{0}")
+exp: Elementwise = _unary("exp", np.exp, lambda g, y, x: g * y, "exp({0})")
+log: Elementwise = _unary("log", np.log, lambda g, y, x: g / x, "log({0})")
+sqrt: Elementwise = _unary("sqrt", np.sqrt, lambda g, y, x: g / (2 * y), "sqrt({0})")
+sin: Elementwise = _unary("sin", np.sin, lambda g, y, x: g * cos(x), "sin({0})")
+cos: Elementwise = _unary("cos", np.cos, lambda g, y, x: -(g * sin(x)), "cos({0})")
+tanh: Elementwise = _unary("tanh", np.tanh, lambda g, y, x: g * (1 - y * y), "tanh({0})")
+sigmoid: Elementwise = _unary(
     "sigmoid", _sigmoid, lambda g, y, x: g * y * (1 - y), "({T})0.5 * (1 + tanh(({T})0.5 * {0}))"
 )
-abs = _unary("abs", np.abs, lambda g, y, x: g * sign(x), "fabs({0})")
-sign = _unary(
+abs: Elementwise = _unary("abs", np.abs, lambda g, y, x: g * sign(x), "fabs({0})")
+sign: Elementwise = _unary(
     "sign", np.sign, lambda g, y, x: None, "({0} != {0} ? {0} : ({T})(({0} > 0) - ({0} < 0)))"
 )
-relu = _unary(
+relu: Elementwise = _unary(
     "relu",
     lambda x, out: np.maximum(x, 0, out=out),
     lambda g, y, x: where(greater(y, 0), g, 0),
     "({0} < 0 ? 0 : {0})",
 )
-less = _compare("less", np.less, "{0} < {1}")
-greater = _compare("greater", np.greater, "{0} > {1}")
-equal = _compare("equal", np.equal, "{0} == {1}")
-where = Elementwise(
+less: Elementwise = _compare("less", np.less, "{0} < {1}")
+greater: Elementwise = _compare("greater", np.greater, "{0} > {1}")
+equal: Elementwise = _compare("equal", np.equal, "{0} == {1}")
+where: Elementwise = Elementwise(
     "where",
     _where,
     lambda g, y, chosen, a, b: [None, where(chosen, g, 0), where(chosen, 0, g)],
@@ -199,7 +201,7 @@ where = Elementwise(
     "baa",
     in_place=(2,),
 )
-maximum = Elementwise(  # equals share the gradient
+maximum: Elementwise = Elementwise(  # equals share the gradient
     "maximum",
     np.maximum,
     lambda g, y, a, b: [_larger(g, a, b), _larger(g, b, a)],
@@ -230,7 +232,13 @@ def minimum(a: Any, b: Any) -> Variable:
 
 @dataclass(frozen=True)
 class Cast(Operator):
-    """The same numbers in another dtype."""
+    """The same numbers in another dtype.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        Of the result.
+    """
 
     dtype: np.dtype
 

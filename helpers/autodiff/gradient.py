@@ -116,7 +116,13 @@ def _marks(leads: set[Variable], output: Variable, inputs: Sequence[Variable]) -
 
 @dataclass(frozen=True)
 class Custom(Operator):
-    """The first operand, with a gradient of somebody's own for the others."""
+    """The first operand, with a gradient of somebody's own for the others.
+
+    Parameters
+    ----------
+    rule : callable
+        The gradient with respect to the result → one for each operand but the first.
+    """
 
     rule: Callable[..., Any] = field(repr=False)
     view_of_input = True

@@ -114,6 +114,15 @@ class Variable:
             raise TypeError(f"a variable has no value before the graph runs; got {self!r}")
         return np.array(array)
 
+    if TYPE_CHECKING:  # :mod:`.arithmetic` gives these
+
+        def _with(self, other: Any) -> Variable: ...
+
+        __add__ = __sub__ = __mul__ = __truediv__ = __radd__ = __rsub__ = __rmul__ = _with
+        __rtruediv__ = __matmul__ = __pow__ = __lt__ = __gt__ = __getitem__ = _with
+
+        def __neg__(self) -> Variable: ...
+
     def __bool__(self) -> bool:
         return bool(self.value)
 
@@ -301,7 +310,7 @@ def computed(operator: Operator, type: Type, operands: Sequence[np.ndarray]) -> 
     """
     if operator.view_of_input:
         return operator.view(*operands)
-    out = np.empty(type.shape, type.dtype)  # type: ignore[arg-type]
+    out = np.empty(type.shape, type.dtype)  # type: ignore[arg-type,type-var]
     operator.run(out, *operands)
     return out
 

@@ -39,7 +39,13 @@ class Gather(Operator):
 
 @dataclass(frozen=True)
 class ScatterAdd(Operator):
-    """Zeros, then ``out[rows[i, j], ...] += x[i, j, ...]`` for each i, j."""
+    """Zeros, then ``out[rows[i, j], ...] += x[i, j, ...]`` for each i, j.
+
+    Parameters
+    ----------
+    size : int or Size
+        How many rows the result has.
+    """
 
     size: int | Size
 

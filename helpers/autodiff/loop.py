@@ -122,7 +122,8 @@ class Scan(Operator):
 
     def _parts(self, whole: Any) -> tuple[list[Any], list[Any]]:
         """Split a result, array or variable, into last states and stacked outputs."""
-        parts, start = [], 0
+        parts: list[Any] = []
+        start: int | Size = 0
         for shape in self.shapes:
             stop = start + count(shape)
             part = whole[start:stop]

@@ -119,7 +119,13 @@ def average_in_order(communicator: Any, array: np.ndarray) -> None:
 
 @dataclass(frozen=True)
 class Post(Operator):
-    """A copy of the operand, of which the average over the ranks is under way."""
+    """A copy of the operand, of which the average over the ranks is under way.
+
+    Parameters
+    ----------
+    line : Line
+        Where it is averaged.
+    """
 
     line: Line
     urgency = 1
@@ -139,7 +145,13 @@ class Post(Operator):
 
 @dataclass(frozen=True)
 class Wait(Operator):
-    """The average that was under way."""
+    """The average that was under way.
+
+    Parameters
+    ----------
+    line : Line
+        Where it is averaged.
+    """
 
     line: Line
     urgency = -1

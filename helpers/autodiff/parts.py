@@ -27,7 +27,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Slice(Operator):
-    """Along each axis from ``starts`` to before ``stops`` in ``steps``."""
+    """Along each axis from ``starts`` to before ``stops`` in ``steps``.
+
+    Parameters
+    ----------
+    starts, stops : tuple of int or Size
+        First, and one past the last, on each axis.
+    steps : tuple of int
+        Positive.
+    """
 
     starts: Shape
     stops: Shape
@@ -56,7 +64,15 @@ class Slice(Operator):
 
 @dataclass(frozen=True)
 class Embed(Operator):
-    """Zeros of a shape, with the operand where a slice would read."""
+    """Zeros of a shape, with the operand where a slice would read.
+
+    Parameters
+    ----------
+    part : Slice
+        Where the operand goes.
+    shape : tuple of int or Size
+        Of the result.
+    """
 
     part: Slice
     shape: Shape
@@ -77,7 +93,13 @@ class Embed(Operator):
 
 @dataclass(frozen=True)
 class Concatenate(Operator):
-    """Operands one after the other along an axis."""
+    """Operands one after the other along an axis.
+
+    Parameters
+    ----------
+    axis : int
+        0 or more.
+    """
 
     axis: int
 
@@ -95,7 +117,8 @@ class Concatenate(Operator):
         np.concatenate(xs, self.axis, out=out)
 
     def gradient(self, g: Variable, y: Variable, *xs: Variable) -> Sequence[Variable]:
-        parts, start = [], 0
+        parts: list[Variable] = []
+        start: int | Size = 0
         for x in xs:
             stop = start + x.shape[self.axis]
             around = [slice(None)] * self.axis
@@ -202,13 +225,16 @@ def getitem(x: Variable, key: Any) -> Variable:
         raise IndexError(f"an index expects at most {x.ndim} axes; got {key} of {x!r}")
     at = keys.index(...) if ... in keys else len(keys)
     keys[at : at + 1] = [slice(None)] * (x.ndim - used)
-    starts, stops, steps, shape, axis = [], [], [], [], 0
+    starts, stops, steps, axis = [], [], [], 0
+    shape: list[int | Size] = []
     for each in keys:
         if each is None:
             shape.append(1)
             continue
-        start, stop, step = bounds(each, x.shape[axis])
-        starts.append(start), stops.append(stop), steps.append(step)
+        start, stop, step = bounds(each, x.shape[axis])  # type: ignore[arg-type]
+        starts.append(start)
+        stops.append(stop)
+        steps.append(step)
         if isinstance(each, slice):
             shape += sliced((start,), (stop,), (step,))
         axis += 1

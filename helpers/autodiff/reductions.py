@@ -17,7 +17,13 @@ from helpers.autodiff.sizes import Size, count
 
 @dataclass(frozen=True)
 class Max(Operator):
-    """The largest along some axes, which stay at size 1; equals share its gradient evenly."""
+    """The largest along some axes, which stay at size 1; equals share its gradient evenly.
+
+    Parameters
+    ----------
+    axes : tuple of int
+        Sorted.
+    """
 
     axes: tuple[int, ...]
 

@@ -23,7 +23,13 @@ Shape = tuple[int | Size, ...]
 
 @dataclass(frozen=True)
 class Reshape(Operator):
-    """The same elements in the same order, in another shape."""
+    """The same elements in the same order, in another shape.
+
+    Parameters
+    ----------
+    shape : tuple of int or Size
+        Of the result.
+    """
 
     shape: Shape
     view_of_input = True
@@ -35,7 +41,7 @@ class Reshape(Operator):
         return Type(x.dtype, self.shape)
 
     def view(self, x: np.ndarray) -> np.ndarray:
-        return x.reshape(self.shape)
+        return x.reshape(self.shape)  # type: ignore[arg-type]
 
     def gradient(self, g: Variable, y: Variable, x: Variable) -> Sequence[Variable]:
         return [reshape(g, x.shape)]
@@ -43,7 +49,13 @@ class Reshape(Operator):
 
 @dataclass(frozen=True)
 class Transpose(Operator):
-    """The axes in another order."""
+    """The axes in another order.
+
+    Parameters
+    ----------
+    axes : tuple of int
+        For each axis of the result, which of the operand.
+    """
 
     axes: tuple[int, ...]
     view_of_input = True

@@ -21,7 +21,13 @@ from helpers.autodiff.reductions import max, mean
 
 @dataclass(frozen=True)
 class Softmax(Operator):
-    """exp(x) / Σ exp(x) along an axis, as one operator."""
+    """exp(x) / Σ exp(x) along an axis, as one operator.
+
+    Parameters
+    ----------
+    axis : int
+        0 or more.
+    """
 
     axis: int
     in_place = (0,)

@@ -47,11 +47,11 @@ def _folded(node: Application, operands: Inputs, makers: list[Operator | None]) 
             return full(value.item(), result.shape, result.dtype)
     shapes = (result.shape, *(v.shape for v in operands))
     known = all(isinstance(m, Array) or m in numbers for m in makers)
-    if makers and known and not symbols(shapes) and count(result.shape) <= LIMIT:
+    if makers and known and not symbols(shapes) and count(result.shape) <= LIMIT:  # type: ignore[operator]
         arrays = []
         for v, maker in zip(operands, makers, strict=True):
-            arrays.append(np.empty(v.shape, v.dtype))
-            maker.run(arrays[-1])
+            arrays.append(np.empty(v.shape, v.dtype))  # type: ignore[arg-type,type-var]
+            maker.run(arrays[-1])  # type: ignore[union-attr]
         return constant(_run(node, arrays, result.shape))
     return None
 

@@ -251,7 +251,7 @@ def fuse(outputs: Sequence[Variable], inputs: Container[Variable] = ()) -> list[
         for operand, old in zip(operands, node.inputs, strict=True):
             maker = maker_of(operand, inputs)
             if isinstance(maker, Full) and not symbols(maker.number):
-                leaves.append((maker.number, str(maker.dtype)))
+                leaves.append((maker.number, str(maker.dtype)))  # type: ignore[arg-type]
             elif count[old] == 1 and operand in trees and trees[operand].size < LIMIT:
                 leaves.append(trees[operand])
             else:

@@ -38,12 +38,14 @@ def simplify(outputs: Sequence[Variable], inputs: Container[Variable] = ()) -> l
         if isinstance(operator, Custom):
             return operands[0]
         if operator in (add, subtract, multiply, divide):
-            return _without_neutral(operator, *operands, inputs)
+            left, right = operands
+            return _without_neutral(operator, left, right, inputs)
         if not operands or (isinstance(operator, Elementwise) and operator != negative):
             return None
         first = operands[0]
         below = maker_of(first, inputs)
-        before = first.maker.inputs[0] if below and first.maker.inputs else first
+        fed = first.maker.inputs if below and first.maker else ()
+        before = fed[0] if fed else first
         if operator == negative and below == negative:
             return before
         if isinstance(operator, Transpose):

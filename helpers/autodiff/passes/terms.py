@@ -63,15 +63,16 @@ def _terms(v: Variable, inputs: Container[Variable]) -> Terms:
     if (number := _number(maker)) is not None:
         return {None: number}
     if maker == multiply:
-        for a, b in (v.maker.inputs, v.maker.inputs[::-1]):
+        for a, b in (v.maker.inputs, v.maker.inputs[::-1]):  # type: ignore[union-attr]
             if (number := _number(maker_of(a, inputs))) is not None:
                 return {b: number}
     return {v: 1}
 
 
 def _number(operator: Operator | None) -> float | None:
-    constant = isinstance(operator, Full) and not symbols(operator.number)
-    return operator.number if constant else None
+    if isinstance(operator, Full) and not symbols(operator.number):
+        return operator.number  # type: ignore[return-value]
+    return None
 
 
 def _sum(terms: Terms, like: Variable, inputs: Container[Variable]) -> Variable:
@@ -81,7 +82,7 @@ def _sum(terms: Terms, like: Variable, inputs: Container[Variable]) -> Variable:
         if term is None or coefficient == 0:
             continue
         grown = isinstance(maker_of(term, inputs), Broadcast)
-        small = term.maker.inputs[0] if grown else term
+        small = term.maker.inputs[0] if grown else term  # type: ignore[union-attr]
         if coefficient not in (1, -1):
             small = apply(multiply, full(coefficient, small.shape, small.dtype), small)
         if small.shape in groups:
