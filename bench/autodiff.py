@@ -42,15 +42,15 @@ def rows() -> list[Row]:
         return [*chain_rows(), *lenet_rows(), *count_rows(), *memory_rows()]
 
 
-def interleaved(ways: dict[str, Callable[[], object]], repeats: int = 15) -> dict[str, float]:
-    """Time ways in turns, so that all see the same machine; return medians in s."""
+def interleaved(ways: dict[str, Callable[[], object]], repeats: int = 40) -> dict[str, float]:
+    """Time ways in turns; return the shortest of each in s, the least disturbed by others."""
     samples: dict[str, list[float]] = {name: [] for name in ways}
     for way in ways.values():
         way()
     for _ in range(repeats):
         for name, way in ways.items():
             samples[name] += measure(way, repeats=1, warmup=1).samples
-    return {name: Timing(tuple(taken)).median for name, taken in samples.items()}
+    return {name: Timing(tuple(taken)).best for name, taken in samples.items()}
 
 
 # An expression for NumPy, PyTorch and this package (F gives exp and tanh), and for numexpr.
@@ -137,7 +137,7 @@ def lenet_rows() -> list[Row]:
     for _ in range(3):
         if abs(step(images, labels) - theirs()) > 1e-5:
             raise AssertionError("LeNet's losses differ from PyTorch's")
-    taken = interleaved({"ours": lambda: step(images, labels), "PyTorch": theirs}, 31)
+    taken = interleaved({"ours": lambda: step(images, labels), "PyTorch": theirs})
     memory = ad.Allocator()
     step.plan(images, labels, allocator=memory)
     about = {"batch": BATCH, "threads": 1, "dtype": "float32"}
