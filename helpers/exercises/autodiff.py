@@ -303,3 +303,35 @@ def _action(what: str, given: Any) -> Any:
     if not isinstance(given, Action) or given.kind not in ("forward", "backward", "forget"):
         wrong(f'{what}: expected Action("forward" | "backward" | "forget", step), got {given!r}')
     return given
+
+
+@exercise
+def momentum(answer):
+    """answer(w, v, g, rate) -> the updates v ← 0.9 v + g and w ← w − rate · v, with the new v."""
+    import numpy as np
+
+    from helpers import autodiff
+    from helpers.autodiff import passes
+
+    rng = np.random.default_rng(0)
+    for rate in (0.1, 0.02):
+        weight, speed, target = (rng.normal(size=3) for _ in range(3))
+        w, v = autodiff.state("w", weight), autodiff.state("v", speed)
+        x = autodiff.variable("x", shape=(3,))
+        (g,) = autodiff.gradients(autodiff.sum((w - x) * (w - x)), [w])
+        updates = call(answer, w, v, g, rate)
+        if not isinstance(updates, (list, tuple)):
+            wrong(f"expected a list of two updates, got {updates!r}")
+        for each in updates:
+            if not isinstance(each, autodiff.Variable):
+                wrong(f"expected variables, results of update and add_update; got {each!r}")
+        try:
+            step = autodiff.function([x], list(updates), passes=[passes.order_updates])
+        except ValueError as error:
+            wrong(f"these updates cannot be put in order: {error}")
+        for number in (1, 2, 3):
+            step(target)
+            speed = 0.9 * speed + 2 * (weight - target)
+            weight = weight - rate * speed
+            close(v.value, speed, f"v after step {number}, at a rate of {rate}")
+            close(w.value, weight, f"w after step {number}, at a rate of {rate}")

@@ -176,7 +176,7 @@ def _still(data: dict) -> str:
     return (
         f'<div class="sides"><div class="sheet" tabindex="0" role="group" aria-label="{label}">'
         f'<svg viewBox="-4 0 {width:.0f} {height:.0f}" role="group" aria-label="{label}" '
-        f'style="min-width:{0.85 * width:.0f}px;max-width:{1.1 * width:.0f}px">'
+        f'style="min-width:{0.75 * width:.0f}px;max-width:{1.1 * width:.0f}px">'
         f"{''.join(parts)}</svg></div>{_profile(data)}</div>"
     )
 

@@ -14,7 +14,7 @@ loss = autodiff.sum(h * h)
 graph(autodiff.plan([x, W], [loss, dW]), {h: "h", loss: "loss", dW: "∂loss/∂W"})
 
 # %% [markdown]
-# A layer, a loss, and the gradient, as one [computation graph](glossary.md#computation-graph). Press *step*: memory fills and empties. Everything in this picture you will have written yourself.
+# A layer, a loss, and the gradient, as one [computation graph](glossary.md#computation-graph). Press *step*: memory fills and empties. The order of these steps, the operators of the gradient and the decision whose memory each result gets are what you will write.
 #
 # **You will be able to**
 #
@@ -218,7 +218,7 @@ check.softplus_operator(Softplus)
 
 # %%
 def softplus(x):
-    """Yours; until it is right, two operators that overflow."""
+    """Yours; until it is right, three operators, which overflow."""
     right = check.softplus_operator.examine(Softplus).status == "correct"
     return autodiff.apply(Softplus(), x) if right else autodiff.log(1 + autodiff.exp(x))
 
@@ -430,7 +430,7 @@ for name, took in order_times.items():
     print(f"{name:18} {counts[name] / 1e6:8.2f} million products   {took * 1e3:8.3f} ms")
 
 # %% [markdown]
-# Fewer operations, and by a factor that grows with the size; the ratio of the times is smaller than that of the counts, since a product of matrices reuses what it has loaded and a product with a vector cannot (notebook [07](07_roofline.ipynb)).
+# Fewer operations, by a factor that grows with the size. How much of it arrives in the time is in the record below, for two sizes.
 #
 # ### Fusion
 #
@@ -668,7 +668,9 @@ check.sqrt_schedule(my_schedule)
 
 # %%
 n = P.small_chain
-x, k, g = (autodiff.variable(s, shape=h) for s, h in (("x", (1, 4, 32, 32)), ("k", (4, 4, 3, 3)), ("g", (1, 4, 32, 32))))  # fmt: skip
+picture, filters = (1, 4, 32, 32), (4, 4, 3, 3)
+x, g = autodiff.variable("x", shape=picture), autodiff.variable("g", shape=picture)
+k = autodiff.variable("k", shape=filters)
 y = autodiff.conv2d(x, k, padding=1)
 convolve = autodiff.function([x, k], [y])
 back = autodiff.function([x, k, g], autodiff.gradients(y, [x], seed=g))
@@ -700,9 +702,9 @@ timed_chain(checkpoint.keep_all(8))  # the first run compiles and imports
 chain = {name: timed_chain(schedule) for name, schedule in schedules.items()}
 for name, (gradient, peak, took) in chain.items():
     held, forwards = (lambda c: (c.peak, c.forwards))(checkpoint.cost(n, schedules[name]))
-    print(f"{name:20} predicted {held:4} results, {forwards / n:.2f} passes"
-          f"   measured {peak:6.1f} results, {took / chain['all kept'][2]:.2f} of the time"
-          f"   same gradient: {np.array_equal(gradient, chain['all kept'][0])}")  # fmt: skip
+    same = np.array_equal(gradient, chain["all kept"][0])
+    print(f"{name:20} {held:3} results predicted, {peak:5.1f} measured; {forwards / n:.2f} passes,"
+          f" {took / chain['all kept'][2]:.2f} of the time; {'same' if same else 'OTHER'} gradient")  # fmt: skip
 
 # %% [markdown]
 # The measured peak lies above the predicted number of results by ten to twenty, whether 11 or 256 of them are held: the step that runs needs room of its own (a convolution copies its windows), and the gradient on its way back is one more result. `torch.utils.checkpoint` does the same with the segments of a PyTorch model. Count its bytes, too:
@@ -753,8 +755,12 @@ for m in (None, 8, 16, 32):
 
 # %%
 N, MiB = P.chain, P.unit
-of_segments = [checkpoint.cost(N, checkpoint.in_segments(N, m)) for m in (4, 8, 16, 32, 64, 100, 128, 256, 512, 1024)]  # fmt: skip
-best = [(c + 2, checkpoint.fewest_forwards(N, c)) for c in (12, 16, 24, 32, 48, 64, 96, 108, 140, 197, 400, 1000)]  # fmt: skip
+cuts, kept = (
+    (4, 8, 16, 32, 64, 100, 200, 400),
+    (12, 16, 24, 32, 48, 64, 96, 108, 140, 197, 400, 1000),
+)
+of_segments = [checkpoint.cost(N, checkpoint.in_segments(N, m)) for m in cuts]
+best = [(c + 2, checkpoint.fewest_forwards(N, c)) for c in kept]
 sqrt_n = checkpoint.cost(N, checkpoint.in_segments(N))
 source = checkpoint.cost(N, checkpoint.optimal(N, 108))
 draw.memory_against_time(
@@ -778,7 +784,7 @@ plt.show()
 # And a find: the text that states 173 MiB explains it by blocks of $\sqrt n$. One level of blocks ends at $2\sqrt n-1=199$ results, 311 MiB. 173 MiB is *below* that: whatever their program did, it was not one level of equal blocks. The curve on the left reaches it, and meets one level of segments only near two passes, with 225 in place of 311 MiB.
 
 # %% [markdown] claims="09-segments-time"
-# And the clock? The way back of a convolution computes two gradients, each about as dear as the way forward. A second way forward then makes four of three: a third more. Measured, on chains with $\sqrt n$ segments against the same chain with everything kept:
+# And the clock? The way back of a convolution computes two gradients, each about as dear as the way forward. A second way forward then makes four of three: a third more. Measured, on chains with $\sqrt n$ segments against the same chain with everything kept (the intervals hold a third):
 
 # %%
 claims.evidence("09-segments-time")
@@ -813,9 +819,33 @@ found = autodiff.function([], outputs, passes=[passes.order_updates])
 print("by the pass:", [float(value) for value in found()])
 
 # %% [markdown]
+# ### Exercise 7: momentum
+#
+# *Difficulty ●●○, 8 minutes.* Gradient descent with momentum keeps a velocity $v$ for each weight: $v\leftarrow 0.9\,v+g$, then $w\leftarrow w-\lambda v$, with the *new* $v$. Both are states. Return the two updates.
+#
+# <details><summary>Hint</summary>
+#
+# `autodiff.update(v, ...)` returns a variable: the value that $v$ has afterwards.
+#
+# </details>
+
+
+# %% exercise="momentum"
+def my_momentum(w, v, g, rate):
+    """Return the variables of both updates, as a list."""
+    # BEGIN SOLUTION
+    faster = autodiff.update(v, 0.9 * v + g)
+    return [faster, autodiff.add_update(w, -rate * faster)]
+    # END SOLUTION
+
+
+# %% check="momentum" points=2
+check.momentum(my_momentum)
+
+# %% [markdown]
 # ### A training step is one graph
 #
-# Everything of yours at work: your operator, your extension (with your order in it), and updates behind their readers. The data are a ring of points within a cloud, the network has one hidden layer of 16.
+# Everything of yours at work: your operator, your extension (with your order in it), your updates, each behind the readers of the old value. The data are a ring of points within a cloud, the network has one hidden layer of 16.
 
 # %%
 points = rng.normal(size=(400, 2))
@@ -826,9 +856,10 @@ weights = [autodiff.state(name, rng.normal(size=shape))
 W, b, V, c = weights
 score = softplus(3 * (x @ W + b)) @ V + c  # 3: a sharper corner
 loss = autodiff.mean(softplus(score) - t * score)  # cross-entropy of sigmoid(score)
-steps = [
-    autodiff.add_update(p, -1.0 * g) for p, g in zip(weights, gradients(loss, weights), strict=True)
-]
+steps = []
+for p, g in zip(weights, gradients(loss, weights), strict=True):
+    speed = autodiff.state(f"speed of {p.name}", np.zeros(p.shape))
+    steps += my_momentum(p, speed, g, rate=0.1) or [autodiff.add_update(p, -1.0 * g)]
 train = autodiff.function([x, t], [loss, *steps], passes=[passes.order_updates])
 losses = [float(train(points, labels)[0]) for _ in range(1500)]
 right = (autodiff.function([x], [score])(points)[0] > 0) == labels
@@ -990,7 +1021,7 @@ def perceptron(means):
     h = autodiff.tanh(autodiff.tanh(x @ weights[0]) @ weights[1])
     loss = autodiff.mean((h @ weights[2] - t) ** 2)
     averages = means(weights, autodiff.gradients(loss, weights))
-    ups = [autodiff.add_update(w, -0.5 * g) for w, g in zip(weights, averages, strict=True)]
+    ups = [autodiff.add_update(w, -0.05 * g) for w, g in zip(weights, averages, strict=True)]
     return autodiff.function([x, t], [loss, *ups], passes=[passes.order_updates]), weights
 
 
@@ -1028,7 +1059,7 @@ draw.lanes({way: runs[way][0][2] for way in runs})
 plt.show()
 
 # %% [markdown]
-# *Late*, the network is idle until the last gradient is there, and everybody waits. *Early*, the means of the last layers travel while the first layer's gradient, the dearest, is computed; what is left to wait for is the mean of that one. How much time it saves depends on who else wants the cores: on one machine a rank's network thread takes its time from another rank's arithmetic.
+# *Late*, the network is idle until the last gradient is there, and everybody waits. *Early*, the means of the last layers travel while the first layer's gradient, the dearest, is computed; what is left to wait for is the end of the queue. The two printed times are single runs of eight steps on one machine, where network threads and arithmetic want the same cores: they show an order of events, not how much it saves on a cluster.
 #
 # Does it change the result? One process computes both ranks' gradients, adds them in rank order, and halves:
 
@@ -1041,7 +1072,7 @@ def alone(batches):
     gradient = autodiff.function(step.inputs, found)
     for batch in batches:
         for w, *parts in zip(weights, *(gradient(*share) for share in batch), strict=True):
-            w.value = w.value - 0.5 * (sum(parts[1:], parts[0]) / len(parts))
+            w.value = w.value - 0.05 * (sum(parts[1:], parts[0]) / len(parts))
     return [w.value for w in weights]
 
 
@@ -1143,7 +1174,7 @@ head = "| what | predicted | measured | measured / predicted |\n|---|---|---|---
 Markdown(head + "\n".join(f"| {w} | {p:,.4g} | {m:,.4g} | {m / p:.2f} |" for w, p, m in rows))
 
 # %% [markdown]
-# Memory can be predicted: exactly where this package gives out every byte, to within the room of a running step where NumPy and PyTorch do. Times follow counts of operations and bytes only as far as nothing else limits them: a ratio of counts is an upper bound here, not a prediction of time.
+# Memory can be predicted: exactly where this package gives out every byte, to within the room of a running step where NumPy and PyTorch do. The last two rows hold ratios of counts against ratios of times, and need not agree: a count of products or of bytes says what must be done, not how fast the machine does it, which is the subject of notebook [07](07_roofline.ipynb).
 #
 # ## 13. What the sources say, what we measured
 #

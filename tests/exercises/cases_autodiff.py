@@ -237,6 +237,32 @@ def never_forgets(steps, segments):
     return [a for a in checkpoint.in_segments(steps, segments) if a.kind != "forget"]
 
 
+# ---------------------------------------------------------------------------------------- state
+
+
+def momentum(w, v, g, rate):
+    faster = autodiff.update(v, 0.9 * v + g)
+    return [faster, autodiff.add_update(w, -rate * faster)]
+
+
+def by_one_update(w, v, g, rate):
+    """Right: the new velocity computed once, written twice, in the other order and as a tuple."""
+    faster = 0.9 * v + g
+    return autodiff.update(w, w - rate * faster), autodiff.add_update(v, faster - v)
+
+
+def by_the_old_velocity(w, v, g, rate):
+    return [autodiff.add_update(w, -rate * v), autodiff.update(v, 0.9 * v + g)]
+
+
+def without_updates(w, v, g, rate):
+    return [0.9 * v + g, w - rate * (0.9 * v + g)]
+
+
+def only_the_weight(w, v, g, rate):
+    return [autodiff.add_update(w, -rate * (0.9 * v + g))]
+
+
 CASES = {
     "four_numbers": Case(
         right=(2, 8, 4, 13),
@@ -277,6 +303,13 @@ CASES = {
             lambda *a: dict(list(forward(*a).items())[:1]),
             lambda *a: list(forward(*a)),
         ],
+    ),
+    "momentum": Case(
+        right=momentum,
+        also=[by_one_update],
+        wrong=[by_the_old_velocity, without_updates, only_the_weight,
+               lambda w, v, g, rate: autodiff.update(v, 0.9 * v + g),
+               lambda w, v, g, rate: momentum(w, v, g, -rate)],
     ),
     "sqrt_schedule": Case(
         right=checkpoint.in_segments,
