@@ -1,0 +1,32 @@
+"""helpers.predictions: what a reader said beside what came out."""
+
+import doctest
+
+import pytest
+
+from helpers import predictions
+from helpers.predictions import Prediction
+
+
+@pytest.mark.parametrize(
+    ("said", "measured", "words"),
+    [
+        (None, 3.0, "you said nothing, measured 3"),
+        (10, 11.0, ": right"),
+        (10, 40.0, "4 times your number"),
+        (10, 2.5, "1/4 of your number"),
+        (0, 2.5, "you said 0, measured 2.5"),
+        (-1, float("inf"), "you said -1"),
+        ("vectors", "vectors", ": right"),
+        (" Vectors ", "vectors", ": right"),
+        ("misses", "vectors", ": no"),
+        (3, "vectors", ": no"),
+    ],
+)
+def test_the_answer_stands_beside_the_prediction(said, measured, words, capsys):
+    Prediction("it", said).answer(measured)
+    assert words in capsys.readouterr().out
+
+
+def test_its_example():
+    assert doctest.testmod(predictions).failed == 0
