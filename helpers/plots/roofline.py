@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from helpers.plots.roofline_html import apart, axis_range, interactive
+from helpers.plots.roofline_html import INK, apart, axis_range, interactive
 from helpers.plots.style import (
     BLUE,
     GREEN,
@@ -65,13 +65,15 @@ def roofline(
     grid = np.geomspace(low, high, 200)
     near = {"textcoords": "offset points"}
     for i, (name, rate) in enumerate(bandwidths.items()):
-        ax.plot(grid, np.minimum(top, rate * grid) / 1e9, color=colour(i), marker="")
-        ax.plot(top / rate, top / 1e9, "o", color=colour(i), markersize=8)
+        ink = INK[i % 3]
+        ax.plot(grid, np.minimum(top, rate * grid) / 1e9, color=ink, marker="",
+                linestyle=("-", "--", ":", "-.")[i % 4], zorder=3)  # fmt: skip
+        ax.plot(top / rate, top / 1e9, "o", color=ink, markersize=6, zorder=3)
         at = max(low, lowest / rate) * 1.3 * (high / low) ** (0.13 * (i % 3))
         below = any(rate < other < 1.6 * rate for other in bandwidths.values())
         ax.annotate(f"{name} {rate / 1e9:.0f} GB/s", (at, rate * at / 1e9), **near,
                     xytext=(5, -14) if below else (0, 6),
-                    rotation=rise, rotation_mode="anchor", color=colour(i), size=11)  # fmt: skip
+                    rotation=rise, rotation_mode="anchor", color=ink, size=11)  # fmt: skip
     for name, rate in peaks.items():
         ax.axhline(rate / 1e9, color=GREY, linewidth=1.3, linestyle="-" if rate == top else "--")
         ax.annotate(f"{name} {rate / 1e9:.0f}", (high, rate / 1e9), xytext=(-2, 3), **near,
@@ -84,7 +86,8 @@ def roofline(
     moved = apart(places, [p.name for p in points], height=12, width=6)
     for i, (point, down) in enumerate(zip(points, moved, strict=True)):
         x, y = point.intensity, point.performance / 1e9
-        ax.plot(x, y, MARKERS[i % len(MARKERS)], color=VERMILION, markersize=8)
+        ax.plot(x, y, MARKERS[i % len(MARKERS)], color=colour(i), markersize=9, zorder=4,
+                markeredgecolor="white")  # fmt: skip
         ax.annotate(point.name, (x, y), xytext=(8, -4 - down), **near, size=10)
     return ax
 
@@ -135,7 +138,7 @@ def latency(
     ax.set(xscale="log", yscale="log", xlabel="working set, KiB", ylabel="ns a load")
     ax.set_xscale("log", base=2)
     ax.set_title("Latency shows the caches")
-    ax.legend(loc="upper left")
+    ax.legend(loc="upper left", frameon=True, framealpha=1, edgecolor="white")
     return ax
 
 
@@ -160,8 +163,10 @@ def bandwidths(rows: Sequence[Mapping], threads: int, ax: Axes | None = None) ->
     chosen = [row for row in rows if row["threads"] == threads]
     levels = list(dict.fromkeys(row["level"] for row in chosen))
     for i, kind in enumerate(("read", "copy", "triad")):
-        rates = [r["rate"] / 1e9 for r in chosen if r["kind"] == kind]
-        bars = ax.bar(np.arange(len(levels)) + 0.27 * (i - 1), rates, 0.25, label=kind)
+        rows_ = [r for r in chosen if r["kind"] == kind]
+        rates = [r["rate"] / 1e9 for r in rows_]
+        at = [levels.index(r["level"]) + 0.27 * (i - 1) for r in rows_]
+        bars = ax.bar(at, rates, 0.25, label=kind, hatch=("", "//", "..")[i], edgecolor="white")
         for bar, rate in zip(bars, rates, strict=True):
             bar.set_color(colour(i))
             ax.annotate(
@@ -194,7 +199,8 @@ def misses(counts: Mapping[str, Mapping[str, int]], ax: Axes | None = None) -> A
     base = np.zeros(len(counts))
     for name, fill in (("a", BLUE), ("b", ORANGE), ("c", GREEN)):
         values = np.array([one[name] for one in counts.values()], dtype=float)
-        ax.bar(list(counts), values, bottom=base, color=fill, label=f"of {name.upper()}")
+        ax.bar(list(counts), values, bottom=base, color=fill, label=f"of {name.upper()}",
+               hatch={"a": "", "b": "//", "c": ".."}[name], edgecolor="white")  # fmt: skip
         base += values
     ax.set(xlabel="order of the loops", ylabel="misses", title="Misses of a small simulated cache")
     ax.legend()
@@ -207,7 +213,8 @@ def cache_step(
 ) -> Sequence[Axes]:
     """Draw the three matrices of a product after some accesses of a loop order.
 
-    Blue: in the cache now. Orange: the element just touched, a hit; red: a miss.
+    Blue: in the cache now. The element just touched is ringed: a filled circle for a hit, a cross
+    for a miss.
 
     Parameters
     ----------
@@ -246,9 +253,12 @@ def cache_step(
         picture = np.array(cells, dtype=int)
         if last and last[0] == name:
             picture[last[1], last[2]] = 2 if last[3] else 3
-        ax.imshow(
-            picture, cmap=ListedColormap(["#EEEEEE", BLUE, ORANGE, VERMILION]), vmin=0, vmax=3
-        )
+        ax.imshow(picture, cmap=ListedColormap(["#EEEEEE", BLUE, BLUE, ORANGE]), vmin=0, vmax=3)
+        if last and last[0] == name:
+            mark = (
+                {"marker": "o", "color": "white"} if last[3] else {"marker": "X", "color": "black"}
+            )
+            ax.plot(last[2], last[1], markersize=13, linestyle="", **mark)
         ax.set_xticks(np.arange(-0.5, n), [])
         ax.set_yticks(np.arange(-0.5, n), [])
         ax.tick_params(length=0)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from helpers.plots.style import GREY, VERMILION, colour
+from helpers.plots.style import GREY, colour
 from helpers.plots.web.page import embed
 
 if TYPE_CHECKING:
@@ -39,7 +39,15 @@ def interactive(
     from IPython.display import HTML
 
     data = [
-        {"name": p.name, "i": p.intensity, "p": p.performance, "b": p.bytes, "s": p.seconds}
+        {
+            "name": p.name,
+            "i": p.intensity,
+            "p": p.performance,
+            "b": p.bytes,
+            "s": p.seconds,
+            "top": own_roof(peaks, p.threads),
+            "memory": own_roof(bandwidths, p.threads),
+        }
         for p in points
     ]
     return HTML(_page(peaks, bandwidths, data, *axis_range(peaks, bandwidths, points)))
@@ -108,6 +116,8 @@ def apart(
 
 
 WIDTH, HEIGHT, LEFT, BOTTOM, RIGHT, TOP = 880, 500, 70, 50, 20, 20
+INK = ("#222222", "#555555", "#767676")  # of the bandwidths: colours belong to the kernels
+DASHES = ("", "9 4", "3 3", "12 3 3 3")
 
 
 def _page(peaks, bandwidths, data, low: float, high: float) -> str:
@@ -137,9 +147,11 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> str:
         parts.append(_text(WIDTH - RIGHT - 4, y(rate) - 5, label, "end"))
     for k, (name, rate) in enumerate(bandwidths.items()):
         start = max(low, floor / rate)
-        parts.append(_line(x(start), y(rate * start), x(top / rate), y(top), colour(k), 2.5))
+        parts.append(
+            _line(x(start), y(rate * start), x(top / rate), y(top), INK[k % 3], 2.5, DASHES[k % 4])
+        )
         tip = f"{name}: {rate / 1e9:.1f} GB/s, ridge at {top / rate:.2g} flop/byte"
-        parts.append(_dot(x(top / rate), y(top), 5, colour(k), tip))
+        parts.append(_dot(x(top / rate), y(top), 4, INK[k % 3], tip))
         label = f"{name} {rate / 1e9:.0f} GB/s"
         rise = (y(1) - y(10)) / (x(10) - x(1))
         along = x(top / rate) - x(start)
@@ -148,12 +160,14 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> str:
         below = any(rate < other < 1.6 * rate for other in bandwidths.values())
         at = x(start) + right, y(rate * start) - rise * right + (16 if below else -5)
         turned = f'transform="rotate({-math.degrees(math.atan(rise)):.1f} {at[0]:.1f} {at[1]:.1f})"'
-        parts.append(_text(*at, label, "start", colour(k), extra=turned))
+        parts.append(_text(*at, label, "start", INK[k % 3], extra=turned))
     places = [(x(d["i"]), y(d["p"])) for d in data]
     down = apart(places, [d["name"] for d in data], height=15, width=7.6)
-    for d, (cx, cy), moved in zip(data, places, down, strict=True):
-        parts.append(_dot(cx, cy, 6, VERMILION, tip_of(d, top, bandwidths)))
-        parts.append(_text(cx + 9, cy + 4 + moved, d["name"], "start", "#444"))
+    for index, (d, (cx, cy), moved) in enumerate(zip(data, places, down, strict=True)):
+        parts.append(_mark(cx, cy, index, tip_of(d)))
+        if moved > 12:  # a line leads to a name that had to move
+            parts.append(_line(cx + 5, cy + 5, cx + 10, cy + moved, "#777", 1))
+        parts.append(_text(cx + 12, cy + 4 + moved, d["name"], "start", "#222"))
     parts.append(_text(WIDTH / 2, HEIGHT - 10, "arithmetic intensity, flop/byte", "middle"))
     turned = f'transform="rotate(-90 16 {HEIGHT / 2})"'
     parts.append(_text(16, HEIGHT / 2, "Gflop/s", "middle", extra=turned))
@@ -173,24 +187,42 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> str:
     return embed("roofline.js", "roofline.css", scale, still=still)
 
 
-def tip_of(d: Mapping, top: float, bandwidths: Mapping[str, float]) -> str:
+def own_roof(ceilings: Mapping[str, float], threads: int) -> float:
+    """Return the ceiling that a kernel of so many threads is held against.
+
+    Parameters
+    ----------
+    ceilings : mapping of str to float
+        A name → flop/s or bytes/s. A name that ends in ``", 2 threads"`` is for kernels of as many.
+    threads : int
+        How many the kernel uses.
+
+    Returns
+    -------
+    float
+        That of its threads; else that of ``"memory"``, or of the highest peak.
+    """
+    words = f", {threads} thread" + "s" * (threads > 1)
+    own = [rate for name, rate in ceilings.items() if name.endswith(words)]
+    memory = [rate for name, rate in ceilings.items() if name.startswith("memory")]
+    return min(own) if own else max(memory or ceilings.values())
+
+
+def tip_of(d: Mapping) -> str:
     """Return what shows under the pointer: intensity, performance, share of the memory's roof.
 
     Parameters
     ----------
     d : mapping
-        A kernel: ``name``, ``i`` (flop/byte), ``p`` (flop/s), ``b`` (bytes) and ``s`` (seconds).
-    top : float
-        The highest ceiling, flop/s.
-    bandwidths : mapping of str to float
-        A level's name → bytes/s.
+        A kernel: ``name``, ``i`` (flop/byte), ``p`` (flop/s), ``b`` (bytes), ``s`` (seconds), and
+        its own ceilings ``top`` (flop/s) and ``memory`` (bytes/s).
 
     Returns
     -------
     str
         One line.
     """
-    roof = min(top, _memory(bandwidths) * d["i"])
+    roof = min(d["top"], d["memory"] * d["i"])
     return (
         f"{d['name']}: {d['i']:.3g} flop/byte, {d['p'] / 1e9:.3g} Gflop/s, "
         f"{d['b'] / d['s'] / 1e9:.3g} GB/s, {100 * d['p'] / roof:.0f} % of the memory's roof"
@@ -220,6 +252,15 @@ def _text(x, y, text, anchor, fill="#444", size=13, extra="") -> str:
 def _dot(x, y, r, fill, tip) -> str:
     return (
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r}" fill="{fill}">'
+        f"<title>{html.escape(tip)}</title></circle>"
+    )
+
+
+def _mark(x: float, y: float, index: int, tip: str) -> str:
+    """A kernel: colour and width of its ring tell neighbours apart, its name stands beside it."""
+    fill, ring = colour(index), ("#fff", "#111")[index // 6 % 2]
+    return (
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="7" fill="{fill}" stroke="{ring}" stroke-width="1.5">'
         f"<title>{html.escape(tip)}</title></circle>"
     )
 

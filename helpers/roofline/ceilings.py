@@ -19,7 +19,8 @@ from helpers.roofline.system import instruction_sets, reported_caches
 KINDS = ("read", "copy", "triad")
 HURRY = 30.0  # seconds: from here on, on a busy machine, few and short samples
 LIMIT = 55.0  # seconds for the whole: what is not measured by then is left out and named
-VERSION = 5  # of what is measured: kept ceilings of another version are measured anew
+SLACK = 0.8  # a rate below this part of what it must at least be is taken for a disturbed one
+VERSION = 6  # of what is measured: kept ceilings of another version are measured anew
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,26 @@ class Ceilings:
             for b in self.bandwidths
             if (b["level"], b["kind"]) == (level, kind) and threads in (None, b["threads"])
         )
+
+    def roof(self, threads: int, dtype: str = "float32") -> tuple[float, float]:
+        """The peak in flop/s and memory's bandwidth in bytes/s that so many threads can reach.
+
+        Those of one thread where no more could be measured.
+        """
+        counted = {p["threads"] for p in self.peaks if p["threads"] <= threads} or {1}
+        known = {
+            b["threads"]
+            for b in self.bandwidths
+            if (b["level"], b["kind"]) == ("memory", "read") and b["threads"] <= threads
+        }
+        peak = max(self.peak(dtype, count) for count in counted)
+        return peak, max(self.bandwidth("memory", "read", count) for count in known or {1})
+
+    @property
+    def disturbed(self) -> float:
+        """How busy the machine was: the middle one of all spreads, as a part of the rates."""
+        spreads = sorted(one["spread"] for one in (*self.peaks, *self.bandwidths))
+        return spreads[len(spreads) // 2]
 
     @property
     def levels(self) -> list[str]:
@@ -144,7 +165,7 @@ def _measure(progress: bool, quick: bool) -> Ceilings:
     peaks = _peaks(session, threads)
     latency = _latency(session, sizes)
     found = curve.levels(*zip(*latency, strict=True), count) if len(latency) >= 2 * count else []
-    ends = [one["capacity"] for one in found[:-1]] or [one["size"] for one in reported]
+    ends = _ends(found, reported)
     bandwidths = _bandwidths(session, threads, ends, largest)
     session.bar.step("line and ways")
     line, ways = _line_and_ways(ends[0] if ends else 32768)
@@ -182,7 +203,7 @@ class _Session:
             self.skipped.append(name)
             return None
         if spent > HURRY:
-            return probe(*arguments, sample=0.003, repeats=2)
+            return probe(*arguments, sample=0.003, repeats=5)
         if arguments[-1:] == (self.cores,) and self.cores > 1:  # short: all must run at once
             return probe(*arguments, sample=self.sample / 4, repeats=3 * self.repeats)
         return probe(*arguments, sample=self.sample, repeats=self.repeats)
@@ -209,18 +230,68 @@ def _bandwidths(
     session: _Session, threads: list[int], ends: list[float], largest: float
 ) -> list[dict]:
     """Measure each level; ``ends`` are the caches' capacities, ``largest`` twice the last's."""
-    bandwidths = []
+    bandwidths: list[dict] = []
     edges = list(enumerate(zip([4096, *ends], [*ends, None], strict=True), 1))
     for number, (low, high) in reversed(edges):
         level = f"L{number}" if high else "memory"
         for n in threads:
             size = _working_set(low if high else max(low, largest / 2), high, n)
             for kind in KINDS:
-                rates = session.run(f"{level} {kind}", probes.bandwidth, kind, size, n)
-                if rates:
-                    named = {"level": level, "kind": kind, "threads": n, "bytes": size}
-                    bandwidths.append(named | {"rate": max(rates), "spread": _spread(rates)})
-    return sorted(bandwidths, key=lambda one: one["level"])  # L1, L2, ..., memory
+                named = {"level": level, "kind": kind, "threads": n, "bytes": size}
+                if made := _bandwidth(session, named):
+                    bandwidths.append(made)
+    for _ in range(2):  # a rate that cannot be is measured again, then refused
+        for low in implausible(bandwidths):
+            again = _bandwidth(session, low)
+            if again and again["rate"] > low["rate"]:
+                low |= again
+    refused = implausible(bandwidths)
+    session.skipped += [
+        f"{one['level']} {one['kind']}, {one['threads']} threads: {one['rate'] / 1e9:.3g} GB/s "
+        "cannot be"
+        for one in refused
+    ]
+    kept = [one for one in bandwidths if not any(one is low for low in refused)]
+    return sorted(kept, key=lambda one: one["level"])  # L1, L2, ..., memory
+
+
+def _bandwidth(session: _Session, named: dict) -> dict | None:
+    level, kind, size, n = (named[key] for key in ("level", "kind", "bytes", "threads"))
+    rates = session.run(f"{level} {kind}", probes.bandwidth, kind, size, n)
+    return named | {"rate": max(rates), "spread": _spread(rates)} if rates else None
+
+
+def implausible(bandwidths: list[dict]) -> list[dict]:
+    """Return the bandwidths that are too low to be true: what disturbs only ever makes them lower.
+
+    A cache gives at least what the one behind it gives (in the kind and threads of the row), and
+    several threads together at least what one alone does.
+    """
+    rate = {(b["level"], b["kind"], b["threads"]): b["rate"] for b in bandwidths}
+    levels = sorted({b["level"] for b in bandwidths})  # L1, L2, ..., memory
+    found = []
+    for one in bandwidths:
+        kind, threads = one["kind"], one["threads"]
+        behind = levels[levels.index(one["level"]) + 1 :]
+        least = [rate.get((level, kind, threads), 0) for level in behind]
+        least.append(rate.get((one["level"], kind, 1), 0))
+        if one["rate"] < SLACK * max(least):
+            found.append(one)
+    return found
+
+
+def _ends(found: list[dict], reported: list[dict]) -> list[float]:
+    """Return where each cache ends: as the curve has it, unless the system contradicts it."""
+    ends = [one["capacity"] for one in found[:-1]]
+    if len(ends) != len(reported):
+        return [one["size"] for one in reported] or ends
+    kept: list[float] = []
+    for end, one in zip(ends, reported, strict=True):
+        before = kept[-1] if kept else 0
+        kept.append(
+            end if 3 * before < end and one["size"] / 8 <= end <= 2 * one["size"] else one["size"]
+        )
+    return kept
 
 
 def _line_and_ways(first: float) -> tuple[int | None, int | None]:
@@ -263,19 +334,38 @@ def _spread(rates: list[float]) -> float:
 
 
 class _Bar:
-    """A progress bar on standard output (standard error counts as a failure in a notebook)."""
+    """A progress bar that leaves nothing behind: in a notebook as HTML, else on standard output."""
 
     def __init__(self, jobs: int, shown: bool):
         self.jobs, self.done, self.shown = jobs, 0, shown
+        self.handle = _display() if shown else None
 
     def step(self, name: str) -> None:
         self.done += 1
-        filled = round(30 * min(1.0, self.done / self.jobs))
-        self._write(f"|{'█' * filled}{' ' * (30 - filled)}| {name:30.30}")
+        part = min(1.0, self.done / self.jobs)
+        self._write(
+            f"|{'█' * round(30 * part)}{' ' * (30 - round(30 * part))}| {name:30.30}",
+            f'<progress value="{part:.3f}" aria-label="measuring"></progress> {name}',
+        )
 
     def close(self) -> None:
-        self._write(" " * 64 + "\r")
+        self._write(" " * 64 + "\r", "")
 
-    def _write(self, text: str) -> None:
-        if self.shown:
+    def _write(self, text: str, page: str) -> None:
+        if self.handle is not None:
+            from IPython.display import HTML
+
+            self.handle.update(HTML(page))
+        elif self.shown:
             print(f"\r{text}", end="", flush=True)
+
+
+def _display():
+    """Return a place in the notebook's output that can be written again; None outside of one."""
+    try:
+        from IPython import get_ipython
+        from IPython.display import HTML, display
+    except ImportError:
+        return None
+    shell = get_ipython()
+    return display(HTML(""), display_id=True) if hasattr(shell, "kernel") else None

@@ -12,7 +12,7 @@ import numpy as np
 from helpers import native
 
 SOURCE = Path(__file__).with_name("convolution.c")
-WAYS = ("direct", "rows")
+WAYS = ("direct", "untested", "rows")
 
 
 @cache
@@ -26,7 +26,8 @@ def _library(k: int):
 def convolver(way: str, filter_: np.ndarray) -> Callable[..., np.ndarray]:
     """Return ``convolve(image, out=None) -> out``, fp32, zeros outside, all threads.
 
-    ``way``: "direct" (an output at a time, every pixel tested against the border) or "rows" (each
+    ``way``: "direct" (an output at a time, every pixel tested against the border), "untested"
+    (the same, the test only near the border) or "rows" (each
     loaded vector of pixels feeds the sums of up to k rows). ``filter_``: (k, k), k odd, not
     flipped. Raises ValueError for another way or filter, and for images that are not contiguous
     float32 of two dimensions.

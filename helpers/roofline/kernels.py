@@ -1,7 +1,8 @@
 """Kernels to place under the roofline, with their operations and bytes counted by hand.
 
-Each builder returns (name, call, flops, bytes): ``Point = place(*builder())``. Bytes: inputs read
-once, outputs written once, fp32 unless stated.
+Each builder returns (name, call, flops, bytes, threads), as ``place(*builder())`` takes it. Bytes:
+inputs read once, outputs written once, fp32 unless stated. Threads: as many as the machine has for
+what is written in C, as many as torch was given for torch, one for NumPy.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from functools import cache
 import numpy as np
 
 from helpers import native
+from helpers.machine import usable_cores
 
 ELEMENTWISE = r"""
 #include <math.h>
@@ -30,6 +32,18 @@ float dot(int64_t n, const float *x, const float *y) {
     for (int64_t i = 0; i < n; i++) sum += x[i] * y[i];
     return sum;
 }
+/* The same as fused(), below, as NumPy does it: four passes, t between them. */
+void passes(int64_t n, float s, const float *x, const float *z, const float *w, float *y,
+            float *t) {
+#pragma omp parallel for simd
+    for (int64_t i = 0; i < n; i++) t[i] = s * x[i];
+#pragma omp parallel for simd
+    for (int64_t i = 0; i < n; i++) t[i] = t[i] + z[i];
+#pragma omp parallel for simd
+    for (int64_t i = 0; i < n; i++) t[i] = fmaxf(t[i], 0.0f);
+#pragma omp parallel for simd
+    for (int64_t i = 0; i < n; i++) y[i] = t[i] * w[i];
+}
 /* y = max(s * x + z, 0) * w in one pass: four operations, every array touched once */
 void fused(int64_t n, float s, const float *x, const float *z, const float *w, float *y) {
 #pragma omp parallel for simd
@@ -47,6 +61,7 @@ def _elementwise():
     made.triad.argtypes = (c_int64, c_float, p, p, p)
     made.dot.argtypes, made.dot.restype = (c_int64, p, p), c_float
     made.fused.argtypes = (c_int64, c_float, p, p, p, p)
+    made.passes.argtypes = (c_int64, c_float, p, p, p, p, p)
     return made
 
 
@@ -59,14 +74,15 @@ def dot(n: int = 1 << 24):
     """Σ x·y: 2 operations for 8 bytes."""
     x, y = _arrays(n, 2)
     call = _elementwise().dot
-    return "dot", lambda: call(n, x.ctypes.data, y.ctypes.data), 2 * n, 8 * n
+    return "dot", lambda: call(n, x.ctypes.data, y.ctypes.data), 2 * n, 8 * n, usable_cores()
 
 
 def axpy(n: int = 1 << 24):
     """y ← y + s·x: 2 operations for 12 bytes."""
     x, y = _arrays(n, 2)
     call = _elementwise().axpy
-    return "axpy", lambda: call(n, 1e-9, x.ctypes.data, y.ctypes.data), 2 * n, 12 * n
+    at, held = [a.ctypes.data for a in (x, y)], (x, y)
+    return "axpy", lambda: call(n, 1e-9, *at) or held, 2 * n, 12 * n, usable_cores()
 
 
 def triad(n: int = 1 << 24):
@@ -75,7 +91,7 @@ def triad(n: int = 1 << 24):
     call = _elementwise().triad
     at = [a.ctypes.data for a in (x, z, y)]
     held = (x, y, z)  # the arrays outlive the pointers
-    return "triad", lambda: call(n, 3.0, *at) or held, 2 * n, 12 * n
+    return "triad", lambda: call(n, 3.0, *at) or held, 2 * n, 12 * n, usable_cores()
 
 
 def unfused(n: int = 1 << 23):
@@ -83,7 +99,7 @@ def unfused(n: int = 1 << 23):
     x, z, w = _arrays(n, 3)
     zero, s = np.float32(0), np.float32(2)
     # s·x: 8 bytes; + z: 12; max: 8; · w: 12
-    return "unfused", lambda: np.maximum(s * x + z, zero) * w, 4 * n, 40 * n
+    return "unfused", lambda: np.maximum(s * x + z, zero) * w, 4 * n, 40 * n, 1
 
 
 def fused(n: int = 1 << 23):
@@ -91,7 +107,15 @@ def fused(n: int = 1 << 23):
     x, z, w, y = _arrays(n, 4)
     call = _elementwise().fused
     at, held = [a.ctypes.data for a in (x, z, w, y)], (x, z, w, y)
-    return "fused", lambda: call(n, 2.0, *at) or held, 4 * n, 16 * n
+    return "fused", lambda: call(n, 2.0, *at) or held, 4 * n, 16 * n, usable_cores()
+
+
+def passes(n: int = 1 << 23):
+    """Four passes in C with one array between them: what fusing saves, with the same threads."""
+    x, z, w, y, t = _arrays(n, 5)
+    call = _elementwise().passes
+    at, held = [a.ctypes.data for a in (x, z, w, y, t)], (x, z, w, y, t)
+    return "passes", lambda: call(n, 2.0, *at) or held, 4 * n, 40 * n, usable_cores()
 
 
 def softmax(rows: int = 4096, columns: int = 2048):
@@ -100,7 +124,8 @@ def softmax(rows: int = 4096, columns: int = 2048):
 
     x = torch.rand(rows, columns)
     count = rows * columns
-    return "softmax", lambda: torch.softmax(x, 1), 5 * count, 8 * count
+    threads = torch.get_num_threads()
+    return "softmax", lambda: torch.softmax(x, 1), 5 * count, 8 * count, threads
 
 
 def gru_step(batch: int = 32, inputs: int = 128, hidden: int = 128):
@@ -112,7 +137,7 @@ def gru_step(batch: int = 32, inputs: int = 128, hidden: int = 128):
     flops = 2 * batch * 3 * hidden * (inputs + hidden) + 14 * batch * hidden
     weights = 3 * hidden * (inputs + hidden) + 6 * hidden
     moved = 4 * (weights + batch * (inputs + 2 * hidden))
-    return "GRU step", lambda: cell(x, h), flops, moved
+    return "GRU step", lambda: cell(x, h), flops, moved, torch.get_num_threads()
 
 
 def convolution(channels: int = 64, side: int = 56, kernel: int = 3, groups: int = 1):
@@ -126,9 +151,9 @@ def convolution(channels: int = 64, side: int = 56, kernel: int = 3, groups: int
     flops = 2 * channels * (channels // groups) * kernel**2 * side**2
     moved = 4 * (2 * channels * side**2 + channels * (channels // groups) * kernel**2)
     name = f"conv {kernel}×{kernel}" + (f", {groups} groups" if groups > 1 else "")
-    return name, lambda: layer(x), flops, moved
+    return name, lambda: layer(x), flops, moved, torch.get_num_threads()
 
 
 def standard():
     """Return the builders that notebook 07 places, bandwidth-bound ones first."""
-    return [dot, axpy, triad, unfused, fused, softmax, gru_step, convolution]
+    return [dot, axpy, triad, unfused, passes, fused, softmax, gru_step, convolution]

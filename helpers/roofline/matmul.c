@@ -1,5 +1,5 @@
-// C += A B in every order of the three loops, then in blocks, then with a tile in registers.
-// Row-major n x n arrays of float. One file, three ideas; compile with -DTYPE="volatile float" to
+// C += A B in every order of the three loops, with B turned round, in blocks, with a tile in registers.
+// Row-major n x n arrays of float. Compile with -DTYPE="volatile float" to
 // make every access of the loop orders happen as written (for counting cache misses).
 #include <stdint.h>
 #ifndef TYPE
@@ -17,6 +17,13 @@ ORDER(j, i, k)
 ORDER(j, k, i)
 ORDER(k, i, j)
 ORDER(k, j, i)
+
+// ijk with B turned round first (work: n * n floats): all steps of the inner loop are 0 or 1. Each
+// addition to a sum still waits for the one before.
+void matmul_transposed(int64_t n, TYPE *a, TYPE *b, TYPE *c, TYPE *work) {
+    LOOP(k) LOOP(j) work[j * n + k] = b[k * n + j];
+    LOOP(i) LOOP(j) LOOP(k) c[i * n + j] = c[i * n + j] + a[i * n + k] * work[j * n + k];
+}
 
 static int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
 

@@ -17,11 +17,11 @@ TILE = (6, 16)  # ROWS, COLS of matmul.c
 
 
 @cache
-def _library(optimise: str):
+def _library(*optimise: str):
     flags = ("-march=native", "-fPIC", "-shared")
-    made = native.load_c(SOURCE.read_text(), (optimise,), base=flags)
-    for name in (*ORDERS, "blocked", "tiled"):
-        pointers = 4 if name == "tiled" else 3
+    made = native.load_c(SOURCE.read_text(), optimise, base=flags)
+    for name in (*ORDERS, "blocked", "tiled", "transposed"):
+        pointers = 4 if name in ("tiled", "transposed") else 3
         sizes = 2 if name == "blocked" else 1
         getattr(made, f"matmul_{name}").argtypes = (*[c_int64] * sizes, *[c_void_p] * pointers)
     return made
@@ -38,30 +38,46 @@ def versions(n: int, block: int = 64, optimise: str = "-O3") -> dict[str, Callab
     if n < 1 or block < 1:
         raise ValueError(f"versions expects n >= 1 and block >= 1; got n={n}, block={block}")
     library = _library(optimise)
-
-    def in_c(name: str, *sizes: int, work: int = 0) -> Callable:
-        function, scratch = getattr(library, f"matmul_{name}"), np.empty(work, dtype=np.float32)
-
-        def multiply(a, b):
-            for one in (a, b):
-                if one.shape != (n, n) or one.dtype != np.float32 or not one.flags.c_contiguous:
-                    raise ValueError(
-                        f"expected contiguous float32 arrays of shape ({n}, {n}); got {one.dtype} "
-                        f"{one.shape}"
-                    )
-            c = np.zeros((n, n), dtype=np.float32)
-            extra = (scratch.ctypes.data,) if work else ()
-            function(n, *sizes, a.ctypes.data, b.ctypes.data, c.ctypes.data, *extra)
-            return c
-
-        return multiply
-
-    made = {order: in_c(order) for order in ORDERS}
-    made["blocked"] = in_c("blocked", block)
+    made = {order: _in_c(library, order, n) for order in ORDERS}
+    made["blocked"] = _in_c(library, "blocked", n, block)
     if n % TILE[0] == 0 and n % TILE[1] == 0:
-        made["tiled"] = in_c("tiled", work=n * n)
+        made["tiled"] = _in_c(library, "tiled", n, work=n * n)
     made["library"] = np.matmul
     return made
+
+
+def causes(n: int) -> dict[str, Callable]:
+    """Return four products, each with one cause of slowness less than the one before.
+
+    "ijk"; "ijk, B turned" (B transposed first, so that the inner loop's steps are 1, 1 and 0);
+    "ikj, one lane" (the same misses, but no addition waits for the one before; the compiler is
+    forbidden vectors); and "ikj". Each is called as those of :func:`versions`.
+    """
+    wide, narrow = _library("-O3"), _library("-O3", "-fno-tree-vectorize")
+    return {
+        "ijk": _in_c(wide, "ijk", n),
+        "ijk, B turned": _in_c(wide, "transposed", n, work=n * n),
+        "ikj, one lane": _in_c(narrow, "ikj", n),
+        "ikj": _in_c(wide, "ikj", n),
+    }
+
+
+def _in_c(library, name: str, n: int, *sizes: int, work: int = 0) -> Callable:
+    function, scratch = getattr(library, f"matmul_{name}"), np.empty(work, dtype=np.float32)
+
+    def multiply(a, b):
+        for one in (a, b):
+            if one.shape != (n, n) or one.dtype != np.float32 or not one.flags.c_contiguous:
+                raise ValueError(
+                    f"expected contiguous float32 arrays of shape ({n}, {n}); got {one.dtype} "
+                    f"{one.shape}"
+                )
+        c = np.zeros((n, n), dtype=np.float32)
+        extra = (scratch.ctypes.data,) if work else ()
+        function(n, *sizes, a.ctypes.data, b.ctypes.data, c.ctypes.data, *extra)
+        return c
+
+    return multiply
 
 
 def flops(n: int) -> int:

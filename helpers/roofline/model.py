@@ -35,13 +35,15 @@ class Point:
     """A kernel that ran: counted operations and bytes, measured seconds (best of its runs).
 
     ``bytes`` is the traffic that the algorithm cannot avoid with an empty cache: each input read
-    once, each output written once; write-allocate is not counted.
+    once, each output written once; write-allocate is not counted. ``threads``: how many worked on
+    it, so that it is held against the roof of as many.
     """
 
     name: str
     flops: float
     bytes: float
     seconds: float
+    threads: int = 1
 
     @property
     def intensity(self) -> float:
@@ -59,7 +61,10 @@ class Point:
         return self.bytes / self.seconds
 
     def share(self, peak: float, bandwidth: float) -> float:
-        """Fraction of the attainable performance that was reached (above 1: out of a cache)."""
+        """Fraction of the attainable performance that was reached.
+
+        Above 1 where the roof is not the kernel's: fewer threads, or memory's where a cache served.
+        """
         return self.performance / attainable(self.intensity, peak, bandwidth)
 
 
@@ -68,11 +73,12 @@ def place(
     kernel: Callable[[], object],
     flops: float,
     bytes: float,
+    threads: int = 1,
     *,
     repeats: int = 25,
     time_limit: float = 2.0,
 ) -> Point:
-    """Time ``kernel()`` and return it as a :class:`Point`.
+    """Time ``kernel()``, which uses so many threads, and return it as a :class:`Point`.
 
     Raises ValueError for flops < 0 or bytes <= 0.
     """
@@ -81,4 +87,4 @@ def place(
     from helpers.timing import measure
 
     timing = measure(kernel, repeats=repeats, warmup=1, min_time=0.002, time_limit=time_limit)
-    return Point(name, flops, bytes, timing.best)
+    return Point(name, flops, bytes, timing.best, threads)

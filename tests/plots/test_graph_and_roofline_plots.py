@@ -78,7 +78,7 @@ def test_cache_step_shows_what_is_held():
     # c[0,0] and a[0,0] were loaded: a's first line (4 elements) is held, b's none.
     a, b, c = (ax.images[0].get_array() for ax in axes)
     assert (a[0] > 0).all()
-    assert a[0, 0] == 3
+    assert a[0, 0] == 3  # a miss
     assert not b.any()
     assert (c[0] > 0).all()
     assert "2 misses in 2 accesses" in axes[0].get_xlabel()
@@ -105,3 +105,14 @@ def test_any_labels_come_apart(places):
     moved = sorted(y + d for (_, y), d in zip(places, down, strict=True))
     if max((x for x, _ in places), default=0) < 20:  # then each would cover each
         assert (np.diff(moved) > 11.8).all()
+
+
+def test_a_kernel_is_held_against_the_roof_of_its_threads():
+    peaks = {"fp32, 1 thread": 5e10, "fp32, 2 threads": 1e11}
+    bands = {"memory, 1 thread": 1e10, "memory, 2 threads": 2e10, "L1": 4e11}
+    points = [Point("one", 2e6, 8e6, 1e-3, 1), Point("two", 2e6, 8e6, 1e-3, 2)]
+    page = roofs.interactive(peaks, bands, points).data
+    assert "one: 0.25 flop/byte, 2 Gflop/s, 8 GB/s, 80 % of the memory" in page
+    assert "two: 0.25 flop/byte, 2 Gflop/s, 8 GB/s, 40 % of the memory" in page
+    fills = re.findall(r'r="7" fill="(#\w+)"', page)
+    assert len(set(fills)) == 2  # a colour for each kernel

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from helpers.machine import usable_cores
 from helpers.machine.compilers import has_compiler
 from helpers.roofline import (
     Point,
@@ -41,6 +42,7 @@ def test_place_measures_and_refuses():
     point = place("x", lambda: calls.append(1), 10, 5, repeats=3)
     assert calls
     assert point.seconds > 0
+    assert (point.threads, place("y", lambda: None, 1, 1, 3, repeats=1).threads) == (1, 3)
     with pytest.raises(ValueError, match="bytes > 0"):
         place("x", lambda: None, 1, 0)
 
@@ -90,6 +92,62 @@ def test_every_product_is_right(n):
 
 
 @compiled
+def test_products_that_differ_in_one_cause_are_right_too():
+    rng = np.random.default_rng(3)
+    a, b = (rng.random((40, 40), dtype=np.float32) for _ in range(2))
+    made = matmul.causes(40)
+    assert list(made) == ["ijk", "ijk, B turned", "ikj, one lane", "ikj"]
+    for name, multiply in made.items():
+        np.testing.assert_allclose(multiply(a, b), a @ b, rtol=1e-4, err_msg=name)
+
+
+def test_a_rate_that_cannot_be_is_found():
+    from helpers.roofline.ceilings import implausible
+
+    def row(level, rate, threads=1, kind="read"):
+        return {"level": level, "kind": kind, "threads": threads, "rate": rate}
+
+    good = [row("L1", 200e9), row("L2", 100e9), row("memory", 20e9), row("L1", 400e9, 2)]
+    assert implausible(good) == []
+    slow = row("L1", 0.5e6, 2)
+    assert implausible([*good[:3], slow]) == [slow]  # two threads, less than one
+    below = row("L2", 15e9)
+    assert implausible([good[0], below, good[2]]) == [below]  # a cache slower than memory
+    assert implausible([row("L1", 90e9), row("L2", 100e9)]) == []  # within what a sample varies
+    assert implausible([row("L1", 9e9, kind="copy"), row("L2", 100e9)]) == []  # another kind
+
+
+def test_caches_end_where_the_curve_says_unless_the_system_contradicts():
+    from helpers.roofline.ceilings import _ends
+
+    reported = [{"size": 32 << 10}, {"size": 1 << 20}, {"size": 32 << 20}]
+
+    def found(*capacities):
+        return [{"capacity": c} for c in (*capacities, float("inf"))]
+
+    assert _ends(found(30e3, 9e5, 12e6), reported) == [30e3, 9e5, 12e6]
+    # a rising flank behind L2 taken for L3
+    assert _ends(found(30e3, 9e5, 1.7e6), reported) == [30e3, 9e5, 32 << 20]
+    assert _ends(found(30e3, 9e5), reported) == [32 << 10, 1 << 20, 32 << 20]
+    assert _ends(found(30e3, 9e5), []) == [30e3, 9e5]
+
+
+def test_the_roof_is_that_of_as_many_threads():
+    from helpers.roofline.ceilings import Ceilings
+
+    peaks = [{"isa": "x", "dtype": "float32", "threads": t, "flops": 50e9 * t, "spread": 0.1}
+             for t in (1, 2)]  # fmt: skip
+    rates = [{"level": "memory", "kind": "read", "threads": t, "rate": 10e9 * t, "spread": 0.3}
+             for t in (1, 2)]  # fmt: skip
+    made = Ceilings("m", "d", 2, 1e9, peaks, rates, [], [], [], None, None, 1.0)
+    assert made.roof(1) == (50e9, 10e9)
+    assert made.roof(2) == (100e9, 20e9)
+    made.bandwidths.pop()  # could not be measured
+    assert made.roof(2) == (100e9, 10e9)
+    assert made.disturbed in (0.1, 0.3)
+
+
+@compiled
 def test_tiled_goes_beyond_one_depth():
     rng = np.random.default_rng(1)
     a, b = (rng.random((336, 336), dtype=np.float32) for _ in range(2))
@@ -124,16 +182,20 @@ def test_elementwise_kernels_compute_what_they_say():
     assert library.dot(n, x.ctypes.data, z.ctypes.data) == pytest.approx(float(x @ z), rel=1e-4)
     library.fused(n, 2.0, x.ctypes.data, z.ctypes.data, w.ctypes.data, y.ctypes.data)
     np.testing.assert_allclose(y, np.maximum(2 * x + z, 0) * w, rtol=1e-5, atol=1e-6)
+    again, t = np.zeros_like(y), np.zeros_like(y)
+    library.passes(n, 2.0, *(v.ctypes.data for v in (x, z, w, again, t)))
+    np.testing.assert_allclose(again, y, rtol=1e-6)
 
 
 @compiled
 def test_fused_and_unfused_agree_and_every_standard_kernel_runs():
-    name, call, flops, moved = kernels.unfused(64)
-    assert (name, flops, moved) == ("unfused", 4 * 64, 40 * 64)
-    for builder in (kernels.dot, kernels.axpy, kernels.triad, kernels.fused):
-        _, call, flops, moved = builder(256)
+    name, call, flops, moved, threads = kernels.unfused(64)
+    assert (name, flops, moved, threads) == ("unfused", 4 * 64, 40 * 64, 1)
+    for builder in (kernels.dot, kernels.axpy, kernels.triad, kernels.passes, kernels.fused):
+        _, call, flops, moved, threads = builder(256)
         call()
         assert 0 < flops < moved
+        assert threads == usable_cores()
     for builder in (kernels.softmax, kernels.gru_step):
         builder(8, 16)[1]()
 

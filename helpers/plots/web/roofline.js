@@ -32,11 +32,13 @@ export function start(root, data) {
     const [flop, bytes, seconds] = numbers.map((input) => Number(input.value));
     if (!(flop > 0 && bytes > 0 && seconds > 0)) { said.textContent = "three numbers above 0, please"; return; }
     const i = flop / bytes, p = flop / seconds, roof = Math.min(data.top, data.memory * i);
-    const x = L + (Math.log10(i) - data.x0) / (data.x1 - data.x0) * (W - L - R);
-    const y = H - B - (Math.log10(p) - data.y0) / (data.y1 - data.y0) * (H - B - T);
+    const inside = (value, low, high) => Math.min(high, Math.max(low, value));
+    const across = L + (Math.log10(i) - data.x0) / (data.x1 - data.x0) * (W - L - R);
+    const up = H - B - (Math.log10(p) - data.y0) / (data.y1 - data.y0) * (H - B - T);
+    const x = inside(across, L, W - R), y = inside(up, T, H - B); // beyond the axes: at their edge
     const mark = draw("circle", { cx: x, cy: y, r: 7, fill: "#009E73" }, svg);
     draw("title", {}, mark, `${name.value}: ${i.toPrecision(3)} flop/byte, ${(p / 1e9).toPrecision(3)} Gflop/s, ` +
-      `${(100 * p / roof).toFixed(0)} % of the memory's roof`);
+      `${(100 * p / roof).toFixed(0)} % of the memory's roof` + (x !== across || y !== up ? ", beyond the picture" : ""));
     draw("text", { x: x + 10, y: y + 5, fill: "#111", "aria-hidden": true }, svg, name.value);
     speak(mark);
     tell(mark);

@@ -1,0 +1,64 @@
+"""A matrix product in C by the reader: compiled, and run in a process of its own beside a loop."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from helpers import native
+from helpers.machine.compilers import CompilerError
+
+FLAGS = ("-O3", "-march=native", "-Wno-psabi")
+LIMIT = 4.0  # seconds: what a run may take before it is taken to hang
+MAIN = Path(__file__).with_name("own.c")
+
+
+class ProductError(RuntimeError):
+    """A product that does not compile, crashes or does not end; the message says which."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a product did with n × n matrices.
+
+    ``wrong``: how many elements are off by more than rounding; ``overrun``: it wrote beside c;
+    ``changed``: it wrote to a or b. ``seconds`` and ``rival``: best times of one call and of one of
+    the ikj loop of matmul.c, in turn, compiled alike.
+    """
+
+    n: int
+    wrong: int
+    overrun: bool
+    changed: bool
+    seconds: float
+    rival: float
+
+
+def try_product(source: str, n: int, rounds: int = 5) -> Outcome:
+    """Run the reader's ``multiply`` on n × n matrices, in a process that may crash or hang.
+
+    ``source``: C that defines ``void multiply(int64_t n, const float *a, const float *b, float
+    *c)``; c holds zeros at the call. ``rounds``: calls that are timed, each after one of the rival.
+    Raises ProductError for source that does not compile, a crash, or no end within LIMIT.
+    """
+    text = f"#include <stdint.h>\n#line 1\n{source}\n{MAIN.read_text()}"
+    try:
+        program = native.build_c(text, FLAGS)
+    except CompilerError as error:
+        _, _, words = str(error).partition("\n")
+        raise ProductError(f"it does not compile: {words[:600]}") from None
+    try:
+        done = subprocess.run(
+            [str(program), str(n), str(rounds)], capture_output=True, text=True, timeout=LIMIT
+        )
+    except subprocess.TimeoutExpired:
+        raise ProductError(
+            f"no end within {LIMIT:g} s for n = {n}: does a loop never end?"
+        ) from None
+    if done.returncode:
+        raise ProductError(
+            f"it crashed for n = {n} (signal {-done.returncode}): does an index leave its array?"
+        )
+    wrong, overrun, changed, mine, rival = done.stdout.split()
+    return Outcome(n, int(wrong), overrun == "1", changed == "1", float(mine), float(rival))
