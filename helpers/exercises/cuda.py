@@ -43,16 +43,33 @@ def _run(module, name: str, grid, block, *arguments, record: bool = False):
         wrong(f"with grid {grid} and block {block}: {error}")
 
 
+def _shared_out(record, array: str, kind: str, most: int, what: str) -> None:
+    """Refuse work that one thread does for many."""
+    events = record.picked(array=array, kind=kind, space="global")
+    if not len(events):
+        return
+    threads = events["block"].astype(np.int64) * 1024 + events["thread"]
+    worker, times = np.unique(threads, return_counts=True)
+    if times.max() > most:
+        block, thread = divmod(int(worker[times.argmax()]), 1024)
+        wrong(
+            f"{what}: the numbers are right, but thread {thread} of block {block} makes "
+            f"{times.max()} {kind}s of {array} alone: {most} would do if all took their part"
+        )
+
+
 @exercise
 def axpy(answer):
-    """axpy(a, x, y, n): y = a x + y, for any n and any grid that covers it."""
+    """axpy(a, x, y, n): y = a x + y, for any n and any grid that covers it, an element a thread."""
     with _module(answer) as module:
         rng = np.random.default_rng(0)
         for n, grid, block in ((64, 2, 32), (1, 1, 32), (100, 4, 32), (33, 3, 16)):
             x, y = rng.standard_normal((2, n)).astype(np.float32)
             want = 2.5 * x + y
-            _run(module, "axpy", grid, block, 2.5, x, y, n)
-            close(y, want, f"y for {n} elements, {grid} blocks of {block}", rtol=1e-5, atol=1e-6)
+            what = f"{n} elements, {grid} blocks of {block}"
+            record = _run(module, "axpy", grid, block, 2.5, x, y, n, record=True)
+            close(y, want, f"y for {what}", rtol=1e-5, atol=1e-6)
+            _shared_out(record, "y", "write", 1, what)
 
 
 @exercise
@@ -67,6 +84,7 @@ def moving_average(answer):
             want = np.convolve(np.pad(x, 2), np.full(5, 0.2), "valid")
             close(y, want, f"y for {n} elements", rtol=1e-4, atol=1e-5)
             reads = record.count(array="x", kind="read")
+            _shared_out(record, "x", "read", 2, f"{n} elements")
             if n == 64 and reads > 36 * grid:
                 wrong(
                     f"y is right, but x was read {reads} times by {grid} blocks: each block needs "
@@ -85,6 +103,7 @@ def brighten(answer):
             record = _run(module, "brighten", grid, (32, 32), image, out, height, width,
                           record=True)  # fmt: skip
             close(out, 1.2 * image, f"out for {height} × {width}", rtol=1e-5, atol=1e-6)
+            _shared_out(record, "out", "write", 1, f"{height} × {width}")
             worst = max(access.worst for access in record.select(space="global"))
             if height == 64 and worst > 4:
                 wrong(
@@ -114,3 +133,75 @@ def loads_per_output(answer):
             close(got, want, f"tile {height} × {width}, filter {k} × {k}", rtol=1e-6)
         else:
             equal(got, want, f"tile {height} × {width}, filter {k} × {k}")
+
+
+@exercise
+def reads_inside(answer):
+    """answer(H, W, k) -> pixel reads of H × W threads that fall into the image."""
+    for height, width, k in ((8, 12, 3), (5, 5, 5), (9, 4, 1), (30, 17, 7)):
+        near, beside = (
+            sum(0 <= x + i < n for x in range(n) for i in range(-(k // 2), k // 2 + 1))
+            for n in (height, width)
+        )
+        got = call(answer, height, width, k)
+        equal(got, near * beside, f"reads for {height} × {width} and a filter of {k} × {k}")
+
+
+@exercise
+def tree_sum(answer):
+    """tree_sum(x, total): the sums of blocks of 64, as a tree, without a race."""
+    with _module(answer) as module:
+        for blocks in (1, 3):
+            x = np.random.default_rng(blocks).random(64 * blocks, np.float32)
+            total = np.full(blocks, np.nan, np.float32)
+            record = _run(module, "tree_sum", blocks, 64, x, total, record=True)
+            close(total, x.reshape(blocks, 64).sum(axis=1), f"total of {blocks} blocks", rtol=1e-5)
+            events = record.picked(array="part", kind="read")
+            threads = events["block"].astype(np.int64) * 1024 + events["thread"]
+            most = int(np.unique(threads, return_counts=True)[1].max())
+            if most > 16:  # two for each addition, and the result
+                wrong(f"the sums are right, but one thread reads the tile {most} times")
+
+
+@exercise
+def my_convolution(answer):
+    """my_convolution(image, filter, out, height, width): 5 × 5, zeros outside, through a tile."""
+    from scipy.ndimage import correlate
+
+    rng = np.random.default_rng(9)
+    with _module(answer) as module:
+        for height, width in ((16, 64), (33, 50), (5, 7)):
+            image = rng.random((height, width), np.float32)
+            weights = rng.standard_normal((5, 5)).astype(np.float32)
+            out = np.full_like(image, np.nan)
+            grid = (-(-width // 32), -(-height // 8))
+            what = f"{height} × {width}"
+            record = _run(module, "my_convolution", grid, (32, 8), image, weights, out, height,
+                          width, record=True)  # fmt: skip
+            want = correlate(image, weights, mode="constant")
+            close(out, want, f"out for {what}", rtol=1e-4, atol=1e-4)
+            reads, least = record.count(array="image", kind="read"), _tile_reads(height, width)
+            if reads > least:
+                wrong(
+                    f"{what}: out is right, but image was read {reads} times: with a tile, each "
+                    "block reads each of its pixels once"
+                )
+            _shared_out(record, "image", "read", 2, what)
+
+
+def _tile_reads(height: int, width: int) -> int:
+    """Pixels inside the image of all tiles of 12 × 36, whose blocks make 8 × 32 outputs."""
+    rows, columns = (
+        sum(min(first + side + 2, n) - max(first - 2, 0) for first in range(0, n, side))
+        for n, side in ((height, 8), (width, 32))
+    )
+    return rows * columns
+
+
+@exercise
+def turns(answer):
+    """answer(columns) -> turns in which 32 lanes read a column of tile[32][columns]."""
+    for columns in (32, 33, 34, 36, 40, 48, 64, 31):
+        banks = [lane * columns % 32 for lane in range(32)]
+        want = max(banks.count(bank) for bank in banks)
+        equal(call(answer, columns), want, f"turns for rows of {columns}")

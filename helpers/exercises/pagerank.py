@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import time
+
 from helpers.exercises.core import call, close, equal, exercise, wrong
 
 
@@ -27,6 +30,13 @@ def keep_the_rank(answer):
         out = G.sum(axis=0)
         share = np.divide(x, out, out=np.zeros(n), where=out > 0)
         want = 0.85 * (G @ share + x[out == 0].sum() / n) + 0.15 / n
+        leaking = 0.85 * (G @ share) + 0.15 / n
+        scaled = leaking / leaking.sum()
+        if got.shape == (n,) and np.allclose(got, scaled) and not np.allclose(scaled, want):
+            wrong(
+                f"{what}: the sum is 1, because what was left was scaled up: that gives the lost "
+                "rank to nodes by their rank, not to all alike"
+            )
         close(got, want, f"{what}, the new ranks")
 
 
@@ -55,3 +65,106 @@ def boundary(answer):
         got = call(answer, columns.copy(), first, last)
         equal(got, want, f"40 columns among 12 nodes, rows {first} to {last - 1}")
     equal(call(answer, np.array([2, 2, 3]), 0, 12), 0, "a rank that owns every node")
+
+
+class _Queue:
+    """Work that takes its time after the call has returned, on a clock that stands otherwise.
+
+    ``time.perf_counter`` is this clock while an answer runs, so that no machine is too busy.
+    """
+
+    def __init__(self, first: float, spent: float):
+        self.now, self.done, self.first, self.spent, self.calls = 0.0, 7.0, first, spent, 0
+
+    def call(self) -> None:
+        self.calls += 1
+        work = self.spent + (self.first if self.calls == 1 else 0)
+        self.done = max(self.done, self.now) + work
+        self.now += 1e-6
+
+    def wait(self) -> None:
+        self.now = max(self.now, self.done)
+
+
+@exercise
+def timed(answer):
+    """answer(call, wait, repeats) -> best seconds of one call whose work is queued."""
+    kept = time.perf_counter
+    for first, spent, repeats in ((5.0, 0.5, 3), (0.0, 2.0, 1), (3.0, 0.25, 4)):
+        queue = _Queue(first, spent)
+        time.perf_counter = lambda queue=queue: queue.now
+        try:
+            got = call(answer, queue.call, queue.wait, repeats)
+        finally:
+            time.perf_counter = kept
+        what = f"work of {spent:g} s, the first time {first:g} s more, {repeats} repeats"
+        if not isinstance(got, (int, float)):
+            wrong(f"{what}: expected seconds, got {got!r}")
+        if got < 0.01 * spent:
+            wrong(f"{what}: {got:.3g} s is the time that it takes to queue")
+        close(got, spent, f"{what}: seconds", rtol=1e-3)
+        if queue.calls < repeats:
+            wrong(f"{what}: the call was made {queue.calls} times")
+
+
+@exercise
+def at_the_latest(answer):
+    """answer(damping, tolerance) -> the least k with 2 damping**k <= tolerance."""
+    for damping, tolerance in ((0.85, 1e-10), (0.85, 1e-6), (0.5, 0.3), (0.99, 1e-3)):
+        want = next(k for k in range(10**4) if 2 * damping**k <= tolerance)
+        what = f"d = {damping}, tolerance {tolerance:g}"
+        got = call(answer, damping, tolerance)
+        if isinstance(got, (int, float)) and 0 <= got < 10**5 and 2 * damping**got > tolerance:
+            wrong(f"{what}: after {got:g} iterations the bound is still above it")
+        equal(got, want, f"iterations for {what}")
+
+
+@exercise
+def largest_dense(answer):
+    """answer(memory, bits) -> the most nodes whose dense matrix fits into so many bytes."""
+    for memory, bits in ((2**34, 32), (2**34, 1), (10**9, 64), (1000, 8)):
+        what = f"{memory} bytes, {bits} bits an entry"
+        got = call(answer, memory, bits)
+        if isinstance(got, (int, float)) and got * got * bits > 8 * memory:
+            wrong(f"{what}: a matrix of {got:g} nodes does not fit")
+        equal(got, math.isqrt(8 * memory // bits), f"nodes for {what}")
+
+
+@exercise(time_limit=20)
+def my_pagerank(answer):
+    """answer(source, target, nodes, damping, tolerance) -> ranks (nodes,), sum 1, sparse."""
+    import numpy as np
+
+    from helpers.pagerank import pagerank
+
+    rng = np.random.default_rng(8)
+    for nodes, count, least, damping in (
+        (6, 9, 0, 0.85),
+        (50, 120, 25, 0.5),
+        (60_000, 240_000, 0, 0.85),
+    ):
+        pairs = np.unique(rng.integers(least, nodes, (count, 2)), axis=0)
+        pairs[:, 1] = rng.permutation(nodes)[pairs[:, 1]]
+        pairs = np.unique(pairs, axis=0)
+        source, target = pairs.T
+        what = f"{nodes} nodes, {len(pairs)} edges, d = {damping}"
+        dangling = nodes - len(np.unique(source))
+        began = time.perf_counter()
+        got = call(answer, source.copy(), target.copy(), nodes, damping, 1e-9)
+        spent = time.perf_counter() - began
+        if spent > 8:
+            wrong(
+                f"{what}: right or not, it took {spent:.0f} s: does a loop in Python visit edges?"
+            )
+        want = pagerank(_matrix(source, target, nodes), "csr", damping=damping).scores
+        got = np.asarray(got, dtype=float)
+        if got.shape == (nodes,) and abs(got.sum() - 1) > 1e-6:
+            wrong(f"{what}, {dangling} of them dangling: the ranks sum to {got.sum():.4f}")
+        close(got, want, f"{what}, the ranks", rtol=1e-4, atol=1e-8)
+
+
+def _matrix(source, target, nodes: int):
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    return csr_array((np.ones(len(source)), (source, target)), shape=(nodes, nodes))

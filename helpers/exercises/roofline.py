@@ -2,7 +2,26 @@
 
 from __future__ import annotations
 
+import math
+
 from helpers.exercises.core import call, close, equal, exercise, wrong
+
+FASTER = 1.25  # times the ikj loop: what a product of the reader's own must reach
+
+
+@exercise
+def fma_units(answer):
+    """answer(flops, frequency, lanes, fma) -> instructions that a core starts in each cycle."""
+    for flops, frequency, lanes, fma, units in (
+        (128e9, 4e9, 8, True, 2),
+        (128e9, 4e9, 16, True, 1),
+        (24e9, 3e9, 4, False, 2),
+        (6e9, 3e9, 1, False, 2),
+        (90e9, 2.5e9, 12, True, 1.5),
+    ):
+        kind = "FMA" if fma else "no FMA"
+        what = f"{flops / 1e9:g} Gflop/s at {frequency / 1e9:g} GHz, {lanes} lanes, {kind}"
+        close(call(answer, flops, frequency, lanes, fma), units, f"units for {what}")
 
 
 @exercise
@@ -12,16 +31,19 @@ def predict_point(answer):
         (2e9, 12e9, 1e11, 2e10),
         (2e12, 12e6, 1e11, 2e10),
         (5e9, 1e9, 1e11, 2e10),
-        (0, 4e9, 1e11, 2e10),
+        (1, 4e9, 1e11, 2e10),
     ):
-        what = f"{flops:.0e} flop, {moved:.0e} bytes, {peak:.0e} flop/s, {bandwidth:.0e} bytes/s"
+        what = f"{flops:g} flop, {moved:g} bytes, {peak:g} flop/s, {bandwidth:g} bytes/s"
         want = max(flops / peak, moved / bandwidth)
         close(call(answer, flops, moved, peak, bandwidth), want, f"seconds for {what}")
 
 
 @exercise
-def strides(answer):
-    """answer: dict from loop name to the strides (in elements) of A, B, C in that inner loop."""
+def strides(answer, inner):
+    """answer: dict from loop name to the strides (in elements) of A, B, C; inner: the loop's name.
+
+    ``inner`` is the innermost loop in which no matrix jumps a row.
+    """
     want = {"i": ("n", 0, "n"), "j": (0, 1, 1), "k": (1, "n", 0)}
     if not isinstance(answer, dict) or set(answer) != set(want):
         wrong(f"expected a dict with the keys 'i', 'j' and 'k', got {answer!r}")
@@ -29,7 +51,14 @@ def strides(answer):
         got = answer[loop]
         if not isinstance(got, (tuple, list)) or len(got) != 3:
             wrong(f"inner loop {loop}: expected three strides, of A, B and C; got {got!r}")
+        if strange := [step for step in got if step not in (0, 1, "n")]:
+            wrong(f"inner loop {loop}: a step is 0, 1 or the small letter 'n'; got {strange[0]!r}")
         equal(tuple(got), steps, f"inner loop {loop}, the strides of A, B and C")
+    free = [loop for loop, steps in want.items() if "n" not in steps]
+    if inner not in want:
+        wrong(f"the inner loop without a jump: expected 'i', 'j' or 'k'; got {inner!r}")
+    if inner not in free:
+        wrong(f"the inner loop without a jump: your own table has a jump for {inner!r}")
 
 
 @exercise
@@ -42,3 +71,64 @@ def choose_tile(answer):
         if isinstance(got, (int, float)) and 3 * got * got * size > cache:
             wrong(f"{what}: three tiles of side {got} do not fit")
         equal(got, most, f"side of the tile for {what}")
+
+
+@exercise
+def own_product(source):
+    """source: C with ``multiply(n, a, b, c)``: right for multiples of 48, and faster than ikj."""
+    from helpers.roofline.own import ProductError, try_product
+
+    if not isinstance(source, str):
+        wrong(f"expected your C as a string, got {source!r}")
+    try:
+        for n in (48, 96, 144):
+            tried = try_product(source, n, rounds=0)
+            if tried.overrun or tried.changed:
+                wrong(f"n = {n}: it writes {'beside c' if tried.overrun else 'to a or b'}")
+            if tried.wrong:
+                wrong(f"n = {n}: {tried.wrong} of {n * n} elements of c are not right")
+        gain = 0.0
+        for _ in range(3):  # a busy machine: the best of three
+            tried = try_product(source, 384)
+            gain = max(gain, tried.rival / tried.seconds)
+            if tried.wrong:
+                wrong(f"n = 384: {tried.wrong} of {384 * 384} elements of c are not right")
+            if gain >= FASTER:
+                return
+    except ProductError as error:
+        wrong(str(error))
+    wrong(f"the numbers are right, but ikj takes {gain:.2f} of its time: {FASTER:g} are asked for")
+
+
+@exercise
+def compute_bound_batch(answer):
+    """answer(n, ridge) -> the least batch at which a layer n → n in fp32 stands at the ridge."""
+    for n, ridge in ((1024, 10), (512, 4), (256, 20), (4096, 25.5)):
+        want = math.ceil(2 * n * ridge / (n - 4 * ridge))
+        got = call(answer, n, ridge)
+        if isinstance(got, (int, float)) and not isinstance(got, bool) and math.isfinite(got):
+            reached = got * n / (4 * got + 2 * n) if got > 0 else 0
+            if reached < ridge:
+                wrong(f"n = {n}, ridge {ridge}: a batch of {got} has {reached:.3g} flop/byte only")
+        equal(got, want, f"the least batch for n = {n}, ridge {ridge}")
+    got = call(answer, 64, 20)
+    if not (isinstance(got, float) and math.isinf(got)):
+        wrong("n = 64, ridge 20: no batch reaches it; return math.inf there")
+
+
+@exercise
+def layer_factors(answer):
+    """answer(k1, k2, stride, groups) -> (operations, parameters, outputs), each new ÷ old."""
+    for k1, k2, stride, groups in ((3, 1, 1, 1), (3, 3, 2, 1), (3, 3, 1, 4), (5, 3, 2, 8)):
+        shrunk, parameters = 1 / stride**2, k2**2 / k1**2 / groups
+        what = f"kernel {k1} → {k2}, stride {stride}, {groups} groups"
+        got = call(answer, k1, k2, stride, groups)
+        if not isinstance(got, (tuple, list)) or len(got) != 3:
+            wrong(f"{what}: expected (operations, parameters, outputs), got {got!r}")
+        for name, one, want in zip(
+            ("operations", "parameters", "outputs"),
+            got,
+            (parameters * shrunk, parameters, shrunk),
+            strict=True,
+        ):
+            close(one, want, f"{what}, {name}")

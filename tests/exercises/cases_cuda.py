@@ -1,5 +1,7 @@
 """Right and wrong answers to the exercises of notebook 05."""
 
+import math
+
 from tests.exercises.case import Case
 
 AXPY = """
@@ -31,6 +33,12 @@ __global__ void brighten(const float *image, float *out, int height, int width) 
     if (x < width && y < height) out[y * width + x] = 1.2f * image[y * width + x];
 }
 """
+SERIAL = """
+__global__ void brighten(const float *image, float *out, int height, int width) {
+    if (threadIdx.x + threadIdx.y + blockIdx.x + blockIdx.y == 0)
+        for (int p = 0; p < height * width; p++) out[p] = 1.2f * image[p];
+}
+"""
 REVERSE = """
 __global__ void reverse_blocks(float *x, int n) {
     __shared__ float tile[64];
@@ -41,11 +49,122 @@ __global__ void reverse_blocks(float *x, int n) {
 }
 """
 
+SUM = """
+__global__ void tree_sum(const float *x, float *total) {
+    __shared__ float part[64];
+    part[threadIdx.x] = x[blockIdx.x * 64 + threadIdx.x];
+    %s
+    if (threadIdx.x == 0) total[blockIdx.x] = part[0];
+}
+"""
+TREE = """for (int half = 32; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+    }"""
+MINE = """
+__global__ void my_convolution(const float *image, const float *filter, float *out, int height,
+                               int width) {
+    __shared__ float tile[12][36];
+    int top = blockIdx.y * 8 - 2, left = blockIdx.x * 32 - 2;
+    for (int e = threadIdx.y * 32 + threadIdx.x; e < 12 * 36; e += 256) {
+        int y = top + e / 36, x = left + e % 36;
+        bool inside = y >= 0 && y < height && x >= 0 && x < width;
+        tile[e / 36][e % 36] = inside ? image[y * width + x] : 0.0f;
+    }
+    __syncthreads();
+    int y = top + 2 + threadIdx.y, x = left + 2 + threadIdx.x;
+    if (y < height && x < width) {
+        float sum = 0;
+        for (int j = 0; j < 5; j++)
+            for (int i = 0; i < 5; i++)
+                sum += filter[5 * j + i] * tile[threadIdx.y + j][threadIdx.x + i];
+        out[y * width + x] = sum;
+    }
+}
+"""
+UNTILED = """
+__global__ void my_convolution(const float *image, const float *filter, float *out, int height,
+                               int width) {
+    int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 8 + threadIdx.y;
+    if (x >= width || y >= height) return;
+    float sum = 0;
+    for (int j = -2; j <= 2; j++)
+        for (int i = -2; i <= 2; i++)
+            if (y + j >= 0 && y + j < height && x + i >= 0 && x + i < width)
+                sum += filter[5 * (j + 2) + i + 2] * image[(y + j) * width + x + i];
+    out[y * width + x] = sum;
+}
+"""
+
+
+def inside(height, width, k):
+    rows, columns = (sum(n - abs(i) for i in range(-(k // 2), k // 2 + 1)) for n in (height, width))
+    return rows * columns
+
+
 CASES = {
+    "reads_inside": Case(
+        right=inside,
+        wrong=[
+            lambda h, w, k: h * w * k * k,
+            lambda h, w, k: (h - k + 1) * (w - k + 1) * k * k,
+            lambda h, w, k: h * w * k * k - 2 * (h + w) * (k // 2),
+        ],
+    ),
+    "tree_sum": Case(
+        right=SUM % TREE,
+        also=[
+            SUM
+            % (
+                "__syncthreads();"
+                + TREE.replace("__syncthreads();", "", 1).rstrip("}")
+                + "__syncthreads(); }"
+            ),
+        ],
+        wrong=[
+            SUM % TREE.replace("__syncthreads();", ""),
+            SUM % TREE.replace("__syncthreads();", "__syncwarp();"),
+            SUM % TREE.replace("half = 32", "half = 16"),
+            SUM % TREE.replace("if (threadIdx.x < half) ", "if (threadIdx.x <= half) "),
+            SUM
+            % (
+                "__syncthreads(); if (threadIdx.x == 0) "
+                "for (int k = 1; k < 64; k++) part[0] += part[k];"
+            ),
+        ],
+    ),
+    "my_convolution": Case(
+        right=MINE,
+        wrong=[
+            UNTILED,
+            MINE.replace("__syncthreads();", ""),
+            MINE.replace("bool inside = y >= 0 && y < height", "bool inside = y < height"),
+            MINE.replace("e += 256", "e += 512"),
+            MINE.replace("e < 12 * 36", "e <= 12 * 36"),
+            MINE.replace("int e = threadIdx.y * 32 + threadIdx.x", "int e = 0").replace(
+                "e += 256", "e++"
+            ),
+            MINE.replace(
+                "[threadIdx.y + j][threadIdx.x + i]", "[threadIdx.y + i][threadIdx.x + j]"
+            ),
+        ],
+    ),
+    "turns": Case(
+        right=lambda columns: math.gcd(columns, 32),
+        wrong=[
+            lambda columns: 32 if columns == 32 else 1,
+            lambda columns: columns % 32 or 32,
+            lambda columns: 1 if columns % 2 else 32,
+        ],
+    ),
     "axpy": Case(
         right=AXPY % "if (i < n) y[i] = a * x[i] + y[i];",
+        also=[
+            AXPY % "for (; i < n; i += gridDim.x * blockDim.x) y[i] = a * x[i] + y[i];",
+        ],
         wrong=[
             AXPY % "y[i] = a * x[i] + y[i];",
+            AXPY % "if (i == 0) for (int k = 0; k < n; k++) y[k] = a * x[k] + y[k];",
             AXPY % "if (i <= n) y[i] = a * x[i] + y[i];",
             AXPY % "if (i < n) y[i] = a * x[i];",
             AXPY % "if (i < n) y[i] = a * x[i] + y[i]",
@@ -58,6 +177,8 @@ CASES = {
             AVERAGE % "tile[threadIdx.x + R] = x[first + R + threadIdx.x];",
             AVERAGE % "for (int k = threadIdx.x; k < 32 + 2 * R; k += 32) tile[k] = x[first + k];",
             AVERAGE % LOAD.replace("k += 32", "k += 64"),
+            AVERAGE % LOAD.replace("k < 32 + 2 * R", "k <= 32 + 2 * R"),  # writes tile[36]
+            AVERAGE % ("if (threadIdx.x == 0) " + LOAD.replace("k += 32", "k++")),
             AVERAGE % LOAD.replace("int k = threadIdx.x", "int k = 0").replace("k += 32", "k++"),
         ],
     ),
@@ -68,6 +189,7 @@ CASES = {
             BRIGHTEN % "int x = blockIdx.x * 32 + threadIdx.y, y = blockIdx.y * 32 + threadIdx.x;",
             BRIGHTEN % "int x = blockIdx.y * 32 + threadIdx.x, y = blockIdx.x * 32 + threadIdx.y;",
             BRIGHTEN % "int x = threadIdx.x, y = threadIdx.y;",
+            SERIAL,
         ],
     ),
     "reverse_blocks": Case(
