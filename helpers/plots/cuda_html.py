@@ -66,6 +66,7 @@ def _threads(record: AccessRecord, read: str, written: str) -> dict:
     return {
         "mode": "threads",
         "blockDim": list(record.block),
+        "gridDim": list(record.grid),
         "arrays": [{"name": n, "shape": s} for n, s in zip((read, written), shapes, strict=True)],
         "threads": [
             [b.tolist(), t.tolist(), sorted(set(reads.get(k, []))), writes.get(k, []),

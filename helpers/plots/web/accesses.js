@@ -18,7 +18,7 @@ export function start(root, data) {
     const columns = array.shape[1];
     return array.shape[0] === 1 ? `${array.name}[${k}]` : `${array.name}[${Math.floor(k / columns)}][${k % columns}]`;
   }
-  function blockColour(b) { return data.palette[(b[0] + 2 * b[1] + 3 * b[2]) % data.palette.length]; }
+  function blockColour(b) { return data.palette[(b[0] + data.gridDim[0] * (b[1] + data.gridDim[1] * b[2])) % data.palette.length]; }
 
   function grids() {
     const [a, b] = data.arrays.map((array) => array.shape);
