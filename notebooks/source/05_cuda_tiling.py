@@ -1,18 +1,18 @@
 # %% [markdown]
 # # Convolve an image in CUDA C, with or without a GPU
 #
-# At the end you will have written CUDA C kernels that blur and sharpen a photograph, seen which thread reads which address, and counted how many bytes each version moves.
+# At the end you will have written a CUDA C kernel that blurs and sharpens a photograph through a tile in shared memory, seen which thread reads which address, and counted how many bytes each version asks for.
 
 # %% [markdown]
 # **You will be able to**
 #
 # - compute from block and thread number which element a thread works on, and say why a bounds test is needed;
 # - predict the bytes that a convolution kernel asks for, and check the prediction by counting;
-# - load a tile with its halo into shared memory, with the barrier that it needs;
-# - tell a coalesced access from one that is not, and repair the second;
-# - choose a block size from registers, shared memory and occupancy.
+# - load a tile with its halo into shared memory, with the barriers that it needs, and recognise a race where one is missing;
+# - tell a coalesced access from one that is not, and repair the second; predict bank conflicts;
+# - read from a table which limit decides how many warps are resident.
 #
-# **You need** some Python and the look of C (`for`, `if`, arrays). *Time:* 90 minutes, of which your machine works for less than three. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
+# **You need** some Python and the look of C (`for`, `if`, arrays). *Time:* 150 minutes, of which your machine works for less than three. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
 
 # %% [markdown]
 # ## Notation
@@ -35,11 +35,13 @@ import numpy as np
 from IPython.display import Code, Markdown
 from scipy.ndimage import correlate
 
+from helpers.claims import evidence
 from helpers.cuda import Module
 from helpers.cuda.ladder import RUNGS, Convolution, flops
 from helpers.exercises import cuda as check
 from helpers.plots import cuda as plots
 from helpers.plots import style
+from helpers.predictions import Prediction
 
 # %load_ext helpers.cuda
 style.use()
@@ -58,7 +60,7 @@ rng = np.random.default_rng(P.seed)
 # %% [markdown]
 # ## Where this ends: a photograph, blurred, sharpened, its edges
 #
-# Each picture below comes from the same CUDA C kernel, with another filter of 25 numbers. By the end of the notebook you will have written its parts yourself.
+# Each picture below comes from the same CUDA C kernel, with another filter of 25 numbers. By the end of the notebook you will have written one yourself that does the same.
 
 # %%
 from sklearn.datasets import load_sample_image
@@ -77,7 +79,12 @@ plots.images({name: picture[corner] for name, picture in shown.items()})
 plt.show()
 
 # %% [markdown]
-# **Predict:** an output pixel of a $5 \times 5$ filter needs 25 pixels of the image. For an image of $256 \times 256$ the simplest kernel therefore reads $25 \cdot 65\,536$ pixels. By what factor can a cleverer kernel reduce that, at most? Write your number down; the table near the end answers.
+# **Predict:** an output pixel of a $5 \times 5$ filter needs 25 pixels of the image. For an image of $256 \times 256$ the simplest kernel therefore reads nearly $25 \cdot 65\,536$ pixels. By what factor can a cleverer kernel reduce these *pixel reads*, at most? Type your number; it is answered where the tile has been counted.
+
+# %%
+pixel_reads = Prediction(
+    "pixel reads of the simplest kernel ÷ of the best possible", None
+)  # your number
 
 # %% [markdown]
 # ## Host and device
@@ -126,7 +133,9 @@ print(record)
 # %% [markdown]
 # ### What breaks: no bounds test
 #
-# A cell that begins with `%%cuda` is CUDA C. It is compiled, by NVIDIA's compiler too where that is installed, and its kernels become names that you can launch. Without the test, threads 10 and 11 read beyond the arrays. A GPU would not say so: the memory there usually belongs to someone else's array, and the result is wrong later. Here every access is checked.
+# A cell that begins with `%%cuda` is CUDA C. It is compiled, by NVIDIA's compiler too where that is installed, and its kernels become names that you can launch. Without the test, threads 10 and 11 read beyond the arrays. A GPU would not say so: the memory there usually belongs to someone else's array, and the result is wrong later. Here a launch in a notebook is checked: bounds, races, what was never written.
+#
+# What runs on a processor differs from a GPU in more than speed: threads take turns in a fixed order, so that a result that depends on their order comes out the same each time, and multiplications and additions are not joined into one instruction, so that last bits may differ.
 
 # %% language="cuda"
 # __global__ void careless(const float *a, const float *b, float *c) {
@@ -148,7 +157,7 @@ add["vector_add"][1, 2048](a, b, c, 10)
 # %% [markdown]
 # ### Exercise 1: a times x plus y
 #
-# *Difficulty ●○○, 5 minutes.* Complete the kernel so that $y_i \leftarrow a\,x_i + y_i$ for $i < n$, whatever the grid.
+# *Difficulty ●○○, 5 minutes.* Complete the kernel so that $y_i \leftarrow a\,x_i + y_i$ for $i < n$, on any grid that has a thread for each element. Each element is one thread's work.
 #
 # <details><summary>Hint</summary>
 #
@@ -203,20 +212,45 @@ thread_picture(naive, "image", "out")
 # Every thread reads $k^2$ weights and up to $k^2$ pixels and writes one output:
 #
 # $$ Q_\text{global} = 4 H W (2k^2 + 1) \text{ bytes, less the pixels outside the image.} $$
+#
+# ### Exercise 2: reads at the border
+#
+# *Difficulty ●●○, 15 minutes.* How many pixel reads remain, over all threads, when none is made outside of the image? Return the number for an image of $H \times W$ and a filter of $k \times k$ ($k$ odd, not wider than the image).
+#
+# <details><summary>Hint</summary>
+#
+# Rows and columns separate: the number is a product of two sums. For a shift by $i$ columns, $W - |i|$ of the $W$ threads of a row still read inside.
+#
+# </details>
+
+
+# %% exercise="reads-inside"
+def reads_inside(H, W, k):
+    """Return the pixel reads of all H × W threads that fall into the image."""
+    # BEGIN SOLUTION
+    r = k // 2
+    rows = sum(H - abs(j) for j in range(-r, r + 1))
+    return rows * sum(W - abs(i) for i in range(-r, r + 1))
+    # END SOLUTION
+
+
+# %% check="reads-inside" points=2
+check.reads_inside(reads_inside)
 
 # %%
 image = rng.random((P.side, P.side), np.float32)
 counted = {rung: convolution.record(image, rung, blocks=[]) for rung in RUNGS}
 H, W = image.shape
 k, r = P.k, P.k // 2
-inside = sum(W - abs(i) for i in range(-r, r + 1)) * sum(H - abs(j) for j in range(-r, r + 1))
+inside = round(correlate(np.ones((H, W)), np.ones((k, k)), mode="constant").sum())  # counted
+print("pixel reads inside the image:", inside, "yours:", reads_inside(H, W, k) or "–")
 predicted = {"global": 4 * (H * W * k**2 + inside + H * W)}
 print(
     "predicted", predicted["global"], "counted", counted["global"].requested_bytes(space="global")
 )
 
 # %% [markdown]
-# The two agree to the byte: `inside` counts the pixels that the zero border spares.
+# The two agree to the byte. `inside` counts the pixel reads that remain; those outside of the image cost nothing.
 #
 # ## The filter in constant memory
 #
@@ -232,8 +266,8 @@ print(
 )
 print(counted["constant"])
 
-# %% [markdown]
-# Half of the global traffic is gone; the weights' accesses now stand in a row of their own, `constant`.
+# %% [markdown] claims="05-constant"
+# Nearly half of the global traffic is gone (a $k^2$ of $2k^2+1$); the weights' accesses now stand in a row of their own, `constant`. Its column of sectors says nothing about a GPU, which serves constant memory from a cache of its own.
 #
 # ## A tile with its halo in shared memory
 #
@@ -241,7 +275,7 @@ print(counted["constant"])
 #
 # $$ \text{tile} = (T_y + k - 1)(T_x + k - 1) \text{ pixels for } T_y T_x \text{ outputs} $$
 #
-# The tile has more pixels than the block has threads, so that each thread loads one, then the next $T_y T_x$ further on, until all are there. Step through it: a block of $4 \times 4$ threads, recorded while it ran.
+# The tile has more pixels than the block has threads, so that each thread loads one, then the next $T_y T_x$ further on, until all are there. **Predict**: who loads the pixel in the corner of the halo at the lower right, and in which pass? Then step through it: a block of $4 \times 4$ threads, recorded while it ran.
 
 # %%
 tiled = three.record(small, "tiled")
@@ -262,9 +296,18 @@ columns = [min(x + 32 + r, W) - max(x - r, 0) for x in range(0, W, 32)]
 predicted["tiled"] = 4 * (sum(rows) * sum(columns) + H * W)
 print("predicted", predicted["tiled"], "counted", counted["tiled"].requested_bytes(space="global"))
 print(counted["tiled"])
+read = {rung: counted[rung].count(array="image", kind="read") for rung in ("global", "tiled")}
+print(f"pixel reads: {read['global'] / read['tiled']:.1f} times fewer than the first rung's")
+pixel_reads.answer(read["global"] / (H * W))
+
+# %% [markdown] claims="05-tile 05-small-tiles"
+# Nobody can read a pixel less than once: that is the factor which the prediction asked for, nearly $k^2$. The tile comes close, as far as its halo lets it; a smaller tile has more halo for each output.
+
+# %%
+display(evidence("05-tile"), evidence("05-small-tiles"))
 
 # %% [markdown]
-# ### Exercise 2: how many loads for an output?
+# ### Exercise 3: how many loads for an output?
 #
 # *Difficulty ●○○, 5 minutes.* Write the number of global loads per output of the tiled kernel, away from the border, as a function of the tile and the filter.
 #
@@ -289,22 +332,24 @@ check.loads_per_output(loads_per_output)
 # %% [markdown]
 # ### What breaks: a barrier that half a block reaches
 #
-# In the kernel below the upper half of the block leaves early, and the rest waits. On a GPU this hangs, or goes on with half a tile; which of the two depends on its generation.
+# In the kernel below half of the block waits at a barrier inside of an `if`, and the other half goes past it. CUDA leaves undefined what happens then. On a GPU without a check the two halves may meet at *different* barriers, or hang.
 
 # %% language="cuda"
 # __global__ void half(float *x) {
 #     __shared__ float tile[64];
 #     tile[threadIdx.x] = x[threadIdx.x];
-#     if (threadIdx.x >= 32) return;
-#     __syncthreads();
+#     if (threadIdx.x < 32) __syncthreads();
 #     x[threadIdx.x] = tile[63 - threadIdx.x];
+#     __syncthreads();
 # }
 
 # %% tags=["raises-exception"]
 half[1, 64](np.arange(64, dtype=np.float32))
 
 # %% [markdown]
-# ### Exercise 3: a missing barrier
+# Threads that have *returned* are another matter: NVIDIA's guides promise that a barrier waits for the threads that have not exited. A block whose upper half has left by `if (i >= n) return;` before a barrier does not hang on a GPU since Volta; it is bad style, because the tile that those threads should have helped to load has holes, and older devices promise nothing. The runner reports it, as a warning would.
+#
+# ### Exercise 4: a missing barrier
 #
 # *Difficulty ●●○, 5 minutes.* The kernel below turns round each block of 64 elements, and it lacks one line. The last cell of the exercise launches it and prints what goes wrong; put the line in. The last block may be shorter than 64.
 #
@@ -340,7 +385,7 @@ except KernelError as error:
     print(error)
 
 # %% [markdown]
-# ### Exercise 4: load a halo
+# ### Exercise 5: load a halo
 #
 # *Difficulty ●●○, 15 minutes.* A moving average: $y_i$ is the mean of $x_{i-2} \dots x_{i+2}$, with zeros outside. A block of 32 threads needs 36 elements. Fill `tile[k]` with $x_{\text{first}+k}$ for all $k$ from 0 to 35; no element may be read twice by a block.
 #
@@ -374,9 +419,114 @@ except KernelError as error:
 check.moving_average(moving_average)
 
 # %% [markdown]
+# ### A race
+#
+# So far a missing barrier meant reading what nobody had written yet. Worse is a **race**: two threads touch one place, one of them writes, and nothing says who comes first. Each run may give another sum. Here 64 threads add up a tile as a tree: 32 threads add the upper half to the lower, then 16, and so on. **Predict** which two threads meet where.
+
+# %% language="cuda"
+# __global__ void racing_sum(const float *x, float *total) {
+#     __shared__ float part[64];
+#     part[threadIdx.x] = x[blockIdx.x * 64 + threadIdx.x];
+#     __syncthreads();
+#     for (int half = 32; half > 0; half /= 2)
+#         if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+#     if (threadIdx.x == 0) total[blockIdx.x] = part[0];
+# }
+
+# %% tags=["raises-exception"]
+racing_sum[1, 64](np.arange(64, dtype=np.float32), np.zeros(1, np.float32))
+
+# %% [markdown] claims="05-race"
+# The message names both threads, both lines and the place. Old code relied on the 32 threads of a warp moving in step and left the barrier out there; since Volta they need not. The runner reports the loop without a barrier and with a barrier of the warp alone in every run, and the one with `__syncthreads()` in none.
+#
+# ### Exercise 6: a sum without a race
+#
+# *Difficulty ●●○, 15 minutes.* Write the loop: `total[b]` becomes the sum of the 64 elements of block `b`, as a tree in which no thread adds more than seven times.
+#
+# <details><summary>Hint</summary>
+#
+# One barrier stands before the first addition, and one in each turn of the loop, where *all* threads reach it: outside of the `if`.
+#
+# </details>
+
+# %% language="cuda" exercise="tree-sum"
+# __global__ void tree_sum(const float *x, float *total) {
+#     __shared__ float part[64];
+#     part[threadIdx.x] = x[blockIdx.x * 64 + threadIdx.x];
+#     // your part
+#     // BEGIN SOLUTION
+#     for (int half = 32; half > 0; half /= 2) {
+#         __syncthreads();
+#         if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+#     }
+#     // END SOLUTION
+#     // end of your part
+#     if (threadIdx.x == 0) total[blockIdx.x] = part[0];
+# }
+
+# %% check="tree-sum" points=3
+check.tree_sum(tree_sum)
+
+# %% [markdown]
+# ### Exercise 7, a project: the photograph through your tile
+#
+# *Difficulty ●●●, 40 minutes.* Write the whole kernel: a $5 \times 5$ filter, blocks of 32 × 8 threads, zeros outside of the image. A block loads its tile with the halo once, each pixel by one thread, and computes from there. `filter` holds 25 weights, row after row.
+#
+# <details><summary>Hint</summary>
+#
+# The tile has 12 rows of 36. Number the threads, `threadIdx.y * 32 + threadIdx.x`; thread $t$ loads element $t$, then $t + 256$ while that is below 432. Element $e$ stands in row `e / 36`, column `e % 36`, and belongs to pixel (`top + e / 36`, `left + e % 36`), where `top = blockIdx.y * 8 - 2`. No thread may return before the barrier.
+#
+# </details>
+
+# %% language="cuda" exercise="my-convolution"
+# __global__ void my_convolution(const float *image, const float *filter, float *out,
+#                                int height, int width) {
+#     __shared__ float tile[12][36];
+#     // your part
+#     // BEGIN SOLUTION
+#     int top = blockIdx.y * 8 - 2, left = blockIdx.x * 32 - 2;
+#     for (int e = threadIdx.y * 32 + threadIdx.x; e < 12 * 36; e += 256) {
+#         int y = top + e / 36, x = left + e % 36;
+#         bool inside = y >= 0 && y < height && x >= 0 && x < width;
+#         tile[e / 36][e % 36] = inside ? image[y * width + x] : 0.0f;
+#     }
+#     __syncthreads();
+#     int y = top + 2 + threadIdx.y, x = left + 2 + threadIdx.x;
+#     if (y < height && x < width) {
+#         float sum = 0;
+#         for (int j = 0; j < 5; j++)
+#             for (int i = 0; i < 5; i++)
+#                 sum += filter[5 * j + i] * tile[threadIdx.y + j][threadIdx.x + i];
+#         out[y * width + x] = sum;
+#     }
+#     // END SOLUTION
+#     // end of your part
+# }
+
+# %% check="my-convolution" points=5
+check.my_convolution(my_convolution)
+
+# %%
+yours, height, width = {"photograph": photograph}, *photograph.shape
+for name, weights_ in {"blur": blur, "sharpen": sharpen, "edges": edges}.items():
+    out = np.zeros_like(photograph)
+    try:
+        my_convolution[(-(-width // 32), -(-height // 8)), (32, 8)](
+            photograph, weights_, out, height, width
+        )
+    except KernelError as error:
+        print(error)
+    yours[f"your {name}"] = np.abs(out)
+plots.images({name: picture[corner] for name, picture in yours.items()})
+plt.show()
+
+# %% [markdown]
 # ## Coalescing: which thread takes which element
 #
-# The source's rule: *adjacent threads access adjacent memories simultaneously*. Global memory moves *sectors* of 32 bytes. When the 32 lanes of a warp ask for 32 neighbouring floats, that is 128 bytes in 4 sectors, all of it used: the access is *[coalesced](glossary.md#coalescing)*. Two kernels copy the same matrix; in the second, neighbouring threads take neighbouring **rows**.
+# The source's rule: *adjacent threads access adjacent memories simultaneously*. Global memory moves *sectors* of 32 bytes. When the 32 lanes of a warp ask for 32 neighbouring floats, that is 128 bytes in 4 sectors, all of it used: the access is *[coalesced](glossary.md#coalescing)*. Two kernels copy the same matrix; in the second, neighbouring threads take neighbouring **rows**. **Predict**: how many times the bytes does the second move?
+
+# %%
+wasted = Prediction("bytes moved along columns ÷ along rows", None)  # your number for None
 
 # %%
 access = Module("access.cu", device="cpu")
@@ -386,7 +536,7 @@ along_columns = access["copy_along_columns"][(2, 8), (32, 8)].record(matrix, cop
 figure, axes = plt.subplots(1, 2, figsize=(11, 3.8))
 for record, ax in zip((along_rows, along_columns), axes, strict=True):
     plots.warp_access(record, array="matrix", ax=ax)
-    ax.set_title(record.kernel)
+    ax.set_title(f"{record.kernel}\n{ax.get_title(loc='left')}", fontsize=12)
 plt.show()
 
 # %%
@@ -396,25 +546,55 @@ for record in (along_rows, along_columns):
             f"{record.kernel:19} asked for {item.bytes} bytes, moved {32 * item.sectors}:"
             f" {item.efficiency:.1%} used"
         )
+moved = [sum(a.sectors for a in r.select(array="matrix")) for r in (along_columns, along_rows)]
+wasted.answer(moved[0] / moved[1])
 
-# %% [markdown]
+# %% [markdown] claims="05-coalescing"
 # The same copy, the same number of loads, and eight times the bytes: each lane's 4 bytes bring 32 with them. (Caches give some of it back, if the rest of the sector is wanted before it is thrown out.)
 #
 # A transposition must be uncoalesced on one side, unless it turns a tile round in shared memory. There the danger is another: shared memory has 32 *banks*, and lanes that want different words of one bank take turns: a [bank conflict](glossary.md#bank-conflict). The tile of $32 \times 32$ has each column in one bank; a column of padding spreads it.
+#
+# ### Exercise 8: how many turns?
+#
+# *Difficulty ●●○, 10 minutes.* Lane $l$ of a warp reads `tile[l][c]`, of a tile whose rows have `columns` floats. Word $w$ of shared memory lies in bank $w \bmod 32$. In how many turns are the 32 lanes served?
+#
+# <details><summary>Hint</summary>
+#
+# Which banks do the words $0, \text{columns}, 2\,\text{columns}, \dots$ lie in, and how many lanes share the fullest? Count, for 32, 33, 34 and 36.
+#
+# </details>
+
+
+# %% exercise="turns"
+def turns(columns):
+    """Return the turns in which a column of a tile is read."""
+    # BEGIN SOLUTION
+    banks = [lane * columns % 32 for lane in range(32)]
+    return max(banks.count(bank) for bank in banks)
+    # END SOLUTION
+
+
+# %% check="turns" points=2
+check.turns(turns)
 
 # %%
-for pad in (0, 1):
+for pad in (0, 1, 2, 4):
     module = Module("access.cu", {"PAD": pad}, device="cpu")
     record = module["transpose"][(2, 2), (32, 8)].record(matrix, copy, 64, 64)
     reads = record.select(array="tile", kind="read")
     passes, ideal = (sum(getattr(a, what) for a in reads) for what in ("wavefronts", "ideal"))
-    print(f"tile[32][32 + {pad}]: {passes} passes through the banks, {ideal} would do")
+    yours = turns(32 + pad)
+    print(
+        f"tile[32][32 + {pad}]: {passes} turns, {ideal} would do; yours: {(yours or 0) * ideal or '–'}"
+    )
 assert np.array_equal(copy, matrix.T)
 
-# %% [markdown]
-# ### Exercise 5: repair an access
+# %% [markdown] claims="05-padding"
+# One column spreads a column over all banks; four do not: each bank then serves four lanes. Padding helps by being odd.
 #
-# *Difficulty ●●○, 10 minutes.* `brighten` multiplies each pixel by 1.2, with blocks of $32 \times 32$ threads on a grid of (columns, rows). Give `x` and `y` so that each warp's access is coalesced. A warp holds the 32 threads with equal `threadIdx.y`.
+# ### Exercise 9: repair an access
+#
+# *Difficulty ●●○, 10 minutes.* `brighten` multiplies each pixel by 1.2, with blocks of $32 \times 32$ threads on a grid of (columns, rows). Give `x` and `y` so that each warp's access is coalesced and each pixel is one thread's work. A warp holds the 32 threads with equal `threadIdx.y`.
 #
 # <details><summary>Hint</summary>
 #
@@ -440,9 +620,9 @@ check.brighten(brighten)
 # %% [markdown]
 # ## Rows through registers
 #
-# The tiled kernel reads $k^2$ values of *shared* memory for each output, and that is its limit: a multiprocessor hands out 128 bytes of shared memory per clock. The last rung goes round it. A thread owns four neighbouring columns and walks down the rows. It loads a row's $k + 3$ pixels into registers once; the row then feeds $k$ outputs above and below it, whose sums wait in registers until they are complete.
+# The tiled kernel reads $k^2$ values of *shared* memory for each output, and a multiprocessor hands out 128 bytes of shared memory per clock. Whether that limits it on a given GPU only a measurement there can say; here none was made. The last rung goes round it. A thread owns four neighbouring columns and walks down the rows. It loads a row's $k + 3$ pixels into registers once; the row then feeds $k$ outputs above and below it, whose sums wait in registers until they are complete.
 #
-# A value that is loaded once serves up to $k^2$ multiply-adds, no barrier is needed, and neighbouring lanes ask for 16 bytes each.
+# A value that is loaded once serves up to $k^2$ multiply-adds, no barrier is needed, and neighbouring lanes ask for 16 bytes each. `load_window` fetches one row's $k+3$ pixels (`WINDOW`), as whole `float4` away from the border (`HALO_QUADS` of them on each side) and one by one near it; `inside` says which pixel stands for one beyond the border; `STRIP` is how many rows a thread walks down. All of it is in `helpers/cuda/kernels/convolution.cu`.
 
 # %%
 Code(convolution.module["convolve_rows"].source, language="c++")
@@ -496,8 +676,8 @@ print(
 )
 Markdown("\n".join(lines))
 
-# %% [markdown]
-# The printed line answers the prediction at the beginning: image and output must each be moved once, which is all that any kernel can reach. The last rung asks for a little more *global* memory than the tile, since neighbouring threads load the same pixels (a cache serves those), and for no shared memory at all.
+# %% [markdown] claims="05-rows-global"
+# Counted are all bytes of global memory: weights, pixels and output. (That the factor for $k = 5$ is again near 25 is an accident: it is $k^2 + \tfrac12$ here, where the prediction at the beginning was about pixel reads alone.) The last rung asks for *more* global memory than the tile, between half as much again and three quarters in the record, depending on the filter, since neighbouring threads load the same pixels (a cache serves those), and for no shared memory at all. By bytes of global memory the tile is the better of the two; what the last rung saves is shared memory and barriers.
 #
 # ## Occupancy and the size of a tile
 #
@@ -524,7 +704,7 @@ for tile in ((4, 8), (8, 8), (8, 32), (16, 16), (16, 32), (32, 32)):
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# Small tiles load much halo and fill the blocks' limit before the threads'. A large one loads least, but all its warps wait at one barrier; $8 \times 32$ and $16 \times 32$ are the usual compromise, with a whole warp along a row so that loads coalesce and shared reads meet no bank twice.
+# Small tiles load much halo and fill the blocks' limit before the threads'. From $8 \times 8$ on the threads are the limit in every row: these kernels take few registers and little shared memory, and for them occupancy does not choose the tile. (With 33 registers a thread or more, or 20 kB a block, it would.) What speaks for a tile that is 32 wide: a whole warp lies along a row, so that loads coalesce and shared reads meet no bank twice.
 
 # %%
 for tile in ((8, 32), (16, 16)):
@@ -535,9 +715,8 @@ for tile in ((8, 32), (16, 16)):
         f"{sum(a.ideal for a in reads)} would do",
     )
 
-# %% [markdown]
+# %% [markdown] claims="05-banks-tile"
 # A warp of the second tile covers two rows, whose banks overlap: each of its reads takes two turns.
-#
 #
 # ## Times on a GPU
 #
@@ -579,10 +758,10 @@ print(f"{P.side} × {P.side} on this CPU: {plain}; every access checked: {checke
 #
 # | the source says | here |
 # |---|---|
-# | host and device memory, copy, launch, grid of blocks of threads, at most 1024 threads in a block | run above; a launch of 2048 is refused |
+# | host and device memory, copy, launch, grid of blocks of threads, at most 1024 threads in a block | launch, grid and limits run above (2048 threads are refused); `cudaMalloc`, copies and error codes only described, since no GPU is needed here |
 # | `ceil(N/256.0)` blocks and the test `i < N` | run above; without the test, threads 10 and 11 are caught |
 # | convolution by one thread per output, the filter in constant memory, a tile with all threads loading | run above, equal to SciPy, traffic counted |
-# | the parallel paradigm is *SIMD* | NVIDIA calls it SIMT: each thread has its own program counter and addresses, which is why half a block can miss a barrier |
+# | the parallel paradigm is *SIMD* | NVIDIA calls it SIMT: each thread has its own program counter and addresses, which is why threads of one warp can be at different lines, and a race needs a barrier |
 # | adjacent threads access adjacent memories simultaneously | counted: 100 % of the bytes used, against 12.5 % |
 # | "cuDNN is slower than the code I will present" | the next cell, from the GPU record |
 
@@ -602,11 +781,11 @@ print(claim)
 #
 # - A thread finds its element as `blockIdx * blockDim + threadIdx`; the grid overshoots, so it tests the bounds.
 # - The first kernel asks for $4HW(2k^2+1)$ bytes; constant memory takes the weights out, a tile with its halo the rest, down to $(T_y+k-1)(T_x+k-1)/(T_yT_x)$ loads an output.
-# - A barrier stands between the last write to a tile and the first read by another thread, and every thread of the block must reach it.
+# - A barrier stands between the last write to a place and the first read by another thread, and every thread that has not returned must reach the same one.
 # - Lanes that take neighbouring addresses share sectors of 32 bytes; otherwise up to eight times the bytes move.
 # - Registers, shared memory and threads decide how many warps are resident.
 #
-# **In practice** you call cuDNN through `torch.nn.functional.conv2d`, `cupyx.scipy.ndimage` for images, or write Triton or CUTLASS. NVIDIA's `compute-sanitizer` finds, on a GPU, what was caught here: `memcheck`, `racecheck`, `initcheck` and `synccheck`; Nsight Compute counts the sectors.
+# **In practice** you call cuDNN through `torch.nn.functional.conv2d`, `cupyx.scipy.ndimage` for images, or write Triton or CUTLASS. NVIDIA's `compute-sanitizer` finds on a GPU much of what was caught here: `memcheck` (bounds, and misaligned accesses), `racecheck` (races in shared memory), `synccheck` (barriers), `initcheck` (reads of global memory that was never written; not of shared memory, which is what exercise 4 shows); Nsight Compute counts the sectors.
 #
 # **References**
 #

@@ -7,11 +7,11 @@
 #
 # - measure peak arithmetic, bandwidth and latency, and read the sizes of the caches from a curve;
 # - compute arithmetic intensity from counted operations and bytes, and predict the time of a kernel;
-# - explain by counted cache misses why one order of loops is ten times faster than another;
-# - block a loop for a cache and for registers;
-# - judge a change of a network layer by operations *and* bytes.
+# - take apart why one order of loops is ten times faster than another: cache misses, additions that wait, vectors;
+# - write a matrix product in C that keeps its sums in registers;
+# - say from what batch on a layer is held up by arithmetic, and judge a change of it by operations *and* bytes.
 #
-# **You need** matrix products, and loops in C at reading level; [06_pagerank_cpu_vs_gpu](06_pagerank_cpu_vs_gpu.ipynb) for section 4. *Time:* 75 minutes, of which the machine works for less than three. *Cores:* one is enough, and a C compiler. *GPU:* none.
+# **You need** matrix products, and loops in C at reading level; [06_pagerank_cpu_vs_gpu](06_pagerank_cpu_vs_gpu.ipynb) for section 4. *Time:* 110 minutes, of which the machine works for less than three. *Cores:* one is enough, and a C compiler. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -36,12 +36,14 @@ import numpy as np
 from helpers.exercises import roofline as check
 from helpers.plots import roofline as draw
 from helpers.plots import style
+from helpers.predictions import Prediction
 from helpers.timing import measure, seconds
 
 
 @dataclass(frozen=True)
 class Parameters:
     n: int = 384  # side of the matrices, fp32
+    large: int = 1152  # side of those that blocks are for
     image: int = 2048  # side of the image for the convolutions in C
     small: int = 24  # side of the matrices in the simulated cache
     seed: int = 0
@@ -61,8 +63,11 @@ from helpers.roofline.ceilings import ceilings
 from helpers.roofline.matmul import flops, least_bytes, versions
 
 machine = ceilings()
-peaks = {"peak fp32": machine.peak("float32")}
-roofs = {"memory": machine.bandwidth("memory", "read")}
+counts = sorted({1, machine.cores})  # threads
+peaks, roofs = {}, {}
+for k in counts:  # a kernel is held against the roof of as many threads as it uses
+    words = f"{k} thread" + "s" * (k > 1)
+    peaks[f"fp32, {words}"], roofs[f"memory, {words}"] = machine.roof(k)
 rng = np.random.default_rng(P.seed)
 a, b = (rng.random((P.n, P.n), dtype=np.float32) for _ in range(2))
 first = [place(*kernels.axpy(), time_limit=1)]
@@ -70,7 +75,7 @@ for name in ("ijk", "library"):
     multiply = versions(P.n)[name]
     first.append(
         place(f"matmul, {name}", lambda f=multiply: f(a, b), flops(P.n), least_bytes(P.n),
-              time_limit=1)
+              machine.cores if name == "library" else 1, time_limit=1)
     )  # fmt: skip
 draw.roofline(peaks, roofs, first)
 plt.show()
@@ -78,11 +83,12 @@ plt.show()
 # %% [markdown]
 # ## 1. The ceilings
 #
-# Every figure of this section was measured just now, by small programs in C that your compiler has built: chains of multiplications and additions for the peak; reading, copying and $a = b + s c$ (**triad**) for bandwidth; and for latency a **pointer chase**, where each load yields the address of the next. On a busy machine the best of several samples counts, and the spread tells how busy it was.
+# Every figure of this section was measured just now, by small programs in C that your compiler has built: chains of multiplications and additions for the peak; reading, copying and $a = b + s c$ (**triad**) for bandwidth; and for latency a **pointer chase**, where each load yields the address of the next. On a busy machine the best of several samples counts: what disturbs only ever makes a rate lower. A rate that cannot be, such as a first cache slower than the second, is measured again, and left out if it stays.
 
 # %%
 print(machine.machine, f"at {machine.frequency / 1e9:.2f} GHz, measured")
-print(f"{machine.date}, in {machine.seconds:.0f} s; skipped: {machine.skipped or 'nothing'}")
+print(f"{machine.date}, in {machine.seconds:.0f} s; left out: {machine.skipped or 'nothing'}")
+print(f"the middle sample was {machine.disturbed:.0%} below the best: so busy was the machine")
 
 # %% [markdown]
 # ### Peak: theory beside measurement
@@ -91,7 +97,14 @@ print(f"{machine.date}, in {machine.seconds:.0f} s; skipped: {machine.skipped or
 #
 # $$\pi = f \cdot w \cdot 2 \cdot 2 .$$
 #
-# The source computes 243 Gflop/s for a core of the Xeon 8180M from $f = 3.8$ GHz and $w = 16$. That takes the frequency from a label, and no core holds the turbo frequency under full AVX-512 load on all cores: measure $f$. *Predict: how many operations does one core of your machine finish in a cycle?*
+# The number of units is a fact of each processor, not a law: the first with AVX-512 have one such unit or two, and some run a 512-bit instruction as two halves.
+#
+# The source computes 243 Gflop/s for a core of the Xeon 8180M from $f = 3.8$ GHz and $w = 16$. That takes the frequency from a label, and no core holds the turbo frequency under full AVX-512 load on all cores: measure $f$.
+#
+# *Predict: how many fp32 operations does one core of your machine finish in a cycle?* Type your number; the table answers.
+
+# %%
+per_cycle = Prediction("fp32 operations of one core in a cycle", None)  # your number for None
 
 # %%
 print(f"{'':8} {'dtype':8} {'lanes':>5} {'FMA':>4} {'Gflop/s':>8} {'theory':>7} {'flop/cycle':>11}")
@@ -100,11 +113,42 @@ for row in machine.theory():
         f"{row['isa']:8} {row['dtype']:8} {row['lanes']:5} {'yes' if row['fma'] else 'no':>4} "
         f"{row['measured'] / 1e9:8.1f} {row['theory'] / 1e9:7.1f} {row['per_cycle']:11.1f}"
     )
+per_cycle.answer(max(row["per_cycle"] for row in machine.theory() if row["dtype"] == "float32"))
 for dtype in ("float32", "float64"):
     print(f"{dtype}, best of 1 to {machine.cores} cores: {machine.peak(dtype) / 1e9:.0f} Gflop/s")
 
 # %% [markdown]
-# The narrow instruction sets waste most of the machine: a scalar loop leaves all lanes but one idle. Where a row without FMA still reaches its theory, the processor has separate units for multiplications and additions. On a machine shared with others, several cores together fall short: the neighbours take their part. One thread is timed by its own processor time, which leaves waiting out.
+# The narrow instruction sets waste most of the machine: a scalar loop leaves all lanes but one idle. The column *theory* supposes two units that each multiply and add in a cycle, in every row. On a machine shared with others, several cores together fall short: the neighbours take their part. One thread is timed by its own processor time, which leaves waiting out.
+#
+# ### Exercise 1: how many units?
+#
+# *Difficulty ●○○, 5 minutes.* From the measured peak of a row find how many vector instructions the core starts in a cycle.
+#
+# <details><summary>Hint</summary>
+#
+# The formula above, solved for the number of units; without FMA an instruction counts as one operation a lane.
+#
+# </details>
+
+
+# %% exercise="fma-units"
+def units(flops, frequency, lanes, fma):
+    """Instructions started in a cycle: flop/s, Hz, lanes of a register, whether it is FMA."""
+    # BEGIN SOLUTION
+    return flops / frequency / lanes / (2 if fma else 1)
+    # END SOLUTION
+
+
+# %% check="fma-units" points=1
+check.fma_units(units)
+
+# %%
+for row in machine.theory():
+    started = units(row["measured"], machine.frequency, row["lanes"], row["fma"])
+    print(f"{row['isa']:8} {row['dtype']:8}", "–" if started is None else f"{started:.2f} a cycle")
+
+# %% [markdown]
+# Two is what the theory supposes. One for AVX-512 means that this processor joins its two narrower units into one, or has a single wide one: then AVX-512 does as much as AVX2, and the formula with two units says twice the truth. Two for a row *without* FMA means one unit that multiplies beside one that adds.
 
 # %% [markdown]
 # ### Latency: finding the caches
@@ -114,6 +158,9 @@ for dtype in ("float32", "float64"):
 # *Predict: how many times longer does a load from memory take than one from the first cache?*
 
 # %%
+further = Prediction("time of a load from memory ÷ from the first cache", None)  # your number
+
+# %%
 draw.latency(machine.latency, machine.found, machine.reported)
 plt.show()
 for k, level in enumerate(machine.found, 1):
@@ -121,6 +168,7 @@ for k, level in enumerate(machine.found, 1):
     ends = f"up to {level['capacity'] / 1024:.0f} KiB" if level["capacity"] < 1e12 else "and beyond"
     print(f"plateau {k}: {level['seconds'] * 1e9:6.1f} ns, {cycles:4.0f} cycles, {ends}")
 print("the system says:", [f"L{c['level']} {c['size'] // 1024} KiB" for c in machine.reported])
+further.answer(machine.found[-1]["seconds"] / machine.found[0]["seconds"])
 
 # %% [markdown]
 # Each step of the staircase is a cache that has become too small. The last cache often looks smaller than reported: it is shared with other cores, on a cloud machine with strangers, and the tables that translate addresses run out as well.
@@ -144,20 +192,27 @@ print(
 # %% [markdown]
 # The source's example: 32 KiB, 8 ways, lines of 64 bytes. Offset $\log_2 64 = 6$ bits; sets $32768 / 64 / 8 = 64$, so 6 bits of index. Together 12 bits, exactly the offset in a page of 4 KiB: the set is known before the address is translated. (None is printed where neighbours blurred the curve; measure again with `ceilings(again=True)`.)
 #
-# *What breaks here*: an earlier version of this measurement said 128 bytes on a processor with lines of 64. Its places lay 1152 bytes apart, an even number of lines, so that all of them fell into half of the sets; a second word one line further found the other half empty, and came for free. The places are now 320 bytes apart, an odd number of lines, in a working set between the first and the second cache: there, no prefetch from memory can make a second line look like the first.
+# The places that the line's length was measured with lie 320 bytes apart, an odd number of lines, so that they fall into all sets. Section 3 shows what happens to addresses that a power of two sets apart.
 
 # %% [markdown]
 # ### Bandwidth
 
 # %%
-counts = sorted({1, machine.cores})  # threads
 fig, axes = plt.subplots(1, len(counts), figsize=(6 * len(counts), 4.5), sharey=True, squeeze=False)
 for ax, threads in zip(axes[0], counts, strict=True):
     draw.bandwidths(machine.bandwidths, threads=threads, ax=ax)
 plt.show()
 
 # %% [markdown]
-# Bytes are counted as the program asks for them: 24 for each double of the triad (two read, one written). Before a line is written, most processors first fetch it (**[write-allocate](glossary.md#write-allocate)**); memory then moves 32. We do not count that, as STREAM does not, so a triad shows less than reading does.
+# Bytes are counted as the program asks for them: 24 for each double of the triad (two read, one written). Before a line is written, most processors first fetch it (**[write-allocate](glossary.md#write-allocate)**); memory then moves 32. We do not count that, as STREAM does not. *Predict: in which level does a triad show less than reading, and in which more?*
+
+# %%
+from helpers.claims import evidence
+
+evidence("07-triad-read")
+
+# %% [markdown] claims="07-triad-read 07-narrow-registers"
+# Where the first cache serves, a triad shows a third *more* than reading: two loads and a store go out side by side. From memory the two hardly differ on the machine of the record. The rule "a triad shows less, because of the write-allocate" is not what a single thread measures there. And the widest registers do eight times the work of a scalar loop in fp32, four times in fp64, as many times as they have lanes.
 
 # %% [markdown]
 # ## 2. The roof
@@ -170,7 +225,7 @@ plt.show()
 #
 # By hand, for $\pi = 100$ Gflop/s and $\beta = 20$ GB/s (ridge 5 flop/byte): a dot product does 2 operations for 8 bytes, $I = 0.25$, so $P \le 5$ Gflop/s, a twentieth of the peak. Nobody's fault: it is the roof.
 #
-# ### Exercise 1: predict before you measure
+# ### Exercise 2: predict before you measure
 #
 # *Difficulty ●○○, 5 minutes.* Return the least number of seconds in which a kernel of so many operations and bytes can finish.
 #
@@ -198,29 +253,34 @@ check.predict_point(least_seconds)
 # Operations and bytes are counted by hand in `helpers/roofline/kernels.py`: every input read once, every output written once.
 
 # %%
-points = [place(*builder(), time_limit=1.0) for builder in kernels.standard()]
+points = [place(*builder(), time_limit=0.6) for builder in kernels.standard()]
 print(
-    f"{'':12} {'flop/byte':>9} {'Gflop/s':>8} {'GB/s':>6} {'roof':>6} {'predicted':>10} {'measured':>10}"
+    f"{'':9} {'threads':>7} {'flop/byte':>9} {'Gflop/s':>8} {'GB/s':>6} {'roof':>5} {'predicted':>9} {'measured':>9}"
 )
 for p in points:
-    bound = max(p.flops / peaks["peak fp32"], p.bytes / roofs["memory"])
-    share = p.share(peaks["peak fp32"], roofs["memory"])
+    roof = machine.roof(p.threads)
+    predicted = least_seconds(p.flops, p.bytes, *roof)
+    said = "–" if predicted is None else seconds(predicted)
     print(
-        f"{p.name:12} {p.intensity:9.2f} {p.performance / 1e9:8.2f} {p.bandwidth / 1e9:6.1f} "
-        f"{share:5.0%} {seconds(bound):>10} {seconds(p.seconds):>10}"
+        f"{p.name:9} {p.threads:7} {p.intensity:9.2f} {p.performance / 1e9:8.2f} "
+        f"{p.bandwidth / 1e9:6.1f} {p.share(*roof):5.0%} {said:>9} {seconds(p.seconds):>9}"
     )
 
-# %% [markdown]
-# `unfused` and `fused` compute the same $\max(s x + z, 0) \cdot w$. NumPy makes four passes and writes three intermediate arrays; one loop in C reads each array once. The operations are the same; **fusion saves bytes**, and the time follows the bytes.
+# %% [markdown] claims="07-fusion 07-softmax 07-gru-step"
+# The column *predicted* is your `least_seconds`, with the roof of as many threads as the kernel uses: against the roof of one thread, a `dot` on two would stand far above it.
+#
+# `unfused`, `passes` and `fused` compute the same $\max(s x + z, 0) \cdot w$. NumPy makes four passes on one thread and makes three new arrays; `passes` is the same four passes in C, on all threads, with one array between them; `fused` is one loop. From `passes` to `fused` only the number of passes changes: 40 bytes an element become 16. **Fusion saves bytes**: on one thread four passes take 2.3 times as long as one from memory, and 2.1 times from the second cache; bytes alone would say 2.5.
+#
+# Three points stand apart. `softmax` reads and writes as much as a pass over the array, and takes 2.6 times as long as a product that moves those bytes (3.7 times from a cache): the *exp* is counted as one operation, and is many. `GRU step` reaches 0.55 of what one matrix product with as many operations does at a batch of 32 and 128 units, and five sixths at 256 and 512: two products, four passes over the gates and the cost of calls in between; all of that weighs less the larger the matrices are (exercise 6). The 3 × 3 convolution has the intensity of a matrix product, since a loaded weight serves all pixels and a loaded pixel all channels.
 #
 # Point at a circle for its figures; type operations, bytes and seconds to add a kernel of your own:
 
 # %%
-roofs |= {level: machine.bandwidth(level, "read") for level in machine.levels if level != "memory"}
-draw.interactive(peaks, roofs, points)
+caches = {level: machine.bandwidth(level, "read") for level in machine.levels if level != "memory"}
+draw.interactive(peaks, roofs | caches, points)
 
 # %% [markdown]
-# A point above memory's roof is no miracle: its data came from a cache, whose roof is higher.
+# A point above memory's roof is no miracle. Either its data came from a cache, whose roof is higher, or the roof is another's: `dot` with two threads, held against what one thread can read, may seem to reach 180 %.
 
 # %% [markdown]
 # ## 3. Swap two loops
@@ -232,7 +292,10 @@ draw.interactive(peaks, roofs, points)
 # for (i) for (k) for (j)  c[i][j] += a[i][k] * b[k][j];     /* ikj */
 # ```
 #
-# The operations are the same, $2n^3$, and so is the result. *Predict the ratio of the times.*
+# The operations are the same, $2n^3$, and so is the result. *Predict the ratio of the times*, ijk ÷ ikj.
+
+# %%
+swap = Prediction("time of ijk ÷ time of ikj", None)  # your number for None
 
 # %%
 from threadpoolctl import threadpool_limits
@@ -242,16 +305,17 @@ spent = {}
 for name, multiply in products.items():
     assert np.allclose(multiply(a, b), reference, rtol=1e-3), name
     with threadpool_limits(1):  # the library too works on one core
-        spent[name] = measure(lambda f=multiply: f(a, b), repeats=5, time_limit=1.5).best
+        spent[name] = measure(lambda f=multiply: f(a, b), repeats=5, time_limit=1.0).best
 for name, time_ in sorted(spent.items(), key=lambda pair: -pair[1]):
     print(f"{name:8} {flops(P.n) / time_ / 1e9:7.2f} Gflop/s  {spent['ijk'] / time_:6.1f} × ijk")
+swap.answer(spent["ijk"] / spent["ikj"])
 
 # %% [markdown]
-# Memory is a single row of bytes; a matrix is laid out in it row after row. The step from $a_{ik}$ to $a_{i,k+1}$ is one element, from $b_{kj}$ to $b_{k+1,j}$ a whole row: another line each time, of which 4 of 64 bytes are used.
+# Memory is a single row of bytes; a matrix is laid out in it row after row. The step from $a_{ik}$ to $a_{i,k+1}$ is one element, from $b_{kj}$ to $b_{k+1,j}$ a whole row: another line each time, of which 4 of 64 bytes are used. Is that the reason? It is one of three suspects, and this section takes them apart.
 #
-# ### Exercise 2: find the order
+# ### Exercise 3: find the order
 #
-# *Difficulty ●●○, 10 minutes.* For each choice of the **inner** loop, give the steps of A, B and C in elements: 0 (stays), 1 (the neighbour) or `"n"` (a row further). Which inner loop has no `"n"`?
+# *Difficulty ●●○, 10 minutes.* For each choice of the **inner** loop, give the steps of A, B and C in elements: 0 (stays), 1 (the neighbour) or `"n"` (a row further). Which inner loop has no `"n"`? Give its name as `free`.
 #
 # <details><summary>Hint</summary>
 #
@@ -261,35 +325,49 @@ for name, time_ in sorted(spent.items(), key=lambda pair: -pair[1]):
 
 # %% exercise="strides"
 strides = None  # replace None: {"i": (A, B, C), "j": (...), "k": (...)}
+free = None  # replace None: the name of the inner loop without a jump
 # BEGIN SOLUTION
 strides = {"i": ("n", 0, "n"), "j": (0, 1, 1), "k": (1, "n", 0)}
+free = "j"
 # END SOLUTION
 
 # %% check="strides" points=2
-check.strides(strides)
+check.strides(strides, free)
 
 # %% [markdown]
 # ### Count the misses
 #
-# A cache small enough to watch: lines, sets, and the line that was not used for the longest time leaves. Move the slider through the accesses of a tiny product; blue is in the cache, orange a hit, red a miss.
+# A cache small enough to watch: lines, sets, and the line that was not used for the longest time leaves. Play the accesses of a tiny product, or move the slider; blue is in the cache, a white dot is a hit, a black cross a miss. Then set the line to 32 bytes, a whole row of these matrices: what becomes of the difference between `ijk` and `ikj`?
 
 # %%
 from helpers.roofline.cache import ORDERS, Cache, count_misses
 
 
-def look(order="ijk", size=512, line=32, ways=2, step=150):
+def look(order="ijk", size=512, line=16, ways=2, step=150):
     draw.cache_step(order, 8, Cache(size, line, ways), step)
     plt.show()
 
 
+play = widgets.Play(value=150, max=2048, step=8, interval=400)
+slider = widgets.IntSlider(150, 0, 2048, 1, continuous_update=False)
+widgets.jslink((play, "value"), (slider, "value"))
+display(play)
 _ = widgets.interact(
     look,
     order=list(ORDERS),
     size=widgets.SelectionSlider(options=[256, 512, 1024], value=512, description="bytes"),
-    line=widgets.SelectionSlider(options=[16, 32, 64], value=32),
+    line=widgets.SelectionSlider(options=[16, 32, 64], value=16),
     ways=widgets.SelectionSlider(options=[1, 2, 4], value=2),
-    step=widgets.IntSlider(150, 0, 2048, 1, continuous_update=False),
+    step=slider,
 )
+# %%
+for line in (16, 32):
+    few = {o: sum(count_misses(o, 8, Cache(512, line, 2))[m] for m in "abc") for o in ORDERS}
+    print(f"lines of {line} bytes, misses of the whole product: {few}")
+
+# %% [markdown]
+# With lines of 16 bytes, half a row, the orders differ; where a line holds a whole row, they hardly do. The same for a larger product and a larger cache:
+
 # %%
 tiny = {"size": 1024, "line": 64, "ways": 2}
 counts = {order: count_misses(order, P.small, Cache(**tiny)) for order in ORDERS}
@@ -302,7 +380,7 @@ for order, one in counts.items():
     )
 
 # %% [markdown]
-# Inner loop `j`: all steps are 0 or 1, one miss for 16 elements. Inner loop `i`: two matrices jump a row at each step. The orders come in three pairs, by their inner loop, in counts as in times. And `j` has a second advantage: neighbours in memory fill the lanes of a vector register.
+# Inner loop `j`: all steps are 0 or 1, one miss for 16 elements. Inner loop `i`: two matrices jump a row at each step. The orders come in three pairs, by their inner loop, in counts as in times.
 #
 # Is the simulation right? Valgrind's cachegrind counts the accesses of the compiled program itself, through a cache of the same shape:
 
@@ -317,12 +395,61 @@ if cachegrind.available():
 else:
     print("valgrind is not installed: skipped")
 
+# %% [markdown] claims="07-misses 07-dependent-sum 07-vectors"
+# ### Three suspects, one at a time
+#
+# From `ijk` to `ikj` three things change at once. Taken one after the other:
+#
+# | program | misses | additions | vectors |
+# |---|---|---|---|
+# | `ijk` | B jumps a row at each step | each waits for the one before: all go into one sum | no |
+# | `ijk, B turned`: B is transposed first | steps of 1, 1 and 0 | each waits | no |
+# | `ikj, one lane`: the compiler is forbidden vectors | the same as above | each goes into a sum of its own | no |
+# | `ikj` | the same | the same | yes |
+#
+# *Predict: which of the three steps gains most?* Write `"misses"`, `"sum"` or `"vectors"`.
+
+# %%
+suspect = Prediction("the step that gains most", None)  # "misses", "sum" or "vectors"
+
+# %%
+from functools import partial
+
+from helpers.roofline.cache import misses_per_step
+from helpers.roofline.matmul import causes
+
+first_cache = Cache(machine.reported[0]["size"]) if machine.reported else Cache()
+order, turned = {"ijk": "ijk", "ijk, B turned": "ijk"}, {"ijk, B turned": True}
+for n in (192, P.n, 512):
+    x, y = (rng.random((n, n), dtype=np.float32) for _ in range(2))
+    gains, before = {}, None
+    for (name, multiply), gain in zip(
+        causes(n).items(), ("", "misses", "sum", "vectors"), strict=True
+    ):
+        missed = misses_per_step(order.get(name, "ikj"), n, first_cache, name in turned, outer=16)
+        time_ = measure(partial(multiply, x, y), repeats=3, time_limit=1.2).best
+        gains[gain] = (before or time_) / time_
+        before = time_
+        print(f"n = {n}: {name:14} {missed:5.2f} misses a step {flops(n) / time_ / 1e9:6.2f} Gflop/s"
+              f"  {gains[gain]:5.2f} × the row above" * bool(gain))  # fmt: skip
+    if n == P.n:
+        suspect.answer(max(gains, key=gains.get))
+
 # %% [markdown]
+# On the machine of the record (32 KiB of L1, 512 KiB of L2): a sixteenth of the misses gains *nothing* at $n = 192$, where B fits the second cache, 1.5 times at 384 and 2.3 times at 512. Additions that need not wait gain 1.5 to 1.8 times at each size, and vectors five to six times. **Most of the factor that a swap of two lines gives is vectors; misses are the reason only where B has outgrown the second cache.** Counting misses and seeing a factor of ten do not yet make one the cause of the other.
+
+# %%
+for claim in ("07-misses", "07-dependent-sum", "07-vectors", "07-power-of-two"):
+    display(evidence(claim))
+
+# %% [markdown] claims="07-power-of-two"
+# A power of two costs extra: per operation `ijk` takes 1.6 times as long at 256 as at 272, and 1.9 times at 512 as at 528, since a column's elements then fall into few sets of the cache.
+#
 # ### Blocks and tiles
 #
 # A product of two $n \times n$ matrices needs $2n^3$ operations on $3n^2$ numbers: $I = n/6$ flop/byte in fp32, far right of the ridge. The loops never get there, because a line leaves before its next use. **Blocked** loops work on tiles of side $t$ that fit the cache together; **register tiles** keep a piece of C in registers, so that a loaded number serves several operations.
 #
-# ### Exercise 3: choose a tile
+# ### Exercise 4: choose a tile
 #
 # *Difficulty ●●○, 10 minutes.* Return the largest side $t$, a multiple of `multiple`, for which three $t \times t$ tiles fit into `cache` bytes, at `size` bytes an element.
 #
@@ -345,60 +472,110 @@ def tile(cache, size, multiple):
 check.choose_tile(tile)
 
 # %%
-sides = (8, 16, 32, 48, 64, 96, 128, 192)
-rates = []
-for t in sides:
-    multiply = versions(P.n, block=t)["blocked"]
-    best = measure(lambda f=multiply: f(a, b), repeats=4, warmup=0, time_limit=1.0).best
-    rates.append(flops(P.n) / best / 1e9)
-answer = tile(machine.reported[0]["size"] if machine.reported else 32768, 4, 8)
+sides, rates = (16, 32, 48, 96, 192, 256, 384, 768), []
+large = [rng.random((P.large, P.large), dtype=np.float32) for _ in range(2)]
+for t in (*sides, None):  # None: not blocked
+    made = versions(P.large, block=t or 1)
+    multiply = made["blocked" if t else "ikj"]
+    best = measure(lambda f=multiply: f(*large), repeats=2, warmup=0, time_limit=1.5).best
+    rates.append(flops(P.large) / best / 1e9)
 fig, ax = plt.subplots()
-ax.plot(sides, rates)
-if answer:
-    ax.axvline(answer, color=style.VERMILION, label="your tile for the first cache")
-    ax.legend()
-ax.set(xlabel="side of the tile", ylabel="Gflop/s", title="Blocked product")
+ax.plot(sides, rates[:-1], label="blocked")
+ax.axhline(rates[-1], color=style.GREY, linestyle="--", label="ikj, not blocked")
+for cache, line in zip(machine.reported[:2], ("-", ":"), strict=False):
+    if answer := tile(cache["size"], 4, 8):
+        ax.axvline(answer, color=style.VERMILION, linestyle=line,
+                   label=f"your tile for L{cache['level']}: {answer}")  # fmt: skip
+ax.set(xlabel="side of the tile", ylabel="Gflop/s", xscale="log", ylim=(0, None),
+       title=f"Blocked product, n = {P.large}")  # fmt: skip
+ax.set_xticks(sides, sides)
+ax.legend(loc="lower left", bbox_to_anchor=(1, 0))
 plt.show()
+
+# %% [markdown] claims="07-blocked 07-tile-too-large 07-register-tile"
+# While B fits the second cache or nearly so ($n = 384$), blocks gain nothing that the runs of the record can tell from nothing (0.9 to 1.3 times); at $n = 2304$, where B (21 MB) comes from the third cache or from memory, they gain nearly twice. The plot answers where to put the tile: not at the first cache, but anywhere up to the second; what is twice too wide for that takes a third to a half longer. Inner loops along a row read from the second cache as fast as they compute, and a tile for the first cache makes them short. What sums in registers gain is another matter: 2.8 times at 384 and 3.8 times at 768 over blocks.
+
+# %%
+for claim in ("07-blocked", "07-tile-too-large", "07-register-tile"):
+    display(evidence(claim))
 
 # %%
 from helpers.roofline import Point
 
 placed = [Point(name, flops(P.n), least_bytes(P.n), time_) for name, time_ in spent.items()]
-one_core = {"peak, one core": machine.peak("float32", 1)}
-draw.roofline(one_core, {"memory": machine.bandwidth("memory", "read", 1)}, placed)
+one_core, one_memory = machine.roof(1)
+draw.roofline({"peak, one core": one_core}, {"memory": one_memory}, placed)
 plt.show()
 
 # %% [markdown]
-# All nine stand at the same intensity, that of the algorithm; they differ in how far below the roof they hang. Reordering, blocking, register tiles: each step removes traffic between two levels of the hierarchy.
+# All nine stand at the same intensity, that of the algorithm; they differ in how far below the roof they hang.
+#
+# ### Exercise 5, a project: your own product
+#
+# *Difficulty ●●●, 40 minutes.* Write `void multiply(int64_t n, const float *a, const float *b, float *c)` in C: $C = AB$ for row-major matrices whose side is a multiple of 48; `c` holds zeros at the call. It must take at most four fifths of the time of `ikj`, compiled alike. It runs in a process of its own, so nothing is lost if it crashes.
+#
+# <details><summary>Hint 1</summary>
+#
+# `ikj` reads and writes a value of C for each operation. A tile of C, say 6 × 16, can wait in registers while `k` runs; then each loaded value of B serves 6 rows, and each of A serves 16 columns.
+#
+# </details>
+# <details><summary>Hint 2</summary>
+#
+# An addition takes about four cycles and two can start in each, so at least eight vectors of sums must be under way. `typedef float row __attribute__((vector_size(32), aligned(4)));` is a vector of eight floats; `row sum[6][2] = {0};` is a tile of 6 × 16 that the compiler keeps in registers if all loops over it have fixed bounds.
+#
+# </details>
+
+# %% exercise="own-product"
+product = None  # replace None by your C, as a string
+# BEGIN SOLUTION
+product = """
+typedef float row __attribute__((vector_size(32), aligned(4)));
+void multiply(int64_t n, const float *a, const float *b, float *c) {
+    for (int64_t i = 0; i < n; i += 6)
+        for (int64_t j = 0; j < n; j += 16) {
+            row sum[6][2] = {0};
+            for (int64_t k = 0; k < n; k++)
+                for (int r = 0; r < 6; r++)
+                    for (int h = 0; h < 2; h++)
+                        sum[r][h] += a[(i + r) * n + k] * *(const row *)(b + k * n + j + 8 * h);
+            for (int r = 0; r < 6; r++)
+                for (int h = 0; h < 2; h++) *(row *)(c + (i + r) * n + j + 8 * h) = sum[r][h];
+        }
+}
+"""
+# END SOLUTION
+
+# %% check="own-product" points=5
+check.own_product(product)
+
+# %%
+from helpers.roofline.own import ProductError, try_product
+
+if product:
+    try:
+        mine = try_product(product, P.n)
+        placed.append(Point("yours", flops(P.n), least_bytes(P.n), mine.seconds))
+        print(
+            f"yours: {flops(P.n) / mine.seconds / 1e9:.1f} Gflop/s, {mine.seconds / mine.rival:.2f} of ikj"
+        )
+    except ProductError as error:
+        print(error)
+draw.interactive({"peak, one core": one_core}, {"memory": one_memory}, placed)
 
 # %% [markdown]
 # ## 4. Notebooks 05 and 06 under the roof
 #
 # ### Convolution
 #
-# The ladder of [notebook 05](05_cuda_tiling.ipynb) makes one result by four kernels. For a GPU it counted what the threads of each *ask for*; that count, here for $512 \times 512$ pixels and $5 \times 5$ weights, gives each rung an intensity of its own. The times of these four points are those of the program that imitates a GPU's threads on this processor, one after the other: they say what the imitation costs, and nothing about a GPU.
-#
-# The other points are programs for this processor: `direct`, written as rung 1 is; `rows`, whose sums stay in registers as those of the last rung do (both in `helpers/roofline/convolution.c`); SciPy; and PyTorch. Their bytes are what cannot be avoided, the image read once and the result written once.
+# The ladder of [notebook 05](05_cuda_tiling.ipynb) makes one result by four kernels, each of which asks for fewer bytes than the one before. Here are programs for this processor: `direct`, written as rung 1 is; `untested`, the same with the test for the border at the border only; `rows`, whose sums stay in registers as those of the last rung do (all in `helpers/roofline/convolution.c`); SciPy; and PyTorch. Their bytes are what cannot be avoided, the image read once and the result written once.
 
 # %%
-from functools import partial
-
 import torch
 from scipy.ndimage import correlate
 
-from helpers.cuda.ladder import RUNGS, Convolution
 from helpers.roofline import convolution as conv
 
-weights = rng.random((5, 5), np.float32)
-small = rng.random((512, 512), np.float32)
-ladder, rungs = Convolution(weights, device="cpu"), []
-for rung in RUNGS:
-    asked = ladder.record(small, rung, blocks=[]).requested_bytes(space="global")
-    launch, given = ladder.launch(rung, small, np.empty_like(small))
-    work = conv.flops(small.shape, 5)
-    rungs.append(place(f"imitated {rung}", partial(launch, *given), work, asked, time_limit=1))
-ladder.module.close()
-
+weights, rungs = rng.random((5, 5), np.float32), []
 # %%
 image = rng.random((P.image, P.image), np.float32)
 out, in_torch = np.empty_like(image), torch.from_numpy(image)[None, None]
@@ -408,16 +585,17 @@ calls["SciPy"] = partial(correlate, image, weights, out, mode="constant")
 calls["PyTorch"] = partial(torch.nn.functional.conv2d, in_torch, kernel, padding=2)
 for name, call in calls.items():
     work, moved = conv.flops(image.shape, 5), conv.least_bytes(image.shape)
-    rungs.append(place(name, call, work, moved, time_limit=1.5))
+    threads = 1 if name == "SciPy" else machine.cores
+    rungs.append(place(name, call, work, moved, threads, time_limit=1.5))
 for p in rungs:
-    share = p.share(peaks["peak fp32"], roofs["memory"])
+    share = p.share(*machine.roof(p.threads))
     print(
-        f"{p.name:18} {p.intensity:5.2f} flop/byte {p.performance / 1e9:7.2f} Gflop/s {share:5.0%}"
+        f"{p.name:9} {p.intensity:5.2f} flop/byte {p.performance / 1e9:7.2f} Gflop/s {share:5.0%}"
     )
 draw.interactive(peaks, roofs, rungs)
 
-# %% [markdown]
-# At its least traffic this convolution does $2 \cdot 25$ operations for 8 bytes, more than most kernels here. `direct` and `rows` move the same bytes and do the same operations; what lies between them is the test at each pixel, which keeps the compiler from using vectors, and one load for each multiplication. The libraries pay for being general: any number of dimensions in SciPy, many channels in PyTorch. None of this changes the roof.
+# %% [markdown] claims="07-border-test 07-sums-in-registers"
+# At its least traffic this convolution does $2 \cdot 25$ operations for 8 bytes, more than most kernels here. `direct`, `untested` and `rows` move the same bytes and do the same operations. From `direct` to `untested` the test for the border alone goes: 7 times for 3 × 3 weights and 11 times for 5 × 5, because without it the compiler uses vectors. From `untested` to `rows` each loaded pixel feeds several sums: 1.2 times for 5 × 5; for 3 × 3 the compiler's own loop is the faster one. Why the libraries hang where they do is not measured here; SciPy uses one thread.
 #
 # ### PageRank
 #
@@ -436,8 +614,47 @@ for name in ("scatter", "sparse", "dense", "dense_scaled", "csr", "bits"):
     ranked.append(place(label, lambda v=version, x=x: v.product(x), work, version.bytes_moved))
 draw.interactive(peaks, roofs, ranked)
 
+# %% [markdown] claims="07-dense-rate 07-dense-time"
+# The dense version does a hundred times the operations of the sparse one to reach the same answer, most of them multiplications by zero. In the record it does 4 to 6 times the operations a second, and takes 17 to 22 times as long. **The roofline ranks programs by speed per operation; what you wait for is time.** Look at both.
+#
+# ### Exercise 6: from what batch on?
+#
+# *Difficulty ●●○, 15 minutes.* A layer multiplies a batch $x$ ($B \times n$) by weights ($n \times n$), in fp32: $2Bn^2$ operations; $x$, weights and result move once. Return the least $B$ at which its intensity reaches `ridge` (flop/byte), or `math.inf` where none does.
+#
+# <details><summary>Hint</summary>
+#
+# Bytes: $4(2Bn + n^2)$. Solve $I \ge$ ridge for $B$ and round up. What happens to $I$ as $B$ grows without end?
+#
+# </details>
+
+# %% exercise="compute-bound-batch"
+import math
+
+
+def batch(n, ridge):
+    """The least batch whose layer n → n is not held up by memory, or math.inf."""
+    # BEGIN SOLUTION
+    return math.ceil(2 * n * ridge / (n - 4 * ridge)) if n > 4 * ridge else math.inf
+    # END SOLUTION
+
+
+# %% check="compute-bound-batch" points=2
+check.compute_bound_batch(batch)
+
+# %%
+least, layers = batch(1024, one_core / one_memory), []
+w, threads = torch.rand(1024, 1024), torch.get_num_threads()
+torch.set_num_threads(1)
+for rows in sorted({1, 4, 16, 64, 256, least} - {None, math.inf}):
+    x = torch.rand(rows, 1024)
+    name = f"B = {rows}" + ", yours" * (rows == least)
+    moved = 4 * (2 * rows * 1024 + 1024**2)
+    layers.append(place(name, lambda x=x: x @ w, 2 * rows * 1024**2, moved, time_limit=0.5))
+torch.set_num_threads(threads)
+draw.interactive({"peak, one core": one_core}, {"memory": one_memory}, layers)
+
 # %% [markdown]
-# The dense version does a hundred times the operations of the sparse one to reach the same answer, most of them multiplications by zero. **The roofline ranks programs by speed per operation; what you wait for is time.** Look at both.
+# A batch of 1 reads all weights for two operations each: it stands far left, and above memory's roof only because 4 MB of weights fit the last cache. Every further sample uses the same weights once more, until arithmetic is the limit. That is why inference for one user is slow for what it does, and why servers collect requests.
 
 # %% [markdown]
 # ## 5. Designing a layer
@@ -448,7 +665,9 @@ draw.interactive(peaks, roofs, ranked)
 from helpers.roofline.design import Layer, shuffle, variants
 
 base = Layer()
+print(f"base: {base}, {base.flops / 1e6:.0f} Mflop, {base.bytes / 1e6:.1f} MB")
 module, x = base.build()
+torch.set_num_threads(1)
 base_time = measure(lambda: module(x), repeats=25, time_limit=1.5).best
 print(
     f"{'':13} {'source':>8} {'flops':>8} {'params':>8} {'output':>7} {'bytes':>6} {'time':>6}   flop/byte"
@@ -461,11 +680,54 @@ for name, (layer, words, _) in variants(base).items():
         f"{layer.parameters / base.parameters:8.4f} {layer.output / base.output:7.2f} "
         f"{layer.bytes / base.bytes:6.2f} {spent_ / base_time:6.2f} {layer.flops / layer.bytes:10.1f}"
     )
+grouped, x = variants(base)["4 groups"][0].build()
+served = measure(lambda: grouped(x), repeats=25, time_limit=1).best
 moved = measure(lambda: shuffle(x, 4), repeats=25, time_limit=1).best
-print(f"shuffle: 0 operations, {seconds(moved)}, {moved / base_time:.2f} of the layer it serves")
+print(f"shuffle: 0 operations, {seconds(moved)}, {moved / served:.3f} of the grouped layer's time")
+torch.set_num_threads(threads)
 
 # %% [markdown]
-# Two lessons. The table's $1/g^2$ for groups is one power too many: with $g$ groups each of the same $C$ output channels sees $C/g$ inputs, so operations and parameters both shrink by $1/g$. And **time does not follow operations**: the depthwise layer does 1/128 of them at a fraction of the intensity, so it stands left of the ridge, where only bytes count. The channel shuffle, free by operations, costs real time.
+# ### Exercise 7: what a change saves
+#
+# *Difficulty ●●○, 10 minutes.* A convolution with a kernel of side $k_1$ gets side $k_2$, a stride of $s$ and $g$ groups; channels and padding stay. Return what is left (new ÷ old) of its operations, its parameters and its outputs.
+#
+# <details><summary>Hint</summary>
+#
+# Each of the same output channels sees $C/g$ input channels. The stride leaves $1/s^2$ of the places: which of the three does that touch?
+#
+# </details>
+
+
+# %% exercise="layer-factors"
+def factors(k1, k2, stride, groups):
+    """What is left of (operations, parameters, outputs)."""
+    # BEGIN SOLUTION
+    parameters = k2**2 / k1**2 / groups
+    return parameters / stride**2, parameters, 1 / stride**2
+    # END SOLUTION
+
+
+# %% check="layer-factors" points=2
+check.layer_factors(factors)
+
+# %%
+print(
+    f"{'operations, parameters, outputs:':>46} yours {'counted':>30}   the source's memory column"
+)
+stated = ("Param k₁²/k₂²", "Output 1/s²", "Param 1/g", "Param 1/g")
+for (name, (layer, _, _)), source in zip(variants(base).items(), stated, strict=True):
+    mine = factors(base.kernel, layer.kernel, layer.stride, layer.groups)
+    counted = tuple(
+        getattr(layer, part) / getattr(base, part) for part in ("flops", "parameters", "output")
+    )
+    show = ["–" if t is None else " ".join(f"{v:9.4f}" for v in t) for t in (mine, counted)]
+    print(f"{name:13} {show[0]:>38} {show[1]:>30}   {source}")
+
+# %% [markdown] claims="07-time-operations 07-shuffle"
+# The source's $1/g^2$ for the computation of groups is one power too many: each of the same $C$ output channels sees $C/g$ inputs, so operations and parameters both shrink by $1/g$. Its memory factor for small kernels stands upside down: from 3 to 1 a ninth of the parameters is left, not nine times as many. **And time does not follow operations.** On one thread each of the four changes keeps more of the time than of the operations: 0.14 against 0.11 for the small kernel, 0.30 against 0.25 for the stride, 0.28 against 0.25 for four groups, and 0.051 against 0.008 for the depthwise layer, over six times its share: with 1/128 of the operations and nearly all of the bytes it stands left of the ridge. The channel shuffle, free by operations, adds 6 to 9 % to the grouped layer that it serves.
+
+# %%
+display(evidence("07-time-operations"), evidence("07-shuffle"))
 
 # %% [markdown]
 # ### What breaks: a benchmark without a result
@@ -487,6 +749,9 @@ for name, function in (("used", library.used), ("unused", library.unused)):
     timing = measure(lambda f=function: f(3_000_000), repeats=3, time_limit=2)
     print(f"{name:7} {seconds(timing.best):>8}: {3e6 / timing.best / 1e9:.3g} Gadditions/s")
 
+# %% [markdown] claims="07-unused-result"
+# The second line is faster than any processor adds: the loop is gone. A hundred times faster at $10^5$ additions, hundreds of times at $3 \cdot 10^6$: a rate that grows with the work is a rate of nothing.
+
 # %% [markdown]
 # ## 6. A GPU's roof
 #
@@ -507,16 +772,17 @@ if gpu_peaks:
 # | row | the source says | here |
 # |---|---|---|
 # | D8 | L1 4 cycles, L2 10, L3 40 and more, memory 60-100 ns (a Xeon of 2009) | section 1: the staircase of this machine, in ns and cycles |
-# | D9 | peak = frequency × width × instructions per cycle, FMA counted twice | holds, with the *measured* frequency; the label's turbo frequency overstates it |
-# | D10 | swap the j and k loops | section 3: explained by counted misses; blocking and register tiles go as far again |
-# | D12 | groups: computation $1/g^2$ | counted: $1/g$; the other factors hold; times do not follow them |
-# | D13 | $P = \min(\pi, \beta I)$ | section 2; kernels above memory's roof run from a cache |
+# | D9 | peak = frequency × width × instructions per cycle, FMA counted twice | holds with the *measured* frequency and the *measured* instructions per cycle (exercise 1); the label's frequency overstates it, and so do two units where AVX-512 has one |
+# | D10 | swap the j and k loops | section 3: five to six times by vectors, 1.5 to 1.8 by additions that do not wait, and 1.0 to 2.3 by misses, depending on $n$; register tiles gain 2.8 to 3.8 more, blocks where the matrix outgrows the caches |
+# | D12 | groups: computation $1/g^2$; small kernels: parameters $k_1^2/k_2^2$ | counted: $1/g$ and $k_2^2/k_1^2$; times stay above the operations' share in each row |
+# | D13 | $P = \min(\pi, \beta I)$ | section 2, with the roof of as many threads as the kernel uses |
 #
 # ## Summary
 #
 # - Count operations and bytes before you optimise; their ratio says which of the two to reduce.
-# - Caches reward neighbours and soon-again; loops can be reordered, blocked and fused to give them that.
-# - Fewer operations are not less time.
+# - Several causes hide behind one factor: change one at a time before you say *because*.
+# - Fusing saves bytes; blocks help where a matrix outgrows the caches; sums in registers help always here.
+# - A change of a layer saves less time than operations, and far less where it leaves the bytes.
 #
 # **In practice**: Intel Advisor and `likwid-perfctr` (roofline from hardware counters), NVIDIA Nsight Compute (for GPUs), STREAM (bandwidth); OpenBLAS, oneDNN and `torch.compile` do the blocking and fusing.
 #

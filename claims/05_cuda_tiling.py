@@ -1,0 +1,218 @@
+"""What notebook 05 concludes: bytes of each rung, sectors, banks, races (counted, not timed)."""
+
+from __future__ import annotations
+
+import functools
+
+from helpers.claims import Claim, Share
+
+SEEDS = range(3)
+SIDE = 96  # pixels of the images
+
+
+@functools.cache
+def _counts(seed: int, rung: str, k: int, side: int = SIDE, tile: tuple[int, int] = (8, 32)):
+    """Of one rung: global bytes asked for, and turns and least turns of its reads of the tile."""
+    import numpy as np
+
+    from helpers.cuda.ladder import Convolution
+
+    rng = np.random.default_rng(seed)
+    image, weights = rng.random((side, side), np.float32), rng.random((k, k), np.float32)
+    made = Convolution(weights, tile=tile, device="cpu")
+    try:
+        record = made.record(image, rung, blocks=[])
+    finally:
+        made.module.close()
+    reads = record.select(array="tile", kind="read")
+    turns = sum(one.wavefronts for one in reads), sum(one.ideal for one in reads)
+    return record.requested_bytes(space="global"), *turns
+
+
+def asked(seed: int, ours: str, rival: str, k: int, side: int = SIDE) -> tuple[float, float]:
+    """Bytes of global memory that two rungs ask for."""
+    return _counts(seed, ours, k, side)[0], _counts(seed, rival, k, side)[0]
+
+
+def asked_by_tiles(seed: int, tile: tuple[int, int], k: int = 5, side: int = SIDE):
+    """Bytes that the tiled rung asks for with that tile, and with one of 8 × 32."""
+    return _counts(seed, "tiled", k, side, tile)[0], _counts(seed, "tiled", k, side)[0]
+
+
+def turns_of_banks(seed: int, tile: tuple[int, int], k: int = 5, side: int = SIDE):
+    """Turns that the tile's reads take in shared memory, and the least that would do."""
+    return _counts(seed, "tiled", k, side, tile)[1:]
+
+
+def moved_sectors(seed: int, shape: tuple[int, int]) -> tuple[float, float]:
+    """Bytes moved where neighbouring threads take neighbouring rows, and columns."""
+    import numpy as np
+
+    from helpers.cuda import Module
+
+    matrix = np.random.default_rng(seed).random(shape, np.float32)
+    grid = max(-(-n // 32) for n in shape), max(-(-n // 8) for n in shape)
+    moved = []
+    with Module("access.cu", device="cpu") as module:
+        for name in ("copy_along_columns", "copy_along_rows"):
+            copy = np.zeros_like(matrix)
+            record = module[name][grid, (32, 8)].record(matrix, copy, *shape)
+            moved.append(32 * sum(one.sectors for one in record.select(space="global")))
+    return moved[0], moved[1]
+
+
+def transposed_turns(seed: int, pad: int, shape: tuple[int, int] = (64, 64)):
+    """Turns of reading columns of a 32 × (32 + pad) tile, and the least that would do."""
+    import numpy as np
+
+    from helpers.cuda import Module
+
+    matrix = np.random.default_rng(seed).random(shape, np.float32)
+    copy, grid = np.zeros(shape[::-1], np.float32), tuple(-(-n // 32) for n in shape[::-1])
+    with Module("access.cu", {"PAD": pad}, device="cpu") as module:
+        record = module["transpose"][grid, (32, 8)].record(matrix, copy, *shape)
+    reads = record.select(array="tile", kind="read")
+    return sum(one.wavefronts for one in reads), sum(one.ideal for one in reads)
+
+
+SUM = """
+__global__ void sum(const float *x, float *total) {
+    __shared__ float part[64];
+    part[threadIdx.x] = x[blockIdx.x * 64 + threadIdx.x];
+    for (int half = 32; half > 0; half /= 2) {
+        %s
+        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+    }
+    if (threadIdx.x == 0) total[blockIdx.x] = part[0];
+}
+"""
+
+
+def race_found(seed: int, barrier: str) -> Share:
+    """Whether the runner reports a fault in a tree of sums, with that line in its loop."""
+    import numpy as np
+
+    from helpers.cuda import KernelError, Module
+
+    x = np.random.default_rng(seed).random(64 * (seed + 1), np.float32)
+    total = np.zeros(seed + 1, np.float32)
+    with Module(SUM % barrier, device="cpu", check=True) as module:
+        try:
+            module["sum"][seed + 1, 64](x, total)
+        except KernelError:
+            return Share(1, 1)
+    return Share(0, 1)
+
+
+FILTERS = {"3 × 3": {"k": 3}, "7 × 7": {"k": 7}}
+
+
+def _ratio(id, sentence, experiment, settings, verdict, margin, ours, rival, **more) -> Claim:
+    given = {"seeds": SEEDS, "unit": "bytes", "scale": "ratio"} | more
+    return Claim(
+        id=id, sentence=sentence, experiment=experiment, settings=settings, verdict=verdict,
+        margin=margin, ours=ours, rival=rival, **given,
+    )  # fmt: skip
+
+
+CLAIMS = [
+    _ratio(
+        "05-constant",
+        "Constant memory takes nearly half of what the first rung asks of global memory.",
+        functools.partial(asked, ours="global", rival="constant"),
+        FILTERS,
+        "holds",
+        0.8,
+        "global",
+        "constant",
+        smallest={"side": 8},
+    ),
+    _ratio(
+        "05-tile",
+        "A tile with its halo asks for less than a fifth of that.",
+        functools.partial(asked, ours="constant", rival="tiled"),
+        {"5 × 5": {"k": 5}, "7 × 7": {"k": 7}},
+        "holds",
+        4.0,
+        "constant",
+        "tiled",
+        smallest={"side": 8},
+    ),
+    _ratio(
+        "05-rows-global",
+        "The last rung asks for more global memory than the tile.",
+        functools.partial(asked, ours="rows", rival="tiled"),
+        FILTERS,
+        "holds",
+        0.2,
+        "rows",
+        "tiled",
+        smallest={"side": 8},
+    ),
+    _ratio(
+        "05-small-tiles",
+        "Small tiles ask for more, since they load more halo.",
+        asked_by_tiles,
+        {"4 × 8": {"tile": (4, 8)}, "8 × 8": {"tile": (8, 8)}},
+        "holds",
+        0.2,
+        "small tile",
+        "8 × 32",
+        smallest={"side": 8},
+    ),
+    _ratio(
+        "05-banks-tile",
+        "A tile 16 wide makes the warp's reads take turns.",
+        turns_of_banks,
+        {"16 × 16": {"tile": (16, 16)}, "8 × 32": {"tile": (8, 32)}},
+        "depends on the tile",
+        0.1,
+        "turns",
+        "least",
+        axis="the tile",
+        unit="turns",
+        smallest={"side": 8},
+    ),
+    _ratio(
+        "05-coalescing",
+        "Neighbouring threads on neighbouring rows move over six times the bytes.",
+        moved_sectors,
+        {"64 × 64": {"shape": (64, 64)}, "96 × 160": {"shape": (96, 160)}},
+        "holds",
+        5.0,
+        "along columns",
+        "along rows",
+        smallest={"shape": (8, 8)},
+    ),
+    _ratio(
+        "05-padding",
+        "Columns of the tile make lanes take turns.",
+        transposed_turns,
+        {"32 × 32": {"pad": 0}, "32 × 33": {"pad": 1}, "32 × 36": {"pad": 4}},
+        "depends on the padding",
+        0.1,
+        "turns",
+        "least",
+        axis="the padding",
+        unit="turns",
+        smallest={"shape": (8, 8)},
+    ),
+    Claim(
+        id="05-race",
+        sentence="Without a barrier in its loop a tree of sums is reported as a fault.",
+        experiment=race_found,
+        seeds=range(8),
+        settings={
+            "no barrier": {"barrier": ""},
+            "__syncwarp": {"barrier": "__syncwarp();"},
+            "__syncthreads": {"barrier": "__syncthreads();"},
+        },
+        verdict="depends on the barrier",
+        margin=0.0,
+        axis="the barrier",
+        ours="runs reported",
+        rival="half of them",
+        rival_share=0.5,
+        unit="1",
+    ),
+]
