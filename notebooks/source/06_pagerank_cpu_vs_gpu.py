@@ -7,11 +7,11 @@
 #
 # - place a tensor on a processor, a GPU included, and time what runs there without fooling yourself;
 # - write PageRank as a sum over links and as a matrix product, and say where each version spends its time;
-# - predict the time of an iteration from the bytes that it moves;
+# - say from its bytes the least time that an iteration takes, and which versions stay far above it;
 # - repair the formula where nodes have no out-links, and stop iterating when enough is enough;
 # - cut a graph into row blocks for several MPI ranks and predict what they must exchange.
 #
-# **You need** a cluster of ranks as in [01_mpi_basics](01_mpi_basics.ipynb), and matrix-vector products. *Time:* 60 minutes, of which the machine works for less than three. *Cores:* two are enough, with 2 GB of memory. *GPU:* optional.
+# **You need** a cluster of ranks as in [01_mpi_basics](01_mpi_basics.ipynb), and matrix-vector products. *Time:* 110 minutes, of which the machine works for less than three. *Cores:* two are enough, with 2.5 GB of memory. *GPU:* optional.
 
 # %% [markdown]
 # ## Notation
@@ -35,9 +35,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
+from helpers.claims import evidence
 from helpers.exercises import pagerank as check
 from helpers.plots import pagerank as draw
 from helpers.plots import style
+from helpers.predictions import Prediction
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,9 @@ style.use()
 # *Predict before you run the next cell: which package is visited most?*
 
 # %%
+pillar = Prediction("the package that is visited most", None)  # a name, such as "bash"
+
+# %%
 from helpers.datasets.dependencies import load_dependencies
 from helpers.pagerank import pagerank
 
@@ -69,11 +74,12 @@ A = debian.adjacency()  # A[i, j] = 1: package i needs package j
 result = pagerank(A)
 print(f"{len(debian.names)} packages, {A.nnz} links, Debian {debian.about['version']}")
 top = result.top(15)
+pillar.answer(debian.names[top[0][0]])
 draw.bars([debian.names[i] for i, _ in top], [s for _, s in top], "The 15 pillars of Debian 12")
 plt.show()
 
 # %% [markdown]
-# The C library and the compiler's run-time library, which need each other, take nearly a third of all visits: whoever walks along dependencies falls into that pit. Behind them stand the two interpreters.
+# The C library and the compiler's run-time library, which need each other, take nearly a third of all visits: whoever walks along dependencies falls into that pit. Third is `gcc-12-base`, which both of them need. The interpreters of Perl and Python follow far behind, as the bars show.
 #
 # Look around one package: zoom, drag, and point at the circles.
 
@@ -158,7 +164,7 @@ for k in range(60):
 import networkx as nx
 
 reference = nx.pagerank(nx.from_numpy_array(G.T, create_using=nx.DiGraph), tol=1e-14, max_iter=500)
-print("largest difference from NetworkX:", max(abs(x[i] - reference[i]) for i in range(4)))
+print("largest difference from NetworkX:", f"{max(abs(x[i] - reference[i]) for i in range(4)):.0e}")
 
 # %% [markdown]
 # ### Exercise 1: keep the rank
@@ -198,27 +204,29 @@ check.keep_the_rank(step)
 # | 2 | a dense matrix | at each iteration |
 # | 3 | a dense matrix | once, by a matrix product with a diagonal matrix |
 # | 4 (ours) | [compressed rows](glossary.md#compressed-rows), 32-bit indices | once, into the values |
-# | 5 (ours) | one bit for each possible edge | at each iteration |
+# | 5 (ours) | one bit for each of the $N^2$ entries | at each iteration |
 #
-# Here they are; each is a few lines, in `helpers/pagerank/versions.py`.
+# Version 1's format is called COO, for coordinates. Version 0 is written with DGL, the Deep Graph Library, where that is installed; 0s is the same in plain PyTorch. Of each version, `prepare` stores the graph before the loop, and `product` multiplies inside of it (`helpers/pagerank/versions.py`). Versions 1 and 2, and 3 and 4, multiply by the same line: their difference is what `prepare` stores.
 
 # %%
 import inspect
+import time
 
 from helpers.pagerank import versions as v
 from helpers.pagerank.graphs import random_links
 
 for version in (v.MessagePassing, v.SparseInLoop, v.DenseInLoop, v.DenseFolded, v.CSR):
     print(f"# version {version.number}: {version.title}")
-    print(inspect.getsource(version.product))
+    for part in (version.prepare, version.product):
+        lines = inspect.getsource(part).splitlines()
+        print("\n".join(line for line in lines if line.strip() and "import torch" not in line))
+    print()
 
 # %%
 graph = random_links(P.nodes, P.probability, P.seed)
 print(f"{graph.nodes} nodes, {graph.edges} edges, at least one out of each node")
 held, prepare = {}, {}
 for name in ("dgl", "scatter", "sparse", "dense", "dense_scaled", "csr", "csr fp64", "bits"):
-    import time
-
     begin = time.perf_counter()
     method, _, double = name.partition(" ")
     try:
@@ -229,10 +237,13 @@ for name in ("dgl", "scatter", "sparse", "dense", "dense_scaled", "csr", "csr fp
     prepare[name] = time.perf_counter() - begin
 ranks = {name: v.iterate(version, 30) for name, version in held.items()}
 for name, x in ranks.items():
-    print(f"{name:8} largest difference from csr: {(x - ranks['csr']).abs().max():.1e}")
+    print(f"{name:12} largest difference from csr: {(x - ranks['csr']).abs().max():.1e}")
 
 # %% [markdown]
 # All agree within the rounding of 32-bit numbers. (Row 3s is version 3 with its matrix made by scaling columns; what the matrix product costs instead comes below. Row 4d is version 4 with 64-bit numbers, which a tolerance of $10^{-10}$ needs.) *Predict: which is the fastest, and by what factor over the slowest?*
+
+# %%
+factor = Prediction("slowest version ÷ fastest", None)  # your number for None
 
 # %%
 from helpers.timing import measure, seconds
@@ -247,17 +258,22 @@ for name, version in held.items():
     total = seconds(prepare[name] + P.iterations * spent[name])
     print(
         f"{version.row:2} {version.title:30} {seconds(spent[name]):>8} an iteration, "
-        f"K={P.iterations} with preparation {total}"
+        f"K={P.iterations} with preparation {total}",
+        flush=True,
     )
+factor.answer(max(spent.values()) / min(spent.values()))
 
 # %% [markdown]
 # ### Why: count the bytes
 #
-# A product does 2 operations for each stored value and uses each value once. A processor multiplies far faster than it reads, so the time is **bytes ÷ bandwidth**. How fast does this machine read?
+# A product does 2 operations for each stored value and uses each value once. A processor multiplies far faster than it reads, so **bytes ÷ bandwidth** is the least time it can take, if its bytes come from memory. How fast does this machine read?
 
 # %%
 big = torch.ones(50_000_000)  # 200 MB, more than any cache holds
 bandwidth = big.numel() * 4 / measure(big.sum, repeats=5, warmup=2, time_limit=4).best
+if "dense" in held:  # the dense product reads as well: what it reaches can be reached
+    bandwidth = max(bandwidth, held["dense"].bytes_moved / spent["dense"])
+del big
 rows = [
     {"version": held[name].row, "bytes": held[name].bytes_moved, "seconds": spent[name]}
     for name in held
@@ -271,13 +287,17 @@ for row in rows:
         f"measured {seconds(row['seconds']):>8}, ratio {row['seconds'] / bound:.1f}"
     )
 
-# %% [markdown]
-# The dense version sits on the line: no program that reads a dense matrix can be faster. The sparse ones move a hundredth of the bytes and less. They are small enough to stay in cache, so they can even lie below a line that stands for memory; what holds them up is the cost of each call and of jumping to the values that each row needs.
+# %% [markdown] claims="06-lower-bound 06-same-bytes 06-csr 06-messages-dense"
+# Read the last column aloud. **It is a lower bound, and most versions do not reach it.** The dense version does: it is held up by reading. (In the record it is even faster than the bound, whose rate comes from `sum`, which does not read as fast as memory allows.) The sparse versions are three, five and twenty-seven times above theirs: held up by the cost of each call, by jumping to the value that each edge needs, and in COO by adding up, edge after edge, into the result. COO and messages move bytes of one order, and one takes over five times as long as the other. So bytes say what is *possible*; the clock says who gets there. Of the source's four versions messages are the fastest on a CPU; compressed rows are faster still.
+
+# %%
+for claim in ("06-lower-bound", "06-same-bytes", "06-csr", "06-messages-dense"):
+    display(evidence(claim))
 
 # %% [markdown]
 # ### Exercise 2: count the bytes
 #
-# *Difficulty ●○○, 5 minutes.* How many bytes does the matrix take in each form, with 4-byte values and 4-byte indices? `dense(N, E)`; `csr(N, E)`: a value and a column index for each edge and $N+1$ offsets of rows; `bits(N, E)`: one bit for each possible edge, $N$ a multiple of 32.
+# *Difficulty ●○○, 5 minutes.* How many bytes does the matrix take in each form, with 4-byte values and 4-byte indices? `dense(N, E)`; `csr(N, E)`: a value and a column index for each edge and $N+1$ offsets of rows; `bits(N, E)`: one bit for each of the $N^2$ entries, $N$ a multiple of 32.
 #
 # <details><summary>Hint</summary>
 #
@@ -302,7 +322,7 @@ def csr(N, E):
 
 
 def bits(N, E):
-    """Bytes of one bit for each possible edge."""
+    """Bytes of one bit for each entry."""
     # BEGIN SOLUTION
     return N * N // 8
     # END SOLUTION
@@ -326,32 +346,71 @@ print(f"N = {P.nodes // 4}: product {seconds(product)}, scaling columns {seconds
 print(f"N = {P.nodes}, 4³ = 64 times the product's work: about {seconds(64 * product)}")
 print(f"saved at each iteration: {seconds(vector * 4)} or so")
 print(f"it pays for itself after {64 * product / (vector * 4):.0e} iterations")
+del quarter
 
 from helpers.pagerank.report import gpu_column, recorded_fold, recorded_growth
 
 if fold := recorded_fold():  # the whole product, run once and kept
     print(f"{fold[0]}: N = 10000 by a product {seconds(fold[1])}, by scaling {seconds(fold[2])}")
 
+# %% [markdown] claims="06-scale-columns"
+# Thirty times at $N = 500$, ninety-five times at $N = 1500$ in the record: the product does $N$ times the work, at a better rate.
+
 # %% [markdown]
 # ## 5. On a GPU
 #
-# The source reports the table's second column on an NVIDIA K80 and finds speed-ups of 2 to 3 orders of magnitude for the dense versions. Below are this machine's processor, and a GPU: this machine's, or the one in a record made by `make gpu`, with its name.
+# **The source's figures, not ours**: on one NVIDIA K80 (AWS p2.xlarge, $N = 10\,000$, $K = 200$) it calls speed-ups of 2 and 3 orders of magnitude "not uncommon" for versions 2 and 3, says that version 0 profits less, and that version 1 is "not competitive at all". It does not say how the clock was stopped (see *What breaks* below). The cell adds a column of a GPU where this machine has one, or where a record made by `make gpu` holds one, with its name.
 
 # %%
 gpu_name, gpu = gpu_column(graph, device)
-print(f"{'version':34} {'CPU, ms':>9} {'GPU, ms':>9} {'speed-up':>9}   (GPU: {gpu_name})")
+print(f"GPU: {gpu_name}")
+print(f"{'version':34} {'CPU, ms':>9}" + f" {'GPU, ms':>9} {'speed-up':>9}" * bool(gpu))
 for name, version in held.items():
     cpu, other = spent[name] * 1e3, gpu.get(version.row)
-    right = f"{other:9.3f} {cpu / other:9.1f}" if other else f"{'–':>9} {'–':>9}"
-    print(f"{version.row:2} {version.title:31} {cpu:9.3f} {right}")
+    right = f" {other:9.3f} {cpu / other:9.1f}" if other else ""
+    print(f"{version.row:2} {version.title:31} {cpu:9.3f}{right}")
+for name in {"dense", "dense_scaled"} & set(held):
+    del held[name]  # 400 MB each
 
 # %% [markdown]
-# A GPU reads its memory at thousands of GB/s, so a dense version can gain the ratio of the bandwidths. Version 4 gains a factor of four hundred in bytes on the machine that you have: **moving fewer bytes comes before moving them faster**. The source's conclusion that version 1 is "not competitive at all" holds for the sparse format of its day, not for sparsity.
+# What a dense version can gain on a device is the ratio of the two bandwidths, since it reads the same bytes there. Version 4 moves a four-hundredth of the bytes on the machine that you have: **moving fewer bytes comes before moving them faster**. On this CPU version 1 is slow as the source says, but for its format and not for sparsity: version 4 is sparse as well.
 
 # %% [markdown]
 # ### What breaks: stopping the clock too early
 #
-# A call that runs on a GPU returns when the work is *queued*. A clock read then has timed the queue. A pool with one worker behaves the same way on any machine:
+# A call that runs on a GPU returns when the work is *queued*. A clock read then has timed the queue. A pool with one worker behaves the same way on any machine.
+#
+# ### Exercise 3: time what was done
+#
+# *Difficulty ●●○, 10 minutes.* `call()` queues work and returns at once; `wait()` returns when all that was queued is done. Return the seconds that one `call` takes, as the best of `repeats`. The first call of all prepares things that later ones do not need: it must not count. And nothing that was queued before may be timed.
+#
+# <details><summary>Hint</summary>
+#
+# Once around without a clock; then, `repeats` times: wait, read the clock, call, wait, read the clock.
+#
+# </details>
+
+# %% exercise="timed"
+import time
+
+
+def timed(call, wait, repeats=3):
+    """Return the best seconds of one call."""
+    # BEGIN SOLUTION
+    call()
+    best = float("inf")
+    for _ in range(repeats):
+        wait()
+        begin = time.perf_counter()
+        call()
+        wait()
+        best = min(best, time.perf_counter() - begin)
+    return best
+    # END SOLUTION
+
+
+# %% check="timed" points=2
+check.timed(timed)
 
 # %%
 from concurrent.futures import ThreadPoolExecutor
@@ -362,12 +421,50 @@ with ThreadPoolExecutor(1) as queue:
     wrong = time.perf_counter() - begin
     work.result()  # wait: torch.cuda.synchronize() on a GPU
     right = time.perf_counter() - begin
+    last = [work]
+    yours = timed(
+        lambda: last.append(queue.submit(v.iterate, held["csr"], 2000)), lambda: last[-1].result()
+    )
 print(f"unsynchronised {seconds(wrong)}, synchronised {seconds(right)}: {right / wrong:.0f}× off")
+print("your function says", "–" if yours is None else seconds(yours))
+
+# %% [markdown] claims="06-clock"
+# The queue is timed, whatever the work: 20 to 30 µs in the record, for 60 and for 140 ms of work.
 
 # %% [markdown]
 # ## 6. How many iterations?
 #
-# The source runs $K = 200$ iterations. Each iteration shrinks the error by $d$ at least: after $k$, the change is at most $2 d^k$. On a graph that mixes well it shrinks much faster. *Predict: after how many iterations does the change fall below $10^{-10}$?*
+# The source runs $K = 200$ iterations. Each iteration shrinks the error by $d$ at least: after $k$, the change is at most $2 d^k$. On a graph that mixes well it shrinks much faster. ("Change" is the sum of $|x_i^\text{new} - x_i^\text{old}|$ over all nodes: the L1 norm of the difference. It has nothing to do with the cache called L1.)
+#
+# ### Exercise 4: enough at the latest
+#
+# *Difficulty ●○○, 5 minutes.* Return the least $k$ for which the bound $2 d^k$ is at most `tolerance`.
+#
+# <details><summary>Hint</summary>
+#
+# Logarithms of both sides; $\log d$ is negative, so the sign turns. Round up.
+#
+# </details>
+
+# %% exercise="at-the-latest"
+import math
+
+
+def at_the_latest(damping, tolerance):
+    """Iterations after which the change is certainly at most the tolerance."""
+    # BEGIN SOLUTION
+    return math.ceil(math.log(tolerance / 2) / math.log(damping))
+    # END SOLUTION
+
+
+# %% check="at-the-latest" points=1
+check.at_the_latest(at_the_latest)
+
+# %% [markdown]
+# *Predict: after how many iterations does the change fall below $10^{-10}$ on the source's graph?*
+
+# %%
+enough = Prediction("iterations to 1e-10 on the source's graph", None)  # your number for None
 
 # %%
 denser = random_links(P.nodes, 50 * P.probability, P.seed)  # 5e6 edges
@@ -379,11 +476,17 @@ runs = {
 draw.convergence({name: run.residuals for name, run in runs.items()}, P.damping, P.iterations)
 plt.show()
 print({name: run.iterations for name, run in runs.items()})
+print("at the latest, as you say:", at_the_latest(P.damping, 1e-10))
+enough.answer(runs["random, 1e5 edges"].iterations)
+
+# %% [markdown] claims="06-iterations 06-slow-tail"
+# On the source's graph, 19 iterations do: **K = 200 is ten times too many**. Debian needs four times as many, and its tail falls by $d = 0.85$ an iteration, the slowest there is. That happens where packages need each other and nothing else: a walk that enters leaves only by a restart. Debian has two such cycles, the Java packages `libgrpc-java` and `libopencensus-java`, and the four packages around `node-es5-ext`. Which of them makes the tail slow? Cut one and look: without the Java cycle 80 iterations are needed, without the other 78, and without both 46, against 83 with both. **Either alone is enough to keep the tail slow.** To name one of them as *the* reason, because it was found first, would have been wrong.
+
+# %%
+evidence("06-slow-tail")
 
 # %% [markdown]
-# On the source's graph, 19 iterations do: **K = 200 is ten times too many**. Debian needs four times as many, and its tail falls by exactly $d = 0.85$ an iteration, the slowest there is: two Java packages, `libgrpc-java` and `libopencensus-java`, need each other and nothing else, so a walk that enters leaves only by a restart.
-#
-# Apart from a few such cycles Debian's links never lead back. Visit the packages *in the order of their links* and use each new value at once, and one sweep is enough, with a second to confirm. That is what `pagerank` does by default:
+# Apart from a few such cycles Debian's links never lead back. Visit the packages *in the order of their links* and use each new value at once (this is **Gauss-Seidel**; a power iteration works with the old values until all new ones are there), and one sweep is enough, with a second to confirm. That is what `pagerank` does by default:
 
 # %%
 swept = pagerank(A, "auto")
@@ -391,6 +494,9 @@ same = np.abs(swept.scores - runs["Debian"].scores).sum()
 print(f"{swept.method}: {swept.iterations} sweeps, L1 distance from power iteration {same:.1e}")
 for method in (swept.method, "csr"):
     print(f"{method:8}", measure(lambda m=method: pagerank(A, m), repeats=5, time_limit=5))
+
+# %% [markdown] claims="06-ordered"
+# Nine times as fast at a tolerance of $10^{-10}$ in the record, and twice at $10^{-4}$, where a power iteration stops early.
 
 # %% [markdown]
 # ### What breaks: rank that leaks
@@ -409,8 +515,45 @@ leaked = v.iterate(naive, 200).numpy()
 order, kept = np.argsort(-leaked), np.argsort(-result.scores)
 print("the top ten agree in", len({*order[:10]} & {*kept[:10]}), "places")
 
-# %% [markdown]
-# When the dangling rank returns to where walks restart, the ranks are the leaking ones times a constant: the order survives, the meaning as probabilities does not. A different treatment of dangling nodes changes even the order; libraries differ here, so compare their sums before you compare their ranks.
+# %% [markdown] claims="06-order-survives"
+# When the dangling rank returns to where walks restart, the ranks are the leaking ones times a constant: the order survives, the meaning as probabilities does not. Over twenty random graphs with a third of their nodes dangling, the twenty highest came in the same order in 20 of 20 where the rank went to everyone, and in 0 of 20 where each dangling node kept its own. Libraries differ here, so compare their sums before you compare their ranks.
+#
+# ### Exercise 5, a project: rank Debian yourself
+#
+# *Difficulty ●●●, 40 minutes.* Write PageRank from the list of edges alone, in NumPy: edge $e$ leads from `source[e]` to `target[e]`, `nodes` counts the nodes. Dangling nodes give their rank to all nodes equally, and you stop when the L1 change is at most `tolerance`. It is tried with 60 000 nodes: a dense matrix would not fit.
+#
+# <details><summary>Hint</summary>
+#
+# `np.bincount(source, minlength=nodes)` counts the out-links. `np.bincount(target, weights=..., minlength=nodes)` adds up what arrives at each node: one number for each edge goes in.
+#
+# </details>
+
+
+# %% exercise="my-pagerank"
+def my_pagerank(source, target, nodes, damping=0.85, tolerance=1e-10):
+    """Return the ranks (nodes,), sum 1."""
+    # BEGIN SOLUTION
+    out = np.bincount(source, minlength=nodes)
+    x, change = np.full(nodes, 1 / nodes), 1.0
+    while change > tolerance:
+        share = np.divide(x, out, out=np.zeros(nodes), where=out > 0)
+        y = damping * np.bincount(target, weights=share[source], minlength=nodes)
+        y += (1 - y.sum()) / nodes  # restarts, and what the dangling nodes had
+        x, change = y, np.abs(y - x).sum()
+    return x
+    # END SOLUTION
+
+
+# %% check="my-pagerank" points=4
+check.my_pagerank(my_pagerank)
+
+# %%
+edges = A.tocoo()
+mine = my_pagerank(edges.row, edges.col, A.shape[0])
+if mine is not None:
+    print("yours:", [debian.names[i] for i in np.argsort(-mine)[:5]])
+    print(f"L1 distance from the library's: {np.abs(mine - result.scores).sum():.0e}")
+    print(measure(lambda: my_pagerank(edges.row, edges.col, A.shape[0]), repeats=2, time_limit=5))
 
 # %% [markdown]
 # ## 7. How far does it grow?
@@ -429,9 +572,40 @@ draw.growth(counts, times, sizes, free_bytes(torch.device("cpu")), recorded_grow
 plt.show()
 
 # %% [markdown]
-# Filled circles were measured just now. Hollow ones come from a record (`make bench SUITE=pagerank`, up to $5 \cdot 10^7$ edges), whose machine and date the legend names; graphs of that size take gigabytes to make. As long as the ranks fit a cache the time grows with the edges; where they no longer do, at a few million nodes, each edge costs a visit to memory, and the curve turns upwards.
+# Filled circles were measured just now. Hollow ones come from a record (`make bench SUITE=pagerank`, up to $5 \cdot 10^7$ edges), whose machine and date the legend names; graphs of that size take gigabytes to make. An edge costs more as the ranks outgrow the caches: in the record 1.3 times at $10^5$ nodes and 1.8 times at $10^6$ what it costs at $10^4$; with the hollow circles the curve turns upwards.
 #
-# Sparse storage grows with the edges, dense storage with the square of the nodes: it meets this machine's memory before a hundred thousand nodes. The web has more than $10^{11}$ pages. One bit an entry moves the limit out by a factor $\sqrt{32} \approx 6$ in nodes, and pays on *dense* graphs: at $5 \cdot 10^6$ edges of $10^8$ possible ones, 12.5 MB of bits stand against 40 MB of CSR.
+# Sparse storage grows with the edges, dense storage with the square of the nodes. The web has more than $10^{11}$ pages.
+#
+# ### Exercise 6: where dense ends
+#
+# *Difficulty ●○○, 5 minutes.* Return the largest number of nodes whose dense matrix fits into `memory` bytes, at `bits` bits an entry.
+#
+# <details><summary>Hint</summary>
+#
+# $N^2 \cdot$ bits $/ 8 \le$ memory. `math.isqrt` takes whole roots.
+#
+# </details>
+
+
+# %% exercise="largest-dense"
+def largest_dense(memory, bits):
+    """Nodes of the largest dense matrix that fits; memory in bytes, both whole numbers."""
+    # BEGIN SOLUTION
+    return math.isqrt(8 * memory // bits)
+    # END SOLUTION
+
+
+# %% check="largest-dense" points=1
+check.largest_dense(largest_dense)
+
+# %%
+for wide in (32, 1):
+    print(
+        f"{size} bits an entry: up to {largest_dense(free_bytes(torch.device('cpu')), size)} nodes here"
+    )
+
+# %% [markdown] claims="06-bits"
+# One bit an entry moves the limit out by a factor $\sqrt{32} \approx 6$ in nodes. Is it faster, too? Where a twentieth of all edges exist, 12.5 MB of bits stand against 40 MB of compressed rows. *Predict: which is faster?*
 
 # %%
 few = {}
@@ -444,6 +618,12 @@ for name in ("csr", "bits"):
     few[name] = measure(lambda held=version: v.iterate(held, 5), repeats=3, time_limit=4).best / 5
     print(f"{name:5} {version.bytes_moved / 1e6:5.1f} MB {seconds(few[name])} an iteration")
 
+# %% [markdown] claims="06-per-edge"
+# Not at a twentieth of all edges: fewer bytes, and still nearly three times the time, because each bit has to be taken out of its word. With 40 % of the edges the bits are three times as *fast*. Bytes alone would have said the first is a win.
+
+# %%
+display(evidence("06-bits"), evidence("06-per-edge"))
+
 # %% [markdown]
 # ## 8. On several ranks
 #
@@ -455,13 +635,18 @@ for name in ("csr", "bits"):
 # *Predict for Debian on four ranks: by what factor is the boundary smaller?* The graph alone tells:
 
 # %%
+smaller = Prediction("allgather ÷ boundary for Debian on four ranks, bytes", None)  # your number
+
+# %%
 from helpers.pagerank.distributed import predicted_bytes, split
 
-for name, links_ in (("Debian", debian_links), ("random", graph)):
-    blocks = split(links_, P.ranks)
+for name, links_ in (("random", graph), ("Debian", debian_links)):
+    blocks, sums = split(links_, P.ranks), {}
     for exchange in ("allgather", "boundary"):
         expected = predicted_bytes(blocks, exchange)
+        sums[exchange] = sum(expected)
         print(f"{name:7} {exchange:10}", [f"{b / 1e3:.0f} kB" for b in expected], "an iteration")
+smaller.answer(sums["allgather"] / sums["boundary"])
 
 # %%
 from helpers.cluster import Cluster
@@ -492,7 +677,9 @@ for exchange in ("allgather", "boundary"):
         "  bytes received, counted = predicted:",
         counted == predicted_bytes(split(debian_links, P.ranks), exchange),
     )
-    print("  L1 distance from one process:", np.abs(together - runs["Debian"].scores).sum())
+    distance = np.abs(together - runs["Debian"].scores).sum()
+    print(f"  L1 distance from one process: {distance:.0e}")
+print("one process:", measure(lambda: pagerank(debian_links, "csr"), repeats=3, time_limit=5))
 
 # %% [markdown]
 # The loop that just ran, as each rank ran it:
@@ -502,10 +689,10 @@ from helpers.pagerank import distributed
 
 print(inspect.getsource(distributed.rank_block).split('"""')[2])
 
-# %% [markdown]
-# On a random graph every rank needs nearly everybody's rank, and the boundary saves little. On Debian most packages are needed by nobody, so their rank never travels. On one machine four ranks share the memory that one process reads alone: they win where a graph is larger than one machine.
+# %% [markdown] claims="06-boundary"
+# On a random graph every rank needs nearly everybody's rank, and the boundary saves little. On Debian it is a third of the allgather, on average over 2 to 8 ranks: half of the packages are needed by nobody, and most others by neighbours in the same block of names. Compare the three times above: if four ranks took longer than one process, and the boundary hardly less than the allgather, bytes were not what held them up: on one machine four ranks share the memory and the cores that one process has alone, and 80 small messages an iteration cost more in calls than in bytes. What they offer is room for a graph that is larger than one machine.
 #
-# ### Exercise 3: the boundary
+# ### Exercise 7: the boundary
 #
 # *Difficulty ●●○, 10 minutes.* A rank owns the nodes `first` to `last − 1`; `columns` holds the column index of every link in its rows, repeats included. How many ranks of other nodes must it receive in each iteration?
 #
@@ -535,12 +722,12 @@ check.boundary(boundary)
 # |---|---|---|
 # | C1 | tensors, `diag`, `mm`, `mv`, devices by name | run in section 2; conversion from NumPy shares memory |
 # | C2 | iterate $K=200$ times, $N=10\,000$, $d=0.85$ | the formula holds; the change is below $10^{-10}$ after 19 iterations |
-# | C3 | version 0 second best on the CPU; sparse "not competitive at all"; dense gains most from the GPU | dense sits on the read bandwidth, which is what the GPU raises; sparse with compressed rows moves a four-hundredth of the bytes and wins on the CPU |
+# | C3 | version 0 second best on the CPU; sparse "not competitive at all"; dense gains most from the GPU (source's own figures) | section 4: version 0 is the *fastest* of the source's four on this CPU, COO slower than its bytes explain, dense near the read bandwidth; compressed rows move a four-hundredth of the bytes. On a GPU nothing was measured here without a record |
 # | C3 | replacing $K$ vector products by a matrix product is "not very smart" | right, and it is not needed: scaling columns gives the same matrix (section 4) |
 #
 # ## Summary
 #
-# - An iteration takes bytes ÷ bandwidth. Count the bytes before you buy a GPU.
+# - Bytes ÷ bandwidth is the least time of an iteration; a version far above it is held up by something else. Count before you buy a GPU.
 # - Stop at a tolerance; send back the rank of dangling nodes; synchronise before you read the clock.
 # - Row blocks distribute a graph; what travels is the boundary, and the graph predicts it.
 #
