@@ -600,9 +600,8 @@ check.largest_dense(largest_dense)
 
 # %%
 for wide in (32, 1):
-    print(
-        f"{size} bits an entry: up to {largest_dense(free_bytes(torch.device('cpu')), size)} nodes here"
-    )
+    most = largest_dense(free_bytes(torch.device("cpu")), wide)
+    print(f"{wide} bits an entry: up to {most or '–'} nodes in this machine's free memory")
 
 # %% [markdown] claims="06-bits"
 # One bit an entry moves the limit out by a factor $\sqrt{32} \approx 6$ in nodes. Is it faster, too? Where a twentieth of all edges exist, 12.5 MB of bits stand against 40 MB of compressed rows. *Predict: which is faster?*
