@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from helpers.plots.roofline_html import INK, apart, axis_range, interactive
+from helpers.plots.roofline_html import INK, apart, axis_range, interactive, label_below
 from helpers.plots.style import (
     BLUE,
     GREEN,
@@ -70,7 +70,7 @@ def roofline(
                 linestyle=("-", "--", ":", "-.")[i % 4], zorder=3)  # fmt: skip
         ax.plot(top / rate, top / 1e9, "o", color=ink, markersize=6, zorder=3)
         at = max(low, lowest / rate) * 1.3 * (high / low) ** (0.13 * (i % 3))
-        below = any(rate < other < 1.6 * rate for other in bandwidths.values())
+        below = label_below(i, list(bandwidths.values()))
         ax.annotate(f"{name} {rate / 1e9:.0f} GB/s", (at, rate * at / 1e9), **near,
                     xytext=(5, -14) if below else (0, 6),
                     rotation=rise, rotation_mode="anchor", color=ink, size=11)  # fmt: skip

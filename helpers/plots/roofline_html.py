@@ -157,7 +157,7 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> str:
         along = x(top / rate) - x(start)
         # each further along its line than its neighbour, but not where the line has ended
         right = min(8 + 100 * (k % 3), max(8, along - 60))
-        below = any(rate < other < 1.6 * rate for other in bandwidths.values())
+        below = label_below(k, list(bandwidths.values()))
         at = x(start) + right, y(rate * start) - rise * right + (16 if below else -5)
         turned = f'transform="rotate({-math.degrees(math.atan(rise)):.1f} {at[0]:.1f} {at[1]:.1f})"'
         parts.append(_text(*at, label, "start", INK[k % 3], extra=turned))
