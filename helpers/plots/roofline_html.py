@@ -115,6 +115,27 @@ def apart(
     return moved
 
 
+def label_below(index: int, rates: Sequence[float]) -> bool:
+    """Tell whether a line's name goes below it, since a near neighbour's stands above.
+
+    Parameters
+    ----------
+    index : int
+        Which line.
+    rates : sequence of float
+        Of all lines.
+
+    Returns
+    -------
+    bool
+        Whether another line lies just above, or upon it and comes first.
+    """
+    mine = rates[index]
+    return any(
+        mine < other < 1.6 * mine or (other == mine and k < index) for k, other in enumerate(rates)
+    )
+
+
 WIDTH, HEIGHT, LEFT, BOTTOM, RIGHT, TOP = 880, 500, 70, 50, 20, 20
 INK = ("#222222", "#555555", "#767676")  # of the bandwidths: colours belong to the kernels
 DASHES = ("", "9 4", "3 3", "12 3 3 3")

@@ -481,7 +481,7 @@ for t in (*sides, None):  # None: not blocked
     rates.append(flops(P.large) / best / 1e9)
 fig, ax = plt.subplots()
 ax.plot(sides, rates[:-1], label="blocked")
-ax.axhline(rates[-1], color=style.GREY, linestyle="--", label="ikj, not blocked")
+ax.axhline(rates[-1], color=style.GREY, linestyle="--", marker="", label="ikj, not blocked")
 for cache, line in zip(machine.reported[:2], ("-", ":"), strict=False):
     if answer := tile(cache["size"], 4, 8):
         ax.axvline(answer, color=style.VERMILION, linestyle=line,
@@ -489,6 +489,7 @@ for cache, line in zip(machine.reported[:2], ("-", ":"), strict=False):
 ax.set(xlabel="side of the tile", ylabel="Gflop/s", xscale="log", ylim=(0, None),
        title=f"Blocked product, n = {P.large}")  # fmt: skip
 ax.set_xticks(sides, sides)
+ax.set_xticks([], minor=True)
 ax.legend(loc="lower left", bbox_to_anchor=(1, 0))
 plt.show()
 
