@@ -35,7 +35,8 @@ def warp_access(
 ) -> Axes:
     """Draw one warp's request to global memory: lanes upwards, addresses to the right.
 
-    Each dot is what one lane asks for; each grey band is a sector of 32 bytes that must move.
+    Each dot is what one lane asks for; each grey band is a sector of 32 bytes that must move (framed
+    in orange where sectors lie so far apart that a band alone would be a hairline).
 
     Parameters
     ----------
@@ -78,8 +79,10 @@ def warp_access(
     first = events["offset"] // SECTOR
     last = (events["offset"] + access.size - 1) // SECTOR
     sectors = np.unique(np.concatenate([first, last]))
+    far = sectors[-1] - sectors[0] > 3 * len(sectors)  # then a sector is too narrow to be seen
+    edge = {"ec": style.ORANGE, "lw": 3} if far else {"ec": "white", "lw": 1}
     for sector in sectors:
-        ax.axvspan(sector * SECTOR, (sector + 1) * SECTOR, color="#DDDDDD", ec="white", lw=1)
+        ax.axvspan(sector * SECTOR, (sector + 1) * SECTOR, fc="#DDDDDD", **edge)
     ax.hlines(events["thread"] % 32, events["offset"], events["offset"] + access.size,
               color=style.BLUE, lw=4)  # fmt: skip
     ax.plot(events["offset"], events["thread"] % 32, "o", ms=4, color=style.BLUE, ls="none")
