@@ -42,7 +42,9 @@ nav.course { display: flex; gap: 1.5rem; padding: 1rem 0; font-family: sans-seri
 math { font-size: 1.1em; }
 math[display="block"] { margin: 0.6em 0; overflow-x: auto; overflow-y: hidden; }
 .jp-RenderedHTMLCommon details { margin: 0.5em 0; }
-.highlight pre { font-family: var(--jp-code-font-family, monospace); }
+.jp-RenderedHTMLCommon .highlight pre, .jp-RenderedHTMLCommon .highlight pre * {
+  font-family: var(--jp-code-font-family, monospace);
+}
 </style>
 {%- endblock -%}
 {%- block body_header -%}
