@@ -2,6 +2,7 @@
 
 import math
 import time
+from time import perf_counter
 
 import numpy as np
 
@@ -53,6 +54,18 @@ def best_time(call, wait, repeats=3):
         wait()
         times.append(time.perf_counter() - begin)
     return min(times)
+
+
+def best_time_by_another_name(call, wait, repeats=3):
+    call()
+    best = float("inf")
+    for _ in range(repeats):
+        wait()
+        begin = perf_counter()
+        call()
+        wait()
+        best = min(best, perf_counter() - begin)
+    return best
 
 
 def unsynchronised(call, wait, repeats=3):
@@ -107,6 +120,7 @@ def ranked_dense(source, target, nodes, damping=0.85, tolerance=1e-10):
 CASES = {
     "timed": Case(
         right=best_time,
+        also=[best_time_by_another_name],
         wrong=[unsynchronised, not_waiting_first, no_warm_up, lambda call, wait, repeats: 0.0],
     ),
     "at_the_latest": Case(
