@@ -35,8 +35,8 @@ def warp_access(
 ) -> Axes:
     """Draw one warp's request to global memory: lanes upwards, addresses to the right.
 
-    Each dot is what one lane asks for; each grey band is a sector of 32 bytes that must move (framed
-    in orange where sectors lie so far apart that a band alone would be a hairline).
+    Each dot is what one lane asks for; each grey band is a sector of 32 bytes that must move
+    (framed in orange where sectors lie so far apart that a band alone would be a hairline).
 
     Parameters
     ----------
