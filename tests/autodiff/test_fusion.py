@@ -1,5 +1,7 @@
 """Fused loops: the values of the operators one by one, in one pass over memory."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -86,3 +88,39 @@ def test_a_long_chain_is_cut():
     assert 300 // 65 <= len(operators(new)) <= 300 // 60
     (got,) = autodiff.function([x], [new])(np.ones(3))
     np.testing.assert_allclose(got, 1.001**300)
+
+
+@pytest.mark.parametrize(
+    "see",
+    [
+        lambda a: np.broadcast_to(a[:, :1, :1], a.shape),
+        lambda a: np.broadcast_to(a[:1, :, :1], a.shape),
+        lambda a: np.broadcast_to(a[0, 0], a.shape),
+        lambda a: np.broadcast_to(a[0, 0, 0], a.shape),
+        lambda a: a.transpose(2, 1, 0),
+        lambda a: a[:, ::-1],
+        lambda a: np.concatenate([a, a], axis=2)[:, :, ::2],
+    ],
+    ids=["rows", "middle", "columns", "number", "transposed", "backwards", "every second"],
+)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("n", [4, 1, 0])
+def test_operands_that_do_not_lie_in_one_piece(see, dtype, n):
+    whole = np.random.default_rng(0).normal(size=(4, 4, 4)).astype(dtype)
+    a, b = see(whole)[:n], np.exp(whole)[:n]
+    xs = [autodiff.variable(name, ("n", 4, 4), dtype) for name in "ab"]
+    (y,) = fuse([autodiff.tanh(xs[0] * 2 - xs[1]) * xs[0]], xs)
+    out = np.empty(b.shape, dtype)
+    y.maker.operator.run(out, *(a if v is xs[0] else b for v in y.maker.inputs))
+    np.testing.assert_allclose(out, np.tanh(a * 2 - b) * a, 3e-6 if dtype == "float32" else 1e-12)
+
+
+def test_a_broadcast_operand_is_not_laid_out_in_memory():
+    xs = [autodiff.variable("m", (1000, 1000)), autodiff.variable("row", (1000,))]
+    y = fuse([autodiff.relu(xs[0] + xs[1]) * 2], xs)
+    arrays = np.ones((1000, 1000)), np.ones(1000)
+    tracemalloc.start()
+    plan(xs, y)(*arrays)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1.1 * 8_000_000, "the result, and little else"

@@ -6,6 +6,7 @@ import torch
 from torch.nn import functional
 
 from helpers import autodiff
+from helpers.autodiff import convolution
 from tests.autodiff.agreement import assert_agrees
 
 RANDOM = np.random.default_rng(3)
@@ -267,3 +268,16 @@ def test_sigmoid_far_out_does_not_overflow():
         np.testing.assert_array_equal(
             autodiff.function([x], [autodiff.sigmoid(x)])(np.array([-1e4, 1e4]))[0], [0, 1]
         )
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_patches_in_c_and_in_numpy_are_the_same(stride, dtype, monkeypatch):
+    image = np.random.default_rng(0).normal(size=(2, 3, 8, 9)).astype(dtype)
+    x = autodiff.variable("x", image.shape, dtype)
+    y = autodiff.apply(convolution.Patches(convolution.Window(3, 2, stride)), x)
+    run = autodiff.function([x], [y, *autodiff.gradients(autodiff.sum(y * y), [x])])
+    compiled = run(image)
+    monkeypatch.setattr(convolution, "_library", lambda dtype: None)
+    for a, b in zip(compiled, run(image), strict=True):
+        assert np.array_equal(a, b)

@@ -80,7 +80,7 @@ class Fused(Operator):
             sizes, steps = [out.size], [1] * len(xs)
         else:
             sizes, steps = nest(out, xs)
-        inner = tuple(min(step, 2) for step in steps[len(sizes) - 1 :: len(sizes)])
+        inner = tuple(s if s in (0, 1) else 2 for s in steps[len(sizes) - 1 :: len(sizes)])
         _loop(self.operands, self.numbers, self.steps, inner)(
             ctypes.c_long(len(sizes)),
             (ctypes.c_long * len(sizes))(*sizes),
