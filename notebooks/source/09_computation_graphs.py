@@ -707,7 +707,7 @@ for name, (gradient, peak, took) in chain.items():
           f" {took / chain['all kept'][2]:.2f} of the time; {'same' if same else 'OTHER'} gradient")  # fmt: skip
 
 # %% [markdown]
-# The measured peak lies above the predicted number of results by ten to twenty, whether 11 or 256 of them are held: the step that runs needs room of its own (a convolution copies its windows), and the gradient on its way back is one more result. `torch.utils.checkpoint` does the same with the segments of a PyTorch model. Count its bytes, too:
+# The measured peak lies above the predicted number of results by about ten to fifteen, whether 11 or 256 of them are held: the step that runs needs room of its own, and the gradient on its way back is one more result. `torch.utils.checkpoint` does the same with the segments of a PyTorch model. Count its bytes, too:
 
 # %%
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -1010,7 +1010,7 @@ def averaged(weights, gradients, early):
 
 
 # %%
-def perceptron(means):
+def perceptron(means, rewritings=()):
     """A training step of a perceptron: its function and its weights; `means` averages."""
     rng = np.random.default_rng(0)
     x, t = autodiff.variable("x", shape=("n", 784)), autodiff.variable("t", shape=("n", 10))
@@ -1022,7 +1022,7 @@ def perceptron(means):
     loss = autodiff.mean((h @ weights[2] - t) ** 2)
     averages = means(weights, autodiff.gradients(loss, weights))
     ups = [autodiff.add_update(w, -0.05 * g) for w, g in zip(weights, averages, strict=True)]
-    return autodiff.function([x, t], [loss, *ups], passes=[passes.order_updates]), weights
+    return autodiff.function([x, t], [loss, *ups], [*rewritings, passes.order_updates]), weights
 
 
 # %%
@@ -1061,6 +1061,27 @@ plt.show()
 # %% [markdown]
 # *Late*, the network is idle until the last gradient is there, and everybody waits. *Early*, the means of the last layers travel while the first layer's gradient, the dearest, is computed; what is left to wait for is the end of the queue. The two printed times are single runs of eight steps on one machine, where network threads and arithmetic want the same cores: they show an order of events, not how much it saves on a cluster.
 #
+# The package has all of this as a pass over a finished graph: `average_gradients` finds the gradients, puts *begin* and *wait* behind them, and its scheduler needs no `after`.
+
+
+# %%
+def by_the_pass(perceptron, batches):
+    """The same training, the graph rewritten by the package."""
+    line, rewritings = autodiff.Line(world), []
+
+    def leave(weights, gradients):
+        rewritings.append(autodiff.average_gradients(gradients, line))
+        return gradients
+
+    step, weights = perceptron(leave, rewritings)
+    losses = [float(step(*batch[rank])[0]) for batch in batches]
+    line.close()
+    return losses, [w.value for w in weights]
+
+
+runs["pass"] = cluster.run(by_the_pass, perceptron, batches, timeout=120)
+
+# %% [markdown]
 # Does it change the result? One process computes both ranks' gradients, adds them in rank order, and halves:
 
 
