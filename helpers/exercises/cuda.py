@@ -26,7 +26,7 @@ def _module(answer):
     if part and not re.sub(r"//[^\n]*|/\*.*?\*/|\s", "", part.group(1), flags=re.DOTALL):
         raise NotAttempted("the kernel's part is still empty")
     try:
-        return cuda.Module(source, defines, "cpu", name="cell", check=True, timeout=20)
+        return cuda.Module(source, defines, "cpu", name="cell", check=True, timeout=4)
     except cuda.CudaError as error:
         wrong(f"it does not compile: {error}")
 

@@ -143,7 +143,7 @@ def largest_dense(answer):
         equal(got, math.isqrt(8 * memory // bits), f"nodes for {what}")
 
 
-@exercise(time_limit=20)
+@exercise(time_limit=10)
 def my_pagerank(answer):
     """answer(source, target, nodes, damping, tolerance) -> ranks (nodes,), sum 1, sparse."""
     import numpy as np
