@@ -100,6 +100,11 @@ def _write(path: Path, content: bytes) -> None:
     os.replace(part, path)
 
 
+def hiding(folder: Path) -> list[str]:
+    """Return what is in a folder that notebooks there import in place of the course's package."""
+    return [name for name in ("helpers.py", "helpers") if (folder / name).exists()]
+
+
 def lab(options: list[str], root: Path = ROOT) -> int:
     """Prepare ``work/`` and become JupyterLab there, on loopback, with its token."""
     copied, updated = prepare(root)
@@ -109,6 +114,8 @@ def lab(options: list[str], root: Path = ROOT) -> int:
         number = name[:2] if name[:2].isdigit() else Path(name).stem
         print(f"{name} has been updated since you began it: `make reset NB={number}` gives you")
         print("  the new one and keeps yours in work/backups/")
+    for name in hiding(root / "work"):
+        print(f"work/{name} hides the course's package `helpers` from your notebooks: rename it")
     command = [sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:  # in a container; Jupyter asks to be told
         command.append("--allow-root")

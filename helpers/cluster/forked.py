@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from helpers.cluster import state
+from helpers.cluster import folders, state
 from helpers.cluster.errors import StartError
 from helpers.cluster.forked_network import ForkedNetwork
 from helpers.cluster.forkserver import handle, registry
@@ -95,10 +95,10 @@ class ForkedProcesses(Processes):
         if len(tempfile.gettempdir()) > LONGEST_PLACE:
             raise handle.CannotFork(f"{tempfile.gettempdir()} is too long for a socket's path")
         self._server = registry.acquire(modules)
-        folder = Path(tempfile.gettempdir(), f"ranks-{secrets.token_hex(6)}")
+        folder = Path(tempfile.gettempdir(), f"{folders.PREFIX}{secrets.token_hex(6)}")
         # before it is there to be left behind; start() waits for the answer
         self._adopted = self._server.send("adopt", folder=str(folder))
-        folder.mkdir(mode=0o700)
+        self._owned = folders.own(folder)
         super().__init__(n, threads, folder)
         self._modules = modules
         self._network = ForkedNetwork(network, n, self.folder) if network else None
@@ -262,3 +262,5 @@ class ForkedProcesses(Processes):
                 self._server.forget(family)
             registry.release(self._server)
         shutil.rmtree(self.folder, ignore_errors=True)
+        self._owned.close()
+        folders.sweep()

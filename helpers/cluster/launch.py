@@ -20,8 +20,8 @@ from helpers.cluster.connection import has_curve, without_false_alarm
 from helpers.cluster.errors import StartError
 from helpers.cluster.processes import Processes, how
 from helpers.machine import guard
-from helpers.machine.mpi import OPEN_MPI_ENVIRONMENT, NoMpiexecError, find_mpiexec
-from helpers.machine.shared_memory import ucx_transports
+from helpers.machine.mpi import OPEN_MPI_ENVIRONMENT, NoMpiexecError, find_mpiexec, mpi_library
+from helpers.machine.shared_memory import ucx_transports, why_not_enough
 
 if TYPE_CHECKING:
     import ipyparallel
@@ -147,6 +147,8 @@ class LaunchedProcesses(Processes):
 
     def start_ranks(self) -> None:
         state.clear(self.state_dir)
+        if self.local and mpi_library().startswith("MPICH") and (why := why_not_enough(self.n)):
+            raise StartError(why)
         self.engine_set = self.ipp.start_engines_sync(
             self.n, environment=_environment() if self.local else {}
         )

@@ -9,7 +9,6 @@ from helpers.cluster import remote, report
 from helpers.cluster.errors import StartError
 from helpers.cluster.processes import Processes
 from helpers.cluster.progress import Progress
-from helpers.machine.shared_memory import why_not_enough
 
 if TYPE_CHECKING:
     import ipyparallel
@@ -72,8 +71,6 @@ def _raise_if_hopeless(processes: Processes, begin: float, timeout: float, count
         raise StartError(report.not_started("the controller", "it ended at once", output))
     if processes.ranks_exited():
         output = processes.ranks_output()
-        if processes.local and (why := why_not_enough(processes.n)):
-            raise StartError(why)
         raise StartError(report.not_started(processes.starter, "it ended at once", output))
     if time.monotonic() - begin > timeout:
         why = f"{count} of {processes.n} ranks registered within {timeout:g} s"

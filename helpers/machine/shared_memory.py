@@ -45,6 +45,23 @@ def why_not_enough(ranks: int) -> str | None:
     return None
 
 
+def room() -> float:
+    """Return how much shared memory is free.
+
+    Returns
+    -------
+    float
+        Bytes; infinite where this system keeps it elsewhere than in a folder.
+    """
+    if not Path("/proc/self").exists():
+        return float("inf")
+    try:
+        space = os.statvfs(FOLDER)
+    except OSError:
+        return 0.0
+    return float(space.f_bavail * space.f_frsize)
+
+
 def unlink_own() -> None:
     """Remove the names of what MPICH shares with this process; who has mapped it keeps it.
 

@@ -17,6 +17,7 @@ import torch
 from mpi4py import MPI
 
 from helpers.machine import usable_cores
+from helpers.machine.shared_memory import FOLDER, room
 from helpers.torch_mpi.announced import Announced
 from helpers.torch_mpi.transport import CLOSED, DepartedError, MismatchError
 from helpers.waiting import SPINS, YIELD_FOR, Yielding, until
@@ -25,10 +26,28 @@ LINE = 64  # bytes: one cache line for each rank's flag, so that polling does no
 WORDS = LINE // 8  # of a line: the flag, the signatures of two steps, the mark of who has left
 LEFT = 3
 SEGMENT = 2 << 20  # bytes in a slot: larger means fewer waits, smaller stays nearer to the cores
+SMALLEST = 128 << 10  # bytes in a slot where there is little shared memory
 KEPT = 64  # views of the slots that are kept for messages of the same type and length
 
 NAMES = ["barrier", "all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter"]
 NAMES += ["reduce_scatter", "all_to_all"]
+
+
+def _segment(comm: MPI.Intracomm) -> int:
+    """Return how many bytes a slot has: what takes no more than half of what is free (collective).
+
+    More would be ended by a bus error, at the first touch of memory that is not there.
+    """
+    slots, segment = 2 * comm.Get_size(), SEGMENT
+    free = comm.bcast(room())
+    while segment > SMALLEST and slots * segment > free // 2:
+        segment //= 2
+    if slots * segment > free:
+        raise MemoryError(
+            f"{comm.Get_size()} ranks need {slots * segment / 1e6:.1f} MB of shared memory for "
+            f"torch.distributed, and {free / 1e6:.1f} MB are free in {FOLDER}"
+        )
+    return segment
 
 
 class SharedMemory:
@@ -46,7 +65,8 @@ class SharedMemory:
         self.token = token
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         header = LINE * self.size
-        total = header + 2 * SEGMENT * self.size
+        self.segment = _segment(comm)
+        total = header + 2 * self.segment * self.size
         self._win = MPI.Win.Allocate_shared(total if self.rank == 0 else 0, 1, comm=comm)
         memory = memoryview(self._win.Shared_query(0)[0]).cast("B")  # type: ignore[arg-type]
         if self.rank == 0:
@@ -54,7 +74,7 @@ class SharedMemory:
         self._win.Lock_all(MPI.MODE_NOCHECK)  # Win.Sync is a memory fence, but only in an epoch
         self._flags = memory[:header].cast("Q")
         data = torch.frombuffer(memory, dtype=torch.uint8, offset=header)
-        slots = data.view(2, self.size, SEGMENT)  # (parity, rank, byte)
+        slots = data.view(2, self.size, self.segment)  # (parity, rank, byte)
         self._slots = [[slots[parity, rank] for rank in range(self.size)] for parity in range(2)]
         self._views: dict[tuple, list[list[torch.Tensor]]] = {}
         self._others = [rank for rank in range(self.size) if rank != self.rank]

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 import torch
 
 from helpers.torch_mpi.reductions import Reduction
-from helpers.torch_mpi.shared_memory import SEGMENT, SharedMemory, sign
+from helpers.torch_mpi.shared_memory import SharedMemory, sign
 from helpers.torch_mpi.transport import Transport
 
 SMALL = 64 << 10  # bytes up to which every rank adds up everything itself: one step, not two. Two
 # ranks always do: for them that moves no more than each adding up a half and showing it.
-PIECE = SEGMENT // 2  # bytes of a long message that are under way at a time; the rest holds sums
 
 
 class Window(SharedMemory, Transport):
@@ -32,6 +31,11 @@ class Window(SharedMemory, Transport):
 
     kind = "window"
 
+    @property
+    def piece(self) -> int:
+        """Bytes of a long message that are under way at a time; the rest of a slot holds sums."""
+        return self.segment // 2
+
     def barrier(self, deadline: float) -> None:
         self.open(deadline)
         self.publish(sign("barrier", 0))
@@ -43,7 +47,9 @@ class Window(SharedMemory, Transport):
         if flat.nbytes > SMALL and self.size > 2:
             self._stream(flat, op, deadline, signature)
             return
-        for piece in (flat,) if flat.nbytes <= PIECE else flat.split(PIECE // flat.itemsize):
+        for piece in (
+            (flat,) if flat.nbytes <= self.piece else flat.split(self.piece // flat.itemsize)
+        ):
             slots = self.views(piece.numel(), flat.dtype)[self.open(deadline)]
             slots[self.rank].copy_(piece)
             self.publish(signature)
@@ -64,9 +70,9 @@ class Window(SharedMemory, Transport):
         # and shows piece t. A slot holds a piece, then a share's sums:
         #     slot[:p]                 piece t as this rank brought it; its own share stays out
         #     slot[first:first + p/N]  the sums of this rank's share of piece t - 1
-        pieces = flat.split(PIECE // flat.element_size())  # K × (p,)
-        views = self.views(SEGMENT // flat.element_size(), flat.dtype)  # [parity][rank]
-        first = PIECE // flat.element_size()  # where the sums begin in a slot
+        pieces = flat.split(self.piece // flat.element_size())  # K × (p,)
+        views = self.views(self.segment // flat.element_size(), flat.dtype)  # [parity][rank]
+        first = self.piece // flat.element_size()  # where the sums begin in a slot
         slots = views[0]  # [rank] → (SEGMENT / itemsize,): of this turn; `before`: of the last
         for turn in range(len(pieces) + 2):
             if turn:
@@ -96,7 +102,7 @@ class Window(SharedMemory, Transport):
 
     def reduce(self, flat: torch.Tensor, op: Reduction, root: int, deadline: float) -> None:
         signature = sign("reduce", flat.nbytes)
-        for piece in _pieces(flat, SEGMENT):
+        for piece in _pieces(flat, self.segment):
             slots = self.views(len(piece), flat.dtype)[self.open(deadline)]
             slots[self.rank].copy_(piece)
             op.before(slots[self.rank])
@@ -108,7 +114,7 @@ class Window(SharedMemory, Transport):
 
     def broadcast(self, data: torch.Tensor, root: int, deadline: float) -> None:
         signature = sign("broadcast", data.numel())
-        for piece in _pieces(data, SEGMENT):
+        for piece in _pieces(data, self.segment):
             slot = self._slots[self.open(deadline)][root]
             if self.rank == root:
                 slot[: len(piece)].copy_(piece)
@@ -141,21 +147,21 @@ class Window(SharedMemory, Transport):
     ) -> None:
         longest = max(len(output) for output in outputs)
         signature = sign(name, sum(len(output) for output in outputs))
-        for begin in range(0, longest, SEGMENT):
+        for begin in range(0, longest, self.segment):
             slots = self._slots[self.open(deadline)]
-            piece = data[begin : begin + SEGMENT]
+            piece = data[begin : begin + self.segment]
             slots[self.rank][: len(piece)].copy_(piece)
             self.publish(signature)
             for rank in readers:
                 self.collect((rank,), deadline, signature)
-                piece = outputs[rank][begin : begin + SEGMENT]
+                piece = outputs[rank][begin : begin + self.segment]
                 piece.copy_(slots[rank][: len(piece)])
 
     def scatter(
         self, output: torch.Tensor, inputs: Sequence[torch.Tensor], root: int, deadline: float
     ) -> None:
         signature = sign("scatter", len(output))
-        per = SEGMENT // self.size
+        per = self.segment // self.size
         for begin in range(0, len(output), per):
             slot = self._slots[self.open(deadline)][root]
             if self.rank == root:
@@ -173,9 +179,9 @@ class Window(SharedMemory, Transport):
     ) -> None:
         size = output.element_size()
         signature = sign("reduce_scatter", sum(part.nbytes for part in inputs))
-        per = SEGMENT // self.size // size
+        per = self.segment // self.size // size
         for begin in range(0, max(len(part) for part in inputs), per):
-            slots = self.views(SEGMENT // size, output.dtype)[self.open(deadline)]
+            slots = self.views(self.segment // size, output.dtype)[self.open(deadline)]
             for rank in self._all:
                 piece = inputs[rank][begin : begin + per]
                 view = slots[self.rank][rank * per : rank * per + len(piece)]
@@ -191,7 +197,7 @@ class Window(SharedMemory, Transport):
     def all_to_all(
         self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], deadline: float
     ) -> None:
-        per = SEGMENT // self.size
+        per = self.segment // self.size
         longest = torch.tensor([max(len(part) for part in (*inputs, *outputs))])
         self.all_reduce(longest, Reduction("MAX", None, torch.int64), deadline)
         signature = sign("all_to_all", 0)

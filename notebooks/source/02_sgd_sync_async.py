@@ -67,7 +67,7 @@ class Parameters:
 
 
 P = Parameters()
-cluster = Cluster(n=P.ranks)
+cluster = Cluster(n=P.ranks, preload=("torch",))
 
 # %% [markdown]
 # **Before you go on, predict.** One process computes gradients of $B$ samples and makes an update with each. Four replicas compute four such gradients at the same time, and make *one* update with their mean. On a machine with two cores: will 4 replicas need less time for the same number of samples? And will their loss per *update* be lower, equal, or higher? Write your answer down; section *All schemes* has the curves.
@@ -486,7 +486,7 @@ import ipywidgets
 def straggle(k=4):
     global cluster
     if not cluster.running:  # the last cell of this notebook has stopped it
-        cluster = Cluster(n=P.ranks)
+        cluster = Cluster(n=P.ranks, preload=("torch",))
     slow = {3: float(k)}
     common = {"slow": slow, "timeout": 90}
     together = cluster.run(runs.train, MPIAllreduce, steps=15, **common, **settings)[0]

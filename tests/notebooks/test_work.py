@@ -1,10 +1,11 @@
 """tools.work: the reader's copies are made once, and replaced only with a backup."""
 
+import os
 from datetime import datetime
 
 import pytest
 
-from tools.work import UnknownNotebookError, main, prepare, reset
+from tools.work import UnknownNotebookError, lab, main, prepare, reset
 
 NOW = datetime(2026, 11, 21, 9, 30, 5)
 
@@ -93,3 +94,13 @@ def test_prepare_says_what_it_did(root, capsys):
         "copied to work/: 00_start.ipynb, 01_mpi.ipynb, glossary.md\n"
         "copied to work/: nothing, all is there\n"
     )
+
+
+@pytest.mark.parametrize("name", ["helpers.py", "helpers"])
+def test_lab_names_what_hides_the_package(root, name, capsys, monkeypatch):
+    monkeypatch.setattr(os, "execve", lambda *command: None)  # it would become JupyterLab
+    lab([], root)
+    assert "hides" not in capsys.readouterr().out
+    (root / "work" / name).touch()
+    lab([], root)
+    assert f"work/{name} hides the course's package `helpers`" in capsys.readouterr().out

@@ -1,0 +1,341 @@
+"""Nothing is left, and nobody is let in: small shared memory, kills in each phase, open ports."""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from helpers.machine import guard, shared_memory
+from tests.cluster.test_forkserver import eventually, left_by_ranks_of, output_of
+
+pytestmark = [
+    pytest.mark.mpi,
+    pytest.mark.timeout(400),
+    pytest.mark.skipif(sys.platform != "linux", reason="namespaces and /proc are Linux's"),
+]
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def script(folder: Path, source: str) -> list[str]:
+    """Write a program; return the command that runs it."""
+    path = folder / "program.py"
+    path.write_text(textwrap.dedent(source))
+    return [sys.executable, str(path)]
+
+
+def with_shared_memory(megabytes: float, command: list[str], folder: Path) -> str:
+    """Run a command where ``/dev/shm`` has so much room; return what it printed."""
+    mount = f"mount -t tmpfs -o size={int(megabytes * 2**20)} tmpfs /dev/shm"
+    if not megabytes:
+        mount = "mount -t tmpfs -o size=64k tmpfs /dev && mknod -m 666 /dev/null c 1 3"
+        mount += " && mknod -m 666 /dev/urandom c 1 9"
+    inside = ["unshare", "-m", "sh", "-c", f'{mount} && exec "$@"', "sh", *command]
+    if os.getuid() != 0 or not shutil.which("unshare"):
+        pytest.skip("a mount namespace of one's own needs root and unshare")
+    done = subprocess.run(
+        inside,
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=360,
+    )
+    if "mount" in done.stderr and "permission denied" in done.stderr:
+        pytest.skip("no right to mount")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+# -- shared memory -----------------------------------------------------------------------------
+
+MANY = """
+    import os
+    from helpers.cluster import Cluster
+    if __name__ == "__main__":
+        with Cluster(4, launcher={launcher!r}) as first:  # keeps what forks alive
+            for _ in range({times}):
+                with Cluster(4, launcher={launcher!r}) as cluster:
+                    assert cluster.run(max, 1, 2) == [2] * 4
+                left = [n for n in os.listdir("/dev/shm") if n.startswith(("mpich", "ucx"))]
+                assert left == [], left
+        space = os.statvfs("/dev/shm")
+        print(space.f_blocks == space.f_bfree)
+"""
+
+
+@pytest.mark.parametrize(
+    ("launcher", "times"), [("mpi", int(os.environ.get("STARTS", "30"))), ("mpiexec", 12)]
+)
+def test_many_starts_in_64_mb_leave_nothing(tmp_path, launcher, times):
+    """200 starts with STARTS=200; before, the tenth ended in a bus error."""
+    command = script(tmp_path, MANY.format(launcher=launcher, times=times))
+    assert with_shared_memory(64, command, tmp_path) == "True\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["program.py"]
+
+
+@pytest.mark.parametrize("launcher", ["mpi", "mpiexec"])
+def test_too_little_shared_memory_is_one_sentence(tmp_path, launcher):
+    source = f"""
+        from helpers.checkup import _run, _ranks
+        from helpers.cluster import Cluster, StartError
+        if __name__ == "__main__":
+            try:
+                Cluster(4, launcher={launcher!r})
+            except StartError as error:
+                print(error)
+            print(_run("MPI ranks", lambda: _ranks(4)))
+    """
+    said = with_shared_memory(1, script(tmp_path, source), tmp_path).splitlines()
+    assert len(said) == 2
+    for line in said:
+        assert "4 MPI ranks need 4 MB of shared memory, and /dev/shm has 1.0 MB free" in line
+
+
+def test_shared_memory_that_is_missing_is_one_sentence(monkeypatch, tmp_path):
+    monkeypatch.setattr(shared_memory, "FOLDER", tmp_path / "shm")
+    assert "that cannot be used: No such file" in shared_memory.why_not_enough(1)
+    monkeypatch.undo()
+    assert shared_memory.why_not_enough(1) is None
+    assert "1000000 MPI ranks need" in shared_memory.why_not_enough(10**6)
+
+
+LARGE = """
+    from helpers.cluster import Cluster
+    def reduce(megabytes):
+        import torch, torch.distributed as dist
+        from helpers import torch_mpi
+        if not dist.is_initialized():
+            dist.init_process_group("mpi4py", init_method="mpi://")
+        x = torch.full((megabytes << 18,), dist.get_rank() + 1.0)
+        dist.all_reduce(x)
+        return float(x[0]), float(x[-1]), dist.get_backend()
+    if __name__ == "__main__":
+        with Cluster({ranks}, preload=("torch",)) as cluster:
+            assert cluster.run(reduce, {megabytes}, timeout=200) == [
+                ({total}, {total}, "mpi4py")] * {ranks}
+            print("yes")
+"""
+
+
+@pytest.mark.parametrize(
+    ("ranks", "megabytes"), [(2, int(os.environ.get("MEGABYTES", "128"))), (12, 8)]
+)
+def test_long_messages_of_the_backend_in_little_shared_memory(tmp_path, ranks, megabytes):
+    """All of 1 GB with MEGABYTES=1024; the windows of 12 ranks would be 50 MB, and 24 are free."""
+    options = {"ranks": ranks, "megabytes": megabytes, "total": ranks * (ranks + 1) / 2}
+    room = 64 if ranks == 2 else 40
+    assert with_shared_memory(room, script(tmp_path, LARGE.format(**options)), tmp_path) == "yes\n"
+
+
+# -- kills -------------------------------------------------------------------------------------
+
+STARTS = """
+    import sys, time
+    from helpers.cluster import Cluster
+    if __name__ == "__main__":
+        print(1, flush=True)
+        try:
+            Cluster(3)
+        except Exception as error:
+            print(type(error).__name__, flush=True)
+        else:
+            print("up", flush=True)
+            time.sleep(60)
+"""
+PHASES = {  # what there is when the blow falls
+    "the folder": lambda seen: seen["folder"],
+    "the controller": lambda seen: seen["controller"],
+    "one rank": lambda seen: len(seen["engine"]) >= 1,
+    "all ranks": lambda seen: len(seen["engine"]) >= 3,
+    "MPI's memory": lambda seen: any(map(guard_maps, seen["engine"])),
+    "a connection": lambda seen: seen["connection"],
+}
+
+
+def guard_maps(process: psutil.Process) -> bool:
+    with contextlib.suppress(OSError):
+        return "mpich_shm_" in Path(f"/proc/{process.pid}/maps").read_text()
+    return False
+
+
+def look(kernel: psutil.Process, place: Path) -> dict:
+    """Return what has been started so far below a kernel."""
+    seen = {"server": kernel.children(), "controller": [], "engine": []}
+    seen["folder"] = list(place.glob("ranks-*"))
+    seen["connection"] = list(place.glob("ranks-*/profile/security/*client.json"))
+    for process in [child for server in seen["server"] for child in server.children()]:
+        for program in ("controller", "engine"):
+            if output_of(process).endswith(f"/{program}.log"):
+                seen[program].append(process)
+    return seen
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("victim", ["server", "controller", "engine", "kernel", "both"])
+def test_a_kill_in_each_phase_of_a_start_leaves_nothing(tmp_path, phase, victim):
+    source = script(tmp_path, STARTS)
+    place = tmp_path / "t"
+    place.mkdir()
+    environment = {**os.environ, "TMPDIR": str(place)}
+    run = subprocess.Popen(source, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+    kernel = psutil.Process(run.pid)
+    try:
+        assert run.stdout.readline() == "1\n"
+        deadline, seen = time.monotonic() + 30, look(kernel, place)
+        while not PHASES[phase](seen) and time.monotonic() < deadline:
+            seen = look(kernel, place)
+        servers = [process.pid for process in seen["server"]]
+        targets = {"kernel": [kernel], "both": [*seen["server"], kernel]}.get(victim) or seen[
+            victim
+        ]
+        if not targets:
+            pytest.skip(f"there is no {victim} yet")
+        below = kernel.children(recursive=True)
+        for target in targets[:2] if victim == "both" else targets[:1]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                target.kill()
+        if victim in ("kernel", "both"):
+            run.wait(10)
+        else:  # an error or, if the blow came late, ranks: never a wait without end
+            assert run.stdout.readline() in ("StartError\n", "up\n")
+            run.terminate()
+            run.wait(10)
+        _, alive = psutil.wait_procs(below, timeout=10)
+        assert alive == []
+        if victim == "both":  # nobody is left who could: the next cluster does it
+            code = "from helpers.cluster import folders; folders.sweep()"
+            subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+        assert eventually(lambda: not list(place.iterdir())), list(place.iterdir())
+        if victim != "both" and victim != "server":
+            assert [name for pid in servers for name in left_by_ranks_of(pid)] == []
+    finally:
+        run.kill()
+        run.wait()
+
+
+# -- ports -------------------------------------------------------------------------------------
+
+
+class Ports:
+    """Notes the addresses on which processes below this one listen, as often as it can."""
+
+    def __init__(self, root: int) -> None:
+        self.root, self.seen, self.looks, self.ended = root, set(), 0, threading.Event()
+        self.thread = threading.Thread(target=self.look)
+        self.thread.start()
+
+    def look(self) -> None:
+        while not self.ended.wait(0.02):
+            self.looks += 1
+            for pid in [self.root, *guard.descendants(self.root)]:
+                with contextlib.suppress(psutil.Error):
+                    process = psutil.Process(pid)
+                    self.seen |= {
+                        (process.name(), found.laddr.ip)
+                        for found in process.net_connections("inet")
+                        if found.status == psutil.CONN_LISTEN or found.type == 2  # a datagram's
+                    }
+
+    def beyond_loopback(self) -> set[tuple[str, str]]:
+        self.ended.set()
+        self.thread.join()
+        assert self.looks > 20
+        return {(name, ip) for name, ip in self.seen if ip not in ("127.0.0.1", "::1")}
+
+
+@pytest.mark.parametrize("launcher", ["mpi", "mpiexec"])
+def test_nobody_listens_beyond_loopback_during_and_after_a_start(tmp_path, launcher):
+    from jupyter_client.manager import start_new_kernel
+
+    manager, client = start_new_kernel(cwd=str(tmp_path), startup_timeout=120)
+    try:
+        ports = Ports(manager.provisioner.pid)
+        code = f"""
+        %load_ext helpers.cluster
+        from helpers.cluster import Cluster
+        cluster = Cluster(3, launcher={launcher!r})
+        cluster.restart()
+        cluster.run(max, 1, 2)
+        """
+        reply = client.execute_interactive(
+            textwrap.dedent(code), timeout=120, output_hook=lambda message: None
+        )["content"]
+        assert reply["status"] == "ok", reply
+        beyond = ports.beyond_loopback()
+        assert len(ports.seen) > 0  # the kernel's own
+        # MPICH's mpiexec listens on all addresses for its own processes, and has no setting for it
+        allowed = (
+            {"mpiexec", "mpiexec.hydra", "hydra_pmi_proxy"} if launcher == "mpiexec" else set()
+        )
+        assert {found for found in beyond if found[0] not in allowed} == set()
+    finally:
+        ports.ended.set()
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+# -- other users -------------------------------------------------------------------------------
+
+INTRUDER = """
+    import json, os, socket, sys
+    told = json.loads(sys.argv[1])
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+    opened = []
+    def attempt(what, act):
+        try:
+            act()
+        except (PermissionError, FileNotFoundError, ProcessLookupError):
+            return
+        opened.append(what)
+    attempt("list", lambda: os.listdir(told["folder"]))
+    for path in told["files"]:
+        attempt(path, lambda: open(path, "rb"))
+        def connect():
+            socket.socket(socket.AF_UNIX, socket.SOCK_STREAM).connect(path)
+        attempt(f"socket {path}", connect)
+    for pid in told["pids"]:
+        attempt(f"signal {pid}", lambda: os.kill(pid, 0))
+        attempt(f"memory {pid}", lambda: open(f"/proc/{pid}/mem", "rb"))
+        attempt(f"maps {pid}", lambda: open(f"/proc/{pid}/maps").read())
+        for link in told["links"]:
+            attempt(link, lambda: open(link, "rb"))
+    print(json.dumps(opened))
+"""
+
+
+def test_another_user_reaches_no_rank_file_window_or_socket(tmp_path):
+    if os.getuid() != 0:
+        pytest.skip("to be another user needs root")
+    from helpers.cluster import Cluster
+    from tests.cluster.test_cluster import on_ranks
+
+    with Cluster(2) as cluster:
+        on_ranks(cluster, "global win; win = MPI.Win.Allocate_shared(4096, comm=comm)")
+        folder = cluster._processes.folder
+        links = [
+            f"/proc/{pid}/map_files/{line.split()[0]}"
+            for pid in cluster.pids
+            for line in Path(f"/proc/{pid}/maps").read_text().splitlines()
+            if "/dev/shm/" in line or "/SYSV" in line
+        ]
+        files = [str(path) for path in folder.rglob("*") if not path.is_dir()]
+        assert any("s:" in name for name in files)  # the controller's sockets
+        server = cluster._processes._server.process.pid
+        told = {"folder": str(folder), "pids": [server, *cluster.pids], "links": links}
+        told["files"] = [*files, *map(str, Path("/dev/shm").glob("mpich_*"))]
+        code = textwrap.dedent(INTRUDER)
+        done = subprocess.run(
+            [sys.executable, "-c", code, json.dumps(told)], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout) == []
+        assert on_ranks(cluster, "return comm.allreduce(1)") == [2, 2]
