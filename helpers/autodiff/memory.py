@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 import numpy as np
@@ -139,6 +140,10 @@ class Plan:
         """The most bytes in buffers at one time, predicted."""
         return max(self.live, default=0)
 
+    @cached_property
+    def _leaves(self) -> list[Variable]:
+        return leaves([step.node for step in self.steps], self.inputs, self.outputs)
+
     def __call__(self, *arrays: np.ndarray, allocator: Allocator | None = None) -> list[np.ndarray]:
         """Run the graph in the planned memory; return the outputs' values."""
         memory = Allocator() if allocator is None else allocator
@@ -146,8 +151,7 @@ class Plan:
         if bind(self.inputs, [values[v] for v in self.inputs]) != self.bindings:
             got = [np.shape(a) for a in arrays]
             raise ValueError(f"this plan expects {dict(self.bindings)}; got shapes {got}")
-        order = [step.node for step in self.steps]
-        values |= {v: held(v) for v in leaves(order, self.inputs, self.outputs)}
+        values |= {v: held(v) for v in self._leaves}
         buffers: dict[Variable, np.ndarray] = {}
         for step in self.steps:
             operands, result = [values[v] for v in step.node.inputs], step.node.output

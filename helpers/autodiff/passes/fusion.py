@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -81,12 +81,18 @@ class Fused(Operator):
         else:
             sizes, steps = nest(out, xs)
         inner = tuple(s if s in (0, 1) else 2 for s in steps[len(sizes) - 1 :: len(sizes)])
-        _loop(self.operands, self.numbers, self.steps, inner)(
+        if inner not in self._loops:
+            self._loops[inner] = _loop(self.nested_source(inner))
+        self._loops[inner](
             ctypes.c_long(len(sizes)),
             (ctypes.c_long * len(sizes))(*sizes),
             (ctypes.c_long * len(steps))(*steps),
             *(ctypes.c_void_p(a.ctypes.data) for a in (out, *xs)),
         )
+
+    @cached_property
+    def _loops(self) -> dict[tuple[int, ...], Any]:
+        return {}  # by the operands' steps in the innermost loop
 
     def source(self) -> str:
         """Return the loop in C.
@@ -185,10 +191,10 @@ Leaf = Tree | Variable | tuple[float, str]
 
 
 @lru_cache(maxsize=1024)
-def _loop(operands: tuple, numbers: tuple, steps: tuple, inner: tuple) -> Any:
+def _loop(source: str) -> Any:
     from helpers.native import load_c  # only who fuses needs a compiler
 
-    return load_c(Fused(operands, numbers, steps).nested_source(inner), FLAGS).fused
+    return load_c(source, FLAGS).fused
 
 
 def nest(out: np.ndarray, xs: Sequence[np.ndarray]) -> tuple[list[int], list[int]]:
