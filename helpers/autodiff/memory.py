@@ -141,15 +141,20 @@ class Plan:
         return max(self.live, default=0)
 
     @cached_property
+    def _shapes(self) -> list[tuple[int, ...]]:
+        return [resolve(v.shape, self.bindings) for v in self.inputs]
+
+    @cached_property
     def _leaves(self) -> list[Variable]:
         return leaves([step.node for step in self.steps], self.inputs, self.outputs)
 
     def __call__(self, *arrays: np.ndarray, allocator: Allocator | None = None) -> list[np.ndarray]:
         """Run the graph in the planned memory; return the outputs' values."""
         memory = Allocator() if allocator is None else allocator
-        values = {v: np.ascontiguousarray(a) for v, a in checked(self.inputs, arrays).items()}
-        if bind(self.inputs, [values[v] for v in self.inputs]) != self.bindings:
-            got = [np.shape(a) for a in arrays]
+        values = {v: np.asarray(a, order="C") for v, a in checked(self.inputs, arrays).items()}
+        got = [values[v].shape for v in self.inputs]
+        if got != self._shapes:
+            bind(self.inputs, [values[v] for v in self.inputs])  # which may say what is wrong
             raise ValueError(f"this plan expects {dict(self.bindings)}; got shapes {got}")
         values |= {v: held(v) for v in self._leaves}
         buffers: dict[Variable, np.ndarray] = {}

@@ -121,3 +121,8 @@ def test_memory_that_is_kept_is_given_out_again():
     made = plan([x], [autodiff.exp(autodiff.tanh(x) @ x)], {"n": 50})
     for _ in range(3):
         np.testing.assert_allclose(made(VALUE, allocator=memory), [np.exp(np.tanh(VALUE) @ VALUE)])
+
+
+def test_a_single_number_is_an_input_too():
+    s = autodiff.variable("s")
+    assert plan([s], [s * 2 + 1])(np.array(3.0)) == [7]
