@@ -288,7 +288,7 @@ for row in rows:
     )
 
 # %% [markdown] claims="06-lower-bound 06-same-bytes 06-csr 06-messages-dense"
-# Read the last column aloud. **It is a lower bound, and most versions do not reach it.** The dense version does: it is held up by reading. (In the record it is even faster than the bound, whose rate comes from `sum`, which does not read as fast as memory allows.) The sparse versions are three, five and twenty-seven times above theirs: held up by the cost of each call, by jumping to the value that each edge needs, and in COO by adding up, edge after edge, into the result. COO and messages move bytes of one order, and one takes over five times as long as the other. So bytes say what is *possible*; the clock says who gets there. Of the source's four versions messages are the fastest on a CPU; compressed rows are faster still.
+# Read the last column aloud. **It is a lower bound, and most versions do not reach it.** The dense version does: it is held up by reading. (In the record it is even faster than the bound, whose rate comes from `sum`, which does not read as fast as memory allows.) The sparse versions are three (messages), five (compressed rows) and thirty times (COO) above theirs: held up by the cost of each call, by jumping to the value that each edge needs, and in COO by adding up, edge after edge, into the result. COO and messages move bytes of one order, and one takes five to six times as long as the other. So bytes say what is *possible*; the clock says who gets there. Of the source's four versions messages are the fastest on a CPU; compressed rows are faster still.
 
 # %%
 for claim in ("06-lower-bound", "06-same-bytes", "06-csr", "06-messages-dense"):
@@ -354,7 +354,7 @@ if fold := recorded_fold():  # the whole product, run once and kept
     print(f"{fold[0]}: N = 10000 by a product {seconds(fold[1])}, by scaling {seconds(fold[2])}")
 
 # %% [markdown] claims="06-scale-columns"
-# Thirty times at $N = 500$, ninety-five times at $N = 1500$ in the record: the product does $N$ times the work, at a better rate.
+# 27 times at $N = 500$, 116 times at $N = 1500$ in the record: the product does $N$ times the work, at a better rate.
 
 # %% [markdown]
 # ## 5. On a GPU
@@ -429,7 +429,7 @@ print(f"unsynchronised {seconds(wrong)}, synchronised {seconds(right)}: {right /
 print("your function says", "–" if yours is None else seconds(yours))
 
 # %% [markdown] claims="06-clock"
-# The queue is timed, whatever the work: 20 to 30 µs in the record, for 60 and for 140 ms of work.
+# The queue is timed, whatever the work: 26 and 17 µs in the record, for 50 and for 180 ms of work.
 
 # %% [markdown]
 # ## 6. How many iterations?
@@ -572,7 +572,7 @@ draw.growth(counts, times, sizes, free_bytes(torch.device("cpu")), recorded_grow
 plt.show()
 
 # %% [markdown]
-# Filled circles were measured just now. Hollow ones come from a record (`make bench SUITE=pagerank`, up to $5 \cdot 10^7$ edges), whose machine and date the legend names; graphs of that size take gigabytes to make. An edge costs more as the ranks outgrow the caches: in the record 1.3 times at $10^5$ nodes and 1.8 times at $10^6$ what it costs at $10^4$; with the hollow circles the curve turns upwards.
+# Filled circles were measured just now. Hollow ones come from a record (`make bench SUITE=pagerank`, up to $5 \cdot 10^7$ edges), whose machine and date the legend names; graphs of that size take gigabytes to make. An edge costs more as the ranks outgrow the caches: in the record 1.3 times at $10^5$ nodes and 1.6 times at $10^6$ what it costs at $10^4$; with the hollow circles the curve turns upwards.
 #
 # Sparse storage grows with the edges, dense storage with the square of the nodes. The web has more than $10^{11}$ pages.
 #
@@ -618,7 +618,7 @@ for name in ("csr", "bits"):
     print(f"{name:5} {version.bytes_moved / 1e6:5.1f} MB {seconds(few[name])} an iteration")
 
 # %% [markdown] claims="06-per-edge"
-# Not at a twentieth of all edges: fewer bytes, and still nearly three times the time, because each bit has to be taken out of its word. With 40 % of the edges the bits are three times as *fast*. Bytes alone would have said the first is a win.
+# Not at a twentieth of all edges: fewer bytes, and still three times the time, because each bit has to be taken out of its word. With 40 % of the edges the bits are nearly three times as *fast*. Bytes alone would have said the first is a win.
 
 # %%
 display(evidence("06-bits"), evidence("06-per-edge"))
