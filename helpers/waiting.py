@@ -20,6 +20,7 @@ YIELD_FOR = 2e-3  # seconds of yielding before sleeping between looks
 NAP = 50e-6  # seconds: a sleeping rank leaves its core to a rank that computes
 SLICE = 1e-3  # seconds: a yield that takes longer gave the core to a stranger's whole time slice
 MEMORY = 0.1  # seconds for which that is remembered
+MEETING = 5e-3  # seconds from the last rank's arrival until all go on
 DOZE = 1e-3  # seconds between two looks of a rank that has nothing to do
 
 
@@ -173,3 +174,25 @@ def doze(comm: MPI.Intracomm, interval: float = DOZE, timeout: float | None = No
         yield_for=0.0,
         nap=interval,
     )
+
+
+def meet(comm: MPI.Intracomm, pause: float = MEETING) -> None:
+    """Return on all ranks of a communicator at the same moment, as near as the machine can.
+
+    From ``comm.Barrier()`` ranks that share cores return one after the other, milliseconds apart.
+    Here they agree on a moment, and sleep until then. No trace shows it.
+
+    Parameters
+    ----------
+    comm
+        The ranks, on machines whose monotonic clocks agree: one machine. On others they go on
+        within ``pause`` of each other.
+    pause
+        Seconds until that moment.
+    """
+    from mpi4py import MPI
+
+    plain = MPI.Intracomm(comm)
+    doze(plain)
+    moment = plain.bcast(time.monotonic() + pause)
+    time.sleep(min(max(0.0, moment - time.monotonic()), pause))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.waiting import ClosedError, Yielding, doze, until
+from helpers.waiting import ClosedError, Yielding, doze, meet, until
 from tests.mpi.runner import run_ranks
 
 
@@ -118,7 +118,7 @@ def test_who_dozes_sleeps_between_any_two_looks(monkeypatch):
         doze(Others(10**9), timeout=0)
 
 
-def meet(last, folder):
+def gather_at(last, folder):
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
@@ -131,7 +131,7 @@ def meet(last, folder):
 
 @pytest.mark.mpi
 def test_who_dozes_waits_for_the_last(tmp_path):
-    assert run_ranks(3, meet, 1, str(tmp_path)) == [True] * 3
+    assert run_ranks(3, gather_at, 1, str(tmp_path)) == [True] * 3
 
 
 def test_nothing_heavy_is_imported():
@@ -139,3 +139,20 @@ def test_nothing_heavy_is_imported():
     code = f"import sys, helpers.waiting; print({heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def moments(meetings: int) -> list[float]:
+    from mpi4py import MPI
+
+    found = []
+    for meeting in range(meetings):
+        time.sleep(0.01 * MPI.COMM_WORLD.rank * meeting)  # they come one after the other
+        meet(MPI.COMM_WORLD)
+        found.append(time.monotonic())
+    return found
+
+
+@pytest.mark.mpi
+def test_who_meets_goes_on_together():
+    spreads = [max(at) - min(at) for at in zip(*run_ranks(3, moments, 9, timeout=60), strict=True)]
+    assert sorted(spreads)[4] < 0.005  # they came 10 ms apart, and more

@@ -23,6 +23,7 @@ from mpi4py import MPI
 
 from helpers.cluster import state
 from helpers.cluster.capture import Capture
+from helpers.cluster.names import let_see
 from helpers.cluster.state import RankState
 from helpers.machine.shared_memory import unlink_own
 from helpers.tracing import communicator as traced
@@ -134,7 +135,7 @@ class RankSide:
         return reply
 
     def call(self, blob: bytes, trace: bool) -> dict:
-        """Call a function; names that it misses come from the rank's namespace.
+        """Call a function; the names that it uses are the rank's, where the rank has them.
 
         Parameters
         ----------
@@ -155,8 +156,8 @@ class RankSide:
 
             function, args, kwargs = pickle.loads(blob)
             self._code_file = getattr(getattr(function, "__code__", None), "co_filename", "")
-            if isinstance(function, types.FunctionType) and function.__module__ == "__main__":
-                _fill_names(function, get_ipython().user_ns)
+            for given in (function, *args, *kwargs.values()):
+                let_see(given, get_ipython().user_ns)
             return cloudpickle.dumps(function(*args, **kwargs))
 
         return self._guarded(work, trace)
@@ -289,17 +290,6 @@ def _cell_line(frame: types.FrameType | None, code_file: str) -> tuple[int | Non
             return frame.f_lineno, linecache.getline(name, frame.f_lineno).strip()
         frame = frame.f_back
     return None, ""
-
-
-def _fill_names(function: types.FunctionType, namespace: dict) -> None:
-    """Let a function from the notebook see ``comm``, ``rank`` and the ranks' own variables."""
-    pending, globals_ = [function.__code__], function.__globals__
-    while pending:
-        code = pending.pop()
-        for name in code.co_names:
-            if name not in globals_ and name in namespace:
-                globals_[name] = namespace[name]
-        pending += [c for c in code.co_consts if isinstance(c, types.CodeType)]
 
 
 def _short(version: str) -> str:

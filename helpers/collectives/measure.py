@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -221,6 +221,56 @@ def allreduce_times(
     return times
 
 
+def function_times(
+    functions: Mapping[str, Callable[[np.ndarray, MPI.Intracomm], object]],
+    sizes: Sequence[int],
+    repeats: int = 7,
+    comm: MPI.Intracomm | None = None,
+) -> dict[str, list[float]]:
+    """Time allreduces that somebody has written, in turns; every rank calls.
+
+    Parameters
+    ----------
+    functions : mapping of str to callable
+        A name → ``function(array, comm)``, whose result is not looked at.
+    sizes : sequence of int
+        Of the arrays of float32, in bytes.
+    repeats : int
+        Of which the median counts.
+    comm : mpi4py.MPI.Intracomm, optional
+        The ranks; None: all of MPI.COMM_WORLD.
+
+    Returns
+    -------
+    dict of str to list of float
+        For each name seconds for each of ``sizes``.
+    """
+    whole = world(comm)
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    for size in sizes:
+        array = np.zeros(max(1, size // 4), np.float32)  # zeros: no sum ever overflows
+        calls = {
+            name: (lambda a=array, function=function: function(a, whole))
+            for name, function in functions.items()
+        }
+        for name, seconds in _in_turns(calls, repeats, whole).items():
+            times[name].append(seconds)
+    return times
+
+
+def _in_turns(
+    calls: Mapping[str, Callable[[], object]], repeats: int, comm: MPI.Intracomm
+) -> dict[str, float]:
+    """Return the median of each call's seconds; one after the other within each repetition."""
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    for repeat in range(repeats + 1):
+        for name, call in calls.items():
+            seconds = slowest(call, comm, repeats=1, warmup=0)
+            if repeat:  # the first round warms up
+                samples[name].append(seconds)
+    return {name: statistics.median(taken) for name, taken in samples.items()}
+
+
 def _timed(
     algorithms: Sequence[str], sizes: Sequence[int], repeats: int, comm: MPI.Intracomm
 ) -> dict[str, list[float]]:
@@ -235,12 +285,6 @@ def _timed(
             else (lambda a=array, name=name: allreduce(a, comm, None, name, out=a))
             for name in algorithms
         }
-        samples: dict[str, list[float]] = {name: [] for name in algorithms}
-        for repeat in range(repeats + 1):
-            for name, call in calls.items():
-                seconds = slowest(call, comm, repeats=1, warmup=0)
-                if repeat:  # the first round warms up
-                    samples[name].append(seconds)
-        for name in algorithms:
-            times[name].append(statistics.median(samples[name]))
+        for name, seconds in _in_turns(calls, repeats, comm).items():
+            times[name].append(seconds)
     return times

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
+import statistics
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from helpers.data_parallel.history import History
 from helpers.data_parallel.time_model import Point
@@ -52,6 +54,7 @@ def train(
     momentum: float = 0.9,
     seed: int = 0,
     slow: dict[int, float] | None = None,
+    divide: bool = True,
 ) -> History:
     """Train LeNet on the digits by any scheme; every rank calls.
 
@@ -72,6 +75,8 @@ def train(
         Of rank 0's initial weights, with which all begin, and of the order of the samples.
     slow : dict, optional
         {rank: k} makes a rank k times slower.
+    divide : bool
+        Whether each worker has a part of the data of its own. If not, all see the same batches.
 
     Returns
     -------
@@ -101,10 +106,35 @@ def train(
     replica = Replica(model, cross_entropy, optimizer, flat=flat, delay=delay)
     part = made.workers.index(rank) if rank in made.workers else 0
     data = digits().train_images, digits().train_labels
-    mine = batches(*data, batch, part, len(made.workers), seed)
+    parts = (part, len(made.workers)) if divide else (0, 1)
+    mine = batches(*data, batch, *parts, seed)
     history = loop(replica, mine, made, steps=steps)
     assert history.weights is not None
     history.accuracy = accuracy_of(history.weights, digits())
+    return history
+
+
+def alone(**settings: Any) -> History | None:
+    """Train on one process, rank 0; the other ranks return at once and sleep.
+
+    Parameters
+    ----------
+    **settings : Any
+        As for :func:`train`.
+
+    Returns
+    -------
+    History or None
+        None on the other ranks.
+    """
+    from mpi4py import MPI
+
+    from helpers.data_parallel.scheme import Scheme
+
+    if world().Get_rank():
+        return None
+    history = train(Scheme, MPI.COMM_SELF, **settings)
+    history.scheme = "one process"
     return history
 
 
@@ -117,7 +147,7 @@ def time_model(
     batches: Iterable[int],
     network: str = "LeNet",
     link: str = "memory",
-    steps: int = 10,
+    steps: int = 30,
 ) -> list[Point]:
     """Measure several batch sizes on the first ranks; every rank calls.
 
@@ -138,7 +168,8 @@ def time_model(
     Returns
     -------
     list of Point
-        One for each batch size; empty on ranks that take no part.
+        One for each batch size; empty on ranks that take no part. All with one T_sync, the median
+        over the batch sizes: it does not depend on them.
 
     Raises
     ------
@@ -150,6 +181,7 @@ def time_model(
     from helpers.data_parallel.time_model import measure
     from helpers.models.lenet import LeNet
     from helpers.models.perceptron import perceptron
+    from helpers.waiting import doze
 
     if network not in NETWORKS or link not in LINKS:
         raise ValueError(
@@ -158,7 +190,7 @@ def time_model(
         )
     comm = world()
     here = comm.Get_rank() < ranks
-    part = comm.Split(0 if here else 1)
+    part = cast("Intracomm", comm.Split(0 if here else 1))
     group = None
     if link == "TCP":
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
@@ -175,5 +207,8 @@ def time_model(
     part.Free()
     if group is not None and here:
         dist.destroy_process_group(group)
-    comm.Barrier()
+    doze(comm)  # a rank that takes no part must not keep a core busy
+    if points:
+        synchronize = statistics.median(point.synchronize for point in points)
+        points = [dataclasses.replace(point, synchronize=synchronize) for point in points]
     return points

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Comm
+    from mpi4py.MPI import Intracomm
     from torch import nn
 
 
@@ -149,9 +149,9 @@ def fit(points: list[Point]) -> tuple[float, float, float]:
 def measure(
     images: np.ndarray,
     labels: np.ndarray,
-    comm: Comm,
+    comm: Intracomm,
     batch: int,
-    steps: int = 10,
+    steps: int = 30,
     *,
     model: nn.Module | None = None,
     allreduce: Callable | None = None,
@@ -166,7 +166,7 @@ def measure(
     ----------
     images, labels : numpy.ndarray (n, ...)
         Samples; each rank takes ``batch`` of them.
-    comm : mpi4py.MPI.Comm
+    comm : mpi4py.MPI.Intracomm
         The ranks, R of them.
     batch : int
         B of one replica.
@@ -195,6 +195,7 @@ def measure(
 
     from helpers.data_parallel.flat import Flat
     from helpers.models.lenet import LeNet
+    from helpers.waiting import doze
 
     if steps < 1:
         raise ValueError(f"steps must be at least 1; got {steps}")
@@ -229,7 +230,9 @@ def measure(
             samples.append(time.perf_counter() - began)
         return statistics.median(samples[2:])
 
-    alone = comm.bcast(median(compute) if rank == 0 else None)
+    alone = median(compute) if rank == 0 else None
+    doze(comm)  # a broadcast would keep the cores of those who wait busy: rank 0 were not alone
+    alone = comm.bcast(alone)
     gradients[:] = 0
     found: list[float] = []
     for call in (compute, synchronize, both):

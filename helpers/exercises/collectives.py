@@ -97,9 +97,81 @@ def crossover(answer):
             )
 
 
+def _numbers(rank: int, length: int):
+    """What rank ``rank`` puts into an allreduce: sums of them are exact, and differ everywhere."""
+    import numpy as np
+
+    return (rank + 1) ** 3 * (1.0 + np.arange(length))
+
+
+def _reductions(answer, cluster, trials: list[tuple[int, int]]) -> list:
+    """Call answer(array, comm) in each trial (ranks, length); compare with the sums."""
+    cases = [Case(n, lambda r, length=length: (_numbers(r, length),)) for n, length in trials]
+    found = by_case(on_ranks(cluster, in_groups, answer, cases), cases)
+    for (n, length), outcomes in zip(trials, found, strict=True):
+        whole = sum(_numbers(rank, length) for rank in range(n))
+        for rank, outcome in enumerate(outcomes):
+            where = f"on rank {rank} of {n}, {length} numbers"
+            if outcome.returned is None:
+                wrong(f"{where}: it returned None, expected the array of sums")
+            close(outcome.returned, whole, where)
+    return list(zip(trials, found, strict=True))
+
+
 @exercise
-def reason(answer):
-    """The letter of the reason why a ring over thousands of ranks is slow for short arrays."""
-    if not isinstance(answer, str) or answer.strip().upper() not in ("A", "B", "C", "D"):
-        wrong(f"expected one letter from A to D in quotes, got {answer!r}")
-    equal(answer.strip().upper(), "C", "the reason")
+def ring_allreduce(answer, cluster):
+    """answer(x, comm) -> the sums over all ranks, by a ring, for any length."""
+    trials = [(4, 8), (4, 100_003), (3, 7), (2, 5), (4, 2), (1, 3)]
+    for (n, length), outcomes in _reductions(answer, cluster, trials):
+        part = -(-length // n) * 8
+        for rank, outcome in enumerate(outcomes):
+            most = 2 * (n - 1) * part
+            if outcome.messages != 2 * (n - 1) or outcome.bytes > most:
+                wrong(
+                    f"right, but rank {rank} of {n} sent {outcome.messages} messages of "
+                    f"{outcome.bytes} bytes altogether for {length} numbers; on a ring it is one "
+                    "part in each of 2(N−1) steps"
+                )
+
+
+@exercise
+def doubling(answer, cluster):
+    """answer(x, comm) -> the sums over all of N = 2^L ranks, in L exchanges."""
+    trials = [(4, 6), (2, 5), (1, 3), (4, 50_000)]
+    for (n, length), outcomes in _reductions(answer, cluster, trials):
+        levels = n.bit_length() - 1
+        for rank, outcome in enumerate(outcomes):
+            if outcome.messages != levels or outcome.bytes != levels * length * 8:
+                wrong(
+                    f"right, but rank {rank} of {n} sent {outcome.messages} messages of "
+                    f"{outcome.bytes} bytes altogether; it should exchange the array with one "
+                    "partner in each of log₂ N steps"
+                )
+
+
+@exercise
+def halving_doubling(answer, cluster):
+    """answer(x, comm) -> the sums over N = 2^L ranks, in 2L exchanges of halves, quarters, ..."""
+    trials = [(4, 8), (4, 40_000), (2, 6), (1, 3)]
+    for (n, length), outcomes in _reductions(answer, cluster, trials):
+        levels = n.bit_length() - 1
+        for rank, outcome in enumerate(outcomes):
+            if outcome.messages != 2 * levels or outcome.bytes != 2 * (n - 1) * length * 8 // n:
+                wrong(
+                    f"right, but rank {rank} of {n} sent {outcome.messages} messages of "
+                    f"{outcome.bytes} bytes altogether for {length} numbers; it is 2·log₂ N "
+                    "messages, of half of the array, a quarter, ... and back"
+                )
+
+
+@exercise
+def count_steps(answer):
+    """answer(way, G, M) -> steps of "flat ring", "tree" or "two levels" on M nodes of G ranks."""
+    for G, M in ((8, 4), (4, 2), (8, 512), (2, 64)):
+        want = {
+            "flat ring": 2 * (G * M - 1),
+            "tree": 2 * (G.bit_length() + M.bit_length() - 2),
+            "two levels": 2 * (G - 1) + 2 * (M - 1),
+        }
+        for way, steps in want.items():
+            equal(call(answer, way, G, M), steps, f"{way}, {M} nodes of {G}: the steps")

@@ -229,6 +229,7 @@ def on_ranks(
     answer: Callable[..., object],
     *arguments: object,
     limit: float = RANKS_LIMIT,
+    world: bool = False,
 ) -> list:
     """Call ``function(answer, *arguments)`` on every rank; the answer's faults become words.
 
@@ -245,6 +246,10 @@ def on_ranks(
         Further ones of ``function``.
     limit : float
         Seconds until the answer is taken to hang.
+    world : bool
+        Whether the answer, which is handed no communicator, may use ``comm``, ``rank``, ``size``
+        and ``dist`` (``torch.distributed``) as a cell on the ranks does. If not, the first three
+        are refused: it should ask the communicator that it is given.
 
     Returns
     -------
@@ -263,10 +268,11 @@ def on_ranks(
 
     if not callable(answer):
         wrong(f"expected a function, got {_short(answer)}")
-    _must_ask_its_comm(answer)
+    if not world:
+        _must_ask_its_comm(answer)
     cluster.run(_load, function.__module__)  # its imports are not the answer's time
     try:
-        replies = cluster.run(_watched, function, answer, arguments, timeout=limit)
+        replies = cluster.run(_watched, function, answer, arguments, world, timeout=limit)
     except RankTimeoutError as error:
         groups = {wait.members for wait in error.waits if wait.call and wait.members}
         among = f", among {len(groups.pop())} ranks" if len(groups) == 1 else ""
@@ -293,11 +299,18 @@ def _load(module: str) -> None:
     importlib.import_module(module)
 
 
-def _watched(function: Callable, answer: Callable, arguments: tuple) -> tuple[object, bool]:
+def _watched(
+    function: Callable, answer: Callable, arguments: tuple, world: bool
+) -> tuple[object, bool]:
     """On every rank: return what ``function`` returned, and whether the answer did anything."""
     from mpi4py import MPI
 
-    getattr(answer, "__globals__", {}).setdefault("MPI", MPI)
+    names = getattr(answer, "__globals__", {})
+    names.setdefault("MPI", MPI)
+    if world:  # the kernel's own variables of these names are not meant
+        names.update(comm=MPI.COMM_WORLD, rank=MPI.COMM_WORLD.rank, size=MPI.COMM_WORLD.size)
+        if "torch" in sys.modules:
+            names["dist"] = importlib.import_module("torch.distributed")
     recorder, attempted = MPI.COMM_WORLD.recorder, False  # type: ignore[attr-defined]
 
     calls: list = []

@@ -37,6 +37,8 @@ class Outcome:
         How often it called what of MPI, such as "sendrecv"; in lower case.
     messages, bytes : int
         What it sent in messages from rank to rank.
+    sent_to : tuple of int
+        The receivers of these, in order.
     pending : int
         Messages that it began, and did not wait for.
     left_over : bool
@@ -47,6 +49,7 @@ class Outcome:
     calls: Counter
     messages: int
     bytes: int
+    sent_to: tuple
     pending: int
     left_over: bool
 
@@ -68,7 +71,16 @@ def in_groups(answer: Callable, cases: list[Case]) -> list[Outcome | None]:
     """
     from mpi4py import MPI
 
-    from helpers.tracing.activity import BYTES, DONE, EXCHANGE, KIND, NAME, RECEIVE, SEND
+    from helpers.tracing.activity import (
+        BYTES,
+        DONE,
+        EXCHANGE,
+        KIND,
+        NAME,
+        PEER,
+        RECEIVE,
+        SEND,
+    )
     from helpers.waiting import doze
 
     world = MPI.COMM_WORLD
@@ -80,7 +92,7 @@ def in_groups(answer: Callable, cases: list[Case]) -> list[Outcome | None]:
         if inside:
             returned = answer(*case.arguments(group.rank), group)
             calls = answer.calls  # type: ignore[attr-defined]
-            sent = [call[BYTES] for call in calls if call[KIND] in (SEND, EXCHANGE)]
+            sending = [call for call in calls if call[KIND] in (SEND, EXCHANGE)]
             pending = [
                 call
                 for call in calls
@@ -89,8 +101,9 @@ def in_groups(answer: Callable, cases: list[Case]) -> list[Outcome | None]:
             outcome = Outcome(
                 returned,
                 Counter(call[NAME].lower() for call in calls),
-                len(sent),
-                sum(sent),
+                len(sending),
+                sum(call[BYTES] for call in sending),
+                tuple(call[PEER] for call in sending),
                 len(pending),
                 # it would be taken for one of the next case
                 group.iprobe(),
@@ -130,3 +143,30 @@ def by_case(replies: list[list[Outcome | None]], cases: list[Case]) -> list[list
                 wrong(f"on {case.ranks} ranks a message to rank {rank} was sent but never received")
         found.append(outcomes)
     return found
+
+
+def rounds(outcomes: list[Outcome], root: int) -> int:
+    """Count the rounds in which a value spreads from a root, if all messages take equally long.
+
+    A rank that has the value sends one message in each round.
+
+    Parameters
+    ----------
+    outcomes : list of Outcome
+        Of a broadcast by messages from rank to rank.
+    root : int
+        The rank that has the value at first.
+
+    Returns
+    -------
+    int
+        0 if nothing was sent.
+    """
+    has, last, reached = {root: 0}, 0, [root]
+    for rank in reached:  # grows while it is gone through
+        for number, peer in enumerate(outcomes[rank].sent_to, 1):
+            if peer not in has:
+                has[peer] = has[rank] + number
+                reached.append(peer)
+            last = max(last, has[peer])
+    return last

@@ -6,7 +6,7 @@ import math
 from collections import Counter, defaultdict
 
 from helpers.exercises.core import call, close, equal, exercise, on_ranks, wrong
-from helpers.exercises.groups import Case, Outcome, by_case, in_groups
+from helpers.exercises.groups import Case, Outcome, by_case, in_groups, rounds
 
 
 def _outcomes(answer, cases: list[Case], cluster) -> list[list[Outcome]]:
@@ -57,21 +57,115 @@ def shift(answer, cluster):
 
 
 @exercise(time_limit=60.0)
-def broadcast(answer, cluster):
-    """answer(value, root, comm) -> on every rank the value that root had."""
-    trials = [(n, root) for n in (4, 3, 1) for root in range(n)]
+def tree_broadcast(answer, cluster):
+    """answer(value, comm) -> on every rank rank 0's value, in few rounds."""
+    cases = [Case(n, lambda r: (f"from {r}" if r == 0 else None,)) for n in (4, 3, 2, 1)]
+    found = _outcomes(answer, cases, cluster)
+    for outcomes in found:
+        for rank, outcome in enumerate(outcomes):
+            equal(outcome.returned, "from 0", f"on rank {rank} of {len(outcomes)}")
+    for outcomes in found:
+        n = len(outcomes)
+        if sum(outcome.messages for outcome in outcomes) != n - 1:
+            used = sorted({name for outcome in outcomes for name in outcome.calls})
+            wrong(f"right, but by {', '.join(used)}: do it with {n - 1} sends and receives alone")
+        took = rounds(outcomes, 0)
+        if took > (n - 1).bit_length():
+            wrong(f"right, but on {n} ranks it takes {took} rounds, and a tree fewer")
+
+
+@exercise(time_limit=60.0)
+def hand_over(answer, cluster):
+    """answer(value, comm) -> on the last rank rank 0's value, None elsewhere."""
+    cases = [Case(n, lambda r: ({"from": r},)) for n in (4, 2, 3, 1)]
+    for outcomes in _outcomes(answer, cases, cluster):
+        n = len(outcomes)
+        for rank, outcome in enumerate(outcomes):
+            want = {"from": 0} if rank == n - 1 else None
+            equal(outcome.returned, want, f"what rank {rank} of {n} returned")
+        if n > 1 and sum(outcome.messages for outcome in outcomes) != 1:
+            wrong(f"right, but on {n} ranks it is not one message by send and recv")
+
+
+def _queue(answer, tasks: list) -> tuple:
+    """On every rank: rank 0 hands out by the answer; the others work, rank 1 slowly."""
+    import time
+
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD.Split(0, MPI.COMM_WORLD.rank)  # without what an earlier attempt left over
+    over = comm.Dup()  # so that workers end whatever the answer does
+    if comm.rank == 0:
+        results = answer(list(tasks), comm)
+        for worker in range(1, comm.size):
+            over.send(None, worker)
+        return results, None
+    done, result = 0, None
+    while True:
+        comm.send(result, dest=0)
+        while not comm.iprobe(source=0):
+            if over.iprobe(source=0) and not comm.iprobe(source=0):
+                return done, False
+            time.sleep(0.001)
+        task = comm.recv(source=0)
+        if task is None:
+            return done, True
+        time.sleep(0.15 if comm.rank == 1 else 0.005)
+        done, result = done + 1, (task, task**2)
+
+
+@exercise(time_limit=60.0)
+def hand_out(answer, cluster):
+    """answer(tasks, comm) -> on rank 0 {task: result}, each task given to whoever asks."""
+    for tasks in (list(range(20)), [7, 3], []):
+        (results, _), *workers = on_ranks(cluster, _queue, answer, tasks)
+        if not isinstance(results, dict):
+            wrong(f"{len(tasks)} tasks: expected a dictionary {{task: result}}, got {results!r}")
+        if results != {task: task**2 for task in tasks}:
+            wrong(f"of the tasks {tasks} it returned {results}")
+        for rank, (_, told) in enumerate(workers, 1):
+            if not told:
+                wrong(f"{len(tasks)} tasks: rank {rank} was never told that there are no more")
+        if len(tasks) > 9 and workers[0][0] > len(tasks) // 5:
+            wrong(
+                f"rank 1 is slow, and was given {workers[0][0]} of {len(tasks)} tasks, while "
+                "others waited"
+            )
+
+
+def _generation(board):
+    """One step of Conway's game on a torus."""
+    import numpy as np
+
+    steps = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
+    around = sum(np.roll(board, shift, (0, 1)).astype(int) for shift in steps)
+    return (around == 3) | (board & (around == 2))
+
+
+@exercise(time_limit=60.0)
+def life(answer, cluster):
+    """answer(board, steps, comm) -> this rank's rows of the board after so many steps."""
+    import numpy as np
+
+    trials = [(4, (10, 7), 6), (3, (8, 9), 5), (2, (5, 6), 4), (1, (6, 5), 3), (4, (12, 6), 0)]
+    boards = [np.random.default_rng(7).random(shape) < 0.4 for _, shape, _ in trials]
     cases = [
-        Case(n, lambda r, root=root: (f"from {r}" if r == root else None, root))
-        for n, root in trials
+        Case(n, lambda r, board=board, steps=steps: (board.copy(), steps))
+        for (n, _, steps), board in zip(trials, boards, strict=True)
     ]
     found = _outcomes(answer, cases, cluster)
-    for (n, root), outcomes in zip(trials, found, strict=True):
-        for rank, outcome in enumerate(outcomes):
-            equal(outcome.returned, f"from {root}", f"on rank {rank} of {n} with root {root}")
-    for (n, _), outcomes in zip(trials, found, strict=True):
-        if sum(outcome.messages for outcome in outcomes) < n - 1:
-            used = sorted({name for outcome in outcomes for name in outcome.calls})
-            wrong(f"right, but by {', '.join(used)}: do it with sends and receives alone")
+    for (n, shape, steps), board, outcomes in zip(trials, boards, found, strict=True):
+        for _ in range(steps):
+            board = _generation(board)
+        for rank, (outcome, rows) in enumerate(
+            zip(outcomes, np.array_split(board, n), strict=True)
+        ):
+            what = f"a board of {shape[0]} × {shape[1]}, {steps} steps: the rows of rank {rank}"
+            close(outcome.returned, rows.astype(float), f"{what} of {n}")
+            most = steps * 2 * (8 * shape[1] + 256)  # numbers of 8 bytes, pickled
+            if n > 1 and steps and (not outcome.messages or outcome.bytes > most):
+                used = ", ".join(sorted(outcome.calls))
+                wrong(f"right, but by {used}: send your neighbours one row each in a step")
 
 
 @exercise(time_limit=60.0)
@@ -147,8 +241,13 @@ def ranks_for(answer):
 
 
 @exercise
-def half_size(answer):
-    """answer(alpha, beta) -> bytes of the message that spends half of its time in latency."""
-    for alpha, beta in ((1e-6, 1e-9), (5e-5, 1e-10), (2e-6, 2.5e-10)):
-        what = f"α = {alpha * 1e6:g} µs, β = {beta * 1e9:g} ns/B"
-        close(call(answer, alpha, beta), alpha / beta, what, rtol=1e-3)
+def through(answer):
+    """answer(small, large) -> (alpha, beta) of the line through two (bytes, seconds)."""
+    for small, large in (((8, 1e-6), (1_000_008, 251e-6)), ((0, 2e-6), (4096, 6e-6))):
+        got = call(answer, small, large)
+        if not isinstance(got, tuple | list) or len(got) != 2:
+            wrong(f"expected (alpha, beta), got {got!r}")
+        alpha, beta = got
+        for place, (nbytes, seconds) in enumerate((small, large)):
+            what = f"alpha + beta · {nbytes} for the {('small', 'large')[place]} message"
+            close(alpha + beta * nbytes, seconds, what, atol=1e-12)

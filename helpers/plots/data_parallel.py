@@ -7,7 +7,6 @@ import numpy as np
 from helpers.plots.style import (
     BLACK,
     BLUE,
-    GREEN,
     GREY,
     ORANGE,
     SKY,
@@ -18,6 +17,7 @@ from helpers.plots.style import (
 )
 
 _STYLES = ("-", "--", "-.", ":")
+_HATCHES = ("", "//", "..", "xx")
 
 
 def losses(histories, window: int = 60, axes=None):
@@ -29,7 +29,7 @@ def losses(histories, window: int = 60, axes=None):
     """
     if not histories:
         raise ValueError("losses expects at least one history; got none")
-    axes = ensure_panels(axes, 2, figsize=(11, 4.6), sharey=True)
+    axes = ensure_panels(axes, 2, figsize=(11, 5.0), sharey=True)
     for i, history in enumerate(histories):
         smooth = history.smooth(max(1, window * history.updates // max(1, history.gradients)))
         look = {"color": colour(i), "linestyle": _STYLES[i % 4], "marker": "", "linewidth": 2.4}
@@ -40,36 +40,40 @@ def losses(histories, window: int = 60, axes=None):
     axes[0].set_yscale("log")
     axes[0].set_title("what you wait for")
     axes[1].set_title("what an update is worth")
-    axes[1].legend()
+    axes[1].legend(loc="upper center", bbox_to_anchor=(-0.06, -0.13), ncols=4)
     return axes
 
 
-def staleness(history, ax=None):
-    """Draw how many updates old the parameters behind each gradient were, one bar per worker."""
+def staleness(history, axes=None):
+    """Draw how old each gradient was (left), and how old on the average those of each rank (right).
+
+    ``axes`` are two. Raises ValueError for a run without an update.
+    """
     if not history.updates:
         raise ValueError(f"the run {history.scheme!r} has no update to draw")
-    ax = ensure_axes(ax, figsize=(8, 4))
+    left, right = axes = ensure_panels(axes, 2, figsize=(11, 4), width_ratios=(2, 1))
     stale, workers = np.array(history.staleness), np.array(history.workers)
     bins = np.arange(stale.max() + 2)
     names = sorted(set(history.workers))
     bottom = np.zeros(len(bins) - 1)
     for i, worker in enumerate(names):
-        counts = np.histogram(stale[workers == worker], bins)[0]
+        mine = stale[workers == worker]
+        counts = np.histogram(mine, bins)[0]
         label = f"rank {worker}" if worker >= 0 else "all ranks"
-        ax.bar(bins[:-1], counts, 0.8, bottom=bottom, color=colour(i), label=label)
+        look = {"color": colour(i), "hatch": _HATCHES[i % len(_HATCHES)], "edgecolor": "white"}
+        left.bar(bins[:-1], counts, 0.8, bottom=bottom, label=label, **look)
+        bars = right.bar([label], mine.mean(), 0.7, **look)
+        right.bar_label(bars, [f"{mine.mean():.2f}\n{len(mine)} gradients"], fontsize=11)
         bottom += counts
-    ax.axvline(stale.mean(), color=BLACK, linestyle="--", linewidth=1.8)
-    ax.annotate(
-        f"mean {stale.mean():.2f}",
-        (stale.mean(), bottom.max()),
-        xytext=(6, -4),
-        textcoords="offset points",
-        va="top",
-    )
-    ax.set(xlabel="staleness: updates since the parameters were fetched", ylabel="gradients")
-    ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.legend()
-    return ax
+    left.axvline(stale.mean(), color=BLACK, linestyle="--", linewidth=1.8)
+    left.set_ylim(0, 1.18 * bottom.max())
+    left.text(stale.mean(), 1.1 * bottom.max(), f"  mean {stale.mean():.2f}")
+    left.set(xlabel="staleness: updates since the parameters were fetched", ylabel="gradients")
+    left.xaxis.get_major_locator().set_params(integer=True)
+    left.legend()
+    right.set(ylabel="mean staleness (updates)")
+    right.margins(y=0.3)
+    return axes
 
 
 def crossing(points, cores: int, predicted: float | None = None, axes=None):
@@ -80,7 +84,7 @@ def crossing(points, cores: int, predicted: float | None = None, axes=None):
     open.
     ``predicted`` (samples) is a batch to be marked on the left.
     """
-    axes = ensure_panels(axes, 2, figsize=(11, 4.8))
+    axes = ensure_panels(axes, 2, figsize=(11, 5.4))
     for i, (name, ranks) in enumerate(sorted({(point.name, point.ranks) for point in points})):
         chosen = sorted((p for p in points if (p.name, p.ranks) == (name, ranks)), key=_batch)
         batch = [p.batch for p in chosen]
@@ -95,7 +99,7 @@ def crossing(points, cores: int, predicted: float | None = None, axes=None):
         axes[0].axvline(predicted, color=BLACK, linestyle=":", linewidth=1.8)
         axes[0].annotate(
             f"your B = {predicted:g}",
-            (predicted, 0.02),
+            (predicted, 0.93),
             xycoords=("data", "axes fraction"),
             xytext=(5, 0),
             textcoords="offset points",
@@ -107,7 +111,7 @@ def crossing(points, cores: int, predicted: float | None = None, axes=None):
     axes[0].set_yscale("log")
     axes[0].set_ylabel("(T_sync / T_comp) / (R − 1)")
     axes[0].set_title("below 1 the replicas should pay")
-    axes[0].legend(fontsize=10, loc="upper right")
+    axes[0].legend(fontsize=10, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
     axes[1].set_ylabel("samples per second against one process")
     axes[1].set_title("measured (marks), predicted (dashed)")
     return axes
@@ -119,30 +123,35 @@ def _batch(point) -> int:
 
 def schemes(ax=None):
     """Draw who sends what to whom: without a server, with one, and asynchronously."""
-    ax = ensure_axes(ax, figsize=(11, 3.4))
+    ax = ensure_axes(ax, figsize=(11.5, 3.8))
     ax.set_axis_off()
-    ax.set(xlim=(0, 12), ylim=(0, 3.6))
+    ax.set(xlim=(-0.2, 12.8), ylim=(-0.35, 3.7))
     titles = ("in step, no server", "in step, a server", "out of step, a server")
     for block, title in enumerate(titles):
-        left = 4 * block
-        ax.text(left + 1.85, 3.35, title, ha="center", weight="bold")
-        spots = [(left + 0.6 + 1.25 * i, 0.7) for i in range(3)]
-        for number, (x, y) in enumerate(spots):
-            label = f"replica\n{number}" if block == 0 else f"worker\n{number + 1}"
-            _box(ax, x, y, label, SKY)
+        left, count = 4.4 * block, 4 if block == 0 else 3
+        ax.text(left + 1.85, 3.45, title, ha="center", weight="bold")
+        spots = [left + 0.35 + 3.0 * i / (count - 1) for i in range(count)]
+        for number, x in enumerate(spots):
+            label = f"rank\n{number if block == 0 else number + 1}"
+            _box(ax, x, 0.75, label, SKY)
         if block == 0:
-            for a, b in ((0, 1), (1, 2)):
-                _arrow(ax, (spots[a][0] + 0.45, 0.7), (spots[b][0] - 0.45, 0.7), "<->", VERMILION)
-            ax.text(left + 1.85, 1.75, "all add up\nall gradients", ha="center", color=VERMILION)
+            ax.plot([left - 0.1, left + 3.8], [2.1, 2.1], color=VERMILION, linewidth=5)
+            for x in spots:
+                _arrow(ax, (x, 1.25), (x, 2.0), "<->", VERMILION)
+            ax.text(left + 1.85, 2.4, "allreduce: the sum\nof all gradients", ha="center")
+            ax.text(left + 1.85, -0.25, "everybody waits for everybody", ha="center")
             continue
-        _box(ax, left + 1.85, 2.45, "server", ORANGE)
-        for number, (x, _) in enumerate(spots):
-            shown = block == 1 or number == 1
-            style = VERMILION if shown else GREY
-            _arrow(ax, (x - 0.12, 1.08), (left + 1.63 + 0.1 * number, 2.06), "->", style)
-            _arrow(ax, (left + 1.87 + 0.1 * number, 2.06), (x + 0.16, 1.08), "->", BLUE)
-        note = "gradients up, all at once" if block == 1 else "one worker at a time"
-        ax.text(left + 1.85, 0.02, note, ha="center", color=GREEN)
+        _box(ax, left + 1.85, 2.75, "rank 0: server", ORANGE)
+        for number, x in enumerate(spots):
+            talks = block == 1 or number == 1
+            shade = {"alpha": 1.0 if talks else 0.25}
+            top = left + 1.25 + 0.6 * number
+            _arrow(ax, (x - 0.12, 1.25), (top - 0.12, 2.4), "-|>", VERMILION, **shade)
+            _arrow(ax, (top + 0.12, 2.4), (x + 0.12, 1.25), "-|>", BLUE, linestyle="--", **shade)
+        note = "the server waits for all of them" if block == 1 else "one worker at a time"
+        ax.text(left + 1.85, -0.25, note, ha="center")
+    ax.text(6.3, 1.75, "gradient ↑", color=VERMILION, ha="right", fontsize=11)
+    ax.text(8.1, 1.75, "↓ parameters", color=BLUE, ha="center", fontsize=11)
     return ax
 
 
@@ -151,10 +160,6 @@ def _box(ax, x: float, y: float, label: str, fill: str) -> None:
     ax.text(x, y, label, ha="center", va="center", bbox=box, fontsize=11)
 
 
-def _arrow(ax, begin, end, style: str, shade: str) -> None:
-    ax.annotate(
-        "",
-        end,
-        begin,
-        arrowprops={"arrowstyle": style, "color": shade, "linewidth": 1.8, "shrinkA": 0},
-    )
+def _arrow(ax, begin, end, style: str, shade: str, **more) -> None:
+    look = {"arrowstyle": style, "color": shade, "linewidth": 1.8, "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", end, begin, arrowprops=look | more)

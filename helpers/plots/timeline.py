@@ -7,6 +7,7 @@ turned on its side, with a box for each call. Any object with the fields of
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from helpers.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, ensure_axes
@@ -33,6 +34,7 @@ NAMES = {
     "probe": "probe",
 }
 HEIGHT = 0.56  # of a lane
+LEAST = 5  # pixels: a call of a microsecond is still a box
 MANY = 300  # boxes or messages, from which on names and arrow heads would only be clutter
 
 
@@ -86,6 +88,7 @@ def timeline(
     title: str = "",
     labels: bool = True,
     arrows: bool = True,
+    tags: Mapping[int, str] | None = None,
 ) -> Axes:
     """Draw a recorded trace.
 
@@ -105,6 +108,8 @@ def timeline(
         Whether calls have names and messages sizes, where there is room.
     arrows : bool
         Whether messages are drawn.
+    tags : mapping of int to str, optional
+        What stands on a message of that tag, in place of its size.
 
     Returns
     -------
@@ -129,7 +134,7 @@ def timeline(
         ax.axhline(lane, color="#DDDDDD", linewidth=1, zorder=0)
     _boxes(trace, ax, lanes, factor)
     if arrows:
-        _arrows(trace, ax, lanes, factor, labels)
+        _arrows(trace, ax, lanes, factor, labels, tags or {})
     if labels:
         _names(trace, ax, lanes, factor)
     _legend(trace, ax)
@@ -156,6 +161,7 @@ def check(trace: Trace) -> None:
 
 
 def _boxes(trace: Trace, ax: Axes, lanes: dict, factor: float) -> None:
+    least = LEAST / _pixels(ax)[0]
     for kind, colour in COLOURS.items():
         # A darker edge tells neighbours apart; among very many calls it would hide them.
         edge = colour if len(trace.events) > MANY else _darker(colour)
@@ -166,7 +172,8 @@ def _boxes(trace: Trace, ax: Axes, lanes: dict, factor: float) -> None:
             events = [e for e in trace.events if e.kind == kind and e.rank == rank]
             top = lane - HEIGHT / 2
             busy = [
-                ((e.begin + e.waiting) * factor, (e.duration - e.waiting) * factor) for e in events
+                ((e.begin + e.waiting) * factor, max((e.duration - e.waiting) * factor, least))
+                for e in events
             ]
             idle = [(e.begin * factor, e.waiting * factor) for e in events if e.waiting > 0]
             flight = [
@@ -186,7 +193,9 @@ def _darker(colour: str) -> tuple:
     return tuple(0.6 * part for part in to_rgb(colour))
 
 
-def _arrows(trace: Trace, ax: Axes, lanes: dict, factor: float, labels: bool) -> None:
+def _arrows(
+    trace: Trace, ax: Axes, lanes: dict, factor: float, labels: bool, tags: Mapping[int, str]
+) -> None:
     from matplotlib.collections import LineCollection
 
     ends = []
@@ -202,7 +211,7 @@ def _arrows(trace: Trace, ax: Axes, lanes: dict, factor: float, labels: bool) ->
     for message, (begin, end) in zip(trace.messages, ends, strict=True):
         arrow = {"arrowstyle": "-|>", "color": BLACK, "lw": 1.3, "shrinkA": 0, "shrinkB": 0}
         ax.annotate("", xy=end, xytext=begin, arrowprops=arrow, zorder=4, annotation_clip=False)
-        text = size(message.bytes)
+        text = tags.get(message.tag, size(message.bytes))
         middle = ((begin[0] + end[0]) / 2, (begin[1] + end[1]) / 2)
         x, y = ax.transData.transform(middle)
         if (

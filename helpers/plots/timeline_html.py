@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from helpers.plots.timeline import COLOURS, NAMES, check, size, unit_of
+from helpers.plots.timeline import COLOURS, LEAST, NAMES, check, size, unit_of
 from helpers.plots.web.page import HERE
 from helpers.timing import seconds
 
@@ -100,7 +100,7 @@ def timeline_svg(trace: Trace, width: int = 900, limit: int = 1500) -> str:
                 f'<rect x="{x(event.begin)}" y="{y}" width="{event.waiting * scale:.1f}" '
                 f'height="{box}" fill="url(#hatch{OWN})" stroke="{colour}"/>'
             )
-        span = max((event.duration - event.waiting) * scale, 1.5)
+        span = max((event.duration - event.waiting) * scale, LEAST)
         parts.append(
             f'<rect x="{x(event.begin + event.waiting)}" y="{y}" width="{span:.1f}" '
             f'height="{box}" fill="{colour}"/></g>'

@@ -21,7 +21,7 @@ plt.show()
 #
 # - say how many cores and how much memory your machine has, and which MPI and compiler;
 # - run a cell on four processes at once, and read what each of them prints;
-# - explain why four ranks on two cores take about twice as long as on four;
+# - explain why four ranks on two cores take about twice as long as on four, and see them take turns;
 # - solve an exercise, check it, and get a fresh copy of a notebook.
 #
 # **You need** some Python; nothing else. *Time:* 15 minutes, of which your machine works for less than two. *Cores:* any number. *GPU:* none.
@@ -41,7 +41,7 @@ from helpers.checkup import describe
 Markdown(describe())
 
 # %% [markdown]
-# A [core](glossary.md#core) executes instructions, one stream of them at a time. The number above counts the cores that this Python may use: a container or a batch system often gives you fewer than the machine has. The [memory](glossary.md#memory) is shared by all the processes that you will start.
+# A [core](glossary.md#core) executes instructions, one stream of them at a time. (Many processors offer each core twice; such a pair shares one core's arithmetic and is worth less than two.) The number above counts the cores that this Python may use: a container or a batch system often gives you fewer than the machine has. The [memory](glossary.md#memory) is shared by all the processes that you will start.
 #
 # The versions of what is installed decide some of the numbers, so they are written down too.
 
@@ -78,6 +78,7 @@ from dataclasses import dataclass
 
 from helpers.cluster import Cluster
 from helpers.exercises import start_here as check
+from helpers.exercises.predictions import Predictions
 
 # %load_ext helpers.cluster
 
@@ -85,11 +86,11 @@ from helpers.exercises import start_here as check
 @dataclass(frozen=True)
 class Parameters:
     ranks: int = 4
-    rounds: int = 3  # rounds of work
-    steps: int = 1_500_000  # additions in a round: about a tenth of a second
+    steps: int = 4_000_000  # additions of each process: about a fifth of a second
 
 
 P = Parameters()
+guess = Predictions()
 cluster = Cluster(n=P.ranks)
 
 # %% [markdown]
@@ -111,7 +112,7 @@ x = 10 * rank
 comm.allreduce(x)  # the sum over all ranks, on each of them
 
 # %% [markdown]
-# `comm` is the group of all ranks, and `allreduce` adds up what each of them gives and hands the sum to all. The whole of notebook 08 is about how it does that.
+# `comm` is the group of all ranks, and `allreduce` adds up what each of them gives and hands the sum to all. The whole of notebook 08 is about how it does that. `rank`, `size` and `comm` mean the rank's own, also in a function that you write in the kernel.
 #
 # From the kernel you call a function on all ranks with `cluster.run`, which returns a list with one result for each rank:
 
@@ -121,36 +122,49 @@ cluster.run(lambda: x + 1)
 # %% [markdown]
 # ## Do they really run at the same time?
 #
-# Each rank will now add numbers in a loop, three rounds of it, and note when each round began and ended. **Predict before you run the next cell:** on the cores that your machine has, will the four ranks need the time of one, of two, or of four?
+# Each rank will now add numbers in a loop. After every 5 000 additions it looks at the clock: if more than 2 ms have passed where a third of one is enough, somebody else had the core meanwhile. So each notes when it *really* ran.
+#
+# > **Predict:** on the cores that your machine has, will the four ranks need the time of one process, of two, or of four? Replace the dots by a number.
+
+# %%
+guess["time of four ranks ÷ time of one process"] = ...
 
 
 # %%
-def work(rounds, steps):
+def work(steps):
+    """Add numbers; return the stretches [begin, end] in which this process ran."""
     import time
 
-    spans = []
-    for _ in range(rounds):
-        begin = time.time()
-        total = 0
-        for step in range(steps):
+    total, began, last, ran = 0, time.time(), time.time(), []
+    for _ in range(steps // 5_000):
+        for step in range(5_000):
             total += step
-        spans.append((begin, time.time()))
-    return spans
+        now = time.time()
+        if now - last > 0.002:  # somebody else had the core
+            ran.append((began, last))
+            began = now
+        last = now
+    return [*ran, (began, last)]
 
 
-alone = work(P.rounds, P.steps)
-together = cluster.run(work, P.rounds, P.steps)
+def seconds(everybody):
+    return max(ran[-1][1] for ran in everybody) - min(ran[0][0] for ran in everybody)
+
+
+alone = min(([work(P.steps)] for _ in range(3)), key=seconds)
+together = min((cluster.run(work, P.steps) for _ in range(3)), key=seconds)
 
 # %%
 figure, axes = plt.subplots(figsize=(9, 3.2))
-start = min(spans[0][0] for spans in together)
-for rank, spans in enumerate(together):
-    bars = [(begin - start, end - begin) for begin, end in spans]
-    axes.broken_barh(bars, (rank - 0.35, 0.7), color=style.colour(rank), edgecolor="white")
-seconds_alone = alone[-1][1] - alone[0][0]
-axes.axvline(seconds_alone, color=style.BLACK, linestyle="--", linewidth=1.5)
+start = min(ran[0][0] for ran in together)
+for lane, ran in enumerate(together):
+    bars = [(begin - start, end - begin) for begin, end in ran]
+    whole = [(ran[0][0] - start, ran[-1][1] - ran[0][0])]
+    axes.broken_barh(whole, (lane - 0.06, 0.12), color=style.GREY)
+    axes.broken_barh(bars, (lane - 0.35, 0.7), color=style.colour(lane))
+axes.axvline(seconds(alone), color=style.BLACK, linestyle="--", linewidth=1.5)
 axes.annotate(
-    "one process alone", (seconds_alone, 1.0), xycoords=("data", "axes fraction"),
+    "one process alone", (seconds(alone), 1.0), xycoords=("data", "axes fraction"),
     xytext=(0, 4), textcoords="offset points", ha="center",
 )  # fmt: skip
 axes.set(xlabel="time (s)", ylabel="rank", yticks=range(P.ranks), xlim=(0, None))
@@ -158,12 +172,14 @@ axes.invert_yaxis()
 plt.show()
 
 # %%
-seconds_together = max(s[-1][1] for s in together) - start
-print(f"alone {seconds_alone:.2f} s, {P.ranks} ranks together {seconds_together:.2f} s")
-print(f"ratio {seconds_together / seconds_alone:.1f}, cores {usable_cores()}, ranks {P.ranks}")
+print(f"alone {seconds(alone):.2f} s, {P.ranks} ranks together {seconds(together):.2f} s")
+print(f"cores {usable_cores()}, ranks {P.ranks}")
+guess.answer("time of four ranks ÷ time of one process", seconds(together) / seconds(alone))
 
 # %% [markdown]
-# Each lane is a process, each bar a round of work that you just saw done. The bars overlap in time: the ranks do run at once. If you have at least as many cores as ranks, all four end near the dashed line, because each has a core of its own; with two cores they take turns and need about twice as long, and other programs on your machine make it longer. More processes than cores do not compute faster, though the course uses them often, since messages between ranks can be studied on any machine.
+# Each lane is a process. A bar is a stretch in which it ran, a grey line one in which it waited for a core. At any moment there are as many bars as cores at most: with four cores or more the lanes are full and end near the dashed line; with two cores the ranks *take turns*, several times in a tenth of a second, and need about twice as long. Other programs on your machine take their turns as well. (Each time is the least of three.)
+#
+# More processes than cores do not compute faster, though the course uses them often, since messages between ranks can be studied on any machine.
 
 # %% [markdown]
 # ## How the course works
@@ -272,7 +288,7 @@ print(f"mine is {mine}, and x is {x:+.2f}")
 #
 # - The table at the top tells what you have; the one-minute test tells that it works. When something fails later, run the test again first.
 # - `%%ranks` runs a cell on every rank, `cluster.run` a function; each rank is a process with variables of its own.
-# - Ranks share the cores: as many as you have cores run at full speed, more than that take turns.
+# - Ranks share the cores: as many as you have cores run at the same time, more than that take turns.
 # - A check says what is wrong; `make reset NB=00` gives you a fresh copy.
 #
 # **In practice** ranks are started by `mpiexec` or a batch system (`srun` of Slurm), one for each core or GPU, on many machines; the code on the ranks is the same. `Cluster` takes a launcher for that.

@@ -11,7 +11,7 @@
 # - build broadcast, scatter, gather, reduce, allgather and allreduce from sends and receives;
 # - predict how long a message takes, and how much faster a computation gets with more ranks.
 #
-# **You need** [00_start_here](00_start_here.ipynb) and some NumPy. *Time:* 75 minutes, of which your machine works for less than two. *Cores:* any number; with one core the timings in the last part say little. *GPU:* none.
+# **You need** [00_start_here](00_start_here.ipynb) and some NumPy. *Time:* 100 minutes, of which your machine works for less than two; the project takes another 40. *Cores:* any number; with one core the timings in the last part say little. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -24,6 +24,7 @@
 # | $\beta$ | time for each byte; $1/\beta$ is the [bandwidth](glossary.md#bandwidth) | s/B |
 # | $T_N$ | time of a computation on $N$ ranks | s |
 # | $S_N$ | [speed-up](glossary.md#speed-up) on $N$ ranks | |
+# | step | a round in which each rank can send one message and receive one, if all take equally long; a message can go out only after those that its sender had to have before | |
 # | $s$ | [serial fraction](glossary.md#serial-fraction): the part of $T_1$ that only one rank can do | |
 
 # %% [markdown]
@@ -36,8 +37,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 from IPython.display import Markdown
 
+from helpers import claims
 from helpers.cluster import Cluster
 from helpers.exercises import mpi_basics as check
+from helpers.exercises.predictions import Predictions
 from helpers.plots import style
 from helpers.plots.timeline import timeline
 from helpers.plots.timeline_html import timeline_html
@@ -55,6 +58,7 @@ class Parameters:
 
 # %%
 P = Parameters()
+guess = Predictions()
 cluster = Cluster(n=P.ranks)
 
 # %% [markdown]
@@ -62,6 +66,9 @@ cluster = Cluster(n=P.ranks)
 
 # %%
 # %%ranks --trace first
+from helpers.waiting import meet
+
+meet(comm)  # all ranks begin at one moment
 if rank == 0:
     comm.send(1, dest=1)
 else:
@@ -74,14 +81,17 @@ timeline(first, title="Four processes, three messages, just now on this machine"
 plt.show()
 
 # %% [markdown]
-# Each lane is a process, each box a call, each arrow a message; the hatched part of a box is waiting for somebody who was not there yet. The picture was not drawn by hand: `--trace` recorded the calls of that cell. You will find this chain again below, once each part of it has been explained.
+# Each lane is a process, each box a call (a very short one is drawn a little wider than it was), each arrow a message; the hatched part of a box is waiting for somebody who was not there yet. The picture was not drawn by hand: `--trace` recorded the calls of that cell. Processes that share cores do not begin a cell at the same moment; `meet` lets them agree on one, so that you see the messages and not the start. You will find this chain again below, once each part of it has been explained.
 
 # %% [markdown]
 # ## Who am I, and how many are we?
 #
 # All ranks run **the same program**. What a rank does differs only because its number does: `rank` is its own number, `size` is how many there are. Both come from a [communicator](glossary.md#communicator), the group in which messages are sent; `comm` is the one that holds all ranks, `MPI.COMM_WORLD`.
 #
-# **Predict:** the cell below gives `x` another value on rank 0 only. What will the other ranks print?
+# > **Predict:** the cell below gives `x` another value on rank 0 only. What will rank 3 have in its `x`? Type your predictions in place of the dots, here and further down; the notebook keeps them and puts them beside what came out.
+
+# %%
+guess["x on rank 3"] = ...
 
 # %%
 # %%ranks
@@ -91,6 +101,9 @@ x = "nothing"
 if comm.Get_rank() == 0:
     x = "something"
 print(f"I am rank {rank} of {comm.Get_size()}, process {os.getpid()}: my x is {x}")
+
+# %%
+guess.answer("x on rank 3", cluster.run(lambda: x)[3])
 
 # %% [markdown]
 # Each process has its own `x`. There is one program, but no shared variable anywhere in it.
@@ -138,12 +151,42 @@ elif rank == 1:
     print("received", box)
 
 # %% [markdown]
+# ### Exercise 1: your first message
+#
+# *Difficulty ●○○, 5 minutes.* Rank 0's `value` shall come to the *last* rank of `comm`, by one message. The last rank returns it, all others return `None`. With a single rank, that one is the first and the last: nobody needs to send. Ask the communicator: `comm.Get_rank()`, `comm.Get_size()`.
+#
+# <details><summary>Hint</summary>
+#
+# Three cases: I am alone; I am rank 0; I am the last. What do all the others do?
+#
+# </details>
+
+
+# %% exercise="hand-over"
+def hand_over(value, comm):
+    """Return, on the last rank, the value that rank 0 has; None elsewhere."""
+    # BEGIN SOLUTION
+    last = comm.Get_size() - 1
+    if comm.Get_rank() == 0 and last > 0:
+        comm.send(value, dest=last)
+        return None
+    if comm.Get_rank() == last:
+        return comm.recv(source=0) if last > 0 else value
+    return None
+    # END SOLUTION
+
+
+# %% check="hand-over" points=1
+check.hand_over(hand_over, cluster=cluster)
+
+# %% [markdown]
 # ### The chain 0 → 1 → 2 → 3
 #
 # The number starts as 0 on rank 0; each rank adds one and passes it on. By hand, with four ranks: rank 0 sends 1, rank 1 sends 2, rank 2 sends 3, rank 3 receives 3 and makes it 4.
 
 # %%
 # %%ranks --trace chain
+meet(comm)
 number = 0
 if rank > 0:
     number = comm.recv(source=rank - 1)
@@ -158,17 +201,28 @@ assert held == [1, 2, 3, 4]
 timeline_html(chain)
 
 # %% [markdown]
-# Point at a box or an arrow: it tells you the call, the other side, the bytes and the time. A rank that is there early waits for all before it: a chain of $N$ ranks has $N-1$ messages, and no two of them can be under way at once. The trace counts that for you:
+# Point at a box or an arrow: it tells you the call, the other side, the bytes and the time. A rank that is there early waits for all before it: a chain of $N$ ranks has $N-1$ messages, and no two of them can be under way at once. The trace counts the *steps*, rounds in which each rank can send one message and receive one:
 
 # %%
-print(f"messages that must follow one another: {chain.steps()}, bytes sent: {chain.bytes_sent()}")
+print(f"steps: {chain.steps()}, bytes sent: {chain.bytes_sent()}")
 
 # %% [markdown]
 # ## Blocking and non-blocking
 #
 # `send` and `recv` are **[blocking](glossary.md#blocking)**: they return when *your side* is done. For a receive that is when the message is there. For a send it is when you may overwrite what you sent, which need not mean that it has arrived. **[Non-blocking](glossary.md#non-blocking)** calls, `isend` and `irecv`, return at once with a [request](glossary.md#request); later `request.wait()` blocks until that request is done.
 #
-# In the next cell rank 1 computes for 20 ms before it receives. **Predict:** which of the calls on rank 0 returns first: `Send` of 8 bytes, `Send` of 4 MB, or `Isend` of 4 MB?
+# In the next cell rank 1 computes for 20 ms before it receives. (`--only 0,1` lets two ranks run a cell; `comm.Split`, explained under *Groups*, makes a communicator of the two, so that each round can begin at one moment.)
+#
+# > **Predict:** after how many milliseconds does each of these calls on rank 0 return: `Send` of 8 bytes, `Send` of 4 MB, `Isend` of 4 MB?
+
+# %%
+guess["ms of Send, 8 B"] = ...
+guess["ms of Send, 4 MB"] = ...
+guess["ms of Isend, 4 MB"] = ...
+
+# %%
+# %%ranks
+pair = comm.Split(0 if rank < 2 else 1)
 
 # %%
 # %%ranks --only 0,1 --trace returns
@@ -177,6 +231,7 @@ import time
 small, large = np.zeros(1), np.zeros(500_000)
 for mode in ("small", "large", "large, non-blocking"):
     data = small if mode == "small" else large
+    meet(pair)  # both begin this round at one moment
     if rank == 0:
         begin = time.perf_counter()
         request = comm.Isend(data, dest=1) if "non" in mode else comm.Send(data, dest=1)
@@ -188,11 +243,26 @@ for mode in ("small", "large", "large, non-blocking"):
         comm.Recv(data, source=0)
 
 # %%
+took = {f"{e.call}, {'8 B' if e.bytes == 8 else '4 MB'}": 1e3 * e.duration for e in returns.of(0)}
+for call in ("Send, 8 B", "Send, 4 MB", "Isend, 4 MB"):
+    guess.answer(f"ms of {call}", round(took[call], 3))
+
+# %%
 timeline(returns, title="What returns when: rank 0 sends to a rank that is busy")
 plt.show()
 
 # %% [markdown]
-# The short `Send` returned long before its receive began: the library took a copy of the bytes and let you go. This is called **[eager](glossary.md#eager)**. The long one waited, hatched, until rank 1 was ready, and only then moved the bytes: **[rendezvous](glossary.md#rendezvous)**. `Isend` came back at once even so (the thin bar under the lane shows how long the message stayed under way), and the waiting moved to `Wait`.
+# The short `Send` returned long before its receive began: the library took a copy of the bytes and let you go. This is called **[eager](glossary.md#eager)**. The long one waited, hatched, until rank 1 was ready, and only then moved the bytes: **[rendezvous](glossary.md#rendezvous)**; it took the 20 ms and the moving. `Isend` came back at once even so (the thin bar under the lane shows how long the message stayed under way), and the waiting moved to `Wait`.
+
+# %% [markdown] claims="01-send-waits 01-isend-returns"
+# Once is an anecdote. Again, eight times, on an idle machine:
+
+# %%
+for name in ("01-send-waits", "01-isend-returns"):
+    display(claims.evidence(name))
+
+# %% [markdown]
+# (Such tables come from records: `make claims NB=01` runs all experiments of this notebook again, on your machine. "Holds" and "fails" need an interval that leaves out "no difference", "ties" one that leaves out any difference that would count.)
 #
 # ### Where does eager end?
 #
@@ -214,16 +284,16 @@ def send_seconds(nbytes, late=0.015):
         return time.perf_counter() - begin
 
 
-sizes = [2**k for k in range(3, 23)]
-sending = [[send_seconds(nbytes) for _ in range(3)] for nbytes in sizes]
+late_sizes = [2**k for k in range(3, 23)]
+late_sends = [[send_seconds(nbytes) for _ in range(3)] for nbytes in late_sizes]
 
 # %%
-sizes, sending = cluster.run(lambda: (sizes, sending))[0]
-sending = np.median(sending, axis=1)  # of three, since other programs may disturb one
-waited = [nbytes for nbytes, t in zip(sizes, sending, strict=True) if t > 0.0075]
-eager = [nbytes for nbytes in sizes if nbytes < min(waited)]
+asked, found = cluster.run(lambda: (late_sizes, late_sends))[0]
+found = np.median(found, axis=1)  # of three, since other programs may disturb one
+waited = [nbytes for nbytes, t in zip(asked, found, strict=True) if t > 0.0075]
+eager = [nbytes for nbytes in asked if nbytes < min(waited)]
 figure, ax = plt.subplots()
-ax.loglog(sizes, 1e3 * sending, marker="o")
+ax.loglog(asked, 1e3 * found, marker="o")
 ax.axhline(15, color=style.GREY, linestyle="--", label="the receiver comes")
 ax.axvspan(
     max(eager), min(waited), color=style.SKY, alpha=0.4, label="the library changes its mind"
@@ -239,7 +309,14 @@ plt.show()
 # %% [markdown]
 # ### What non-blocking is for
 #
+# Three calls that are new: `comm.Irecv(box, source)` begins a receive and returns a request, `comm.Sendrecv` sends one array and receives another in one call, and `MPI.Request.Waitall(requests)` waits for several requests.
+#
 # Two ranks exchange 16 MB and compute. In the first half they exchange, then compute; in the second they begin the exchange, compute, and then wait for it. Before that they exchange once without being recorded, because the first use of new memory costs extra.
+#
+# > **Predict:** how long does `Waitall` take, compared with `Sendrecv`? 0 means that all bytes moved while the ranks computed, 1 that none did.
+
+# %%
+guess["Waitall ÷ Sendrecv"] = ...
 
 # %%
 # %%ranks --only 0,1
@@ -255,6 +332,7 @@ comm.Sendrecv(out, dest=other, recvbuf=box, source=other)
 
 # %%
 # %%ranks --only 0,1 --trace overlap
+meet(pair)
 comm.Sendrecv(out, dest=other, recvbuf=box, source=other)
 compute()
 requests = [comm.Irecv(box, source=other), comm.Isend(out, dest=other)]
@@ -266,16 +344,18 @@ timeline(overlap, title="Sendrecv, then compute; then Irecv, Isend, compute, Wai
 plt.show()
 
 # %%
-for event in overlap.of(0):
-    print(f"rank 0: {event.call:9} took {1e3 * event.duration:6.2f} ms")
+took = {event.call: 1e3 * event.duration for event in overlap.of(0)}
+print({call: f"{ms:.2f} ms" for call, ms in took.items()})
+guess.answer("Waitall ÷ Sendrecv", took["Waitall"] / took["Sendrecv"])
+claims.evidence("01-overlap")
+
+# %% [markdown] claims="01-overlap"
+# The gaps between boxes are computing. If `Waitall` takes about as long as `Sendrecv` did, the messages did *not* move while you computed. (In the recorded runs it took as long on the average, with so much scatter that the word is "open".) That is what most libraries do inside one machine: bytes are moved by the processor, and only inside MPI calls. Non-blocking calls always spare you the waiting for somebody who is late; whether they hide the transfer too depends on hardware that moves bytes by itself, as network cards of clusters do.
 
 # %% [markdown]
-# The gaps between boxes are computing. Look at `Waitall`: if it takes about as long as `Sendrecv` did, the messages did *not* move while you computed. That is what most libraries do inside one machine: bytes are moved by the processor, and only inside MPI calls. Non-blocking calls always spare you the waiting for somebody who is late; whether they hide the transfer too depends on hardware that moves bytes by itself, as network cards of clusters do.
-
-# %% [markdown]
-# ### Exercise 1: which statements hold?
+# ### Exercise 2: which statements hold?
 #
-# *Difficulty ●○○, 3 minutes.* Rank 0 sends the array `box` to rank 1. Give the letters of the statements that hold for *any* MPI library and *any* size, such as `"AB"`.
+# *Difficulty ●○○, 3 minutes.* Rank 0 sends the array `box` to rank 1. Give the letters of the statements that hold for *any* MPI library and *any* size, such as `"AB"`. (`Ssend` is a `Send` that never copies the bytes away: *synchronous*.)
 #
 # - A: after `comm.Send(box, 1)` has returned, rank 0 may overwrite `box`;
 # - B: after `comm.Isend(box, 1)` has returned, rank 0 may overwrite `box`;
@@ -301,7 +381,12 @@ check.statements(statements)
 # %% [markdown]
 # ## Deadlock, and how to read it
 #
-# Four ranks stand in a ring. Each wants the number of its left neighbour, so each receives from the left and then sends to the right. **Predict** what happens before you run it. The cell ends after 3 seconds in any case.
+# Four ranks stand in a ring. Each wants the number of its left neighbour, so each receives from the left and then sends to the right. The cell ends after 3 seconds in any case.
+#
+# > **Predict:** for which rank does rank 0 wait, if for any?
+
+# %%
+guess["rank 0 waits for rank"] = ...
 
 # %% tags=["raises-exception"]
 # %%ranks --timeout 3
@@ -310,7 +395,7 @@ got = comm.recv(source=left)
 comm.send(rank, dest=right)
 
 # %% [markdown]
-# Nobody can send before having received, and nobody can receive before somebody has sent. Read the table from any line: rank 0 is in `recv` and waits for rank 3, which is in `recv` and waits for rank 2, and so on, until you are back. A circle of ranks that wait for each other is a [deadlock](glossary.md#deadlock), and it would have lasted for ever: outside of the notebook nothing ends such a program. When you meet a hanging program elsewhere, ask the same four questions of each rank: in which call, for whom, with which tag, since when?
+# Your prediction: the table's first line has the answer, rank 3. Nobody can send before having received, and nobody can receive before somebody has sent. Read the table from any line: rank 0 is in `recv` and waits for rank 3, which is in `recv` and waits for rank 2, and so on, until you are back. A circle of ranks that wait for each other is a [deadlock](glossary.md#deadlock), and it would have lasted for ever: outside of the notebook nothing ends such a program. When you meet a hanging program elsewhere, ask the same four questions of each rank: in which call, for whom, with which tag, since when?
 #
 # The ranks were ended and started anew, so their variables are gone. Define again what is needed below:
 
@@ -320,23 +405,36 @@ import time
 
 import numpy as np
 
+from helpers.waiting import meet
+
 left, right = (rank - 1) % size, (rank + 1) % size
+full, empty = np.full(1_000_000, float(rank)), np.empty(1_000_000)
+comm.Sendrecv(full, right, 0, empty, left, 0)  # the first use of memory costs extra
 
 # %% [markdown]
-# There are three cures. *Order*: even ranks send first, odd ranks receive first. *Both at once*: `comm.sendrecv`, made for this. *Requests*: begin one of the two without blocking. Here is the second:
+# There are three cures. *Order*: even ranks send first, odd ranks receive first. *Both at once*: `comm.sendrecv`, made for this. *Requests*: begin one of the two without blocking. Here is the second, with arrays of 8 MB: messages that last, so that you can see them.
 
 # %%
 # %%ranks --trace ring
-got = comm.sendrecv(rank, dest=right, source=left)
-got
+meet(comm)
+comm.Sendrecv(full, right, 0, empty, left, 0)
+empty[0]
 
 # %%
-assert cluster.run(lambda: got) == [3, 0, 1, 2]
-timeline(ring, title="All four messages of the ring at the same time")
+assert cluster.run(lambda: int(empty[0])) == [3, 0, 1, 2]
+timeline(ring, title="The ring: each rank sends to the right, and receives from the left")
 plt.show()
+inside = max(e.begin for e in ring.events) < min(e.end for e in ring.events)
+print("in this run all four ranks were in their call at one moment:", inside)
+
+# %% [markdown] claims="01-at-once"
+# Whether the four messages travel *at the same time* is a question about a picture of milliseconds. With messages that last, and ranks that begin together, all four are in the call at one moment; a message of 8 B is over before the next rank has begun:
+
+# %%
+claims.evidence("01-at-once")
 
 # %% [markdown]
-# ### Exercise 2: shift around the ring
+# ### Exercise 3: shift around the ring
 #
 # *Difficulty ●●○, 8 minutes.* Write the ring yourself, with requests and without `sendrecv`: send `value` to the right neighbour, return what the left neighbour sent. `comm` is given and may have any number of ranks, one included; `value` may be of any size.
 #
@@ -397,7 +495,52 @@ timeline(anyone, title="Rank 0 serves whoever comes first")
 plt.show()
 
 # %% [markdown]
-# A server that hands out work, which you will meet in a moment and again in asynchronous training in 02, is this loop. With `ANY_SOURCE` you give up knowing who comes next, not knowing who came.
+# A server that hands out work is this loop. With `ANY_SOURCE` you give up knowing who comes next, not knowing who came.
+#
+# ### Exercise 4: a queue of tasks
+#
+# *Difficulty ●●○, 12 minutes.* Each worker runs `work`: it brings its last result (at first `None`), receives a task, and ends when it receives `None`. Write rank 0: hand each task to whoever asks, one at a time, collect the results in a dictionary `{task: result}`, and send every worker home. Nobody may wait while there are tasks, however slow some worker is.
+
+
+# %%
+# %%ranks
+def work(compute, comm):
+    result = None
+    while True:
+        comm.send(result, dest=0)
+        task = comm.recv(source=0)
+        if task is None:
+            return
+        result = (task, compute(task))
+
+
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# How many messages will come in all? One for each task, and one more from each worker. Answer each at once: with a task, or with `None`.
+#
+# </details>
+
+
+# %% exercise="hand-out"
+def hand_out(tasks, comm):
+    """On rank 0: give each task to whoever asks; return {task: result}."""
+    # BEGIN SOLUTION
+    results, status, left = {}, MPI.Status(), list(tasks)
+    for _ in range(len(tasks) + comm.Get_size() - 1):
+        done = comm.recv(source=MPI.ANY_SOURCE, status=status)
+        if done is not None:
+            results[done[0]] = done[1]
+        comm.send(left.pop(0) if left else None, dest=status.Get_source())
+    return results
+    # END SOLUTION
+
+
+# %% check="hand-out" points=3
+check.hand_out(hand_out, cluster=cluster)
+
+# %% [markdown]
+# You will use it for a picture further down.
 
 # %% [markdown]
 # ## MPI or MapReduce?
@@ -447,17 +590,26 @@ def reducer(word, ones):
 reduced = mapreduce(list(topics.values()), mapper, reducer, comm)
 
 # %%
-counts, reduced = cluster.run(lambda: (counts, reduced))[0]
-assert counts == reduced
-print("the same", len(counts), "words;", ", ".join(f"{w}: {n}" for w, n in counts.most_common(6)))
-figure, axes = plt.subplots(2, figsize=(11, 7))
+counted, again = cluster.run(lambda: (counts, reduced))[0]
+assert counted == again
+print("the same", len(counted), "words;", ", ".join(f"{w}: {n}" for w, n in counted.most_common(6)))
+figure, axes = plt.subplots(2, figsize=(11, 7), sharex=True)
 for trace, name, ax in ((by_mpi, "MPI", axes[0]), (by_mapreduce, "MapReduce", axes[1])):
-    title = f"{name}: {len(trace.messages)} point-to-point messages"
-    timeline(trace, ax, title=title, labels=False)
+    title = f"{name}: {len(trace.messages)} messages, {1e3 * trace.duration:.0f} ms"
+    timeline(trace, ax, title=title, labels=False, arrows=name == "MPI")
 plt.show()
 
 # %% [markdown]
-# Both count the same words. The upper program sends one message from each rank, because you planned it so; a rank that got the long documents makes rank 0 wait. In the lower one rank 0 does nothing but hand out documents, one to whoever asks (`ANY_SOURCE`, as above), and then all exchange pairs so that each word has one owner. That is many more messages, for which you get balance and a second try when a task fails:
+# Both count the same words, on one time axis (the arrows of MapReduce are left out: they would hide the rest). The upper program sends one message from each rank, because you planned it so; a rank that got the long documents makes rank 0 wait. In the lower one rank 0 does nothing but hand out documents, one to whoever asks (`ANY_SOURCE`, as above), and then all exchange pairs so that each word has one owner. That is many more messages, and every pair is pickled:
+
+# %% [markdown] claims="01-mapreduce-costs"
+# How much longer does it take, for the same words?
+
+# %%
+claims.evidence("01-mapreduce-costs")
+
+# %% [markdown]
+# What you get for it is a queue (nobody is idle while there are documents), and a second try when a task fails:
 
 
 # %%
@@ -499,7 +651,7 @@ from helpers import mapreduce as framework
 print(inspect.getsource(framework._schedule))
 
 # %% [markdown]
-# ### Exercise 3: in how many documents?
+# ### Exercise 5: in how many documents?
 #
 # *Difficulty ●○○, 5 minutes.* Search engines want to know in how many documents a word occurs (its *document frequency*), however often it stands in each. Write `mapper_df` and `reducer_df`; words are what `text.split()` gives.
 #
@@ -528,6 +680,25 @@ def reducer_df(word, values):
 
 # %% check="document-frequency" points=2
 check.document_frequency(mapper_df, reducer_df)
+
+# %% [markdown]
+# Your two functions on the ranks, over the whole text:
+
+
+# %%
+def most_frequent(mapper, reducer):
+    from pydoc_data.topics import topics
+
+    from helpers.mapreduce import mapreduce
+
+    found = mapreduce(list(topics.values()), mapper, reducer, comm)
+    return sorted(found.items(), key=lambda pair: -pair[1])[:6] if rank == 0 else None
+
+
+try:
+    print(cluster.run(most_frequent, mapper_df, reducer_df)[0])
+except Exception as error:
+    print("not yet:", type(error).__name__)
 
 # %% [markdown]
 # ## Collectives, each first by hand
@@ -592,13 +763,25 @@ assert total == comm.reduce(rank + 1, op=MPI.SUM, root=0)
 print(f"gather gave me {numbers}, reduce gave me {total}")
 
 # %% [markdown]
-# Only the root has the sum; the others got `None`. The value that went in was not changed on any rank.
-#
+# Only the root has the sum; the others got `None`. And the array that goes in, is it changed? With a separate receive buffer it is not; `MPI.IN_PLACE` asks for just that:
+
+# %%
+# %%ranks
+mine, summed = np.full(2, float(rank + 1)), np.empty(2)
+comm.Allreduce(mine, summed)
+kept = mine.copy()
+comm.Allreduce(MPI.IN_PLACE, mine)
+print(f"with a receive buffer {kept} is kept; in place it becomes {mine}")
+
+# %% [markdown]
 # **Allgather** and **allreduce**: the same, but everyone gets the result. The simplest way is to collect at a root and broadcast.
 
 
 # %%
 # %%ranks --trace all_to_all
+meet(comm)
+
+
 def allgather(value):
     return broadcast(gather(value))
 
@@ -616,11 +799,18 @@ assert sum_everywhere == comm.allreduce(rank + 1, op=MPI.SUM)
 print(f"allgather gave me {everything}, allreduce gave me {sum_everywhere}")
 
 # %%
-timeline(all_to_all, title=f"allgather, then allreduce, by hand: {all_to_all.steps()} steps")
+timeline(all_to_all, labels=False, title="allgather, then allreduce, by hand")
 plt.show()
+print(f"{len(all_to_all.messages)} messages in {all_to_all.steps()} steps")
 
 # %% [markdown]
-# All messages go through rank 0, one after the other, so the number of steps grows with $N$ and rank 0 carries everything. With a **tree**, in which every rank that has the value passes it on, a broadcast takes $\lceil\log_2 N\rceil$ steps. Count both from their traces:
+# All messages go through rank 0. Twelve messages, and fewer steps: rank 0 can receive one while it sends another, and the reduce of the second call need not wait until the broadcast of the first has come to the last rank. Still the number of steps grows with $N$, and rank 0 carries everything. With a **tree**, in which every rank that has the value passes it on, a broadcast takes $\lceil\log_2 N\rceil$ steps.
+#
+# > **Predict:** how many steps does a broadcast to 1024 ranks take, one message after another from rank 0, and as a tree?
+
+# %%
+guess["steps to 1024 ranks, one by one"] = ...
+guess["steps to 1024 ranks, as a tree"] = ...
 
 # %%
 # %%ranks --trace as_a_tree
@@ -637,36 +827,43 @@ totals = cluster.run(lambda: total)
 flat = one_to_all.steps() // 2  # that cell made a broadcast and a scatter, equally long
 print(f"broadcast on {P.ranks} ranks: {flat} steps one by one, {as_a_tree.steps()} as a tree")
 
-# %% [markdown]
-# For four ranks that is little; for 1024 it is 1023 against 10. How to make an allreduce in which nobody carries more than the others is the whole of [08_allreduce_animation](08_allreduce_animation.ipynb).
+# %%
+guess.answer("steps to 1024 ranks, one by one", 1023)
+guess.answer("steps to 1024 ranks, as a tree", 10)
+claims.evidence("01-tree")
+
+# %% [markdown] claims="01-tree"
+# Fewer steps are not always fewer seconds. For 8 MB the tree wins; for 8 B it loses, since there the time is not in the steps but in the Python around them, and the course's tree has more of it than a bare loop of sends. How to make an allreduce in which nobody carries more than the others is the whole of [08_allreduce_animation](08_allreduce_animation.ipynb).
 
 # %% [markdown]
-# ### Exercise 4: broadcast from any root
+# ### Exercise 6: broadcast as a tree
 #
-# *Difficulty ●●○, 8 minutes.* Write a broadcast on any communicator and from any root. Only the root's `value` counts; every rank returns it.
+# *Difficulty ●●○, 12 minutes.* Broadcast rank 0's `value` on any communicator as a tree, with `send` and `recv`: $N - 1$ messages in $\lceil\log_2 N\rceil$ steps. Every rank returns the value.
 #
 # <details><summary>Hint</summary>
 #
-# The one by hand above is nearly it; ask `comm` for the rank and the size. Do not send to yourself: nobody would receive it.
+# After step $k$ ranks $0 \dots 2^k - 1$ have it, so in the next each of those sends to the rank $2^k$ further on, if there is one.
 #
 # </details>
 
 
-# %% exercise="broadcast"
-def my_broadcast(value, root, comm):
-    """Return, on every rank of comm, the value that rank root has."""
+# %% exercise="tree-broadcast"
+def tree_broadcast(value, comm):
+    """Return, on every rank of comm, the value that rank 0 has."""
     # BEGIN SOLUTION
-    if comm.Get_rank() == root:
-        for peer in range(comm.Get_size()):
-            if peer != root:
-                comm.send(value, dest=peer)
-        return value
-    return comm.recv(source=root)
+    me, n, have = comm.Get_rank(), comm.Get_size(), 1
+    while have < n:
+        if me < have and me + have < n:
+            comm.send(value, dest=me + have)
+        elif have <= me < 2 * have:
+            value = comm.recv(source=me - have)
+        have *= 2
+    return value
     # END SOLUTION
 
 
-# %% check="broadcast" points=2
-check.broadcast(my_broadcast, cluster=cluster)
+# %% check="tree-broadcast" points=3
+check.tree_broadcast(tree_broadcast, cluster=cluster)
 
 # %% [markdown]
 # ## Groups
@@ -684,7 +881,7 @@ group_sum
 # The two sums were made at the same time, and a message in one group cannot be taken for one of the other: source and tag count only within a communicator. Training uses groups everywhere: ranks that hold the same part of a model average their gradients in one, ranks that hold different parts of it exchange activations in another.
 
 # %% [markdown]
-# ### Exercise 5: rows and columns
+# ### Exercise 7: rows and columns
 #
 # *Difficulty ●●○, 8 minutes.* Place the ranks of `comm` on a grid with two columns, row by row: ranks 0 and 1 in the first row, 2 and 3 in the second. Return the sum of `value` over your row and over your column.
 #
@@ -716,7 +913,13 @@ check.grid_sums(grid_sums, cluster=cluster)
 #
 # $$t(m) = \alpha + \beta\, m.$$
 #
-# To measure $\alpha$ and $\beta$, let ranks 0 and 1 play **ping-pong**: one sends, the other sends it back, and half of the time there and back counts. **Predict:** how many times as long as a message of 16 B takes one of 1 kB, and one of 1 MB? The function is short; read it:
+# To measure $\alpha$ and $\beta$, let ranks 0 and 1 play **ping-pong**: one sends, the other sends it back, and half of the time there and back counts. The function is short; read it.
+#
+# > **Predict:** how many times as long as a message of 16 B takes one of 1 kB, and one of 1 MB?
+
+# %%
+guess["1 kB ÷ 16 B"] = ...
+guess["1 MB ÷ 16 B"] = ...
 
 # %%
 from helpers.collectives import cost, measure
@@ -724,7 +927,7 @@ from helpers.collectives import cost, measure
 print(inspect.getsource(measure.ping_pong))
 
 # %%
-runs = [cluster.run(measure.ping_pong, measure.SIZES, 3, timeout=60)[0] for _ in range(15)]
+runs = [cluster.run(measure.ping_pong, measure.SIZES, 3, timeout=60)[0] for _ in range(12)]
 samples = np.min(runs, axis=0)  # the quickest: whatever disturbs a measurement makes it longer
 link = cost.fit(samples, "this machine")
 figure, ax = plt.subplots()
@@ -736,32 +939,49 @@ ax.annotate(" half latency,\n half bandwidth", (link.alpha / link.beta, 1e6 * se
 ax.set(xlabel="size of the message m [B]", ylabel="time [µs]", title=str(link))
 ax.legend()
 plt.show()
+by_size = {int(nbytes): took for nbytes, took in samples}
+for name, wanted in (("1 kB", 1_000), ("1 MB", 1_000_000)):
+    near = min(by_size, key=lambda nbytes, wanted=wanted: abs(nbytes - wanted))
+    guess.answer(f"{name} ÷ 16 B", float(by_size[near] / by_size[min(by_size)]))
+
+# %% [markdown] claims="01-message-model"
+# On the left the line is nearly flat, and only *how many* messages you send counts. On the right it rises with the size, and only *how many bytes* counts. Where measured points leave the line, something that the model does not know happens: the change from eager to rendezvous, or a buffer that no longer fits a cache. How good is the model at sizes that were not in the fit? These runs, on a machine that others used as well, do not decide it (their scatter is larger than a factor of 1.5); yours stand in the table *Cost* further down.
+
+# %%
+claims.evidence("01-message-model")
 
 # %% [markdown]
-# On the left the line is flat: a message of 16 bytes costs what one of 1000 bytes costs, and only *how many* messages you send counts. On the right it rises with the size, and only *how many bytes* counts. Where measured points leave the line, something that the model does not know happens: the change from eager to rendezvous, or a buffer that no longer fits a cache.
-
-# %% [markdown]
-# ### Exercise 6: the size in the middle
+# ### Exercise 8: a line through two points
 #
-# *Difficulty ●○○, 3 minutes.* Write a function that returns the size $m$ of the message that spends half of its time in latency, the dashed line above.
+# *Difficulty ●○○, 5 minutes.* Two messages are enough for $\alpha$ and $\beta$, if you are in a hurry: a small one and a large one, each given as `(bytes, seconds)`. Return $(\alpha, \beta)$ of the line through both.
 #
 # <details><summary>Hint</summary>
 #
-# Half of $\alpha + \beta m$ is $\alpha$.
+# $\beta$ is a difference of times over a difference of sizes. The small message is not of size 0.
 #
 # </details>
 
 
-# %% exercise="half-size"
-def half_size(alpha, beta):
-    """Return the size in bytes at which a message takes 2 alpha."""
+# %% exercise="through"
+def through(small, large):
+    """Return (alpha, beta) such that both messages take alpha + beta * bytes."""
     # BEGIN SOLUTION
-    return alpha / beta
+    beta = (large[1] - small[1]) / (large[0] - small[0])
+    return small[1] - beta * small[0], beta
     # END SOLUTION
 
 
-# %% check="half-size" points=1
-check.half_size(half_size)
+# %% check="through" points=1
+check.through(through)
+
+# %% [markdown]
+# Your line, through the first and the last point of the picture above. How far is it from the fit to all of them?
+
+# %%
+yours = through(tuple(samples[0]), tuple(samples[-1]))
+print(f"fit to all points: α = {1e6 * link.alpha:.2f} µs, 1/β = {1 / link.beta / 1e9:.2f} GB/s")
+if yours:
+    print(f"through two points: α = {1e6 * yours[0]:.2f} µs, 1/β = {1 / yours[1] / 1e9:.2f} GB/s")
 
 # %% [markdown]
 # ## How much faster with more ranks?
@@ -839,6 +1059,12 @@ for name, wait in (("Barrier", comm.Barrier), ("doze", lambda: doze(comm))):
     if rank > 0:
         print(f"{name:8} kept {100 * share:5.1f} % of a core busy")
 
+# %% [markdown] claims="01-doze"
+# `comm.Barrier()` returns when all ranks have called it, and is a [collective](glossary.md#collective) like the others. Measured again, five times:
+
+# %%
+claims.evidence("01-doze")
+
 # %% [markdown]
 # ### The same work on more ranks: strong scaling
 #
@@ -848,7 +1074,12 @@ for name, wait in (("Barrier", comm.Barrier), ("doze", lambda: doze(comm))):
 #
 # By hand, with $s = 0.1$ and $N = 4$: $S_4 = 1/(0.1 + 0.225) = 3.08$, and with any number of ranks never more than 10.
 #
-# **Predict** the speed-up of the picture on 2 and on 4 ranks of your machine, then measure.
+# > **Predict** the speed-up of the picture on 2 and on 4 ranks of your machine, then measure. And if the picture grows with the ranks: how many times as much work do 4 ranks do in the same time?
+
+# %%
+guess["speed-up on 2 ranks"] = ...
+guess["speed-up on 4 ranks"] = ...
+guess["work of 4 ranks, growing picture"] = ...
 
 
 # %%
@@ -860,15 +1091,24 @@ def gustafson(N, s):
     return s + (1 - s) * N
 
 
-def best(n, height, rounds=3):
-    """The quickest of some rounds: (seconds, of which serial)."""
-    return min(cluster.run(lambda: render(n, height, width))[0] for _ in range(rounds))
+def best(heights, rounds=5):
+    """The quickest of some rounds for each n in {n: height}, in turns: (seconds, of which serial)."""
+    took = {n: [] for n in heights}
+    for _ in range(rounds):
+        for n, height in heights.items():
+            took[n].append(cluster.run(lambda *a: render(*a), n, height, P.image_columns)[0])
+    spread = max(took[1])[0] / min(took[1])[0]
+    if spread > 1.2:
+        print(f"one rank took up to {spread:.1f} times its best: this machine is not quiet")
+    return {n: min(times) for n, times in took.items()}
 
 
-width, counts_of_ranks = P.image_columns, [n for n in (1, 2, 4) if n <= P.ranks]
-strong = {n: best(n, P.image_rows) for n in counts_of_ranks}
+counts_of_ranks = [n for n in (1, 2, 4) if n <= P.ranks]
+strong = best(dict.fromkeys(counts_of_ranks, P.image_rows))
 s_strong = strong[1][1] / strong[1][0]
 print(f"serial fraction measured on one rank: s = {s_strong:.3f}")
+for n in counts_of_ranks[1:]:
+    guess.answer(f"speed-up on {n} ranks", strong[1][0] / strong[n][0])
 
 # %% [markdown]
 # ### More work on more ranks: weak scaling
@@ -880,18 +1120,19 @@ print(f"serial fraction measured on one rank: s = {s_strong:.3f}")
 # which has no ceiling. (Our serial part grows with the picture too, so that $s$ grows with $N$; the line below is drawn for the $s$ of the largest run.)
 
 # %%
-weak = {n: best(n, n * P.image_rows // 2) for n in counts_of_ranks}
+weak = best({n: n * P.image_rows // 2 for n in counts_of_ranks})
 done = {n: n * weak[1][0] / weak[n][0] for n in counts_of_ranks}  # work per time, against one rank
 s_weak = weak[max(weak)][1] / weak[max(weak)][0]
 print(
     {n: f"{seconds:.3f} s, {serial / seconds:.1%} serial" for n, (seconds, serial) in weak.items()}
 )
+guess.answer("work of 4 ranks, growing picture", float(done[max(done)]))
 
 # %%
 from helpers.machine import usable_cores
 
 N = np.linspace(1, max(counts_of_ranks), 50)
-figure, axes = plt.subplots(1, 2, figsize=(12, 4.6), sharey=True)
+figure, axes = plt.subplots(1, 2, figsize=(12, 5.4), sharey=True)
 measured = ({n: strong[1][0] / strong[n][0] for n in strong}, done)
 laws = (amdahl(N, s_strong), gustafson(N, s_weak))
 names = (f"Amdahl, s = {s_strong:.3f}", f"Gustafson, s = {s_weak:.3f}")
@@ -901,28 +1142,70 @@ for ax, points, law, name in zip(axes, measured, laws, names, strict=True):
     ax.plot(list(points), list(points.values()), "o", markersize=10, label="measured")
     ax.axvline(usable_cores(), color=style.BLACK, linestyle="--", label="cores of this machine")
     ax.set(xlabel="ranks N", xticks=list(points), ylabel="speed-up $S_N$")
-    ax.legend(fontsize=11)
+    ax.legend(fontsize=11, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
 axes[0].set_title("Strong: the same picture")
 axes[1].set_title("Weak: a picture that grows with N")
 plt.show()
 
 # %% [markdown]
 # Both laws are about ranks that have a core each, on a machine that does nothing else. Right of the dashed line ranks take turns on the same cores, and the points fall below the law, which no serial fraction explains. If other programs keep your cores busy, the opposite can happen, even above the ideal line: twice as many processes get a larger share of a crowded machine. Points like those say nothing about the program; time on a quiet machine.
-#
+
+# %% [markdown] claims="01-amdahl"
+# On a machine with two cores:
+
+# %%
+claims.evidence("01-amdahl")
+
+# %% [markdown]
 # The picture itself, from the last run, with every shade on the same area:
 
 # %%
-picture = cluster.run(lambda: picture if rank == 0 else None)[0]
-figure, ax = plt.subplots(figsize=(9, 4.6))
+rendered = cluster.run(lambda: picture if rank == 0 else None)[0]
+figure, ax = plt.subplots(figsize=(9, 7.5))
 extent = (-2.0, 0.6, -1.2, 1.2)
-shown = ax.imshow(picture, cmap=style.SEQUENTIAL, extent=extent, aspect="auto")
-ax.set(xlabel="real part of c", ylabel="imaginary part of c", title="The Mandelbrot set, by rows")
-figure.colorbar(shown, label="share of pixels that leave earlier")
+shown = ax.imshow(rendered, cmap=style.SEQUENTIAL, extent=extent)
+title = f"The Mandelbrot set; rank r of {max(weak)} computed every {max(weak)}th row"
+ax.set(xlabel="real part of c", ylabel="imaginary part of c", title=title)
+figure.colorbar(shown, label="share of pixels that leave earlier", shrink=0.8)
 ax.grid(False)
 plt.show()
 
 # %% [markdown]
-# Move the slider to see both laws for more ranks than you have. With one per cent serial, how many of 1000 ranks does Amdahl leave you? And Gustafson?
+# ### Your queue hands out the rows
+#
+# Rows differ in work: those through the middle of the set need all rounds. Above, rank $r$ took every $N$-th row. Cut the picture into blocks of rows instead, and the ranks that get the middle work longest; unless a queue hands out the blocks to whoever asks. Rank 0 serves, three ranks compute. (While your `hand_out` is open, this cell says so.)
+
+
+# %%
+def by_queue(server, blocks, height, width):
+    cut = [range(k * height // blocks, (k + 1) * height // blocks) for k in range(blocks)]
+    if rank == 0:
+        results = server(list(range(blocks)), comm)
+        for worker in range(1, size) if results is None else ():  # not written yet: all go home
+            comm.recv(source=worker)
+            comm.send(None, dest=worker)
+        return results
+    done = []
+    work(lambda k: done.append(k) or mandelbrot(cut[k], height, width), comm)
+    return done
+
+
+served, *done = cluster.run(by_queue, hand_out, 16, P.image_rows, P.image_columns)
+print("the whole picture:", served is not None and sorted(served) == list(range(16)))
+print("blocks by ranks 1 to 3:", done)
+
+# %% [markdown]
+# Move the slider to see both laws for more ranks than you have.
+#
+# > **Predict:** with one per cent serial, how many of 1000 ranks does Amdahl leave you? And Gustafson?
+
+# %%
+guess["Amdahl's speed-up on 1000 ranks"] = ...
+guess["Gustafson's"] = ...
+
+# %%
+guess.answer("Amdahl's speed-up on 1000 ranks", round(amdahl(1000, 0.01)))
+guess.answer("Gustafson's", round(gustafson(1000, 0.01)))
 
 # %%
 from ipywidgets import FloatLogSlider, interact
@@ -931,7 +1214,7 @@ from ipywidgets import FloatLogSlider, interact
 def laws(s=0.01):
     N = np.logspace(0, 4, 100)
     _, ax = plt.subplots(figsize=(9, 4.2))
-    ax.loglog(N, N, linestyle=":", marker="", color=style.GREY, label="ideal")
+    ax.loglog(N, N, linestyle=":", linewidth=5, marker="", color=style.GREY, label="ideal")
     ax.loglog(N, gustafson(N, s), marker="", label="Gustafson: the work grows")
     ax.loglog(N, amdahl(N, s), marker="", label="Amdahl: the work stays")
     ax.axhline(1 / s, color=style.VERMILION, linestyle="--", label=f"1/s = {1 / s:.0f}")
@@ -944,9 +1227,9 @@ slider = FloatLogSlider(value=0.01, min=-4, max=-0.3, step=0.1, continuous_updat
 _ = interact(laws, s=slider)
 
 # %% [markdown]
-# ### Exercise 7: how many ranks?
+# ### Exercise 9: how many ranks?
 #
-# *Difficulty ●●○, 6 minutes.* Turn Amdahl's law around: return the smallest whole number of ranks that reaches a speed-up, or `math.inf` if no number of ranks does.
+# *Difficulty ●●○, 6 minutes.* Turn Amdahl's law around: return the smallest whole number of ranks that reaches a speed-up, or `math.inf` (Python's infinity, from the module `math`) if no number of ranks does.
 #
 # <details><summary>Hint</summary>
 #
@@ -1009,7 +1292,13 @@ for what, predicted, took in rows:
 Markdown("\n".join(table))
 
 # %% [markdown]
-# A ratio near 1 says that the model knows what matters. Pickling copies the bytes twice more and looks at the type of everything, which is why large data go upper-case. A picture on more ranks than cores takes longer than Amdahl says, for the reason above.
+# A ratio near 1 says that the model knows what matters. A picture on more ranks than cores takes longer than Amdahl says, for the reason above.
+
+# %% [markdown] claims="01-pickling"
+# What does pickling cost?
+
+# %%
+claims.evidence("01-pickling")
 
 # %% [markdown]
 # ## What breaks
@@ -1056,7 +1345,65 @@ else:
     print(f"rank 0 sent ones; {np.mean(weights == -1):.0%} of what arrived is -1")
 
 # %% [markdown]
-# No error, no warning, a wrong number: the worst kind. Between `Isend` and the end of `Wait` the array belongs to MPI.
+# No error, no warning, a wrong number: the worst kind. Between `Isend` and the end of `Wait` the array belongs to MPI. And a test with small arrays would not have shown it:
+
+# %%
+claims.evidence("01-overwritten")
+
+# %% [markdown] claims="01-overwritten"
+# ## Project: a world of cells on four ranks
+#
+# *Difficulty ●●●, 40 minutes.* Conway's *Game of Life*: a cell lives in the next generation if three of its eight neighbours live, or if it lives and two of them do. Top and bottom of the board are neighbours, and so are left and right. The board is shared out by rows, `np.array_split(board, N)[rank]`; in each step a rank needs one row from the rank above and one from the rank below, and no more. (This exchange of edges, a *halo*, is how weather, stars and pipelines of convolutions are computed.)
+#
+# Write `life`: every rank is given the whole board (an array of bool), and returns its own rows after `steps` generations. One row to each neighbour in each step, no collectives. There may be a single rank, its own neighbour.
+#
+# <details><summary>Hint</summary>
+#
+# `comm.sendrecv(mine[0], dest=above, source=below)` sends your first row up and receives the row under your last. Put both foreign rows around your own with `np.vstack`, count neighbours with `np.roll` in all eight directions, and drop the two foreign rows again.
+#
+# </details>
+
+
+# %% exercise="life"
+def life(board, steps, comm):
+    """Return this rank's rows of the board after so many generations."""
+    # BEGIN SOLUTION
+    n, me = comm.Get_size(), comm.Get_rank()
+    mine = np.array_split(board, n)[me]
+    for _ in range(steps):
+        below = comm.sendrecv(mine[0], dest=(me - 1) % n, source=(me + 1) % n)
+        above = comm.sendrecv(mine[-1], dest=(me + 1) % n, source=(me - 1) % n)
+        rows = np.vstack([above, mine, below])
+        around = np.zeros(rows.shape, int)
+        for i, j in [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]:
+            around += np.roll(rows, (i, j), (0, 1))
+        mine = ((around == 3) | (rows & (around == 2)))[1:-1]
+    return mine
+    # END SOLUTION
+
+
+# %% check="life" points=5
+check.life(life, cluster=cluster)
+
+# %% [markdown]
+# A *glider* moves down and to the right by one cell in four generations, through the rows of one rank into those of the next:
+
+# %%
+board = np.zeros((16, 24), dtype=bool)
+board[[0, 1, 2, 2, 2], [1, 2, 0, 1, 2]] = True
+figure, axes = plt.subplots(1, 3, figsize=(12, 3))
+for ax, steps in zip(axes, (0, 16, 32), strict=True):
+    rows = cluster.run(lambda f, *a: f(*a, comm), life, board, steps)
+    world = board if rows[0] is None else np.vstack(rows)
+    ax.imshow(world, cmap="gray_r")
+    for edge in (3.5, 7.5, 11.5):
+        ax.axhline(edge, color=style.VERMILION, linestyle="--", linewidth=1)
+    ax.set(title=f"generation {steps}" if rows[0] is not None else "life is not written yet")
+    ax.grid(False)
+plt.show()
+
+# %% [markdown]
+# The dashed lines are the borders between ranks. The glider does not notice them.
 
 # %% [markdown]
 # ## What the sources say, what we measured
@@ -1065,13 +1412,14 @@ else:
 
 # %%
 first_send, large_send = (event for event in returns.of(0) if event.call == "Send")
+words = len(counted)
 rows = [
     ("A1", "a blocking call is blocked *until the send or receive is finished*",
      f"*finished* means on your side: a `Send` of 8 B to a rank that was busy for 20 ms returned "
      f"after {1e3 * first_send.duration:.2f} ms, one of 4 MB after {1e3 * large_send.duration:.0f} ms"),
     ("A2", "in MapReduce the system allocates the work, in MPI the programmer does",
      f"so it is: {len(by_mapreduce.messages)} messages that nobody wrote, against "
-     f"{len(by_mpi.messages)} that you did, for the same {len(counts)} words"),
+     f"{len(by_mpi.messages)} that you did, for the same {words} words"),
     ("A2", "the programmer must schedule so that messages of workers are not mixed",
      "MPI never mixes the bytes of two messages, and each carries its source and tag; "
      "what comes first is up to you (`ANY_SOURCE`, or a named source)"),
@@ -1080,7 +1428,8 @@ rows = [
     ("C6", "a number goes 0 → 1 → 2 → 3, one is added each time",
      f"ranks held {held}, in {chain.steps()} steps"),
     ("C6", "reduce overwrites the input with the sum of all processes",
-     f"in MPI only the root has the sum: the ranks got {totals}; for all of them use allreduce"),
+     f"PyTorch's does, as MPI's with IN_PLACE; with a receive buffer the input is kept, "
+     f"and after a reduce only the root has the sum: {totals}"),
 ]  # fmt: skip
 lines = ["| row | the source says | here |", "|---|---|---|"]
 Markdown("\n".join(lines + [f"| {a} | {b} | {c} |" for a, b, c in rows]))
@@ -1106,7 +1455,7 @@ Markdown("\n".join(lines + [f"| {a} | {b} | {c} |" for a, b, c in rows]))
 # - L. Lamport (1978), *Time, clocks, and the ordering of events in a distributed system*: the picture with lanes and arrows.
 # - J. Dean, S. Ghemawat (2004), *MapReduce: simplified data processing on large clusters*.
 # - R. Hockney (1994), *The communication challenge for MPP*: the model $\alpha + \beta m$.
-# - G. Amdahl (1967) and J. Gustafson (1988): the two laws, two pages each.
+# - G. Amdahl (1967) and J. Gustafson (1988): the two laws, each in a few pages.
 #
 # **Next:** [02_sgd_sync_async](02_sgd_sync_async.ipynb) trains a network with these calls; [08_allreduce_animation](08_allreduce_animation.ipynb) takes allreduce apart.
 

@@ -9,31 +9,34 @@ from helpers.plots import style
 
 style.use()
 _ = plots.schemes()
+
 # %% [markdown]
 # **You will be able to**
 #
-# - use `torch.distributed` over an MPI that `pip` installed;
-# - derive why replicas that average gradients are one process with a larger batch, and check it in numbers;
-# - write the synchronisation of gradients yourself;
-# - explain the hello / ready handshake of an asynchronous server, and measure staleness;
+# - use `torch.distributed` over an MPI that `pip` installed, with any [backend](glossary.md#backend);
+# - derive why [replicas](glossary.md#replica) that average gradients are one process with a larger batch, and check it in numbers;
+# - write the synchronisation of gradients, and train with it;
+# - write the receive of an asynchronous [parameter server](glossary.md#parameter-server), train with it, and tell [staleness](glossary.md#staleness) from batch and rate;
 # - predict from two measured times whether a second replica pays.
 #
-# **You need** notebook [01](01_mpi_basics.ipynb) (ranks, send and receive, allreduce) and how a network is trained by gradient descent. *Time:* 60 minutes, of which your machine works for about three. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebook [01](01_mpi_basics.ipynb) (ranks, send and receive, allreduce) and how a network is trained by gradient descent. *Time:* 90 minutes, of which your machine works for two; the project at the end takes another 40. *Cores:* 2 or more. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
 #
 # | symbol | meaning | shape or unit |
 # |---|---|---|
-# | $\theta$ | all parameters of the network, flat | $(P,)$ |
-# | $g_r$ | gradient of the mean loss of replica $r$'s batch | $(P,)$ |
-# | $\lambda$, $\mu$ | learning rate, momentum | 1 |
-# | $R$ | number of replicas | 1 |
-# | $B$ | batch of one replica | samples |
+# | $P$ | number of all parameters of the network | 1 |
+# | $\theta$ | the parameters, flat | $(P,)$ |
+# | $g_r$ | [gradient](glossary.md#gradient) of the mean loss of replica $r$'s batch | $(P,)$ |
+# | $\lambda$, $\mu$ | learning rate, [momentum](glossary.md#momentum) | 1 |
+# | $R$, $W$ | number of replicas; of workers, where there is a server too | 1 |
+# | $B$, $N$ | batch of one replica; all samples | samples |
 # | $D_r$ | the samples in replica $r$'s batch | $B$ samples |
-# | $T_{comp}$ | forward and backward pass of one batch | s |
+# | $T_{comp}$ | forward and backward pass of one batch; a fixed part $a$ and $b$ for each sample | s |
 # | $T_{sync}$ | one synchronisation of the gradients | s |
 # | $\tau$ | staleness: updates since the parameters were fetched | updates |
+# | $k$ | how many times slower a slow rank is | 1 |
 
 # %% [markdown]
 # ## Set-up
@@ -46,11 +49,14 @@ from dataclasses import dataclass
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
+import torch.distributed as dist
 
+from helpers import claims
 from helpers.cluster import Cluster
 from helpers.data_parallel import runs
 from helpers.datasets import mnist
 from helpers.exercises import data_parallel as check
+from helpers.exercises.predictions import Predictions
 
 # %load_ext helpers.cluster
 
@@ -66,23 +72,30 @@ class Parameters:
     seed: int = 0
 
 
-P = Parameters()
-cluster = Cluster(n=P.ranks, preload=("torch",))
+chosen = Parameters()
+guess = Predictions()
+cluster = Cluster(n=chosen.ranks, preload=("torch",))
 
 # %% [markdown]
-# **Before you go on, predict.** One process computes gradients of $B$ samples and makes an update with each. Four replicas compute four such gradients at the same time, and make *one* update with their mean. On a machine with two cores: will 4 replicas need less time for the same number of samples? And will their loss per *update* be lower, equal, or higher? Write your answer down; section *All schemes* has the curves.
+# > **Predict.** One process computes gradients of $B$ samples and makes an update with each. Four replicas compute four such gradients at the same time, and make *one* update with their mean. On your machine: how many times as long does one process need for the same number of samples? And is the four's loss after the same number of *updates* "lower", "equal" or "higher"? Replace the dots; section *All schemes* answers.
+
+# %%
+guess["seconds of one process ÷ seconds of four replicas"] = ...
+guess["loss of four replicas after as many updates"] = ...
 
 # %% [markdown]
 # ## One process
 #
 # SGD in PyTorch has four calls: the forward pass makes the loss, `backward` puts the gradient of the loss into every parameter's `.grad`, `step` moves the parameters against it, `zero_grad` makes room for the next:
 #
-# $$\theta \leftarrow \theta - \lambda\, g, \qquad g = \nabla_\theta \frac{1}{B} \sum_{i \in D} \mathrm{loss}(x_i, y_i; \theta)$$
+# $$\theta \leftarrow \theta - \lambda\, v, \qquad v \leftarrow \mu\, v + g, \qquad g = \nabla_\theta \frac{1}{B} \sum_{i \in D} \mathrm{loss}(x_i, y_i; \theta)$$
+#
+# $v$ remembers earlier gradients: with momentum $\mu = 0.9$ a gradient moves $\theta$ ten times as far in the end as with $\mu = 0$, where $v$ is $g$. Rates with and without momentum are not to be compared as they stand.
 #
 # The data are 5 000 handwritten digits; 1 000 of them are kept for testing, and no training step sees them.
 
 # %%
-digits = mnist.load(seed=P.seed)
+digits = mnist.load(seed=chosen.seed)
 _, axes = plt.subplots(1, 8, figsize=(10, 1.7))
 for ax, image, label in zip(axes, digits.train_images, digits.train_labels, strict=False):
     ax.imshow(image[0], cmap="gray_r")
@@ -93,12 +106,12 @@ for ax, image, label in zip(axes, digits.train_images, digits.train_labels, stri
 from helpers.models.lenet import LeNet
 
 torch.set_num_threads(1)
-model = LeNet(seed=P.seed)
-optimizer = torch.optim.SGD(model.parameters(), lr=P.rate, momentum=P.momentum)
+model = LeNet(seed=chosen.seed)
+optimizer = torch.optim.SGD(model.parameters(), lr=chosen.rate, momentum=chosen.momentum)
 losses = []
-for first in range(0, 100 * P.batch, P.batch):
-    images = torch.from_numpy(digits.train_images[first : first + P.batch])
-    labels = torch.from_numpy(digits.train_labels[first : first + P.batch])
+for first in range(0, 100 * chosen.batch, chosen.batch):
+    images = torch.from_numpy(digits.train_images[first : first + chosen.batch])
+    labels = torch.from_numpy(digits.train_labels[first : first + chosen.batch])
     optimizer.zero_grad()
     loss = torch.nn.functional.cross_entropy(model(images), labels)
     loss.backward()
@@ -109,7 +122,7 @@ print(
 )
 
 # %% [markdown]
-# Everything that travels in this notebook is one of two things: the parameters $\theta$, or their gradients, which sit in `parameter.grad` after `backward`. LeNet has both in ten tensors:
+# What data-parallel training sends is one of two things: the parameters $\theta$, or their gradients, which sit in `parameter.grad` after `backward`. LeNet has both in ten tensors:
 
 # %%
 for name, parameter in model.named_parameters():
@@ -121,7 +134,7 @@ print(f"together {sum(p.numel() for p in model.parameters())}")
 #
 # PyTorch speaks to other processes through a *backend*. One for MPI exists in its source, but not in the wheel that `pip` installs: a source of this course spent four days building it. `helpers.torch_mpi` is a backend in Python over mpi4py instead, and needs no building. With `mpi://`, rank and size come from MPI, so `init_process_group` needs no address and no port.
 #
-# Another source adds 1, 2 and 3 on three ranks with `all_reduce`, and prints 0. **What must it be?**
+# Another source adds 1, 2 and 3 on three ranks with `all_reduce`, and prints 0. It must be 6; *how can a program print 0?* Look for two ways before you read on. (This cell can be run again; a process group is made only once.)
 
 # %%
 # %%ranks --timeout 120
@@ -133,7 +146,8 @@ from helpers.torch_mpi import BACKEND
 torch.set_num_threads(1)
 if not dist.is_available():
     raise RuntimeError("this build of PyTorch has no torch.distributed")
-dist.init_process_group(BACKEND, init_method="mpi://")  # BACKEND is "mpi4py"
+if not dist.is_initialized():
+    dist.init_process_group(BACKEND, init_method="mpi://")  # BACKEND is "mpi4py"
 three = dist.new_group([0, 1, 2])
 if rank < 3:
     x = torch.tensor([rank + 1.0])
@@ -141,7 +155,9 @@ if rank < 3:
     print(f"rank {dist.get_rank()} of {dist.get_world_size()} has {x}")
 
 # %% [markdown]
-# It is $1 + 2 + 3 = 6$ on each of the three; rank 3 took no part. `send` and `recv` work as in MPI; the receiver brings a tensor of the right shape:
+# It is $1 + 2 + 3 = 6$ on each of the three; rank 3 took no part. (One way to 0: print another tensor than the one that was reduced, since `all_reduce` writes into its argument. Another: start with `async_op=True` and print before the `wait`. The source does not say which it was.)
+#
+# `send` and `recv` work as in MPI; the receiver brings a tensor of the right shape:
 
 # %%
 # %%ranks --only 0,1
@@ -194,8 +210,34 @@ if rank == 0:
     print(f"a step moves {2 * h.numel() * 4} bytes; all gradients are {4 * 61706}")
 
 # %% [markdown]
-# The model-parallel step moves little here, and the more the larger the batch; the data-parallel one moves all gradients, whatever the batch. But look at the order of events above: while one rank computes, the other waits. The rest of this notebook is data-parallel.
+# The model-parallel step moves little here, and the more the larger the batch; the data-parallel one moves all gradients, whatever the batch. But follow the program of the two ranks: rank 1 has nothing to do before $h$ arrives, and rank 0 nothing until $dh$ comes back. While one computes, the other waits. (Pipelines cure that with several small batches under way at once.) The rest of this notebook is data-parallel.
 #
+# ### Exercise 1: which moves more?
+#
+# *Difficulty ●○○, 4 minutes.* Between the two halves of a network travel `width` activations of each sample, and as many gradients back. Data-parallel sends the gradients of all `parameters`. From which whole batch on does the model-parallel step send *more* numbers?
+#
+# <details><summary>Hint</summary>
+#
+# $2 \cdot \mathrm{width} \cdot B$ against `parameters`; as many is not more.
+#
+# </details>
+
+
+# %% exercise="more-bytes-from"
+def more_bytes_from(width, parameters):
+    """Return the smallest batch for which the activations are more numbers than the gradients."""
+    # BEGIN SOLUTION
+    return parameters // (2 * width) + 1
+    # END SOLUTION
+
+
+# %% check="more-bytes-from" points=1
+check.more_bytes_from(more_bytes_from)
+
+# %%
+print(f"LeNet cut after its convolutions: from B = {more_bytes_from(400, 61_706)} on")
+
+# %% [markdown]
 # ## Gradients add
 #
 # Cut a batch $D$ into $R$ equal parts $D_1 \dots D_R$. The gradient of a sum is the sum of the gradients, so
@@ -228,13 +270,13 @@ print(f"plain mean {mean.item():.3f}, weighted {weighted.item():.3f}")
 # %% [markdown]
 # One process: $-(1 + 2 + 3 + 6 + 8)/5 = -4$. The plain mean counts rank 0's samples for half.
 #
-# ### Exercise 1: `sync_gradients`
+# ### Exercise 2: `sync_gradients`
 #
-# *Difficulty ●○○, 10 minutes.* Every rank has called `backward` on its own batch. Write the function that leaves the **mean** over all ranks in every parameter's `.grad`, and returns the model.
+# *Difficulty ●○○, 10 minutes.* Every rank has called `backward` on its own batch. Write the function that leaves the **mean** over all ranks in every parameter's `.grad`, on any number of ranks, and returns the model. You will train with it. On the ranks your function knows `dist`, `comm`, `rank` and `size`. An attempt in which ranks wait for each other for ever ends after a few seconds, with the table of who waits for whom.
 #
 # <details><summary>Hint</summary>
 #
-# `dist.all_reduce(tensor)` replaces `tensor` by the sum over ranks. What is missing from a sum to a mean? `dist.get_world_size()` counts the ranks.
+# `dist.all_reduce(tensor)` replaces `tensor` by the sum over ranks. What is missing from a sum to a mean? `dist.get_world_size()` counts the ranks. Write into the gradient that is there (`parameter.grad /= 3`): the optimizer may hold that very tensor.
 #
 # </details>
 
@@ -243,8 +285,6 @@ print(f"plain mean {mean.item():.3f}, weighted {weighted.item():.3f}")
 def sync_gradients(model):
     """Leave the mean over all ranks in the gradients of model.parameters(); return the model."""
     # BEGIN SOLUTION
-    import torch.distributed as dist
-
     for parameter in model.parameters():
         dist.all_reduce(parameter.grad, op=dist.ReduceOp.SUM)
         parameter.grad /= dist.get_world_size()
@@ -254,6 +294,34 @@ def sync_gradients(model):
 
 # %% check="sync-gradients" points=2
 check.sync_gradients(sync_gradients, cluster=cluster)
+
+# %% [markdown]
+# ### Exercise 3: unequal parts
+#
+# *Difficulty ●●○, 10 minutes.* Now rank $r$ has `count` samples, and its gradients are the mean over *those*. Leave the mean over **all samples of all ranks** in every `.grad`, and return the model.
+#
+# <details><summary>Hint</summary>
+#
+# Weight before you add: $\alpha_r = |D_r| / \sum_s |D_s|$. The sum in the denominator needs a message too.
+#
+# </details>
+
+
+# %% exercise="sync-weighted"
+def sync_weighted(model, count):
+    """Leave the mean over all samples of all ranks in the gradients; return the model."""
+    # BEGIN SOLUTION
+    everything = torch.tensor(float(count))
+    dist.all_reduce(everything)
+    for parameter in model.parameters():
+        parameter.grad *= count / everything.item()
+        dist.all_reduce(parameter.grad)
+    return model
+    # END SOLUTION
+
+
+# %% check="sync-weighted" points=2
+check.sync_weighted(sync_weighted, cluster=cluster)
 
 # %% [markdown]
 # ## In step, without a server
@@ -282,37 +350,41 @@ for parameter in model.parameters():
 show("after ")
 
 # %% [markdown]
-# (`dist.broadcast` does the same, and the root need not send to everyone itself.) After that only gradients travel. One loop, `train` in `helpers/data_parallel/loop.py`, serves every way to do that; a *scheme* is a class whose methods the loop calls before the backward pass, after it, and after the optimizer's step. Four schemes of `helpers/data_parallel/schemes` average with our ring allreduce (notebook [08](08_allreduce_animation.ipynb)), MPI's, `torch.distributed` tensor by tensor, and PyTorch's `DistributedDataParallel`. A fifth sends *buckets* of gradients while the backward pass is still busy with earlier layers.
+# (`dist.broadcast` does the same, and the root need not send to everyone itself.) After that only gradients travel. One loop, `train` in `helpers/data_parallel/loop.py`, serves every way to do that; a *scheme* is a class whose methods the loop calls before the backward pass, after it, and after the optimizer's step. Four schemes of `helpers/data_parallel/schemes` average with our ring allreduce (notebook [08](08_allreduce_animation.ipynb)), MPI's, `torch.distributed` tensor by tensor, and PyTorch's `DistributedDataParallel`. A fifth sends *[buckets](glossary.md#bucket)* of gradients while the backward pass is still busy with earlier layers. A sixth calls **your** function.
+#
+# Each replica also needs a part of the data of its own. `train` shuffles the samples of each [epoch](glossary.md#epoch) with one seed on all ranks and lets each take its part of every batch; in PyTorch that is `DistributedSampler` with `set_epoch`.
 
 # %%
 import inspect
 
-from helpers.data_parallel.schemes import DDP, Buckets, MPIAllreduce, PerTensor, Ring
+from helpers.data_parallel.schemes import DDP, Buckets, ByFunction, MPIAllreduce, PerTensor, Ring
 
 print(inspect.getsource(Ring))
-print(inspect.getsource(PerTensor))
+print(inspect.getsource(ByFunction.after_backward))
 
 # %%
-short = {"steps": 40, "batch": P.batch, "rate": P.rate, "momentum": P.momentum, "seed": P.seed}
-schemes = {"ours": Ring, "mpi": MPIAllreduce, "torch": PerTensor, "ddp": DDP, "buckets": Buckets}
+from functools import partial
+
+settings = {"batch": chosen.batch, "rate": chosen.rate, "momentum": chosen.momentum}
+short = {"steps": 40, "seed": chosen.seed, **settings}
+schemes = {"mpi": MPIAllreduce, "ours": Ring, "torch": PerTensor, "ddp": DDP, "buckets": Buckets}
+schemes["yours"] = partial(ByFunction, function=sync_gradients)
 ways = {
     way: cluster.run(runs.train, scheme, timeout=120, **short) for way, scheme in schemes.items()
 }
-print("way       steps/s   T_comp ms   T_sync ms   largest difference from 'mpi'")
+print("way       steps/s   T_comp ms   T_sync ms   difference from 'mpi'   between replicas")
 for way, everyone in ways.items():
-    one = everyone[0]
+    one, replicas = everyone[0], np.array([each.weights for each in everyone])
     apart = np.abs(one.weights - ways["mpi"][0].weights).max()
     print(
         f"{way:8s}{one.steps_per_second:9.1f}{1e3 * one.compute:12.2f}"
-        f"{1e3 * one.synchronize:12.2f}{apart:16.1e}"
+        f"{1e3 * one.synchronize:12.2f}{apart:20.0e}{np.ptp(replicas, axis=0).max():19.0e}"
     )
 
 # %% [markdown]
-# Five ways, the same parameters after 40 steps, to what float32 can hold. (`ddp` synchronises inside `backward`, so its $T_{sync}$ hides in its $T_{comp}$.) And every replica has the same bits:
-
-# %%
-replicas = np.array([one.weights for one in ways["ours"]])
-print("replicas differ by", np.ptp(replicas, axis=0).max())
+# The same parameters after 40 steps, to what float32 can hold, and in each way *all replicas have the same bits*: the last column is 0. If your line says something else, your function does not yet do what the check asks for: the replicas then train apart.
+#
+# The times: $T_{sync}$ is the time that the rank which waits least spends in messages, $T_{comp}$ that of the slowest rank; with more ranks than cores, ranks also take turns while they compute. `ddp` and `buckets` send inside of `backward`, so part of their $T_{sync}$ stands under $T_{comp}$. Do the buckets pay? Compare their steps per second with those of `mpi`. Overlap needs somebody who moves the bytes while the processor computes. Here the processor moves them itself, and several messages cost more than one. `DistributedDataParallel` was made for machines in which the network card moves them.
 
 # %% [markdown]
 # Is it also one process with batch $R \cdot B$? The kernel runs that process here, on the batches that the four replicas had together.
@@ -320,25 +392,44 @@ print("replicas differ by", np.ptp(replicas, axis=0).max())
 # %%
 from helpers.data_parallel.sampling import batches
 
-alone = LeNet(seed=P.seed)
-optimizer = torch.optim.SGD(alone.parameters(), lr=P.rate, momentum=P.momentum)
+alone = LeNet(seed=chosen.seed)
+optimizer = torch.optim.SGD(alone.parameters(), lr=chosen.rate, momentum=chosen.momentum)
 training = digits.train_images, digits.train_labels
-together = batches(*training, P.ranks * P.batch, seed=P.seed)
+together = batches(*training, chosen.ranks * chosen.batch, seed=chosen.seed)
 for _, (images, labels) in zip(range(40), together, strict=False):
     optimizer.zero_grad()
     torch.nn.functional.cross_entropy(alone(images), labels).backward()
     optimizer.step()
 flat = torch.cat([p.detach().flatten() for p in alone.parameters()]).numpy()
-print(f"largest difference from four replicas: {np.abs(flat - replicas[0]).max():.1e}")
+four = ways["mpi"][0].weights
+print(f"largest difference from four replicas: {np.abs(flat - four).max():.1e}")
 
-# %% [markdown]
-# The four replicas *are* the one process. Now long enough to learn: 1 500 gradients, four in each step.
+# %% [markdown] claims="02-one-larger-batch"
+# The four replicas *are* the one process, up to the order in which numbers are added. Is that so for every seed? Rounding grows while a network trains, so the record asks whether the difference stays below 1e-4.
 
 # %%
-settings = {"batch": P.batch, "rate": P.rate, "momentum": P.momentum, "seed": P.seed}
-steps = P.gradients // P.ranks
+claims.evidence("02-one-larger-batch")
+
+# %% [markdown]
+# Now long enough to learn: 1 500 gradients, four in each step; and beside it what the opening question asked for, *one process* that makes an update with each gradient of 8 samples, with the same rate and momentum.
+
+# %%
+settings["seed"] = chosen.seed
+steps = chosen.gradients // chosen.ranks
 in_step = cluster.run(runs.train, MPIAllreduce, steps=steps, timeout=120, **settings)[0]
-print(f"{in_step.updates} updates in {in_step.seconds[-1]:.1f} s, accuracy {in_step.accuracy:.1%}")
+single = cluster.run(runs.alone, steps=chosen.gradients, timeout=120, **settings)[0]
+for run in (in_step, single):
+    print(f"{run.scheme}: {run.updates} updates in {run.seconds[-1]:.1f} s,", end=" ")
+    print(f"accuracy {run.accuracy:.1%}")
+
+# %% [markdown] claims="02-one-process"
+# The same number of gradients, four times as many updates, and the one process is *worse*. It is no weakness of one process: the rate was chosen for batches of 32. A gradient of 8 samples is noisier, and with $\lambda = 0.02$, $\mu = 0.9$ the noise wins. With a quarter of the rate the order turns round:
+
+# %%
+claims.evidence("02-one-process")
+
+# %% [markdown]
+# So **a rate belongs to a batch**. Who goes from one process to $R$ replicas has a batch $R$ times as large, and may (often must, to gain anything) raise the rate.
 
 # %% [markdown]
 # ## In step, with a server
@@ -348,12 +439,12 @@ print(f"{in_step.updates} updates in {in_step.seconds[-1]:.1f} s, accuracy {in_s
 # %%
 from helpers.data_parallel.schemes import Server
 
-steps = P.gradients // (P.ranks - 1)
+steps = chosen.gradients // (chosen.ranks - 1)
 served = cluster.run(runs.train, Server, steps=steps, timeout=120, **settings)[0]
 print(f"{served.updates} updates in {served.seconds[-1]:.1f} s, accuracy {served.accuracy:.1%}")
 
 # %% [markdown]
-# Where does the time go? Three steps, recorded on all ranks. Rank 0 computes no gradient: it waits, and while it handles one worker's message the others wait for it.
+# Where does the time go? Three steps, recorded on all ranks (without the set-up before them and the history after them).
 
 # %%
 # %%ranks --trace served_trace --timeout 120
@@ -363,16 +454,125 @@ from helpers.data_parallel.schemes import Asynchronous, Server
 runs.train(Server, comm, steps=3, batch=8).updates
 
 # %%
+from helpers.data_parallel.messages import GRADIENT, HELLO, PARAMETERS, READY
 from helpers.plots.timeline import timeline
+from helpers.tracing.cutting import point_to_point
 
-_ = timeline(served_trace, labels=False)
+tags = {GRADIENT: "g", PARAMETERS: "θ", HELLO: "hello", READY: "ready"}
+title = "Three steps in step with a server: gradients g up, parameters θ down"
+_ = timeline(point_to_point(served_trace), title=title, tags=tags)
+plt.show()
+
+# %% [markdown]
+# Read one step from the left. Between the arrows that come down (θ) and those that go up (g) the workers compute: nothing is drawn there, since only calls of MPI are. Rank 0 computes no gradient: it waits (orange: it looks again and again) for the first g, takes the others one after the other, makes the update and sends θ to one worker after the other. A worker that was served first begins its next gradient first.
 
 # %% [markdown]
 # ## Out of step: a parameter server
 #
 # The server need not wait for everyone. Each worker *fetches* the parameters, computes a gradient on its own data, and *pushes* it; the server updates at once. In the meantime others have moved the parameters: the gradient belongs to parameters that are $\tau$ updates old.
 #
-# The parameters travel layer by layer, and several workers push at once. So that their layers do not mix, worker and server speak by a protocol. Each message has a *tag* that says what it is, and the server talks with one worker at a time:
+# A worker sends its gradient layer by layer, as a backward pass makes it, and several workers push at once. The server must not fill one gradient with the layers of two. What keeps them apart? MPI does, if you let it: messages from *one* source with one tag never overtake each other ([01](01_mpi_basics.ipynb)). So take the *first* layer from anyone and the others from *that* source:
+
+# %%
+# %%ranks --timeout 60
+import time
+
+import numpy as np
+
+layer, status = np.zeros(2), MPI.Status()
+for from_whom in ("anyone", "the first one's source"):
+    for _ in range(4 if rank in (1, 2) else 0):
+        comm.Send(np.full(2, float(rank)), dest=0)
+        time.sleep(0.01)  # the backward pass of one layer
+    for _ in range(2 if rank == 0 else 0):
+        sources = []
+        for number in range(4):
+            known = number and from_whom != "anyone"
+            comm.Recv(layer, status.Get_source() if known else MPI.ANY_SOURCE, status=status)
+            sources.append(int(layer[0]))
+        print(f"layers after the first from {from_whom}: a gradient of ranks {sources}")
+    comm.Barrier()
+
+# %% [markdown] claims="02-mixed-layers"
+# Above, the "gradients" hold layers of two workers with different parameters and different data: they are gradients of nothing. Below, each is one worker's, without any handshake. (One flat message, which the server in step sends, cannot mix either.)
+
+# %%
+claims.evidence("02-mixed-layers")
+
+# %% [markdown]
+# ### Exercise 4: the server's receive
+#
+# *Difficulty ●●○, 12 minutes.* Workers push their gradients, layer by layer and in the same order, without asking. `layers` are the server's arrays, to be filled with the layers of **one** worker's gradient: of whoever comes first. Return that worker's rank. Your function then serves a training.
+#
+# <details><summary>Hint</summary>
+#
+# `comm.Recv(array, source, tag, status)`: after it, `status.Get_source()` says who it was. `MPI.Status()` makes one; `MPI` is known on the ranks.
+#
+# </details>
+
+
+# %% exercise="receive-gradient"
+def receive_gradient(comm, layers):
+    """Fill `layers` with the layers of one worker's gradient; return that worker's rank."""
+    # BEGIN SOLUTION
+    status = MPI.Status()
+    comm.Recv(layers[0], MPI.ANY_SOURCE, MPI.ANY_TAG, status)
+    for layer in layers[1:]:
+        comm.Recv(layer, status.Get_source())
+    return status.Get_source()
+    # END SOLUTION
+
+
+# %% check="receive-gradient" points=3
+check.receive_gradient(receive_gradient, cluster=cluster)
+
+# %% [markdown]
+# Plugged into a server: `Unannounced` calls it for every update, and answers whom it names. (Until it works, there is no update, and the report says why.)
+
+# %%
+from helpers.data_parallel.schemes import Unannounced
+
+print(inspect.getsource(Unannounced.after_backward))
+free = {"batch": chosen.batch, "rate": chosen.rate_async, "momentum": 0.0, "seed": chosen.seed}
+by_you = partial(Unannounced, receive=receive_gradient)
+own = cluster.run(runs.train, by_you, steps=400, timeout=30, **free)[0]
+print(f"{own.updates} updates by ranks {sorted(set(own.workers))},", end=" ")
+print(f"accuracy {own.accuracy:.1%}", *own.report)
+
+# %% [markdown]
+# ### Exercise 5: staleness by hand
+#
+# *Difficulty ●●○, 8 minutes.* The list `workers` says whose gradient made each update. All began with the parameters of update 0, and each fetches the new ones right after its own update. How many updates old were the parameters behind each gradient? `staleness_of([1, 2, 1])` is `[0, 1, 1]`: rank 2's gradient belongs to the parameters before rank 1's update, and so does rank 1's second miss that of rank 2.
+#
+# <details><summary>Hint</summary>
+#
+# For each worker remember how many updates there were when it last fetched.
+#
+# </details>
+
+
+# %% exercise="staleness-of"
+def staleness_of(workers):
+    """Return, for each update, how many updates old the parameters behind its gradient were."""
+    # BEGIN SOLUTION
+    fetched, found = {}, []
+    for update, worker in enumerate(workers):
+        found.append(update - fetched.get(worker, 0))
+        fetched[worker] = update + 1
+    return found
+    # END SOLUTION
+
+
+# %% check="staleness-of" points=2
+check.staleness_of(staleness_of)
+
+# %%
+print("as the server noted it:", staleness_of(own.workers) == own.staleness)
+
+# %% [markdown]
+# ### What a handshake is for
+#
+# The server of the course, `Asynchronous`, says more than this. Each message has a *tag* that tells what it is:
 #
 # ```
 # worker                                  server
@@ -382,34 +582,7 @@ _ = timeline(served_trace, labels=False)
 #                                ◀───     PARAMETERS  layer by layer
 # ```
 #
-# A hello that comes while the server is busy waits in MPI's queue; it is served in order of arrival.
-
-# %% [markdown]
-# ### Exercise 2: the ready reply
-#
-# *Difficulty ●●○, 10 minutes.* A hello arrives. It `brings` either `"nothing"` (the worker only wants parameters) or a `"gradient"`, whose layers have `sizes` elements. Return `(go, reason)`: `go` is False, with a reason in words, when the training has made its `limit` of updates, or when a gradient's sizes are not the `expected` ones.
-#
-# <details><summary>Hint</summary>
-#
-# Two questions, one after the other. A hello that brings nothing has no sizes to compare.
-#
-# </details>
-
-
-# %% exercise="ready-reply"
-def ready_reply(brings, sizes, expected, updates, limit):
-    """Return (go, reason): may this worker send what it brings?"""
-    # BEGIN SOLUTION
-    if updates >= limit:
-        return False, "the training has ended"
-    if brings == "gradient" and sizes != expected:
-        return False, f"layers of {sizes} elements, expected {expected}"
-    return True, ""
-    # END SOLUTION
-
-
-# %% check="ready-reply" points=2
-check.ready_reply(ready_reply)
+# The hello is not there to keep layers apart. It lets the server *refuse* before a byte of a gradient has moved (wrong sizes, too old), *stop* the training, take one conversation at a time, and *give up* a worker that falls silent. A hello that comes while the server is busy waits in MPI's queue.
 
 # %% [markdown]
 # Four questions decide the design, in step with a server and out of step alike:
@@ -417,11 +590,11 @@ check.ready_reply(ready_reply)
 # | question | in step, no server | in step, a server | out of step |
 # |---|---|---|---|
 # | how many copies of the model? | $R$, always equal | $R - 1$, always equal | $R - 1$, each of another age |
-# | what does the server store? | there is none | $\theta$ and momentum | $\theta$, momentum, a count of updates |
-# | what does a worker store? | $\theta$, $g_r$, momentum | $\theta$, $g_r$ | $\theta$, $g_r$, the count at its last fetch |
+# | what *must* the server store? | there is none | $\theta$, $v$, a gradient that arrives | $\theta$, $v$, a gradient that arrives, a count of updates |
+# | what *must* a worker store? | $\theta$, $g_r$, $v$ | $\theta$, $g_r$ | $\theta$, $g_r$, the count at its last fetch |
 # | what travels in a step? | gradients, summed on the way | $g_r$ up, $\theta$ down | hello and ready; $g_r$ up, $\theta$ down |
 #
-# What must the server store? The source holds that it needs a whole model and an optimizer, because PyTorch's optimizer is tied to parameters. Here is everything that ours keeps: two flat arrays.
+# What must the server store? The source holds that it needs a whole model and an optimizer, because PyTorch's optimizer is tied to parameters. The update itself needs flat arrays only; here is all of it. (`runs.train` makes a model on the server as well, since all ranks run the same program, but no layer of it is ever called.)
 
 # %%
 from helpers.data_parallel.optimizers import FlatSGD
@@ -429,34 +602,71 @@ from helpers.data_parallel.optimizers import FlatSGD
 print(inspect.getsource(FlatSGD))
 
 # %% [markdown]
+# Does that do the same arithmetic as PyTorch's optimizer? A server with three workers must then end where three replicas without a server do:
+
+# %%
+three = cluster.run(runs.train, Server, timeout=60, **short)[0].weights
+
+
+def without_a_server():
+    group = comm.Split(0 if rank < 3 else 1)
+    return runs.train(MPIAllreduce, group, **short).weights if rank < 3 else None
+
+
+apart = np.abs(three - cluster.run(without_a_server, timeout=60)[0]).max()
+print(f"largest difference after 40 steps: {apart:.0e}")
+
+# %% [markdown]
 # And is there an epoch any more? Each worker goes through its own share of the data at its own pace, so nobody ends one together. The server stops after a number of updates, or of seconds, or when the loss is low enough. We stop after as many gradients as before.
 
 # %%
 from helpers.data_parallel.schemes import Asynchronous
 
-free = {"batch": P.batch, "rate": P.rate_async, "momentum": 0.0, "seed": P.seed}
-out_of_step = cluster.run(runs.train, Asynchronous, steps=P.gradients, timeout=120, **free)[0]
+out_of_step = cluster.run(runs.train, Asynchronous, steps=chosen.gradients, timeout=120, **free)[0]
 print(f"{out_of_step.updates} updates in {out_of_step.seconds[-1]:.1f} s,", end=" ")
 print(f"accuracy {out_of_step.accuracy:.1%}; {out_of_step.report[-1]}")
 
 # %%
 # %%ranks --trace free_trace --timeout 120
-runs.train(Asynchronous, comm, steps=9, batch=8, momentum=0.0).staleness
+from functools import partial
+
+flat = partial(Asynchronous, layers=False)  # each gradient in one message: fewer arrows
+runs.train(flat, comm, steps=9, batch=8, momentum=0.0).staleness
 
 # %%
-_ = timeline(free_trace, labels=False)
+whole = point_to_point(free_trace)
+_ = timeline(point_to_point(free_trace, end=0.5 * whole.duration), tags=tags, title="Out of step")
+plt.show()
+
 # %% [markdown]
-# Nine updates: the server is in one conversation at a time, and the workers' turns interleave.
+# The first half of nine updates. Follow one worker: hello, ready, g, θ, and then it computes, while others have their turn. The server is in one conversation at a time. Nobody waits for the slowest; a worker waits only while the server talks with another.
 #
 # ## All schemes on the same axes
 #
-# Look at your prediction. All three computed the same number of gradients.
+# All four computed the same number of gradients. First the answers to your predictions:
 
 # %%
-histories = [in_step, served, out_of_step]
+histories = [in_step, single, served, out_of_step]
+ratio = single.seconds[-1] / in_step.seconds[-1]
+guess.answer("seconds of one process ÷ seconds of four replicas", ratio)
+at = in_step.updates - 1
+lower = in_step.smooth(15)[at] < single.smooth(60)[at]
+guess.answer("loss of four replicas after as many updates", "lower" if lower else "higher")
 _ = plots.losses(histories)
+plt.show()
+
+# %% [markdown] claims="02-batch 02-rate 02-stale-update 02-async-with-momentum"
+# Each curve is a mean over the last 60 gradients. Left is what you wait for, right what an update is worth. Do not read too much into the right picture: the run out of step differs from the one in step in *three* things, and only one of them is asynchrony. Change one at a time, over several seeds:
+
+# %%
+for name in ("batch", "rate", "stale-update", "async-with-momentum"):
+    display(claims.evidence(f"02-{name}"))
+
 # %% [markdown]
-# Each curve is a mean over the last 60 gradients. On the right, one update out of step is worth less: it uses one gradient of $B$ samples, where an update in step uses the mean of three or four. On the left, waiting for nobody does not make it faster while all ranks are equally fast and share two cores: hello, ready, ten layers up and ten down are 22 messages to one server for each gradient. It pays when a rank is slow; the section after next shows that.
+# - **Batch.** At the same rate, an update with the mean of four gradients is worth more than one with a single gradient.
+# - **Rate and momentum.** $\lambda = 0.02$, $\mu = 0.9$ is better than $\lambda = 0.05$, $\mu = 0$ with batches of 32, and worse with batches of 8.
+# - **Staleness.** At $\lambda = 0.05$ and the same batch, a gradient that is about two updates old is worth less than a fresh one. At $\lambda = 0.02$ five seeds do not decide it.
+# - **Together.** Out of step, the settings of the run in step fail for good (one digit in ten), where one process still learns something. With a quarter of the rate both learn. "Asynchronous SGD needs another rate" is true, and mostly because it needs a *smaller* one.
 
 # %%
 print(
@@ -469,35 +679,83 @@ for history in histories:
         f"{history.gradients / took:13.0f}{history.accuracy:10.1%}"
     )
 
-# %% [markdown]
-# How old were the parameters behind each gradient? With $W$ equal workers, between two turns of one worker the $W - 1$ others have had theirs: $\tau \approx W - 1$.
+# %% [markdown] claims="02-no-faster"
+# Waiting for nobody does not make it faster while all ranks are equally fast: hello, ready, ten layers up and ten down are 22 messages to one server for each gradient. With each gradient in one message the two schemes are compared on nearly equal terms (one rank of four still computes nothing, and a server's messages pass one by one). The runs took turns, on a machine that others used as well:
 
 # %%
-_ = plots.staleness(out_of_step)
+claims.evidence("02-no-faster")
+
 # %% [markdown]
+# > **Predict.** How many updates old are the parameters behind a gradient, on the average, with $W = 3$ workers? And if rank 3 is four times slower than the others: does the *average over all gradients* become larger, smaller, or stay?
+
+# %%
+guess["mean staleness of three workers"] = ...
+guess["... when one is four times slower"] = ...
+
+# %%
+slow_run = cluster.run(runs.train, Asynchronous, steps=120, slow={3: 4.0}, timeout=90, **free)[0]
+guess.answer("mean staleness of three workers", float(np.mean(out_of_step.staleness)))
+guess.answer("... when one is four times slower", float(np.mean(slow_run.staleness)))
+_ = plots.staleness(slow_run)
+plt.show()
+
+# %% [markdown] claims="02-mean-staleness 02-slow-is-stale"
+# The average stays $W - 1$: each update makes the parameters of the $W - 1$ other workers one update older, whoever is slow, and nothing else makes them older. But it is shared out unevenly: what the slow rank brings, seldom, is much older, and the others' gradients are fresher.
+
+# %%
+for name in ("mean-staleness", "slow-is-stale"):
+    display(claims.evidence(f"02-{name}"))
+
+# %% [markdown]
+# What can be done about old gradients? Two ideas are older than this course. A **staleness-aware rate** (Zhang, Gupta, Lian, Liu 2016) divides the rate by $\tau$. As a scheme it is three lines:
+
+
+# %%
+# %%ranks
+class StalenessAware(Asynchronous):
+    def update(self, replica, step):
+        if self.serves:
+            replica.flat.gradients /= max(1, self.staleness)
+        super().update(replica, step)
+
+
+# %%
+careful = cluster.run(lambda: runs.train(StalenessAware, steps=400, **free), timeout=60)[0]
+print(f"λ ÷ τ: accuracy {careful.accuracy:.1%} after {careful.updates} updates")
+claims.evidence("02-staleness-aware")
+
+# %% [markdown] claims="02-staleness-aware"
+# These runs do not show that it helps: with three workers nearly all gradients are two updates old, so it is hardly more than half the rate. The paper had many more workers. The other idea, **elastic averaging**, is the project at the end.
+#
 # ## A straggler
 #
-# Make rank 3 slower by a factor $k$ and see what each scheme makes of it. In step, everyone waits for the slowest; out of step, rank 3 only contributes less, and what it contributes is older. Move the slider: both runs happen anew.
+# Make one rank a *[straggler](glossary.md#straggler)*: rank 3 is slower by a factor $k$ (it sleeps after each gradient). In step, everyone waits for the slowest; out of step, rank 3 only contributes less. Move the slider: all runs happen anew; the grey bars are $k = 1$.
 
 # %%
 import ipywidgets
 
 
+def rates(k):
+    common = {"slow": {3: float(k)}, "timeout": 90}
+    together = cluster.run(runs.train, MPIAllreduce, steps=30, **common, **settings)[0]
+    alone = cluster.run(runs.train, Asynchronous, steps=120, **common, **free)[0]
+    pushes = np.bincount(alone.workers, minlength=chosen.ranks)[1:]
+    return [h.gradients / h.seconds[-1] for h in (together, alone)], pushes
+
+
 def straggle(k=4):
-    global cluster
-    if not cluster.running:  # the last cell of this notebook has stopped it
-        cluster = Cluster(n=P.ranks, preload=("torch",))
-    slow = {3: float(k)}
-    common = {"slow": slow, "timeout": 90}
-    together = cluster.run(runs.train, MPIAllreduce, steps=15, **common, **settings)[0]
-    alone = cluster.run(runs.train, Asynchronous, steps=60, **common, **free)[0]
-    pushes = np.bincount(alone.workers, minlength=P.ranks)[1:]
-    _, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6))
-    rates = [h.gradients / h.seconds[-1] for h in (together, alone)]
-    left.bar(["in step", "out of step"], rates, color=style.PALETTE[:2])
-    left.set(ylabel="gradients per second", title=f"rank 3 is {k} times slower")
-    right.bar([f"rank {r}" for r in (1, 2, 3)], pushes, color=style.PALETTE[1])
-    right.set(ylabel="gradients pushed", title="out of step")
+    if not cluster.running:
+        print("The ranks were stopped in the last cell: run the notebook's cluster cell again.")
+        return
+    _, axes = plt.subplots(1, 2, figsize=(10, 3.6))
+    for factor, colours, width in ((1, [style.GREY], 0.8), (k, style.PALETTE[:2], 0.5)):
+        speeds, pushes = rates(factor)
+        axes[0].bar(["in step", "out of step"], speeds, width, color=colours, label=f"k = {factor}")
+        names = [f"rank {r}" for r in (1, 2, 3)]
+        axes[1].bar(names, pushes, width, color=colours[-1], label=f"k = {factor}")
+    axes[0].set(ylabel="gradients per second", title="rank 3 is k times slower")
+    axes[1].set(ylabel="gradients pushed", title="out of step, of 120")
+    axes[0].legend()
     plt.show()
 
 
@@ -505,20 +763,23 @@ slider = ipywidgets.IntSlider(4, 1, 10, description="k", continuous_update=False
 ipywidgets.interactive(straggle, k=slider)
 
 # %% [markdown]
-# Workers also fail outright. The server gives up a worker that falls silent in the middle of a push, drops a gradient that is not finite, and refuses layers of the wrong shape; each is in its report.
+# Workers also fail outright. The server gives up a worker that falls silent in the middle of a push, drops a gradient that is not finite, and refuses layers of the wrong shape; each is in its report. Beside it a worker that leaves cleanly: it says goodbye.
 
 # %%
-from functools import partial
-
 from helpers.data_parallel.faults import Faulty
 
-faulty = partial(Faulty, faults={1: ("die mid-push", 4), 2: ("nan", 10)}, patience=1.0)
-survived = cluster.run(runs.train, faulty, steps=40, timeout=60, **free)[0]
-print(*survived.report, sep="\n")
-print(f"{survived.updates} updates by ranks {sorted(set(survived.workers))}")
+bad = {1: ("die mid-push", 4), 2: ("nan", 10), 3: ("wrong shape", 25)}
+for faults in (bad, {1: ("die", 4)}):
+    faulty = partial(Faulty, faults=faults, patience=1.0)
+    survived = cluster.run(runs.train, faulty, steps=40, timeout=60, **free)[0]
+    print(*survived.report, sep="\n")
+    gap = np.diff(survived.seconds).max(initial=0)
+    print(f"{survived.updates} updates; the longest pause between two was {gap:.2f} s\n")
 
 # %% [markdown]
-# What this does not survive is a rank whose *process* is killed: MPI's launcher then ends all the others. A worker that leaves cleanly, as here, costs nobody anything.
+# Of the three faults the first is the expensive one: while the server waits for layers that never come, for `patience` seconds, *everybody* waits; the longest pause above says so. A goodbye costs nobody a pause.
+#
+# What none of this survives is a rank whose *process* is killed: MPI then ends all the others.
 #
 # ## Cost: when does a replica pay?
 #
@@ -526,7 +787,7 @@ print(f"{survived.updates} updates by ranks {sorted(set(survived.workers))}")
 #
 # $$\frac{T_{sync}}{T_{comp}} < R - 1$$
 #
-# $T_{sync}$ depends on the number of parameters only, $T_{comp}$ grows with the batch. So there is a batch from which on the replicas pay. How large it is, network and link decide. Two cases, each measured once with rank 0 computing alone, then with all:
+# $T_{sync}$ depends on the number of parameters, on $R$ and on the link, but not on the batch; $T_{comp}$ grows with the batch. So there is a batch from which on the replicas pay. Two cases, each measured with rank 0 computing alone (the others *asleep*: a rank that waits in a barrier keeps a core busy), then with all:
 #
 # - **LeNet**, gradients through memory: its convolutions use each weight up to 784 times for a sample, so there is much to compute for little to send.
 # - **A wide perceptron** of 814 090 parameters, each used once for a sample, whose gradients go over **TCP**, as between machines.
@@ -536,9 +797,9 @@ from helpers.data_parallel import time_model
 from helpers.machine import usable_cores
 
 LARGE = (1, 2, 4, 8, 16, 32, 64, 128)
-lenet2 = cluster.run(runs.time_model, 2, (1, 4, 16, 64), timeout=90)[0]
-lenet4 = cluster.run(runs.time_model, 4, (1, 4, 16, 64), timeout=90)[0]
-wide = cluster.run(runs.time_model, 2, LARGE, "perceptron", "TCP", timeout=90)[0]
+lenet2 = cluster.run(runs.time_model, 2, (1, 4, 16, 64), steps=20, timeout=90)[0]
+lenet4 = cluster.run(runs.time_model, 4, (1, 4, 16, 64), steps=20, timeout=90)[0]
+wide = cluster.run(runs.time_model, 2, LARGE, "perceptron", "TCP", steps=20, timeout=90)[0]
 fits = {points[0].name: time_model.fit(points) for points in (lenet2, wide)}
 for name, (fixed, per_sample, synchronize) in fits.items():
     print(
@@ -547,7 +808,7 @@ for name, (fixed, per_sample, synchronize) in fits.items():
     )
 
 # %% [markdown]
-# ### Exercise 3: predict the crossing
+# ### Exercise 6: predict the crossing
 #
 # *Difficulty ●●○, 10 minutes.* Let $T_{comp} = a + bB$ (`fixed` and `per_sample`, in ms) and $T_{sync}$ be given (`synchronize`, in ms). Return the smallest whole batch $B \ge 1$ for which $R$ replicas (`ranks`) are faster than one process.
 #
@@ -571,23 +832,29 @@ def predict_crossing(fixed, per_sample, synchronize, ranks):
 check.predict_crossing(predict_crossing)
 
 # %% [markdown]
-# Before you run the next cell: with the numbers printed above and $R = 2$, from which batch on does each of the two pay? Then let your function answer, and the measurements judge it: on the left, where the measured ratio passes 1; on the right, where the measured speed-up does.
+# Before you run the next cell: with the numbers printed above and $R = 2$, from which batch on does each of the two pay? Then let your function answer, and the measurements judge it: on the left, where the measured ratio passes 1; on the right, where the measured speed-up does. Text and picture use one $T_{sync}$ for each curve, the median over all batches.
+
+# %%
+guess["LeNet pays from B ="] = ...
+guess["the perceptron over TCP pays from B ="] = ...
 
 # %%
 answers = {}
-for points in (lenet2, wide):
+asked = ("LeNet pays from B =", "the perceptron over TCP pays from B =")
+for points, question in zip((lenet2, wide), asked, strict=True):
     name = points[0].name
     answers[name] = predict_crossing(*(1e3 * t for t in fits[name]), 2)
-    ratios = [fits[name][2] / p.alone for p in points]  # T_sync does not depend on B
+    ratios = [p.synchronize / p.alone for p in points]
     found = time_model.crossing([p.batch for p in points], ratios, 2)
     if found is None:
         found = f"below {points[0].batch}" if ratios[0] < 1 else f"beyond {points[-1].batch}"
-    else:
-        found = f"{found:.1f}"
-    print(f"{name:16s} your prediction: B = {answers[name]}, ratio crosses 1 at B = {found}")
+    guess.answer(question, found)
+    print(f"    your function says B = {answers[name]}")
 
 # %%
 _ = plots.crossing(lenet2 + lenet4 + wide, usable_cores(), answers["perceptron, TCP"])
+plt.show()
+
 # %%
 print("network, link      R    B   T_sync/T_comp   predicted   measured   T_comp together / alone")
 for p in lenet2 + lenet4 + wide:
@@ -597,49 +864,74 @@ for p in lenet2 + lenet4 + wide:
     )
 
 # %% [markdown]
-# On a quiet machine LeNet's ratio starts below 1: it pays from the first sample on. The perceptron over TCP pays only from the batch that your formula finds: below it, two processes are *slower* than one.
+# The perceptron over TCP pays only from the batch that your formula finds: below it, two processes are *slower* than one. LeNet pays early.
 #
-# The last column tells which assumption holds. The model takes $T_{comp}$ for the same alone and together. As long as every rank has a core of its own, the column stays near 1 and the prediction near the measurement. With more ranks than cores it climbs towards $R$ / cores: the ranks take turns on the cores, and the predicted speed-up of 4 never comes. (Also the baseline is a matter of choice: one process may use all cores by itself.)
+# The last column tells which assumption holds. The model takes $T_{comp}$ for the same alone and together. While every rank has a core of its own, the column stays near 1 (somewhat above: cores share caches and memory) and the prediction near the measurement. With more ranks than cores it climbs towards $R$ / cores: the ranks take turns on the cores, and the predicted speed-up never comes.
+
+# %% [markdown]
+# And the baseline is a matter of choice: the one process may use all cores by itself.
 
 # %%
 import time
 
-x, y = torch.from_numpy(digits.train_images[:64]), torch.from_numpy(digits.train_labels[:64])
-for threads in (1, usable_cores()):
-    torch.set_num_threads(threads)
-    began = time.perf_counter()
-    for _ in range(10):
-        torch.nn.functional.cross_entropy(alone(x), y).backward()
-    print(
-        f"one process, {threads} thread(s): {100 * (time.perf_counter() - began):.1f} ms for B = 64"
-    )
+for size in (8, 64, 256):
+    x, y = (torch.from_numpy(part[:size]) for part in training)
+    for threads in (1, usable_cores()):
+        torch.set_num_threads(threads)
+        took = []
+        for _ in range(6):
+            began = time.perf_counter()
+            torch.nn.functional.cross_entropy(alone(x), y).backward()
+            took.append(time.perf_counter() - began)
+        print(f"B = {size:3d}, {threads} thread(s): {1e3 * min(took):6.2f} ms, the best of 6")
 torch.set_num_threads(1)
+
+# %% [markdown]
+# With threads inside of one process nothing has to be sent at all. So replicas on *one* machine compete with threads; compare the two columns for each batch before you start replicas.
 
 # %% [markdown]
 # ## What breaks
 #
-# **No handshake.** Two workers push their layers; the server takes whatever comes next, from any source, and fills layer after layer. Both workers send four layers of ones times their rank:
+# **A rank that skips the collective.** Rank 2 finds nothing to do in this step and goes on. The others wait for it for ever; the cell ends after 3 seconds, and the table says for whom they wait.
 
-# %%
-# %%ranks --only 0,1,2 --timeout 60
-import time
-
+# %% tags=["raises-exception"]
+# %%ranks --timeout 3
 import numpy as np
+from mpi4py import MPI
 
-if rank == 0:
-    gradient = np.zeros((4, 2))
-    for layer in gradient:
-        comm.Recv(layer, source=MPI.ANY_SOURCE)
-    print(f"one 'gradient', layer by layer from ranks {gradient[:, 0].astype(int).tolist()}")
-    for _ in range(4):
-        comm.Recv(np.zeros(2), source=MPI.ANY_SOURCE)
-else:
-    for _ in range(4):
-        comm.Send(np.full(2, float(rank)), dest=0)
-        time.sleep(0.01)  # the backward pass of one layer
+mine = np.ones(4) if rank != 2 else None
+if mine is not None:
+    comm.Allreduce(MPI.IN_PLACE, mine)
 
 # %% [markdown]
-# The first four layers that arrived are no gradient of anything: they belong to two workers with different parameters and different data.
+# The cure is to take part with zeros. (`DistributedDataParallel` has `Join` for ranks whose data end early.)
+#
+# **The same data on every rank.** Somebody forgot the sampler: all replicas see the same batches, their gradients are equal, and the mean of four equal gradients is one of them. Nothing warns.
+
+# %%
+same = cluster.run(
+    runs.train, MPIAllreduce, steps=in_step.updates, divide=False, timeout=90, **settings
+)[0]
+for name, run in (("a part for each", in_step), ("the same for all", same)):
+    print(f"{name:18s} accuracy {run.accuracy:.1%} after {run.updates} updates")
+
+# %% [markdown] claims="02-same-data"
+# Four processes have done the work of one, and learned what one learns:
+
+# %%
+claims.evidence("02-same-data")
+
+# %% [markdown]
+# **Out of step with the settings of the run in step.**
+
+# %%
+run = cluster.run(runs.train, Asynchronous, steps=400, timeout=90, **settings)[0]
+print(
+    f"accuracy {run.accuracy:.1%}, loss {np.mean(run.losses[-60:]):.2f}; ln 10 is {np.log(10):.2f}"
+)
+
+# %% [markdown]
+# It guesses. Two causes work together, as *All schemes* has shown: the rate is too large for batches of 8 even in one process, and stale gradients make it worse.
 #
 # **Averaging parameters that were never equal.** Two networks that begin with different random weights compute different things with their hidden units; their mean computes neither.
 
@@ -649,7 +941,7 @@ from helpers.models.lenet import accuracy_of
 trained = []
 for seed in (1, 2):
     net = LeNet(seed=seed)
-    optimizer = torch.optim.SGD(net.parameters(), lr=P.rate, momentum=P.momentum)
+    optimizer = torch.optim.SGD(net.parameters(), lr=chosen.rate, momentum=chosen.momentum)
     for _, (images, labels) in zip(range(150), batches(*training, 16, seed=seed), strict=False):
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(net(images), labels).backward()
@@ -658,8 +950,14 @@ for seed in (1, 2):
 for name, weights in zip(("first", "second", "mean"), [*trained, sum(trained) / 2], strict=True):
     print(f"{name:7s}{accuracy_of(weights, digits):7.1%}")
 
+# %% [markdown] claims="02-mean-of-strangers"
+# What matters is not that they were trained apart, but that they never were equal. From one start, the mean of two networks trained apart is *better* than the worse of them:
+
+# %%
+claims.evidence("02-mean-of-strangers")
+
 # %% [markdown]
-# **The sum taken for the mean.** `all_reduce` adds. Without the division every step is $R$ times too long; the source that divides by nothing has to choose a rate that is $R$ times smaller, and another one for each $R$.
+# **The sum taken for the mean.** `all_reduce` adds. Without the division every step is $R$ times too long.
 
 
 # %%
@@ -682,6 +980,66 @@ for name, scheme in (("mean", MPIAllreduce), ("sum", summed)):
 # %% [markdown]
 # The same rate, the same batches: with the sum the loss stays at $\ln 10 = 2.30$, and the accuracy at one digit in ten. That is guessing.
 
+# %% [markdown] claims="02-sum-for-mean"
+# A sum with a quarter of the rate is the same as the mean. So the source that divides by nothing can train, with another rate for each number of ranks:
+
+# %%
+claims.evidence("02-sum-for-mean")
+
+# %% [markdown]
+# ## Project: elastic averaging
+#
+# *Difficulty ●●●, 40 minutes.* Replicas need not be equal all the time. In *elastic averaging* (Zhang, Choromanska, LeCun 2015) each goes its own way, and every `period` steps it and a *centre* $c$ pull on each other, all with the same strength $\rho$ (`pull`):
+#
+# $$d_r = \rho\,(\theta_r - c), \qquad \theta_r \leftarrow \theta_r - d_r, \qquad c \leftarrow c + \sum_r d_r$$
+#
+# Write it as a scheme for the loop of this notebook. All replicas begin equal, and so does the centre. Every rank keeps its own copy of the centre, and all copies stay equal. `replica.flat.values` is the tensor of all parameters: change it in place. `step` counts from 0.
+#
+# <details><summary>Hint</summary>
+#
+# `super().begin(replica)` gives all replicas rank 0's parameters; then `clone` them. After the pull only one thing has to travel: the sum of the $d_r$, by `self.comm.Allreduce`, which wants NumPy arrays (`tensor.numpy()`).
+#
+# </details>
+
+
+# %% exercise="elastic"
+from helpers.data_parallel import Scheme
+
+
+class Elastic(Scheme):
+    """Every `period` steps each replica and a centre pull on each other."""
+
+    def __init__(self, comm, period=10, pull=0.2):
+        super().__init__(comm)
+        self.period, self.pull, self.name = period, pull, "elastic averaging"
+
+    def begin(self, replica):
+        super().begin(replica)
+        # BEGIN SOLUTION
+        self.centre = replica.flat.values.clone()
+        # END SOLUTION
+
+    def after_step(self, replica, step):
+        # BEGIN SOLUTION
+        if (step + 1) % self.period == 0:
+            apart = self.pull * (replica.flat.values - self.centre)
+            replica.flat.values -= apart
+            self.comm.Allreduce(MPI.IN_PLACE, apart.numpy())
+            self.centre += apart
+        # END SOLUTION
+
+
+# %% check="elastic" points=5
+check.elastic(Elastic, cluster=cluster)
+
+# %% [markdown]
+# Your scheme trains LeNet. The replicas differ at the end; judge the first one. How many times fewer bytes than in step did it send, and what did that cost?
+
+# %%
+elastic = cluster.run(runs.train, Elastic, steps=in_step.updates, timeout=90, **settings)[0]
+for run in (in_step, elastic):
+    print(f"{run.scheme:20s} accuracy {run.accuracy:.1%} in {run.seconds[-1]:.1f} s")
+
 # %% [markdown]
 # ## What the sources say, what we measured
 #
@@ -690,28 +1048,34 @@ for name, scheme in (("mean", MPIAllreduce), ("sum", summed)):
 # | PyTorch with MPI must be built, in four days | no longer: `pip install`, and `import helpers.torch_mpi` |
 # | `all_reduce` of 1, 2, 3 prints 0 | wrong: it is 6, on each of the three |
 # | gradients of parts add up to the gradient of the whole | largest difference after 40 steps printed above, in float32's last digits |
-# | replicas stay equal | to the last bit |
-# | the server needs a whole model and optimizer | wrong: two flat arrays do the same arithmetic |
-# | a handshake keeps layers apart; without it they mix | both shown |
+# | replicas stay equal | to the last bit, in every way that was tried |
+# | the server needs a whole model and optimizer | no: flat arrays do the same arithmetic, to the last digits printed above |
+# | a handshake keeps layers apart; without it they mix | they mix if every receive says *anyone*; first layer from anyone, the rest from its source, and none of 180 gradients was mixed. The handshake refuses, stops, gives up |
 # | is there an epoch any more? | no: we stop by updates, seconds or loss |
 # | "ring allreduce?" | 2(R − 1) steps, 2(R − 1)/R of the gradients' bytes sent by each rank: `Ring`, notebook 08 |
 # | $L(\{d_0, d_1\}) = \alpha_0 L(d_0) + \alpha_1 L(d_1)$ | holds with $\alpha_r$ = share of the samples; with equal weights it is wrong for unequal parts |
-# | asynchronous SGD is noisier and harder to tune | it needed another rate and no momentum; losses and staleness above |
+# | asynchronous SGD is noisier and harder to tune | a stale update is worth less at the same rate; with the settings of the run in step it guesses, with a quarter of the rate it ties with one process |
+# | staleness-aware rates and elastic averaging help | staleness-aware: not seen with three workers; elastic averaging: your project |
 # | worthwhile if $T_{sync}/T_{comp} < R - 1$ | holds while each rank has a core; beyond, $T_{comp}$ itself grows |
 
 # %% [markdown]
 # ## Summary
 #
-# You have used `torch.distributed` over MPI from `pip`, checked that replicas with averaged gradients are one process with a larger batch, written the averaging, and the reply that keeps the layers of asynchronous workers apart. Staleness is about the number of other workers, and a second replica pays when $T_{sync}/T_{comp} < R - 1$ *and* it has a core.
+# - `torch.distributed` runs over MPI from `pip`; replicas that average gradients *are* one process with a larger batch. You have written the averaging, and trained with it.
+# - A rate belongs to a batch: the same rate that trains four replicas is too large for one process.
+# - Out of step, a gradient is $W - 1$ updates old on the average. It is worth less, and wants a smaller rate. What keeps layers apart is receiving them from one source.
+# - A second replica pays when $T_{sync}/T_{comp} < R - 1$ *and* it has a core.
 #
-# **In practice**: `torch.nn.parallel.DistributedDataParallel` averages gradients in buckets during the backward pass, over NCCL on GPUs; Horovod does it over MPI; `torch.distributed.fsdp` also shards the parameters. Parameter servers live on where models are sparse and huge, as in recommendation (TorchRec).
+# **In practice**: `torch.nn.parallel.DistributedDataParallel` averages gradients in buckets during the backward pass, over NCCL on GPUs, with `DistributedSampler` for the data; Horovod does it over MPI, gloo or NCCL; `torch.distributed.fsdp` also shards the parameters. Parameter servers were how DistBelief (2012) trained; recommendation models with huge sparse tables now shard the tables over all ranks instead (TorchRec).
 #
 # **References**
 #
 # - LeCun, Bottou, Bengio, Haffner (1998), *Gradient-based learning applied to document recognition*: LeNet and MNIST.
 # - Li et al. (2020), *PyTorch Distributed*: buckets and overlap.
 # - Dean et al. (2012), *Large scale distributed deep networks*: asynchronous SGD with a parameter server.
-# - Mitliagkas et al. (2016), *Asynchrony begets momentum*: why the run out of step has no momentum of its own.
+# - Mitliagkas et al. (2016), *Asynchrony begets momentum*: staleness acts as momentum does, so that less of it should be added.
+# - Zhang, Gupta, Lian, Liu (2016), *Staleness-aware async-SGD*; Zhang, Choromanska, LeCun (2015), *Deep learning with elastic averaging SGD*.
+# - Goyal et al. (2017), *Accurate, large minibatch SGD*: raise the rate with the batch.
 #
 # **Next**: [08](08_allreduce_animation.ipynb), what happens inside allreduce.
 

@@ -12,9 +12,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 from IPython.display import Code, Markdown
 
+from helpers import claims
 from helpers.cluster import Cluster
 from helpers.collectives.recording import record, schedules
 from helpers.exercises import collectives as check
+from helpers.exercises.predictions import Predictions
 from helpers.plots import costs, style
 from helpers.plots.animation import animate
 
@@ -29,6 +31,7 @@ class Parameters:
 
 
 P = Parameters()
+guess = Predictions()
 cluster = Cluster(n=P.ranks)
 
 # %%
@@ -39,12 +42,12 @@ animate(plans)
 # **You will be able to**
 #
 # - draw the six collectives of MPI and say how many messages and bytes each needs;
-# - write a ring allreduce from two loops, and say why part *i* ends at rank *i*;
-# - predict the time of four allreduce algorithms from two numbers that you measure;
+# - write a ring allreduce from two loops, say why part *i* ends at rank *i*, and race it;
+# - predict the time of four allreduce algorithms from three numbers that you measure, and say how far to trust that;
 # - choose between ring, tree and two levels for a given array and machine;
 # - judge the sentence "the cost of a ring allreduce does not depend on the number of workers".
 #
-# **You need** ranks, send and receive, latency and bandwidth from [01_mpi_basics](01_mpi_basics.ipynb). *Time:* 60 minutes, of which the machine works for less than two. *Cores:* two are enough. *GPU:* none.
+# **You need** ranks, send and receive, latency and bandwidth from [01_mpi_basics](01_mpi_basics.ipynb). *Time:* 90 minutes, of which the machine works for less than two; the project takes another 30. *Cores:* two are enough. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -58,14 +61,21 @@ animate(plans)
 # | $\gamma$ | time to add one byte's worth of numbers | s/B |
 # | $G$, $M$ | ranks (GPUs) in a node, number of nodes; $N = G M$ | |
 #
-# In the animations every rank is a column and every chunk of its array a box. A box has one **stripe for each rank**: a coloured stripe says that this rank's numbers are in the sum which the box holds. A box with a black border is complete. Below each rank you read how much it has sent, in multiples of $K$. A green label means that these messages were recorded on the ranks of this notebook; a grey one, that they come from the same program run without sending (a *model*), because your machine is not asked to start that many ranks.
+# One thing has three names in the literature. Here a **part** is a rank's share of the array, 1/N of it in a ring; a **chunk** is what an animation draws as one box, a part or a piece of the array that travels by itself; a **piece** is what one message carries when a part is cut further.
+#
+# In the animations every rank is a column and every chunk of its array a box. A box has one **stripe for each rank**: a coloured stripe says that this rank's numbers are in the sum which the box holds. A box with a black border is complete. Below each rank you read how much it has sent, in multiples of $K$. A green label means that these messages were recorded on the ranks of this notebook: the *messages* are real; their order in *steps* is computed, as if all took equally long (how long they really take is a later section). A grey label means that they come from the same program run without sending (a *model*), because your machine is not asked to start that many ranks.
 
 # %% [markdown]
 # ## A question to begin with
 #
 # Four workers each have a gradient of 100 MB and all of them need the sum. One way: worker 0 sends to 1, which adds and sends to 2, and so on; worker 3 then has the sum, and it travels back the same way.
 #
-# **Write down your guess** before you go on: how many bytes does the busiest worker send? Is there a way in which no worker sends more than 150 MB? And if there were a thousand workers, how many bytes would each have to send at least?
+# > **Predict:** how many MB does the busiest worker send? Is there a way in which no worker sends more than 150 MB ("yes" or "no")? And if there were a thousand workers, how many MB would each have to send at least? Type your answers in place of the dots; the section *Bytes for each worker* resolves them.
+
+# %%
+guess["MB sent by the busiest of four, in a chain"] = ...
+guess["no worker more than 150 MB"] = ...
+guess["MB sent by each of a thousand, at least"] = ...
 
 # %% [markdown]
 # ## Four numbers on four ranks
@@ -85,23 +95,33 @@ print(f"{x} -> {reference}")
 # Now by hand. Put the ranks on a ring: each sends only to its right neighbour. In every step every rank sends **one number**, and adds the one that it gets. The trick is in which: rank $r$ begins with number $r-1$, and then always passes on the one that it has just added to.
 
 # %%
+# %%ranks
+from helpers.waiting import meet
+
+long = [np.full(500_000, value) for value in x]  # 4 MB in place of each number: messages that last
+
+# %%
 # %%ranks --trace by_hand
+meet(comm)
 right, left = (rank + 1) % size, (rank - 1) % size
-mine, theirs = x.copy(), np.empty(1)
+theirs = np.empty(500_000)
 for step in range(size - 1):
     give, take = (rank - step - 1) % size, (rank - step - 2) % size
-    comm.Sendrecv(mine[give : give + 1], right, 0, theirs, left, 0)
-    mine[take] += theirs[0]
+    comm.Sendrecv(long[give], right, 0, theirs, left, 0)
+    long[take] += theirs
+    mine = np.array([part[0] for part in long])
     print(f"step {step}: gave number {give}, added to number {take}: {mine}")
 bool(mine[rank] == reference[rank])
 
 # %% [markdown]
-# After three steps number $r$ on rank $r$ is the complete sum; the others are left-overs of partial sums. This half is called *reduce-scatter*. All ranks worked in every step, which the timeline shows: it is made of the messages that you have just caused.
+# After three steps number $r$ on rank $r$ is the complete sum; the others are left-overs of partial sums. This half is called *reduce-scatter*. Why does number $i$ end at rank $i$? It sets out from rank $i+1$ and moves one rank to the right in each of $N-1$ steps: $i + 1 + (N - 1) = i + N$, which is $i$ again.
+#
+# The timeline shows the messages that you have just caused (each number stood for 4 MB of them, so that they last). Every rank has a box in every step; a hatched part is waiting for the left neighbour. Gaps are adding.
 
 # %%
 from helpers.plots.timeline import timeline
 
-timeline(by_hand)
+timeline(by_hand, labels=False, title="Reduce-scatter by hand: three steps, all ranks in each")
 plt.show()
 
 # %% [markdown]
@@ -158,9 +178,43 @@ def my_allgather(work, comm):
 check.allgather(my_allgather, cluster=cluster)
 
 # %% [markdown]
+# ### Exercise 3: the whole ring
+#
+# *Difficulty ●●○, 12 minutes.* Join both halves: `ring_allreduce(x, comm)` returns the sums over all ranks as a new array, for *any* length of `x`, also one that $N$ does not divide, or shorter than $N$. You will race it against the others.
+#
+# <details><summary>Hint</summary>
+#
+# `np.array_split(work, n)` makes parts of nearly equal length, some perhaps empty; they are views of `work`. In the first half what arrives must not overwrite what it is added to: receive into an array as long as the part that you add to. For the second half, use your own loop of Exercise 2 on these parts.
+#
+# </details>
+
+
+# %% exercise="ring-allreduce"
+def ring_allreduce(x, comm):
+    """Return the sums of x over all ranks, by a ring; x itself is not changed."""
+    # BEGIN SOLUTION
+    n, rank = comm.Get_size(), comm.Get_rank()
+    right, left, work = (rank + 1) % n, (rank - 1) % n, x.copy()
+    parts = np.array_split(work, n)
+    for step in range(n - 1):
+        give, take = parts[(rank - step - 1) % n], parts[(rank - step - 2) % n]
+        theirs = np.empty_like(take)
+        comm.Sendrecv(give, right, 0, theirs, left, 0)
+        take += theirs
+    for step in range(n - 1):
+        give, take = parts[(rank - step) % n], parts[(rank - step - 1) % n]
+        comm.Sendrecv(give, right, 0, take, left, 0)
+    return work
+    # END SOLUTION
+
+
+# %% check="ring-allreduce" points=3
+check.ring_allreduce(ring_allreduce, cluster=cluster)
+
+# %% [markdown]
 # ## The six collectives
 #
-# MPI names six patterns in which a whole group takes part ([collectives](glossary.md#collective)); training uses all of them.
+# MPI has some twenty patterns in which a whole group takes part ([collectives](glossary.md#collective)); these six, and the reduce-scatter that you have just written, are what training uses.
 #
 # | collective | before | after | used for |
 # |---|---|---|---|
@@ -181,7 +235,7 @@ recorded = schedules(cluster.run(record, SIX, (4, 3, 2), (1, 2)))
 animate([*recorded, *(model(name, n, p) for name in SIX for n in (6, 8) for p in (1, 2))])
 
 # %% [markdown]
-# Look at two things. In *scatter* and *gather* one rank does all the sending or receiving, a part at a time: $N-1$ steps. *Broadcast* and *reduce* go along a tree: in each step twice as many ranks have the data, so $\lceil\log_2 N\rceil$ steps reach everybody.
+# (A broadcast's array is not cut: its one chunk is complete where it is.) Look at two things. In *scatter* and *gather* one rank does all the sending or receiving, a part at a time: $N-1$ steps. *Broadcast* and *reduce* go along a tree: in each step twice as many ranks have the data, so $\lceil\log_2 N\rceil$ steps reach everybody.
 #
 # Do they give what MPI gives? Every rank compares:
 
@@ -190,16 +244,30 @@ animate([*recorded, *(model(name, n, p) for name in SIX for n in (6, 8) for p in
 from helpers import collectives
 
 x = np.arange(8.0) + 100 * rank
-gathered = np.empty(8 * size)
+gathered, total = np.empty(8 * size), np.empty(8)
 comm.Allgather(x, gathered)
-same = [np.array_equal(collectives.allgather(x, comm), gathered)]
+comm.Allreduce(x, total)
+same = {"allgather": np.array_equal(collectives.allgather(x, comm), gathered)}
+same["allreduce"] = np.array_equal(collectives.allreduce(x, comm), total)
 for root in range(size):
+    mine = gathered[8 * root : 8 * root + 8]
     sent = collectives.broadcast(x.copy(), comm, root)
-    same.append(np.array_equal(sent, gathered[8 * root : 8 * root + 8]))
     whole = gathered if rank == root else None
     part = collectives.scatter(whole, comm, root, out=np.empty(8))
-    same.append(np.array_equal(part, x))
-all(same)
+    all_of_them = collectives.gather(x, comm, root=root)
+    added = collectives.reduce(x, comm, root=root)
+    same[f"broadcast from {root}"] = np.array_equal(sent, mine)
+    same[f"scatter from {root}"] = np.array_equal(part, x)
+    if rank == root:
+        same[f"gather to {root}"] = np.array_equal(all_of_them, gathered)
+        same[f"reduce to {root}"] = np.array_equal(added, total)
+f"{sum(same.values())} of {len(same)} equal MPI's"
+
+# %% [markdown] claims="08-as-mpi"
+# And with random numbers, on 2, 3 and 4 ranks:
+
+# %%
+claims.evidence("08-as-mpi")
 
 # %% [markdown]
 # ## The naive allreduce: a chain
@@ -208,7 +276,7 @@ all(same)
 #
 # $$T_\text{chain} = 2(N-1)\,(\alpha + K\beta) + (N-1)K\gamma$$
 #
-# Here is the first half as it runs, straight from `helpers/collectives/chain.py`:
+# Here is the first half as it runs, straight from `helpers/collectives/chain.py`. `place` counts ranks along the chain, which ends at `root`; `combine(mine, theirs, theirs_first=True)` adds what came (for an operation whose order matters, what came stands to the left); `split` cuts the array into pieces that follow one another.
 
 # %%
 import inspect
@@ -237,6 +305,35 @@ animate([plan for plan in plans if plan.name == "chain"])
 
 # %%
 Code(inspect.getsource(tree.reduce), language="python")
+
+# %% [markdown]
+# ### Exercise 4: doubling
+#
+# *Difficulty ●●○, 10 minutes.* Write recursive doubling for $N$ a power of two: in each of $\log_2 N$ steps exchange the sum so far with one partner, and add. Return the sums as a new array.
+#
+# <details><summary>Hint</summary>
+#
+# `rank ^ distance` flips one bit of the rank: the partner at distance 1, 2, 4, ... In which buffer do the partner's numbers arrive, while yours are still being sent?
+#
+# </details>
+
+
+# %% exercise="doubling"
+def doubling(x, comm):
+    """Return the sums of x over N = 2^L ranks, by L exchanges of whole arrays."""
+    # BEGIN SOLUTION
+    total, theirs, distance = x.copy(), np.empty_like(x), 1
+    while distance < comm.Get_size():
+        partner = comm.Get_rank() ^ distance
+        comm.Sendrecv(total, partner, 0, theirs, partner, 0)
+        total += theirs
+        distance *= 2
+    return total
+    # END SOLUTION
+
+
+# %% check="doubling" points=2
+check.doubling(doubling, cluster=cluster)
 
 # %%
 animate([plan for plan in plans if plan.name in ("tree", "recursive_doubling")])
@@ -274,7 +371,21 @@ for length in (0, 1, 3, 1000, 100_001):
 f"largest difference to MPI: {worst:.1e}"
 
 # %% [markdown]
-# The differences are rounding: floating-point sums depend on the order of adding. What matters more for training is that all *ranks* end with the same bits, and they do, in all four (a test compares bytes).
+# The differences are rounding: floating-point sums depend on the order of adding. What matters more for training is that all *ranks* end with the same bits. Do they, in all four?
+
+# %%
+# %%ranks
+x = np.random.default_rng(rank).normal(size=1001)
+bits = [allreduce(x, comm, algorithm=name).tobytes() for name in ALGORITHMS]
+everybody = comm.gather(bits)
+if rank == 0:
+    print([len(set(one)) == 1 for one in zip(*everybody, strict=True)])
+
+# %% [markdown] claims="08-same-bits"
+# Each part is added up once, on one rank, and copied; or, in doubling, both partners add the same two numbers, and $a + b = b + a$ to the last bit.
+
+# %%
+claims.evidence("08-same-bits")
 
 # %% [markdown]
 # ## Bytes for each worker
@@ -298,11 +409,15 @@ Markdown("\n".join(rows))
 # %%
 costs.bytes_by_rank({name: [rank[name][1] for rank in counted] for name in ALGORITHMS}, K)
 plt.show()
+thousand = cost.sent("ring", 1000)
+guess.answer("MB sent by the busiest of four, in a chain", round(100 * cost.sent("chain", 4)))
+guess.answer("no worker more than 150 MB", f"yes, {100 * cost.sent('ring', 4):g} MB in a ring")
+guess.answer("MB sent by each of a thousand, at least", round(100 * thousand, 1))
 
 # %% [markdown]
-# Chain and tree load some ranks more than others; the ring loads all the same, and least. That answers the first question: with a chain the busiest of four workers sends 200 MB of a 100 MB gradient, with a ring everybody sends 150 MB. For a thousand workers it is 199.8 MB each, and no algorithm can do with less (Patarasuk and Yuan 2009).
+# Chain and tree load some ranks more than others; the ring loads all the same, and least. Can no algorithm do with less? Each rank has a sum to deliver to the world and one to get from it: before the end, $N-1$ partial results of every number must have been added into one, so that all ranks together send at least $(N-1)K$ bytes for the sum; and $N-1$ ranks must then receive what they do not have, another $(N-1)K$. Shared evenly over $N$ ranks that is $2(N-1)K/N$ each, what the ring sends (Patarasuk and Yuan 2009 give the full proof).
 #
-# ### Exercise 3: the busiest rank
+# ### Exercise 5: the busiest rank
 #
 # *Difficulty ●●○, 8 minutes.* Write the formula for the bytes that the busiest rank sends: for `"chain"`, `"tree"` and `"ring"`, with $N$ a power of two and at least 4. Step through the animations with 4 and 8 ranks and read the numbers below the columns.
 #
@@ -331,7 +446,12 @@ check.bytes_sent(bytes_sent)
 # %% [markdown]
 # ## Independent of the number of workers?
 #
-# The lecture that this notebook follows says that a ring allreduce costs each worker $2(N-1)K/N$, "independent of N". **Predict:** which curve is flat, which is not?
+# The lecture that this notebook follows says that a ring allreduce costs each worker $2(N-1)K/N$, "independent of N". Two curves say what depends on $N$: the bytes that each rank sends, and the steps that follow one another.
+#
+# > **Predict:** which of them becomes flat, "bytes", "steps", "both" or "none"?
+
+# %%
+guess["becomes flat"] = ...
 
 # %%
 counts = [2**k for k in range(1, 15)]
@@ -346,9 +466,19 @@ for ax in (left, right):
     ax.set_xscale("log", base=2)
 right.legend()
 plt.show()
+guess.answer("becomes flat", "bytes")
 
 # %% [markdown]
-# The bytes do depend on $N$ for few workers ($K$ for two, $1.5K$ for four) and only tend to $2K$. What never levels off is the number of steps, $2(N-1)$: each costs a latency $\alpha$. The sentence is true of bandwidth, in the limit, and not of time.
+# The bytes do depend on $N$ for few workers ($K$ for two, $1.5K$ for four) and only tend to $2K$. What never levels off is the number of steps, $2(N-1)$: each costs a latency $\alpha$. The sentence is true of bandwidth, in the limit, and not of time. Measured on as many ranks as there are here, in milliseconds:
+
+# %%
+from helpers.collectives import measure
+
+for n in range(2, P.ranks + 1):
+    short, long = cluster.run(measure.allreduce_times, ["ring"], [1_024, 4_194_304], 9, n)[0][
+        "ring"
+    ]
+    print(f"{n} ranks: 1 KB {1e3 * short:.3f} ms, 4 MB {1e3 * long:.2f} ms")
 
 # %% [markdown]
 # ## Cost, predicted and measured
@@ -361,6 +491,7 @@ from helpers.collectives import measure
 gamma = max(cluster.run(measure.addition))
 alone = cluster.run(measure.ping_pong)[0]
 together = cluster.run(measure.ring_steps)[0]
+alone, together = alone[1:], together[1:]  # the first size warms up
 quiet, busy = (cost.fit(s, n, gamma) for s, n in ((alone, "ping-pong"), (together, "ring step")))
 print(quiet, busy, f"adding: 1/γ = {1 / gamma / 1e9:.3g} GB/s", sep="\n")
 
@@ -375,9 +506,15 @@ costs.times_by_size(
 plt.show()
 
 # %% [markdown]
-# Dots are measured, dashed lines fitted. Where four ranks share two cores, a step takes longer than a message between two ranks that have the cores to themselves: most of what you see as α is then waiting for a core.
+# Dots are measured, dashed lines fitted. Where four ranks share two cores, a step takes longer than a message between two ranks that have the cores to themselves: most of what you see as α is then waiting for a core. So the ping-pong's numbers would promise too much for a collective; the predictions below use the fit of the *ring steps*, and γ. (For the ring that is nearly circular: it is made of such steps. For tree and doubling it is a guess: half of their ranks rest in each step.)
 #
-# Now the four algorithms and MPI's own `Allreduce`, in turns, so that a disturbance hits all of them. **Predict:** which is fastest at 1 KB, and which at 4 MB?
+# Now the four algorithms and MPI's own `Allreduce`, in turns, so that a disturbance hits all of them.
+#
+# > **Predict:** which of "chain", "tree", "recursive_doubling" and "ring" is fastest at 1 KB, and which at 4 MB?
+
+# %%
+guess["fastest at 1 KB"] = ...
+guess["fastest at 4 MB"] = ...
 
 # %%
 array_sizes = [1_024, 16_384, 262_144, 1_048_576, 4_194_304]
@@ -397,16 +534,29 @@ for name in names:
     for place in (0, 4):
         took, row = measured[name][place], f"| {name} | {array_sizes[place]:,} |"
         if name in predicted:
-            guess = predicted[name][place]
-            rows.append(f"{row} {seconds(guess)} | {seconds(took)} | {took / guess:.2f} |")
+            said = predicted[name][place]
+            rows.append(f"{row} {seconds(said)} | {seconds(took)} | {took / said:.2f} |")
         else:
             rows.append(f"{row} | {seconds(took)} | |")
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# A model with three numbers does not know about caches, about the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous), nor about other programs on your machine. A ratio between a half and two is a good result for it; the *order* of the algorithms, and how it changes from small arrays to large ones, is what it is for.
-#
-# ### Exercise 4: where ring and tree cross
+# The prediction that matters is not the time but the *order*. Is the algorithm that the model calls fastest the fastest?
+
+# %%
+for size, place in (("1 KB", 0), ("4 MB", 4)):
+    order = [sorted(ALGORITHMS, key=lambda n, t=t: t[n][place]) for t in (predicted, measured)]
+    print(f"{size}: predicted {' < '.join(order[0])}\n      measured  {' < '.join(order[1])}")
+    guess.answer(f"fastest at {size}", order[1][0])
+
+# %% [markdown] claims="08-ping-pong"
+# A model with three numbers does not know about caches, about the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous), nor about ranks that share cores. A ratio between a half and two is a good result for it, and with four ranks on two cores the order is often another one: then what a step costs is waiting for a core, and the algorithm with the fewest steps may win at every size. And had we predicted by the ping-pong of two ranks? (Recorded on a machine that others used as well, which makes it worse.)
+
+# %%
+claims.evidence("08-ping-pong")
+
+# %% [markdown]
+# ### Exercise 6: where ring and tree cross
 #
 # *Difficulty ●●○, 10 minutes.* For $N$ a power of two, and ignoring γ, from which size $K$ on is the ring faster than the tree? Solve $T_\text{tree} = T_\text{ring}$ for $K$.
 #
@@ -430,7 +580,40 @@ def crossover(N, alpha, beta):
 check.crossover(crossover)
 
 # %% [markdown]
+# Your formula and your ring, in one picture: the line stands where, with the α and β of the ring steps, ring and tree should cross; the points are measured, your own ring among them.
+
+
+# %%
+# %%ranks
+from helpers.collectives import measure
+
+
+def tree_of_the_course(x, comm):
+    return collectives.allreduce(x, comm, algorithm="tree")
+
+
+def race(yours, sizes):
+    ways = {"tree": tree_of_the_course}
+    ways["ring"] = lambda x, comm: collectives.allreduce(x, comm, algorithm="ring")
+    if yours(np.ones(8, np.float32), comm) is not None:
+        ways["your ring"] = yours
+    return measure.function_times(ways, sizes)
+
+
+# %%
+race_sizes = [4**k for k in range(5, 12)]
+raced = cluster.run(lambda *a: race(*a), ring_allreduce, race_sizes)[0]
+ax = costs.times_by_size(race_sizes, raced)
+crossing = crossover(P.ranks, busy.alpha, busy.beta)
+if crossing:
+    ax.axvline(crossing, color=style.BLACK, linestyle=":")
+    ax.annotate(" your crossover", (crossing, 0.03), xycoords=("data", "axes fraction"))
+plt.show()
+
+# %% [markdown]
 # ## Links
+#
+# What are α and β elsewhere? A few words first. **PCIe** joins a processor with its devices; it has *lanes*, which work side by side. **NVLink** joins GPUs directly. **InfiniBand** and **Ethernet** join machines; **RDMA** lets a network card read and write another machine's memory without its processor (**RoCE**: over Ethernet). NCCL's table of latencies, from which some figures come, knows several *protocols*; "Simple" is that for long arrays, and `hwLat` its name for α.
 #
 # What are α and β elsewhere? The lecture names the links in a cluster, not all of them with figures; what it leaves out is from elsewhere, as the last column says.
 
@@ -447,12 +630,16 @@ for link in [*PRESETS.values(), busy]:
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# Mind the units: networks are sold in bits per second, so "100G" is 12.5 GB/s. One figure of the lecture is off: a lane of PCIe 3.0 carries 8 GT/s × 128/130 ÷ 8 = 985 **MB**/s, not MiB/s.
+# Mind the units: networks are sold in bits per second, so "100G" is 12.5 GB/s. One figure of the lecture is off: "985 MiB/s" for a lane of PCIe 3.0, which makes $8\cdot10^9$ transfers of a bit a second, 128 of every 130 of them data:
+
+# %%
+lane = 8e9 * 128 / 130 / 8  # bytes per second
+print(f"{lane / 1e6:.0f} MB/s = {lane / 2**20:.0f} MiB/s")
 
 # %% [markdown]
 # ## Thousands of ranks
 #
-# Take nodes of $G = 8$ GPUs, joined by NVLink inside and by InfiniBand between nodes, and grow to $M = 2048$ nodes. Three ways to allreduce:
+# Take nodes of $G = 8$ GPUs, joined by NVLink inside and by InfiniBand between nodes, with **one** InfiniBand port that the eight share (`ports=1`; large training machines have four to eight, which helps the two levels most), and grow to $M = 2048$ nodes. Three ways to allreduce:
 #
 # - **flat ring** through all GPUs: $2(N-1)$ steps, each as slow as the slowest link in it;
 # - **tree** in every node, under a tree of nodes: $2(\log_2 G + \log_2 M)$ steps of $K$ bytes;
@@ -476,9 +663,12 @@ for ax, nbytes, title in zip(panels, (1e6, P.gradient), ("K = 1 MB", "K = 102 MB
     costs.times_by_ranks([m.ranks for m in machines], ways, ax)
     ax.set_title(title)
 plt.show()
+far = Machine(512, 8, NVLINK, INFINIBAND)
+small = {way: cost.at(16_384) for way, cost in (("ring", far.flat_ring()), ("tree", far.tree()))}
+print({way: f"{1e3 * took:.3g} ms" for way, took in small.items()}, "for 16 KB on 4096 GPUs")
 
 # %% [markdown]
-# The flat ring climbs in a straight line once latency rules: with 16 384 GPUs it takes 32 766 steps. With two levels the steps inside a node do not grow, and those between nodes are $2(M-1)$, an eighth as many. The tree hardly grows at all, but sends the whole array in each step. So which is best depends on the size:
+# (The kink between 8 and 16 GPUs is the edge of the first node: from there on InfiniBand takes part.) The flat ring climbs in a straight line once latency rules: with 16 384 GPUs it takes 32 766 steps. With two levels the steps inside a node do not grow, and those between nodes are $2(M-1)$, an eighth as many. The tree hardly grows at all, but sends the whole array in each step. So which is best depends on the size:
 
 # %%
 from helpers.plots.timeline import size
@@ -499,66 +689,149 @@ Markdown("\n".join(rows))
 # %% [markdown]
 # Each row is a division: where two straight lines, a constant plus a multiple of $K$, cross. The more nodes, the longer an array may be for which the tree is best, since its steps grow so slowly. The flat ring wins for very long arrays only because our two levels work one after the other: the links inside a node rest while those between nodes work. Libraries cut the array into pieces and overlap the two.
 #
-# ### Exercise 5: why
+# ### Exercise 7: count the steps
 #
-# *Difficulty ●○○, 2 minutes.* On the machine above, an allreduce of 16 KB over 4 096 GPUs takes 79 ms by a flat ring and 0.2 ms by the tree. Why?
+# *Difficulty ●○○, 5 minutes.* The whole difference is in the steps that follow one another. Count them for `"flat ring"`, `"tree"` and `"two levels"`, for $M$ nodes of $G$ ranks, both powers of two.
 #
-# - **A** Each rank of the ring sends more bytes than a rank of the tree.
-# - **B** The links of a ring have less bandwidth.
-# - **C** The ring has 8 190 steps one after another, and each costs a latency.
-# - **D** Parts of one number each cannot be added.
+# <details><summary>Hint</summary>
+#
+# They stand in the list at the head of this section. `n.bit_length() - 1` is $\log_2 n$ of a power of two.
+#
+# </details>
 
-# %% exercise="reason"
-reason = None  # one of "A", "B", "C", "D"
-# BEGIN SOLUTION
-reason = "C"
-# END SOLUTION
 
-# %% check="reason" points=1
-check.reason(reason)
+# %% exercise="count-steps"
+def count_steps(way, G, M):
+    """Return the steps, one after another, of an allreduce over M nodes of G ranks."""
+    # BEGIN SOLUTION
+    if way == "flat ring":
+        return 2 * (G * M - 1)
+    if way == "tree":
+        return 2 * (G.bit_length() - 1 + M.bit_length() - 1)
+    return 2 * (G - 1) + 2 * (M - 1)
+    # END SOLUTION
+
+
+# %% check="count-steps" points=1
+check.count_steps(count_steps)
+
+# %%
+print({way: count_steps(way, 8, 512) for way in ("flat ring", "tree", "two levels")})
+
+# %% [markdown]
+# ## Project: few steps *and* few bytes
+#
+# *Difficulty ●●●, 40 minutes.* The tree has few steps, the ring few bytes. *Recursive halving and doubling* (Rabenseifner 2004) has both: $2\log_2 N$ steps and $2(N-1)K/N$ bytes. Exchange *halves* with a partner at distance $N/2$, so that each of you is left with the sums of one half; then quarters with a partner at distance $N/4$, and so on, until each rank has the complete sums of one $N$-th. Then go back the same way: exchange what you have with the same partners in the reverse order, until everybody has everything.
+#
+# Write it for $N$ a power of two that divides the length of `x`. Return a new array.
+#
+# <details><summary>Hint</summary>
+#
+# Keep `low, high`, the stretch that is still yours, and a list of `(partner, low, middle, high)` of the steps taken. Who has the bit `rank & distance` set keeps the upper half and gives away the lower.
+#
+# </details>
+
+
+# %% exercise="halving-doubling"
+def halving_doubling(x, comm):
+    """Return the sums of x over N = 2^L ranks, by 2 L exchanges of N/2, N/4, ... parts."""
+    # BEGIN SOLUTION
+    n, rank, work = comm.Get_size(), comm.Get_rank(), x.copy()
+    low, high, distance, taken = 0, len(x), n // 2, []
+    while distance:
+        partner, middle = rank ^ distance, (low + high) // 2
+        taken.append((partner, low, high))
+        lower, upper = slice(low, middle), slice(middle, high)
+        mine, other = (upper, lower) if rank & distance else (lower, upper)
+        theirs = np.empty_like(work[mine])
+        comm.Sendrecv(work[other], partner, 0, theirs, partner, 0)
+        work[mine] += theirs
+        low, high, distance = mine.start, mine.stop, distance // 2
+    for partner, first, last in reversed(taken):
+        other = slice(high, last) if low == first else slice(first, low)
+        comm.Sendrecv(work[low:high], partner, 0, work[other], partner, 0)
+        low, high = first, last
+    return work
+    # END SOLUTION
+
+
+# %% check="halving-doubling" points=5
+check.halving_doubling(halving_doubling, cluster=cluster)
+
+# %%
+entrants = cluster.run(lambda *a: race(*a), halving_doubling, race_sizes)[0]
+entrants = {{"your ring": "yours: halving, doubling"}.get(n, n): t for n, t in entrants.items()}
+costs.times_by_size(race_sizes, entrants)
+plt.show()
 
 # %% [markdown]
 # ## What breaks
 #
-# **Send first, receive afterwards.** It reads well, and it works for the four numbers above: short messages are delivered [eagerly](glossary.md#eager), before anybody receives them. With longer ones every rank waits until its right neighbour receives, all round the ring. `Sendrecv` does both at once, which is why the ring uses it.
+# **One rank calls something else.** All ranks must call the same collectives in the same order. Rank 2 thinks that a broadcast comes first, the others an allreduce:
 
 # %% tags=["raises-exception"]
 # %%ranks --timeout 3
-part = np.zeros(1_000_000)
-comm.Send(part, (rank + 1) % size)
-comm.Recv(part, (rank - 1) % size)
+first, then = (comm.bcast, comm.allreduce) if rank == 2 else (comm.allreduce, comm.bcast)
+first(rank)
+then(rank)
+print("everybody has come through")
 
 # %% [markdown]
-# Nobody is broken, nobody moves: a [deadlock](glossary.md#deadlock). The ranks were started anew, so imports are gone too.
+# Libraries differ in what they make of that: a deadlock, as in the table, an error about sizes, or, worst, a result. In training it happens when one rank skips a layer, or takes an `if` that the others do not take.
 #
-# **An operation that does not commute.** The ring adds part $i$ in the order $i+1, i+2, \dots, i$, another one for each part. For sums that is rounding. For products of matrices, say, it is another result, so our ring refuses and names those that keep the order:
+# **Arrays of different length.** Rank 1 has lost a number:
+
+# %% tags=["raises-exception"]
+# %%ranks --timeout 3
+import numpy as np
+
+from helpers import collectives
+
+collectives.allreduce(np.ones(7 if rank == 1 else 8), comm)
+
+# %% [markdown]
+# Where the lengths meet, an error says what did not fit. But look at what other ranks hold: a rank between two that fit may go on with numbers that nobody ever sent.
+# **An operation that does not commute.** The ring adds part $i$ in the order $i+1, i+2, \dots, i$, another one for each part. For sums that is rounding. For an operation whose order matters, such as a product of matrices, it is another result. Here the operation appends digits, so that four ranks should make 1234; the ring's two loops are called directly, without the question whether the operation commutes:
 
 # %%
 # %%ranks
 import numpy as np
 
-from helpers.collectives import allreduce
+from helpers.collectives import allreduce, ring, tree
 
 
-def append(left, right, datatype):  # 12 and 3 give 123
-    a, b = np.frombuffer(left, "q"), np.frombuffer(right, "q")
-    b[:] = a * 10 ** np.array([len(str(n)) for n in b]) + b
+def append(mine, theirs, theirs_first=True):  # 12 and 3 give 123
+    first, then = (theirs, mine) if theirs_first else (mine, theirs)
+    mine[:] = first * 10 ** np.array([len(str(n)) for n in then]) + then
 
 
-op = MPI.Op.Create(append, commute=False)
-digits = np.array([rank + 1])
+by_ring, by_tree = np.full(4, rank + 1), np.full(4, rank + 1)
+ring.allreduce(by_ring, comm, append)
+tree.allreduce(by_tree, comm, append)
+if rank == 0:
+    print("ring:", by_ring, " tree:", by_tree)
+
+# %% [markdown] claims="08-order"
+# Three of the ring's four numbers are wrong, and nothing warned. So the course's `allreduce` asks first:
+
+# %%
+# %%ranks --only 0,1,2,3
+product = MPI.Op.Create(lambda a, b, kind: None, commute=False)
 try:
-    allreduce(digits, comm, op, "ring")
+    allreduce(np.ones(4), comm, product, "ring")
 except ValueError as error:
-    print("refused:", str(error).partition(", but")[0])
-print("tree:", allreduce(digits, comm, op, "tree"))
+    if rank == 0:
+        print("refused:", error)
+
+# %%
+claims.evidence("08-order")
 
 # %% [markdown]
 # ## What the sources say, what we measured
 #
 # | the sources say | here |
 # |---|---|
-# | collectives: broadcast, scatter, gather, allgather, reduce, allreduce, drawn | recorded from ranks, playable, equal to MPI's |
+# | collectives: broadcast, scatter, gather, allgather, reduce, allreduce, drawn | recorded from ranks, playable; all six equal to MPI's, from every root |
 # | allreduce by a chain: reduce to the last worker, then broadcast; "communication per worker is N" | $2K$ for each worker inside the chain, $K$ at its ends: the $N$ is in the number of *steps*, $2(N-1)$ |
 # | ring allreduce, with a question mark: can workers do without a server? | yes: two loops over `Sendrecv`, no rank is special |
 # | "cost for each worker is 2(N−1)K/N, independent of N" | counted exactly $2(N-1)K/N$; it tends to $2K$, and latency steps grow with $N$ |
@@ -570,9 +843,9 @@ print("tree:", allreduce(digits, comm, op, "tree"))
 # %% [markdown]
 # ## Summary
 #
-# - Six collectives, drawn from real messages; allreduce is reduce-scatter plus allgather.
+# - Six collectives of MPI's twenty, drawn from real messages; allreduce is reduce-scatter plus allgather.
 # - Two loops of `Sendrecv` make a ring; part $i$ ends at rank $i$ because it sets out at rank $i+1$.
-# - $\alpha$ and $\beta$ from a ping-pong predict all four algorithms; few steps win for short arrays, few bytes for long ones.
+# - $\alpha$, $\beta$ and $\gamma$ say why few steps win for short arrays and few bytes for long ones. A ping-pong of two ranks promises too much; a fit to ring steps predicts better, and how well you have measured above.
 # - Tree for short, two levels for many nodes, ring for long: the crossover is one division.
 # - A ring's bytes are bounded by $2K$ for any $N$; its time is not.
 #
@@ -580,6 +853,7 @@ print("tree:", allreduce(digits, comm, op, "tree"))
 #
 # **References**
 #
+# - R. Rabenseifner, *Optimization of collective reduction operations*, 2004: halving and doubling.
 # - R. Thakur, R. Rabenseifner, W. Gropp, [Optimization of collective communication operations in MPICH](https://doi.org/10.1177/1094342005051521), 2005: the algorithms and their costs.
 # - P. Patarasuk, X. Yuan, [Bandwidth optimal all-reduce algorithms for clusters of workstations](https://doi.org/10.1016/j.jpdc.2008.09.002), 2009: why nobody can send less than the ring.
 # - R. Hockney, [The communication challenge for MPP](https://doi.org/10.1016/S0167-8191(06)80021-9), 1994: the model with α and β.

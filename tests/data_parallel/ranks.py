@@ -333,3 +333,47 @@ def rebound(how: str) -> list[str]:
     except ValueError as error:
         return str(error)
     return ""
+
+
+def without_handshake(answer: str, steps: int):
+    """Train by a receive of the given kind; with "none" it forgets to say whose gradient it was."""
+    from mpi4py import MPI
+
+    from helpers.data_parallel import runs
+    from helpers.data_parallel.schemes import Unannounced
+
+    def receive(comm, layers):
+        status = MPI.Status()
+        comm.Recv(layers[0], MPI.ANY_SOURCE, MPI.ANY_TAG, status)
+        for layer in layers[1:]:
+            comm.Recv(layer, status.Get_source())
+        return status.Get_source()
+
+    made = functools.partial(Unannounced, receive=receive if answer == "right" else _forgets)
+    return runs.train(made, _comm(), steps=steps, momentum=0.0)
+
+
+def _forgets(comm, layers):
+    return None
+
+
+def alone_and_in_one_message(steps: int):
+    """What one process trains, and whether a gradient in one message trains as well as by layer."""
+    from helpers.data_parallel import runs
+    from helpers.data_parallel.schemes import Asynchronous
+
+    comm = _comm()
+    single = runs.alone(steps=steps, batch=8, rate=0.02)
+    whole = functools.partial(Asynchronous, layers=False)
+    return single, runs.train(whole, comm, steps=steps, momentum=0.0)
+
+
+def same_and_divided(steps: int):
+    """Weights of four replicas that see the same batches, or parts of them; and of one process."""
+    from helpers.data_parallel import runs
+    from helpers.data_parallel.schemes import MPIAllreduce
+
+    comm = _comm()
+    same = runs.train(MPIAllreduce, comm, steps=steps, batch=8, divide=False).weights
+    divided = runs.train(MPIAllreduce, comm, steps=steps, batch=8).weights
+    return same, divided, runs.alone(steps=steps, batch=8)

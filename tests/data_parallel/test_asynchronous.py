@@ -133,3 +133,37 @@ def test_two_flat_arrays_do_what_a_whole_model_and_optimizer_do():
         server.step()
     whole = torch.cat([p.detach().flatten() for p in model.parameters()]).numpy()
     assert np.allclose(server.values, whole, atol=1e-6)
+
+
+@pytest.mark.mpi
+def test_a_receive_of_ones_own_serves_without_a_handshake():
+    history, *_ = run_ranks(4, ranks.without_handshake, "right", 90, timeout=120)
+    assert history.updates == history.gradients == 90
+    assert set(history.workers) == {1, 2, 3}
+    last = {}
+    for update, (worker, stale) in enumerate(zip(history.workers, history.staleness, strict=True)):
+        assert stale == update - last.get(worker, 0)
+        last[worker] = update + 1
+
+
+@pytest.mark.mpi
+def test_a_receive_that_names_nobody_ends_the_training_with_a_reason():
+    history, *_ = run_ranks(3, ranks.without_handshake, "none", 10, timeout=120)
+    assert history.updates == 0
+    assert history.report == ["expected the rank of a worker; got None"]
+
+
+@pytest.mark.mpi
+def test_one_process_and_a_gradient_in_one_message():
+    (single, whole), (nobody, _) = run_ranks(2, ranks.alone_and_in_one_message, 30, timeout=120)
+    assert (single.scheme, single.updates, single.gradients) == ("one process", 30, 30)
+    assert nobody is None
+    assert whole.updates == 30
+    assert set(whole.staleness) == {0}
+
+
+@pytest.mark.mpi
+def test_the_same_data_on_every_rank_is_one_process():
+    same, divided, single = run_ranks(2, ranks.same_and_divided, 10, timeout=120)[0]
+    assert np.allclose(same, single.weights, atol=1e-5)
+    assert not np.allclose(divided, single.weights, atol=1e-4)

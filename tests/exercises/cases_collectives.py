@@ -129,6 +129,127 @@ def tree_with_one_pass(N, alpha, beta):
     return alpha * (2 * (N - 1) - levels) / (beta * (levels - 2 * (N - 1) / N))
 
 
+def whole_ring(x, comm):
+    n, rank = comm.Get_size(), comm.Get_rank()
+    work = np.array(x, dtype=float)
+    parts = np.array_split(work, n)
+    for step in range(n - 1):
+        give, take = parts[(rank - step - 1) % n], parts[(rank - step - 2) % n]
+        theirs = np.empty_like(take)
+        comm.Sendrecv(give, (rank + 1) % n, 0, theirs, (rank - 1) % n, 0)
+        take += theirs
+    for step in range(n - 1):
+        give, take = parts[(rank - step) % n], parts[(rank - step - 1) % n]
+        comm.Sendrecv(give, (rank + 1) % n, 0, take, (rank - 1) % n, 0)
+    return work
+
+
+def ring_for_multiples_only(x, comm):
+    n = comm.Get_size()
+    whole_ring(x[: len(x) // n * n], comm)
+    return whole_ring(x, comm) if len(x) % n == 0 else x
+
+
+def half_a_ring(x, comm):
+    n, rank = comm.Get_size(), comm.Get_rank()
+    work = np.array(x, dtype=float)
+    parts = np.array_split(work, n)
+    for step in range(n - 1):
+        give, take = parts[(rank - step - 1) % n], parts[(rank - step - 2) % n]
+        theirs = np.empty_like(take)
+        comm.Sendrecv(give, (rank + 1) % n, 0, theirs, (rank - 1) % n, 0)
+        take += theirs
+    return work
+
+
+def by_mpis_own(x, comm):
+    total = np.empty_like(x)
+    comm.Allreduce(x, total)
+    return total
+
+
+def round_and_round(x, comm):
+    """Right, but every rank sends the whole array N − 1 times."""
+    n, rank = comm.Get_size(), comm.Get_rank()
+    total, travelling, theirs = x.copy(), x.copy(), np.empty_like(x)
+    for _ in range(n - 1):
+        comm.Sendrecv(travelling, (rank + 1) % n, 0, theirs, (rank - 1) % n, 0)
+        travelling, theirs = theirs, travelling
+        total += travelling
+    return total
+
+
+def double(x, comm):
+    total, theirs, distance = x.copy(), np.empty_like(x), 1
+    while distance < comm.Get_size():
+        partner = comm.Get_rank() ^ distance
+        comm.Sendrecv(total, partner, 0, theirs, partner, 0)
+        total, distance = total + theirs, 2 * distance
+    return total
+
+
+def double_what_was_brought(x, comm):
+    """Sends its own numbers each time, in place of the sum so far."""
+    total, theirs, distance = x.copy(), np.empty_like(x), 1
+    while distance < comm.Get_size():
+        partner = comm.Get_rank() ^ distance
+        comm.Sendrecv(x, partner, 0, theirs, partner, 0)
+        total, distance = total + theirs, 2 * distance
+    return total
+
+
+def only_neighbours(x, comm):
+    theirs, partner = np.empty_like(x), comm.Get_rank() ^ 1
+    if comm.Get_size() > 1:
+        comm.Sendrecv(x, partner, 0, theirs, partner, 0)
+        return x + theirs
+    return x
+
+
+def halve_and_double(x, comm):
+    n, rank = comm.Get_size(), comm.Get_rank()
+    work, low, high, distance, spans = x.copy(), 0, len(x), n // 2, []
+    while distance:
+        partner, middle = rank ^ distance, (low + high) // 2
+        spans.append((partner, low, middle, high))
+        upper = rank & distance
+        give = slice(low, middle) if upper else slice(middle, high)
+        low, high = (middle, high) if upper else (low, middle)
+        theirs = np.empty(high - low)
+        comm.Sendrecv(work[give], partner, 0, theirs, partner, 0)
+        work[low:high] += theirs
+        distance //= 2
+    for partner, first, middle, last in reversed(spans):
+        mine, other = slice(first, middle), slice(middle, last)
+        if low != first:
+            mine, other = other, mine
+        comm.Sendrecv(work[mine], partner, 0, work[other], partner, 0)
+        low, high = first, last
+    return work
+
+
+def halve_only(x, comm):
+    n, rank = comm.Get_size(), comm.Get_rank()
+    work, low, high, distance = x.copy(), 0, len(x), n // 2
+    while distance:
+        partner, middle, upper = rank ^ distance, (low + high) // 2, rank & distance
+        give = slice(low, middle) if upper else slice(middle, high)
+        low, high = (middle, high) if upper else (low, middle)
+        theirs = np.empty(high - low)
+        comm.Sendrecv(work[give], partner, 0, theirs, partner, 0)
+        work[low:high] += theirs
+        distance //= 2
+    return work
+
+
+def steps_of(way, G, M):
+    return {
+        "flat ring": 2 * (G * M - 1),
+        "tree": 2 * round(math.log2(G) + math.log2(M)),
+        "two levels": 2 * (G - 1) + 2 * (M - 1),
+    }[way]
+
+
 CASES = {
     "chunk_to_send": Case(
         right=chunk,
@@ -157,5 +278,20 @@ CASES = {
         ],
         also=[lambda N, alpha, beta: np.float64(cross(N, alpha, beta))],
     ),
-    "reason": Case(right="C", wrong=["A", "B", "D", "E", 3]),
+    "ring_allreduce": Case(
+        right=whole_ring,
+        wrong=[ring_for_multiples_only, half_a_ring, by_mpis_own, round_and_round, double],
+    ),
+    "doubling": Case(
+        right=double, wrong=[double_what_was_brought, only_neighbours, whole_ring, by_mpis_own]
+    ),
+    "halving_doubling": Case(right=halve_and_double, wrong=[halve_only, whole_ring, double]),
+    "count_steps": Case(
+        right=steps_of,
+        wrong=[
+            lambda way, G, M: steps_of(way, G, M) // 2,
+            lambda way, G, M: 2 * (G * M - 1),
+            lambda way, G, M: steps_of(way, G, M) - (way == "two levels"),
+        ],
+    ),
 }

@@ -92,16 +92,7 @@ def shift_to_itself(value, comm):
     return value
 
 
-def broadcast_from(value, root, comm):
-    if comm.Get_rank() == root:
-        for peer in range(comm.Get_size()):
-            if peer != root:
-                comm.send(value, peer)
-        return value
-    return comm.recv(source=root)
-
-
-def broadcast_from_rank_0(value, root, comm):
+def broadcast_one_by_one(value, comm):
     if comm.Get_rank() == 0:
         for peer in range(1, comm.Get_size()):
             comm.send(value, peer)
@@ -109,37 +100,198 @@ def broadcast_from_rank_0(value, root, comm):
     return comm.recv(source=0)
 
 
-def broadcast_that_forgets_the_root(value, root, comm):
-    if comm.Get_rank() == root:
-        for peer in range(comm.Get_size()):
-            if peer != root:
-                comm.send(value, peer)
-        return None
-    return comm.recv(source=root)
+def broadcast_as_a_chain(value, comm):
+    n, me = comm.Get_size(), comm.Get_rank()
+    if me > 0:
+        value = comm.recv(source=me - 1)
+    if me < n - 1:
+        comm.send(value, me + 1)
+    return value
 
 
-def broadcast_to_itself_too(value, root, comm):
-    if comm.Get_rank() == root:
+def broadcast_that_forgets_the_root(value, comm):
+    value = broadcast_as_a_tree(value, comm)
+    return value if comm.Get_rank() else None
+
+
+def broadcast_to_itself_too(value, comm):
+    if comm.Get_rank() == 0:
         for peer in range(comm.Get_size()):
             comm.send(value, peer)
         return value
-    return comm.recv(source=root)
+    return comm.recv(source=0)
 
 
-def broadcast_by_mpi(value, root, comm):
-    return comm.bcast(value, root)
+def broadcast_by_mpi(value, comm):
+    return comm.bcast(value)
 
 
-def broadcast_as_a_tree(value, root, comm):
-    n = comm.Get_size()
-    place, distance = (comm.Get_rank() - root) % n, 1
+def broadcast_as_a_tree(value, comm):
+    n, me, distance = comm.Get_size(), comm.Get_rank(), 1
     while distance < n:
-        if place < distance and place + distance < n:
-            comm.send(value, (root + place + distance) % n)
-        elif distance <= place < 2 * distance:
-            value = comm.recv(source=(root + place - distance) % n)
+        if me < distance and me + distance < n:
+            comm.send(value, me + distance)
+        elif distance <= me < 2 * distance:
+            value = comm.recv(source=me - distance)
         distance *= 2
     return value
+
+
+def broadcast_by_halves(value, comm):
+    """The other tree: the farthest first, then each half for itself."""
+    me, low, high = comm.Get_rank(), 0, comm.Get_size()
+    while high - low > 1:
+        middle = (low + high + 1) // 2
+        if me == low:
+            comm.send(value, middle)
+        elif me == middle:
+            value = comm.recv(source=low)
+        low, high = (low, middle) if me < middle else (middle, high)
+    return value
+
+
+def handed_over(value, comm):
+    n, me = comm.Get_size(), comm.Get_rank()
+    if n == 1:
+        return value
+    if me == 0:
+        comm.send(value, dest=n - 1)
+    if me == n - 1:
+        return comm.recv(source=0)
+    return None
+
+
+def hands_its_own(value, comm):
+    return value if comm.Get_rank() == comm.Get_size() - 1 else None
+
+
+def hands_over_to_rank_3(value, comm):
+    if comm.Get_rank() == 0:
+        comm.send(value, dest=3)
+    return comm.recv(source=0) if comm.Get_rank() == 3 else None
+
+
+def hands_over_and_keeps(value, comm):
+    return handed_over(value, comm) or value
+
+
+def hands_over_by_a_collective(value, comm):
+    value = comm.bcast(value)
+    return value if comm.Get_rank() == comm.Get_size() - 1 else None
+
+
+def whoever_asks(tasks, comm):
+    results, status, left = {}, MPI.Status(), list(tasks)  # noqa: F821 - known on the ranks
+    for _ in range(len(tasks) + comm.Get_size() - 1):
+        done = comm.recv(source=MPI.ANY_SOURCE, status=status)  # noqa: F821
+        if done is not None:
+            results[done[0]] = done[1]
+        comm.send(left.pop(0) if left else None, dest=status.Get_source())
+    return results
+
+
+def in_turns(tasks, comm):
+    results, left, working = {}, list(tasks), list(range(1, comm.Get_size()))
+    while working:
+        for worker in list(working):
+            done = comm.recv(source=worker)
+            if done is not None:
+                results[done[0]] = done[1]
+            task = left.pop(0) if left else None
+            comm.send(task, dest=worker)
+            if task is None:
+                working.remove(worker)
+    return results
+
+
+def forgets_the_last_results(tasks, comm):
+    results, status, left = {}, MPI.Status(), list(tasks)  # noqa: F821
+    while left:
+        done = comm.recv(source=MPI.ANY_SOURCE, status=status)  # noqa: F821
+        if done is not None:
+            results[done[0]] = done[1]
+        comm.send(left.pop(0), dest=status.Get_source())
+    return results
+
+
+def all_to_the_first(tasks, comm):
+    results = {}
+    for task in tasks:
+        done = comm.recv(source=1)
+        if done is not None:
+            results[done[0]] = done[1]
+        comm.send(task, dest=1)
+    if tasks:
+        task, result = comm.recv(source=1)
+        results[task] = result
+    for worker in range(1, comm.Get_size()):
+        if worker > 1 or not tasks:
+            comm.recv(source=worker)
+        comm.send(None, dest=worker)
+    return results
+
+
+def _rules(board, np):
+    around = sum(
+        np.roll(board, (i, j), (0, 1)).astype(int) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j
+    )
+    return (around == 3) | (board & (around == 2))
+
+
+def life_by_rows(board, steps, comm):
+    import numpy as np
+
+    n, me = comm.Get_size(), comm.Get_rank()
+    mine = np.array_split(board, n)[me]
+    for _ in range(steps):
+        below = comm.sendrecv(mine[0], dest=(me - 1) % n, source=(me + 1) % n)
+        above = comm.sendrecv(mine[-1], dest=(me + 1) % n, source=(me - 1) % n)
+        mine = _rules(np.vstack([above, mine, below]), np)[1:-1]
+    return mine
+
+
+def life_without_corners(board, steps, comm):
+    """Forgets that the first row of the first rank has a neighbour above."""
+    import numpy as np
+
+    n, me = comm.Get_size(), comm.Get_rank()
+    mine = np.array_split(board, n)[me]
+    for _ in range(steps):
+        below = comm.sendrecv(mine[0], dest=(me - 1) % n, source=(me + 1) % n)
+        above = comm.sendrecv(mine[-1], dest=(me + 1) % n, source=(me - 1) % n)
+        above = np.zeros_like(above) if me == 0 else above
+        mine = _rules(np.vstack([above, mine, below]), np)[1:-1]
+    return mine
+
+
+def life_with_the_sides_swapped(board, steps, comm):
+    import numpy as np
+
+    n, me = comm.Get_size(), comm.Get_rank()
+    mine = np.array_split(board, n)[me]
+    for _ in range(steps):
+        below = comm.sendrecv(mine[0], dest=(me - 1) % n, source=(me + 1) % n)
+        above = comm.sendrecv(mine[-1], dest=(me + 1) % n, source=(me - 1) % n)
+        mine = _rules(np.vstack([below, mine, above]), np)[1:-1]
+    return mine
+
+
+def life_on_every_rank(board, steps, comm):
+    """No message at all: everybody computes everything."""
+    import numpy as np
+
+    for _ in range(steps):
+        board = _rules(board, np)
+    return np.array_split(board, comm.Get_size())[comm.Get_rank()]
+
+
+def life_by_allgather(board, steps, comm):
+    import numpy as np
+
+    n, me = comm.Get_size(), comm.Get_rank()
+    for _ in range(steps):
+        board = np.vstack(comm.allgather(np.array_split(_rules(board, np), n)[me]))
+    return np.array_split(board, n)[me]
 
 
 def sums(value, comm):
@@ -213,13 +365,31 @@ CASES = {
             shift_without_end,
         ],
     ),
-    "broadcast": Case(
-        right=broadcast_from,
+    "tree_broadcast": Case(
+        right=broadcast_as_a_tree,
         wrong=[
-            *(broadcast_from_rank_0, broadcast_that_forgets_the_root, broadcast_to_itself_too),
-            broadcast_by_mpi,
+            *(broadcast_one_by_one, broadcast_as_a_chain, broadcast_that_forgets_the_root),
+            *(broadcast_to_itself_too, broadcast_by_mpi),
         ],
-        also=[broadcast_as_a_tree],
+        also=[broadcast_by_halves],
+    ),
+    "hand_over": Case(
+        right=handed_over,
+        wrong=[
+            *(hands_its_own, hands_over_to_rank_3, hands_over_and_keeps),
+            hands_over_by_a_collective,
+        ],
+    ),
+    "hand_out": Case(
+        right=whoever_asks,
+        wrong=[in_turns, forgets_the_last_results, all_to_the_first],
+    ),
+    "life": Case(
+        right=life_by_rows,
+        wrong=[
+            *(life_without_corners, life_with_the_sides_swapped, life_on_every_rank),
+            life_by_allgather,
+        ],
     ),
     "grid_sums": Case(right=sums, wrong=[sums_swapped, sums_over_everything, sum_of_the_row_only]),
     "document_frequency": Case(
@@ -236,8 +406,16 @@ CASES = {
     "ranks_for": Case(
         right=fewest, wrong=[without_a_limit, not_rounded, rounded_down, lambda s, f: s]
     ),
-    "half_size": Case(
-        right=lambda alpha, beta: alpha / beta,
-        wrong=[lambda alpha, beta: beta / alpha, lambda alpha, beta: 2 * alpha / beta],
+    "through": Case(
+        right=lambda a, b: (
+            a[1] - a[0] * (b[1] - a[1]) / (b[0] - a[0]),
+            (b[1] - a[1]) / (b[0] - a[0]),
+        ),
+        wrong=[
+            lambda a, b: (a[1], (b[1] - a[1]) / (b[0] - a[0])),
+            lambda a, b: ((b[1] - a[1]) / (b[0] - a[0]), a[1]),
+            lambda a, b: (a[1], b[1] / b[0]),
+            lambda a, b: a[1],
+        ],
     ),
 }

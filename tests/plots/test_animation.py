@@ -97,11 +97,14 @@ def test_stepping(page):
     part(page, "step").click()
     assert part(page, "frame").inner_text() == "step 1 of 6"
     assert part(page, "frame", 1).inner_text() == "step 0 of 2"  # the other player did not move
-    assert "rank 0 sends chunk 3 to rank 1, which adds it" in part(page, "status").inner_text()
+    told = part(page, "status").inner_text()
+    assert "every rank r sends chunk r − 1 to rank r + 1, which adds it" in told
+    assert "reduce-scatter" in told
     part(page, "back").click()
     assert part(page, "frame").get_attribute("data-frame") == "0"
     part(page, "scrubber").fill("6")
     assert "every rank sent 1.5 K" in part(page, "status").inner_text()
+    assert "allgather" in part(page, "status").inner_text()
     assert part(page, "step").is_disabled()
     part(page, "first").click()
     assert part(page, "frame").inner_text() == "step 0 of 6"
@@ -141,3 +144,17 @@ def test_every_control_has_a_name_that_is_read_aloud(page):
     names = [control.get_attribute("aria-label") for control in controls.all()]
     assert len(names) == 18
     assert all(names)
+
+
+@pytest.mark.browser
+def test_what_a_broadcast_brings_is_whole(page):
+    """A copy of the root's chunk is complete: one stripe over the whole box, and a black border."""
+    part(page, "collective", 1).select_option("broadcast")
+    part(page, "last", 1).click()
+    svg = page.get_by_test_id("animation").nth(1).locator("svg").last
+    boxes = svg.locator("g", has=page.locator("title", has_text="from ranks 0"))
+    assert boxes.count() == 4
+    for box in boxes.all():
+        grey, stripe, _ = (float(r.get_attribute("width")) for r in box.locator("rect").all())
+        assert stripe >= grey
+        assert box.locator("rect").last.get_attribute("stroke") == "#111"

@@ -27,9 +27,10 @@ def test_losses_have_seconds_on_the_left_and_updates_on_the_right():
 
 
 def test_staleness_counts_every_gradient():
-    ax = plots.staleness(run(30, 30))
-    assert sum(bar.get_height() for bar in ax.patches) == 30
-    assert len(ax.get_legend().get_texts()) == 3
+    left, right = plots.staleness(run(30, 30))
+    assert sum(bar.get_height() for bar in left.patches) == 30
+    assert len(left.get_legend().get_texts()) == 3
+    assert [bar.get_height() for bar in right.patches] == [0, 1, 2]
     with pytest.raises(ValueError, match="a run"):
         plots.staleness(run(0, 0))
 

@@ -115,3 +115,15 @@ def _close_figures():
 
     yield
     plt.close("all")
+
+
+def test_a_short_call_is_a_box_wide_enough_to_be_seen():
+    brief = ("Send", "send", "c", 1, 7, 8, 0, 1_000, None, None)  # 1 µs of 10 ms
+    ax = timeline(build({0: [brief], 1: [("Recv", "receive", "c", 0, 7, 8, 0, 10**7, None, None)]}))
+    width = min(width for _, width, _ in boxes(ax)[False])
+    pixels = ax.transData.transform([(0, 0), (width, 0)])[:, 0]
+    assert pixels[1] - pixels[0] >= 4
+
+
+def test_a_tag_may_have_a_name():
+    assert "θ" in [text.get_text() for text in timeline(example(), tags={7: "θ"}).texts]

@@ -2,7 +2,8 @@
 
 Gradients averaged in step: :class:`Ring` (our own allreduce), :class:`MPIAllreduce`,
 :class:`PerTensor` (``torch.distributed``), :class:`DDP`, :class:`Buckets`, :class:`ByFunction`
-(yours); by a server, :class:`Server`. Out of step: :class:`Asynchronous`.
+(yours); by a server, :class:`Server`. Out of step: :class:`Asynchronous`, and without a handshake
+:class:`Unannounced` (whose receive is yours).
 """
 
 from helpers.data_parallel.schemes.asynchronous import Asynchronous
@@ -13,6 +14,7 @@ from helpers.data_parallel.schemes.mpi import MPIAllreduce
 from helpers.data_parallel.schemes.per_tensor import PerTensor
 from helpers.data_parallel.schemes.ring import Ring
 from helpers.data_parallel.schemes.server import Server
+from helpers.data_parallel.schemes.unannounced import Unannounced
 from helpers.data_parallel.stop import Stop
 
 __all__ = [
@@ -25,4 +27,5 @@ __all__ = [
     "Ring",
     "Server",
     "Stop",
+    "Unannounced",
 ]

@@ -1,12 +1,15 @@
 """Out of step: rank 0 serves the parameters, every other rank works at its own pace.
 
-The protocol, one conversation at a time, so that the layers of two workers cannot mix:
+The protocol, one conversation at a time:
 
     worker                                   server
     HELLO (what I bring, how old)  ───────▶  takes the next hello, whoever sent it
                                    ◀───────  READY (go / stop, and why)
     GRADIENT, layer by layer       ───────▶  receives from this worker only; updates at once
                                    ◀───────  PARAMETERS, layer by layer
+
+What keeps the layers of two workers apart is that the server receives a whole gradient from one
+source. The hello is for what else it wants to say: refuse, stop, or give a worker up.
 
 A hello waits in MPI's queue while the server talks with another worker: service in order of
 arrival. Every wait has a time limit, on both sides. One step of the server is one update.
@@ -57,6 +60,8 @@ class Asynchronous(Scheme):
         Seconds that the server waits for a worker; a worker waits twice as long for the server.
     strikes : int
         Gradients that may fail to be finite.
+    layers : bool
+        Whether gradients and parameters travel layer by layer, or each in one message.
     """
 
     name = "asynchronous"
@@ -64,9 +69,15 @@ class Asynchronous(Scheme):
     in_step = False
 
     def __init__(
-        self, comm: Intracomm, stop: Stop | None = None, patience: float = 5.0, strikes: int = 3
+        self,
+        comm: Intracomm,
+        stop: Stop | None = None,
+        patience: float = 5.0,
+        strikes: int = 3,
+        layers: bool = True,
     ):
         super().__init__(comm)
+        self.by_layer = layers
         self.stop = stop or Stop()
         self.patience = patience if self.serves else 2 * patience
         self.strikes = strikes
@@ -78,9 +89,10 @@ class Asynchronous(Scheme):
     def begin(self, replica: Replica) -> None:
         # Cut the buffers into layers; the parameters come with a worker's first fetch
         self.share_untrained(replica)
-        self.sizes = tuple(replica.flat.sizes)
-        self.layers = replica.flat.layers(replica.flat.values)
-        self.gradients = replica.flat.layers(replica.flat.gradients)
+        flat = replica.flat
+        self.layers = flat.layers(flat.values) if self.by_layer else [flat.values.numpy()]
+        self.gradients = flat.layers(flat.gradients) if self.by_layer else [flat.gradients.numpy()]
+        self.sizes = tuple(layer.size for layer in self.layers)
 
     def before_backward(self, replica: Replica, step: int) -> None:
         # Fetch a worker's first parameters

@@ -4,6 +4,7 @@ import { player } from "./player.js";
 // The player of a collective's schedules: a menu of collectives, sliders for ranks and pieces, a card for each rank.
 // Sets of ranks are bits of an integer. What each rank holds after a step comes from Schedule.states, in Python.
 export function start(root, data) {
+  const MARK = { stroke: "#111", "stroke-width": 2.5, "stroke-dasharray": "5 3" }; // in no rank's colour
   const WIDTH = 900, LEFT = 76, TOP = 30, DATA_HEIGHT = 264, BAR = 40;
   let shown; // the schedule, what each rank holds and has sent in each frame, and where it stands
   root.textContent = "";
@@ -76,7 +77,13 @@ export function start(root, data) {
       states.push(after);
       sent.push(total);
     });
-    return { states, sent };
+    return { states, sent, goal: goals(states) };
+  }
+
+  // goal[chunk]: whose contributions are in it when it is complete. A broadcast's chunk has one, a sum's all.
+  function goals(states) {
+    const last = states[states.length - 1];
+    return last[0].map((_, chunk) => last.reduce((all, row) => all | row[chunk], 0));
   }
 
   function layout({ ranks, chunks }) {
@@ -89,16 +96,17 @@ export function start(root, data) {
   function upper(chunk) { return TOP + shown.row * chunk; }
 
   // One copy of a chunk: a stripe for each rank whose contribution is in it.
-  function copy(bits, x, y, attributes) {
-    const { ranks, card, cell } = shown, stripe = card / ranks, held = [];
+  function copy(bits, chunk, x, y, attributes) {
+    const { ranks, card, cell, goal } = shown, held = [];
+    const wanted = [...Array(ranks).keys()].filter((r) => goal[chunk] & (1 << r)), stripe = card / wanted.length;
     const group = draw("g", { transform: "translate(" + x + "," + y + ")", ...attributes }, svg);
     draw("rect", { width: card, height: cell, fill: "#f1f1f1" }, group);
-    for (let r = 0; r < ranks; r++) {
-      if (!(bits & (1 << r))) continue;
+    wanted.forEach((r, place) => {
+      if (!(bits & (1 << r))) return;
       held.push(r);
-      draw("rect", { x: r * stripe, width: stripe + 0.3, height: cell, fill: colour(r) }, group);
-    }
-    const full = bits === 2 ** ranks - 1 && ranks > 1;
+      draw("rect", { x: place * stripe, width: stripe + 0.3, height: cell, fill: colour(r) }, group);
+    });
+    const full = bits === goal[chunk] && ranks > 1;
     draw("rect", { width: card, height: cell, fill: "none", stroke: full ? "#111" : "#888", "stroke-width": full ? 2 : 0.8 }, group);
     draw("title", {}, group, held.length ? "from ranks " + held.join(", ") : "nothing");
     return group;
@@ -122,9 +130,9 @@ export function start(root, data) {
       draw("rect", { x, y: 8, width: 12, height: 12, fill: colour(r) }, svg);
       draw("text", { x: x + 17, y: 19, "font-size": small, "font-weight": 600 }, svg, (ranks > 10 ? "" : "rank ") + r);
       for (let c = 0; c < chunks; c++) {
-        copy(states[frame][r][c], x, upper(c));
+        copy(states[frame][r][c], c, x, upper(c));
         if (arrived.has(r + "," + c) && !part) {
-          draw("rect", { x: x - 3, y: upper(c) - 2, width: card + 6, height: cell + 4, fill: "none", stroke: "#D55E00", "stroke-width": 3, rx: 3 }, svg);
+          draw("rect", { x: x - 3, y: upper(c) - 2, width: card + 6, height: cell + 4, fill: "none", ...MARK, rx: 3 }, svg);
         }
       }
       const much = sent[frame][r];
@@ -136,9 +144,20 @@ export function start(root, data) {
     for (const [source, dest, chunk] of steps[frame]) {
       const from = left(source), to = left(dest), eased = part * part * (3 - 2 * part);
       const lift = Math.min(26, 8 + 4 * Math.abs(dest - source)) * 4 * eased * (1 - eased);
-      const moving = copy(states[frame][source][chunk], from + (to - from) * eased, upper(chunk) - lift, { opacity: 0.92, class: "moving" });
-      draw("rect", { x: -1.5, y: -1.5, width: card + 3, height: cell + 3, fill: "none", stroke: "#D55E00", "stroke-width": 2.5 }, moving);
+      draw("rect", { x: from - 3, y: upper(chunk) - 2, width: card + 6, height: cell + 4, fill: "none", ...MARK, opacity: 0.5 }, svg); // where it is sent from
+      const moving = copy(states[frame][source][chunk], chunk, from + (to - from) * eased, upper(chunk) - lift, { opacity: 0.92, class: "moving" });
+      draw("rect", { x: -1.5, y: -1.5, width: card + 3, height: cell + 3, fill: "none", ...MARK }, moving);
     }
+  }
+
+  // One sentence for a step in which every rank does the same, as on a ring; nothing for others.
+  function regular(step, adds) {
+    const { ranks, chunks } = shown, back = (a, b) => (a - b + ranks) % ranks;
+    if (step.length !== ranks || ranks < 3 || chunks !== ranks) return "";
+    const [source, dest, chunk] = step[0], hop = back(dest, source), behind = back(source, chunk);
+    if (!step.every(([s, d, c], k) => back(d, s) === hop && back(s, c) === behind && adds[k] === adds[0])) return "";
+    const minus = behind ? " − " + behind : "";
+    return "every rank r sends chunk r" + minus + " to rank r + " + hop + ", which " + (adds[0] ? "adds it" : "keeps it") + " (counted modulo " + ranks + ")";
   }
 
   function short(value, digits) { return value.toFixed(digits).replace(/\.?0+$/, ""); }
@@ -149,12 +168,16 @@ export function start(root, data) {
     if (ranks === 1) return "One rank has nothing to send.";
     if (frame === 0) return "Before the first step. A stripe is the contribution of the rank of that colour.";
     const step = steps[frame - 1], before = states[frame - 1];
-    const sentences = step.slice(0, 3).map(([source, dest, chunk]) => {
+    const adds = step.map(([source, dest, chunk]) => { const there = before[dest][chunk]; return there !== 0 && !(there & before[source][chunk]); });
+    const phase = adds.every(Boolean) ? "summing" : adds.some(Boolean) ? "" : "handing on";
+    const rule = regular(step, adds);
+    const sentences = rule ? [rule] : step.slice(0, 3).map(([source, dest, chunk]) => {
       const there = before[dest][chunk], how = there && !(there & before[source][chunk]) ? "adds it" : "keeps it";
       return "rank " + source + " sends " + (chunks > 1 ? "chunk " + chunk : "all") + " to rank " + dest + ", which " + how;
     });
-    if (step.length > 3) sentences.push("and " + (step.length - 3) + " more");
-    const text = "Step " + frame + ": " + sentences.join("; ") + ".";
+    if (!rule && step.length > 3) sentences.push("and " + (step.length - 3) + " more");
+    const half = shown.name === "ring" && phase ? (phase === "summing" ? "reduce-scatter" : "allgather") : phase;
+    const text = "Step " + frame + (half ? ", " + half : "") + ": " + sentences.join("; ") + ".";
     if (frame < steps.length) return text;
     const most = Math.max(...sent[frame]), even = sent[frame].every((v) => Math.abs(v - most) < 1e-9);
     return "Done in " + frame + " steps; " + (even ? "every rank" : "the busiest rank") + " sent " + short(most, 3) + " K. " + text;

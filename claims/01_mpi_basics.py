@@ -1,0 +1,511 @@
+"""What notebook 01 concludes: when calls return, what overlaps, what messages and ranks cost."""
+
+from __future__ import annotations
+
+from helpers.claims import Claim, Share
+from helpers.claims.ranks import ranks
+
+LIMIT = 120  # seconds for one call on the ranks
+LATE = 0.02  # seconds by which a receiver is late
+
+
+def _on_ranks(function, *arguments) -> list:
+    return ranks().run(function, *arguments, timeout=LIMIT)
+
+
+# ------------------------------------------------------------------- blocking and non-blocking
+
+
+def send_to_a_late_receiver(seed: int, nbytes: int, call: str = "Send") -> tuple[float, float]:
+    """Seconds of a send to a rank that comes 20 ms late, and these 20 ms."""
+    return _on_ranks(_send_late, nbytes, call)[0], LATE
+
+
+def _send_late(nbytes: int, call: str) -> float | None:
+    import time
+
+    import numpy as np
+    from mpi4py import MPI
+
+    from helpers.waiting import doze, meet
+
+    comm, took = MPI.COMM_WORLD, None
+    box = np.zeros(nbytes, dtype=np.uint8)
+    if comm.rank < 2:
+        pair = MPI.COMM_WORLD.Create_group(comm.group.Incl([0, 1]))
+        meet(pair)
+        if comm.rank == 1:
+            time.sleep(LATE)
+            comm.Recv(box, source=0)
+        else:
+            begin = time.perf_counter()
+            request = getattr(comm, call)(box, dest=1)
+            took = time.perf_counter() - begin
+            if request is not None:
+                request.Wait()
+        pair.Free()
+    doze(comm)
+    return took
+
+
+def transfer_while_computing(seed: int, nbytes: int) -> tuple[float, float]:
+    """Seconds of Waitall after computing between, and of Sendrecv: the best of five, in turns."""
+    return _on_ranks(_overlap, nbytes)[0]
+
+
+def _overlap(nbytes: int) -> tuple[float, float] | None:
+    import time
+
+    import numpy as np
+    from mpi4py import MPI
+
+    from helpers.waiting import doze
+
+    comm, best = MPI.COMM_WORLD, None
+    if comm.rank < 2:
+        pair, other = comm.Create_group(comm.group.Incl([0, 1])), 1 - comm.rank
+        out, box = np.ones(nbytes // 8), np.zeros(nbytes // 8)
+        pair.Sendrecv(out, other, 0, box, other, 0)
+        waits, exchanges = [], []
+        for _ in range(5):
+            pair.Barrier()
+            begin = time.perf_counter()
+            pair.Sendrecv(out, other, 0, box, other, 0)
+            exchanges.append(time.perf_counter() - begin)
+            pair.Barrier()
+            requests = [pair.Irecv(box, other), pair.Isend(out, other)]
+            for _ in range(8):
+                np.sqrt(out)
+            begin = time.perf_counter()
+            MPI.Request.Waitall(requests)
+            waits.append(time.perf_counter() - begin)
+        best = min(waits), min(exchanges)
+        pair.Free()
+    doze(comm)
+    return best
+
+
+def at_the_same_time(seed: int, nbytes: int, staged: bool, rounds: int = 10) -> Share:
+    """In how many rounds of a ring all four ranks were in their call at one moment."""
+    spans = _on_ranks(_ring, nbytes, staged, rounds)
+    found = 0
+    for calls in zip(*spans, strict=True):
+        found += max(begin for begin, _ in calls) < min(end for _, end in calls)
+    return Share(found, rounds)
+
+
+def _ring(nbytes: int, staged: bool, rounds: int) -> list[tuple[float, float]]:
+    import time
+
+    import numpy as np
+    from mpi4py import MPI
+
+    from helpers.waiting import doze, meet
+
+    comm, found = MPI.COMM_WORLD, []
+    out, box = np.ones(nbytes // 8), np.zeros(nbytes // 8)
+    for _ in range(rounds):
+        (meet if staged else doze)(comm)
+        begin = time.monotonic()
+        comm.Sendrecv(out, (comm.rank + 1) % comm.size, 0, box, (comm.rank - 1) % comm.size, 0)
+        found.append((begin, time.monotonic()))
+    return found
+
+
+def overwritten(seed: int, nbytes: int) -> Share:
+    """Whether a receiver gets what was written into the array after Isend, before Wait."""
+    return Share(_on_ranks(_overwrite, nbytes)[1], 1)
+
+
+def _overwrite(nbytes: int) -> int:
+    import time
+
+    import numpy as np
+    from mpi4py import MPI
+
+    from helpers.waiting import doze
+
+    comm, wrong = MPI.COMM_WORLD, 0
+    box = np.ones(nbytes // 8)
+    if comm.rank == 0:
+        request = comm.Isend(box, dest=1)
+        box[:] = -1
+        request.Wait()
+    elif comm.rank == 1:
+        time.sleep(0.02)
+        comm.Recv(box, source=0)
+        wrong = int((box == -1).any())
+    doze(comm)
+    return wrong
+
+
+# ---------------------------------------------------------------- MapReduce, collectives, waiting
+
+
+def mapreduce_seconds(seed: int, parts: int) -> tuple[float, float]:
+    """Seconds to count words by MapReduce and by the MPI program, in turns, the best of three."""
+    return _on_ranks(_count_words, parts)[0]
+
+
+def _count_words(parts: int) -> tuple[float, float]:
+    import time
+    from collections import Counter
+    from pydoc_data.topics import topics
+
+    from mpi4py import MPI
+
+    from helpers.mapreduce import mapreduce
+    from helpers.waiting import doze
+
+    comm = MPI.COMM_WORLD
+    documents = list(topics.values())[::parts]
+
+    def mapper(text):
+        for word in text.lower().split():
+            yield word, 1
+
+    def by_mpi():
+        mine = documents[comm.rank :: comm.size]
+        counts = Counter(word for text in mine for word in text.lower().split())
+        if comm.rank:
+            comm.send(counts, dest=0)
+        else:
+            for peer in range(1, comm.size):
+                counts += comm.recv(source=peer)
+
+    def by_mapreduce():
+        mapreduce(documents, mapper, lambda word, ones: sum(ones), comm)
+
+    best = []
+    for _ in range(3):
+        took = []
+        for way in (by_mapreduce, by_mpi):
+            doze(comm)
+            begin = time.perf_counter()
+            way()
+            took.append(comm.allreduce(time.perf_counter() - begin, MPI.MAX))
+        best.append(took)
+    return tuple(map(min, zip(*best, strict=True)))
+
+
+def tree_seconds(seed: int, nbytes: int) -> tuple[float, float]:
+    """Seconds of a broadcast as a tree, and one by one from the root: in turns, the best of 20."""
+    return _on_ranks(_broadcasts, nbytes)[0]
+
+
+def _broadcasts(nbytes: int) -> tuple[float, float]:
+    import time
+
+    import numpy as np
+    from mpi4py import MPI
+
+    from helpers import collectives
+
+    comm, box = MPI.COMM_WORLD, np.ones(nbytes // 8)
+
+    def one_by_one():
+        if comm.rank == 0:
+            for peer in range(1, comm.size):
+                comm.Send(box, dest=peer)
+        else:
+            comm.Recv(box, source=0)
+
+    best = [60.0, 60.0]
+    for _ in range(20):
+        for number, way in enumerate((lambda: collectives.broadcast(box, comm), one_by_one)):
+            comm.Barrier()
+            begin = time.perf_counter()
+            way()
+            took = comm.allreduce(time.perf_counter() - begin, MPI.MAX)
+            best[number] = min(best[number], took)
+    return tuple(best)
+
+
+def busy_while_waiting(seed: int, seconds: float) -> tuple[float, float]:
+    """Share of a core that a rank keeps busy in doze, and in Barrier, while rank 0 is late."""
+    return _on_ranks(_wait_for_rank_0, seconds)[1]
+
+
+def _wait_for_rank_0(seconds: float) -> tuple[float, float]:
+    import time
+
+    from mpi4py import MPI
+
+    from helpers.waiting import doze
+
+    comm, shares = MPI.COMM_WORLD, []
+    for wait in (lambda: doze(comm), comm.Barrier):
+        doze(comm)
+        begin, busy = time.perf_counter(), time.process_time()
+        if comm.rank == 0:
+            time.sleep(seconds)
+        wait()
+        share = (time.process_time() - busy) / (time.perf_counter() - begin)
+        shares.append(max(share, 1e-6))
+    return tuple(shares)
+
+
+# --------------------------------------------------------------------- what messages and ranks cost
+
+
+def message_as_predicted(seed: int, nbytes: int) -> tuple[float, float]:
+    """Seconds of a message of a size that was not in the fit, and α + β·m."""
+    from helpers.collectives import cost, measure
+
+    samples = ranks().run(measure.ping_pong, timeout=LIMIT)[0]
+    link = cost.fit(samples, "this machine")
+    took = ranks().run(measure.ping_pong, (nbytes,), timeout=LIMIT)[0]
+    return took[0][1], link.message(nbytes)
+
+
+def pickled_seconds(seed: int, nbytes: int) -> tuple[float, float]:
+    """Seconds there and back of an object and of an array, in turns, the best of 30."""
+    return _on_ranks(_pickled, nbytes)[0]
+
+
+def _pickled(nbytes: int) -> tuple[float, float]:
+    import time
+
+    import numpy as np
+    from mpi4py import MPI
+
+    from helpers.waiting import doze
+
+    comm, best, box = MPI.COMM_WORLD, [60.0, 60.0], np.zeros(nbytes, dtype=np.uint8)
+    for _ in range(30 if comm.rank < 2 else 0):
+        for number in (0, 1):
+            comm.sendrecv(None, 1 - comm.rank, source=1 - comm.rank)
+            begin = time.perf_counter()
+            for turn in (0, 1):
+                if turn == comm.rank:
+                    comm.Send(box, 1 - comm.rank) if number else comm.send(box, 1 - comm.rank)
+                elif number:
+                    comm.Recv(box, 1 - comm.rank)
+                else:
+                    comm.recv(source=1 - comm.rank)
+            best[number] = min(best[number], time.perf_counter() - begin)
+    doze(comm)
+    return tuple(best)
+
+
+def speed_up(seed: int, n: int, rows: int = 120) -> tuple[float, float]:
+    """Speed-up of a picture on n ranks, and what Amdahl's law says: in turns, the best of five."""
+    alone, together = _on_ranks(_picture, n, rows)[0]
+    serial = alone[1] / alone[0]
+    return alone[0] / together[0], 1 / (serial + (1 - serial) / n)
+
+
+def _picture(n: int, height: int, width: int = 640) -> list | None:
+    import time
+
+    import numpy as np
+    from mpi4py import MPI
+
+    from helpers.waiting import doze
+
+    comm = MPI.COMM_WORLD
+
+    def mandelbrot(rows):
+        image = np.zeros((len(rows), width), dtype=np.int16)
+        for line, row in zip(image, rows, strict=True):
+            c = np.linspace(-2.0, 0.6, width) + 1j * 2.4 * (row / height - 0.5)
+            z = np.zeros(width, dtype=complex)
+            for _ in range(60):
+                z = z * z + c
+                small = z.real**2 + z.imag**2 < 4
+                line += small
+                z[~small] = 2 + 2j
+        return image
+
+    best = {}
+    for _ in range(5):
+        for count in (1, n):
+            doze(comm)
+            group = comm.Split(0 if comm.rank < count else 1)
+            if comm.rank < count:
+                group.Barrier()
+                begin = time.perf_counter()
+                parts = group.gather(mandelbrot(range(comm.rank, height, count)))
+                if comm.rank == 0:
+                    gathered = time.perf_counter()
+                    np.sort(np.concatenate(parts), axis=None)  # the serial part
+                    end = time.perf_counter()
+                    best[count] = min((end - begin, end - gathered), best.get(count, (60.0, 0.0)))
+            group.Free()
+    doze(comm)
+    return [best[1], best[n]] if comm.rank == 0 else None
+
+
+TIMED = range(5)
+
+CLAIMS = [
+    Claim(
+        id="01-send-waits",
+        sentence="Send to a rank that is busy for 20 ms returns only when that rank receives.",
+        experiment=send_to_a_late_receiver,
+        seeds=range(8),
+        settings={"8 B": {"nbytes": 8}, "4 MB": {"nbytes": 4_000_000}},
+        verdict="depends on the size",
+        margin=0.25,
+        scale="ratio",
+        axis="the size",
+        ours="Send took",
+        rival="the rank was busy for",
+        unit="s",
+    ),
+    Claim(
+        id="01-isend-returns",
+        sentence="Isend returns at once, whatever the size.",
+        experiment=lambda seed, **setting: send_to_a_late_receiver(seed, call="Isend", **setting),
+        seeds=range(8),
+        settings={"8 B": {"nbytes": 8}, "4 MB": {"nbytes": 4_000_000}},
+        verdict="holds",
+        margin=4.0,
+        scale="ratio",
+        larger=False,
+        ours="Isend took",
+        rival="the rank was busy for",
+        unit="s",
+    ),
+    Claim(
+        id="01-overlap",
+        sentence="Inside one machine bytes do not move while both sides compute: Waitall after "
+        "computing takes as long as the exchange by itself.",
+        experiment=transfer_while_computing,
+        seeds=range(6),
+        settings={"16 MB": {"nbytes": 16_000_000}, "4 MB": {"nbytes": 4_000_000}},
+        verdict="open",
+        margin=0.35,
+        scale="ratio",
+        axis="the size",
+        ours="Waitall",
+        rival="Sendrecv",
+        unit="s",
+        smallest={"nbytes": 100_000},
+    ),
+    Claim(
+        id="01-at-once",
+        sentence="All four ranks of the ring are in their call at one moment.",
+        experiment=at_the_same_time,
+        seeds=range(4),
+        settings={
+            "8 MB, from one moment": {"nbytes": 8_000_000, "staged": True},
+            "8 B, from one moment": {"nbytes": 8, "staged": True},
+            "8 B, as they come": {"nbytes": 8, "staged": False},
+        },
+        verdict="depends on the staging",
+        margin=0.0,
+        axis="the staging",
+        ours="rounds in which they are",
+        rival="half of them",
+        rival_share=0.5,
+        unit="1",
+        smallest={"rounds": 2},
+    ),
+    Claim(
+        id="01-overwritten",
+        sentence="Who writes into an array between Isend and Wait sends what he wrote.",
+        experiment=overwritten,
+        seeds=range(10),
+        settings={"800 B": {"nbytes": 800}, "8 MB": {"nbytes": 8_000_000}},
+        verdict="depends on the size",
+        margin=0.0,
+        axis="the size",
+        ours="runs with wrong numbers",
+        rival="half of them",
+        rival_share=0.5,
+        unit="1",
+    ),
+    Claim(
+        id="01-mapreduce-costs",
+        sentence="Counting words by our MapReduce takes longer than by the MPI program.",
+        experiment=mapreduce_seconds,
+        seeds=range(4),
+        settings={"all documents": {"parts": 1}, "a quarter of them": {"parts": 4}},
+        verdict="holds",
+        margin=0.2,
+        scale="ratio",
+        ours="MapReduce",
+        rival="MPI",
+        unit="s",
+        smallest={"parts": 40},
+    ),
+    Claim(
+        id="01-tree",
+        sentence="On four ranks a tree broadcasts faster than one message after another.",
+        experiment=tree_seconds,
+        seeds=TIMED,
+        settings={"8 B": {"nbytes": 8}, "8 MB": {"nbytes": 8_000_000}},
+        verdict="depends on the size",
+        margin=0.1,
+        scale="ratio",
+        larger=False,
+        axis="the size",
+        ours="tree",
+        rival="one by one",
+        unit="s",
+    ),
+    Claim(
+        id="01-doze",
+        sentence="A rank that dozes keeps far less of a core busy than one in Barrier.",
+        experiment=busy_while_waiting,
+        seeds=TIMED,
+        settings={"0.1 s": {"seconds": 0.1}, "0.25 s": {"seconds": 0.25}},
+        verdict="holds",
+        margin=2.0,
+        scale="ratio",
+        larger=False,
+        ours="doze",
+        rival="Barrier",
+        unit="1",
+    ),
+    Claim(
+        id="01-message-model",
+        sentence="A message takes α + β·m, to a factor of 1.5, also at sizes not in the fit.",
+        experiment=message_as_predicted,
+        seeds=TIMED,
+        settings={
+            name: {"nbytes": n}
+            for name, n in (("100 B", 100), ("5 kB", 5_000), ("3 MB", 3_000_000))
+        },
+        verdict="open",
+        margin=0.5,
+        scale="ratio",
+        axis="the size",
+        ours="measured",
+        rival="predicted",
+        unit="s",
+    ),
+    Claim(
+        id="01-pickling",
+        sentence="A message costs more as an object than as an array.",
+        experiment=pickled_seconds,
+        seeds=TIMED,
+        settings={
+            name: {"nbytes": n}
+            for name, n in (("100 B", 100), ("100 kB", 100_000), ("3 MB", 3_000_000))
+        },
+        verdict="holds",
+        margin=0.1,
+        scale="ratio",
+        axis="the size",
+        ours="object",
+        rival="array",
+        unit="s",
+    ),
+    Claim(
+        id="01-amdahl",
+        sentence="A picture gets faster as Amdahl's law says, to a quarter.",
+        experiment=speed_up,
+        seeds=TIMED,
+        settings={"2 ranks": {"n": 2}, "4 ranks": {"n": 4}},
+        verdict="depends on the number of cores",
+        margin=0.25,
+        scale="ratio",
+        axis="the number of cores",
+        ours="measured",
+        rival="predicted",
+        unit="1",
+        smallest={"rows": 8},
+    ),
+]

@@ -1,0 +1,487 @@
+"""What notebook 02 concludes: what an update is worth, what asynchrony costs."""
+
+from __future__ import annotations
+
+import functools
+
+from helpers.claims import Claim, Share
+from helpers.claims.ranks import ranks
+
+LIMIT = 120  # seconds for one call on the ranks
+PLAIN = {"rate": 0.05, "momentum": 0.0}  # out of step
+TAUGHT = {"rate": 0.02, "momentum": 0.9}  # in step
+
+
+@functools.cache
+def _trained(scheme: str, seed: int, steps: int, settings: tuple, options: tuple = ()):
+    """The history of one training of LeNet by a scheme's name; "alone" is one process."""
+    from helpers.data_parallel import runs, schemes
+
+    given = {"steps": steps, "batch": 8, "seed": seed, **dict(settings)}
+    if scheme == "alone":
+        return ranks().run(runs.alone, timeout=LIMIT, **given)[0]
+    known = {**vars(schemes), "StalenessAware": StalenessAware}
+    made = functools.partial(known[scheme], **dict(options)) if options else known[scheme]
+    return ranks().run(runs.train, made, timeout=LIMIT, **given)[0]
+
+
+def _history(scheme: str, seed: int, steps: int, options: tuple = (), **settings):
+    return _trained(scheme, seed, steps, tuple(sorted(settings.items())), options)
+
+
+def _anew(scheme: str, seed: int, steps: int, options: tuple = (), **settings):
+    """The same, never from the cache: for times."""
+    return _trained.__wrapped__(scheme, seed, steps, tuple(sorted(settings.items())), options)
+
+
+# ---------------------------------------------------------------- gradients add; sum and mean
+
+
+def rounding_only(seed: int, steps: int = 40, **settings) -> Share:
+    """Whether four replicas of B end with the parameters of one process of 4·B."""
+    import numpy as np
+
+    four = _history("MPIAllreduce", seed, steps, **settings)
+    one = ranks().run(
+        _one_of_four_batches, timeout=LIMIT, steps=steps, batch=32, seed=seed, **settings
+    )[0]
+    return Share(int(np.abs(four.weights - one.weights).max() < 1e-4), 1)
+
+
+def _one_of_four_batches(**settings):
+    from helpers.data_parallel import runs
+
+    return runs.alone(**settings)
+
+
+def _add_up(model) -> None:
+    import torch.distributed as dist
+
+    for parameter in model.parameters():
+        dist.all_reduce(parameter.grad)
+
+
+def sum_against_mean(seed: int, of_sum: float, steps: int = 100) -> tuple[float, float]:
+    """Accuracy with the gradients' sum at a rate, and with their mean at 0.05."""
+    options = (("function", _add_up),)
+    summed = _history("ByFunction", seed, steps, options, rate=of_sum, momentum=0.9)
+    mean = _history("MPIAllreduce", seed, steps, rate=0.05, momentum=0.9)
+    return summed.accuracy, mean.accuracy
+
+
+def same_data(seed: int, steps: int = 375, **settings) -> tuple[float, float]:
+    """Accuracy when all ranks see the same batches, and when each has a part of its own."""
+    same = _history("MPIAllreduce", seed, steps, divide=False, **settings)
+    return same.accuracy, _history("MPIAllreduce", seed, steps, **settings).accuracy
+
+
+def of_strangers(seed: int, same_start: bool, steps: int = 150) -> tuple[float, float]:
+    """Accuracy of two networks' mean, and of the worse one: trained apart on different batches."""
+    import torch
+    from torch.nn.functional import cross_entropy
+
+    from helpers.data_parallel.sampling import batches
+    from helpers.datasets import mnist
+    from helpers.models.lenet import LeNet, accuracy_of
+
+    torch.set_num_threads(1)
+    digits, trained = mnist.load(), []
+    for number in (0, 1):
+        net = LeNet(seed=2 * seed + (0 if same_start else number))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.02, momentum=0.9)
+        parts = batches(digits.train_images, digits.train_labels, 16, number, 2, seed)
+        for _, (x, y) in zip(range(steps), parts, strict=False):
+            optimizer.zero_grad()
+            cross_entropy(net(x), y).backward()
+            optimizer.step()
+        trained.append(torch.cat([p.detach().flatten() for p in net.parameters()]).numpy())
+    mean = accuracy_of((trained[0] + trained[1]) / 2, digits)
+    return mean, min(accuracy_of(weights, digits) for weights in trained)
+
+
+# --------------------------------------------- what an update is worth: rate, batch, staleness
+
+
+def _loss(history, updates: int = 200, gradients: int = 60) -> float:
+    """The mean loss of the last gradients before an update."""
+    each = max(1, round(history.gradients / history.updates))
+    return float(history.smooth(max(1, gradients // each))[min(updates, history.updates) - 1])
+
+
+def loss_by(seed: int, ours: tuple, rival: tuple, steps: int = 200) -> tuple[float, float]:
+    """The loss after as many updates of two (scheme, settings)."""
+    return tuple(_loss(_history(name, seed, steps, **dict(how))) for name, how in (ours, rival))
+
+
+def accuracy_by(seed: int, ours: tuple, rival: tuple, gradients: int = 1500):
+    """The accuracy after as many gradients of two (scheme, settings)."""
+    found = []
+    for name, how in (ours, rival):
+        steps = gradients // 4 if name == "MPIAllreduce" else gradients
+        found.append(_history(name, seed, steps, **dict(how)).accuracy)
+    return tuple(found)
+
+
+def _how(rate: float, momentum: float) -> dict:
+    return {"rate": rate, "momentum": momentum}
+
+
+def aware(seed: int, rate: float, steps: int = 500) -> tuple[float, float]:
+    """Accuracy with the rate divided by the staleness, and with the rate as it is."""
+    return tuple(
+        _history(name, seed, steps, rate=rate, momentum=0.0).accuracy
+        for name in ("StalenessAware", "Asynchronous")
+    )
+
+
+def _staleness_aware():
+    from helpers.data_parallel.schemes import Asynchronous
+
+    class StalenessAware(Asynchronous):
+        """Zhang, Gupta, Lian and Liu (2016): a gradient τ updates old counts 1/τ."""
+
+        name = "asynchronous, staleness-aware"
+
+        def update(self, replica, step):
+            if self.serves:
+                replica.flat.gradients /= max(1, self.staleness)
+            super().update(replica, step)
+
+    return StalenessAware
+
+
+class StalenessAware:
+    """Made on the ranks, where torch is: ``StalenessAware(comm)`` is the scheme."""
+
+    def __new__(cls, comm):
+        """Return the scheme itself."""
+        return _staleness_aware()(comm)
+
+
+# --------------------------------------------------------------------- speed, stragglers, faults
+
+
+def _rate(history) -> float:
+    return history.gradients / history.seconds[-1]
+
+
+def speed_by(seed: int, ours: tuple, rival: tuple, gradients: int = 160, **settings):
+    """Gradients per second of two (scheme, options), in turns, the better of two each."""
+    best = {}
+    for _ in range(2):
+        for name, options in (ours, rival):
+            steps = gradients if name == "Asynchronous" else gradients // 4
+            found = _rate(_anew(name, seed, steps, options, **settings))
+            best[name, options] = max(found, best.get((name, options), 0.0))
+    return best[ours], best[rival]
+
+
+class _Slow(dict):
+    """{3: factor}, hashable, so that a run with it can be told from another."""
+
+    def __init__(self, factor: float = 1.0):
+        super().__init__({3: factor})
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(self[3])
+
+
+def staleness_of_the_slow(seed: int, factor: float, updates: int = 150) -> tuple[float, float]:
+    """Mean staleness of rank 3's gradients and of the others', rank 3 slower by a factor."""
+    import numpy as np
+
+    history = _history("Asynchronous", seed, updates, slow=_Slow(factor), **PLAIN)
+    stale, slow = np.array(history.staleness), np.array(history.workers) == 3
+    return float(stale[slow].mean()), float(stale[~slow].mean())
+
+
+def mean_staleness(seed: int, factor: float, updates: int = 150) -> tuple[float, float]:
+    """The mean staleness of all gradients against W − 1 = 2."""
+    history = _history("Asynchronous", seed, updates, slow=_Slow(factor), **PLAIN)
+    return sum(history.staleness) / len(history.staleness), 2.0
+
+
+def mixed(seed: int, same_source: bool, gradients: int = 20) -> Share:
+    """How many gradients of three workers hold layers of more than one of them."""
+    count = ranks().run(_mix, same_source, gradients, timeout=LIMIT)[0]
+    return Share(count, 3 * gradients)
+
+
+def _mix(same_source: bool, gradients: int) -> int:
+    """On every rank: workers push four layers of their own number; the server counts mixtures."""
+    import time
+
+    import numpy as np
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    workers, layer = comm.size - 1, np.zeros(2)
+    if comm.rank:
+        for _ in range(4 * gradients):
+            comm.Send(np.full(2, float(comm.rank)), dest=0)
+            time.sleep(0.001)  # the backward pass of one layer
+        return 0
+    found, status = 0, MPI.Status()
+    for _ in range(workers * gradients):
+        sources = set()
+        for number in range(4):
+            known = same_source and number
+            comm.Recv(layer, status.Get_source() if known else MPI.ANY_SOURCE, 0, status)
+            sources.add(layer[0])
+        found += len(sources) > 1
+    return found
+
+
+FEW, TIMED = range(5), range(4)
+SHORT = {"steps": 2}
+
+CLAIMS = [
+    Claim(
+        id="02-one-larger-batch",
+        sentence="Four replicas that average gradients end with the parameters of one process with "
+        "four times the batch, to within 1e-4.",
+        experiment=rounding_only,
+        seeds=range(8),
+        settings={"λ = 0.02, μ = 0.9": TAUGHT, "λ = 0.05, μ = 0": PLAIN},
+        verdict="holds",
+        margin=0.0,
+        ours="runs that do",
+        rival="half of them",
+        rival_share=0.5,
+        unit="1",
+        smallest=SHORT,
+    ),
+    Claim(
+        id="02-sum-for-mean",
+        sentence="With the sum of the gradients in place of their mean nothing is learned.",
+        experiment=sum_against_mean,
+        seeds=FEW,
+        settings={"the same rate": {"of_sum": 0.05}, "a quarter of the rate": {"of_sum": 0.0125}},
+        verdict="depends on the rate",
+        margin=0.05,
+        larger=False,
+        axis="the rate",
+        ours="sum",
+        rival="mean",
+        unit="1",
+        smallest=SHORT,
+    ),
+    Claim(
+        id="02-same-data",
+        sentence="When all ranks see the same batches, four replicas learn less.",
+        experiment=same_data,
+        seeds=FEW,
+        settings={"λ = 0.02, μ = 0.9": TAUGHT, "λ = 0.005, μ = 0.9": _how(0.005, 0.9)},
+        verdict="holds",
+        margin=0.02,
+        larger=False,
+        axis="the rate",
+        ours="the same batches",
+        rival="a part each",
+        unit="1",
+        smallest=SHORT,
+    ),
+    Claim(
+        id="02-mean-of-strangers",
+        sentence="The mean of two networks trained apart is worse than either.",
+        experiment=of_strangers,
+        seeds=FEW,
+        settings={"starts differ": {"same_start": False}, "one start": {"same_start": True}},
+        verdict="depends on the start",
+        margin=0.05,
+        larger=False,
+        axis="the start",
+        ours="their mean",
+        rival="the worse one",
+        unit="1",
+        smallest=SHORT,
+    ),
+    Claim(
+        id="02-one-process",
+        sentence="One process with B = 8 is less accurate after 1500 gradients than four replicas "
+        "with the same rate and momentum.",
+        experiment=accuracy_by,
+        seeds=FEW,
+        settings={
+            name: {"ours": ("alone", how), "rival": ("MPIAllreduce", how)}
+            for name, how in (
+                ("λ = 0.02, μ = 0.9", _how(0.02, 0.9)),
+                ("λ = 0.005, μ = 0.9", _how(0.005, 0.9)),
+            )
+        },
+        verdict="depends on the rate",
+        margin=0.02,
+        larger=False,
+        axis="the rate",
+        ours="one process",
+        rival="four replicas",
+        unit="1",
+        smallest={"gradients": 8},
+    ),
+    Claim(
+        id="02-batch",
+        sentence="An update with the mean of four gradients is worth more than one with a single "
+        "gradient (loss after 200 updates).",
+        experiment=loss_by,
+        seeds=FEW,
+        settings={
+            name: {"ours": ("MPIAllreduce", how), "rival": ("alone", how)}
+            for name, how in (
+                ("λ = 0.05, μ = 0", _how(0.05, 0.0)),
+                ("λ = 0.01, μ = 0.9", _how(0.01, 0.9)),
+            )
+        },
+        verdict="holds",
+        margin=0.05,
+        larger=False,
+        ours="4 replicas",
+        rival="one process",
+        unit="1",
+        smallest=SHORT,
+    ),
+    Claim(
+        id="02-rate",
+        sentence="λ = 0.02, μ = 0.9 lowers the loss faster than λ = 0.05, μ = 0.",
+        experiment=loss_by,
+        seeds=FEW,
+        settings={
+            name: {"ours": (scheme, _how(0.02, 0.9)), "rival": (scheme, _how(0.05, 0.0))}
+            for name, scheme in (("4 replicas", "MPIAllreduce"), ("one process", "alone"))
+        },
+        verdict="depends on the batch",
+        margin=0.05,
+        larger=False,
+        axis="the batch",
+        ours="λ = 0.02, μ = 0.9",
+        rival="λ = 0.05, μ = 0",
+        unit="1",
+        smallest=SHORT,
+    ),
+    Claim(
+        id="02-stale-update",
+        sentence="A stale gradient is worth less than a fresh one: out of step the loss after 200 "
+        "updates is higher than with one process.",
+        experiment=loss_by,
+        seeds=FEW,
+        settings={
+            name: {"ours": ("Asynchronous", how), "rival": ("alone", how)}
+            for name, how in (
+                ("λ = 0.05, μ = 0", _how(0.05, 0.0)),
+                ("λ = 0.02, μ = 0", _how(0.02, 0.0)),
+            )
+        },
+        verdict="depends on the rate",
+        margin=0.05,
+        axis="the rate",
+        ours="out of step",
+        rival="one process",
+        unit="1",
+        smallest=SHORT,
+    ),
+    Claim(
+        id="02-async-with-momentum",
+        sentence="With the settings of the run in step, training out of step is worse than one "
+        "process with them (accuracy after 1500 gradients).",
+        experiment=accuracy_by,
+        seeds=FEW,
+        settings={
+            name: {"ours": ("Asynchronous", how), "rival": ("alone", how)}
+            for name, how in (
+                ("λ = 0.02, μ = 0.9", _how(0.02, 0.9)),
+                ("λ = 0.005, μ = 0.9", _how(0.005, 0.9)),
+            )
+        },
+        verdict="depends on the rate",
+        margin=0.02,
+        larger=False,
+        axis="the rate",
+        ours="out of step",
+        rival="one process",
+        unit="1",
+        smallest={"gradients": 8},
+    ),
+    Claim(
+        id="02-staleness-aware",
+        sentence="Dividing the rate by the staleness helps.",
+        experiment=aware,
+        seeds=FEW,
+        settings={"λ = 0.05": {"rate": 0.05}, "λ = 0.2": {"rate": 0.2}},
+        verdict="open",
+        margin=0.02,
+        axis="the rate",
+        ours="λ ÷ τ",
+        rival="λ",
+        unit="1",
+        smallest=SHORT,
+    ),
+    Claim(
+        id="02-no-faster",
+        sentence="While all ranks are equally fast, out of step makes more gradients in a second.",
+        experiment=speed_by,
+        seeds=TIMED,
+        settings={
+            "layer by layer": {
+                "ours": ("Asynchronous", ()),
+                "rival": ("MPIAllreduce", ()),
+                **PLAIN,
+            },
+            "in one message": {
+                "ours": ("Asynchronous", (("layers", False),)),
+                "rival": ("MPIAllreduce", ()),
+                **PLAIN,
+            },
+        },
+        verdict="depends on the messages",
+        margin=0.1,
+        scale="ratio",
+        axis="the messages",
+        ours="out of step",
+        rival="in step",
+        unit="1/s",
+        smallest={"gradients": 8},
+    ),
+    Claim(
+        id="02-slow-is-stale",
+        sentence="What the slow rank contributes is older.",
+        experiment=staleness_of_the_slow,
+        seeds=FEW,
+        settings={"4 times slower": {"factor": 4.0}, "8 times slower": {"factor": 8.0}},
+        verdict="holds",
+        margin=1.0,
+        ours="rank 3",
+        rival="the others",
+        unit="updates",
+        smallest={"updates": 30},
+    ),
+    Claim(
+        id="02-mean-staleness",
+        sentence="The mean staleness is W − 1, whether or not all workers are equally fast.",
+        experiment=mean_staleness,
+        seeds=FEW,
+        settings={"equally fast": {"factor": 1.0}, "one 4 times slower": {"factor": 4.0}},
+        verdict="ties",
+        margin=0.2,
+        ours="measured",
+        rival="W − 1",
+        unit="updates",
+        smallest={"updates": 12},
+    ),
+    Claim(
+        id="02-mixed-layers",
+        sentence="Layers of different workers mix when each is received from anyone.",
+        experiment=mixed,
+        seeds=range(3),
+        settings={
+            "each layer from anyone": {"same_source": False},
+            "the rest from the first's source": {"same_source": True},
+        },
+        verdict="depends on the receive",
+        margin=0.0,
+        axis="the receive",
+        ours="mixed gradients",
+        rival="half of them",
+        rival_share=0.5,
+        unit="1",
+        smallest={"gradients": 2},
+    ),
+]

@@ -1,0 +1,191 @@
+"""What notebook 08 concludes: the collectives agree with MPI's, and what an allreduce costs."""
+
+from __future__ import annotations
+
+import functools
+
+from helpers.claims import Claim, Share
+from helpers.claims.ranks import ranks
+
+LIMIT = 120  # seconds for one call on the ranks
+ALL = ("chain", "tree", "recursive_doubling", "ring")
+
+
+def as_mpi(seed: int, n: int) -> Share:
+    """In how many of many calls the six collectives gave bit for bit what MPI gives."""
+    found = [one for one in ranks().run(_six, seed, n, timeout=LIMIT) if one is not None]
+    return Share(sum(same for same, _ in found), sum(count for _, count in found))
+
+
+def _six(seed: int, n: int) -> tuple[int, int] | None:
+    """On every rank: whole numbers, whose sums are exact in any order."""
+    import numpy as np
+    from mpi4py import MPI
+
+    from helpers import collectives
+    from helpers.waiting import doze
+
+    world, same = MPI.COMM_WORLD, []
+    comm = world.Split(0 if world.rank < n else 1)
+    if world.rank < n:
+        x = np.random.default_rng([seed, comm.rank]).integers(0, 1000, 24).astype(float)
+        everything = np.empty(24 * n)
+        comm.Allgather(x, everything)
+        total = np.empty(24)
+        comm.Allreduce(x, total)
+        same.append(np.array_equal(collectives.allgather(x, comm), everything))
+        same += [np.array_equal(collectives.allreduce(x, comm, None, a), total) for a in ALL]
+        for root in range(n):
+            mine = everything[24 * root : 24 * root + 24]
+            same.append(np.array_equal(collectives.broadcast(x.copy(), comm, root), mine))
+            whole = everything if comm.rank == root else None
+            part = collectives.scatter(whole, comm, root, out=np.empty(24))
+            same.append(np.array_equal(part, x))
+            gathered = collectives.gather(x, comm, root=root)
+            summed = collectives.reduce(x, comm, root=root)
+            if comm.rank == root:
+                same += [np.array_equal(gathered, everything), np.array_equal(summed, total)]
+    doze(world)
+    return (sum(same), len(same)) if same else None
+
+
+def same_bits(seed: int, length: int) -> Share:
+    """In how many of four algorithms all ranks ended with the same bits."""
+    results = ranks().run(_bits, seed, length, timeout=LIMIT)
+    return Share(sum(len(set(one)) == 1 for one in zip(*results, strict=True)), len(ALL))
+
+
+def _bits(seed: int, length: int) -> list[bytes]:
+    import numpy as np
+    from mpi4py import MPI
+
+    from helpers.collectives import allreduce
+
+    comm = MPI.COMM_WORLD
+    x = np.random.default_rng([seed, comm.rank]).normal(size=length).astype(np.float32)
+    return [allreduce(x, comm, None, algorithm).tobytes() for algorithm in ALL]
+
+
+@functools.cache
+def _times(seed: int, sizes: tuple, repeats: int, n: int = 4) -> dict:
+    """Seconds of all algorithms and of MPI's own, in turns; of the fits made just before."""
+    from helpers.collectives import cost, measure
+
+    cluster = ranks()
+    gamma = max(cluster.run(measure.addition, timeout=LIMIT))
+    alone = cluster.run(measure.ping_pong, timeout=LIMIT)[0]
+    together = cluster.run(measure.ring_steps, timeout=LIMIT)[0]
+    names = [*ALL, "MPI_Allreduce"]
+    found = cluster.run(measure.allreduce_times, names, list(sizes), repeats, n, timeout=LIMIT)[0]
+    fits = {
+        "ping-pong": cost.fit(alone, "ping-pong", gamma),
+        "ring step": cost.fit(together, "ring step", gamma),
+    }
+    return {"seconds": found, "fits": fits}
+
+
+SIZES = (1_024, 4_194_304)
+
+
+def measured_and_predicted(
+    seed: int, algorithm: str, nbytes: int, fit: str = "ring step", repeats: int = 9
+) -> tuple[float, float]:
+    """Seconds as measured, and by the model with one of the two fits."""
+    from helpers.collectives import cost
+
+    found = _times(seed, SIZES, repeats)
+    guess = cost.allreduce(algorithm, 4, found["fits"][fit]).at(nbytes)
+    return found["seconds"][algorithm][SIZES.index(nbytes)], guess
+
+
+def order_kept(seed: int, algorithm: str) -> Share:
+    """Whether digits come out in the order of the ranks: the operation does not commute."""
+    return Share(int(ranks().run(_append, algorithm, timeout=LIMIT)[0]), 1)
+
+
+def _append(algorithm: str) -> bool:
+    import numpy as np
+    from mpi4py import MPI
+
+    from helpers.collectives import chain, ring, tree
+    from helpers.collectives.parts import split
+
+    def combine(mine, theirs, theirs_first=True):  # 12 and 3 give 123
+        first, then = (theirs, mine) if theirs_first else (mine, theirs)
+        mine[:] = first * 10 ** np.array([len(str(n)) for n in then]) + then
+
+    comm = MPI.COMM_WORLD
+    work = np.full(4, comm.rank + 1)
+    if algorithm == "ring":
+        ring.reduce_scatter(work, comm, combine, split(4, comm.size))
+        ring.allgather(work, comm, split(4, comm.size))
+    else:
+        {"tree": tree, "chain": chain}[algorithm].allreduce(work, comm, combine)
+    return bool((work == 1234).all())
+
+
+TIMED = range(5)
+SHORT = {"repeats": 1}
+
+
+def _sizes(**more) -> dict:
+    return {"1 KB": {"nbytes": 1_024, **more}, "4 MB": {"nbytes": 4_194_304, **more}}
+
+
+CLAIMS = [
+    Claim(
+        id="08-as-mpi",
+        sentence="The six collectives give, from every root, bit for bit what MPI's give.",
+        experiment=as_mpi,
+        seeds=range(5),
+        settings={f"{n} ranks": {"n": n} for n in (4, 3, 2)},
+        verdict="holds",
+        margin=0.0,
+        ours="results that do",
+        rival="nine in ten",
+        rival_share=0.9,
+        unit="1",
+    ),
+    Claim(
+        id="08-same-bits",
+        sentence="In all four algorithms all ranks end with the same bits.",
+        experiment=same_bits,
+        seeds=range(12),
+        settings={"1 000 numbers": {"length": 1_000}, "100 001": {"length": 100_001}},
+        verdict="holds",
+        margin=0.0,
+        ours="allreduces in which they do",
+        rival="nine in ten",
+        rival_share=0.9,
+        unit="1",
+    ),
+    Claim(
+        id="08-ping-pong",
+        sentence="Predicted by a ping-pong of two ranks, a ring takes longer than it should.",
+        experiment=measured_and_predicted,
+        seeds=TIMED,
+        settings=_sizes(algorithm="ring", fit="ping-pong"),
+        verdict="holds",
+        margin=0.5,
+        scale="ratio",
+        axis="the size",
+        ours="measured",
+        rival="predicted",
+        unit="s",
+        smallest=SHORT,
+    ),
+    Claim(
+        id="08-order",
+        sentence="Digits appended by rank come out in the order of the ranks.",
+        experiment=order_kept,
+        seeds=range(6),
+        settings={"tree": {"algorithm": "tree"}, "ring": {"algorithm": "ring"}},
+        verdict="depends on the algorithm",
+        margin=0.0,
+        axis="the algorithm",
+        ours="runs in which they do",
+        rival="half of them",
+        rival_share=0.5,
+        unit="1",
+    ),
+]

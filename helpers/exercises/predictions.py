@@ -1,0 +1,60 @@
+"""What the reader expects before a cell runs: typed in, kept, and answered beside the result.
+
+>>> guess = Predictions()
+>>> guess["speed-up on 4 ranks"] = 3.5
+>>> guess.answer("speed-up on 4 ranks", 1.9)
+speed-up on 4 ranks: you predicted 3.5; it is 1.9
+"""
+
+from __future__ import annotations
+
+from helpers.exercises.core import unattempted
+
+
+class Predictions(dict):
+    """The reader's predictions by name; ``None`` or ``...`` stands for none."""
+
+    def answer(self, name: str, result: object) -> None:
+        """Print what was predicted beside what came out.
+
+        Parameters
+        ----------
+        name : str
+            Of the prediction.
+        result : object
+            What came out: a number (shown to two digits) or words.
+
+        Raises
+        ------
+        KeyError
+            If nothing of that name was asked.
+        """
+        if name not in self:
+            asked = ", ".join(map(repr, self)) or "nothing yet"
+            raise KeyError(f"expected the name of a prediction ({asked}); got {name!r}")
+        mine, shown = self[name], _shown(result)
+        if unattempted(mine):
+            print(f"{name}: you predicted nothing; it is {shown}")
+        else:
+            print(f"{name}: you predicted {_shown(mine)}; it is {shown}{_apart(mine, result)}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _shown(value: object) -> str:
+    return f"{value:.2g}" if isinstance(value, float) else str(value)
+
+
+def _apart(mine: object, result: object) -> str:
+    """Say how far apart two numbers are, where that is worth a word."""
+    if not (_is_number(mine) and _is_number(result)):
+        return ""
+    guess, true = float(mine), float(result)  # type: ignore[arg-type]
+    if guess <= 0 or true <= 0:
+        return ""
+    factor = max(guess / true, true / guess)
+    return (
+        f", {factor:.2g} times as {'much' if true > guess else 'little'}" if factor > 1.25 else ""
+    )

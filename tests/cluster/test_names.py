@@ -1,0 +1,42 @@
+"""A function of the notebook sees the rank's variables, and not the kernel's of the same names."""
+
+import functools
+
+from helpers.cluster.names import let_see
+
+RANKS = {"rank": 2, "size": 4, "mine": "the rank's"}
+
+
+def from_the_notebook(source: str, **kernel):
+    """Make what a cell would make in a kernel that has these variables."""
+    names = {"__name__": "__main__", **kernel}
+    exec(source, names)
+    return names["made"]
+
+
+def test_the_ranks_names_come_before_the_kernels():
+    made = from_the_notebook("made = lambda: (rank, mine, own)", rank=3, mine=9, own="kernel's")
+    let_see(made, RANKS)
+    assert made() == (2, "the rank's", "kernel's")
+
+
+def test_inner_functions_parts_and_methods_see_them_too():
+    inner = from_the_notebook("def made():\n    return [size + n for n in (1, 2)]")
+    let_see(inner, RANKS)
+    assert inner() == [5, 6]
+    part = from_the_notebook("made = lambda f, g: (rank, f(), g())")
+    answers = [from_the_notebook("made = lambda: size"), from_the_notebook("made = lambda: mine")]
+    whole = functools.partial(part, answers[0], g=answers[1])
+    let_see(whole, RANKS)
+    assert whole() == (2, 4, "the rank's")
+    made = from_the_notebook("class made:\n    def where(self):\n        return rank")
+    let_see(made, RANKS)
+    assert made().where() == 2
+
+
+def test_what_is_not_of_the_notebook_is_left_alone():
+    names = {"__name__": "elsewhere", "rank": 7}
+    exec("made = lambda: rank", names)
+    let_see(names["made"], RANKS)
+    let_see(3, RANKS)
+    assert names["made"]() == 7
