@@ -4,15 +4,15 @@
     >>> total = allreduce(gradient, comm, algorithm="ring")     # on every rank  # doctest: +SKIP
 
 One module per family, each short enough to be read aloud: :mod:`.chain`, :mod:`.tree`,
-:mod:`.doubling`, :mod:`.ring`, :mod:`.rooted`. Each passes messages, says what they cost, and
-enters itself in :mod:`.registry`, from which the calls (:mod:`.api`), the cost model
+:mod:`.doubling`, :mod:`.ring`, :mod:`.two_level`, :mod:`.rooted`. Each passes messages, says what
+they cost, and enters itself in :mod:`.registry`, from which the calls (:mod:`.api`), the cost model
 (:mod:`.cost`), schedules (:mod:`.schedule`) and pictures have it: a new algorithm is one module and
 its name in the import below. The arithmetic is in :mod:`.combiner`, the checks of arguments in
 :mod:`.arguments`; :mod:`.links` says what a link can do.
 """
 
 # Each enters itself in the registry; the order is that of tables and pictures.
-from helpers.collectives import rooted, chain, tree, doubling, ring  # isort: skip  # noqa: F401
+from helpers.collectives import rooted, chain, tree, doubling, ring, two_level  # isort: skip  # noqa: F401
 
 from helpers.collectives.api import (
     allgather,

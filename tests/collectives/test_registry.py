@@ -36,7 +36,10 @@ def leaders():
 
 
 def test_it_has_a_cost(star):
-    assert list(collectives.ALGORITHMS) == ["chain", "tree", "recursive_doubling", "ring", star]
+    assert list(collectives.ALGORITHMS) == [
+        *("chain", "tree", "recursive_doubling", "ring", "two_level"),
+        star,
+    ]
     assert cost.allreduce(star, 4, LINK) == pytest.approx((6 * 10, 6 + 3 * 0.5))
     assert (cost.steps(star, 5), cost.sent(star, 5), cost.sent(star, 1)) == (8, 4.0, 0.0)
 

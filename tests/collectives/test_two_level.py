@@ -1,0 +1,86 @@
+"""Two levels: what goes between hosts, what it costs, and the sum, however ranks are placed."""
+
+import numpy as np
+import pytest
+
+from helpers import collectives
+from helpers.collectives import cost, schedule
+from helpers.collectives.cost import Link
+from helpers.plots.animation import animation_html
+from tests.mpi.runner import run_ranks
+
+FAST, SLOW = Link("fast", 1, 1e-2, 1e-3), Link("slow", 1000, 1.0, 1e-3)
+LAYOUTS = [
+    (0, 0, 1, 1, 2, 2),
+    (0, 1, 2, 0, 1, 2),  # cyclic
+    (0, 0, 0, 0, 1, 1, 1, 1),
+    (0, 1, 2),
+    (0, 0, 0),
+    (0,),
+    (0, 0, 1),  # uneven: one ring
+    (0, 1, 0, 2, 1, 1),
+]
+
+
+@pytest.mark.parametrize("where", LAYOUTS)
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_every_rank_ends_with_every_contribution_at_the_cost_that_is_told(where, pieces):
+    ranks = len(where)
+    plan = schedule.model("two_level", ranks, pieces, hosts=where)
+    assert plan.states()[-1] == [[frozenset(range(ranks))] * (ranks * pieces)] * ranks
+    assert plan.steps == cost.steps("two_level", ranks, pieces, hosts=where)
+    size = 100 * ranks * pieces
+    assert plan.sent(size) == [round(size * cost.sent("two_level", ranks, where))] * ranks
+    assert "two levels" in animation_html(plan)
+
+
+@pytest.mark.parametrize("where", LAYOUTS[:4])
+def test_through_a_hosts_link_goes_no_more_than_must(where):
+    ranks, hosts = len(where), max(where) + 1
+    plan = schedule.model("two_level", ranks, hosts=where)
+    for host in range(hosts):
+        leaving = [t for t in plan.transfers if where[t.source] == host != where[t.dest]]
+        arriving = [t for t in plan.transfers if where[t.dest] == host != where[t.source]]
+        parts = 2 * (hosts - 1) / hosts * ranks  # of K/N each
+        assert len(leaving) == len(arriving) == parts
+    between = cost.path("two_level", ranks, hosts=where).between
+    assert between.sent == pytest.approx(2 * (hosts - 1) / hosts)
+
+
+def test_its_cost_is_that_of_a_machine_of_two_levels():
+    six = (0, 0, 1, 1, 2, 2)
+    machine = cost.Machine(3, 2, FAST, SLOW)
+    ours = cost.allreduce("two_level", 6, FAST, hosts=six, between=SLOW)
+    assert ours.per_byte == pytest.approx(machine.two_level().per_byte)
+    # the model's ring inside a host sends one message a step; ours one for each host's chunk
+    assert ours.fixed - machine.two_level().fixed == pytest.approx(2 * (3 - 1) * FAST.alpha)
+    assert ours.at(1e6) < machine.flat_ring().at(1e6)
+    one = cost.allreduce("two_level", 4, FAST)
+    assert one == cost.allreduce("ring", 4, FAST)
+
+
+def test_an_uneven_layout_is_one_ring_on_the_slow_link():
+    ours = cost.allreduce("two_level", 3, FAST, hosts=(0, 0, 1), between=SLOW)
+    assert ours == cost.allreduce("ring", 3, SLOW)
+
+
+def sums(where, sizes):
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    found = []
+    for size in sizes:
+        mine = np.random.default_rng(comm.rank).integers(-99, 99, size).astype(np.float64)
+        ours = collectives.allreduce(mine, comm, algorithm="two_level", hosts=where)
+        largest = collectives.allreduce(mine, comm, MPI.MAX, "two_level", hosts=where, pieces=2)
+        everyones = np.stack(comm.allgather(mine))
+        expected = everyones.sum(axis=0), everyones.max(axis=0)
+        found.append(bool((ours == expected[0]).all() and (largest == expected[1]).all()))
+    return found
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("where", [(0, 0, 1, 1), (0, 1, 0, 1), (0, 1, 2, 3), (0, 0, 0, 1)])
+def test_the_sum_and_the_largest_of_arrays_of_any_size(where):
+    sizes = (0, 1, 3, 7, 1000, 100_001)
+    assert run_ranks(4, sums, where, sizes) == [[True] * len(sizes)] * 4
