@@ -1,0 +1,125 @@
+"""Hosts within this machine: start, rate and delay against what was asked; paced ranks."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+from helpers.cluster import Cluster, Network
+from helpers.records import Row
+
+SUITE = "network"
+RATES = {10e6: 1 << 20, 100e6: 4 << 20, 1e9: 16 << 20}  # bit/s → bytes of a message
+DELAYS = 1e-3, 10e-3  # seconds
+PACE, PACED, STEPS = 20e-3, 8, 50  # seconds, ranks, steps
+
+
+def rows() -> list[Row]:
+    """Measure each on ranks of its own; the peer is what was asked for."""
+    return [*_starts(), *_rates(), *_delays(), _pace()]
+
+
+def _starts() -> list[Row]:
+    """Time plain ranks and ranks on hosts in turn, after a first start of each."""
+    taken: dict[str, list[float]] = {"plain": [], "hosts": []}
+    for turn in range(4):
+        for name, network in (("plain", None), ("hosts", Network(3, rate=100e6))):
+            begin = time.perf_counter()
+            with Cluster(6, network=network) as cluster:
+                cluster.run(int)
+                if turn:
+                    taken[name].append(time.perf_counter() - begin)
+    hosts, plain = (statistics.median(taken[name]) for name in ("hosts", "plain"))
+    return [Row("start of ranks on hosts", hosts, "s", "on one host", plain,
+                {"ranks": 6, "hosts": 3})]  # fmt: skip
+
+
+def _rates() -> list[Row]:
+    rows = []
+    for rate, size in RATES.items():
+        network = Network(2, rate=rate)
+        with Cluster(2, network=network) as cluster:
+            taken = cluster.run(_message, size, 5, timeout=120)[0]
+        assert network.payload is not None
+        rows.append(Row("long message between hosts", size / statistics.median(taken) / 1e6, "MB/s",
+                        "the wire's limit", network.payload / 1e6,
+                        {"rate": rate, "bytes": size}))  # fmt: skip
+    return rows
+
+
+def _delays() -> list[Row]:
+    """Measure a short message one way, less what it takes without a delay."""
+    rows = []
+    for delay in DELAYS:
+        one_way = {}
+        for asked in (0.0, delay):
+            with Cluster(2, network=Network(2, rate=100e6, delay=asked)) as cluster:
+                one_way[asked] = statistics.median(cluster.run(_ping_pong, 60, timeout=60)[0])
+        rows.append(Row("delay between hosts", (one_way[delay] - one_way[0.0]) * 1e3, "ms",
+                        "asked for", delay * 1e3, {"rate": 100e6, "delay": delay}))  # fmt: skip
+    return rows
+
+
+def _pace() -> Row:
+    """Take the slowest of the ranks, each computing for not quite a fifth of its pace."""
+    with Cluster(PACED) as cluster:
+        taken = max(cluster.run(_paced, PACE, STEPS, timeout=60))
+    return Row("a step of paced ranks", taken / STEPS * 1e3, "ms", "the pace", PACE * 1e3,
+               {"ranks": PACED, "work": 0.19})  # fmt: skip
+
+
+def _world() -> tuple:
+    from mpi4py import MPI
+
+    return MPI.COMM_WORLD, MPI.COMM_WORLD.Get_rank()
+
+
+def _message(size: int, repeats: int) -> list[float]:
+    """Time a message from rank 0 to rank 1 until it is known to have arrived."""
+    import numpy as np
+
+    comm, rank = _world()
+    box, word, taken = np.zeros(size, np.uint8), np.zeros(1, np.uint8), []
+    for _ in range(repeats + 1):
+        comm.Barrier()
+        begin = time.perf_counter()
+        if rank == 0:
+            comm.Send(box, 1)
+            comm.Recv(word, 1)
+        else:
+            comm.Recv(box, 0)
+            comm.Send(word, 0)
+        taken.append(time.perf_counter() - begin)
+    return taken[1:]
+
+
+def _ping_pong(repeats: int) -> list[float]:
+    import numpy as np
+
+    comm, rank = _world()
+    box, taken = np.zeros(1), []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        for turn in (0, 1):
+            call: Callable = comm.Send if rank == turn else comm.Recv
+            call(box, 1 - rank)
+        taken.append((time.perf_counter() - begin) / 2)
+    return taken
+
+
+def _paced(seconds: float, steps: int) -> float:
+    from helpers.pace import pace
+    from helpers.waiting import doze
+
+    comm, _ = _world()
+    doze(comm)
+    begin = time.perf_counter()
+    for _ in range(steps):
+        with pace(seconds):
+            end = time.thread_time() + 0.19 * seconds
+            while time.thread_time() < end:
+                pass
+    taken = time.perf_counter() - begin
+    doze(comm)
+    return taken
