@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from types import FunctionType
 from typing import Any
 
 import torch.distributed as dist
 from mpi4py import MPI
 from torch._C import _distributed_c10d as c10d
+from torch._C._dynamo import eval_frame
 
 from helpers.torch_mpi import point_to_point
 from helpers.torch_mpi.collectives import Collectives, Tensors
@@ -213,3 +215,19 @@ class ProcessGroupMPI4Py(Collectives):
         return self._run("coalesced", lambda deadline: None, [], c10d.BarrierOptions())
 
     _start_coalescing, _end_coalescing = start_coalescing, end_coalescing
+
+
+def _leave_untraced(group: type) -> None:
+    """Tell TorchDynamo to run the group's methods as they are, and what they call.
+
+    In a compiled program torch calls them as Python functions: without this they are traced too.
+    """
+    skip = eval_frame._FrameAction.SKIP
+    for kind in group.__mro__[: group.__mro__.index(Collectives) + 1]:
+        for function in vars(kind).values():
+            if isinstance(function, FunctionType):
+                strategy = eval_frame._FrameExecStrategy(skip, skip)
+                eval_frame.set_code_exec_strategy(function.__code__, strategy)
+
+
+_leave_untraced(ProcessGroupMPI4Py)
