@@ -8,6 +8,7 @@ operation takes and raises is in :class:`~helpers.torch_mpi.transport.Transport`
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import torch
@@ -15,7 +16,7 @@ from mpi4py import MPI
 
 from helpers.torch_mpi.announced import Announced
 from helpers.torch_mpi.reductions import Reduction
-from helpers.torch_mpi.transport import CLOSED, Transport
+from helpers.torch_mpi.transport import CLOSED, DepartedError, Transport
 from helpers.waiting import YIELD_FOR, ClosedError, Yielding, until
 
 _TYPES = {
@@ -40,6 +41,7 @@ _BOOLEAN |= {"MIN": MPI.LAND, "BAND": MPI.LAND, "BXOR": MPI.LXOR}
 # MPI has no 16-bit floats: they are added up in 32 bits, and rounded once, at the end.
 _WIDER = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
 _WIDER |= {torch.complex32: torch.complex64}
+GRACE = 1.0  # seconds in which a rank's last messages arrive once it has said that it leaves
 SHORT = 64 << 10  # bytes: below, a barrier takes as long as the message
 
 
@@ -77,12 +79,34 @@ class Network(Transport):
         self._yielding = Yielding()
         self.call, self.patient = "", False
         self._abandoned: list = []  # what MPI may still write to after a time-out
+        self._goodbyes = comm.Dup()  # never freed: a late word would reach the next of its number
+        self._gone: dict[int, float] = {}  # rank → when its word came, on the clock of deadlines
 
     def close(self) -> None:
+        if not self._closed:
+            self._abandoned += [
+                (self._goodbyes.Isend([None, MPI.BYTE], rank), None)
+                for rank in range(self.size)
+                if rank != self.rank
+            ]
         self._closed = True
 
     def departed(self) -> list[int]:
-        return []
+        status = MPI.Status()
+        while self._goodbyes.Iprobe(status=status):
+            self._goodbyes.Recv([None, MPI.BYTE], status.source)
+            self._gone[status.source] = time.monotonic()
+        return sorted(self._gone)
+
+    def _no_use(self) -> str:
+        """Say or raise why waiting is in vain; a rank's last messages get time to arrive."""
+        if self._closed:
+            return CLOSED
+        late = time.monotonic() - GRACE
+        for rank in self.departed():
+            if self._gone[rank] < late:
+                raise DepartedError(f"rank {rank} of this group has left it")
+        return ""
 
     def barrier(self, deadline: float) -> None:
         self._finish(self._comm.Ibarrier(), None, deadline)
@@ -94,11 +118,11 @@ class Network(Transport):
                 deadline,
                 lambda: TimeoutError("not every rank of this group arrived in time"),
                 lambda: Announced(self._comm, self.call),
-                closed=lambda: CLOSED if self._closed else "",
+                closed=self._no_use,
                 yield_for=0.0 if self.patient else YIELD_FOR,
                 yielding=self._yielding,
             )
-        except (TimeoutError, ClosedError):
+        except (TimeoutError, ClosedError, DepartedError):
             self._abandoned.append((request, buffer))
             raise
 

@@ -50,7 +50,7 @@ class Transport(Protocol):
 
     - ``TimeoutError`` when the other ranks have not arrived by then,
     - ``ClosedError`` (:mod:`helpers.waiting`) when the group was closed meanwhile,
-    - ``DepartedError`` when a rank that this one waits for has left the group (``Window`` only),
+    - ``DepartedError`` when a rank that this one waits for has left the group,
     - ``MismatchError`` when the ranks turn out to have called different things (``Window`` only;
       MPI itself says nothing, or ends the job).
 
@@ -74,7 +74,7 @@ class Transport(Protocol):
         """Leave: this rank's waiting raises ``ClosedError``, the others' ``DepartedError``."""
 
     def departed(self) -> list[int]:
-        """Return the ranks that are known to have left (``Network`` knows of none)."""
+        """Return the ranks that are known to have left."""
 
     def barrier(self, deadline: float) -> None:
         """Return once every rank has called this.

@@ -76,6 +76,7 @@ def ddp(backend: str, **options) -> None:
     optimizer = torch.optim.SGD(wrapped.parameters(), lr=0.1)
     train(torch, wrapped, optimizer, X[rank::size], Y[rank::size])
     close(torch, model.parameters(), expected(torch))
+    dist.barrier()  # rank 0 keeps the store
     dist.destroy_process_group()
 
 
@@ -108,6 +109,7 @@ def ddp_unused(backend: str) -> None:
         loss = torch.nn.functional.mse_loss(model.parts[which](X), Y)
         (theirs,) = torch.autograd.grad(loss, weight)
         torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
+    dist.barrier()  # rank 0 keeps the store
     dist.destroy_process_group()
 
 
@@ -139,6 +141,7 @@ def ddp_accumulate(backend: str) -> None:
             loss(wrapped(x), y).backward()
             steps += 1
     assert steps == rank + 1
+    dist.barrier()  # rank 0 keeps the store
     dist.destroy_process_group()
 
 
@@ -171,6 +174,7 @@ def hooks(backend: str) -> None:
             every = [torch.empty_like(model[0].weight) for _ in range(size)]
             dist.all_gather(every, model[0].weight.detach())
             assert all((one == every[0]).all() for one in every)
+    dist.barrier()  # rank 0 keeps the store
     dist.destroy_process_group()
 
 
@@ -187,6 +191,7 @@ def zero(backend: str) -> None:
     optimizer.consolidate_state_dict(0)
     if rank == 0:
         assert len(optimizer.state_dict()["state"]) == 4
+    dist.barrier()  # rank 0 keeps the store
     dist.destroy_process_group()
 
 
@@ -236,6 +241,7 @@ def sharded(backend: str) -> None:
         import shutil
 
         shutil.rmtree(names[0])
+    dist.barrier()  # rank 0 keeps the store
     dist.destroy_process_group()
 
 
@@ -262,6 +268,7 @@ def dtensor(backend: str) -> None:
         assert total.item() == 2 * (rank - rank % 2) + 1
         both = distribute_tensor(A, plane, [Shard(0), Shard(1)])
         torch.testing.assert_close(both.full_tensor(), A)
+    dist.barrier()  # rank 0 keeps the store
     dist.destroy_process_group()
 
 
@@ -288,6 +295,7 @@ def tensor_parallel(backend: str) -> None:
     torch.testing.assert_close(out, whole.detach(), atol=1e-5, rtol=1e-5)
     out.sum().backward()
     torch.testing.assert_close(parallel[0].weight.grad.full_tensor(), gradient)
+    dist.barrier()  # rank 0 keeps the store
     dist.destroy_process_group()
 
 
@@ -314,6 +322,7 @@ def pipelining(backend: str) -> None:
     else:
         schedule.step()
     torch.testing.assert_close(layers[rank].weight.grad, gradient, atol=1e-5, rtol=1e-4)
+    dist.barrier()  # rank 0 keeps the store
     dist.destroy_process_group()
 
 
@@ -324,6 +333,7 @@ def compiled_ddp(backend: str) -> None:
     wrapped = torch.compile(torch.nn.parallel.DistributedDataParallel(model), backend="aot_eager")
     train(torch, wrapped, torch.optim.SGD(model.parameters(), 0.1), X[rank::size], Y[rank::size])
     close(torch, model.parameters(), expected(torch))
+    dist.barrier()  # rank 0 keeps the store
     dist.destroy_process_group()
 
 
@@ -351,6 +361,7 @@ def functional(backend: str) -> None:
         one = torch.ones(1)
         dist.all_reduce(one, group=odd)
         assert one.item() == size // 2
+    dist.barrier()  # rank 0 keeps the store
     dist.destroy_process_group()
 
 

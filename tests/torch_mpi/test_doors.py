@@ -97,8 +97,11 @@ def test_a_launcher_that_mpi_does_not_know_is_refused(tmp_path):
 
 RAISES = """
 import torch, torch.distributed as dist, helpers.torch_mpi as ours
-dist.init_process_group("mpi4py", init_method="mpi://")
+import sys, time
+options = ours.Options("{path}")
+dist.init_process_group("mpi4py", init_method="mpi://", pg_options=options)
 dist.all_reduce(torch.ones(3))
+began = time.monotonic()
 if dist.get_rank() == 1:
     raise ArithmeticError("of rank 1")
 if dist.get_rank() == 2 and "{call}" == "recv":
@@ -108,11 +111,16 @@ if dist.get_rank() == 2 and "{call}" == "recv":
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize("path", ["window", "network"])
 @pytest.mark.parametrize("call", ["all_reduce", "recv"])
-def test_a_rank_that_raises_ends_the_others_which_name_it(tmp_path, call):
-    others = "dist.all_reduce(torch.ones(3))"
-    done = script(tmp_path, RAISES.format(call=call, others=others), MPIEXEC, "-n", "3")
+def test_a_rank_that_raises_ends_the_others_which_name_it(tmp_path, call, path):
+    others = (
+        "try:\n    dist.all_reduce(torch.ones(3))\nfinally:\n    print(time.monotonic() - began)"
+    )
+    text = RAISES.format(call=call, others=others, path=path)
+    done = script(tmp_path, text, MPIEXEC, "-n", "3")
     assert done.returncode != 0
+    assert all(float(seconds) < 5 for seconds in done.stdout.split())
     assert "ArithmeticError: of rank 1" in done.stderr
     assert "rank 1 of this group has left it" in done.stderr
 
