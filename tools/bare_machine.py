@@ -19,6 +19,7 @@ import pwd
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -277,6 +278,7 @@ def main(arguments: list[str]) -> int:
         print(f"bare machine: {'not possible' if options.required else 'skipped'}, because {why}")
         return int(options.required)
     began = time.monotonic()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of `finally`
     machine = Path(tempfile.mkdtemp(prefix="bare-machine-", dir="/var/tmp"))
     machine.chmod(0o755)
     inner = [sys.executable, "-m", "tools.bare_machine", "--inside", str(machine)]
