@@ -149,3 +149,13 @@ def test_control_dependencies_alone_make_something_run():
     assert v.value == 2
     order = ad.topological([ad.apply(silent.maker.operator, v, w, after=[w * 3])])
     assert [str(node.operator) for node in order] == ["full(3.0)", "multiply", "update"]
+
+
+@pytest.mark.parametrize("change", [*ALL, None])
+def test_a_copy_made_before_the_update_stays_one(change):
+    w, x = ad.state("w", [1.0, 2.0]), ad.variable("x", (2,))
+    copy = w * 1
+    new = ad.update(w, 10 * w, after=[copy + x])
+    passes = [change] if change else ALL
+    values = ad.function([x], [new, copy * x], passes)(np.ones(2))
+    assert [a.tolist() for a in values] == [[10, 20], [1, 2]]
