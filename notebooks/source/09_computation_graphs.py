@@ -480,7 +480,7 @@ for name in ("09-fused-new", "09-fused"):
     display(claims.evidence(name))
 
 # %% [markdown] claims="09-product-order"
-# Fusion saves *bytes*. With four million numbers, more than a cache holds, it wins clearly against both programs in NumPy. With forty thousand, the one that makes a new array at each operator still loses; the one that writes over a single array is within a fifth of the loop in C. The order of the three matrices was worth its factor at both sizes tried:
+# Fusion saves *bytes*. With four million numbers, more than a cache holds, it wins by a large factor against both programs in NumPy; with forty thousand, where bytes are cheap, by less, and by least against the one that writes over a single array. The order of the three matrices was worth its factor at both sizes tried:
 
 # %%
 claims.evidence("09-product-order")
@@ -506,7 +506,7 @@ for name, fine in (("coarse", False), ("fine", True)):
 claims.evidence("09-granularity")
 
 # %% [markdown]
-# The passes bring the fine softmax down to the memory of the coarse one, and near to its time, not to it: a sum along a row ends a loop, and our fusion does not look across it.
+# The sentence *fails*: after all passes the five are the faster ones. Their loops have become C, while the one operator, into which no pass can see, stays what NumPy made of it. And the memory of the fine softmax is down to that of the coarse one.
 
 # %% [markdown]
 # ## 6. Whose memory?
@@ -1203,7 +1203,7 @@ Markdown(head + "\n".join(f"| {w} | {p:,.4g} | {m:,.4g} | {m / p:.2f} |" for w, 
 # |---|---|
 # | autograd gives the gradient of a scalar chain; check it with the chain rule by hand | section 1: three ways, the same four numbers |
 # | a graph of variables (dtype, shape) and operators, bipartite; types are inferred | section 2: an impossible application is refused with both shapes, before anything runs |
-# | fine operators for flexibility, coarse ones for ease; prefer fine, the optimiser will make it fast | sections 2 and 5: for softmax and its gradient our passes bring the fine one down to the coarse one's memory and to within a fifth of its time; the coarse one stays ahead |
+# | fine operators for flexibility, coarse ones for ease; prefer fine, the optimiser will make it fast | sections 2 and 5: so it is for softmax and its gradient: after our passes the fine one takes no more memory and less time than the coarse one |
 # | extend the graph by gradient operators; then gradients of gradients, and changed gradients, are possible | section 4: a Hessian-vector product to rounding, clipping, reversal; section 11: with a gradient in NumPy the second derivative is silently zero |
 # | updates share storage with what they update; readers must have finished | sections 8 and 11: without the control dependency a read comes out twice too large |
 # | symbolic shapes; a loop operator; with both, a graph computes whatever can be computed | sections 2 and 9: Maxout for every batch, an RNN for every length |
