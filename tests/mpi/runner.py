@@ -11,7 +11,6 @@ can be forked, mpiexec starts them.
 
 from __future__ import annotations
 
-import functools
 import pickle
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from pathlib import Path
 
 from helpers.cluster.forked import why_not_to_fork_here
 from helpers.cluster.forkserver import job, registry
+from helpers.cluster.forkserver.handle import ForkServer
 from helpers.machine import launcher
 from helpers.machine.mpi import find_mpiexec
 from helpers.paths import ROOT
@@ -74,11 +74,21 @@ def run_ranks(
         return [outcomes[rank][1] for rank in range(n)]
 
 
-@functools.cache
+def cool_down() -> None:
+    """End the process that forks: a cluster that is tested next would share it."""
+    while _warm:
+        registry.release(_warm.pop())
+
+
+_warm: list[ForkServer] = []
+
+
 def _stay_warm() -> None:
     """Keep the process that forks from one call to the next; it ends with this one."""
-    server = registry.acquire(MODULES)
-    server.answer(server.require(*registry.RANKS, *MODULES))
+    if not _warm:
+        server = registry.acquire(MODULES)
+        server.answer(server.require(*registry.RANKS, *MODULES))
+        _warm.append(server)
 
 
 def _by_fork(n: int, folder: str, timeout: float) -> tuple[int | None, str]:
