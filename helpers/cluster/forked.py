@@ -255,6 +255,8 @@ class ForkedProcesses(Processes):
                     self._network.kill(self._server)
                 self._kill(self._ranks)
                 self._server.wait(self._controller, STOP_SECONDS)
+                # in this order: a kernel that is killed in between leaves it to the other process
+                shutil.rmtree(self.folder, ignore_errors=True)
                 self._server.ask("forget", folder=str(self.folder))
             except StartError:
                 pass  # it has ended, and with it all that it had forked
