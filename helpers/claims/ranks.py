@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from helpers.cluster import Cluster
 
+_started: dict[int, Cluster] = {}
 
-@functools.cache
+
 def ranks(n: int = 4) -> Cluster:
     """Return a cluster that all experiments of this process share.
 
@@ -27,4 +27,12 @@ def ranks(n: int = 4) -> Cluster:
     """
     from helpers.cluster import Cluster
 
-    return Cluster(n=n, preload=("torch",))
+    if n not in _started:
+        _started[n] = Cluster(n=n, preload=("torch",))
+    return _started[n]
+
+
+def end() -> None:
+    """Stop all of them; the next call starts anew."""
+    while _started:
+        _started.popitem()[1].stop()

@@ -9,11 +9,17 @@ import pytest
 import claims
 from claims.__main__ import choose, table
 from helpers import records
-from helpers.claims import Claim, Share, evidence
+from helpers.claims import Claim, Share, evidence, ranks
 from helpers.claims.claim import ClaimError
 from helpers.claims.running import run, run_smallest
 from helpers.claims.verdict import judge, overall
 from tools.claimed import faults
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _ranks_of_experiments_end():
+    yield
+    ranks.end()
 
 
 def experiment(seed, gap=1.0, noise=0.1, rival=10.0):
