@@ -253,7 +253,7 @@ def test_the_player_plays_to_the_end_and_speaks_only_when_it_rests(show):
     page.emulate_media(reduced_motion="no-preference")
     page.evaluate("control.go(0), drawn.length = 0")
     page.get_by_test_id("player-step").click()
-    page.wait_for_function("drawn.at(-1)[0] === 1")
+    page.wait_for_function("drawn.at(-1)?.[0] === 1")
     *way, end = page.evaluate("drawn")
     assert way
     assert all(step == 0 and 0 < part < 1 for step, part in way)
