@@ -1,0 +1,140 @@
+"""Text as tokens: one for each character, over the Debian descriptions, offline.
+
+    train, test = load_characters()
+    inputs, targets = batch(train, size=8, context=64, seed=0, step=3)
+    decode(inputs[0])
+
+The alphabet has 96 characters: a line break and what ASCII prints. 96 divides by 2, 3, 4, 6 and 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from helpers.datasets.descriptions import Document, load_descriptions
+from helpers.datasets.text import sentences
+
+ALPHABET = "\n" + "".join(map(chr, range(32, 127)))
+VOCABULARY = len(ALPHABET)  # 96
+_NUMBER_OF = {character: number for number, character in enumerate(ALPHABET)}
+
+
+def encode(text: str) -> np.ndarray:
+    """Turn text into tokens; characters outside the alphabet are dropped.
+
+    >>> encode("\\n a")
+    array([ 0,  1, 66])
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+
+    Returns
+    -------
+    numpy.ndarray (n,), int64
+        Tokens, 0 to 95.
+    """
+    return np.array([_NUMBER_OF[c] for c in text if c in _NUMBER_OF], dtype=np.int64)
+
+
+def decode(tokens: Sequence[int] | np.ndarray) -> str:
+    """Turn tokens into text.
+
+    Parameters
+    ----------
+    tokens : sequence of int
+        0 to 95 each.
+
+    Returns
+    -------
+    str
+        Their characters.
+
+    Raises
+    ------
+    ValueError
+        For a token outside the alphabet.
+    """
+    tokens = np.asarray(tokens)
+    if tokens.size and not 0 <= tokens.min() <= tokens.max() < VOCABULARY:
+        raise ValueError(f"tokens {tokens.min()} to {tokens.max()}: expected 0 to {VOCABULARY - 1}")
+    return "".join(ALPHABET[token] for token in tokens)
+
+
+def as_text(document: Document) -> str:
+    """Write a description as a language model reads it: name, synopsis, sentences, an empty line.
+
+    Parameters
+    ----------
+    document : helpers.datasets.descriptions.Document
+        One package.
+
+    Returns
+    -------
+    str
+        Its lines; the first is ``name: synopsis``.
+    """
+    return "\n".join([f"{document.package}: " + "\n".join(sentences(document.text)), "", ""])
+
+
+def load_characters(fold: int = 0, data: Path | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Load all descriptions as two rows of tokens.
+
+    Parameters
+    ----------
+    fold : int
+        The fifth of the packages, 0 to 4, that is held out.
+    data : pathlib.Path, optional
+        Another folder than ``data/``.
+
+    Returns
+    -------
+    train : numpy.ndarray (n,), int64
+        The other packages, in an order without meaning.
+    test : numpy.ndarray (m,), int64
+        The packages held out.
+    """
+    sides = load_descriptions(data).split(fold)
+    train, test = (encode("".join(map(as_text, side))) for side in sides)
+    return train, test
+
+
+def batch(
+    tokens: np.ndarray, size: int, context: int, seed: int = 0, step: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Cut pieces at random places: the same for everyone who names the same seed and step.
+
+    Parameters
+    ----------
+    tokens : numpy.ndarray (n,)
+        A text.
+    size : int
+        Pieces.
+    context : int
+        Tokens in each.
+    seed : int
+        Of the whole training.
+    step : int
+        Of this batch.
+
+    Returns
+    -------
+    inputs : numpy.ndarray (size, context), int64
+        The pieces.
+    targets : numpy.ndarray (size, context), int64
+        The token after each.
+
+    Raises
+    ------
+    ValueError
+        If the text is too short for one piece.
+    """
+    if len(tokens) <= context:
+        raise ValueError(f"{len(tokens)} tokens make no piece of context={context} and one more")
+    starts = np.random.default_rng((seed, step)).integers(len(tokens) - context, size=size)
+    places = starts[:, None] + np.arange(context)
+    return tokens[places], tokens[places + 1]
