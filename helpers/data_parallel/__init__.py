@@ -17,11 +17,13 @@ replica go its own way and averages the parameters now and then::
                 average(replica.flat.values, self.comm)
 
 - ``loop``: :func:`train`; ``replica``: what it trains; ``scheme``: the hooks
-- ``schemes``: gradients averaged by five allreduces, by a server in step, by one out of step
+- ``schemes``: gradients averaged by five allreduces, by a server in step, by one out of step;
+  parameters averaged now and then
 - ``flat``: all parameters in one buffer, all gradients in another
 - ``optimizers``: what a server needs in place of a model and its optimizer
 - ``stop``, ``faults``: when a server ends the training, and workers that fail on purpose
-- ``sampling``: each worker's part of the data
+- ``sampling``, ``partition``: each worker's part of the data, alike or sorted by class
+- ``drift``: how far replicas are apart, predicted and followed
 - ``history``: what a training run leaves behind
 - ``messages``: what workers and a server say to each other, with time limits
 - ``time_model``: when does a second replica pay?

@@ -4,12 +4,18 @@ Gradients averaged in step: :class:`Ring` (our own allreduce), :class:`MPIAllred
 :class:`PerTensor` (``torch.distributed``), :class:`DDP`, :class:`Buckets`, :class:`ByFunction`
 (yours); by a server, :class:`Server`. Out of step: :class:`Asynchronous`, and without a handshake
 :class:`Unannounced` (whose receive is yours).
+
+Parameters averaged now and then: :class:`LocalSGD`, :class:`PostLocalSGD`, :class:`DiLoCo`; with
+two neighbours only, :class:`Gossip`; and :class:`SometimesAveraged`, a source's mixture.
 """
 
 from helpers.data_parallel.schemes.asynchronous import Asynchronous
 from helpers.data_parallel.schemes.buckets import Buckets
 from helpers.data_parallel.schemes.by_function import ByFunction
 from helpers.data_parallel.schemes.ddp import DDP
+from helpers.data_parallel.schemes.diloco import DiLoCo
+from helpers.data_parallel.schemes.gossip import Gossip
+from helpers.data_parallel.schemes.local import LocalSGD, PostLocalSGD, SometimesAveraged
 from helpers.data_parallel.schemes.mpi import MPIAllreduce
 from helpers.data_parallel.schemes.per_tensor import PerTensor
 from helpers.data_parallel.schemes.ring import Ring
@@ -22,10 +28,15 @@ __all__ = [
     "Asynchronous",
     "Buckets",
     "ByFunction",
+    "DiLoCo",
+    "Gossip",
+    "LocalSGD",
     "MPIAllreduce",
     "PerTensor",
+    "PostLocalSGD",
     "Ring",
     "Server",
+    "SometimesAveraged",
     "Stop",
     "Unannounced",
 ]

@@ -1,0 +1,187 @@
+"""How far replicas are apart: predicted from the noise of their gradients, and followed in a run.
+
+The *consensus distance* Ξ = (1/R) Σ_r |θ_r − mean θ|² is what local SGD and gossip allow to grow. A
+replica's gradient is g_r = ∇L + noise, the noise of variance σ² (summed over all parameters) and
+independent from rank to rank. Near enough to each other the replicas share ∇L; then only the noise
+drives them apart, and each step of rate λ adds λ²σ²(R − 1)/R to Ξ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from helpers.data_parallel.scheme import Scheme
+
+if TYPE_CHECKING:
+    from helpers.data_parallel.history import History
+    from helpers.data_parallel.replica import Replica
+
+
+def consensus(values: np.ndarray) -> np.ndarray:
+    """Compute the consensus distance Ξ of replicas.
+
+    Parameters
+    ----------
+    values : numpy.ndarray (R, ..., P)
+        The parameters of each.
+
+    Returns
+    -------
+    numpy.ndarray (...)
+        Mean over the replicas of the squared distance from their mean.
+
+    Examples
+    --------
+    >>> consensus(np.array([[0.0, 0.0], [2.0, 0.0]])).item()
+    1.0
+    """
+    values = np.asarray(values, float)
+    return np.square(values - values.mean(0)).sum(-1).mean(0)
+
+
+def after_steps(count: int | np.ndarray, rate: float, noise: float, ranks: int) -> Any:
+    """Predict Ξ so many steps after an average: it grows in a straight line.
+
+    Parameters
+    ----------
+    count : int or numpy.ndarray
+        h, steps since the replicas were equal.
+    rate : float
+        λ; with momentum μ, λ/(1 − μ) for h well above 1/(1 − μ).
+    noise : float
+        σ², the variance of one replica's gradient, summed over the parameters.
+    ranks : int
+        R.
+
+    Returns
+    -------
+    float or numpy.ndarray
+        h·λ²·σ²·(R − 1)/R.
+    """
+    return count * rate**2 * noise * (ranks - 1) / ranks
+
+
+def by_gossip(W: np.ndarray, rate: float, noise: float, overlap: bool = False) -> float:
+    """Predict the Ξ at which gossip settles: as much is mixed away as each step adds.
+
+    Of a difference along W's k-th eigenvector a mixing leaves λ_k, so that its variance s obeys
+    s = λ_k²·(s + λ²σ²), or with ``overlap`` s = λ_k²·s + λ²σ², since the step is not mixed.
+
+    Parameters
+    ----------
+    W : numpy.ndarray (R, R)
+        Symmetric; see :func:`helpers.data_parallel.schemes.gossip.mixing`.
+    rate, noise : float
+        λ and σ².
+    overlap : bool
+        Whether the parameters are mixed as they were before the step.
+
+    Returns
+    -------
+    float
+        Ξ after the mixing; infinite if some difference is never mixed away.
+    """
+    kept = np.square(np.sort(np.abs(np.linalg.eigvalsh(W)))[:-1])
+    if np.any(kept > 1 - 1e-12):
+        return float("inf")
+    left = (1.0 if overlap else kept) / (1 - kept)
+    return float(rate**2 * noise * np.sum(left) / len(W))
+
+
+def bytes_sent(parameters: int, ranks: int, averages: float, itemsize: int = 4) -> float:
+    """Compute what each rank sends for averages by a ring: 2(R − 1)/R of all parameters each time.
+
+    Parameters
+    ----------
+    parameters : int
+        P.
+    ranks : int
+        R.
+    averages : float
+        How many: steps/H for local SGD.
+    itemsize : int
+        Bytes of a number.
+
+    Returns
+    -------
+    float
+        Bytes (on the average over the ranks, where R does not divide P).
+    """
+    return averages * 2 * (ranks - 1) / ranks * parameters * itemsize
+
+
+@dataclass
+class Path:
+    """Where one replica was.
+
+    Parameters
+    ----------
+    steps : list of int
+        Steps made: 0 is the start.
+    before, after : list of numpy.ndarray (P,)
+        The parameters then, before and after what the scheme does at a step's end.
+    """
+
+    steps: list[int] = field(default_factory=list)
+    before: list[np.ndarray] = field(default_factory=list)
+    after: list[np.ndarray] = field(default_factory=list)
+
+
+class Followed(Scheme):
+    """Any scheme in step, with the path of this rank's replica kept in ``path``.
+
+    Parameters
+    ----------
+    scheme : Scheme
+        What trains.
+    every : int
+        Keep the parameters every so many steps.
+
+    Raises
+    ------
+    ValueError
+        If ``every`` is less than 1.
+    """
+
+    def __init__(self, scheme: Scheme, every: int = 1):
+        super().__init__(scheme.comm)
+        if every < 1:
+            raise ValueError(f"every expects a number of steps, 1 or more; got {every!r}")
+        self.inner, self.every, self.name = scheme, every, scheme.name
+        self.server, self.in_step = scheme.server, scheme.in_step
+        self.path = Path()
+
+    def begin(self, replica: Replica) -> None:
+        # Let the scheme begin, and keep where it does
+        self.inner.begin(replica)
+        self._keep(0, replica.flat.values.numpy().copy(), replica)
+
+    def _keep(self, step: int, before: np.ndarray, replica: Replica) -> None:
+        self.path.steps.append(step)
+        self.path.before.append(before)
+        self.path.after.append(replica.flat.values.numpy().copy())
+
+    def before_backward(self, replica: Replica, step: int) -> None:
+        self.inner.before_backward(replica, step)
+
+    def after_backward(self, replica: Replica, step: int) -> None:
+        self.inner.after_backward(replica, step)
+
+    def update(self, replica: Replica, step: int) -> None:
+        self.inner.update(replica, step)
+
+    def after_step(self, replica: Replica, step: int) -> None:
+        kept = (step + 1) % self.every == 0
+        before = replica.flat.values.numpy().copy() if kept else None
+        self.inner.after_step(replica, step)
+        if before is not None:
+            self._keep(step + 1, before, replica)
+
+    def leave(self, reason: str) -> None:
+        self.inner.leave(reason)
+
+    def end(self, replica: Replica) -> History:
+        return self.inner.end(replica)

@@ -1,0 +1,92 @@
+"""Which samples a worker has for itself: a mixture like everybody's, or classes of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def parts(labels: np.ndarray, workers: int, sorted_share: float, seed: int = 0) -> list[np.ndarray]:
+    """Deal out samples, some of them sorted by class.
+
+    Parameters
+    ----------
+    labels : numpy.ndarray (N,)
+        The class of each sample.
+    workers : int
+        W.
+    sorted_share : float
+        0: every worker gets a mixture. 1: the samples are sorted by class and cut into W runs, so
+        that a worker sees few classes. Between: this share is sorted, the rest is mixed.
+    seed : int
+        Of the order.
+
+    Returns
+    -------
+    list of numpy.ndarray
+        The positions of each worker's samples: as many for each, none twice.
+
+    Raises
+    ------
+    ValueError
+        For a share outside of [0, 1], or more workers than samples.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in parts(np.array([1, 0, 1, 0]), 2, sorted_share=1.0)]
+    [[1, 3], [0, 2]]
+    """
+    if not 0 <= sorted_share <= 1 or not 1 <= workers <= len(labels):
+        raise ValueError(
+            "parts expects a share from 0 to 1 and at least 1 worker, each with a sample; "
+            f"got {sorted_share!r}, {workers!r} workers, {len(labels)} samples"
+        )
+    order = np.random.default_rng([seed, 11]).permutation(len(labels))
+    cut = round(sorted_share * len(order))
+    by_class = np.sort(order[:cut])
+    by_class = by_class[np.argsort(labels[by_class], kind="stable")]
+    least = len(labels) // workers
+    whole = [[*np.array_split(by_class, workers)], [*np.array_split(order[cut:], workers)]]
+    return [np.concatenate(pair)[:least] for pair in zip(*whole, strict=True)]
+
+
+def batches(
+    inputs: np.ndarray, labels: np.ndarray, mine: np.ndarray, batch: int, seed: int
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield, without end, mini-batches of one worker's samples, shuffled anew in each epoch.
+
+    Parameters
+    ----------
+    inputs, labels : numpy.ndarray (N, ...)
+        Of all samples.
+    mine : numpy.ndarray (n,)
+        Positions of this worker's.
+    batch : int
+        B.
+    seed : int
+        Of the order; give each worker another.
+
+    Yields
+    ------
+    x, y : torch.Tensor
+        B samples.
+
+    Raises
+    ------
+    ValueError
+        If not even one batch fits.
+    """
+    if not 1 <= batch <= len(mine):
+        raise ValueError(f"a batch of {batch!r} does not fit {len(mine)} samples")
+    rng = np.random.default_rng([seed, 13])
+    while True:
+        order = rng.permutation(mine)
+        for begin in range(0, len(mine) - batch + 1, batch):
+            where = order[begin : begin + batch]
+            yield torch.from_numpy(inputs[where]), torch.from_numpy(labels[where])

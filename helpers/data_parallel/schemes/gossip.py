@@ -1,0 +1,140 @@
+"""Gossip on a ring (Lian et al., 2017): in every step each replica mixes with two neighbours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from helpers.data_parallel.replica import Replica
+from helpers.data_parallel.scheme import Scheme
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+THIRD = 1 / 3
+LEFTWARDS, RIGHTWARDS = 21, 22  # tags
+
+
+def mixing(ranks: int, weight: float = THIRD) -> np.ndarray:
+    """Make the matrix W by which replicas on a ring mix: θ_i ← Σ_j W_ij·θ_j.
+
+    Parameters
+    ----------
+    ranks : int
+        R, at least 1. On two ranks both neighbours are the same one.
+    weight : float
+        w of each neighbour, in [0, 1/2]; a replica itself keeps 1 − 2w.
+
+    Returns
+    -------
+    numpy.ndarray (R, R)
+        Symmetric, its rows add up to 1.
+
+    Raises
+    ------
+    ValueError
+        For no ring, or a weight that leaves a replica less than nothing.
+    """
+    if ranks < 1 or not 0 <= weight <= 0.5:
+        raise ValueError(
+            f"mixing expects at least 1 rank and a weight from 0 to 1/2; got {ranks!r}, {weight!r}"
+        )
+    W = (1 - 2 * weight) * np.eye(ranks)
+    for shift in (1, -1):
+        W += weight * np.roll(np.eye(ranks), shift, axis=1)
+    return W
+
+
+def spectral_gap(W: np.ndarray) -> float:
+    """Return 1 − |λ₂|, the part of the slowest difference between replicas that one mixing removes.
+
+    Parameters
+    ----------
+    W : numpy.ndarray (R, R)
+        Symmetric, its rows add up to 1.
+
+    Returns
+    -------
+    float
+        From 0 (some difference never shrinks) to 1 (one mixing makes all equal).
+
+    Raises
+    ------
+    ValueError
+        For another kind of matrix.
+    """
+    W = np.asarray(W, float)
+    square = W.ndim == 2 and W.shape[0] == W.shape[1]
+    if not (square and np.allclose(W, W.T) and np.allclose(W.sum(1), 1)):
+        raise ValueError(f"expected a symmetric matrix whose rows add up to 1; got {W!r}")
+    others = np.sort(np.abs(np.linalg.eigvalsh(W)))[:-1]
+    return 1.0 - float(others[-1]) if len(others) else 1.0
+
+
+class Gossip(Scheme):
+    """Each replica becomes (1 − 2w)·itself + w·(its left and its right neighbour), in every step.
+
+    Each rank sends two messages of all parameters in a step, on any number of ranks. There is no
+    allreduce: the replicas are never equal, only near to each other.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+        The ranks, on a ring.
+    weight : float
+        w, from 0 to 1/2.
+    overlap : bool
+        If True (as in the paper) the parameters as they were *before* the step travel while the
+        gradient is computed: θ ← Wθ − λ·g(θ). If False, what the step has made of them, afterwards:
+        θ ← W(θ − λ·g(θ)).
+
+    Raises
+    ------
+    ValueError
+        For a weight out of range.
+    """
+
+    def __init__(self, comm: Intracomm, weight: float = THIRD, overlap: bool = False):
+        super().__init__(comm)
+        mixing(comm.Get_size(), weight)
+        self.weight, self.overlap = weight, overlap
+        self.name = "gossip, overlapped" if overlap else "gossip"
+
+    def begin(self, replica: Replica) -> None:
+        # Make room for what the neighbours send
+        super().begin(replica)
+        values = replica.flat.values.numpy()
+        self._mine = values.copy()
+        self._left, self._right = np.empty_like(values), np.empty_like(values)
+
+    def before_backward(self, replica: Replica, step: int) -> None:
+        if self.overlap:
+            self._send(replica)
+
+    def after_backward(self, replica: Replica, step: int) -> None:
+        if self.overlap:
+            self._mix(replica)
+
+    def after_step(self, replica: Replica, step: int) -> None:
+        if not self.overlap:
+            self._send(replica)
+            self._mix(replica)
+
+    def _send(self, replica: Replica) -> None:
+        ranks, rank = self.comm.Get_size(), self.comm.Get_rank()
+        left, right = (rank - 1) % ranks, (rank + 1) % ranks
+        self._mine[:] = replica.flat.values.numpy()
+        self._under_way = [
+            self.comm.Irecv(self._left, left, RIGHTWARDS),
+            self.comm.Irecv(self._right, right, LEFTWARDS),
+            self.comm.Isend(self._mine, right, RIGHTWARDS),
+            self.comm.Isend(self._mine, left, LEFTWARDS),
+        ]
+
+    def _mix(self, replica: Replica) -> None:
+        for request in self._under_way:
+            request.Wait()
+        values = replica.flat.values.numpy()
+        values *= 1 - 2 * self.weight
+        values += self.weight * (self._left + self._right)

@@ -1,0 +1,196 @@
+"""Local SGD: every replica goes its own way, and now and then all become their mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from helpers.collectives import allreduce
+from helpers.data_parallel.history import History
+from helpers.data_parallel.replica import Replica
+from helpers.data_parallel.scheme import Scheme
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+NEVER = 0  # a period: no average before the end
+
+
+def ring_average(flat: Tensor, comm: Intracomm) -> None:
+    """Replace a buffer by its mean over all ranks, by our own ring; the same bits on every rank.
+
+    Parameters
+    ----------
+    flat : torch.Tensor (P,)
+        Changed in place.
+    comm : mpi4py.MPI.Intracomm
+        The ranks; all of them call.
+    """
+    values = flat.numpy()
+    allreduce(values, comm, algorithm="ring", out=values)
+    flat /= comm.Get_size()
+
+
+def steps(value: object, name: str, least: int = 1) -> int:
+    """Refuse what is no number of steps.
+
+    Parameters
+    ----------
+    value : object
+        What was passed.
+    name : str
+        What it is, for the message.
+    least : int
+        The smallest number that will do.
+
+    Returns
+    -------
+    int
+        The number.
+
+    Raises
+    ------
+    ValueError
+        For anything but a whole number that is large enough.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{name} expects a whole number of steps, {least} or more; got {value!r}")
+    return value
+
+
+class LocalSGD(Scheme):
+    """Average the parameters every H steps (Stich, 2019); between averages nothing is sent.
+
+    At the end the replicas become their mean once more, unless they have just done so.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+        The ranks.
+    period : int or callable
+        H, or :data:`NEVER`; or ``period(step)``, which is asked before the first step and after
+        each average for the steps to the next one. ``step`` counts those that have been made.
+
+    Attributes
+    ----------
+    averages : int
+        How often the replicas have met.
+
+    Raises
+    ------
+    ValueError
+        For a period that is no number of steps.
+    """
+
+    def __init__(self, comm: Intracomm, period: int | Callable[[int], int]):
+        super().__init__(comm)
+        self.period = period
+        self.averages = self._met = 0
+        self._next = self._plan(0)
+        if callable(period):
+            self.name = f"local SGD, {getattr(period, '__name__', 'a schedule')}"
+        else:
+            self.name = f"local SGD, H = {period or 'never'}"
+
+    def _plan(self, step: int) -> int | None:
+        """The number of steps after which the replicas meet next; None: not before the end."""
+        asked = self.period(step) if callable(self.period) else self.period
+        ahead = steps(asked, f"period at step {step}", least=NEVER)
+        return step + ahead if ahead else None
+
+    def after_step(self, replica: Replica, step: int) -> None:
+        # Meet, if it is time
+        if step + 1 == self._next:
+            self.meet(replica)
+            self.averages, self._met = self.averages + 1, step + 1
+            self._next = self._plan(step + 1)
+
+    def meet(self, replica: Replica) -> None:
+        """Make all replicas equal: here their mean.
+
+        Parameters
+        ----------
+        replica : Replica
+            This rank's; all ranks call.
+        """
+        ring_average(replica.flat.values, self.comm)
+
+    def end(self, replica: Replica) -> History:
+        # The replicas that are apart become their mean
+        if self._met < replica.history.updates:
+            self.meet(replica)
+            self.averages += 1
+        return super().end(replica)
+
+
+class PostLocalSGD(LocalSGD):
+    """In step at first, local later (Lin et al., 2020): H = 1 up to a step, then H.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+        The ranks.
+    period : int
+        H after the switch.
+    switch : int
+        Steps that are made with H = 1.
+
+    Raises
+    ------
+    ValueError
+        For what is no number of steps.
+    """
+
+    def __init__(self, comm: Intracomm, period: int, switch: int):
+        steps(period, "period")
+        steps(switch, "switch", least=0)
+        super().__init__(comm, lambda step: 1 if step < switch else period)
+        self.name = f"post-local SGD, H = 1 then {period}"
+
+
+class SometimesAveraged(Scheme):
+    """Gradients averaged in some steps only, parameters now and then: a source's experiment.
+
+    In a step without an average each replica moves by its own gradient. So the replicas drift
+    apart, and an averaged gradient moves them side by side: it brings nobody back.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+        The ranks.
+    gradients : int
+        k: steps 0, k, 2k, ... move all replicas by their mean gradient; :data:`NEVER`: none does.
+    parameters : int
+        All replicas become their mean after so many steps; :data:`NEVER`: only at the end.
+
+    Raises
+    ------
+    ValueError
+        For what is no number of steps.
+    """
+
+    def __init__(self, comm: Intracomm, gradients: int, parameters: int = NEVER):
+        super().__init__(comm)
+        self.gradients = steps(gradients, "gradients", least=NEVER)
+        self.parameters = steps(parameters, "parameters", least=NEVER)
+        self.averages = 0
+        self.name = f"gradients every {gradients}" if gradients else "gradients never"
+
+    def after_backward(self, replica: Replica, step: int) -> None:
+        if self.gradients and step % self.gradients == 0:
+            ring_average(replica.flat.gradients, self.comm)
+            self.averages += 1
+
+    def after_step(self, replica: Replica, step: int) -> None:
+        if self.parameters and (step + 1) % self.parameters == 0:
+            ring_average(replica.flat.values, self.comm)
+            self.averages += 1
+
+    def end(self, replica: Replica) -> History:
+        # The replicas become their mean
+        if not self.parameters or replica.history.updates % self.parameters:
+            ring_average(replica.flat.values, self.comm)
+            self.averages += 1
+        return super().end(replica)
