@@ -1,0 +1,146 @@
+"""Pairs of operators, one for the forward pass and the other for the backward pass.
+
+A number that N ranks hold alike has a gradient that is the sum of what each finds; a number that is
+the sum of what N ranks hold has a gradient that each needs whole. So what copies on the way forward
+adds on the way back, and the reverse (Shoeybi et al., 2019, *Megatron-LM*, section 3; Korthikanti
+et al., 2022, for the second pair):
+
+========= ============== ==============
+operator  forward        backward
+========= ============== ==============
+f         copy           all-reduce
+g         all-reduce     copy
+f̄         all-gather     reduce-scatter
+ḡ         reduce-scatter all-gather
+========= ============== ==============
+
+Each is handed its communicator, and asks it for nothing before there is something to send.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from helpers.sharded import messages
+
+
+class _Copy(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, comm: Any) -> Tensor:
+        ctx.comm = comm
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple:  # type: ignore[override]
+        return messages.all_reduce(gradient, ctx.comm), None
+
+
+class _Sum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, comm: Any) -> Tensor:
+        return messages.all_reduce(x, comm)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple:  # type: ignore[override]
+        return gradient, None
+
+
+class _Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, comm: Any, dim: int) -> Tensor:
+        ctx.comm, ctx.dim = comm, dim
+        return messages.all_gather(x, comm, dim)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple:  # type: ignore[override]
+        return messages.reduce_scatter(gradient, ctx.comm, ctx.dim), None, None
+
+
+class _Scatter(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, comm: Any, dim: int) -> Tensor:
+        ctx.comm, ctx.dim = comm, dim
+        return messages.reduce_scatter(x, comm, dim)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple:  # type: ignore[override]
+        return messages.all_gather(gradient, ctx.comm, ctx.dim), None, None
+
+
+def f(x: Tensor, comm: Any) -> Tensor:
+    """Enter a part that is split over ranks: copy, and add the gradients on the way back.
+
+    Parameters
+    ----------
+    x : torch.Tensor
+        The same on all ranks.
+    comm : mpi4py.MPI.Intracomm
+        The ranks that split what follows.
+
+    Returns
+    -------
+    torch.Tensor
+        Equal to ``x``.
+    """
+    return _Copy.apply(x, comm)
+
+
+def g(x: Tensor, comm: Any) -> Tensor:
+    """Leave a part that is split over ranks: add, and copy the gradient on the way back.
+
+    Parameters
+    ----------
+    x : torch.Tensor
+        This rank's part of a sum.
+    comm : mpi4py.MPI.Intracomm
+        The ranks that split what came before.
+
+    Returns
+    -------
+    torch.Tensor
+        The sum, on all ranks.
+    """
+    return _Sum.apply(x, comm)
+
+
+def f_bar(x: Tensor, comm: Any, dim: int = 1) -> Tensor:
+    """Enter such a part from a sequence that is split too: gather; reduce-scatter on the way back.
+
+    Parameters
+    ----------
+    x : torch.Tensor
+        This rank's positions.
+    comm : mpi4py.MPI.Intracomm
+        The ranks.
+    dim : int
+        Which dimension the positions are.
+
+    Returns
+    -------
+    torch.Tensor
+        All positions, on all ranks.
+    """
+    return _Gather.apply(x, comm, dim)
+
+
+def g_bar(x: Tensor, comm: Any, dim: int = 1) -> Tensor:
+    """Leave such a part into a split sequence: reduce-scatter; gather on the way back.
+
+    Parameters
+    ----------
+    x : torch.Tensor
+        This rank's part of a sum, at all positions.
+    comm : mpi4py.MPI.Intracomm
+        The ranks.
+    dim : int
+        Which dimension the positions are.
+
+    Returns
+    -------
+    torch.Tensor
+        The sum, at this rank's positions.
+    """
+    return _Scatter.apply(x, comm, dim)

@@ -1,0 +1,156 @@
+"""Messages and bytes of each way to split a model, by formula; a trace counts the same.
+
+All figures are what one rank sends in one forward and one backward pass. N ranks, B sequences of T
+positions, C = width, V = vocabulary, L blocks; bytes are elements times ``itemsize``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from helpers.models.transformer import Config
+
+
+class Sent(NamedTuple):
+    """What one rank sends."""
+
+    messages: int
+    bytes: float
+
+    def __add__(self, other: Sent) -> Sent:  # type: ignore[override]
+        return Sent(self.messages + other.messages, self.bytes + other.bytes)
+
+    def times(self, count: int) -> Sent:
+        """Return so many of them.
+
+        Parameters
+        ----------
+        count : int
+            How many.
+
+        Returns
+        -------
+        Sent
+            Together.
+        """
+        return Sent(self.messages * count, self.bytes * count)
+
+
+def all_reduce(elements: int, ranks: int, itemsize: int = 4) -> Sent:
+    """Return what a ring allreduce sends.
+
+    Parameters
+    ----------
+    elements, ranks, itemsize : int
+        Of the array on every rank; N; bytes of each.
+
+    Returns
+    -------
+    Sent
+        2(N − 1) messages of 1/N.
+
+    Examples
+    --------
+    >>> all_reduce(1000, 4)
+    Sent(messages=6, bytes=6000.0)
+    """
+    return half(elements, ranks, itemsize).times(2)
+
+
+def half(elements: int, ranks: int, itemsize: int = 4) -> Sent:
+    """Return what an all-gather or a reduce-scatter sends: half of an allreduce.
+
+    Parameters
+    ----------
+    elements, ranks, itemsize : int
+        Of the whole array; N; bytes of each.
+
+    Returns
+    -------
+    Sent
+        N − 1 messages of 1/N.
+    """
+    return Sent(ranks - 1, (ranks - 1) / ranks * elements * itemsize)
+
+
+def tensor(
+    config: Config, ranks: int, sequences: int, sequence: bool = False, itemsize: int = 4
+) -> Sent:
+    """Return what tensor parallelism sends in a step of the transformer, loss included.
+
+    A block has two pairs of matrices: an allreduce each at g forwards and at f backwards. With the
+    sequence split each allreduce is the two halves of one, and the parameters that every rank has
+    whole (two norms, two biases: 6C) add their gradients.
+
+    Parameters
+    ----------
+    config : Config
+        The model's size.
+    ranks : int
+        N.
+    sequences : int
+        B.
+    sequence : bool
+        Whether the sequence is split between matrices.
+    itemsize : int
+        Bytes of a number.
+
+    Returns
+    -------
+    Sent
+        Of each rank.
+    """
+    B, T, C, L = sequences, config.context, config.width, config.layers
+    stream = all_reduce(B * T * C, ranks, itemsize)
+    loss = all_reduce(B * T, ranks, itemsize) + all_reduce(2 * B * T, ranks, itemsize)
+    if not sequence:
+        return stream.times(4 * L + 2) + loss  # 2 pairs, 2 ways; embedding's g, head's f
+    small = [C] * 6 * L + [C] * 2 + [config.context * C]
+    extra = [all_reduce(n, ranks, itemsize) for n in small]
+    return sum(extra, stream.times(4 * L + 2) + loss)
+
+
+def ring_attention(elements: int, ranks: int, itemsize: int = 4) -> Sent:
+    """Return what ring attention sends: keys and values, and on the way back their gradients too.
+
+    Parameters
+    ----------
+    elements, ranks, itemsize : int
+        Of one rank's keys; N; bytes of each.
+
+    Returns
+    -------
+    Sent
+        2(N − 1) messages forwards, 4(N − 1) + 2 backwards.
+    """
+    count = 6 * (ranks - 1) + 2 if ranks > 1 else 0
+    return Sent(count, float(count * elements * itemsize))
+
+
+def experts(
+    tokens: int, width: int, ranks: int, choices: int = 1, experts: int = 1, itemsize: int = 4
+) -> Sent:
+    """Return what experts send if they are equally busy and no token is dropped.
+
+    Parameters
+    ----------
+    tokens, width : int
+        Of one rank; C.
+    ranks : int
+        N.
+    choices : int
+        Experts for each token.
+    experts : int
+        Of all ranks; their counts (8 bytes each) travel once.
+    itemsize : int
+        Bytes of a number.
+
+    Returns
+    -------
+    Sent
+        Four times N − 1 messages of tokens, and N − 1 of counts.
+    """
+    away = (ranks - 1) / ranks
+    return Sent(
+        5 * (ranks - 1), 4 * away * choices * tokens * width * itemsize + 8 * away * experts
+    )

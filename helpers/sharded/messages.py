@@ -1,0 +1,300 @@
+"""What splits of a model say to each other: collectives of point-to-point messages on tensors.
+
+Each is handed its communicator, and moves the same number of messages and bytes on every rank, as
+:mod:`.counts` says. Rings are those of :mod:`helpers.collectives.ring`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from helpers.collectives import ring
+from helpers.collectives.parts import split
+from helpers.sharded.arrays import array_of
+from helpers.waiting import Yielding, until
+
+LIMIT = 120.0  # seconds: a rank that does not come is missed after these
+TAG = 901  # of messages that are not a ring's
+
+
+class Patient:
+    """A communicator whose waits leave the core to others, and end.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+        Traced or not.
+    """
+
+    def __init__(self, comm: Any):
+        self.comm = comm
+        self.Get_rank, self.Get_size = comm.Get_rank, comm.Get_size
+        self.Send, self.Recv, self.Isend = comm.Send, comm.Recv, comm.Isend
+        self._yielding = Yielding()
+
+    def Sendrecv(  # noqa: N802 - mpi4py's name
+        self, sendbuf: Any, dest: int, sendtag: int, recvbuf: Any, source: int, recvtag: int
+    ) -> None:
+        """Send one array and receive another at the same time.
+
+        Parameters
+        ----------
+        sendbuf : numpy.ndarray
+            What is sent, contiguous.
+        dest, sendtag : int
+            The rank that receives it, and which message it is.
+        recvbuf : numpy.ndarray
+            What is filled, contiguous.
+        source, recvtag : int
+            The rank that sends to this one, and which message.
+        """
+        receive = self.comm.Irecv(recvbuf, source, recvtag)
+        send = self.comm.Isend(sendbuf, dest, sendtag)
+        self.wait([receive, send], source)
+
+    def wait(self, requests: Sequence[Any], peer: object) -> None:
+        """Wait for messages.
+
+        Parameters
+        ----------
+        requests : sequence of mpi4py.MPI.Request
+            Under way.
+        peer : object
+            Whom to blame if they do not come.
+
+        Raises
+        ------
+        TimeoutError
+            After :data:`LIMIT` seconds.
+        """
+        for request in requests:
+            until(
+                request.Test,
+                time.monotonic() + LIMIT,
+                lambda: TimeoutError(
+                    f"rank {self.Get_rank()} of {self.Get_size()} waited {LIMIT:g} s for {peer}"
+                ),
+                yielding=self._yielding,
+            )
+
+
+def _sum(mine: np.ndarray, theirs: np.ndarray, theirs_first: bool = True) -> None:
+    mine += theirs
+
+
+def _max(mine: np.ndarray, theirs: np.ndarray, theirs_first: bool = True) -> None:
+    np.maximum(mine, theirs, out=mine)
+
+
+def all_reduce(x: Tensor, comm: Any, largest: bool = False) -> Tensor:
+    """Return the sum over all ranks: 2(N−1) messages of 1/N of the bytes from every rank.
+
+    Parameters
+    ----------
+    x : torch.Tensor
+        This rank's, of the same shape everywhere; kept.
+    comm : mpi4py.MPI.Intracomm
+        The ranks.
+    largest : bool
+        The largest instead of the sum.
+
+    Returns
+    -------
+    torch.Tensor
+        Equal to the last bit on all ranks.
+    """
+    total = x.detach().clone(memory_format=torch.contiguous_format)
+    if comm.Get_size() > 1:
+        ring.allreduce(array_of(total), Patient(comm), _max if largest else _sum)
+    return total
+
+
+def gather_into(whole: np.ndarray, comm: Any) -> None:
+    """Fill an array of which each rank has its shard in place: N−1 messages of 1/N.
+
+    Parameters
+    ----------
+    whole : numpy.ndarray
+        Cut as by :func:`helpers.sharded.arrays.shards`.
+    comm : mpi4py.MPI.Intracomm
+        The ranks.
+    """
+    if comm.Get_size() > 1:
+        ring.allgather(whole, Patient(comm), split(len(whole), comm.Get_size()))
+
+
+def reduce_into(whole: np.ndarray, comm: Any) -> None:
+    """Leave the sum over all ranks in this rank's shard, and partial sums in the rest.
+
+    Parameters
+    ----------
+    whole : numpy.ndarray
+        This rank's contribution; changed. N−1 messages of 1/N of it.
+    comm : mpi4py.MPI.Intracomm
+        The ranks.
+    """
+    if comm.Get_size() > 1:
+        ring.reduce_scatter(whole, Patient(comm), _sum, split(len(whole), comm.Get_size()))
+
+
+def all_gather(x: Tensor, comm: Any, dim: int = 0) -> Tensor:
+    """Return all ranks' parts, one after the other along one dimension.
+
+    Parameters
+    ----------
+    x : torch.Tensor
+        This rank's part, of the same shape everywhere.
+    comm : mpi4py.MPI.Intracomm
+        The ranks.
+    dim : int
+        Where they are joined.
+
+    Returns
+    -------
+    torch.Tensor
+        N times as long there.
+    """
+    n, rank = comm.Get_size(), comm.Get_rank()
+    whole = x.new_empty((n, *x.shape))
+    whole[rank] = x.detach()
+    gather_into(array_of(whole), comm)
+    return torch.cat(list(whole), dim)
+
+
+def reduce_scatter(x: Tensor, comm: Any, dim: int = 0) -> Tensor:
+    """Return this rank's part of the sum over all ranks, cut along one dimension.
+
+    Parameters
+    ----------
+    x : torch.Tensor
+        This rank's contribution, as long there as N divides; kept.
+    comm : mpi4py.MPI.Intracomm
+        The ranks.
+    dim : int
+        Where it is cut.
+
+    Returns
+    -------
+    torch.Tensor
+        1/N as long there.
+    """
+    n, rank = comm.Get_size(), comm.Get_rank()
+    if x.shape[dim] % n:
+        raise ValueError(f"reduce_scatter expects a multiple of {n} along {dim}; got {x.shape}")
+    parts = torch.stack(x.detach().chunk(n, dim))
+    reduce_into(array_of(parts), comm)
+    return parts[rank].clone()
+
+
+def all_to_all(pieces: Sequence[Tensor], comm: Any) -> list[Tensor]:
+    """Send piece i to rank i, for every i, and return what each rank sent here.
+
+    The lengths travel first (an all-to-all of one number), so they may differ, and be 0.
+
+    Parameters
+    ----------
+    pieces : sequence of torch.Tensor
+        One for each rank; they differ in their first dimension alone.
+    comm : mpi4py.MPI.Intracomm
+        The ranks.
+
+    Returns
+    -------
+    list of torch.Tensor
+        One from each rank. N−1 messages from every rank, its own piece stays.
+    """
+    n, rank = comm.Get_size(), comm.Get_rank()
+    if len(pieces) != n:
+        raise ValueError(f"all_to_all expects a piece for each of {n} ranks; got {len(pieces)}")
+    lengths = np.array([len(piece) for piece in pieces], np.int64)
+    theirs = np.empty_like(lengths)
+    comm.Alltoall(lengths, theirs)
+    got = [pieces[0].new_empty((int(count), *pieces[0].shape[1:])) for count in theirs]
+    got[rank].copy_(pieces[rank].detach())
+    patient = Patient(comm)
+    for step in range(1, n):
+        to, source = (rank + step) % n, (rank - step) % n
+        piece = pieces[to].detach().contiguous()
+        patient.Sendrecv(array_of(piece), to, TAG, array_of(got[source]), source, TAG)
+    return got
+
+
+def shift(tensors: Sequence[Tensor], comm: Any) -> list[Tensor]:
+    """Hand tensors on to the next rank of the ring, and return the last one's: a message for each.
+
+    Parameters
+    ----------
+    tensors : sequence of torch.Tensor
+        Of the same shapes everywhere.
+    comm : mpi4py.MPI.Intracomm
+        The ranks; the last one sends to the first.
+
+    Returns
+    -------
+    list of torch.Tensor
+        What the previous rank had.
+    """
+    n, rank = comm.Get_size(), comm.Get_rank()
+    patient = Patient(comm)
+    got = []
+    for tensor in tensors:
+        mine = tensor.detach().contiguous()
+        theirs = torch.empty_like(mine)
+        if n > 1:
+            right, left = (rank + 1) % n, (rank - 1) % n
+            patient.Sendrecv(array_of(mine), right, TAG, array_of(theirs), left, TAG)
+        else:
+            theirs.copy_(mine)
+        got.append(theirs)
+    return got
+
+
+def send(x: Tensor, to: int, comm: Any) -> tuple[Any, Tensor]:
+    """Begin to send a tensor.
+
+    Parameters
+    ----------
+    x : torch.Tensor
+        Of any shape.
+    to : int
+        The rank that receives it.
+    comm : mpi4py.MPI.Intracomm
+        The ranks.
+
+    Returns
+    -------
+    tuple of (Request, torch.Tensor)
+        The message under way, and what must stay until it is through.
+    """
+    mine = x.detach().contiguous()
+    return comm.Isend(array_of(mine), to, TAG), mine
+
+
+def receive(shape: Sequence[int], dtype: torch.dtype, source: int, comm: Any) -> Tensor:
+    """Wait for a tensor.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Of the tensor.
+    dtype : torch.dtype
+        Of its elements.
+    source : int
+        The rank that sends it.
+    comm : mpi4py.MPI.Intracomm
+        The ranks.
+
+    Returns
+    -------
+    torch.Tensor
+        What came.
+    """
+    x = torch.empty(tuple(shape), dtype=dtype)
+    Patient(comm).wait([comm.Irecv(array_of(x), source, TAG)], source)
+    return x

@@ -1,0 +1,117 @@
+"""To which experts each token goes: arithmetic alone, no messages.
+
+A gate gives each token a chance for each expert; the k likeliest take it, as many tokens each as
+their capacity allows, the earlier tokens first, and all first choices before all second ones. A
+token that finds no place goes past (GShard: Lepikhin et al., 2020; Switch: Fedus et al., 2021).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+
+class Routes(NamedTuple):
+    """Who goes where; R routes.
+
+    Parameters
+    ----------
+    token, expert : torch.Tensor (R,), int64
+        Sorted by expert, then by choice and token.
+    weight : torch.Tensor (R,)
+        What the expert's answer is multiplied with; carries a gradient.
+    dropped : int
+        Choices that found no place.
+    """
+
+    token: Tensor
+    expert: Tensor
+    weight: Tensor
+    dropped: int
+
+
+def capacity_of(tokens: int, experts: int, choices: int, factor: float) -> int:
+    """Return how many tokens an expert takes.
+
+    Parameters
+    ----------
+    tokens, experts, choices : int
+        Tokens of one rank, experts of all ranks, and choices of each token.
+    factor : float
+        1: just enough if all are equally busy.
+
+    Returns
+    -------
+    int
+        Of one rank's tokens.
+
+    Examples
+    --------
+    >>> capacity_of(8, 4, 1, 1.0), capacity_of(8, 4, 2, 1.25)
+    (2, 5)
+    """
+    if factor <= 0:
+        raise ValueError(f"capacity_of expects a factor above 0; got {factor}")
+    return max(1, math.ceil(factor * choices * tokens / experts))
+
+
+def route(logits: Tensor, choices: int, capacity: int) -> Routes:
+    """Send tokens to experts.
+
+    Parameters
+    ----------
+    logits : torch.Tensor (tokens, experts)
+        What the gate says.
+    choices : int
+        1 or 2 experts for each token. With two, their chances are scaled to add up to 1.
+    capacity : int
+        Tokens that an expert takes.
+
+    Returns
+    -------
+    Routes
+        Those that found a place.
+
+    Raises
+    ------
+    ValueError
+        For more choices than experts.
+    """
+    tokens, experts = logits.shape
+    if not 1 <= choices <= experts:
+        raise ValueError(f"route expects 1 to {experts} choices; got {choices}")
+    chances = logits.softmax(-1)
+    weight, chosen = chances.topk(choices, -1)  # (tokens, choices)
+    if choices > 1:
+        weight = weight / weight.sum(-1, keepdim=True)
+    expert, weight = chosen.T.reshape(-1), weight.T.reshape(-1)  # all first choices, then second
+    token = torch.arange(tokens).repeat(choices)
+    one_hot = functional.one_hot(expert, experts)
+    place = (one_hot.cumsum(0) * one_hot).sum(-1) - 1  # in the queue of its expert
+    kept = torch.nonzero(place < capacity).squeeze(-1)
+    order = kept[expert[kept].argsort(stable=True)]
+    return Routes(token[order], expert[order], weight[order], len(expert) - len(order))
+
+
+def imbalance(logits: Tensor) -> Tensor:
+    """Return Switch's loss of balance: experts · Σ (share of tokens) · (mean chance).
+
+    Parameters
+    ----------
+    logits : torch.Tensor (tokens, experts)
+        What the gate says.
+
+    Returns
+    -------
+    torch.Tensor ()
+        1 if all experts are equally busy and likely; as much as the number of experts if one takes
+        all.
+    """
+    experts = logits.shape[-1]
+    chances = logits.softmax(-1)
+    share = functional.one_hot(chances.argmax(-1), experts).to(chances.dtype).mean(0)
+    return experts * (share * chances.mean(0)).sum()

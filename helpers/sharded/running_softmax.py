@@ -1,0 +1,80 @@
+"""Attention over keys that come in pieces: what of two softmaxes makes the softmax of both.
+
+A piece gives its output and the logarithm of its sum of exponentials, ℓ. Two pieces merge into one
+of the same form, in any order (Milakov and Gimelshein, 2018; Rabe and Staats, 2021):
+
+    ℓ = ln(e^ℓ₁ + e^ℓ₂),   o = e^(ℓ₁ − ℓ) o₁ + e^(ℓ₂ − ℓ) o₂
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def scores_of(q: Tensor, k: Tensor, first_query: int, first_key: int) -> Tensor:
+    """Return scores, −∞ where a key comes after its query.
+
+    Parameters
+    ----------
+    q : torch.Tensor (..., Tq, D)
+        Queries of consecutive positions.
+    k : torch.Tensor (..., Tk, D)
+        Keys of consecutive positions.
+    first_query, first_key : int
+        The position of the first of each.
+
+    Returns
+    -------
+    torch.Tensor (..., Tq, Tk)
+        q·k / √D.
+    """
+    scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+    queries = first_query + torch.arange(q.shape[-2])
+    keys = first_key + torch.arange(k.shape[-2])
+    return scores.masked_fill(keys[None, :] > queries[:, None], -math.inf)
+
+
+def piece(scores: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """Attend to one piece.
+
+    Parameters
+    ----------
+    scores : torch.Tensor (..., Tq, Tk)
+        As :func:`scores_of` gives; a query that sees no key of the piece gets zeros and −∞.
+    v : torch.Tensor (..., Tk, D)
+        Values.
+
+    Returns
+    -------
+    tuple of torch.Tensor (..., Tq, D) and (..., Tq)
+        The output, and ℓ.
+    """
+    logs = scores.logsumexp(-1)
+    safe = logs.masked_fill(logs == -math.inf, 0.0)
+    return (scores - safe.unsqueeze(-1)).exp() @ v, logs
+
+
+def merge(o1: Tensor, logs1: Tensor, o2: Tensor, logs2: Tensor) -> tuple[Tensor, Tensor]:
+    """Merge what two pieces gave.
+
+    Parameters
+    ----------
+    o1, o2 : torch.Tensor (..., Tq, D)
+        Outputs.
+    logs1, logs2 : torch.Tensor (..., Tq)
+        Their ℓ, −∞ for a piece of which nothing is seen.
+
+    Returns
+    -------
+    tuple of torch.Tensor
+        The output and ℓ of both pieces as one.
+    """
+    logs = torch.logaddexp(logs1, logs2)
+    safe = logs.masked_fill(logs == -math.inf, 0.0)
+    return (
+        (logs1 - safe).exp().unsqueeze(-1) * o1 + (logs2 - safe).exp().unsqueeze(-1) * o2,
+        logs,
+    )

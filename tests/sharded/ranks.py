@@ -1,0 +1,87 @@
+"""What the tests of shards run on their ranks."""
+
+from __future__ import annotations
+
+import torch
+
+from helpers.models.transformer import Config, loss, transformer
+
+SMALL = Config(vocabulary=24, context=12, layers=2, heads=6, width=24)
+
+
+def begin():
+    """Return the communicator, its rank and its size; float64 on one thread."""
+    from mpi4py import MPI
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    comm = MPI.COMM_WORLD
+    return comm, comm.Get_rank(), comm.Get_size()
+
+
+def tokens(rows: int, length: int = 12, vocabulary: int = 24, seed: int = 3):
+    """Return (inputs, targets), the same on every rank."""
+    made = torch.Generator().manual_seed(seed)
+    x = torch.randint(vocabulary, (rows, length + 1), generator=made)
+    return x[:, :-1], x[:, 1:]
+
+
+def alone(rows: int, steps: int, config: Config = SMALL):
+    """Train one copy on all rows with Adam; return losses and parameters."""
+    model = transformer(config, seed=1, dtype=torch.float64)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    losses = []
+    for step in range(steps):
+        x, y = tokens(rows, config.context, config.vocabulary, seed=step)
+        optimizer.zero_grad()
+        value = loss(model(x), y)
+        value.backward()
+        optimizer.step()
+        losses.append(value.item())
+    return losses, {name: p.detach() for name, p in model.named_parameters()}
+
+
+def zero(rows: int, steps: int, stages, background: bool):
+    """Train in shards at each stage; return what each left, and what it sent."""
+    from helpers.sharded.background import Channel
+    from helpers.sharded.fsdp import Sharded
+    from helpers.tracing import gather, record
+
+    comm, rank, size = begin()
+    found = {}
+    for stage in stages:
+        with record(comm) as traced:
+            channel = Channel(traced, background)
+            model = transformer(SMALL, seed=1, dtype=torch.float64)
+            sharded = Sharded(
+                model,
+                list(model),
+                channel,
+                stage,
+                lambda ps: torch.optim.Adam(ps, lr=1e-2),
+                prefetch=background,
+            )
+            losses = []
+            for step in range(steps):
+                x, y = (part[rank::size] for part in tokens(rows, seed=step))
+                value = loss(model(x), y)
+                value.backward()
+                sharded.step()
+                losses.append(comm.allreduce(value.item()) / size)
+        trace = gather(traced)
+        whole = sharded.whole()
+        found[stage] = {
+            "losses": losses,
+            "whole": whole,
+            "held": sharded.held,
+            "resident": sharded.resident(),
+            "peak": sharded.peak,
+            "messages": trace and trace.messages_sent(),
+            "bytes": trace and trace.bytes_sent(),
+            "unmatched": trace and len(trace.unmatched_sends),
+            "spans": [tuple(span) for span in channel.spans],
+            "parameters": sum(unit.size for unit in sharded.units),
+            "units": len(sharded.units),
+        }
+        channel.close()
+    return found

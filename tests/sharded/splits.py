@@ -1,0 +1,161 @@
+"""Matrices, sequences and experts on ranks, each beside one process that does all."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from helpers.models.transformer import loss, transformer
+from tests.sharded.ranks import SMALL, begin, tokens
+
+
+def close(ours, theirs, atol=1e-12):
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=atol)
+
+
+def counted(work):
+    """Do some work with a traced communicator; return messages and bytes that each rank sent."""
+    from helpers.tracing import gather, record
+
+    comm, _, _ = begin()
+    with record(comm) as traced:
+        work(traced)
+    trace = gather(traced)
+    if trace is None:
+        return None
+    assert not trace.unmatched_sends
+    return set(trace.messages_sent().values()), set(trace.bytes_sent().values())
+
+
+def tensor(sequence: bool):
+    """Loss and gradients of the transformer cut over all ranks."""
+    from helpers.sharded.slices import cut
+    from helpers.sharded.tensor_parallel import Split, tensor_transformer
+    from helpers.sharded.vocabulary import vocabulary_loss
+
+    _, rank, size = begin()
+    whole = transformer(SMALL, seed=1, dtype=torch.float64)
+    x, y = tokens(2)
+    expected = loss(whole(x), y)
+    expected.backward()
+
+    def work(traced):
+        part = tensor_transformer(SMALL, Split(traced, sequence), seed=1, dtype=torch.float64)
+        value = vocabulary_loss(part(x), y, traced)
+        value.backward()
+        close(value, expected)
+        for name, p in whole.named_parameters():
+            close(part.get_parameter(name).grad, cut(name, p.grad, size, rank))
+
+    return counted(work)
+
+
+def context():
+    """Ring attention forwards and backwards, at two sizes."""
+    from helpers.sharded.ring_attention import ring_attention
+
+    _, rank, size = begin()
+    torch.manual_seed(7)
+    q, k, v, weight = (torch.randn(2, 3, 24, 5, dtype=torch.float64) for _ in range(4))
+    for part in (q, k, v):
+        part.requires_grad_()
+    expected = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    (expected * weight).sum().backward()
+    mine = slice(rank * 24 // size, (rank + 1) * 24 // size)
+
+    def work(traced):
+        parts = [x.detach()[:, :, mine].clone().requires_grad_() for x in (q, k, v)]
+        out = ring_attention(*parts, traced)
+        close(out, expected[:, :, mine])
+        (out * weight[:, :, mine]).sum().backward()
+        for part, x in zip(parts, (q, k, v), strict=True):
+            close(part.grad, x.grad[:, :, mine])
+
+    return counted(work)
+
+
+def experts(choices: int, factor: float):
+    """Experts on all ranks against all experts here, each rank's tokens alone in their queue."""
+    from mpi4py import MPI
+
+    from helpers.sharded.experts import Experts
+
+    comm, rank, size = begin()
+    settings = {"width": 6, "hidden": 8, "experts": 24, "seed": 5}
+    settings |= {"choices": choices, "factor": factor}
+    torch.manual_seed(11)
+    x = torch.randn(size, 20, 6, dtype=torch.float64)
+    weight = torch.randn_like(x)
+    whole = Experts(**settings, comm=MPI.COMM_SELF, dtype=torch.float64)
+    given = x.clone().requires_grad_()
+    answers = [whole(part) for part in given]
+    sum((a * w).sum() for a, w in zip(answers, weight, strict=True)).backward()
+
+    def work(traced):
+        part = Experts(**settings, comm=traced, dtype=torch.float64)
+        mine = x[rank].clone().requires_grad_()
+        out = part(mine)
+        close(out, answers[rank])
+        (out * weight[rank]).sum().backward()
+        close(mine.grad, given.grad[rank])
+        each = 24 // size
+        for ours, theirs in zip(
+            part.experts, whole.experts[rank * each : (rank + 1) * each], strict=True
+        ):
+            for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+                close(a.grad if a.grad is not None else torch.zeros_like(a), b.grad)
+        total = part.gate.weight.grad.numpy().copy()
+        comm.Allreduce(MPI.IN_PLACE, total)
+        close(torch.from_numpy(total), whole.gate.weight.grad)
+
+    return counted(work)
+
+
+def every_split():
+    """All of the above in one start of the ranks."""
+    return {
+        "tensor": tensor(False),
+        "sequence": tensor(True),
+        "context": context(),
+        "top-1": experts(1, 1.0),
+        "top-2": experts(2, 1.25),
+    }
+
+
+def swapped():
+    """f and g exchanged: the loss is right on every rank, the gradients are not."""
+    from helpers.sharded import conjugate
+
+    comm, rank, size = begin()
+    torch.manual_seed(0)
+    first, second = nn.Linear(4, 8, bias=False).double(), nn.Linear(8, 3, bias=False).double()
+    x = torch.randn(5, 4, dtype=torch.float64)
+
+    def run(enter, leave):
+        mine = slice(rank * 8 // size, (rank + 1) * 8 // size)
+        a = x.clone().requires_grad_()
+        h = functional.gelu(enter(a, comm) @ first.weight[mine].T)
+        y = leave(h @ second.weight[:, mine].T, comm)
+        y.square().sum().backward()
+        return y.detach(), a.grad
+
+    b = x.clone().requires_grad_()
+    expected = second(functional.gelu(first(b)))
+    expected.square().sum().backward()
+    right = run(conjugate.f, conjugate.g)
+    close(right[0], expected)
+    close(right[1], b.grad)
+
+    class Sum(torch.autograd.Function):  # what torch.distributed's own all-reduce would do
+        @staticmethod
+        def forward(ctx, x):
+            return conjugate.g(x.detach(), comm)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return conjugate.g(gradient, comm)
+
+    wrong = run(lambda x, _: x.view_as(x), lambda x, _: Sum.apply(x))
+    close(wrong[0], expected)
+    return (wrong[1] - b.grad).abs().max().item()
