@@ -10,6 +10,8 @@ import pytest
 
 from helpers.paths import ROOT
 
+pytest_plugins = ["tests.leftovers"]
+
 
 @dataclass(frozen=True)
 class Environment:

@@ -71,6 +71,7 @@ def test_what_is_no_pace_is_named(seconds):
 
 
 @pytest.mark.mpi
+@pytest.mark.alone
 def test_eight_paced_ranks_on_two_cores_keep_their_pace():
     """The arithmetic fills a tenth of the pace; `bench.network` measures a fifth, alone."""
     from helpers.cluster import Cluster

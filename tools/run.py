@@ -14,7 +14,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -33,6 +33,16 @@ EXPECTED = {"reader": "not attempted", "solved": "correct"}
 
 
 @dataclass(frozen=True)
+class Timing:
+    """How long a notebook took, and its slow cells: (number, first line, seconds) of each."""
+
+    name: str
+    kind: str
+    seconds: float
+    slow: Sequence[tuple[int, str, float]]
+
+
+@dataclass(frozen=True)
 class Execution:
     """An executed notebook: which set, how long it took, and what is wrong with it."""
 
@@ -41,6 +51,11 @@ class Execution:
     notebook: NotebookNode
     seconds: float
     problems: tuple[str, ...]
+
+    @property
+    def timing(self) -> Timing:
+        """Its time and those of its slow cells."""
+        return Timing(self.name, self.kind, self.seconds, slow_cells(self.notebook))
 
 
 def location(name: str, kind: str, root: Path = ROOT) -> Path:
@@ -105,19 +120,19 @@ def problems(notebook: NotebookNode, kind: str) -> list[str]:
     return found
 
 
-def table(executions: list[Execution]) -> str:
+def table(timings: list[Timing]) -> str:
     """Return the time of each notebook, both sets side by side, and under it each slow cell."""
-    times = {(item.name, item.kind): item.seconds for item in executions}
+    times = {(item.name, item.kind): item.seconds for item in timings}
     lines = [f"{'notebook':32} {'reader':>9} {'solved':>9}"]
-    for name in sorted({item.name for item in executions}):
+    for name in sorted({item.name for item in timings}):
         cells = [times.get((name, kind)) for kind in EXPECTED]
         shown = [f"{cell:7.1f} s" if cell is not None else f"{'-':>9}" for cell in cells]
         lines.append(f"{name:32} {' '.join(shown)}")
-        for item in sorted(executions, key=lambda item: item.kind):
+        for item in sorted(timings, key=lambda item: item.kind):
             if item.name == name:
                 lines += [
                     f"    {item.kind} cell {number:3} {seconds:7.1f} s  {first[:60]}"
-                    for number, first, seconds in slow_cells(item.notebook)
+                    for number, first, seconds in item.slow
                 ]
     return "\n".join(lines)
 
@@ -154,7 +169,7 @@ def main(arguments: list[str] | None = None) -> int:
                 done.append(execute(location(name, kind), kind))
                 for problem in done[-1].problems:
                     print(f"{name}, {kind}: {problem}")
-    print(table(done))
+    print(table([item.timing for item in done]))
     return 1 if any(item.problems for item in done) else 0
 
 

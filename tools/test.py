@@ -1,8 +1,9 @@
-"""Run the tests (``make test``) in two stages: side by side what may be, then one after the other.
+"""Run the tests (``make test``) in three stages: side by side what may be, the rest alone.
 
-Tests that start ranks, execute notebooks, drive a browser, or time something need the machine for
-themselves. All others share its cores. Arguments go to pytest: ``python -m tools.test tests/cuda``;
-``-m EXPRESSION`` narrows both stages.
+Tests that compute share all cores. Tests that start ranks or execute notebooks wait more than they
+compute, so a few of them run at once. Tests that time something or drive a browser have the machine
+for themselves, at the end. Arguments go to pytest: ``python -m tools.test tests/cuda``; ``-m
+EXPRESSION`` narrows every stage.
 """
 
 from __future__ import annotations
@@ -16,18 +17,33 @@ from collections.abc import Collection
 from helpers.machine import usable_cores
 from helpers.paths import ROOT
 
-ALONE = "mpi or notebook or browser or openmpi or alone"
+RANKS = "mpi or notebook or openmpi"
+ALONE = "browser or alone"
 NO_TESTS = 5  # pytest's exit status when nothing was selected
 INTERRUPTED = 2
 
 
 def stages(cores: int, marks: str | None = None) -> dict[str, list[str]]:
-    """Return the options of pytest for each stage, by its name; ``marks`` narrows both."""
-    also = f" and ({marks})" if marks else ""
-    together = ["-m", f"not ({ALONE}){also}", "-n", str(cores), "--dist", "worksteal"]
+    """Return the options of pytest for each stage, by its name; ``marks`` narrows all."""
+
+    def select(expression: str) -> list[str]:
+        return ["-m", f"{expression} and ({marks})" if marks else expression]
+
+    def share(workers: int) -> list[str]:
+        return ["-n", str(workers), "--dist", "worksteal"]
+
     return {
-        "side by side": [*together, "--durations=10"],
-        "one after the other": ["-m", f"({ALONE}){also}", "-p", "no:xdist", "--durations=25"],
+        "side by side": [
+            *select(f"not ({RANKS} or {ALONE})"),
+            *share(cores),
+            "--durations=10",
+        ],
+        "with ranks, a few at once": [
+            *select(f"({RANKS}) and not ({ALONE})"),
+            *share(cores // 2 + 1),
+            "--durations=25",
+        ],
+        "one after the other": [*select(f"({ALONE})"), "-p", "no:xdist", "--durations=25"],
     }
 
 
@@ -43,7 +59,7 @@ def worst(statuses: Collection[int]) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Run both stages, also when the first has failures; return the exit status of the worse."""
+    """Run all stages, also when an earlier one has failures; return the worst's exit status."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("-m", dest="marks")
     mine, others = parser.parse_known_args(arguments)

@@ -11,7 +11,6 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 HEARTBEAT_MS = 100  # ipyparallel registers an engine at a heartbeat; its default is 3000 ms
 HEARTBEAT_MISSES = 100  # 10 s without one: dead
 STOP_SECONDS = 3.0
-TOPOLOGIES = "hydra_hwloc_xmlfile_*"
-YOUNG_SECONDS = 10.0
 
 # One rank under a shell that writes down its exit code: when one rank dies mpiexec kills the
 # others, and then cannot say (MPICH) which was the first. The folder is $0.
@@ -79,7 +76,6 @@ class LaunchedProcesses(Processes):
         self.engine_set: str | None = None
         self._before: set[int] = set()  # numbers of ranks that are ended
         self._lock_file: TextIO | None = None
-        self._topologies = set(Path("/tmp").glob(TOPOLOGIES))  # that were there before
         self.ipp = self._configure(launcher, profile)
 
     def _configure(self, launcher: str, profile: str | None) -> ipyparallel.Cluster:
@@ -213,8 +209,7 @@ class LaunchedProcesses(Processes):
             self._lock_file.close()
             self._lock_file = None
         shutil.rmtree(self.folder, ignore_errors=True)
-        sweep_topology_files(age=YOUNG_SECONDS, but=self._topologies)
-        sweep_topology_files()
+        guard.sweep_topologies()
 
 
 def _environment() -> dict[str, str]:
@@ -252,25 +247,3 @@ def _read_log(launcher: Any) -> str:
         return Path(launcher.output_file).read_text(errors="replace")
     except (AttributeError, OSError):
         return ""
-
-
-def sweep_topology_files(
-    folder: Path = Path("/tmp"), age: float = 300.0, but: Collection[Path] = ()
-) -> None:
-    """Remove files with the machine's topology that MPICH's mpiexec leaves behind if it is killed.
-
-    A rank reads the file in its first second. Which file is whose cannot be told.
-
-    Parameters
-    ----------
-    folder : Path
-        Where mpiexec puts them.
-    age : float
-        Seconds: younger files stay, since another start may still need them.
-    but : collection of Path
-        Files that stay.
-    """
-    for path in set(folder.glob(TOPOLOGIES)).difference(but):
-        with contextlib.suppress(OSError):  # another user's, or swept by another cluster
-            if time.time() - path.stat().st_mtime > age:
-                path.unlink()

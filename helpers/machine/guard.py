@@ -15,9 +15,13 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Collection
 
 SHARED = "/dev/shm/mpich_shm_"  # how the names of MPICH's files in shared memory begin
+TOPOLOGIES = "hydra_hwloc_xmlfile_"  # and of those in /tmp that MPICH's mpiexec makes for its ranks
+PROXY = "(hydra_pmi_proxy)"  # the process of mpiexec that makes them, as /proc writes its name
 GENTLE_SECONDS = 0.5
+OLD_SECONDS = 300.0
 
 
 def descendants(*roots: int) -> list[int]:
@@ -82,6 +86,7 @@ def end_gently(root: int) -> None:
     for name in files:
         with contextlib.suppress(OSError):  # the ranks have removed it
             os.unlink(name)
+    sweep_topologies(but=below)
 
 
 def shared_files(*pids: int) -> set[str]:
@@ -102,6 +107,49 @@ def shared_files(*pids: int) -> set[str]:
         with contextlib.suppress(OSError), open(f"/proc/{pid}/maps") as file:
             found |= {line.split(None, 5)[5].rstrip("\n") for line in file if SHARED in line}
     return {name for name in found if not name.endswith(" (deleted)")}
+
+
+def sweep_topologies(folder: str = "/tmp", but: Collection[int] = ()) -> None:
+    """Remove files with the machine's topology that MPICH's mpiexec leaves behind if it is killed.
+
+    Which file is whose cannot be told, but a file that is older than every process that makes them
+    is nobody's. (A rank reads it in its first second: it may go when it is minutes old.)
+
+    Parameters
+    ----------
+    folder : str
+        Where mpiexec puts them.
+    but : collection of int
+        Processes that have been killed, and may not be gone yet.
+    """
+    oldest = min(_proxies_started(but), default=time.time())
+    for name in os.listdir(folder):
+        if not name.startswith(TOPOLOGIES):
+            continue
+        with contextlib.suppress(OSError):  # swept by another
+            path = os.path.join(folder, name)
+            found = os.lstat(path)
+            made = found.st_mtime
+            if found.st_uid == os.getuid() and (
+                made < oldest - 0.02 or time.time() - made > OLD_SECONDS
+            ):
+                os.unlink(path)
+
+
+def _proxies_started(but: Collection[int]) -> list[float]:
+    """Return when each living process that makes such files began, in seconds since 1970."""
+    if not os.path.isdir("/proc/self"):  # macOS: only old files are swept
+        return [0.0]
+    now = time.clock_gettime(time.CLOCK_BOOTTIME)
+    booted, ticks, found = time.time() - now, os.sysconf("SC_CLK_TCK"), []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError, IndexError):
+            with open(f"/proc/{name}/stat") as file:
+                called, _, rest = file.read().partition(" ")[2].rpartition(")")
+            fields = rest.split()
+            if f"{called})" == PROXY and int(name) not in but and fields[0] != "Z":
+                found.append(booted + int(fields[19]) / ticks)
+    return found
 
 
 def _processes() -> list[tuple[int, int]]:
@@ -167,6 +215,8 @@ def main(lock: str, folder: str, *command: str) -> int:
     code = child.wait()
     if owner_gone.is_set():
         watcher.join()
+    if code < 0:  # nobody asked mpiexec
+        sweep_topologies()
     return code if code >= 0 else 128 - code
 
 

@@ -5,7 +5,9 @@ No batch system is at hand: a small ``sbatch`` of our own starts what it is give
 
 import os
 import shlex
+import shutil
 import stat
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,7 +16,7 @@ import psutil
 import pytest
 
 from helpers.cluster import Cluster, StartError
-from helpers.cluster.launch import sweep_topology_files
+from helpers.machine import guard
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
 
@@ -83,17 +85,35 @@ def assert_nothing_left(home: Path) -> None:
     assert list((home / "work").glob("ranks-*")) == []
 
 
-def test_old_topology_files_are_swept_and_young_ones_kept(tmp_path):
-    for name, age in (
-        ("hydra_hwloc_xmlfile_old", 400),
-        ("hydra_hwloc_xmlfile_new", 10),
-        ("x", 400),
-    ):
+def test_topology_files_that_nobody_needs_are_swept(tmp_path, monkeypatch):
+    ages = {"hydra_hwloc_xmlfile_old": 400, "hydra_hwloc_xmlfile_dead": 20, "x": 400}
+    ages["hydra_hwloc_xmlfile_new"] = 1
+    for name, age in ages.items():
         path = tmp_path / name
         path.touch()
         os.utime(path, (time.time() - age,) * 2)
-    sweep_topology_files(tmp_path)
+    monkeypatch.setattr(guard, "_proxies_started", lambda but: [time.time() - 350])
+    guard.sweep_topologies(str(tmp_path))
+    assert {path.name for path in tmp_path.iterdir()} == {*ages} - {"hydra_hwloc_xmlfile_old"}
+    monkeypatch.setattr(guard, "_proxies_started", lambda but: [time.time() - 10])
+    guard.sweep_topologies(str(tmp_path))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["hydra_hwloc_xmlfile_new", "x"]
+    monkeypatch.setattr(guard, "_proxies_started", lambda but: [])
+    guard.sweep_topologies(str(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_who_makes_topology_files_is_found(tmp_path):
+    sleep = tmp_path / "hydra_pmi_proxy"
+    sleep.symlink_to(shutil.which("sleep"))
+    before, proxy_began = guard._proxies_started(()), time.time()
+    with subprocess.Popen([sleep, "60"]) as proxy:
+        deadline = time.monotonic() + 10
+        while len(guard._proxies_started(())) == len(before) and time.monotonic() < deadline:
+            time.sleep(0.01)  # until it is called so
+        assert abs(max(guard._proxies_started(())) - time.time()) < 15
+        assert max(guard._proxies_started([proxy.pid]), default=0) < proxy_began
+        proxy.kill()
 
 
 def test_a_launcher_of_ipyparallel_with_a_profile(home):

@@ -144,12 +144,14 @@ def test_hosts_share_no_files_in_memory_and_ranks_keep_their_folder(cluster):
 # -- rate and delay ----------------------------------------------------------------------------
 
 
+@pytest.mark.alone
 def test_between_hosts_the_rate_holds_and_inside_a_host_it_does_not(cluster):
     limit = 2**20 / cluster.network.payload
     assert min(seconds(cluster, 2**20, (0, 2)) for _ in range(3)) == pytest.approx(limit, rel=0.1)
     assert min(seconds(cluster, 2**20, (0, 1)) for _ in range(3)) < limit / 10
 
 
+@pytest.mark.alone
 def test_the_link_of_a_receiver_is_shared_and_directions_are_not(cluster):
     limit = 2**20 / cluster.network.payload
     crowd = min(seconds(cluster, 2**20, (2, 0), (4, 0)) for _ in range(3))
@@ -158,6 +160,7 @@ def test_the_link_of_a_receiver_is_shared_and_directions_are_not(cluster):
     assert 0.95 * limit < both < 1.6 * limit
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("delay", [2e-3, 20e-3])
 def test_delay(delay):
     body = (

@@ -1,4 +1,4 @@
-"""`python -m tools.test`: every test runs in one of the two stages, and no failure gets lost."""
+"""`python -m tools.test`: every test runs in one of the stages, and no failure gets lost."""
 
 import os
 import re
@@ -16,7 +16,12 @@ import os, pytest
 def test_shares_the_cores():
     assert os.environ.get("PYTEST_XDIST_WORKER")
 
+@pytest.mark.mpi
+def test_with_ranks_shares_too():
+    assert os.environ.get("PYTEST_XDIST_WORKER")
+
 @pytest.mark.alone
+@pytest.mark.mpi
 def test_has_the_machine():
     assert not os.environ.get("PYTEST_XDIST_WORKER")
 
@@ -31,13 +36,13 @@ def test_fails():
     ("statuses", "expected"),
     [([0, 0], 0), ([1, 0], 1), ([0, 1], 1), ([0, 5], 0), ([5, 1], 1), ([5, 5], 5), ([-11], 11)],
 )
-def test_one_exit_status_for_both_stages(statuses, expected):
+def test_one_exit_status_for_all_stages(statuses, expected):
     assert worst(statuses) == expected
 
 
 @pytest.mark.parametrize(
     ("marks", "status", "passed"),
-    [("not gpu", 0, ["1", "1"]), ("gpu", 1, []), ("browser", 5, [])],
+    [("not gpu", 0, ["1", "1", "1"]), ("mpi", 0, ["1", "1"]), ("gpu", 1, []), ("browser", 5, [])],
 )
 def test_each_test_runs_in_its_stage(tmp_path, marks, status, passed):
     (tmp_path / "test_three.py").write_text(TESTS)

@@ -1,4 +1,12 @@
-"""Executed notebooks, each once for all tests, and their times at the end of the run."""
+"""Executed notebooks, each once for all tests of all workers, and their times at the end."""
+
+import contextlib
+import fcntl
+import os
+import pickle
+from collections.abc import Iterator
+from dataclasses import astuple
+from pathlib import Path
 
 import pytest
 
@@ -6,21 +14,46 @@ from tools import run
 
 
 @pytest.fixture(scope="session")
-def executed(request):
+def place(tmp_path_factory) -> Path:
+    """The folder that the workers of one run share."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "executed"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture
+def executed(place, record_property):
     """``executed(name, kind)``: the notebook of a set, executed once for the whole run."""
-    done = {}
-    request.config.executions = done
 
     def get(name: str, kind: str) -> run.Execution:
-        if (name, kind) not in done:
-            done[name, kind] = run.execute(run.location(name, kind), kind)
-        return done[name, kind]
+        path = place / f"{name}-{kind}"
+        with _turn(path):
+            if not path.exists():
+                done = run.execute(run.location(name, kind), kind)
+                path.write_bytes(pickle.dumps(done))
+                record_property("execution", astuple(done.timing))
+        return pickle.loads(path.read_bytes())
 
     return get
 
 
-def pytest_terminal_summary(terminalreporter, config):
-    done = getattr(config, "executions", {})
-    if done:
+@contextlib.contextmanager
+def _turn(path: Path) -> Iterator[None]:
+    """Wait until no other worker executes this notebook."""
+    with path.with_name(f"{path.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def pytest_terminal_summary(terminalreporter):
+    reports = [report for group in terminalreporter.stats.values() for report in group]
+    found = [
+        value
+        for report in reports
+        for name, value in getattr(report, "user_properties", [])
+        if name == "execution" and report.when == "call"
+    ]
+    if found:
         terminalreporter.section("time per notebook")
-        terminalreporter.write_line(run.table(list(done.values())))
+        terminalreporter.write_line(run.table([run.Timing(*value) for value in found]))

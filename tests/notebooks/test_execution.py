@@ -81,8 +81,7 @@ def test_problems_of_a_solved_check(tmp_path):
 
 
 def test_the_table_has_both_sets():
-    empty = nbformat.v4.new_notebook()
-    rows = [run.Execution("01_a", kind, empty, 2.5, ()) for kind in ("reader", "solved")]
+    rows = [run.Timing("01_a", kind, 2.5, ()) for kind in ("reader", "solved")]
     assert run.table(rows).splitlines()[1].split() == ["01_a", "2.5", "s", "2.5", "s"]
 
 
@@ -92,7 +91,7 @@ def test_the_table_has_a_line_for_each_slow_cell(tmp_path):
     (found,) = run.slow_cells(done.notebook)
     assert found[:2] == (2, "import time")
     assert 2.1 <= found[2] < done.seconds
-    lines = run.table([done]).splitlines()
+    lines = run.table([done.timing]).splitlines()
     assert len(lines) == 3
     assert lines[2].split()[:3] == ["reader", "cell", "2"]
 
