@@ -51,10 +51,8 @@ class Leftovers:
         there = mine(self.folders) - self.before
         names = {path: f"/tmp/{path.name}" for path in there if path.parent != SHARED}
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
-        kept = {f"/tmp/pytest-of-{USER}", *names.values()} - {
-            *undocumented(names.values(), readme, USER)
-        }
-        return {path for path in there if names.get(path) not in kept}
+        new = set(undocumented(names.values(), readme, USER)) - {f"/tmp/pytest-of-{USER}"}
+        return {path for path in there if path not in names or names[path] in new}
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         self.session = session

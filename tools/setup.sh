@@ -142,11 +142,14 @@ elif [ -n "${TORCH_INDEX:-}" ]; then
     set -- "$@" --extra-index-url "$TORCH_INDEX"
 fi
 echo "Installing what $lock lists (a few minutes the first time) ..."
-"$python" -m pip install "$@" $quiet -r "$lock" || fail "pip could not install $lock (its own words are \
+"$python" -m pip install "$@" $quiet --no-compile -r "$lock" || fail "pip could not install $lock (its own words are \
 above). The same command goes on where it stopped."
 if [ "$lock" = requirements.txt ]; then
     "$python" -m pip install "$@" --quiet --no-deps --no-build-isolation -e . ||
         fail "pip could not install the package helpers from this folder (its own words are above)."
 fi
+# Half of pip's time would go into this, on one core; here every core takes part. A file that does not
+# compile (some packages bring templates) is compiled, or refused, when it is imported.
+"$python" -m compileall -q -q -j 0 "$here/$venv/lib" >/dev/null 2>&1 || true
 echo "$stamp" >"$venv/.ready"
 echo "$venv is ready."

@@ -2,23 +2,27 @@
 
 Tests that compute share all cores. Tests that start ranks or execute notebooks wait more than they
 compute, so a few of them run at once. Tests that time something or drive a browser have the machine
-for themselves, at the end. Arguments go to pytest: ``python -m tools.test tests/cuda``; ``-m
-EXPRESSION`` narrows every stage.
+for themselves, at the end, when the process that ``--beside PID`` names has ended too. Other
+arguments go to pytest: ``python -m tools.test tests/cuda``; ``-m EXPRESSION`` narrows every stage.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import subprocess
 import sys
 import time
 from collections.abc import Collection
+
+import psutil
 
 from helpers.machine import usable_cores
 from helpers.paths import ROOT
 
 RANKS = "mpi or notebook or openmpi"
 ALONE = "browser or alone"
+LAST = "one after the other"
 NO_TESTS = 5  # pytest's exit status when nothing was selected
 INTERRUPTED = 2
 
@@ -43,7 +47,7 @@ def stages(cores: int, marks: str | None = None) -> dict[str, list[str]]:
             *share(cores // 2 + 1),
             "--durations=25",
         ],
-        "one after the other": [*select(f"({ALONE})"), "-p", "no:xdist", "--durations=25"],
+        LAST: [*select(f"({ALONE})"), "-p", "no:xdist", "--durations=25"],
     }
 
 
@@ -58,13 +62,24 @@ def worst(statuses: Collection[int]) -> int:
     return max(abs(status) for status in statuses if status != NO_TESTS)
 
 
+def wait_for(pid: int) -> None:
+    """Return when a process, which need not be a child of this one, has ended."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.5)
+
+
 def main(arguments: list[str]) -> int:
     """Run all stages, also when an earlier one has failures; return the worst's exit status."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("-m", dest="marks")
+    parser.add_argument("--beside", type=int, metavar="PID")
     mine, others = parser.parse_known_args(arguments)
     statuses = []
     for name, options in stages(usable_cores(), mine.marks).items():
+        if name == LAST and mine.beside:
+            wait_for(mine.beside)
         print(f"\nTests {name}", flush=True)
         began = time.perf_counter()
         command = [sys.executable, "-m", "pytest", *options, *others]

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from helpers.machine import shared_memory
+
 OWNER = "owner"  # locked as long as the kernel that made the folder lives
 PREFIX = "ranks-"
 
@@ -42,6 +44,7 @@ def sweep() -> None:
         with contextlib.suppress(OSError), (folder / OWNER).open() as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # OSError: its kernel lives
             shutil.rmtree(folder, ignore_errors=True)
+    shared_memory.sweep()
 
 
 def _mine() -> Iterator[Path]:

@@ -78,7 +78,8 @@ def end_gently(root: int) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(root, signal.SIGTERM)
         deadline = time.monotonic() + GENTLE_SECONDS
-        while descendants(root) and time.monotonic() < deadline:
+        while (still := descendants(root)) and time.monotonic() < deadline:
+            files |= shared_files(*still)  # ranks may be just starting
             time.sleep(0.01)
     for pid in [root, *below, *descendants(root)]:
         with contextlib.suppress(ProcessLookupError):

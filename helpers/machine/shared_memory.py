@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import time
 from pathlib import Path
 
 from helpers.machine import guard
 
 FOLDER = Path("/dev/shm")
+STALE_SECONDS = 60.0
 BYTES_PER_RANK = 1_100_000  # MPICH 5.0 maps 1 057 792 to 1 064 960 for each (16 ranks to 1)
 
 
@@ -35,6 +37,9 @@ def why_not_enough(ranks: int) -> str | None:
         space = os.statvfs(FOLDER)
     except OSError as error:
         return f"MPI's ranks share memory in {FOLDER}, and that cannot be used: {error.strerror}"
+    if space.f_bavail * space.f_frsize < needed:
+        sweep()
+        space = os.statvfs(FOLDER)
     free = space.f_bavail * space.f_frsize
     if free < needed or not os.access(FOLDER, os.W_OK | os.X_OK):
         return (
@@ -69,6 +74,31 @@ def unlink_own() -> None:
     """
     for name in guard.shared_files(os.getpid()):
         with contextlib.suppress(OSError):  # a sibling was faster
+            os.unlink(name)
+
+
+def sweep(folder: Path = FOLDER, age: float = STALE_SECONDS) -> None:
+    """Remove what ranks of this user left that were killed with all that could have cleared up.
+
+    Also what a world of one rank leaves if it ends without MPI_Finalize.
+
+    Parameters
+    ----------
+    folder : Path
+        Where shared memory is.
+    age : float
+        Seconds: younger files stay. (After its first second a set of ranks needs the name no more.)
+    """
+    old = set()
+    for path in folder.glob("mpich_shm_*"):
+        with contextlib.suppress(OSError):  # swept by another
+            found = path.stat()
+            if found.st_uid == os.getuid() and time.time() - found.st_mtime > age:
+                old.add(str(path))
+    if not old or not Path("/proc/self").exists():
+        return
+    for name in old - guard.shared_files(*(int(p.name) for p in Path("/proc").glob("[0-9]*"))):
+        with contextlib.suppress(OSError):
             os.unlink(name)
 
 

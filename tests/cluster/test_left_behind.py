@@ -73,7 +73,7 @@ MANY = """
 
 
 @pytest.mark.parametrize(
-    ("launcher", "times"), [("mpi", int(os.environ.get("STARTS", "30"))), ("mpiexec", 12)]
+    ("launcher", "times"), [("mpi", int(os.environ.get("STARTS", "30"))), ("mpiexec", 4)]
 )
 def test_many_starts_in_64_mb_leave_nothing(tmp_path, launcher, times):
     """200 starts with STARTS=200; before, the tenth ended in a bus error."""
@@ -215,7 +215,7 @@ def test_a_kill_in_each_phase_of_a_start_leaves_nothing(tmp_path, phase, victim)
             code = "from helpers.cluster import folders; folders.sweep()"
             subprocess.run([sys.executable, "-c", code], env=environment, check=True)
         assert eventually(lambda: not list(place.iterdir())), list(place.iterdir())
-        if victim != "both" and victim != "server":
+        if victim != "both":
             assert [name for pid in servers for name in left_by_ranks_of(pid)] == []
     finally:
         run.kill()

@@ -29,8 +29,7 @@ def kernel(request, tmp_path):
     manager, client = start_new_kernel(cwd=str(tmp_path), startup_timeout=120)
     yield manager, client, request.param
     client.stop_channels()
-    if manager.is_alive():
-        manager.shutdown_kernel(now=True)
+    manager.shutdown_kernel(now=True)  # of a killed one the connection file
 
 
 def execute(client, code: str, timeout: float = 120) -> dict:

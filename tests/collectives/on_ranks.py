@@ -345,3 +345,9 @@ def check_inside_a_group() -> None:
     for algorithm in ALGORITHMS:
         same(allreduce(mine, group, None, algorithm), expected)
     group.Free()
+
+
+def in_turn(checks: list) -> None:
+    """Run one check after the other; a traceback names the one that failed."""
+    for check in checks:
+        check()

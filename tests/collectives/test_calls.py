@@ -23,25 +23,24 @@ def test_allreduce_of_millions(n):
     run_ranks(n, on_ranks.check_allreduce_sizes_and_dtypes, 3_000_001)
 
 
+CHECKS = [
+    on_ranks.check_allreduce_ops,
+    on_ranks.check_where_the_largest_is,
+    on_ranks.check_order_of_ranks,
+    on_ranks.check_operation_on_records,
+    on_ranks.check_layouts,
+    on_ranks.check_same_bits_everywhere,
+    on_ranks.check_rooted,
+    on_ranks.check_against_mpi_by_name,
+    on_ranks.check_bad_input,
+    on_ranks.check_inside_a_group,
+]
+
+
 @pytest.mark.parametrize("n", RANKS)
-@pytest.mark.parametrize(
-    "check",
-    [
-        on_ranks.check_allreduce_ops,
-        on_ranks.check_where_the_largest_is,
-        on_ranks.check_order_of_ranks,
-        on_ranks.check_operation_on_records,
-        on_ranks.check_layouts,
-        on_ranks.check_same_bits_everywhere,
-        on_ranks.check_rooted,
-        on_ranks.check_against_mpi_by_name,
-        on_ranks.check_bad_input,
-        on_ranks.check_inside_a_group,
-    ],
-    ids=lambda check: check.__name__,
-)
-def test_on_ranks(check, n):
-    run_ranks(n, check)
+def test_on_ranks(n):
+    """All on the same ranks: to start them takes longer than a check."""
+    run_ranks(n, on_ranks.in_turn, CHECKS)
 
 
 def test_arrays_that_do_not_match():

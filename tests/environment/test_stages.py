@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from helpers.paths import ROOT
-from tools.test import worst
+from tools.test import wait_for, worst
 
 TESTS = """
 import os, pytest
@@ -52,3 +52,10 @@ def test_each_test_runs_in_its_stage(tmp_path, marks, status, passed):
     answer = subprocess.run(command, cwd=ROOT, env=clean, capture_output=True, text=True)
     assert answer.returncode == status, answer.stdout + answer.stderr
     assert re.findall(r"(\d+) passed", answer.stdout) == passed
+
+
+def test_the_last_stage_waits_for_what_runs_beside():
+    beside = subprocess.Popen(["sleep", "1"])  # nobody waits for it here: it becomes a zombie
+    wait_for(beside.pid)
+    assert beside.poll() == 0
+    wait_for(beside.pid)

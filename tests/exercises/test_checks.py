@@ -52,7 +52,8 @@ def ranks():
         if not started:
             from helpers.cluster import Cluster
 
-            started.append(Cluster(n=4))
+            # as notebook 02 does: what forks has torch, and forks a check's own ranks too
+            started.append(Cluster(n=4, preload=("torch",)))
         return started[0]
 
     yield start

@@ -79,7 +79,8 @@ print("a world of", dist.get_world_size())
 @pytest.mark.parametrize("method", ["", ', init_method="mpi://"'])
 def test_torchrun_is_refused_by_name(tmp_path, method):
     torchrun = str(Path(sys.executable).with_name("torchrun"))
-    done = script(tmp_path, BEGIN.format(method=method), torchrun, "--nproc-per-node=2")
+    text = BEGIN.format(method=method)  # torchrun leaves a folder of logs
+    done = script(tmp_path, text, torchrun, "--nproc-per-node=2", TMPDIR=str(tmp_path))
     assert done.returncode != 0
     assert "a world of" not in done.stdout
     assert "torchrun" in done.stderr.split("RuntimeError:")[1], done.stderr

@@ -150,6 +150,24 @@ class Family:
 def _new_name() -> str:
     """Return a name that no other set has, not even one of which shared memory is left."""
     while True:
-        name = f"ranks-{os.getpid()}-{next(_numbers)}"
+        name = name_of(os.getpid(), next(_numbers))
         if not list(SHARED_MEMORY.glob(f"mpich_shm_{fnv1a(name):x}_*")):
             return name
+
+
+def name_of(server: int, number: int) -> str:
+    """Return by which name MPICH knows a set of ranks.
+
+    Parameters
+    ----------
+    server : int
+        The id of the process that forks them.
+    number : int
+        From 0.
+
+    Returns
+    -------
+    str
+        MPICH's files in shared memory bear its hash.
+    """
+    return f"ranks-{server}-{number}"

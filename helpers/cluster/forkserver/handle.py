@@ -16,6 +16,8 @@ from typing import Any
 
 from helpers.cluster.errors import StartError
 from helpers.cluster.forkserver.birth import Surroundings
+from helpers.cluster.forkserver.family import name_of
+from helpers.cluster.forkserver.pmi import unlink
 from helpers.machine.mpi import THREAD_VARIABLES
 
 LARGEST_MESSAGE = 1 << 20  # bytes; the largest part of a request is the environment
@@ -41,6 +43,7 @@ class ForkServer:
         self._socket = ours
         self._lock = threading.RLock()
         self._number = 0
+        self._forks = 0
         self._answers: dict[int, dict] = {}
         self._imports: dict[int, list[str]] = {}  # that each request not yet answered is for
         self._ready: set[str] = set()
@@ -172,6 +175,7 @@ class ForkServer:
         int
             The number of the request.
         """
+        self._forks += 1
         output = str(output_file(folder, program))
         found = Surroundings(dict(os.environ), directory or os.getcwd(), output, threads)
         return self.send(
@@ -317,6 +321,9 @@ class ForkServer:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        if self.process.returncode < 0:  # its ranks may have been just starting
+            for number in range(self._forks):
+                unlink(name_of(self.process.pid, number))
 
     def _hear(self, seconds: float) -> None:
         """Take what has come, waiting for something at most so long."""

@@ -105,8 +105,19 @@ class KeyValueSpace:
 
     def unlink(self) -> None:
         """Remove MPICH's file in shared memory; ranks that have it keep it until they end."""
-        for path in SHARED_MEMORY.glob(f"mpich_shm_{fnv1a(self.name):x}_*"):
-            path.unlink(missing_ok=True)
+        unlink(self.name)
+
+
+def unlink(name: str) -> None:
+    """Remove MPICH's file in shared memory for one set of ranks.
+
+    Parameters
+    ----------
+    name : str
+        By which MPICH knows the set.
+    """
+    for path in SHARED_MEMORY.glob(f"mpich_shm_{fnv1a(name):x}_*"):
+        path.unlink(missing_ok=True)
 
 
 def fnv1a(text: str) -> int:

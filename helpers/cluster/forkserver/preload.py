@@ -8,6 +8,8 @@ import sys
 import threading
 from collections.abc import Iterable
 
+from helpers.machine.shared_memory import unlink_own
+
 
 def preload(modules: Iterable[str]) -> str | None:
     """Import modules, in order.
@@ -29,6 +31,7 @@ def preload(modules: Iterable[str]) -> str | None:
         except BaseException as error:
             return f"importing {name!r} raised {type(error).__name__}: {error}"
         if (why := why_not_to_fork()) is not None:
+            unlink_own()  # MPI may have been started, and is never ended here
             return f"{name!r} cannot be preloaded: {why}"
     return None
 

@@ -31,7 +31,9 @@ def acquire(modules: Iterable[str] = ()) -> ForkServer:
     """
     wanted = set(modules)
     with _servers_lock:
-        _servers[:] = [server for server in _servers if server.alive]
+        for ended in [server for server in _servers if not server.alive]:
+            _servers.remove(ended)
+            ended.end()
         usable = [server for server in _servers if not server.spoiled]
         fitting = [server for server in usable if wanted <= server.modules]
         idle = [server for server in usable if not server.users]

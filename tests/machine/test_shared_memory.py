@@ -1,0 +1,70 @@
+"""What dead ranks leave in shared memory is swept; what is young, foreign or in use stays."""
+
+import mmap
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from helpers.machine import shared_memory
+from helpers.machine.shared_memory import sweep
+
+LINUX = pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="/dev/shm is Linux's")
+
+
+def make(folder: Path, name: str, age: float) -> Path:
+    path = folder / name
+    path.write_bytes(bytes(4096))
+    os.utime(path, (time.time() - age,) * 2)
+    return path
+
+
+@LINUX
+def test_old_files_that_no_process_has_go_and_all_others_stay(tmp_path):
+    old, young = make(tmp_path, "mpich_shm_1_0", 100), make(tmp_path, "mpich_shm_2_0", 1)
+    other = make(tmp_path, "ucx_shm_posix_1", 100)
+    sweep(tmp_path)
+    assert not old.exists()
+    assert young.exists()
+    assert other.exists()
+
+
+@LINUX
+def test_a_file_that_a_process_has_mapped_stays():
+    mine = make(Path("/dev/shm"), f"mpich_shm_test{os.getpid()}_0", 100)
+    try:
+        with mine.open("r+b") as file, mmap.mmap(file.fileno(), 0):
+            sweep()
+            assert mine.exists()
+        sweep()
+        assert not mine.exists()
+    finally:
+        mine.unlink(missing_ok=True)
+
+
+@LINUX
+def test_leftovers_are_swept_before_ranks_are_refused(monkeypatch):
+    swept = []
+    monkeypatch.setattr(shared_memory, "sweep", lambda: swept.append(1))
+    assert shared_memory.why_not_enough(1) is None
+    assert swept == []
+    assert "MPI ranks need" in shared_memory.why_not_enough(10**6)
+    assert swept == [1]
+
+
+@LINUX
+@pytest.mark.mpi
+def test_a_world_of_one_that_is_never_ended_can_remove_its_own():
+    code = (
+        "import os\nfrom mpi4py import MPI\n"
+        "from helpers.machine import guard, shared_memory\n"
+        "(name,) = guard.shared_files(os.getpid())\n"
+        "shared_memory.unlink_own()\n"
+        "print(os.path.exists(name), flush=True)\n"
+        "os._exit(0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "False\n", done.stderr
