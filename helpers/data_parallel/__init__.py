@@ -19,6 +19,7 @@ replica go its own way and averages the parameters now and then::
 - ``loop``: :func:`train`; ``replica``: what it trains; ``scheme``: the hooks
 - ``schemes``: gradients averaged by five allreduces, by a server in step, by one out of step;
   parameters averaged now and then
+- ``compression``: gradients in fewer bytes; the schemes that send them are in ``schemes``
 - ``flat``: all parameters in one buffer, all gradients in another
 - ``optimizers``: what a server needs in place of a model and its optimizer
 - ``stop``, ``faults``: when a server ends the training, and workers that fail on purpose

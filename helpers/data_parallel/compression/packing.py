@@ -1,0 +1,202 @@
+"""Quantised numbers as bits, in compiled C (pack.c): the norms of all buckets, then the codes.
+
+A code is a sign and a whole number of levels, 0 to s: with s = 1, 3, 7, 15 it fills 2, 3, 4, 5
+bits. A bucket of 512 values so becomes 4 + 64·bits bytes, where it had 2048.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import POINTER, c_float, c_int32, c_int64, c_uint32
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from helpers import native
+
+BUCKET = 512  # values that share a norm, as in pack.c
+LANES = 16  # of the generator of random numbers
+BITS = {1: 2, 3: 3, 7: 4, 15: 5}  # s → bits of a code
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    made = native.load_c(Path(__file__).with_name("pack.c").read_text(), ("-Wno-psabi",))
+    f32, u32 = POINTER(c_float), POINTER(c_uint32)
+    made.pack.argtypes = (f32, c_int64, u32, f32, u32, c_int32)
+    made.pack.restype = None
+    made.add.argtypes = (f32, u32, c_int64, c_float, f32, c_int32)
+    made.add.restype = None
+    return made
+
+
+def bits_of(levels: int) -> int:
+    """Return the bits of one code.
+
+    Parameters
+    ----------
+    levels : int
+        s, one of 1, 3, 7, 15.
+
+    Returns
+    -------
+    int
+        One for the sign, the others for 0 to s.
+
+    Raises
+    ------
+    ValueError
+        For another s.
+    """
+    if levels not in BITS:
+        raise ValueError(f"levels={levels!r}: expected one of {', '.join(map(str, BITS))}")
+    return BITS[levels]
+
+
+def buckets(n: int) -> int:
+    """Count the buckets of n values.
+
+    Parameters
+    ----------
+    n : int
+        Values, 0 or more.
+
+    Returns
+    -------
+    int
+        Of :data:`BUCKET` values each, the last perhaps of fewer.
+    """
+    return -(-n // BUCKET)
+
+
+def packed_bytes(n: int, levels: int) -> int:
+    """Return the bytes of n packed values: those of whole buckets, the last one filled up.
+
+    Parameters
+    ----------
+    n : int
+        Values.
+    levels : int
+        s.
+
+    Returns
+    -------
+    int
+        In bytes.
+    """
+    return (4 + BUCKET // 8 * bits_of(levels)) * buckets(n)
+
+
+def generator(seed: int) -> np.ndarray:
+    """Make the state of a generator.
+
+    Parameters
+    ----------
+    seed : int
+        0 or more; the rank belongs in it, or all ranks round the same way.
+
+    Returns
+    -------
+    numpy.ndarray (16,) of uint32
+        Changed by each call of :func:`pack`.
+    """
+    state = np.random.default_rng(seed).integers(1, 2**32, LANES, dtype=np.uint32)
+    return np.ascontiguousarray(state)
+
+
+def pack(
+    v: np.ndarray, levels: int, state: np.ndarray, out: np.ndarray | None = None
+) -> np.ndarray:
+    """Round each value at random to a level of its bucket's norm, and pack the codes.
+
+    Parameters
+    ----------
+    v : numpy.ndarray (n,) of float32
+        Contiguous.
+    levels : int
+        s: 1, 3, 7 or 15.
+    state : numpy.ndarray (16,) of uint32
+        Of :func:`generator`.
+    out : numpy.ndarray (packed_bytes(n, levels),) of uint8, optional
+        Where to write, contiguous.
+
+    Returns
+    -------
+    numpy.ndarray of uint8
+        The norms (float32), then the codes.
+
+    Raises
+    ------
+    ValueError
+        For another s, or arrays of another kind or size.
+    """
+    size = packed_bytes(len(v), levels)
+    out = np.empty(size, np.uint8) if out is None else out
+    _need(v, np.float32, len(v), "v")
+    _need(out, np.uint8, size, "out")
+    _need(state, np.uint32, LANES, "state")
+    norms = 4 * buckets(len(v))
+    _library().pack(_at(v), len(v), _at(state, c_uint32), _at(out), _at(out[norms:], c_uint32),
+                    bits_of(levels))  # fmt: skip
+    return out
+
+
+def add(packed: np.ndarray, levels: int, out: np.ndarray, factor: float = 1.0) -> None:
+    """Unpack and add.
+
+    Parameters
+    ----------
+    packed : numpy.ndarray of uint8
+        What :func:`pack` returned.
+    levels : int
+        s, as it was packed with.
+    out : numpy.ndarray (n,) of float32
+        To which ``factor`` times the values are added; contiguous.
+    factor : float
+        1 for a sum, 1/N for a mean of N.
+
+    Raises
+    ------
+    ValueError
+        For another s, or arrays of another kind or size.
+    """
+    _need(out, np.float32, len(out), "out")
+    _need(packed, np.uint8, packed_bytes(len(out), levels), "packed")
+    norms = 4 * buckets(len(out))
+    _library().add(_at(packed), _at(packed[norms:], c_uint32), len(out), factor, _at(out),
+                   bits_of(levels))  # fmt: skip
+
+
+def unpack(packed: np.ndarray, n: int, levels: int) -> np.ndarray:
+    """Return the values that were packed, each a whole number of levels of its bucket's norm.
+
+    Parameters
+    ----------
+    packed : numpy.ndarray of uint8
+        What :func:`pack` returned.
+    n : int
+        How many values.
+    levels : int
+        s.
+
+    Returns
+    -------
+    numpy.ndarray (n,) of float32
+        Q_s(v), bucket by bucket.
+    """
+    out = np.zeros(n, np.float32)
+    add(packed, levels, out)
+    return out
+
+
+def _need(array: np.ndarray, kind: type, size: int, name: str) -> None:
+    fits = isinstance(array, np.ndarray) and array.dtype == kind and array.shape == (size,)
+    if not fits or not array.flags.c_contiguous:
+        got = f"{getattr(array, 'dtype', type(array))} {getattr(array, 'shape', '')}"
+        raise ValueError(f"{name} expects {size} contiguous {kind.__name__}; got {got}")
+
+
+def _at(array: np.ndarray, kind: Any = c_float) -> Any:
+    return ctypes.cast(array.ctypes.data, POINTER(kind))

@@ -1,0 +1,102 @@
+"""Gradients that travel compressed, with or without error feedback."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from helpers.data_parallel.compression import routes
+from helpers.data_parallel.replica import Replica
+from helpers.data_parallel.scheme import Scheme
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+    from helpers.data_parallel.compression.compressors import Compressor
+
+ROUTES = ("allgather", "ring")
+
+
+class Compressed(Scheme):
+    """The mean of compressed gradients.
+
+    With feedback each rank keeps what its code left out and adds it to the next gradient
+    (Seide et al., 2014; Karimireddy et al., 2019): p = g + e, code C(p), e ← p − C(p).
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+        The ranks.
+    compressor : Compressor, or callable
+        Or what makes one of this rank's number, such as ``lambda rank: Quantised(7, seed=rank)``.
+    feedback : bool
+        Whether errors are fed back.
+    route : {"allgather", "ring"}
+        How codes travel: see ``compression.routes``. The ring rounds partial sums, whose error
+        belongs to nobody: it goes without feedback.
+
+    Attributes
+    ----------
+    error : numpy.ndarray (P,)
+        What this rank has not sent yet; zeros without feedback.
+
+    Raises
+    ------
+    ValueError
+        For another route, or a ring with feedback.
+    """
+
+    def __init__(
+        self, comm: Intracomm, compressor: Compressor, feedback: bool = False,
+        route: str = "allgather",
+    ):  # fmt: skip
+        super().__init__(comm)
+        if route not in ROUTES or (route == "ring" and feedback):
+            raise ValueError(
+                f"Compressed expects route 'allgather', or 'ring' without feedback; got {route!r}, "
+                f"feedback={feedback}"
+            )
+        self.compressor = compressor(comm.Get_rank()) if callable(compressor) else compressor
+        self.feedback, self.route = feedback, route
+        self.name = self.compressor.name + (", feedback" if feedback else "")
+        self.name += ", adding ring" if route == "ring" else ""
+
+    def begin(self, replica: Replica) -> None:
+        super().begin(replica)
+        self.error = np.zeros_like(replica.flat.gradients.numpy())
+
+    def after_backward(self, replica: Replica, step: int) -> None:
+        gradients = replica.flat.gradients.numpy()
+        if self.route == "ring":
+            routes.adding_ring(gradients, self.compressor, self.comm)
+            return
+        if self.feedback:
+            gradients += self.error
+        code = self.compressor.encode(gradients)
+        if self.feedback:
+            self.error[:] = 0
+            self.compressor.add(code, self.error)
+            np.subtract(gradients, self.error, out=self.error)
+        routes.allgather(code.copy() if code.base is gradients else code, self.compressor,
+                         self.comm, gradients)  # fmt: skip
+
+    def sent(self, n: int) -> int:
+        """Return the bytes that all ranks together send in one step.
+
+        Parameters
+        ----------
+        n : int
+            P, the model's parameters.
+
+        Returns
+        -------
+        int
+            N(N − 1)·c(P) by the allgather; by the ring 2(N − 1) times the codes of all parts.
+        """
+        from helpers.collectives.parts import lengths, split
+
+        ranks = self.comm.Get_size()
+        if self.route == "allgather":
+            return ranks * (ranks - 1) * self.compressor.nbytes(n)
+        return 2 * (ranks - 1) * sum(map(self.compressor.nbytes, lengths(split(n, ranks))))
