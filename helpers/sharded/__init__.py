@@ -8,6 +8,9 @@ Arithmetic and messages are apart; what sends is handed its communicator, and no
 - ``running_softmax``, ``ring_attention``: a sequence on many ranks
 - ``routing``, ``experts``: tokens that travel to their experts
 - ``randomness``: dropout that agrees where it must
+- ``mesh``, ``hybrid``: data × pipeline × tensor at once; ``checkpoint``: for any number of ranks
+- ``planner``, ``operations``: seconds and bytes of a layout; ``device``: a rank of a stated speed
 - ``messages``, ``arrays``, ``background``: what all of them send by
-- ``counts``: messages and bytes of each, by formula
+- ``counts``: messages and bytes of each, by formula; ``ways``: the same, counted and timed
+- ``runs``: what notebook 13 asks of its ranks
 """

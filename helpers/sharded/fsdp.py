@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import chain
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 import torch
@@ -47,6 +47,8 @@ class Sharded:
         Adam): it sees flat shards.
     prefetch : bool
         Whether the next unit is gathered while this one computes.
+    pace : float
+        Seconds that each unit's pass takes at least, as on a device that is so slow.
 
     Attributes
     ----------
@@ -71,6 +73,7 @@ class Sharded:
         stage: int = 3,
         optimizer: Callable[[list], torch.optim.Optimizer] = torch.optim.Adam,
         prefetch: bool = False,
+        pace: float = 0.0,
     ):
         names = {id(p): name for name, p in model.named_parameters()}
         found = [id(p) for part in units for p in part.parameters()]
@@ -82,7 +85,8 @@ class Sharded:
                 f"in none: {sorted(missing) or 'none'}, in several: {sorted(twice) or 'none'}"
             )
         labels = {id(part): name for name, part in model.named_modules()}
-        self.model, self.channel, self.prefetch = model, channel, prefetch
+        self.model, self.channel = model, channel
+        self.prefetch, self.pace = prefetch, pace
         self.units = [
             Unit(labels.get(id(part)) or str(k), part, channel, stage)
             for k, part in enumerate(units)
@@ -137,6 +141,8 @@ class Sharded:
 
     def _note(self, name: str, number: int) -> None:
         began = self._began.pop(number, perf_counter())
+        if self.pace:
+            sleep(max(0.0, began + self.pace - perf_counter()))
         self.channel.spans.append(Span("compute", name, began, perf_counter()))
 
     def _weigh(self) -> None:

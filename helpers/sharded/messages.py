@@ -73,6 +73,7 @@ class Patient:
         TimeoutError
             After :data:`LIMIT` seconds.
         """
+        began = time.perf_counter()
         for request in requests:
             until(
                 request.Test,
@@ -82,6 +83,9 @@ class Patient:
                 ),
                 yielding=self._yielding,
             )
+        device = getattr(self.comm, "device", None)  # of helpers.sharded.device.Metered
+        if device is not None:
+            device.waited += time.perf_counter() - began
 
 
 def _sum(mine: np.ndarray, theirs: np.ndarray, theirs_first: bool = True) -> None:

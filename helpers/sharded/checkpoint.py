@@ -1,0 +1,126 @@
+"""A checkpoint that any number of ranks can read: parts with names, and a list of them.
+
+Every part of the model is written once, by replica 0, as whole parameters of one tensor rank. The
+list is written last, by rank 0, when all parts are there: a folder without it is no checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from helpers.models.transformer import Config
+from helpers.sharded.hybrid import Hybrid
+from helpers.sharded.slices import cut, join
+
+LIST = "checkpoint.json"
+
+
+def save(folder: str | Path, hybrid: Hybrid) -> None:
+    """Write a checkpoint; every rank must call it.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Made if it is not there; of a file system that all ranks see.
+    hybrid : Hybrid
+        What is saved.
+    """
+    folder, place = Path(folder), hybrid.mesh.place
+    folder.mkdir(parents=True, exist_ok=True)
+    state = hybrid.state()  # messages: a rank that saves alone would wait here
+    name = f"pipeline{place['pipeline']}-tensor{place['tensor']}.pt"
+    if place["data"] == 0:
+        torch.save(state, folder / f"{name}.part")
+        os.replace(folder / f"{name}.part", folder / name)
+    files = hybrid.mesh.comm.gather((name, list(state)) if place["data"] == 0 else None)
+    if files is not None:
+        listed = {
+            "config": asdict(hybrid.config),
+            "tensor": hybrid.layout.tensor,
+            "files": dict(filter(None, files)),
+        }
+        (folder / f"{LIST}.part").write_text(json.dumps(listed))
+        os.replace(folder / f"{LIST}.part", folder / LIST)
+    hybrid.mesh.comm.barrier()
+
+
+def read(folder: str | Path) -> tuple[Config, dict[str, dict[str, Tensor]]]:
+    """Read a checkpoint whole, without ranks.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Of :func:`save`.
+
+    Returns
+    -------
+    tuple of Config and dict
+        The model's size; for each parameter its value and what the optimizer keeps.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder holds no finished checkpoint.
+    """
+    listed = _listed(folder)
+    names = {name for files in listed["files"].values() for name in files}
+    return Config(**listed["config"]), {name: _whole(folder, listed, name) for name in names}
+
+
+def load(folder: str | Path, hybrid: Hybrid) -> None:
+    """Load a checkpoint into a model split in any way; every rank reads what it needs.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Of :func:`save`.
+    hybrid : Hybrid
+        Changed.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder holds no finished checkpoint.
+    ValueError
+        If it is of another model.
+    """
+    listed = _listed(folder)
+    if listed["config"] != asdict(hybrid.config):
+        raise ValueError(
+            f"load expects a checkpoint of {hybrid.config}; {folder} has {listed['config']}"
+        )
+    ranks, rank = hybrid.layout.tensor, hybrid.mesh.place["tensor"]
+    state = {}
+    for name in hybrid.names:
+        whole = _whole(folder, listed, name)
+        state[name] = {
+            what: cut(name, part, ranks, rank) if part.dim() else part
+            for what, part in whole.items()
+        }
+    hybrid.load(state)
+
+
+def _listed(folder: str | Path) -> dict:
+    path = Path(folder) / LIST
+    if not path.is_file():
+        raise FileNotFoundError(f"{folder} holds no finished checkpoint: {LIST} is missing")
+    return json.loads(path.read_text())
+
+
+def _whole(folder: str | Path, listed: dict, name: str) -> dict[str, Tensor]:
+    files = sorted(
+        (int(file.rpartition("tensor")[2].partition(".")[0]), file)
+        for file, names in listed["files"].items()
+        if name in names
+    )
+    parts = [torch.load(Path(folder) / file, mmap=True)[name] for _, file in files]
+    return {
+        what: join(name, [part[what] for part in parts]) if parts[0][what].dim() else parts[0][what]
+        for what in parts[0]
+    }

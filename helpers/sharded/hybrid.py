@@ -1,0 +1,268 @@
+"""Data × pipeline × tensor at once: the transformer trained on one mesh.
+
+Each rank has its tensor part of its stage's layers. A step cuts this replica's rows into
+micro-batches, sends all of them forwards through the stages, then all backwards (GPipe: Huang et
+al., 2019), averages gradients over the replicas, and moves the parameters. With ZeRO 1 each replica
+moves its shard and hands it out.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from helpers.models.transformer import Config
+from helpers.sharded import messages
+from helpers.sharded.arrays import array_of, need_divisible, shards
+from helpers.sharded.background import Channel
+from helpers.sharded.device import Device, Metered
+from helpers.sharded.mesh import Layout, Mesh
+from helpers.sharded.operations import flops
+from helpers.sharded.randomness import Streams
+from helpers.sharded.tensor_parallel import Split, tensor_layer
+from helpers.sharded.unit import Unit
+from helpers.sharded.vocabulary import vocabulary_loss
+
+
+def stage_pieces(config: Config, stages: int) -> list[range]:
+    """Return which pieces each stage has: blocks shared out evenly, ends with the ends.
+
+    Parameters
+    ----------
+    config : Config
+        The model's size.
+    stages : int
+        How many share it.
+
+    Returns
+    -------
+    list of range
+        Consecutive; piece 0 is the embedding, the last the head.
+
+    Raises
+    ------
+    ValueError
+        For more stages than blocks.
+
+    Examples
+    --------
+    >>> stage_pieces(Config(layers=4), 2)
+    [range(0, 3), range(3, 6)]
+    """
+    if not 1 <= stages <= config.layers:
+        raise ValueError(f"stage_pieces expects 1 to {config.layers} stages; got {stages}")
+    cuts = [1 + part.start for part in shards(config.layers, stages)]
+    cuts = [0, *cuts[1:], config.pieces]
+    return [range(a, b) for a, b in itertools.pairwise(cuts)]
+
+
+class Hybrid:
+    """This rank's part of a transformer, its optimizer, and the messages of a step.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+        As many ranks as the layout has.
+    config : Config
+        The whole model's size.
+    layout : Layout
+        How it is split; ZeRO's stage 0 or 1.
+    micro : int
+        Micro-batches in a step.
+    optimizer : callable
+        Makes a torch optimizer of a list of parameters; it moves each number by itself.
+    seed : int
+        Of the initial weights and of dropout.
+    dtype : torch.dtype
+        Of the weights.
+    sequence : bool
+        Whether the tensor ranks split the sequence too.
+    speed : float, optional
+        Operations in a second that each rank keeps to; None: as fast as it can.
+
+    Attributes
+    ----------
+    model : torch.nn.Sequential
+        This rank's pieces.
+    unit : Unit
+        Their parameters, shared with the replicas.
+
+    Raises
+    ------
+    ValueError
+        For ZeRO's stages 2 and 3, whose gradients and parameters are gone between micro-batches.
+    """
+
+    def __init__(
+        self,
+        comm: Any,
+        config: Config,
+        layout: Layout,
+        micro: int = 1,
+        optimizer: Callable[[list], torch.optim.Optimizer] = torch.optim.Adam,
+        seed: int = 0,
+        dtype: torch.dtype = torch.float32,
+        sequence: bool = False,
+        speed: float | None = None,
+    ):
+        if layout.shard > 1:
+            raise ValueError(f"Hybrid has ZeRO's stages 0 and 1; got {layout.shard}")
+        self.config, self.layout, self.micro = config, layout, micro
+        self.mesh = Mesh(comm, layout)
+        self.device = Device(speed)
+        self.tensor = Metered(self.mesh.tensor, self.device)
+        streams = None
+        if config.dropout:
+            place = self.mesh.place
+            stream = seed * 1009 + place["data"] * layout.pipeline + place["pipeline"]
+            streams = Streams(stream, place["tensor"])
+        split = Split(self.tensor, sequence, streams)
+        stage = self.mesh.place["pipeline"]
+        self.pieces = stage_pieces(config, layout.pipeline)[stage]
+        self.first, self.last = stage == 0, stage == layout.pipeline - 1
+        self.model = nn.Sequential(
+            *(tensor_layer(config, index, split, seed, dtype) for index in self.pieces)
+        )
+        self.channel = Channel(self.mesh.data)
+        self.unit = Unit("stage", self.model, self.channel, layout.shard)
+        self.optimizer = optimizer([self.unit.parameter])
+        self.sequence = sequence
+
+    @property
+    def names(self) -> list[str]:
+        """Of this rank's parameters, as in the whole model, in the order of the unit."""
+        found = []
+        for name in self.unit.flat.names:
+            piece, _, rest = name.partition(".")
+            found.append(f"{self.pieces[int(piece)]}.{rest}")
+        return found
+
+    def step(self, x: Tensor, y: Tensor) -> float:
+        """Train on the whole batch, of which this replica takes its rows.
+
+        Parameters
+        ----------
+        x, y : torch.Tensor (B, T), int64
+            The same on all ranks; B is a multiple of replicas times micro-batches.
+
+        Returns
+        -------
+        float
+            The mean loss of the whole batch before the step, on all ranks.
+
+        Raises
+        ------
+        ValueError
+            If the rows cannot be shared evenly.
+        """
+        rows = need_divisible(len(x), self.layout.data * self.micro, "batch")
+        first = self.mesh.place["data"] * self.micro
+        xs, ys = (part.split(rows)[first : first + self.micro] for part in (x, y))
+        shares = [self._forward(a, b) for a, b in zip(xs, ys, strict=True)]
+        total = sum(self._backward(*share) for share in shares) / self.micro
+        self.unit.begin_reduce()
+        self.unit.finish_reduce()
+        self.optimizer.step()
+        self.unit.after_step()
+        return self._agree(total)
+
+    def _forward(self, x: Tensor, y: Tensor) -> tuple:
+        """Pass one micro-batch through this stage; return what its way back needs."""
+        comm, stage = self.mesh.pipeline, self.mesh.place["pipeline"]
+        length = x.shape[1] // (self.layout.tensor if self.sequence else 1)
+        shape = (len(x), length, self.config.width)
+        came = None
+        if not self.first:
+            came = messages.receive(shape, self.unit.parameter.dtype, stage - 1, comm)
+            came.requires_grad_()
+        with self.device.compute(self._flops(x)):
+            out = self.model(x if came is None else came)
+            if self.last:
+                out = vocabulary_loss(out, y, self.tensor)
+        sent = None if self.last else messages.send(out, stage + 1, comm)
+        return x, came, out, sent
+
+    def _backward(self, x: Tensor, came: Tensor | None, out: Tensor, sent: Any) -> float:
+        """The same way back; return the loss, on the last stage."""
+        comm, stage = self.mesh.pipeline, self.mesh.place["pipeline"]
+        gradient = None
+        if sent is not None:
+            gradient = messages.receive(out.shape, out.dtype, stage + 1, comm)
+            messages.Patient(comm).wait([sent[0]], stage + 1)
+        with self.device.compute(2 * self._flops(x)):
+            if gradient is None:
+                (out / self.micro).backward()
+            else:
+                out.backward(gradient)
+        if came is not None and came.grad is not None:
+            request, kept = messages.send(came.grad, stage - 1, comm)
+            messages.Patient(comm).wait([request], stage - 1)
+            del kept
+        return out.item() if self.last else 0.0
+
+    def _flops(self, x: Tensor) -> float:
+        return flops(self.config, self.pieces, *x.shape) / self.layout.tensor
+
+    def _agree(self, loss: float) -> float:
+        """Tell all stages the last one's loss, averaged over the replicas."""
+        total = np.array([loss])
+        self.mesh.data.Allreduce(np.array([loss]), total)
+        self.mesh.pipeline.Bcast(total, root=self.layout.pipeline - 1)
+        return float(total[0]) / self.layout.data
+
+    def state(self) -> dict[str, dict[str, Tensor]]:
+        """Gather this rank's parameters and Adam's moments from the replicas; all ranks call it.
+
+        Returns
+        -------
+        dict of str to dict of str to torch.Tensor
+            For each parameter, by its name in the whole model: "value", "exp_avg", "exp_avg_sq"
+            (the last two once a step is done), and "step".
+        """
+        found: dict[str, dict[str, Tensor]] = {name: {} for name in self.names}
+        moments = self.optimizer.state.get(self.unit.parameter, {})
+        kept = {"value": self.unit.parameter.detach()} | dict(sorted(moments.items()))
+        for what, mine in kept.items():
+            if not mine.dim():  # Adam's count of steps
+                for name in found:
+                    found[name][what] = mine.clone()
+                continue
+            flat = torch.empty(self.unit.size, dtype=mine.dtype)
+            array = array_of(flat)
+            array[self.unit.mine] = array_of(mine)
+            if self.layout.shard:
+                messages.gather_into(array, self.channel.comm)
+            shapes = [p.shape for p in self.model.parameters()]
+            parts = flat.split(self.unit.flat.sizes)
+            for name, part, shape in zip(found, parts, shapes, strict=True):
+                found[name][what] = part.view(shape).clone()
+        return found
+
+    def load(self, state: dict[str, dict[str, Tensor]]) -> None:
+        """Take over what :meth:`state` gave, cut for this rank.
+
+        Parameters
+        ----------
+        state : dict
+            For at least this rank's parameters.
+        """
+        for what in state[self.names[0]]:
+            parts = [state[name][what] for name in self.names]
+            if not parts[0].dim():
+                self.optimizer.state[self.unit.parameter][what] = parts[0].clone()
+                continue
+            flat = torch.cat([part.flatten() for part in parts])
+            if what == "value":
+                self.unit.flat.values.copy_(flat)
+            else:
+                self.optimizer.state[self.unit.parameter][what] = flat[self.unit.mine].clone()
+
+    def close(self) -> None:
+        """Free the communicators. All ranks call it."""
+        self.channel.close()
+        self.mesh.free()

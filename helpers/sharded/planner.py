@@ -1,0 +1,286 @@
+"""How long a step takes, and how much memory a rank needs, for a model split in a given way.
+
+A step is m + p − 1 slots of a pipeline (m micro-batches, p stages; the slowest stage sets the
+pace), each of arithmetic and of what tensor ranks and stages say to each other, and then what
+replicas say. A message of b bytes takes α + b·β on the link that its ranks share; where s groups of
+an axis cross the same link at once, each has 1/s of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from helpers.collectives.cost import Link
+from helpers.models.transformer import Config
+from helpers.sharded import counts
+from helpers.sharded.hybrid import stage_pieces
+from helpers.sharded.mesh import Layout
+from helpers.sharded.operations import flops
+from helpers.sharded.slices import cut_dimension
+from helpers.sharded.zero import FLOAT32, Bytes, at_rest
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where ranks run.
+
+    Parameters
+    ----------
+    speed : float
+        Operations in a second, of each rank.
+    inside, between : helpers.collectives.cost.Link
+        What joins ranks of one host, and hosts.
+    places : tuple of int
+        The host of each rank.
+    memory : float
+        Bytes that each rank has.
+    """
+
+    speed: float
+    inside: Link
+    between: Link
+    places: tuple[int, ...]
+    memory: float = float("inf")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a layout is predicted to need.
+
+    Parameters
+    ----------
+    layout : Layout
+        How the model is split.
+    compute, tensor, pipeline, data, bubble : float
+        Seconds of a step: arithmetic, messages of the three axes, and slots in which the slowest
+        stage waits.
+    memory : float
+        Bytes of the rank that needs most: parameters, gradients, optimizer, activations.
+    """
+
+    layout: Layout
+    compute: float
+    tensor: float
+    pipeline: float
+    data: float
+    bubble: float
+    memory: float
+
+    @property
+    def seconds(self) -> float:
+        """Of a step."""
+        return self.compute + self.tensor + self.pipeline + self.data + self.bubble
+
+
+def stage_parameters(config: Config, pieces: range, tensor: int) -> int:
+    """Count the parameters of one rank.
+
+    Parameters
+    ----------
+    config : Config
+        The model's size.
+    pieces : range
+        Of this rank's stage.
+    tensor : int
+        Ranks that share each matrix.
+
+    Returns
+    -------
+    int
+        Its own, and those that its tensor ranks have too.
+    """
+    C, V = config.width, config.vocabulary
+    shapes: dict[str, list[tuple[str, int]]] = {
+        "embedding": [("0.token.weight", V * C), ("0.position.weight", config.context * C)],
+        "head": [("9.norm.weight", 2 * C), ("9.scores.weight", V * C)],
+        "block": [("1.first_norm.weight", 4 * C)]
+        + [(f"1.attention.{n}.weight", C * C + C) for n in ("query", "key", "value")]
+        + [("1.attention.out.weight", C * C), ("1.attention.out.bias", C)]
+        + [("1.perceptron.up.weight", 4 * C * C + 4 * C)]
+        + [("1.perceptron.down.weight", 4 * C * C), ("1.perceptron.down.bias", C)],
+    }
+    total = 0
+    for piece in pieces:
+        kind = "embedding" if piece == 0 else "head" if piece == config.layers + 1 else "block"
+        for name, count in shapes[kind]:
+            total += count // (1 if cut_dimension(name) is None else tensor)
+    return total
+
+
+def activations(config: Config, pieces: range, tensor: int, sequences: int) -> float:
+    """Count the numbers that a forward pass keeps for the backward pass.
+
+    A block keeps 10 T C for each sequence that every tensor rank has (its input, what norms and the
+    ends of pairs give), and of each rank's own part 4 T C of queries, keys, values and their mix,
+    8 T C of the perceptron, and nothing of T²: scores are computed again (Korthikanti et al., 2022,
+    equation 2, in float32 and without dropout).
+
+    Parameters
+    ----------
+    config : Config
+        The model's size.
+    pieces : range
+        Of this rank's stage.
+    tensor : int
+        Ranks that share each matrix.
+    sequences : int
+        Rows under way.
+
+    Returns
+    -------
+    float
+        Numbers.
+    """
+    T, C = config.context, config.width
+    blocks = sum(1 for piece in pieces if 1 <= piece <= config.layers)
+    kept = blocks * (10 + 12 / tensor) * T * C
+    if config.layers + 1 in pieces:
+        kept += 2 * T * C + 2 * T * config.vocabulary / tensor
+    return kept * sequences
+
+
+def predict(
+    config: Config,
+    layout: Layout,
+    machine: Machine,
+    batch: int,
+    micro: int = 1,
+    each: Bytes = FLOAT32,
+) -> Plan:
+    """Predict a step.
+
+    Parameters
+    ----------
+    config : Config
+        The model's size.
+    layout : Layout
+        How it is split.
+    machine : Machine
+        Where.
+    batch : int
+        Sequences in a step, of all replicas.
+    micro : int
+        Micro-batches of each replica.
+    each : Bytes
+        Of a parameter.
+
+    Returns
+    -------
+    Plan
+        Seconds and bytes.
+
+    Raises
+    ------
+    ValueError
+        If ranks, rows, heads or layers do not fit.
+    """
+    d, p, t = layout.data, layout.pipeline, layout.tensor
+    if len(machine.places) != layout.ranks:
+        raise ValueError(f"{layout} has {layout.ranks} ranks; the machine {len(machine.places)}")
+    if batch % (d * micro) or config.heads % t or config.vocabulary % t or p > config.layers:
+        raise ValueError(f"{layout}, {micro} micro-batches: does not divide {batch=}, {config}")
+    rows, size, T, C = batch // (d * micro), int(each.parameter), config.context, config.width
+    cut = stage_pieces(config, p)
+    slowest = max(cut, key=lambda pieces: flops(config, pieces, rows, T))
+    work = 3 * flops(config, slowest, rows, T) / t / machine.speed
+    blocks = sum(1 for piece in slowest if 1 <= piece <= config.layers)
+    # as counts.tensor: 4 allreduces a block; the embedding's, the head's and the loss's once
+    stream = counts.all_reduce(rows * T * C, t, size)
+    ends = stream.times(2) + counts.all_reduce(rows * T, t, size)
+    ends += counts.all_reduce(2 * rows * T, t, size)
+    edge = 1 if p > 1 else 2  # of the two ends; a stage has one of them, or both
+    talk = stream.times(4 * blocks) + counts.Sent(ends.messages * edge // 2, ends.bytes * edge / 2)
+    said = _seconds(talk, "tensor", layout, machine)
+    handed = _seconds(counts.Sent(2, 2 * rows * T * C * size), "pipeline", layout, machine)
+    handed = handed if p > 1 else 0.0
+    slot = work + said + handed
+    most = max(stage_parameters(config, pieces, t) for pieces in cut)
+    volume = counts.half(most, d, size).times(3 if layout.shard == 3 else 2)
+    rest = at_rest(layout.shard, d, each).total
+    alive = micro * rows  # GPipe: all forwards first
+    kept = max(activations(config, pieces, t, alive) for pieces in cut)
+    return Plan(
+        layout,
+        compute=micro * work,
+        tensor=micro * said,
+        pipeline=micro * handed,
+        data=_seconds(volume, "data", layout, machine) if d > 1 else 0.0,
+        bubble=(p - 1) * slot,
+        memory=most * rest + kept * size,
+    )
+
+
+def plans(
+    config: Config, machine: Machine, batch: int, micro: Sequence[int] = (1, 2, 4)
+) -> list[tuple[Plan, int]]:
+    """Predict every layout that fits, the fastest first.
+
+    Parameters
+    ----------
+    config : Config
+        The model's size.
+    machine : Machine
+        Where.
+    batch : int
+        Sequences in a step.
+    micro : sequence of int
+        Numbers of micro-batches to try.
+
+    Returns
+    -------
+    list of (Plan, int)
+        With its number of micro-batches; those that need more memory than there is are left out.
+    """
+    ranks, found = len(machine.places), []
+    for d in range(1, ranks + 1):
+        for p in range(1, ranks // d + 1):
+            if ranks % (d * p):
+                continue
+            for shard in (0, 1) if d > 1 else (0,):
+                for m in micro:
+                    layout = Layout(d, p, ranks // (d * p), shard)
+                    try:
+                        plan = predict(config, layout, machine, batch, m)
+                    except ValueError:
+                        continue
+                    if plan.memory <= machine.memory:
+                        found.append((plan, m))
+    return sorted(found, key=lambda pair: pair[0].seconds)
+
+
+def crossing(layout: Layout, axis: str, places: Sequence[int]) -> int:
+    """Return how many groups of an axis share a host's link; 0 if none leaves its host.
+
+    Parameters
+    ----------
+    layout : Layout
+        Of the ranks.
+    axis : str
+        "data", "pipeline" or "tensor".
+    places : sequence of int
+        The host of each rank.
+
+    Returns
+    -------
+    int
+        Of the host with most.
+
+    Examples
+    --------
+    >>> crossing(Layout(data=2, tensor=4), "data", (0, 0, 0, 0, 1, 1, 1, 1))
+    4
+    """
+    loads: dict[int, int] = {}
+    for group in layout.groups(axis):
+        for rank, right in zip(group, [*group[1:], group[0]], strict=True):
+            if places[rank] != places[right]:
+                loads[places[rank]] = loads.get(places[rank], 0) + 1
+    return max(loads.values(), default=0)
+
+
+def _seconds(sent: counts.Sent, axis: str, layout: Layout, machine: Machine) -> float:
+    """What an axis's messages take, one after another."""
+    sharing = crossing(layout, axis, machine.places)
+    link = machine.between if sharing else machine.inside
+    return sent.messages * link.alpha + sent.bytes * link.beta * max(1, sharing)

@@ -1,0 +1,323 @@
+"""What notebook 13 asks of its ranks: each function runs on every rank of a cluster.
+
+cluster.run(runs.stages, Config(...), timeout=60)
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from helpers.models.transformer import Config, loss, transformer
+from helpers.sharded import checkpoint, zero
+from helpers.sharded.background import Channel, Span
+from helpers.sharded.fsdp import Sharded
+from helpers.sharded.hybrid import Hybrid
+from helpers.sharded.mesh import Layout
+from helpers.sharded.tensor_parallel import Split, tensor_transformer
+from helpers.waiting import doze
+
+
+def rows(config: Config, batch: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Draw token sequences, the same on every rank.
+
+    Parameters
+    ----------
+    config : Config
+        Vocabulary and context.
+    batch, seed : int
+        How many, and which.
+
+    Returns
+    -------
+    tuple of torch.Tensor (batch, context)
+        Inputs and targets.
+    """
+    made = torch.Generator().manual_seed(seed)
+    x = torch.randint(config.vocabulary, (batch, config.context + 1), generator=made)
+    return x[:, :-1], x[:, 1:]
+
+
+def world() -> Any:
+    """Return the communicator of all ranks; one thread for each.
+
+    Returns
+    -------
+    mpi4py.MPI.Intracomm
+        COMM_WORLD.
+    """
+    from mpi4py import MPI
+
+    torch.set_num_threads(1)
+    return MPI.COMM_WORLD
+
+
+def stages(config: Config, batch: int, steps: int = 2) -> list[dict]:
+    """Train at each of ZeRO's stages; tell what this rank held, and what was sent.
+
+    Parameters
+    ----------
+    config : Config
+        The model's size.
+    batch, steps : int
+        Rows of all ranks in a step, and how many steps.
+
+    Returns
+    -------
+    list of dict
+        For stages 0 to 3: "held" bytes at the step, "peak" bytes of parameters and gradients,
+        "loss" of the last step, "bytes" and "messages" of one step (rank 0 alone).
+    """
+    from helpers.tracing import gather, record
+
+    comm, found = world(), []
+    n, rank = comm.Get_size(), comm.Get_rank()
+    for stage in zero.STAGES:
+        model = transformer(config)
+        with record(comm) as traced:
+            channel = Channel(traced)
+            sharded = Sharded(model, list(model), channel, stage)
+            for step in range(steps):
+                x, y = (part[rank::n] for part in rows(config, batch, step))
+                value = loss(model(x), y)
+                value.backward()
+                sharded.step()
+        trace = gather(traced)
+        channel.close()
+        found.append(
+            {
+                "held": sharded.held,
+                "peak": sharded.peak,
+                "loss": comm.allreduce(value.item()) / n,
+                "bytes": trace.bytes_sent()[0] / steps if trace else 0.0,
+                "messages": trace.messages_sent()[0] / steps if trace else 0,
+                "parameters": sum(unit.size for unit in sharded.units),
+                "units": len(sharded.units),
+            }
+        )
+    return found
+
+
+def process_bytes(config: Config, stage: int, batch: int = 4) -> int:
+    """Train one step; return by how many resident bytes this process has grown.
+
+    Parameters
+    ----------
+    config : Config
+        The model's size.
+    stage : int
+        ZeRO's.
+    batch : int
+        Rows of all ranks.
+
+    Returns
+    -------
+    int
+        As the operating system counts them, after the step, with the gradient's shard still there.
+    """
+    import gc
+
+    comm = world()
+    n, rank = comm.Get_size(), comm.Get_rank()
+    gc.collect()
+    before = _resident()
+    model = transformer(config)
+    channel = Channel(comm)
+    sharded = Sharded(model, list(model), channel, stage)
+    x, y = (part[rank::n] for part in rows(config, batch, 0))
+    loss(model(x), y).backward()
+    sharded.step()
+    gc.collect()
+    grown = _resident() - before
+    channel.close()
+    return grown
+
+
+def _resident() -> int:
+    import psutil
+
+    return psutil.Process().memory_info().rss
+
+
+def prefetched(
+    config: Config, batch: int, prefetch: bool, milliseconds: float = 0.0
+) -> tuple[float, list[Span]]:
+    """Train two steps at stage 3; return the second's seconds and what this rank did in it.
+
+    Parameters
+    ----------
+    config : Config
+        The model's size.
+    batch : int
+        Rows of all ranks.
+    prefetch : bool
+        Whether the next unit travels while this one computes.
+    milliseconds : float
+        What each unit's pass takes at least: its pace.
+
+    Returns
+    -------
+    tuple of float and list of Span
+        Seconds, and spans from the step's beginning.
+    """
+    comm = world()
+    n, rank = comm.Get_size(), comm.Get_rank()
+    model = transformer(config)
+    channel = Channel(comm, background=True)
+    sharded = Sharded(model, list(model), channel, 3, prefetch=prefetch, pace=milliseconds / 1e3)
+    for step in range(2):
+        channel.spans.clear()
+        doze(comm)
+        began = time.perf_counter()
+        x, y = (part[rank::n] for part in rows(config, batch, step))
+        loss(model(x), y).backward()
+        sharded.step()
+        took = time.perf_counter() - began
+    spans = [s._replace(begin=s.begin - began, end=s.end - began) for s in channel.spans]
+    channel.close()
+    return took, sorted(spans, key=lambda span: span.begin)
+
+
+def train(
+    config: Config,
+    layout: Layout,
+    tokens: np.ndarray,
+    steps: int,
+    batch: int,
+    micro: int = 1,
+    rate: float = 3e-3,
+    load: str | Path | None = None,
+    save: str | Path | None = None,
+    begin: int = 0,
+    double: bool = False,
+) -> list[float]:
+    """Train the transformer on a text; return the losses.
+
+    Parameters
+    ----------
+    config : Config
+        The model's size.
+    layout : Layout
+        How the first ranks share it; the others have nothing to do.
+    tokens : numpy.ndarray
+        The text.
+    steps, batch, micro : int
+        Updates, rows of each, and micro-batches of each replica.
+    rate : float
+        Adam's.
+    load, save : str or Path, optional
+        Folders of checkpoints.
+    begin : int
+        The number of the first batch.
+    double : bool
+        Whether in float64.
+
+    Returns
+    -------
+    list of float
+        In nats for each token; empty on a rank without a part.
+    """
+    from helpers.datasets.characters import batch as draw
+
+    everybody = world()
+    here = everybody.Get_rank() < layout.ranks
+    comm = everybody.Split(0 if here else 1)
+    losses = []
+    if here:
+        hybrid = Hybrid(
+            comm,
+            config,
+            layout,
+            micro,
+            lambda parameters: torch.optim.Adam(parameters, lr=rate),
+            dtype=torch.float64 if double else torch.float32,
+        )
+        if load is not None:
+            checkpoint.load(load, hybrid)
+        for step in range(begin, begin + steps):
+            x, y = map(torch.from_numpy, draw(tokens, batch, config.context, 0, step))
+            losses.append(hybrid.step(x, y))
+        if save is not None:
+            checkpoint.save(save, hybrid)
+        hybrid.close()
+    doze(everybody)
+    return losses
+
+
+def timed(
+    config: Config, layout: Layout, batch: int, micro: int, speed: float, steps: int = 3
+) -> tuple[float, int, int]:
+    """Time steps of a layout on ranks of a stated speed.
+
+    Parameters
+    ----------
+    config : Config
+        The model's size.
+    layout : Layout
+        Of all ranks.
+    batch, micro : int
+        Rows of a step, and micro-batches of each replica.
+    speed : float
+        Operations in a second of each rank.
+    steps : int
+        Of which the median counts; one before them warms up.
+
+    Returns
+    -------
+    tuple of float, int, int
+        Seconds of a step, bytes of parameters, gradient and optimizer that this rank holds, and
+        how many blocks had more arithmetic than their pace.
+    """
+    comm = world()
+    hybrid = Hybrid(comm, config, layout, micro, speed=speed)
+    took = []
+    for step in range(steps + 1):
+        x, y = rows(config, batch, step)
+        doze(comm)
+        began = time.perf_counter()
+        hybrid.step(x, y)
+        doze(comm)
+        took.append(time.perf_counter() - began)
+    held = hybrid.unit.resident()
+    state = hybrid.optimizer.state[hybrid.unit.parameter].values()
+    total = sum(held.values()) + sum(t.numel() * t.element_size() for t in state if t.dim())
+    late = hybrid.device.late
+    hybrid.close()
+    return float(np.median(took[1:])), total, late
+
+
+def dropout(mistake: str = "") -> tuple[float, float]:
+    """Train a block with dropout on tensor ranks; tell whether copies part, and masks repeat.
+
+    Parameters
+    ----------
+    mistake : str
+        "" for none, "different" for another seed on each rank everywhere, "equal" for one seed
+        everywhere.
+
+    Returns
+    -------
+    tuple of float
+        The largest difference between the ranks' copies of the stream after the block, and the
+        share of attention's dropped places that two neighbours have in common.
+    """
+    from helpers.sharded.randomness import Streams
+
+    comm = world()
+    n, rank = comm.Get_size(), comm.Get_rank()
+    config = Config(vocabulary=24, context=16, layers=1, heads=n, width=8 * n, dropout=0.5)
+    seeds = {"": (1, rank), "different": (1 + rank, rank), "equal": (1, 0)}[mistake]
+    streams = Streams(*seeds)
+    model = tensor_transformer(config, Split(comm, streams=streams)).train()
+    stream = model[1](model[0](rows(config, 4, 0)[0])).detach()
+    with streams.own():
+        mask = functional.dropout(torch.ones(4, 1, 16, 16), 0.5) == 0
+    streams_of = np.stack(comm.allgather(stream.numpy()))
+    masks = np.stack(comm.allgather(mask.numpy()))
+    common = (masks[0] & masks[1 % n]).sum() / masks[0].sum()
+    return float(np.abs(streams_of - streams_of[0]).max()), float(common)

@@ -1,0 +1,43 @@
+"""The transformer on meshes, and its checkpoints."""
+
+from __future__ import annotations
+
+import torch
+
+from helpers.models.transformer import Config
+from tests.sharded.ranks import begin, tokens
+
+MODEL = Config(vocabulary=24, context=12, layers=4, heads=4, width=16)
+
+
+def train(layout, micro, steps, load=None, save=None, sequence=False, start=0):
+    """Train; return the losses."""
+    from helpers.sharded import checkpoint
+    from helpers.sharded.hybrid import Hybrid
+
+    comm, _, _ = begin()
+    hybrid = Hybrid(
+        comm,
+        MODEL,
+        layout,
+        micro,
+        lambda ps: torch.optim.Adam(ps, lr=1e-2),
+        seed=1,
+        dtype=torch.float64,
+        sequence=sequence,
+    )
+    if load:
+        checkpoint.load(load, hybrid)
+    losses = [
+        hybrid.step(*tokens(8, MODEL.context, MODEL.vocabulary, seed=step))
+        for step in range(start, start + steps)
+    ]
+    if save:
+        checkpoint.save(save, hybrid)
+    hybrid.close()
+    return losses
+
+
+def several(runs):
+    """Train one after another, in one start of the ranks."""
+    return [train(*args, **options) for args, options in runs]
