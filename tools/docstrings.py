@@ -14,7 +14,10 @@ from collections.abc import Iterator
 
 from numpydoc.validate import validate
 
-LIBRARIES = ("cluster", "tracing", "torch_mpi", "cuda", "collectives", "data_parallel", "autodiff")
+LIBRARIES = (
+    *("cluster", "tracing", "torch_mpi", "cuda"),
+    *("collectives", "data_parallel", "autodiff", "pipeline"),
+)
 CHECKS = {"GL08", "PR01", "PR02", "PR03", "RT01", "YD01"}
 
 

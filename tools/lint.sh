@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 bin=.venv/bin
-libraries="helpers/cluster helpers/tracing helpers/torch_mpi helpers/cuda helpers/collectives helpers/data_parallel helpers/autodiff helpers/sharded"
+libraries="helpers/cluster helpers/tracing helpers/torch_mpi helpers/cuda helpers/collectives helpers/data_parallel helpers/autodiff helpers/pipeline helpers/sharded"
 
 "$bin/ruff" check .
 "$bin/ruff" format --check .

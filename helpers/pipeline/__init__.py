@@ -1,0 +1,41 @@
+"""A model's layers on several ranks, and micro-batches through them.
+
+Who does what when is data, a `Schedule`: `check` finds what is wrong with it before it runs,
+`simulate` says how long it takes, a `Pipeline` executes it on real ranks.
+
+    schedule = families.one_f_one_b(ranks=4, micro=8)
+    check(schedule)
+    pipeline = Pipeline(comm, schedule, modules, loss)
+    outcome = pipeline.step(inputs, targets)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from helpers.pipeline.checking import ScheduleError, check
+    from helpers.pipeline.model import Costs, simulate
+    from helpers.pipeline.runner import Pipeline
+    from helpers.pipeline.schedule import Action, Schedule
+
+__all__ = ["Action", "Costs", "Pipeline", "Schedule", "ScheduleError", "check", "simulate"]
+
+_HOME = {
+    "Action": "schedule",
+    "Costs": "model",
+    "Pipeline": "runner",
+    "Schedule": "schedule",
+    "ScheduleError": "checking",
+    "check": "checking",
+    "simulate": "model",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a name when it is asked for: the runner needs torch, a schedule does not."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = importlib.import_module(f"{__name__}.{_HOME[name]}")
+    return getattr(home, name)

@@ -1,0 +1,189 @@
+"""How long a schedule takes and what it keeps: by formula, and by following its dependencies.
+
+A backward pass (B) costs what its two parts cost: the gradient of the inputs (I) and that of the
+weights (W). Times in seconds, or in any other unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from helpers.pipeline.checking import check, walk
+from helpers.pipeline.schedule import Action, Schedule
+from helpers.pipeline.timeline import Box, Timeline
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What each action costs.
+
+    Parameters
+    ----------
+    forward, input, weight : float or sequence of float
+        Of one micro-batch through a stage: the forward pass, the two parts of the backward pass.
+        One number for all stages alike, or one for each.
+    message : float
+        From one rank to another.
+    update : float
+        Of the weights of a stage.
+
+    Raises
+    ------
+    ValueError
+        For a negative number.
+    """
+
+    forward: float | Sequence[float] = 1.0
+    input: float | Sequence[float] = 1.0
+    weight: float | Sequence[float] = 1.0
+    message: float = 0.0
+    update: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("forward", "input", "weight", "message", "update"):
+            value = getattr(self, name)
+            for number in value if isinstance(value, Sequence) else (value,):
+                if not number >= 0:
+                    raise ValueError(f"Costs: {name}={value!r}, expected 0 or more")
+
+    def of(self, kind: str, stage: int) -> float:
+        """Return the cost of an action.
+
+        Parameters
+        ----------
+        kind : str
+            F, B, I, W or U.
+        stage : int
+            Whose.
+
+        Returns
+        -------
+        float
+            In the unit of the costs.
+        """
+
+        def at(value: float | Sequence[float]) -> float:
+            return value[stage] if isinstance(value, Sequence) else value
+
+        if kind == "F":
+            return at(self.forward)
+        if kind == "U":
+            return self.update
+        return (kind in "BI") * at(self.input) + (kind in "BW") * at(self.weight)
+
+
+def simulate(schedule: Schedule, costs: Costs | None = None) -> Timeline:
+    """Follow a schedule: each action begins when its rank is free and what it needs is there.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Any that passes `check`.
+    costs : Costs, optional
+        1 for each part of an action unless given.
+
+    Returns
+    -------
+    Timeline
+        Computed, not recorded.
+
+    Raises
+    ------
+    ScheduleError
+        For a schedule that cannot run.
+    """
+    costs = costs or Costs()
+    check(schedule)
+    free = [0.0] * schedule.ranks
+    ready: dict[tuple[int, Action], float] = {}
+    boxes = []
+    for rank, action in walk(schedule):
+        begin = free[rank]
+        source = schedule.source(rank, action)
+        if source is not None:
+            begin = max(begin, ready[source] + (costs.message if source[0] != rank else 0.0))
+        end = begin + costs.of(action.kind, schedule.stage(rank, action.chunk))
+        boxes.append(Box(rank, action, begin, end))
+        kind = "B" if action.kind == "I" else action.kind
+        ready[rank, action._replace(kind=kind)] = free[rank] = end
+    return Timeline(schedule, tuple(boxes), recorded=False)
+
+
+def bubble(name: str, ranks: int, micro: int, chunks: int = 1, costs: Costs | None = None) -> float:
+    """Return by formula the share of the time in which ranks are idle, all stages alike.
+
+    Parameters
+    ----------
+    name : str
+        GPipe, 1F1B, PipeDream (until it is empty), interleaved or zero-bubble.
+    ranks : int
+        p.
+    micro : int
+        m.
+    chunks : int
+        v, for interleaved.
+    costs : Costs, optional
+        For zero-bubble, where the parts matter; 1 each unless given.
+
+    Returns
+    -------
+    float
+        0 to 1: (p − 1) / (m + p − 1) for GPipe, 1F1B and PipeDream; (p − 1) / (v m + p − 1)
+        interleaved; for zero-bubble, with f, i and w for the three parts, and m ≥ p:
+        (p − 1)(f + i − w) / (m (f + i + w) + (p − 1)(f + i − w)).
+
+    Raises
+    ------
+    ValueError
+        For another name.
+    """
+    p, m = ranks, micro
+    if name in ("GPipe", "1F1B", "PipeDream"):
+        return (p - 1) / (m + p - 1)
+    if name == "interleaved":
+        return (p - 1) / (chunks * m + p - 1)
+    if name == "zero-bubble":
+        costs = costs or Costs()
+        f, i, w = (costs.of(kind, 0) for kind in "FIW")
+        lost = (p - 1) * max(f + i - w, 0.0)
+        return lost / (m * (f + i + w) + lost)
+    raise ValueError(f"no formula for {name!r}")
+
+
+def kept(name: str, ranks: int, micro: int, rank: int, chunks: int = 1) -> int:
+    """Return by formula how many micro-batches' activations a rank keeps at most.
+
+    Parameters
+    ----------
+    name : str
+        As for `bubble`.
+    ranks : int
+        p.
+    micro : int
+        m.
+    rank : int
+        r.
+    chunks : int
+        v; of a rank's chunk, an activation is 1/v of its whole.
+
+    Returns
+    -------
+    int
+        m for GPipe; min(m, p − r) for 1F1B and PipeDream; min(m, p) for zero-bubble (m ≥ p);
+        min(m v, 2 (p − r − 1) + (v − 1) p + 1) chunks' worth interleaved.
+
+    Raises
+    ------
+    ValueError
+        For another name.
+    """
+    if name == "GPipe":
+        return micro
+    if name in ("1F1B", "PipeDream"):
+        return min(micro, ranks - rank)
+    if name == "zero-bubble":
+        return min(micro, ranks)
+    if name == "interleaved":
+        return min(chunks * micro, 2 * (ranks - rank - 1) + (chunks - 1) * ranks + 1)
+    raise ValueError(f"no formula for {name!r}")

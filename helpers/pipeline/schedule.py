@@ -1,0 +1,237 @@
+"""A schedule: for each rank, what it does to which micro-batch, in order. Nothing but data.
+
+>>> two = Schedule.written("by hand", ["F0 F1 B0 B1", "F0 B0 F1 B1"])
+>>> two.orders[1][2]
+Action(kind='F', micro=1, chunk=0)
+>>> print(two)
+by hand: 2 ranks, 2 micro-batches
+rank 0: F0 F1 B0 B1
+rank 1: F0 B0 F1 B1
+
+A rank may have several chunks of the model. Stage s, counted along the model, is chunk s // p on
+rank s % p of p. ``F0.1`` is the forward pass of micro-batch 0 through the rank's chunk 1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+KINDS = {
+    "F": "forward",
+    "B": "backward",
+    "I": "backward, the part of the inputs",
+    "W": "backward, the part of the weights",
+    "U": "update of the weights",
+}
+_WRITTEN = re.compile(r"([A-Z])(\d+)(?:\.(\d+))?")
+
+
+class Action(NamedTuple):
+    """One thing that a rank does.
+
+    Parameters
+    ----------
+    kind : str
+        "F" forward; "B" backward; "I" and "W" its two parts, the gradients of the inputs and of the
+        weights; "U" an update of the weights by this micro-batch alone.
+    micro : int
+        The micro-batch, from 0.
+    chunk : int
+        Which of the rank's chunks of the model, from 0.
+    """
+
+    kind: str
+    micro: int
+    chunk: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.kind}{self.micro}" + (f".{self.chunk}" if self.chunk else "")
+
+    @classmethod
+    def read(cls, text: str) -> Action:
+        """Read what ``str`` wrote.
+
+        Parameters
+        ----------
+        text : str
+            Such as "F0" or "B3.1".
+
+        Returns
+        -------
+        Action
+            The same.
+
+        Raises
+        ------
+        ValueError
+            For any other text.
+        """
+        found = _WRITTEN.fullmatch(str(text).strip())
+        if not found or found[1] not in KINDS:
+            raise ValueError(
+                f"{text!r} is no action: expected one of {', '.join(KINDS)}, then the number of "
+                "a micro-batch, as in F0 or B3 (and .1 for a rank's chunk 1)"
+            )
+        return cls(found[1], int(found[2]), int(found[3] or 0))
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Who does what, in which order.
+
+    Parameters
+    ----------
+    name : str
+        What people call it.
+    orders : tuple of tuple of Action
+        For each rank, its actions.
+    micro : int
+        Micro-batches of a step, m.
+    chunks : int
+        Chunks of the model on each rank, v.
+
+    Raises
+    ------
+    ValueError
+        Without a rank, a micro-batch or a chunk.
+    """
+
+    name: str
+    orders: tuple[tuple[Action, ...], ...]
+    micro: int
+    chunks: int = 1
+
+    def __post_init__(self) -> None:
+        for what, count in (("ranks", self.ranks), ("micro", self.micro), ("chunks", self.chunks)):
+            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+                raise ValueError(f"{self.name}: {what}={count!r}, expected a number from 1 up")
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks it is for, p."""
+        return len(self.orders)
+
+    @property
+    def stages(self) -> int:
+        """Into how many pieces it cuts the model, p v."""
+        return self.ranks * self.chunks
+
+    def stage(self, rank: int, chunk: int) -> int:
+        """Return which stage of the model a rank's chunk is.
+
+        Parameters
+        ----------
+        rank : int
+            From 0.
+        chunk : int
+            From 0.
+
+        Returns
+        -------
+        int
+            Counted along the model, from 0.
+        """
+        return chunk * self.ranks + rank
+
+    def rank_of(self, stage: int) -> int:
+        """Return the rank that has a stage.
+
+        Parameters
+        ----------
+        stage : int
+            Counted along the model.
+
+        Returns
+        -------
+        int
+            From 0.
+        """
+        return stage % self.ranks
+
+    def source(self, rank: int, action: Action) -> tuple[int, Action] | None:
+        """Return whose result an action needs from another stage.
+
+        Parameters
+        ----------
+        rank : int
+            Who acts.
+        action : Action
+            One of its actions.
+
+        Returns
+        -------
+        tuple of (int, Action), or None
+            The rank and its action, of kind F for F and of kind B for B or I; None if the action
+            needs nothing from another stage.
+        """
+        stage = self.stage(rank, action.chunk)
+        if action.kind == "F" and stage > 0:
+            return self._at(stage - 1, "F", action.micro)
+        if action.kind in "BI" and stage < self.stages - 1:
+            return self._at(stage + 1, "B", action.micro)
+        return None
+
+    def target(self, rank: int, action: Action) -> tuple[int, Action] | None:
+        """Return which action of another stage an action's result is for.
+
+        Parameters
+        ----------
+        rank : int
+            Who acts.
+        action : Action
+            One of its actions.
+
+        Returns
+        -------
+        tuple of (int, Action), or None
+            As for ``source``.
+        """
+        stage = self.stage(rank, action.chunk)
+        if action.kind == "F" and stage < self.stages - 1:
+            return self._at(stage + 1, "F", action.micro)
+        if action.kind in "BI" and stage > 0:
+            return self._at(stage - 1, "B", action.micro)
+        return None
+
+    def _at(self, stage: int, kind: str, micro: int) -> tuple[int, Action]:
+        return stage % self.ranks, Action(kind, micro, stage // self.ranks)
+
+    @classmethod
+    def written(cls, name: str, lines: Sequence[str | Sequence[str]], chunks: int = 1) -> Schedule:
+        """Read a schedule from text.
+
+        Parameters
+        ----------
+        name : str
+            What to call it.
+        lines : sequence
+            For each rank, its actions: one string with spaces between, or a list of strings.
+        chunks : int
+            Chunks of the model on each rank.
+
+        Returns
+        -------
+        Schedule
+            Not checked yet.
+
+        Raises
+        ------
+        ValueError
+            For what is no action.
+        """
+        orders = tuple(
+            tuple(
+                action if isinstance(action, Action) else Action.read(action)
+                for action in (line.split() if isinstance(line, str) else line)
+            )
+            for line in lines
+        )
+        micro = max((action.micro for order in orders for action in order), default=-1) + 1
+        return cls(name, orders, micro, chunks)
+
+    def __str__(self) -> str:
+        lines = [f"rank {r}: {' '.join(map(str, order))}" for r, order in enumerate(self.orders)]
+        return "\n".join([f"{self.name}: {self.ranks} ranks, {self.micro} micro-batches", *lines])

@@ -1,0 +1,178 @@
+"""A stage: some layers and what they keep of each micro-batch. No messages here.
+
+first, second = Stage(nn.Linear(2, 3)), Stage(nn.Linear(3, 1), loss=functional.mse_loss)
+y = first.forward(0, x)
+second.forward(0, y, target)  # the loss
+gradient = second.backward(0)
+first.backward(0, gradient)
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from helpers.pipeline.memory import Kept, Meter
+from helpers.pipeline.splitting import Later, put_off
+
+
+@dataclass
+class _Pass:
+    """What is kept of one micro-batch between its forward and its backward pass."""
+
+    x: Tensor
+    target: Tensor | None
+    y: Tensor | None  # None where it will be computed again
+    kept: Kept | None = None
+    later: Later | None = None
+
+
+class Stage:
+    """Layers that run forward and backward for one micro-batch at a time.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        The layers; their gradients are added up in ``.grad`` as always.
+    loss : callable, optional
+        For the last stage: (output, target) → a number.
+    scale : float
+        What the loss is multiplied by: 1/m makes the sum over micro-batches their mean.
+    recompute : bool
+        Keep only the input of each micro-batch, and go forward once more before going back.
+    split : bool
+        Whether backward passes come in two parts.
+    meter : Meter, optional
+        Counts what is kept.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        loss: Callable[[Tensor, Tensor], Tensor] | None = None,
+        scale: float = 1.0,
+        recompute: bool = False,
+        split: bool = False,
+        meter: Meter | None = None,
+    ) -> None:
+        self.module, self.loss, self.scale = module, loss, scale
+        self.recompute, self.meter = recompute, meter
+        self._put = put_off(module) if split else None
+        self._passes: dict[int, _Pass] = {}
+
+    @property
+    def kept(self) -> int:
+        """How many micro-batches something is kept of."""
+        return len(self._passes)
+
+    def forward(self, micro: int, x: Tensor, target: Tensor | None = None) -> Tensor:
+        """Go forward.
+
+        Parameters
+        ----------
+        micro : int
+            The number of the micro-batch.
+        x : torch.Tensor
+            From the stage before, or the data.
+        target : torch.Tensor, optional
+            For the last stage.
+
+        Returns
+        -------
+        torch.Tensor
+            For the next stage; of the last stage, the loss, not scaled.
+        """
+        x = x.detach()
+        if x.is_floating_point():
+            x.requires_grad_()
+        held = _Pass(x, target, None)
+        if self.recompute:
+            with torch.no_grad():
+                y = self._whole(x, target)
+            held.kept = self.meter.keep(x) if self.meter else None
+        else:
+            with self._watched():
+                held.y = y = self._whole(x, target)
+        self._passes[micro] = held
+        return y.detach()
+
+    def backward(self, micro: int, gradient: Tensor | None = None) -> Tensor | None:
+        """Go backward, and forget the micro-batch.
+
+        Parameters
+        ----------
+        micro : int
+            The number of the micro-batch.
+        gradient : torch.Tensor, optional
+            Of the output, from the next stage; the last stage needs none.
+
+        Returns
+        -------
+        torch.Tensor or None
+            The gradient of the input, for the stage before; None where there is none.
+        """
+        back = self.backward_input(micro, gradient)
+        self.backward_weight(micro)
+        return back
+
+    def backward_input(self, micro: int, gradient: Tensor | None = None) -> Tensor | None:
+        """Go backward as far as the stage before needs it.
+
+        Parameters
+        ----------
+        micro : int
+            The number of the micro-batch.
+        gradient : torch.Tensor, optional
+            As for `backward`.
+
+        Returns
+        -------
+        torch.Tensor or None
+            As of `backward`.
+        """
+        held = self._passes[micro]
+        if held.y is None:
+            with self._watched():
+                held.y = self._whole(held.x, held.target)
+        if self._put:
+            held.later = self._put[0] = Later()
+        if self.loss is not None:
+            (held.y * self.scale).backward()
+        else:
+            held.y.backward(gradient)
+        held.y = held.kept = None
+        if held.later and self.meter:  # what the weights' part will need is kept on
+            held.kept = [self.meter.keep(t) for _, x, g in held.later.jobs for t in (x, g)]  # type: ignore[assignment]
+        return held.x.grad
+
+    def backward_weight(self, micro: int) -> None:
+        """Do what is left of a backward pass, and forget the micro-batch.
+
+        Parameters
+        ----------
+        micro : int
+            The number of the micro-batch.
+        """
+        held = self._passes.pop(micro)
+        if held.later:
+            held.later.work()
+
+    def _whole(self, x: Tensor, target: Tensor | None) -> Tensor:
+        y = self._layers(x)
+        return y if self.loss is None else self.loss(y, target)  # type: ignore[arg-type]
+
+    def _layers(self, x: Tensor) -> Tensor:
+        return self.module(x)
+
+    def _watched(self) -> Any:
+        if self.meter is None:
+            return contextlib.nullcontext()
+        return self.meter.watch(self._weights())
+
+    def _weights(self) -> Any:
+        return self.module.parameters()

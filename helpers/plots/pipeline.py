@@ -1,0 +1,155 @@
+"""Pipelines: who works on which micro-batch when, and how many activations are kept meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from helpers.plots.style import BLUE, GREEN, ORANGE, PURPLE, YELLOW, ensure_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from helpers.pipeline.timeline import Timeline
+
+COLOURS = {"F": BLUE, "B": ORANGE, "I": YELLOW, "W": GREEN, "U": PURPLE}
+NAMES = {
+    "F": "forward",
+    "B": "backward",
+    "I": "backward: inputs",
+    "W": "backward: weights",
+    "U": "update",
+}
+DARK = "FWU"  # kinds with white numbers
+
+
+def lanes(timeline: Timeline, ax: Axes | None = None, title: str | None = None) -> Axes:
+    """Draw a lane for each rank and a box for each action, with the number of its micro-batch.
+
+    Parameters
+    ----------
+    timeline : Timeline
+        Recorded or computed; the title says which.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+    title : str, optional
+        In place of the schedule's name.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn on.
+    """
+    from matplotlib.patches import Patch
+
+    ranks = timeline.schedule.ranks
+    ax = ensure_axes(ax, figsize=(11, 1.5 + 0.5 * ranks))
+    factor = 1e3 if timeline.unit == "s" else 1.0
+    pixels = ax.get_window_extent().width / timeline.span
+    for box in timeline.boxes:
+        kind, begin, length = box.action.kind, box.begin - timeline.begin, box.end - box.begin
+        later = box.action.chunk % 2 == 1
+        ax.barh(
+            box.rank, length * factor, left=begin * factor, height=0.8, color=COLOURS[kind],
+            edgecolor="white", linewidth=0.8, hatch="//" if later else None,
+        )  # fmt: skip
+        if length * pixels > 16:
+            ax.text(
+                (begin + length / 2) * factor, box.rank, str(box.action.micro), fontsize=11,
+                ha="center", va="center", color="white" if kind in DARK else "black",
+                clip_on=True,
+            )  # fmt: skip
+    where = "recorded" if timeline.recorded else "model, not recorded"
+    note = f"; {timeline.note}" if timeline.note else ""
+    name = title or timeline.schedule.name
+    ax.set_title(f"{name}: {timeline.bubble:.0%} idle ({where}{note})", fontsize=13)
+    ax.set(
+        xlabel="time (ms)" if factor > 1 else "time (forward passes of a stage)",
+        yticks=range(ranks),
+        yticklabels=[f"rank {rank}" for rank in range(ranks)],
+        xlim=(0, timeline.span * factor),
+        ylim=(ranks - 0.5, -0.5),
+    )
+    ax.grid(visible=False)
+    kinds = {box.action.kind for box in timeline.boxes}
+    handles = [Patch(color=COLOURS[kind], label=NAMES[kind]) for kind in COLOURS if kind in kinds]
+    if timeline.schedule.chunks > 1:
+        handles.append(Patch(facecolor="lightgrey", hatch="//", edgecolor="white", label="chunk 1"))
+    ax.legend(
+        handles=handles, ncols=len(handles), loc="upper left",
+        bbox_to_anchor=(0, -0.22 - 0.5 / ranks),
+        borderaxespad=0, fontsize=11, handlelength=1.2,
+    )  # fmt: skip
+    return ax
+
+
+def held(timelines: Sequence[Timeline], rank: int = 0, ax: Axes | None = None) -> Axes:
+    """Draw how many micro-batches' activations a rank keeps, over time.
+
+    Parameters
+    ----------
+    timelines : sequence of Timeline
+        One line for each.
+    rank : int
+        Whose.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn on.
+    """
+    ax = ensure_axes(ax, figsize=(9, 3.6))
+    factor = 1e3 if timelines[0].unit == "s" else 1.0
+    for timeline, dashes in zip(timelines, ("-", "--", ":", "-."), strict=False):
+        moments, counts = zip(*timeline.held(rank), strict=True)
+        most = timeline.most_held(rank)
+        ax.step(
+            [factor * moment for moment in moments], counts, where="post", linestyle=dashes,
+            marker="", label=f"{timeline.schedule.name}, at most {most}",
+        )  # fmt: skip
+    ax.set(
+        xlabel="time (ms)" if factor > 1 else "time (forward passes of a stage)",
+        ylabel=f"micro-batches kept\non rank {rank}",
+    )
+    ax.set_ylim(bottom=0)
+    ax.legend(fontsize=12)
+    return ax
+
+
+def bubbles(
+    predicted: Mapping[str, Sequence[float]],
+    measured: Mapping[str, Sequence[float]],
+    micro: Sequence[int],
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the idle share over the number of micro-batches, predicted and measured.
+
+    Parameters
+    ----------
+    predicted : mapping of str to sequence of float
+        Schedule → share for each number: a dashed line.
+    measured : mapping of str to sequence of float
+        The same: markers.
+    micro : sequence of int
+        Numbers of micro-batches.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn on.
+    """
+    ax = ensure_axes(ax, figsize=(9, 4.2))
+    for name in measured:
+        (points,) = ax.plot(micro, measured[name], linestyle="", label=f"{name}, measured")
+        ax.plot(
+            micro, predicted[name], linestyle="--", marker="", color=points.get_color(),
+            label=f"{name}, predicted",
+        )  # fmt: skip
+    ax.set(xlabel="micro-batches, m", ylabel="share of the time idle", xticks=list(micro))
+    ax.set_ylim(0, 1)
+    ax.legend(fontsize=11, ncols=2)
+    return ax

@@ -1,0 +1,169 @@
+"""What ranks do in the tests: run schedules and compare with one process."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from helpers.models.transformer import Config, layer, loss, transformer
+from helpers.pipeline import families, partition
+from helpers.pipeline.model import Costs, kept
+from helpers.pipeline.recording import recorded
+from helpers.pipeline.runner import Pipeline
+
+CONFIG = Config(vocabulary=11, context=5, layers=14, heads=2, width=8)  # 16 pieces
+MICRO, SIZE = 8, 2
+
+
+def batches(dtype=torch.int64, seed=1, micro=MICRO):
+    draws = torch.Generator().manual_seed(seed)
+    shape = (micro, SIZE, CONFIG.context)
+    x, y = (torch.randint(CONFIG.vocabulary, shape, generator=draws) for _ in range(2))
+    return [t.clone() for t in x], [t.clone() for t in y]  # storages of their own
+
+
+def chunks_of(schedule, rank, dtype, config=CONFIG):
+    parts = partition.equal(config.pieces, schedule.stages)
+    mine = [parts[schedule.stage(rank, chunk)] for chunk in range(schedule.chunks)]
+    return [nn.Sequential(*(layer(config, i, 0, dtype) for i in part)) for part in mine], mine
+
+
+def whole(dtype, micro=MICRO):
+    model = transformer(CONFIG, 0, dtype)
+    inputs, targets = batches(micro=micro)
+    losses = [loss(model(x), y) for x, y in zip(inputs, targets, strict=True)]
+    (sum(losses) / micro).backward()
+    return model, [value.item() for value in losses]
+
+
+def equal_to_one_process(dtype_name: str, tolerance: float):
+    """Every schedule, with and without recomputation: losses and gradients of one process."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    rank, size, dtype = comm.rank, comm.size, getattr(torch, dtype_name)
+    wanted = {m: whole(dtype, m) for m in (2 * size, 3)}
+    for name, make in families.FAMILIES.items():
+        if name == "PipeDream":
+            continue
+        for micro, recompute in ((2 * size, False), (3, True)):
+            if name == "interleaved" and (micro % size or 2 * size > CONFIG.pieces):
+                continue
+            model, losses = wanted[micro]
+            schedule = make(size, micro)
+            modules, parts = chunks_of(schedule, rank, dtype)
+            pipeline = Pipeline(
+                comm, schedule, modules, loss, recompute=recompute, measure=not recompute
+            )
+            inputs, targets = batches(micro=micro)
+            for _ in range(2):  # the second step adds
+                outcome = pipeline.step(
+                    inputs if rank == 0 else None, targets if rank == size - 1 else None
+                )
+            assert all(stage.kept == 0 for stage in pipeline.stages)
+            if not recompute:
+                assert outcome.bytes > 0
+                assert pipeline.meter.now == 0
+            if rank == size - 1:
+                torch.testing.assert_close(
+                    torch.tensor(outcome.losses), torch.tensor(losses), rtol=0, atol=tolerance
+                )
+            for module, part in zip(modules, parts, strict=True):
+                for (_, p), (_, q) in zip(
+                    module.named_parameters(),
+                    nn.Sequential(*model[part.start : part.stop]).named_parameters(),
+                    strict=True,
+                ):
+                    torch.testing.assert_close(
+                        p.grad, 2 * q.grad, rtol=0, atol=tolerance,
+                    )  # fmt: skip
+
+
+def memory(size_of_ranks: int):
+    """Bytes kept are the formula's micro-batches, times what one keeps; less when recomputed."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    found = {}
+    inputs, targets = batches()
+    for name in ("GPipe", "1F1B", "zero-bubble"):
+        for recompute in (False, True):
+            for micro in (1, MICRO):
+                schedule = families.FAMILIES[name](comm.size, micro)
+                modules, _ = chunks_of(schedule, comm.rank, torch.float64)
+                pipeline = Pipeline(
+                    comm, schedule, modules, loss, recompute=recompute, measure=True
+                )
+                got = pipeline.step(inputs[:micro], targets[:micro]).bytes
+                found[name, recompute, micro] = got
+        most = kept(name, comm.size, MICRO, comm.rank)
+        one, many = found[name, False, 1], found[name, False, MICRO]
+        if name != "zero-bubble":
+            assert many == most * one, (name, comm.rank, many, most, one)
+        else:
+            assert many <= most * one
+        assert found[name, True, MICRO] < many or most == 1
+    return found
+
+
+def pipedream(stash: bool):
+    """Batches one after another with updates: staleness, versions, and whose gradient it is."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    rank, size, micro = comm.rank, comm.size, 7
+    schedule = families.pipedream(size, micro)
+    layers = [nn.Sequential(nn.Linear(3, 3), nn.Tanh()).double() for _ in range(size)]
+    for k, part in enumerate(layers):
+        nn.init.normal_(part[0].weight, generator=torch.Generator().manual_seed(k))
+    draws = torch.Generator().manual_seed(9)
+    data = torch.randn(2, micro, 4, 3, generator=draws, dtype=torch.float64)
+    start = [p.detach().clone() for p in layers[rank].parameters()]
+    pipeline = Pipeline(comm, schedule, [layers[rank]], functional.mse_loss, rate=0.3, stash=stash)
+    pipeline.step(list(data[0]), list(data[1]))
+    stage = pipeline.stages[0]
+    return {
+        "staleness": stage.staleness,
+        "versions": stage.most_versions,
+        "start": start,
+        "gradients": stage.gradients,
+        "end": [p.detach().clone() for p in layers[rank].parameters()],
+        "data": data,
+    }
+
+
+def timeline(costs: Costs):
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    schedule = families.one_f_one_b(comm.size, MICRO)
+    modules, _ = chunks_of(schedule, comm.rank, torch.float32)
+    pipeline = Pipeline(comm, schedule, modules, loss, costs=costs)
+    inputs, targets = batches()
+    pipeline.step(inputs, targets)
+    return recorded(comm, pipeline, inputs, targets)[1]
+
+
+def refused():
+    """What a pipeline does not take; nobody waits for ever for a rank that is not there."""
+    import pytest
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    schedule = families.gpipe(comm.size, 2)
+    module = nn.Linear(2, 2)
+    with pytest.raises(ValueError, match="GPipe is for 3 ranks; there are 2"):
+        Pipeline(comm, families.gpipe(3, 2), [module], loss)
+    with pytest.raises(ValueError, match="GPipe has 1 chunks on each rank; got 2"):
+        Pipeline(comm, schedule, [module, module], loss)
+    with pytest.raises(ValueError, match="PipeDream updates: expected rate > 0"):
+        Pipeline(comm, families.pipedream(2, 2), [module], loss)
+    pipeline = Pipeline(comm, schedule, [module], functional.mse_loss, patience=0.3)
+    x = [torch.ones(1, 2)] * 2
+    with pytest.raises(ValueError, match=f"rank {comm.rank} has stage {comm.rank} and needs 2"):
+        pipeline.step(x[: 1 + comm.rank], x[: 2 - comm.rank])
+    pipeline.step(x, x)
+    if comm.rank == 1:
+        with pytest.raises(TimeoutError, match=r"rank 1 waited 0.3 s in vain at F0: nothing came"):
+            pipeline.step(x, x)

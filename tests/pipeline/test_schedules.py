@@ -1,0 +1,147 @@
+"""Schedules as data: what each family does, formulas against counts, and what the check refuses."""
+
+import doctest
+import importlib
+import itertools
+
+import pytest
+
+from helpers.pipeline import families, partition, schedule
+from helpers.pipeline.checking import ScheduleError, check, walk
+from helpers.pipeline.model import Costs, bubble, kept, simulate
+from helpers.pipeline.schedule import Action, Schedule
+
+SIZES = [(p, m) for p in (1, 2, 3, 4, 6, 8) for m in (1, 2, 3, 4, 8, 12, 24)]
+
+
+def test_doctests():
+    for module in (schedule, partition, importlib.import_module("helpers.pipeline.checking")):
+        assert doctest.testmod(module).failed == 0
+
+
+@pytest.mark.parametrize("name", families.FAMILIES)
+def test_every_family_is_complete_and_ends_at_every_size(name):
+    for p, m in SIZES:
+        for chunks in (1, 2, 3) if name == "interleaved" and m % p == 0 else (None,):
+            if name == "interleaved" and chunks is None:
+                continue
+            made = families.FAMILIES[name](p, m, *([chunks] if chunks else []))
+            check(made)
+            assert (made.ranks, made.micro) == (p, m)
+            assert len(list(walk(made))) == sum(map(len, made.orders))
+            assert str(Schedule.written(name, [" ".join(map(str, o)) for o in made.orders]))
+
+
+@pytest.mark.parametrize("parts", [(1, 1, 1), (1, 2, 1), (2, 1.5, 1.75)])
+def test_the_bubble_is_its_formula(parts):
+    costs = Costs(*parts)
+    for p, m in SIZES:
+        for name in ("GPipe", "1F1B"):
+            found = simulate(families.FAMILIES[name](p, m), costs)
+            assert found.bubble == pytest.approx(bubble(name, p, m), abs=1e-12), (name, p, m)
+        for v in (1, 2, 3):
+            if m % p == 0:
+                thin = Costs(*(part / v for part in parts))
+                found = simulate(families.interleaved(p, m, v), thin)
+                wanted = bubble("interleaved", p, m, v)
+                assert found.bubble == pytest.approx(wanted, abs=1e-12), (v, p, m)
+
+
+def test_the_bubble_of_zero_bubble_is_its_formula_for_equal_parts():
+    for p, m in SIZES:
+        if m >= p:
+            found = simulate(families.zero_bubble(p, m)).bubble
+            assert found == pytest.approx(bubble("zero-bubble", p, m), abs=1e-12), (p, m)
+
+
+@pytest.mark.parametrize("name", families.FAMILIES)
+def test_what_is_kept_is_its_formula(name):
+    for p, m in SIZES:
+        if (name == "interleaved" and m % p) or (name == "zero-bubble" and m < p):
+            continue
+        chunks = 2 if name == "interleaved" else 1
+        found = simulate(families.FAMILIES[name](p, m))
+        for rank in range(p):
+            assert found.most_held(rank) == kept(name, p, m, rank, chunks), (p, m, rank)
+
+
+def test_one_by_one_keeps_less_than_gpipe_and_fills_no_more_time():
+    assert str(families.one_f_one_b(3, 4)).splitlines()[1:] == [
+        "rank 0: F0 F1 F2 B0 F3 B1 B2 B3",
+        "rank 1: F0 F1 B0 F2 B1 F3 B2 B3",
+        "rank 2: F0 B0 F1 B1 F2 B2 F3 B3",
+    ]
+
+
+GOOD = ["F0 F1 B0 B1", "F0 B0 F1 B1"]
+WRONG = [
+    (["F0 F1 B0", GOOD[1]], "rank 0 never does B1"),
+    (["F0 B0 B1", GOOD[1]], "rank 0 never does F1"),
+    (["F0 F1 B0 B1 F0", GOOD[1]], "rank 0 does F0 2 times"),
+    (["B0 F0 F1 B1", GOOD[1]], "rank 0 does B0 before F0"),
+    (["F0 F1 B0 I1", GOOD[1]], "one of I1 and W1 only"),
+    (["F0 F1 B0 I0 W0 B1", GOOD[1]], "does B0 and a part of it once more"),
+    (["F0 F1 I0 W0 W1 I1", GOOD[1]], "does W1 before I1"),
+    (["F0 F1 B0 B1 F0.1", GOOD[1]], "rank 0 does F0.1: it has chunks 0 to 0"),
+    (["F0 B0 F1 B1", "F0 F1 B0 B1"], r"nobody can go on.\n  rank 0 waits at B0 for rank 1 to"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("lines", "message"), WRONG)
+def test_a_wrong_schedule_is_refused_by_name(lines, message):
+    check(Schedule.written("mine", GOOD))
+    with pytest.raises(ScheduleError, match=f"mine: .*{message}"):
+        check(Schedule.written("mine", lines))
+
+
+def test_sends_that_wait_stop_one_by_one_and_not_gpipe():
+    for p, m in ((2, 2), (3, 4), (4, 8)):
+        check(families.gpipe(p, m), blocking=True)
+        with pytest.raises(ScheduleError, match="sends the result of F"):
+            check(families.one_f_one_b(p, m), blocking=True)
+    check(families.one_f_one_b(1, 3), blocking=True)
+
+
+@pytest.mark.parametrize("text", ["X0", "F", "0F", "F-1", "F0.", ""])
+def test_what_is_no_action(text):
+    with pytest.raises(ValueError, match="is no action: expected one of F, B, I, W, U"):
+        Action.read(text)
+    assert Action.read(" B12.3 ") == Action("B", 12, 3)
+
+
+def test_sizes_that_do_not_fit():
+    with pytest.raises(ValueError, match="micro=3 does not come in groups of ranks=2"):
+        families.interleaved(2, 3)
+    with pytest.raises(ValueError, match="micro=0"):
+        families.gpipe(2, 0)
+    with pytest.raises(ValueError, match="no formula for 'mine'"):
+        bubble("mine", 2, 2)
+    with pytest.raises(ValueError, match="no formula for 'mine'"):
+        kept("mine", 2, 2, 0)
+    with pytest.raises(ValueError, match="forward=-1"):
+        Costs(-1)
+
+
+def test_a_message_and_unequal_stages_take_their_time():
+    slow = simulate(families.gpipe(2, 3), Costs([1, 5], 1, 1, message=0.5))
+    assert slow.span == pytest.approx(1 + 0.5 + 5 * 3 + 2 * 3 + 0.5 + 2)
+
+
+def test_the_balanced_cut_is_the_best_of_all_cuts():
+    costs = [3, 1, 4, 1, 5, 9, 2, 6]
+    for stages in range(1, 9):
+        best = min(
+            partition.dearest(costs, [range(a, b) for a, b in itertools.pairwise((0, *cut, 8))])
+            for cut in itertools.combinations(range(1, 8), stages - 1)
+        )
+        found = partition.balanced(costs, stages)
+        assert [layer for part in found for layer in part] == list(range(8))
+        assert len(found) == stages
+        assert all(len(part) for part in found)
+        assert partition.dearest(costs, found) == best
+    with pytest.raises(ValueError, match="8 layers cannot be cut into 9 stages"):
+        partition.balanced(costs, 9)
+    with pytest.raises(ValueError, match="costs are 0 or more; got -1"):
+        partition.balanced([1, -1], 2)
+    with pytest.raises(ValueError, match=r"by_hand\(\[1, 0\]\)"):
+        partition.by_hand([1, 0])
