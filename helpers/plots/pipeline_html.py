@@ -1,0 +1,95 @@
+"""Steps of pipelines in the page: schedule, ranks, micro-batches, memory to choose; play and step.
+
+In a browser test find its parts by ``data-testid`` (inside ``pipeline``): ``pipeline-schedule`` (a
+menu), ``pipeline-ranks``, ``pipeline-micro`` and ``pipeline-memory`` (sliders), ``pipeline-origin``
+("recorded on 4 ranks; ..." or "model of 8 ranks, ..."), ``pipeline-status``, and those of
+``web/player.js`` (``pipeline-play``, ``pipeline-step``, ...).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from helpers.plots.pipeline import COLOURS, NAMES
+from helpers.plots.web.page import embed
+
+if TYPE_CHECKING:
+    from IPython.display import HTML
+
+    from helpers.pipeline.timeline import Timeline
+
+KINDS = "FBIWU"
+
+
+def pipelines(timelines: Sequence[Timeline], ranks: int = 4, micro: int = 8) -> HTML:
+    """Return a player of steps.
+
+    Parameters
+    ----------
+    timelines : sequence of Timeline
+        Recorded or computed; of two for the same schedule and sizes the first is shown.
+    ranks : int
+        The number that the slider begins with, or the nearest.
+    micro : int
+        The same for micro-batches.
+
+    Returns
+    -------
+    IPython.display.HTML
+        Complete in itself.
+
+    Raises
+    ------
+    ValueError
+        Without a timeline.
+    """
+    from IPython.display import HTML
+
+    if not timelines:
+        raise ValueError("pipelines expects one timeline or more; got none")
+    found: dict[tuple, dict] = {}
+    for line in timelines:
+        schedule = line.schedule
+        found.setdefault((schedule.name, schedule.ranks, schedule.micro), _coded(line))
+    data = {
+        "runs": list(found.values()),
+        "ranks": ranks,
+        "micro": micro,
+        "colours": [COLOURS[kind] for kind in KINDS],
+        "names": [NAMES[kind] for kind in KINDS],
+    }
+    return HTML(embed("pipeline.js", "pipeline.css", data, still=_still(found)))
+
+
+def _coded(line: Timeline) -> dict:
+    schedule, per = line.schedule, 1000 / line.span
+    boxes = [
+        [
+            *(box.rank, KINDS.index(box.action.kind), box.action.micro, box.action.chunk),
+            round((box.begin - line.begin) * per),
+            round((box.end - line.begin) * per),
+        ]
+        for box in line.boxes
+    ]
+    return {
+        "name": schedule.name,
+        "ranks": schedule.ranks,
+        "micro": schedule.micro,
+        "chunks": schedule.chunks,
+        "recorded": line.recorded,
+        "note": line.note,
+        "idle": round(line.bubble, 4),
+        "boxes": boxes,
+    }
+
+
+def _still(found: dict[tuple, dict]) -> str:
+    """The same as a table."""
+    rows = "".join(
+        f"<tr><td>{name}</td><td>{ranks}</td><td>{micro}</td><td>{run['idle']:.0%}</td>"
+        f"<td>{'recorded' if run['recorded'] else 'model'}</td></tr>"
+        for (name, ranks, micro), run in found.items()
+    )
+    head = "<tr><th>schedule</th><th>ranks</th><th>micro-batches</th><th>idle</th><th></th></tr>"
+    return f"<table>{head}{rows}</table>"
