@@ -1,0 +1,114 @@
+"""Optimizers that give each layer a rate of its own, by the size of its weights.
+
+LARS (You, Gitman, Ginsburg, 2017): a layer's local rate is ‖w‖ / ‖g + βw‖ times a trust η.
+LAMB (You et al., 2020): the same idea on Adam's step. Vectors (biases) keep the plain step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+
+def _trust(weight: Tensor, step: Tensor) -> float:
+    """‖w‖ / ‖step‖, or 1 where either is 0 or the parameter is a vector."""
+    if weight.ndim < 2:
+        return 1.0
+    size, length = float(weight.norm()), float(step.norm())
+    return size / length if size > 0 and length > 0 else 1.0
+
+
+class LARS(Optimizer):
+    """SGD with momentum, each matrix at a local rate of ‖w‖ / ‖g + βw‖.
+
+    Parameters
+    ----------
+    params : iterable of torch.Tensor
+        As for PyTorch's optimizers.
+    lr : float
+        λ times the trust η in one: the length of a step as a part of the length of the weights.
+    momentum : float
+        m, of the steps λ·(‖w‖ / ‖g‖)·g.
+    decay : float
+        β, of the weights.
+    """
+
+    def __init__(
+        self, params: Iterable[Tensor], lr: float, momentum: float = 0.9, decay: float = 0.0
+    ):
+        super().__init__(params, {"lr": lr, "momentum": momentum, "decay": decay})
+
+    @torch.no_grad()
+    def step(self, closure: object = None) -> None:  # type: ignore[override]
+        """Move the parameters.
+
+        Parameters
+        ----------
+        closure : object
+            Not used.
+        """
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                gradient = p.grad + group["decay"] * p
+                moving = self.state[p].setdefault("momentum", torch.zeros_like(p))
+                local = group["lr"] * _trust(p, gradient)
+                moving.mul_(group["momentum"]).add_(gradient, alpha=local)
+                p.sub_(moving)
+
+
+class LAMB(Optimizer):
+    """Adam whose step has, for each matrix, the length of the weights.
+
+    Parameters
+    ----------
+    params : iterable of torch.Tensor
+        As for PyTorch's optimizers.
+    lr : float
+        λ: the length of a step as a part of the length of the weights.
+    betas : tuple of float
+        Of the means of g and of g².
+    eps : float
+        Added to the root.
+    decay : float
+        β, of the weights.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Tensor],
+        lr: float,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-6,
+        decay: float = 0.0,
+    ):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "decay": decay})
+
+    @torch.no_grad()
+    def step(self, closure: object = None) -> None:  # type: ignore[override]
+        """Move the parameters.
+
+        Parameters
+        ----------
+        closure : object
+            Not used.
+        """
+        for group in self.param_groups:
+            first, second = group["betas"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if not state:
+                    state.update(step=0, mean=torch.zeros_like(p), square=torch.zeros_like(p))
+                state["step"] += 1
+                state["mean"].lerp_(p.grad, 1 - first)
+                state["square"].lerp_(p.grad.square(), 1 - second)
+                mean = state["mean"] / (1 - first ** state["step"])
+                square = state["square"] / (1 - second ** state["step"])
+                step = mean / (square.sqrt() + group["eps"]) + group["decay"] * p
+                p.sub_(step, alpha=group["lr"] * _trust(p, step))

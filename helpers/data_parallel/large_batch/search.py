@@ -1,0 +1,237 @@
+"""Two tasks on real data at any batch, and the best of equally many rates for each optimizer.
+
+One process computes each batch: notebook 02 has shown that replicas with the mean of their
+gradients are exactly that process.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from torch import nn
+
+OPTIMIZERS = ("SGD", "LARS", "LAMB")
+RATES = {  # half decades, six each
+    "SGD": tuple(0.01 * 10 ** (i / 2) for i in range(6)),
+    "LARS": tuple(0.001 * 10 ** (i / 2) for i in range(6)),
+    "LAMB": tuple(0.001 * 10 ** (i / 2) for i in range(6)),
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """Data and a network.
+
+    Parameters
+    ----------
+    name : str
+        For tables.
+    train_x, train_y, test_x, test_y : numpy.ndarray
+        Inputs (float32) and labels (int64).
+    model : callable
+        ``model(seed)`` makes the network.
+    """
+
+    name: str
+    train_x: np.ndarray
+    train_y: np.ndarray
+    test_x: np.ndarray
+    test_y: np.ndarray
+    model: Callable[[int], nn.Module]
+
+
+@functools.cache
+def digits() -> Task:
+    """Make the task of LeNet on 4 000 digits.
+
+    Returns
+    -------
+    Task
+        1 000 digits test it.
+    """
+    from helpers.datasets import mnist
+    from helpers.models.lenet import LeNet
+
+    data = mnist.load()
+    return Task("digits", data.train_images, data.train_labels, data.test_images,
+                data.test_labels, LeNet)  # fmt: skip
+
+
+@functools.cache
+def descriptions(words: int = 1000) -> Task:
+    """Make the task of naming a Debian package's section from its description's words.
+
+    Parameters
+    ----------
+    words : int
+        The most frequent, each with its TF-IDF weight.
+
+    Returns
+    -------
+    Task
+        About 3 400 documents, tested on a fifth of the source packages, and a network with one
+        hidden layer of 64.
+    """
+    import torch
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    from helpers.datasets.descriptions import load_descriptions
+
+    snapshot = load_descriptions()
+    train, test = snapshot.split(0)
+    vectors = TfidfVectorizer(max_features=words, sublinear_tf=True, dtype=np.float32)
+    inputs = [vectors.fit_transform([" ".join(d.words) for d in train]).toarray()]
+    inputs.append(vectors.transform([" ".join(d.words) for d in test]).toarray())
+    labels = [
+        np.array([snapshot.sections.index(d.section) for d in part]) for part in (train, test)
+    ]
+
+    def model(seed: int) -> torch.nn.Module:
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            return torch.nn.Sequential(
+                torch.nn.Linear(words, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8)
+            )
+
+    return Task("descriptions", inputs[0], labels[0], inputs[1], labels[1], model)
+
+
+TASKS = {"digits": digits, "descriptions": descriptions}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a training came to.
+
+    Parameters
+    ----------
+    accuracy : float
+        On the test data at the end; 0 if it diverged.
+    loss : float
+        Mean training loss of the last epoch.
+    steps : int or None
+        The first step after which the test accuracy had reached the target.
+    """
+
+    accuracy: float
+    loss: float
+    steps: int | None = None
+
+
+def trained(
+    task: Task,
+    batch: int,
+    optimizer: str,
+    rate: float,
+    *,
+    epochs: float = 4,
+    seed: int = 0,
+    warm_up: float = 0.0,
+    target: float | None = None,
+) -> Outcome:
+    """Train a task with one batch, optimizer and rate.
+
+    Parameters
+    ----------
+    task : Task
+        What to train.
+    batch : int
+        B; no more than all training samples are taken.
+    optimizer : str
+        One of :data:`OPTIMIZERS`.
+    rate : float
+        λ.
+    epochs : float
+        How often each sample is seen: the same work for every batch.
+    seed : int
+        Of the initial weights and the order of samples.
+    warm_up : float
+        Epochs over which the rate rises.
+    target : float, optional
+        Test accuracy at which the training ends.
+
+    Returns
+    -------
+    Outcome
+        Accuracy, loss, and the step at which the target was reached.
+
+    Raises
+    ------
+    ValueError
+        For another optimizer.
+    """
+    import torch
+    from torch.nn.functional import cross_entropy
+
+    from helpers.data_parallel.large_batch.layerwise import LAMB, LARS
+    from helpers.data_parallel.large_batch.rates import warmed
+    from helpers.data_parallel.sampling import batches
+
+    kinds: dict[str, Any] = {
+        "SGD": functools.partial(torch.optim.SGD, momentum=0.9),
+        "LARS": LARS,
+        "LAMB": LAMB,
+    }
+    if optimizer not in kinds:
+        raise ValueError(f"expected one of {', '.join(OPTIMIZERS)}; got {optimizer!r}")
+    torch.set_num_threads(1)  # on busy cores, threads that spin for one another take for ever
+    count = len(task.train_y)
+    batch = min(batch, count)
+    model = task.model(seed)
+    moved = kinds[optimizer](model.parameters(), lr=rate)
+    each, looks = count // batch, max(1, round(512 / batch))
+    steps = max(1, round(epochs * each))
+    losses: list[float] = []
+    for step, (x, y) in zip(
+        range(steps), batches(task.train_x, task.train_y, batch, seed=seed), strict=False
+    ):
+        moved.param_groups[0]["lr"] = warmed(step, round(warm_up * each), rate)
+        moved.zero_grad()
+        loss = cross_entropy(model(x), y)
+        loss.backward()
+        moved.step()
+        losses.append(loss.item())
+        if not math.isfinite(losses[-1]):
+            return Outcome(0.0, math.inf)
+        reached = target is not None and (step + 1) % looks == 0 and _accuracy(model, task)
+        if reached and target is not None and reached >= target:
+            return Outcome(float(reached), losses[-1], step + 1)
+    return Outcome(_accuracy(model, task), float(np.mean(losses[-each:])))
+
+
+def _accuracy(model: nn.Module, task: Task) -> float:
+    from helpers.models.lenet import accuracy
+
+    return accuracy(model, task.test_x, task.test_y)
+
+
+def best_rate(task: Task, batch: int, optimizer: str, **settings: float) -> tuple[float, list]:
+    """Try all of an optimizer's rates.
+
+    Parameters
+    ----------
+    task : Task
+        What to train.
+    batch : int
+        B.
+    optimizer : str
+        One of :data:`OPTIMIZERS`.
+    **settings : float
+        As for :func:`trained`.
+
+    Returns
+    -------
+    tuple of float and list
+        The rate with the lowest training loss (so that the test data choose nothing), and the
+        outcomes of all.
+    """
+    outcomes = [trained(task, batch, optimizer, rate, **settings) for rate in RATES[optimizer]]  # type: ignore[arg-type]
+    lowest = min(range(len(outcomes)), key=lambda i: outcomes[i].loss)
+    return RATES[optimizer][lowest], outcomes
