@@ -2,14 +2,15 @@
 
 MPI's blocking collectives have no time limit. Each one here is preceded by a barrier that can be
 polled (``Ibarrier``): once everyone has arrived, the blocking call is certain to end. A short
-all_reduce, whose time a barrier would double, is polled itself (``Iallreduce``). What each
-operation takes and raises is in :class:`~helpers.torch_mpi.transport.Transport`.
+all_reduce, whose time a barrier would double, is polled itself (``Iallreduce``), and so is one
+between hosts (:mod:`helpers.torch_mpi.two_level`). What each operation takes and raises is in
+:class:`~helpers.torch_mpi.transport.Transport`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from mpi4py import MPI
@@ -17,6 +18,7 @@ from mpi4py import MPI
 from helpers.torch_mpi.announced import Announced
 from helpers.torch_mpi.reductions import Reduction
 from helpers.torch_mpi.transport import CLOSED, DepartedError, Transport
+from helpers.torch_mpi.two_level import TwoLevel, hosts_of
 from helpers.waiting import YIELD_FOR, ClosedError, Yielding, until
 
 _TYPES = {
@@ -42,6 +44,7 @@ _BOOLEAN |= {"MIN": MPI.LAND, "BAND": MPI.LAND, "BXOR": MPI.LXOR}
 _WIDER = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
 _WIDER |= {torch.complex32: torch.complex64}
 GRACE = 1.0  # seconds in which a rank's last messages arrive once it has said that it leaves
+ONE_LEVEL = 2 << 10  # bytes: between hosts, below, fewer messages count for more
 SHORT = 64 << 10  # bytes: below, a barrier takes as long as the message
 
 
@@ -80,6 +83,8 @@ class Network(Transport):
         self.call, self.patient = "", False
         self._abandoned: list = []  # what MPI may still write to after a time-out
         self._goodbyes = comm.Dup()  # never freed: a late word would reach the next of its number
+        self._hosts = hosts_of(comm)
+        self._rings = comm.Dup() if len(self._hosts.members) > 1 else None  # freed as little
         self._gone: dict[int, float] = {}  # rank → when its word came, on the clock of deadlines
 
     def close(self) -> None:
@@ -109,12 +114,14 @@ class Network(Transport):
         return ""
 
     def barrier(self, deadline: float) -> None:
-        self._finish(self._comm.Ibarrier(), None, deadline)
+        self._finish(self._comm.Ibarrier().Test, None, deadline)
 
-    def _finish(self, request: MPI.Request, buffer: torch.Tensor | None, deadline: float) -> None:
+    def _finish(
+        self, test: Callable[[], object], buffer: torch.Tensor | None, deadline: float
+    ) -> None:
         try:
             until(
-                request.Test,
+                test,
                 deadline,
                 lambda: TimeoutError("not every rank of this group arrived in time"),
                 lambda: Announced(self._comm, self.call),
@@ -123,7 +130,7 @@ class Network(Transport):
                 yielding=self._yielding,
             )
         except (TimeoutError, ClosedError, DepartedError):
-            self._abandoned.append((request, buffer))
+            self._abandoned.append((test, buffer))
             raise
 
     def _typed(self, tensor: torch.Tensor) -> list:
@@ -136,15 +143,23 @@ class Network(Transport):
         wider = _WIDER.get(flat.dtype)
         tensor = flat if wider is None else flat.to(wider)
         op.before(tensor)
+        if self._rings is not None and tensor.nbytes > ONE_LEVEL:
+            under_way = TwoLevel(self._rings, self._hosts, tensor, op, memory)
+            self._finish(under_way.test, tensor, deadline)
+        else:
+            self._through_mpi(tensor, op, deadline)
+            op.after(tensor, self.size)
+        if wider is not None:
+            flat.copy_(tensor)
+
+    def _through_mpi(self, tensor: torch.Tensor, op: Reduction, deadline: float) -> None:
+        """Reduce as MPI does, which need not know that ranks share hosts."""
         if tensor.nbytes <= SHORT:
             request = self._comm.Iallreduce(MPI.IN_PLACE, self._typed(tensor), self._mpi_op(op))
-            self._finish(request, tensor, deadline)
+            self._finish(request.Test, tensor, deadline)
         else:
             self.barrier(deadline)
             self._comm.Allreduce(MPI.IN_PLACE, self._typed(tensor), self._mpi_op(op))
-        op.after(tensor, self.size)
-        if wider is not None:
-            flat.copy_(tensor)
 
     def reduce(self, flat: torch.Tensor, op: Reduction, root: int, deadline: float) -> None:
         self.barrier(deadline)

@@ -1,0 +1,59 @@
+"""all_reduce between hosts: two levels, on hosts within this machine."""
+
+import sys
+
+import pytest
+
+from helpers.cluster import Cluster, Network, StartError
+from tests.torch_mpi import hosts
+
+pytestmark = pytest.mark.mpi
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    if sys.platform != "linux":
+        pytest.skip("hosts are namespaces of Linux")
+    try:
+        started = Cluster(6, network=Network(3, rate=1e9), preload=("torch",))
+    except StartError as error:
+        pytest.skip(str(error))
+    with started as cluster:
+        yield cluster
+
+
+@pytest.fixture(autouse=True)
+def fresh(cluster):
+    yield
+    cluster.restart()
+
+
+def test_all_operations_and_dtypes(cluster):
+    checked = cluster.run(hosts.check_all_ops, timeout=120)
+    assert checked == [checked[0]] * 6
+    assert checked[0] > 300
+
+
+@pytest.mark.parametrize(("piece", "slab"), [(1 << 17, 1 << 26), (1000, 30_000)])
+def test_sizes_pieces_and_hosts_that_share_unevenly(cluster, piece, slab):
+    said = cluster.run(hosts.check_sizes_and_groups, piece, slab, timeout=120)
+    by_group: dict[str, set[str]] = {}
+    for rank in said:
+        for line in rank:
+            members, digest = line.rsplit(" ", 1)
+            by_group.setdefault(members, set()).add(digest)
+    assert len(by_group) == 3
+    assert all(len(digests) == 1 for digests in by_group.values())
+
+
+def test_a_host_sends_no_more_than_any_algorithm_must(cluster):
+    numel = 1_000_000
+    ours, theirs = zip(*cluster.run(hosts.count_sent, numel, timeout=120), strict=True)
+    least = 2 * (3 - 1) / 3 * 4 * numel  # bytes; packets' headers and acknowledgements come on top
+    assert max(ours) < 1.1 * least
+    assert max(theirs) > 1.5 * least  # what MPI does without knowing of hosts
+
+
+def test_a_rank_that_leaves_is_named(cluster):
+    said = cluster.run(hosts.leave_in_the_middle, timeout=60)
+    assert all("rank 5 of this group has left it" in told for told in said[:5])
