@@ -25,7 +25,7 @@ SETTINGS = PYTHON='$(PYTHON)' TORCH_INDEX='$(TORCH_INDEX)' WHEELS='$(WHEELS)' CO
 
 LINT = sh tools/lint.sh
 
-.PHONY: help setup setup-openmpi lab test notebooks html course bench claims conformance gpu bare-machine lint format reset \
+.PHONY: help setup setup-openmpi lab test notebooks html course bench claims conformance soak gpu bare-machine lint format reset \
 	wheels clean distclean
 
 help: ## Print this list
@@ -71,6 +71,9 @@ claims: setup ## Run the experiments behind what the notebooks conclude: make cl
 
 conformance: setup ## Run PyTorch's own distributed tests on our backend and on gloo
 	@$(PY) -m bench.conformance $(TEST_ARGS)
+
+soak: setup ## Do for hours what must never fail, and write how often it did: make soak NB=00
+	@$(PY) -m tools.soak $(NB) $(TEST_ARGS)
 
 gpu: ## Run the GPU tests and benchmarks with any Python that has torch: make gpu PYTHON=python3
 	@PYTHON='$(PYTHON)' OUT='$(OUT)' sh tools/gpu.sh

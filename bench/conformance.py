@@ -88,8 +88,12 @@ def test_names(backend: str) -> list[str]:
 
 def names_in_a_process() -> list[str]:
     """The same list, found in a process of its own: importing the suite leaves traces."""
+    code = (
+        "from bench import conformance as c\nfrom helpers.machine import shared_memory\n"
+        "print(*c.test_names('gloo'))\nshared_memory.unlink_own()  # it ends without MPI_Finalize"
+    )
     listing = subprocess.run(
-        [sys.executable, "-c", "from bench import conformance as c; print(*c.test_names('gloo'))"],
+        [sys.executable, "-c", code],
         cwd=ROOT,
         env=os.environ | {"MASTER_ADDR": "127.0.0.1", "PYTHONPATH": str(ROOT)},
         capture_output=True,

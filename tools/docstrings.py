@@ -12,7 +12,10 @@ import pkgutil
 import sys
 from collections.abc import Iterator
 
+import mpi4py
 from numpydoc.validate import validate
+
+mpi4py.rc.initialize = False  # some modules are for ranks; to look at them starts nothing
 
 LIBRARIES = (
     *("cluster", "tracing", "torch_mpi", "cuda"),

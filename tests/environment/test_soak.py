@@ -1,0 +1,61 @@
+"""`make soak`: what fails is counted and said, what is left is named, the record is written."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from helpers import records
+from tools import soak
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch):
+    monkeypatch.setattr(soak, "SETTLE", 0.0)
+
+
+def test_failures_are_counted_and_the_first_is_said(capsys):
+    answers = iter([[], ["cell 3 raised", "and more"], [], ["died"]])
+    row = soak.repeat("01_a", 4, lambda: next(answers))
+    assert (row.value, row.unit) == (2, "failures")
+    assert (row.parameters["runs"], row.parameters["first"]) == (4, "cell 3 raised")
+    assert "run 2 of 4: cell 3 raised" in capsys.readouterr().out
+
+
+def test_what_is_left_is_named_and_the_record_says_all(monkeypatch, tmp_path):
+    def leaves(name):
+        Path(tempfile.mkdtemp(prefix="left-"))
+        assert os.environ["TMPDIR"] == tempfile.gettempdir()
+        return []
+
+    monkeypatch.setattr(soak, "notebook", leaves)
+    monkeypatch.setattr(soak, "SHARED", tmp_path / "shm")
+    before = tempfile.gettempdir(), os.environ.get("TMPDIR")
+    out = tmp_path / "records"
+    assert soak.main(["00", "--times", "2", "--clusters", "0", "--out", str(out)]) == 1
+    assert (tempfile.gettempdir(), os.environ.get("TMPDIR")) == before
+    (read,) = records.load(out)
+    ran, left = read.suites["soak"]
+    assert (ran.value, ran.parameters["runs"]) == (0, 2)
+    assert left.value == 2
+    assert all("/left-" in name for name in left.parameters["names"])
+
+
+@pytest.mark.parametrize("wrong", [["--times", "0"], ["--clusters", "-1"]])
+def test_bad_numbers_are_refused(wrong):
+    with pytest.raises(SystemExit):
+        soak.main(wrong)
+
+
+def test_a_notebook_that_is_not_there_is_named(capsys):
+    assert soak.main(["77"]) == 1
+    assert "77" in capsys.readouterr().err
+
+
+@pytest.mark.mpi
+def test_clusters_at_once_live_and_a_failure_among_them_is_told(monkeypatch):
+    monkeypatch.setattr(soak, "KERNELS", 2)
+    assert soak.clusters() == []
+    monkeypatch.setattr(soak, "KERNEL", "raise SystemExit('not today')")
+    assert soak.clusters() == ["2 of 2 kernels: not today"]

@@ -1,0 +1,134 @@
+"""Do again and again what must never fail (``make soak``; hours, not in CI), and write a record.
+
+Each notebook as the reader finds it, thirty times, and eight kernels that start, use, restart and
+stop four ranks each at once, a hundred times. A row for each: how many of the runs failed, of how
+many, with the first words of the first failure; and what was left behind, by number. The record
+goes to ``data/bench/``. ``python -m tools.soak --times 2 --clusters 3 00 05`` does less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from helpers import records
+from helpers.paths import ROOT
+from tools import run
+from tools.notebooks import SourceError, sources
+
+TIMES, ROUNDS, KERNELS, RANKS = 30, 100, 8, 4
+SHARED = Path("/dev/shm")
+LIMIT = 300.0  # seconds for one round of clusters
+SETTLE = 5.0  # seconds in which the last processes may end
+KERNEL = f"""
+from helpers.cluster import Cluster
+with Cluster({RANKS}) as cluster:
+    assert cluster.run(lambda: comm.allreduce(1)) == [{RANKS}] * {RANKS}
+    cluster.restart()
+    assert cluster.run(lambda: comm.allreduce(rank)) == [{RANKS * (RANKS - 1) // 2}] * {RANKS}
+"""
+
+
+def repeat(name: str, times: int, attempt: Callable[[], Sequence[str]]) -> records.Row:
+    """Attempt something ``times`` times; each returns the sentences of what went wrong."""
+    failures, first, seconds = 0, "", []
+    for number in range(times):
+        began = time.perf_counter()
+        wrong = list(attempt())
+        seconds.append(time.perf_counter() - began)
+        if wrong:
+            failures += 1
+            first = first or wrong[0][:300]
+            print(f"{name}, run {number + 1} of {times}: {wrong[0]}", flush=True)
+    about = {"runs": times, "median seconds": round(sorted(seconds)[times // 2], 2)}
+    print(f"{name}: {failures} of {times} failed, {about['median seconds']} s each", flush=True)
+    return records.Row(name, failures, "failures", parameters=about | {"first": first})
+
+
+def notebook(name: str) -> list[str]:
+    """Execute a notebook of the reader's; return what it showed that it must not."""
+    return list(run.execute(run.location(name, "reader"), "reader").problems)
+
+
+def clusters() -> list[str]:
+    """Start kernels at once, each with ranks of its own; return what those that failed said."""
+    command = [sys.executable, "-c", KERNEL]
+    with tempfile.TemporaryFile("w+") as said:
+        kernels = [subprocess.Popen(command, cwd=ROOT, stderr=said) for _ in range(KERNELS)]
+        deadline, failed = time.monotonic() + LIMIT, 0
+        for kernel in kernels:
+            try:
+                failed += kernel.wait(max(0.0, deadline - time.monotonic())) != 0
+            except subprocess.TimeoutExpired:
+                kernel.kill()
+                kernel.wait()
+                failed += 1
+        said.seek(0)
+        last = said.read().strip().splitlines()[-1:]
+    return [f"{failed} of {KERNELS} kernels: {''.join(last) or 'no end'}"] if failed else []
+
+
+def there(folders: Sequence[Path]) -> set[str]:
+    """Return the names of what lies in the folders."""
+    return {str(path) for folder in folders if folder.is_dir() for path in folder.iterdir()}
+
+
+@contextlib.contextmanager
+def temporary_files_in(place: str) -> Iterator[None]:
+    """Have this process and all that it starts use this folder: nobody else's files are counted."""
+    kept, before = tempfile.tempdir, os.environ.pop("TMPDIR", None)
+    os.environ["TMPDIR"] = tempfile.tempdir = place
+    try:
+        yield
+    finally:
+        tempfile.tempdir = kept
+        del os.environ["TMPDIR"]
+        if before is not None:
+            os.environ["TMPDIR"] = before
+
+
+def soak(names: Sequence[str], times: int, rounds: int) -> list[records.Row]:
+    """Do all of it; a row for each notebook, one for the clusters, one for what is left."""
+    with tempfile.TemporaryDirectory(prefix="soak-") as place, temporary_files_in(place):
+        folders, before = (Path(place), SHARED), there([SHARED])
+        rows = [repeat(name, times, lambda name=name: notebook(name)) for name in names]
+        if rounds:
+            rows.append(repeat(f"{KERNELS} clusters of {RANKS} at once", rounds, clusters))
+        time.sleep(SETTLE)
+        left = sorted(there(folders) - before)
+    rows.append(records.Row("left behind", len(left), "files", parameters={"names": left[:20]}))
+    return rows
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Command line; 1 if anything failed or was left."""
+    parser = argparse.ArgumentParser(prog="python -m tools.soak", description=__doc__)
+    parser.add_argument("only", nargs="*", metavar="NN", help="notebooks (default: all)")
+    parser.add_argument("--times", type=int, default=TIMES, help="runs of each notebook")
+    parser.add_argument("--clusters", type=int, default=ROUNDS, help="rounds of clusters")
+    parser.add_argument("--out", type=Path, default=ROOT / "data" / "bench")
+    options = parser.parse_args(arguments)
+    if options.times < 1 or options.clusters < 0:
+        parser.error(f"expected --times >= 1 and --clusters >= 0; got {options}")
+    try:
+        names = [path.stem for path in sources(ROOT, tuple(options.only))]
+    except SourceError as error:
+        print(error, file=sys.stderr)
+        return 1
+    rows = soak(names, options.times, options.clusters)
+    asked = " ".join(options.only)
+    command = f"python -m tools.soak --times {options.times} --clusters {options.clusters} {asked}"
+    written = records.write(records.record({"soak": rows}, command.strip()), options.out)
+    print(f"written: {written}")
+    return int(any(row.value for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
