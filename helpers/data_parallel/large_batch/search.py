@@ -49,7 +49,7 @@ class Task:
 
 @functools.cache
 def digits() -> Task:
-    """Make the task of LeNet on 4 000 digits.
+    """Make the task of a perceptron with 64 hidden units on 4 000 digits.
 
     Returns
     -------
@@ -57,11 +57,11 @@ def digits() -> Task:
         1 000 digits test it.
     """
     from helpers.datasets import mnist
-    from helpers.models.lenet import LeNet
+    from helpers.models.perceptron import perceptron
 
     data = mnist.load()
     return Task("digits", data.train_images, data.train_labels, data.test_images,
-                data.test_labels, LeNet)  # fmt: skip
+                data.test_labels, functools.partial(perceptron, hidden=64))  # fmt: skip
 
 
 @functools.cache
@@ -235,3 +235,43 @@ def best_rate(task: Task, batch: int, optimizer: str, **settings: float) -> tupl
     outcomes = [trained(task, batch, optimizer, rate, **settings) for rate in RATES[optimizer]]  # type: ignore[arg-type]
     lowest = min(range(len(outcomes)), key=lambda i: outcomes[i].loss)
     return RATES[optimizer][lowest], outcomes
+
+
+def noise_scale(name: str, steps: int, batch: int, rate: float, seed: int = 0) -> float:
+    """Train a task on ranks by SGD, and measure the gradient noise scale; every rank calls.
+
+    Parameters
+    ----------
+    name : str
+        Of one of :data:`TASKS`.
+    steps : int
+        Updates.
+    batch : int
+        B of one replica.
+    rate : float
+        λ, with momentum 0.9.
+    seed : int
+        Of weights and order.
+
+    Returns
+    -------
+    float
+        In samples: the mean of tr(Σ) over all steps ÷ that of ‖G‖².
+    """
+    import torch
+    from mpi4py import MPI
+    from torch.nn.functional import cross_entropy
+
+    from helpers.data_parallel.large_batch.noise import NoiseScale
+    from helpers.data_parallel.loop import train
+    from helpers.data_parallel.replica import Replica
+    from helpers.data_parallel.sampling import batches
+
+    torch.set_num_threads(1)
+    comm, task = MPI.COMM_WORLD, TASKS[name]()
+    model = task.model(seed)
+    scheme = NoiseScale(comm)
+    replica = Replica(model, cross_entropy, torch.optim.SGD(model.parameters(), rate, 0.9))
+    mine = batches(task.train_x, task.train_y, batch, comm.Get_rank(), comm.Get_size(), seed)
+    train(replica, mine, scheme, steps=steps)
+    return scheme.scale()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,16 +49,21 @@ class Compressed(Scheme):
     """
 
     def __init__(
-        self, comm: Intracomm, compressor: Compressor, feedback: bool = False,
+        self,
+        comm: Intracomm,
+        compressor: Compressor | Callable[[int], Compressor],
+        feedback: bool = False,
         route: str = "allgather",
-    ):  # fmt: skip
+    ):
         super().__init__(comm)
         if route not in ROUTES or (route == "ring" and feedback):
             raise ValueError(
                 f"Compressed expects route 'allgather', or 'ring' without feedback; got {route!r}, "
                 f"feedback={feedback}"
             )
-        self.compressor = compressor(comm.Get_rank()) if callable(compressor) else compressor
+        self.compressor: Compressor = (
+            compressor(comm.Get_rank()) if callable(compressor) else compressor
+        )
         self.feedback, self.route = feedback, route
         self.name = self.compressor.name + (", feedback" if feedback else "")
         self.name += ", adding ring" if route == "ring" else ""

@@ -1,0 +1,77 @@
+"""How long the N-th of W workers takes: what backup workers buy, predicted.
+
+If every gradient takes t₀ + X with X exponential of mean m, the N-th of W independent ones comes
+after t₀ + m·(H_W − H_{W−N}) on the average, H_n = 1 + 1/2 + … + 1/n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+
+def harmonic(n: int) -> float:
+    """Return 1 + 1/2 + … + 1/n.
+
+    Parameters
+    ----------
+    n : int
+        0 or more.
+
+    Returns
+    -------
+    float
+        0 for n = 0.
+    """
+    return sum(1 / k for k in range(1, n + 1))
+
+
+def expected(needed: int, workers: int, least: float, mean: float) -> float:
+    """Return the mean time until ``needed`` of ``workers`` gradients are there.
+
+    Parameters
+    ----------
+    needed, workers : int
+        N and W.
+    least, mean : float
+        t₀ and m, in seconds.
+
+    Returns
+    -------
+    float
+        Seconds.
+
+    Raises
+    ------
+    ValueError
+        Unless 1 <= N <= W.
+
+    Examples
+    --------
+    >>> expected(1, 1, 0.0, 2.0), expected(2, 2, 1.0, 2.0)
+    (2.0, 4.0)
+    """
+    if not 1 <= needed <= workers:
+        raise ValueError(f"expected 1 <= needed <= workers; got {needed} and {workers}")
+    return least + mean * (harmonic(workers) - harmonic(workers - needed))
+
+
+def drawn(least: float, mean: float, seed: int, rank: int) -> Callable[[int], float]:
+    """Make a rank's stragglers: seconds of the gradient of each step.
+
+    Parameters
+    ----------
+    least, mean : float
+        t₀ and m, in seconds.
+    seed, rank : int
+        Of the draw.
+
+    Returns
+    -------
+    callable
+        Step → seconds, the same at each call with this step.
+    """
+    return lambda step: (
+        least + mean * float(np.random.default_rng([seed, rank, step]).exponential())
+    )

@@ -1,0 +1,25 @@
+"""What the test of the notebook's runs runs on its ranks."""
+
+from __future__ import annotations
+
+
+def all_of_it() -> dict:
+    from mpi4py import MPI
+
+    from helpers.data_parallel import link_runs, straggler_runs
+
+    found: dict = {
+        "backup": straggler_runs.backup(1, steps=6, least=0.002, mean=0.002),
+        "bias": straggler_runs.by_class(1, steps=4),
+        "cures": [
+            straggler_runs.cure(kind, gradients=24)
+            for kind in ("plain", "staleness", "constant", "elastic")
+        ],
+        "accuracy": link_runs.to_accuracy("QSGD, s = 7", 0.0, limit=30),
+        "exchange": link_runs.exchange("PowerSGD, r = 2", 8, repeats=1),
+    }
+    try:
+        link_runs.scheme("zip", MPI.COMM_WORLD)
+    except ValueError as error:
+        found["refused"] = str(error)
+    return found
