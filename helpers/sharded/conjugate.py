@@ -19,6 +19,7 @@ Each is handed its communicator, and asks it for nothing before there is somethi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -144,3 +145,38 @@ def g_bar(x: Tensor, comm: Any, dim: int = 1) -> Tensor:
         The sum, at this rank's positions.
     """
     return _Scatter.apply(x, comm, dim)
+
+
+def operator(
+    forward: Callable[[Tensor, Callable], Tensor],
+    backward: Callable[[Tensor, Callable], Tensor],
+    comm: Any,
+) -> Callable[[Tensor], Tensor]:
+    """Make an operator of two functions, one for each way.
+
+    Parameters
+    ----------
+    forward, backward : callable
+        ``forward(x, add)`` and ``backward(gradient, add)``; ``add(x)`` is the sum over ranks.
+    comm : mpi4py.MPI.Intracomm
+        The ranks.
+
+    Returns
+    -------
+    callable
+        Of a tensor.
+    """
+
+    def add(x: Tensor) -> Tensor:
+        return messages.all_reduce(x, comm)
+
+    class Operator(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            return forward(x, add)
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+            return backward(gradient, add)
+
+    return Operator.apply

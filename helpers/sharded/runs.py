@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.nn import functional
 
 from helpers.models.transformer import Config, loss, transformer
 from helpers.sharded import checkpoint, zero
@@ -19,7 +18,6 @@ from helpers.sharded.background import Channel, Span
 from helpers.sharded.fsdp import Sharded
 from helpers.sharded.hybrid import Hybrid
 from helpers.sharded.mesh import Layout
-from helpers.sharded.tensor_parallel import Split, tensor_transformer
 from helpers.waiting import doze
 
 
@@ -289,35 +287,3 @@ def timed(
     late = hybrid.device.late
     hybrid.close()
     return float(np.median(took[1:])), total, late
-
-
-def dropout(mistake: str = "") -> tuple[float, float]:
-    """Train a block with dropout on tensor ranks; tell whether copies part, and masks repeat.
-
-    Parameters
-    ----------
-    mistake : str
-        "" for none, "different" for another seed on each rank everywhere, "equal" for one seed
-        everywhere.
-
-    Returns
-    -------
-    tuple of float
-        The largest difference between the ranks' copies of the stream after the block, and the
-        share of attention's dropped places that two neighbours have in common.
-    """
-    from helpers.sharded.randomness import Streams
-
-    comm = world()
-    n, rank = comm.Get_size(), comm.Get_rank()
-    config = Config(vocabulary=24, context=16, layers=1, heads=n, width=8 * n, dropout=0.5)
-    seeds = {"": (1, rank), "different": (1 + rank, rank), "equal": (1, 0)}[mistake]
-    streams = Streams(*seeds)
-    model = tensor_transformer(config, Split(comm, streams=streams)).train()
-    stream = model[1](model[0](rows(config, 4, 0)[0])).detach()
-    with streams.own():
-        mask = functional.dropout(torch.ones(4, 1, 16, 16), 0.5) == 0
-    streams_of = np.stack(comm.allgather(stream.numpy()))
-    masks = np.stack(comm.allgather(mask.numpy()))
-    common = (masks[0] & masks[1 % n]).sum() / masks[0].sum()
-    return float(np.abs(streams_of - streams_of[0]).max()), float(common)

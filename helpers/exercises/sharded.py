@@ -1,0 +1,231 @@
+"""The checks of notebook 13: bytes, a sharded step, f and g, softmax in pieces, places."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+
+from helpers.exercises.core import call, close, equal, exercise, on_ranks, unattempted, wrong
+
+LIMIT = 20.0  # seconds for an answer on ranks
+
+
+@exercise
+def bytes_of_a_stage(answer):
+    """answer(stage, ranks) -> bytes for each parameter on one rank, float32 and Adam."""
+    for stage, ranks in ((0, 4), (1, 4), (2, 4), (3, 4), (1, 1), (2, 3), (3, 64), (1, 10)):
+        shards = [4, 4, 8]
+        for part, first in ((2, 1), (1, 2), (0, 3)):
+            if stage >= first:
+                shards[part] /= ranks
+        got = call(answer, stage, ranks)
+        close(got, sum(shards), f"stage {stage} on {ranks} ranks: bytes for each parameter")
+
+
+def _zero(answer, sizes: tuple) -> list:
+    import numpy as np
+    from mpi4py import MPI
+
+    comm, found = MPI.COMM_WORLD, []
+    rank, n = comm.Get_rank(), comm.Get_size()
+    for size, rate in sizes:
+        values = np.arange(1.0, n * size + 1)
+        gradient = (rank + 1.0) ** 2 * np.cos(np.arange(n * size))
+        returned = answer(values, gradient, comm, rate)
+
+        found.append(None if returned is None else np.array(returned, float).tolist())
+    return found
+
+
+@exercise(time_limit=60)
+def zero_step(answer, *, cluster):
+    """answer(values, gradient, comm, rate) -> values after a step, each rank moving its shard."""
+    import numpy as np
+
+    from helpers.cluster import Cluster
+
+    sizes = ((3, 0.1), (5, -0.5))
+
+    def compare(replies: list, n: int) -> None:
+        for rank, found in enumerate(replies):
+            for (size, rate), got in zip(sizes, found, strict=True):
+                if got is None:
+                    wrong(f"rank {rank} of {n}: it returned None")
+                mean = sum((r + 1.0) ** 2 for r in range(n)) / n * np.cos(np.arange(n * size))
+                want = np.arange(1.0, n * size + 1) - rate * mean
+                close(got, want, f"rank {rank} of {n}, {n * size} parameters, rate {rate}")
+
+    compare(on_ranks(cluster, _zero, answer, sizes, limit=LIMIT), cluster.n)
+    for names in cluster.run(_calls, answer, timeout=60):
+        if any(name.lower().removeprefix("i") == "allreduce" for name in names):
+            wrong(
+                "it calls an allreduce, which brings the whole mean gradient to every rank: each "
+                "needs the mean of its own shard"
+            )
+    with contextlib.redirect_stdout(io.StringIO()):
+        two = Cluster(n=2, preload=("torch",))
+    with two:  # a number of ranks that nobody wrote down
+        compare(on_ranks(two, _zero, answer, sizes, limit=LIMIT), 2)
+
+
+def _calls(answer) -> list:
+    """On every rank: the names of what the answer calls of MPI."""
+    import numpy as np
+    from mpi4py import MPI
+
+    from helpers.tracing import record
+
+    n = MPI.COMM_WORLD.Get_size()
+    with record(MPI.COMM_WORLD) as comm:
+        answer(np.ones(2 * n), np.ones(2 * n), comm, 0.1)
+    return [call[0] for call in comm.recorder.log[0]]
+
+
+@exercise
+def conjugate_backward(f_backward, g_backward):
+    """f_backward(gradient, add), g_backward(gradient, add): what each gives back."""
+    import numpy as np
+
+    for seed, others in ((0, 3.0), (1, -0.5)):
+        gradient = np.random.default_rng(seed).normal(size=(3, 2))
+        for name, answer, want, count in (
+            ("f", f_backward, gradient + others, 1),
+            ("g", g_backward, gradient, 0),
+        ):
+            asked = []
+
+            def add(x, asked=asked, others=others):
+                asked.append(x)
+                return x + others  # as if the other ranks had these
+
+            got = call(answer, gradient.copy(), add)
+            what = f"the backward of {name}, whose forward is a {'copy' if count else 'sum'}"
+            if len(asked) != count:
+                times = "never" if not asked else f"{len(asked)} times"
+                wrong(f"{what}: it asks for a sum over ranks {times}; think what each rank knows")
+            close(got, want, what)
+
+
+@exercise
+def merge_pieces(answer):
+    """answer(o1, l1, o2, l2) -> (o, l) of both pieces as one softmax."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    for case, (shift, length) in enumerate(((0.0, 2), (800.0, 3), (-900.0, 1))):
+        scores, v = rng.normal(size=(4, 5)) * 3 + shift, rng.normal(size=(5, 2))
+
+        def piece(s, v):
+            top = s.max(-1, keepdims=True)
+            weight = np.exp(s - top)
+            return weight @ v / weight.sum(-1, keepdims=True), top[:, 0] + np.log(weight.sum(-1))
+
+        first, second = piece(scores[:, :length], v[:length]), piece(scores[:, length:], v[length:])
+        what = f"two pieces, scores near {shift:g}"
+        given = [*map(np.copy, first), *map(np.copy, second)]
+        if case == 2:  # as the first step of a ring begins: with nothing
+            first = (np.zeros((4, 2)), np.full(4, -np.inf))
+            second = piece(scores, v)
+            given = [*map(np.copy, first), *map(np.copy, second)]
+            what = "a piece of which nothing is seen (l = -inf), and another"
+        with np.errstate(all="ignore"):
+            got = call(answer, *given)
+        if not isinstance(got, tuple | list) or len(got) != 2:
+            wrong(f"{what}: expected two things, the output and l")
+        if unattempted(got):
+            continue
+        want = piece(scores, v)
+        close(np.asarray(got[1], float), want[1], f"{what}: l")
+        close(np.asarray(got[0], float), want[0], f"{what}: the output")
+
+
+def _scores(rank: int, n: int, shift: float):
+    import numpy as np
+
+    return shift + 3 * np.sin(np.arange(rank * 3, rank * 3 + 3) * 1.7), 3 * n
+
+
+def _loss(answer, cases: list) -> list:
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    found = []
+    for target, shift in cases:
+        scores, _ = _scores(comm.Get_rank(), comm.Get_size(), shift)
+        got = answer(scores, target, comm)
+        found.append(None if got is None else float(got))
+    return found
+
+
+@exercise(time_limit=60)
+def vocabulary_loss(answer, *, cluster):
+    """answer(scores, target, comm) -> −ln p of the target, scores cut over ranks."""
+    import numpy as np
+
+    n = cluster.n
+    cases = [(0, 0.0), (3 * n - 1, 0.0), (4, 1000.0), (5, -1000.0)]
+    for rank, found in enumerate(on_ranks(cluster, _loss, answer, cases, limit=LIMIT)):
+        for (target, shift), got in zip(cases, found, strict=True):
+            scores = np.concatenate([_scores(r, n, shift)[0] for r in range(n)])
+            top = scores.max()
+            want = top + np.log(np.exp(scores - top).sum()) - scores[target]
+            what = f"rank {rank} of {n}, target {target}, scores near {shift:g}"
+            if got is None:
+                wrong(f"{what}: it returned None")
+            close(got, want, what)
+
+
+@exercise
+def keep_within_capacity(answer):
+    """answer(chosen, capacity) -> the tokens that their expert takes, in order."""
+    for chosen, capacity in (
+        ([0, 1, 0, 0, 1, 2], 2),
+        ([3, 3, 3, 3], 1),
+        ([1, 0, 1, 0], 4),
+        ([2, 0, 2, 2, 0, 2, 0], 3),
+    ):
+        taken: dict[int, int] = {}
+        want = []
+        for token, expert in enumerate(chosen):
+            taken[expert] = taken.get(expert, 0) + 1
+            if taken[expert] <= capacity:
+                want.append(token)
+        got = call(answer, list(chosen), capacity)
+        what = f"tokens that chose {chosen}, capacity {capacity}"
+        equal(list(got), want, what)
+
+
+@exercise
+def place(answer):
+    """answer(config, machine, batch) -> (Layout, micro-batches) that fits, near the fastest."""
+    from helpers.collectives.cost import Link
+    from helpers.models.transformer import Config
+    from helpers.sharded import planner
+    from helpers.sharded.mesh import Layout
+
+    fast, slow = Link("fast", 2e-5, 1e-9), Link("slow", 1e-3, 1e-7)
+    config = Config(context=32, layers=4, heads=4, width=64)
+    together, hosts, apart = (0,) * 8, (0, 0, 0, 0, 1, 1, 1, 1), tuple(range(8))
+    for name, places, between, speed, share in (
+        ("all on one host", together, fast, 2e9, 2.0),
+        ("two hosts with a slow link", hosts, slow, 2e9, 2.0),
+        ("eight hosts with slow links", apart, slow, 2e8, 2.0),
+        ("two hosts, memory for half of the worst layout", hosts, slow, 2e9, 0.5),
+    ):
+        machine = planner.Machine(speed, fast, between, places)
+        every = planner.plans(config, machine, 16)
+        limit = share * max(plan.memory for plan, _ in every)
+        machine = planner.Machine(speed, fast, between, places, limit)
+        best = planner.plans(config, machine, 16)[0][0].seconds
+        got = call(answer, config, machine, 16)
+        if not isinstance(got, tuple | list) or len(got) != 2 or not isinstance(got[0], Layout):
+            wrong(f"{name}: expected a Layout and a number of micro-batches; got {got!r}")
+        try:
+            plan = planner.predict(config, got[0], machine, 16, got[1])
+        except (TypeError, ValueError, ZeroDivisionError) as error:
+            wrong(f"{name}: {error}")
+        if plan.memory > limit:
+            wrong(f"{name}: {got[0]} needs {plan.memory / limit:.2f} of the memory that there is")
+        if plan.seconds > 1.02 * best:
+            ratio = plan.seconds / best
+            wrong(f"{name}: {got[0]} is predicted to take {ratio:.2f} of the time of another")

@@ -1,0 +1,210 @@
+"""Answers to the exercises of notebook 13."""
+
+import math
+
+import numpy as np
+
+from tests.exercises.case import Case
+
+
+def by_stage(stage, ranks):
+    return (
+        4 / (ranks if stage > 2 else 1)
+        + 4 / (ranks if stage > 1 else 1)
+        + 8 / (ranks if stage else 1)
+    )
+
+
+def by_shards(values, gradient, comm, rate):
+    size = len(values) // comm.Get_size()
+    mean, whole = np.empty(size), np.empty_like(values)
+    comm.Reduce_scatter_block(gradient, mean)
+    mine = comm.Get_rank() * size
+    comm.Allgather(values[mine : mine + size] - rate * mean / comm.Get_size(), whole)
+    return whole
+
+
+def by_pickles(values, gradient, comm, rate):
+    n, rank = comm.Get_size(), comm.Get_rank()
+    parts = comm.alltoall(np.split(gradient, n))
+    return np.concatenate(comm.allgather(np.split(values, n)[rank] - rate * sum(parts) / n))
+
+
+def everything(values, gradient, comm, rate):
+    total = np.empty_like(gradient)
+    comm.Allreduce(gradient, total)
+    return values - rate * total / comm.Get_size()
+
+
+def sums(values, gradient, comm, rate):
+    return by_shards(values, gradient, comm, rate * comm.Get_size())
+
+
+def keeps_its_own(values, gradient, comm, rate):
+    size, rank = len(values) // comm.Get_size(), comm.Get_rank()
+    mean = np.empty(size)
+    comm.Reduce_scatter_block(gradient, mean)
+    values[rank * size : rank * size + size] -= rate * mean / comm.Get_size()
+    return values
+
+
+def by_four(values, gradient, comm, rate):
+    return by_shards(values, gradient, comm, rate * comm.Get_size() / 4)
+
+
+def merged(o1, l1, o2, l2):
+    both = np.logaddexp(l1, l2)
+    return np.exp(l1 - both)[:, None] * o1 + np.exp(l2 - both)[:, None] * o2, both
+
+
+def merged_by_largest(o1, l1, o2, l2):
+    top = np.maximum(l1, l2)
+    a, b = np.exp(l1 - top), np.exp(l2 - top)
+    return (a[:, None] * o1 + b[:, None] * o2) / (a + b)[:, None], top + np.log(a + b)
+
+
+def overflows(o1, l1, o2, l2):
+    a, b = np.exp(l1), np.exp(l2)
+    return (a[:, None] * o1 + b[:, None] * o2) / (a + b)[:, None], np.log(a + b)
+
+
+def adds(o1, l1, o2, l2):
+    return o1 + o2, np.logaddexp(l1, l2)
+
+
+def averages(o1, l1, o2, l2):
+    return (o1 + o2) / 2, np.logaddexp(l1, l2)
+
+
+def three_messages(scores, target, comm):
+    from mpi4py import MPI
+
+    top = comm.allreduce(scores.max(), op=MPI.MAX)
+    total = comm.allreduce(np.exp(scores - top).sum())
+    place = target - comm.Get_rank() * len(scores)
+    found = comm.allreduce(scores[place] if 0 <= place < len(scores) else 0.0)
+    return top + np.log(total) - found
+
+
+def all_scores(scores, target, comm):
+    every = np.concatenate(comm.allgather(scores))
+    return np.logaddexp.reduce(every) - every[target]
+
+
+def without_the_largest(scores, target, comm):
+    total = comm.allreduce(np.exp(scores).sum())
+    place = target - comm.Get_rank() * len(scores)
+    return np.log(total) - comm.allreduce(scores[place] if 0 <= place < len(scores) else 0.0)
+
+
+def own_largest(scores, target, comm):
+    total = comm.allreduce(np.exp(scores - scores.max()).sum())
+    place = target - comm.Get_rank() * len(scores)
+    found = comm.allreduce(scores[place] if 0 <= place < len(scores) else 0.0)
+    return scores.max() + np.log(total) - found
+
+
+def wraps_around(scores, target, comm):
+    from mpi4py import MPI
+
+    top = comm.allreduce(scores.max(), op=MPI.MAX)
+    total = comm.allreduce(np.exp(scores - top).sum())
+    found = comm.allreduce(scores[target % len(scores)])
+    return top + np.log(total) - found
+
+
+def first_come(chosen, capacity):
+    return [t for t, e in enumerate(chosen) if chosen[:t].count(e) < capacity]
+
+
+def planned(config, machine, batch):
+    from helpers.sharded import planner
+
+    plan, micro = planner.plans(config, machine, batch)[0]
+    return plan.layout, micro
+
+
+def searched(config, machine, batch):
+    from helpers.sharded import planner
+    from helpers.sharded.mesh import Layout
+
+    best = (math.inf, None, 0)
+    for data in (1, 2, 4, 8):
+        for pipeline in (1, 2, 4):
+            for shard in (0, 1):
+                for micro in (1, 2, 4):
+                    if 8 % (data * pipeline):
+                        continue
+                    layout = Layout(data, pipeline, 8 // (data * pipeline), shard)
+                    try:
+                        plan = planner.predict(config, layout, machine, batch, micro)
+                    except ValueError:
+                        continue
+                    if plan.memory <= machine.memory and plan.seconds < best[0]:
+                        best = (plan.seconds, layout, micro)
+    return best[1:]
+
+
+def always(data, pipeline, tensor, micro=1):
+    def answer(config, machine, batch):
+        from helpers.sharded.mesh import Layout
+
+        return Layout(data, pipeline, tensor), micro
+
+    return answer
+
+
+def fastest_without_memory(config, machine, batch):
+    from dataclasses import replace
+
+    return planned(config, replace(machine, memory=math.inf), batch)
+
+
+CASES = {
+    "bytes_of_a_stage": Case(
+        right=by_stage,
+        wrong=[
+            lambda stage, ranks: 16 / ranks if stage else 16,
+            lambda stage, ranks: 16 / (ranks if stage == 3 else 1),
+            lambda stage, ranks: by_stage(stage + 1, ranks),
+            lambda stage, ranks: by_stage(stage, 4),
+        ],
+    ),
+    "zero_step": Case(
+        right=by_shards,
+        also=[by_pickles],
+        wrong=[everything, sums, keeps_its_own, by_four],
+    ),
+    "conjugate_backward": Case(
+        right=(lambda gradient, add: add(gradient), lambda gradient, add: gradient),
+        wrong=[
+            (lambda gradient, add: gradient, lambda gradient, add: add(gradient)),
+            (lambda gradient, add: add(gradient), lambda gradient, add: add(gradient)),
+            (lambda gradient, add: gradient, lambda gradient, add: gradient),
+            (lambda gradient, add: add(gradient) / 2, lambda gradient, add: gradient),
+        ],
+    ),
+    "merge_pieces": Case(right=merged, also=[merged_by_largest], wrong=[overflows, adds, averages]),
+    "vocabulary_loss": Case(
+        right=three_messages,
+        also=[all_scores],
+        wrong=[without_the_largest, own_largest, wraps_around],
+    ),
+    "keep_within_capacity": Case(
+        right=first_come,
+        wrong=[
+            lambda chosen, capacity: list(range(min(capacity, len(chosen)))),
+            lambda chosen, capacity: [
+                t for t, e in enumerate(chosen) if chosen.count(e) <= capacity
+            ],
+            lambda chosen, capacity: [
+                t for t, e in enumerate(chosen) if chosen[t + 1 :].count(e) < capacity
+            ],
+        ],
+    ),
+    "place": Case(
+        right=planned,
+        also=[searched],
+        wrong=[always(8, 1, 1), always(2, 2, 2), always(3, 1, 1), fastest_without_memory],
+    ),
+}
