@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from helpers.cluster import Cluster
+    from helpers.cluster import Cluster, Network
 
-_started: dict[int, Cluster] = {}
+_started: dict[tuple[int, Network | None], Cluster] = {}
 
 
-def ranks(n: int = 4) -> Cluster:
+def ranks(n: int = 4, network: Network | None = None) -> Cluster:
     """Return a cluster that all experiments of this process share.
 
     Between calls its ranks sleep: what one claim leaves running disturbs no other.
@@ -19,17 +19,19 @@ def ranks(n: int = 4) -> Cluster:
     ----------
     n : int
         Number of ranks.
+    network : helpers.cluster.Network, optional
+        The hosts that they are on; None: this one.
 
     Returns
     -------
     helpers.cluster.Cluster
-        The same at each call with this ``n``.
+        The same at each call with these arguments.
     """
     from helpers.cluster import Cluster
 
-    if n not in _started:
-        _started[n] = Cluster(n=n, preload=("torch",))
-    return _started[n]
+    if (n, network) not in _started:
+        _started[n, network] = Cluster(n=n, network=network, preload=("torch",))
+    return _started[n, network]
 
 
 def end() -> None:

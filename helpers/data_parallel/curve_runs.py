@@ -13,6 +13,7 @@ from helpers.data_parallel.local_runs import Run, paced, world
 from helpers.data_parallel.scheme import Ended, Scheme
 
 if TYPE_CHECKING:
+    import numpy as np
     from mpi4py.MPI import Intracomm
 
     from helpers.data_parallel.replica import Replica
@@ -43,9 +44,9 @@ def fit(
     *,
     count: int = 1600,
     batch: int = 100,
-    rate: float = 0.02,
-    momentum: float = 0.0,
-    most: int = 600,
+    rate: float = 0.01,
+    momentum: float = 0.9,
+    most: int = 300,
     target: float = 0.05,
     seed: int = 0,
     pace: float | None = None,
@@ -101,6 +102,33 @@ def fit(
         others = [torch.from_numpy(part) for part in samples(400, seed + 1000)]
         loss = mse_loss(model(others[0]), others[1]).item()
     return Run(history, made.reached, loss, path=made.path)
+
+
+def loss_of(weights: np.ndarray, count: int = 400, seed: int = 0) -> float:
+    """Compute the loss of the four layers with given parameters.
+
+    Parameters
+    ----------
+    weights : numpy.ndarray (P,)
+        All parameters.
+    count, seed : int
+        Of the points of the curve that are asked.
+
+    Returns
+    -------
+    float
+        Mean squared error.
+    """
+    import torch
+    from torch.nn.functional import mse_loss
+
+    from helpers.models.curve import FourLayers, samples
+
+    model = FourLayers()
+    torch.nn.utils.vector_to_parameters(torch.tensor(weights), model.parameters())
+    x, y = (torch.from_numpy(part) for part in samples(count, seed))
+    with torch.no_grad():
+        return mse_loss(model(x), y).item()
 
 
 def speed(
@@ -160,7 +188,7 @@ def crowd(
     batch : int
         Samples in one.
     core : bool
-        Whether this rank is bound to one core, by its number.
+        Whether this rank is bound to one core, by its number, where the system can (Linux).
     size : int, optional
         Share the work among so many ranks; the others sleep. None: all.
 
@@ -178,6 +206,7 @@ def crowd(
 
     comm = MPI.COMM_WORLD
     rank, size = comm.Get_rank(), size or comm.Get_size()
+    core = core and hasattr(os, "sched_setaffinity")
     everywhere = os.sched_getaffinity(0) if core else set()
     x, y = (torch.from_numpy(part) for part in samples(batch))
     model, took = FourLayers(), 0.0

@@ -185,3 +185,20 @@ class Followed(Scheme):
 
     def end(self, replica: Replica) -> History:
         return self.inner.end(replica)
+
+
+def middle(paths: list[Path]) -> tuple[list[int], np.ndarray]:
+    """Average the paths of all replicas.
+
+    Parameters
+    ----------
+    paths : list of Path
+        One of each rank, of the same steps.
+
+    Returns
+    -------
+    tuple of list of int and numpy.ndarray (steps, P)
+        Steps made, and the mean parameters then, as float32.
+    """
+    found = np.asarray(np.mean([path.after for path in paths], axis=0, dtype=np.float64))
+    return paths[0].steps, found.astype(np.float32)

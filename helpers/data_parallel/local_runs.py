@@ -8,18 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from helpers.data_parallel.drift import Followed, Path
+from helpers.data_parallel.digits import judge, small
+from helpers.data_parallel.drift import Followed, Path, bytes_sent, middle
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
-    from torch import nn
 
     from helpers.data_parallel.history import History
     from helpers.data_parallel.scheme import Scheme
-
-HIDDEN = 32  # units of the small perceptron: 25 450 parameters
 
 
 @dataclass
@@ -76,24 +72,6 @@ def paced(seconds: float | None) -> Callable[[float], float] | None:
         Seconds that a gradient took → seconds to sleep.
     """
     return None if seconds is None else lambda took: max(0.0, seconds - took)
-
-
-def small(seed: int = 0) -> nn.Module:
-    """Make the small perceptron.
-
-    Parameters
-    ----------
-    seed : int
-        Of its weights.
-
-    Returns
-    -------
-    torch.nn.Module
-        784 → 32 → 10, 25 450 parameters.
-    """
-    from helpers.models.perceptron import perceptron
-
-    return perceptron(seed, HIDDEN)
 
 
 def digits(
@@ -170,73 +148,6 @@ def digits(
     return Run(history, loss=loss, accuracy=accuracy, path=made.path)
 
 
-def judge(weights: np.ndarray) -> tuple[float, float]:
-    """Compute loss and accuracy of the small perceptron on the test digits.
-
-    Parameters
-    ----------
-    weights : numpy.ndarray (P,)
-        All parameters.
-
-    Returns
-    -------
-    tuple of float
-        Cross-entropy, and share of digits sorted right.
-    """
-    import torch
-    from torch.nn.functional import cross_entropy
-
-    from helpers.data_parallel.runs import digits as load
-
-    model, data = small(), load()
-    torch.nn.utils.vector_to_parameters(torch.tensor(weights), model.parameters())
-    with torch.no_grad():
-        scores = model(torch.from_numpy(data.test_images))
-    labels = torch.from_numpy(data.test_labels)
-    loss = cross_entropy(scores, labels).item()
-    return loss, (scores.argmax(1) == labels).float().mean().item()
-
-
-def noise(weights: np.ndarray, batch: int = 16, draws: int = 100, seed: int = 0) -> float:
-    """Measure σ²: the variance of a mini-batch's gradient, summed over the parameters.
-
-    Parameters
-    ----------
-    weights : numpy.ndarray (P,)
-        Where.
-    batch : int
-        B.
-    draws : int
-        Mini-batches, from all training digits.
-    seed : int
-        Of the draws.
-
-    Returns
-    -------
-    float
-        σ².
-    """
-    import torch
-    from torch.nn.functional import cross_entropy
-
-    from helpers.data_parallel.flat import Flat
-    from helpers.data_parallel.runs import digits as load
-
-    model, data = small(), load()
-    torch.nn.utils.vector_to_parameters(torch.tensor(weights), model.parameters())
-    flat, rng, found = Flat(model), np.random.default_rng(seed), []
-    for _ in range(draws):
-        where = rng.choice(len(data.train_labels), batch, replace=False)
-        flat.gradients.zero_()
-        x, y = (
-            torch.from_numpy(data.train_images[where]),
-            torch.from_numpy(data.train_labels[where]),
-        )
-        cross_entropy(model(x), y).backward()
-        found.append(flat.gradients.numpy().copy())
-    return float(np.var(found, axis=0, ddof=1).sum())
-
-
 def average_time(parameters: int, repeats: int = 5) -> float:
     """Time one average of all parameters by the ring; all ranks call.
 
@@ -264,3 +175,46 @@ def average_time(parameters: int, repeats: int = 5) -> float:
         ring_average(values, comm)
         taken.append(time.perf_counter() - begin)
     return comm.allreduce(statistics.median(taken[1:]), MPI.MAX)
+
+
+def steps_to(runs: list[Run], target: float) -> int | None:
+    """Find when the mean network's loss on the test digits was low enough for the first time.
+
+    Parameters
+    ----------
+    runs : list of Run
+        Of all ranks, followed.
+    target : float
+        The cross-entropy.
+
+    Returns
+    -------
+    int or None
+        Steps made; None if it never was.
+    """
+    steps, values = middle([run.path for run in runs])
+    for step, weights in zip(steps, values, strict=True):
+        if judge(weights)[0] <= target:
+            return step
+    return None
+
+
+def link_time(parameters: int, ranks: int, payload: float, latency: float = 60e-6) -> float:
+    """Predict one average by a ring between hosts: 2(R − 1) messages, 2(R − 1)/R of all bytes.
+
+    Parameters
+    ----------
+    parameters, ranks : int
+        P and R.
+    payload : float
+        Bytes/s of a link: ``Network(...).payload``.
+    latency : float
+        Seconds of a short message.
+
+    Returns
+    -------
+    float
+        Seconds.
+    """
+    rounds = 2 * (ranks - 1)
+    return rounds * latency + bytes_sent(parameters, ranks, 1) / payload

@@ -48,12 +48,12 @@ def parts(labels: np.ndarray, workers: int, sorted_share: float, seed: int = 0) 
             f"got {sorted_share!r}, {workers!r} workers, {len(labels)} samples"
         )
     order = np.random.default_rng([seed, 11]).permutation(len(labels))
-    cut = round(sorted_share * len(order))
-    by_class = np.sort(order[:cut])
-    by_class = by_class[np.argsort(labels[by_class], kind="stable")]
     least = len(labels) // workers
-    whole = [[*np.array_split(by_class, workers)], [*np.array_split(order[cut:], workers)]]
-    return [np.concatenate(pair)[:least] for pair in zip(*whole, strict=True)]
+    each = round(sorted_share * least)  # of each worker's samples, how many are sorted
+    by_class = np.sort(order[: each * workers])
+    by_class = by_class[np.argsort(labels[by_class], kind="stable")].reshape(workers, each)
+    mixed = order[each * workers : least * workers].reshape(workers, least - each)
+    return [np.concatenate(pair) for pair in zip(by_class, mixed, strict=True)]
 
 
 def batches(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from helpers.data_parallel.replica import Replica
-from helpers.data_parallel.schemes.local import LocalSGD, ring_average
+from helpers.data_parallel.schemes.local import Average, LocalSGD, ring_average
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -31,6 +31,8 @@ class DiLoCo(LocalSGD):
         η of the outer step; 0.7 in the paper.
     momentum : float
         μ of the outer step, in [0, 1); 0.9 in the paper.
+    average : callable
+        As for :class:`LocalSGD`.
 
     Raises
     ------
@@ -44,8 +46,9 @@ class DiLoCo(LocalSGD):
         period: int | Callable[[int], int],
         rate: float = 0.7,
         momentum: float = 0.9,
+        average: Average = ring_average,
     ):
-        super().__init__(comm, period)
+        super().__init__(comm, period, average)
         if not (rate > 0 and 0 <= momentum < 1):
             raise ValueError(
                 "DiLoCo expects an outer rate above 0 and a momentum in [0, 1); "
@@ -63,7 +66,7 @@ class DiLoCo(LocalSGD):
     def meet(self, replica: Replica) -> None:
         # One outer step
         values = replica.flat.values
-        ring_average(values, self.comm)
+        self.average(values, self.comm)
         moved = self.anchor - values
         self.velocity.mul_(self.momentum).add_(moved)
         self.anchor -= self.rate * (moved + self.momentum * self.velocity)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from helpers.data_parallel.messages import wait
 from helpers.data_parallel.replica import Replica
 from helpers.data_parallel.scheme import Scheme
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
 THIRD = 1 / 3
+PATIENCE = 600.0  # seconds
 LEFTWARDS, RIGHTWARDS = 21, 22  # tags
 
 
@@ -134,7 +136,7 @@ class Gossip(Scheme):
 
     def _mix(self, replica: Replica) -> None:
         for request in self._under_way:
-            request.Wait()
+            wait(request, PATIENCE, "a neighbour did not gossip")
         values = replica.flat.values.numpy()
         values *= 1 - 2 * self.weight
         values += self.weight * (self._left + self._right)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from helpers.collectives import allreduce
 from helpers.data_parallel.history import History
+from helpers.data_parallel.messages import wait
 from helpers.data_parallel.replica import Replica
 from helpers.data_parallel.scheme import Scheme
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
 NEVER = 0  # a period: no average before the end
+PATIENCE = 600.0  # seconds
 
 
 def ring_average(flat: Tensor, comm: Intracomm) -> None:
@@ -30,6 +32,24 @@ def ring_average(flat: Tensor, comm: Intracomm) -> None:
     """
     values = flat.numpy()
     allreduce(values, comm, algorithm="ring", out=values)
+    flat /= comm.Get_size()
+
+
+def patient_average(flat: Tensor, comm: Intracomm) -> None:
+    """Replace a buffer by its mean over all ranks, by MPI's allreduce, napping while it waits.
+
+    For ranks that share cores with other work: who waits leaves the core to who computes.
+
+    Parameters
+    ----------
+    flat : torch.Tensor (P,)
+        Changed in place.
+    comm : mpi4py.MPI.Intracomm
+        The ranks; all of them call.
+    """
+    from mpi4py import MPI
+
+    wait(comm.Iallreduce(MPI.IN_PLACE, flat.numpy()), PATIENCE, "the others did not average")
     flat /= comm.Get_size()
 
 
@@ -60,6 +80,9 @@ def steps(value: object, name: str, least: int = 1) -> int:
     return value
 
 
+Average = Callable[[Tensor, "Intracomm"], None]
+
+
 class LocalSGD(Scheme):
     """Average the parameters every H steps (Stich, 2019); between averages nothing is sent.
 
@@ -72,6 +95,8 @@ class LocalSGD(Scheme):
     period : int or callable
         H, or :data:`NEVER`; or ``period(step)``, which is asked before the first step and after
         each average for the steps to the next one. ``step`` counts those that have been made.
+    average : callable
+        ``average(flat, comm)`` leaves the mean of all ranks in a buffer.
 
     Attributes
     ----------
@@ -84,9 +109,14 @@ class LocalSGD(Scheme):
         For a period that is no number of steps.
     """
 
-    def __init__(self, comm: Intracomm, period: int | Callable[[int], int]):
+    def __init__(
+        self,
+        comm: Intracomm,
+        period: int | Callable[[int], int],
+        average: Average = ring_average,
+    ):
         super().__init__(comm)
-        self.period = period
+        self.period, self.average = period, average
         self.averages = self._met = 0
         self._next = self._plan(0)
         if callable(period):
@@ -115,7 +145,7 @@ class LocalSGD(Scheme):
         replica : Replica
             This rank's; all ranks call.
         """
-        ring_average(replica.flat.values, self.comm)
+        self.average(replica.flat.values, self.comm)
 
     def end(self, replica: Replica) -> History:
         # The replicas that are apart become their mean
@@ -136,6 +166,8 @@ class PostLocalSGD(LocalSGD):
         H after the switch.
     switch : int
         Steps that are made with H = 1.
+    average : callable
+        As for :class:`LocalSGD`.
 
     Raises
     ------
@@ -143,10 +175,10 @@ class PostLocalSGD(LocalSGD):
         For what is no number of steps.
     """
 
-    def __init__(self, comm: Intracomm, period: int, switch: int):
+    def __init__(self, comm: Intracomm, period: int, switch: int, average: Average = ring_average):
         steps(period, "period")
         steps(switch, "switch", least=0)
-        super().__init__(comm, lambda step: 1 if step < switch else period)
+        super().__init__(comm, lambda step: 1 if step < switch else period, average)
         self.name = f"post-local SGD, H = 1 then {period}"
 
 
@@ -164,6 +196,8 @@ class SometimesAveraged(Scheme):
         k: steps 0, k, 2k, ... move all replicas by their mean gradient; :data:`NEVER`: none does.
     parameters : int
         All replicas become their mean after so many steps; :data:`NEVER`: only at the end.
+    average : callable
+        As for :class:`LocalSGD`.
 
     Raises
     ------
@@ -171,8 +205,15 @@ class SometimesAveraged(Scheme):
         For what is no number of steps.
     """
 
-    def __init__(self, comm: Intracomm, gradients: int, parameters: int = NEVER):
+    def __init__(
+        self,
+        comm: Intracomm,
+        gradients: int,
+        parameters: int = NEVER,
+        average: Average = ring_average,
+    ):
         super().__init__(comm)
+        self.average = average
         self.gradients = steps(gradients, "gradients", least=NEVER)
         self.parameters = steps(parameters, "parameters", least=NEVER)
         self.averages = 0
@@ -180,17 +221,17 @@ class SometimesAveraged(Scheme):
 
     def after_backward(self, replica: Replica, step: int) -> None:
         if self.gradients and step % self.gradients == 0:
-            ring_average(replica.flat.gradients, self.comm)
+            self.average(replica.flat.gradients, self.comm)
             self.averages += 1
 
     def after_step(self, replica: Replica, step: int) -> None:
         if self.parameters and (step + 1) % self.parameters == 0:
-            ring_average(replica.flat.values, self.comm)
+            self.average(replica.flat.values, self.comm)
             self.averages += 1
 
     def end(self, replica: Replica) -> History:
         # The replicas become their mean
         if not self.parameters or replica.history.updates % self.parameters:
-            ring_average(replica.flat.values, self.comm)
+            self.average(replica.flat.values, self.comm)
             self.averages += 1
         return super().end(replica)

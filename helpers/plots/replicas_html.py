@@ -1,0 +1,78 @@
+"""Replicas on a loss surface, step by step, as a picture that plays in the page.
+
+In a browser test find its parts by ``data-testid``: ``replicas`` (the whole), ``replicas-run`` (a
+menu), and those of ``web/player.js`` with ``replicas-`` before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from helpers.plots.style import PALETTE
+from helpers.plots.web.page import embed
+
+if TYPE_CHECKING:
+    from IPython.display import HTML
+
+
+def replicas(plane: Mapping, every: int, met: Mapping[str, Sequence[int]]) -> HTML:
+    """Return runs to play: where each replica is on the plane, and the loss there.
+
+    Parameters
+    ----------
+    plane : mapping
+        Of :func:`helpers.plots.local.plane`: grid, loss on it, paths of each run.
+    every : int
+        Steps of training from one frame to the next.
+    met : mapping of str to sequence of int
+        Run → frames at which the replicas met.
+
+    Returns
+    -------
+    IPython.display.HTML
+        A menu of runs, and a player.
+
+    Raises
+    ------
+    ValueError
+        For a plane without a path.
+    """
+    from IPython.display import HTML
+
+    if not plane["paths"]:
+        raise ValueError("replicas expects a plane with at least one path; got none")
+    from matplotlib import colormaps
+    from matplotlib.colors import LogNorm, to_hex
+
+    low = min(map(min, plane["loss"]))
+    high = max(map(max, plane["loss"]))
+    norm, colours = LogNorm(low, high), colormaps["cividis"].reversed()
+    data = {
+        "x": plane["x"],
+        "y": plane["y"],
+        "fill": [[to_hex(colours(norm(value))) for value in row] for row in plane["loss"]],
+        "low": low,
+        "high": high,
+        "scale": [to_hex(colours(k / 20)) for k in range(21)],
+        "paths": {
+            name: [[[round(float(v), 5) for v in point] for point in path] for path in run]
+            for name, run in plane["paths"].items()
+        },
+        "every": every,
+        "met": {name: list(frames) for name, frames in met.items()},
+        "colours": [PALETTE[3], PALETTE[5], "#ffffff", PALETTE[4]],
+    }
+    return HTML(embed("replicas.js", "replicas.css", data, still=_still(plane)))
+
+
+def _still(plane: Mapping) -> str:
+    """The same in a table: how far apart the replicas are at the end of each run."""
+    rows = []
+    for name, run in plane["paths"].items():
+        ends = [path[-1] for path in run]
+        centre = [sum(end[k] for end in ends) / len(ends) for k in (0, 1)]
+        far = max(sum((end[k] - centre[k]) ** 2 for k in (0, 1)) ** 0.5 for end in ends)
+        rows.append(f"<tr><td>{name}</td><td>{len(run)}</td><td>{far:.3g}</td></tr>")
+    head = "<tr><th>run</th><th>replicas</th><th>farthest from their mean at the end</th></tr>"
+    return f"<table><caption>replicas on a loss surface</caption>{head}{''.join(rows)}</table>"

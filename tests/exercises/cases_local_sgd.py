@@ -1,0 +1,209 @@
+"""Answers to the exercises of 10: right ones, and wrong ones that a reader could write."""
+
+import math
+
+import numpy as np
+
+from tests.exercises.case import Case
+
+# ----------------------------------------------------------------------------------- to meet
+
+
+def meets(values, comm, step, period):
+    if (step + 1) % period == 0:
+        comm.Allreduce(values.copy(), values)
+        values /= comm.Get_size()
+
+
+def by_objects(values, comm, step, period):
+    """Right: in words that need no buffer."""
+    if step % period == period - 1:
+        values[:] = np.mean(comm.allgather(values), axis=0)
+
+
+def one_step_early(values, comm, step, period):
+    if step % period == 0:
+        values[:] = np.mean(comm.allgather(values), axis=0)
+
+
+def sums(values, comm, step, period):
+    if (step + 1) % period == 0:
+        comm.Allreduce(values.copy(), values)
+
+
+def always(values, comm, step, period):
+    meets(values, comm, step, 1)
+
+
+def takes_rank_0(values, comm, step, period):
+    if (step + 1) % period == 0:
+        comm.Bcast(values, root=0)
+
+
+def divides_by_4_in_vain(values, comm, step, period):
+    """Rebinds its own name: the parameters do not change."""
+    if (step + 1) % period == 0:
+        values = comm.allreduce(values) / comm.Get_size()
+    return values
+
+
+# --------------------------------------------------------------------------------- the others
+
+
+def speed_up(workers, compute, average, every):
+    return workers * compute / (compute + average / every)
+
+
+def forgets_every(workers, compute, average, every):
+    return workers * compute / (compute + average)
+
+
+def forgets_workers(workers, compute, average, every):
+    return compute / (compute + average / every)
+
+
+def distance(values):
+    return float(np.square(values - values.mean(0)).sum(1).mean())
+
+
+def by_trace(values):
+    apart = values - values.mean(axis=0, keepdims=True)
+    return np.trace(apart @ apart.T) / len(values)
+
+
+def mean_over_all(values):
+    return float(np.square(values - values.mean(0)).mean())
+
+
+def root(values):
+    return math.sqrt(distance(values))
+
+
+def mean_of_parameters(values):
+    return float(np.square(values - values.mean(1, keepdims=True)).sum(1).mean())
+
+
+def nesterov(anchor, mean, velocity, rate, momentum):
+    moved = anchor - mean
+    velocity = momentum * velocity + moved
+    return anchor - rate * (moved + momentum * velocity), velocity
+
+
+def in_place(anchor, mean, velocity, rate, momentum):
+    """Right: writes into what it was given."""
+    moved = anchor - mean
+    velocity *= momentum
+    velocity += moved
+    anchor -= rate * moved
+    anchor -= rate * momentum * velocity
+    return [anchor, velocity]
+
+
+def heavy_ball(anchor, mean, velocity, rate, momentum):
+    velocity = momentum * velocity + anchor - mean
+    return anchor - rate * velocity, velocity
+
+
+def uphill(anchor, mean, velocity, rate, momentum):
+    moved = mean - anchor
+    velocity = momentum * velocity + moved
+    return anchor - rate * (moved + momentum * velocity), velocity
+
+
+def old_velocity(anchor, mean, velocity, rate, momentum):
+    moved = anchor - mean
+    return anchor - rate * (moved + momentum * velocity), momentum * velocity + moved
+
+
+def mixings(W, part):
+    slowest = np.sort(np.abs(np.linalg.eigvalsh(W)))[-2]
+    return 1 if slowest < 1e-9 else int(np.log(part) // np.log(slowest)) + 1
+
+
+def by_trying(W, part):
+    """Right: mixes until it is small enough."""
+    average, count, power = np.full_like(W, 1 / len(W)), 0, np.eye(len(W))
+    while True:
+        power, count = power @ W, count + 1
+        if np.linalg.norm(power - average, 2) < part:
+            return count
+
+
+def with_the_largest(W, part):
+    return int(np.log(part) // np.log(np.sort(np.linalg.eigvalsh(W))[-1] - 1e-12))
+
+
+def by_the_gap(W, part):
+    gap = 1 - np.sort(np.abs(np.linalg.eigvalsh(W)))[-2]
+    return int(np.log(part) / np.log(gap) if 0 < gap < 1 else 0) + 1
+
+
+def without_sign(W, part):
+    """Overlooks that an eigenvalue near −1 is slow too."""
+    slowest = np.sort(np.linalg.eigvalsh(W))[-2]
+    return 1 if slowest < 1e-9 else int(np.log(part) // np.log(slowest)) + 1
+
+
+def best(needed, compute, average):
+    left = {H: steps for H, steps in needed.items() if steps is not None}
+    return min(left, key=lambda H: left[H] * (compute + average / H))
+
+
+def fewest_steps(needed, compute, average):
+    return min((H for H in needed if needed[H]), key=lambda H: needed[H])
+
+
+def largest(needed, compute, average):
+    return max(H for H in needed if needed[H])
+
+
+def takes_none(needed, compute, average):
+    return min(needed, key=lambda H: (needed[H] or 0) * (compute + average / H))
+
+
+# -------------------------------------------------------------------------------- the project
+
+
+def plan(step):
+    return 8 if step < 16 else 3
+
+
+def in_every_step(step):
+    return 1
+
+
+def hardly_ever(step):
+    return 50
+
+
+def half_steps(step):
+    return 2.5
+
+
+def never(step):
+    return 0
+
+
+NEEDED = {1: 88, 2: 104, 3: 112, 4: 136, 8: 200}
+
+CASES = {
+    "meet": Case(
+        right=meets,
+        also=[by_objects],
+        wrong=[one_step_early, sums, always, takes_rank_0, divides_by_4_in_vain],
+    ),
+    "predicted_speed_up": Case(right=speed_up, wrong=[forgets_every, forgets_workers]),
+    "consensus_distance": Case(
+        right=distance, also=[by_trace], wrong=[mean_over_all, root, mean_of_parameters]
+    ),
+    "outer_step": Case(right=nesterov, also=[in_place], wrong=[heavy_ball, uphill, old_velocity]),
+    "mixings_until": Case(
+        right=mixings, also=[by_trying], wrong=[with_the_largest, by_the_gap, without_sign]
+    ),
+    "best_period": Case(right=best, wrong=[fewest_steps, largest, takes_none]),
+    "schedule": Case(
+        right=plan,
+        wrong=[in_every_step, hardly_ever, half_steps, never],
+        keywords={"needed": NEEDED},
+    ),
+}

@@ -1,0 +1,83 @@
+"""Pictures of notebook 10: what they say is what they are given."""
+
+import json
+import re
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from helpers.machine.cores import Slice
+from helpers.plots import local as draw
+from helpers.plots.replicas_html import replicas
+
+
+@pytest.fixture(autouse=True)
+def close():
+    yield
+    plt.close("all")
+
+
+def test_a_lane_for_each_thread_and_its_share_of_a_core():
+    slices = [Slice(0, 0, 0, 0.0, 0.01, 0.0075, 0.0025), Slice(1, 0, 1, 0.0, 0.01, 0.005, 0.0)]
+    left, right = draw.cores({"two": slices, "one": slices[:1]})
+    assert [label.get_text() for label in left.get_yticklabels()] == ["0 · 0", "1 · 0"]
+    heights = [bar.get_height() for bar in left.patches[:4]]
+    assert heights == pytest.approx([0.8 * 0.75, 0.8 * 0.25, 0.8 * 0.5, 0.0])
+    assert len(right.get_yticklabels()) == 1
+
+
+def test_the_fastest_is_ringed():
+    given = (1e9, 1, 1.0, 1.1), (1e9, 4, 2.0, 2.1), (1e7, 1, 9.0, 9.1), (1e7, 4, 5.0, None)
+    rows = [dict(zip(("rate", "H", "predicted", "measured"), row, strict=True)) for row in given]
+    (ax,) = draw.fastest(rows)
+    rings = [line for line in ax.lines if line.get_markersize() == 20]
+    assert sorted((line.get_xdata()[0], line.get_ydata()[0]) for line in rings) == [
+        (1, 1.1),
+        (1, 9.1),
+    ]
+    assert "10 Mbit/s, predicted" in [line.get_label() for line in ax.lines]
+
+
+def test_drift_speed_ups_and_lengths_draw_what_they_get():
+    (ax,) = draw.drift(
+        [("H = 2", np.arange(3), [0, 1, 0], None), ("b", np.arange(3), [1, 2, 3], [1, 1, 1])]
+    )
+    assert [line.get_label() for line in ax.lines if line.get_linestyle() == "-"] == ["H = 2", "b"]
+    (ax,) = draw.speed_ups([1, 2], {"x": [1, 1.5]})
+    assert list(ax.lines[1].get_ydata()) == [1, 1.5]
+    (ax,) = draw.lengths([1.0, 2.0], ["a", "b"], "MB", "sent")
+    assert [bar.get_width() for bar in ax.patches] == [1.0, 2.0]
+    assert ax.get_xlabel() == "sent (MB)"
+
+
+def plane():
+    rng = np.random.default_rng(0)
+    flat = rng.normal(size=(3, 5, 2)) @ rng.normal(size=(2, 9))
+    return flat, draw.plane(
+        {"a": flat, "b": flat[:, :3]}, lambda v: float(v @ v) + 1e-3, cells=(6, 4)
+    )
+
+
+def test_the_plane_keeps_what_lies_in_it():
+    flat, found = plane()
+    on_it = np.array(found["paths"]["a"])
+    far = np.linalg.norm(flat[0, 0] - flat[2, 4])
+    assert np.linalg.norm(on_it[0, 0] - on_it[2, 4]) == pytest.approx(far)
+    assert np.shape(found["loss"]) == (4, 6)
+    assert found["x"][0] < on_it[..., 0].min()
+    assert found["y"][-1] > on_it[..., 1].max()
+
+
+def test_the_page_holds_every_path():
+    html = replicas(plane()[1], 2, {"a": range(2, 5, 2)}).data
+    values = json.loads(re.search(r"data-values='([^']*)'", html)[1].replace("&amp;", "&"))
+    assert {name: np.shape(run) for name, run in values["paths"].items()} == {
+        "a": (3, 5, 2),
+        "b": (3, 3, 2),
+    }
+    assert values["met"] == {"a": [2, 4]}
+    assert "<table>" in html
+    assert "http" not in html.replace("http://www.w3.org/2000/svg", "")
+    with pytest.raises(ValueError, match="at least one"):
+        replicas({"paths": {}}, 1, {})
