@@ -85,3 +85,26 @@ def zero(rows: int, steps: int, stages, background: bool):
         }
         channel.close()
     return found
+
+
+def refusals():
+    """Units that do not make up the model, and a step without a backward pass."""
+    import pytest
+
+    from helpers.sharded.background import Channel
+    from helpers.sharded.fsdp import Sharded
+
+    comm, _, _ = begin()
+    channel, model = Channel(comm), transformer(SMALL)
+    with pytest.raises(ValueError, match=r"in none: .*scores"):
+        Sharded(model, list(model)[:-1], channel)
+    with pytest.raises(ValueError, match=r"in several: .*scores"):
+        Sharded(model, [*model, model[-1]], channel)
+    sharded = Sharded(model, list(model), channel)
+    with pytest.raises(RuntimeError, match="without all gradients"):
+        sharded.step()
+    x, y = tokens(2)
+    loss(model(x), y).backward()
+    with pytest.raises(RuntimeError, match="after each backward pass"):
+        loss(model(x), y).backward()
+    channel.close()

@@ -46,3 +46,8 @@ def test_every_stage_equals_one_process(size, background):
             sent = zero.sent(stage, size, trace["parameters"], 8) * STEPS
             assert sum(trace["bytes"].values()) == pytest.approx(size * sent)
         assert not trace["unmatched"]
+
+
+@pytest.mark.mpi
+def test_what_does_not_fit_is_refused():
+    run_ranks(1, ranks.refusals)

@@ -1,0 +1,131 @@
+"""What splits compute, without ranks: slices, softmaxes in pieces, routes, meshes; bad input."""
+
+import math
+
+import pytest
+import torch
+from torch.nn import functional
+
+from helpers.models.transformer import Config, layer, transformer
+from helpers.sharded import arrays, counts, zero
+from helpers.sharded.checkpoint import read
+from helpers.sharded.device import Device
+from helpers.sharded.hybrid import stage_pieces
+from helpers.sharded.mesh import Layout
+from helpers.sharded.routing import capacity_of, imbalance, route
+from helpers.sharded.running_softmax import merge, piece, scores_of
+from helpers.sharded.slices import cut, join
+from helpers.sharded.vocabulary import local_rows, local_terms
+
+CONFIG = Config(vocabulary=24, context=8, layers=3, heads=4, width=16)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_parts_join_to_the_whole(ranks):
+    for name, whole in transformer(CONFIG, seed=3).state_dict().items():
+        parts = [cut(name, whole, ranks, rank) for rank in range(ranks)]
+        assert torch.equal(join(name, parts), whole)
+
+
+@pytest.mark.parametrize("lengths", [(9,), (4, 5), (1, 1, 7), (3, 0, 6)])
+def test_a_softmax_in_pieces_is_the_softmax(lengths):
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 2, 9, 5, dtype=torch.float64) * 20
+    out, logs = torch.zeros_like(q), q.new_full(q.shape[:-1], -math.inf)
+    first = 0
+    for length in lengths:
+        part = slice(first, first + length)
+        new = piece(scores_of(q, k[:, part], 0, first), v[:, part]) if length else None
+        out, logs = merge(out, logs, *new) if new else (out, logs)
+        first += length
+    expected = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    torch.testing.assert_close(out, expected, rtol=0, atol=1e-12)
+
+
+def test_vocabulary_in_parts():
+    torch.manual_seed(1)
+    scores, weight = torch.randn(5, 24, dtype=torch.float64) * 300, torch.randn(24, 3)
+    targets = torch.tensor([0, 7, 8, 16, 23])
+    top = scores.amax(-1)
+    total, found = sum(
+        local_terms(scores[:, 8 * r : 8 * r + 8], targets, 8 * r, top) for r in range(3)
+    )
+    expected = functional.cross_entropy(scores, targets)
+    torch.testing.assert_close((total.log() - found).mean(), expected, rtol=1e-12, atol=0)
+    rows = sum(local_rows(targets, weight[8 * r : 8 * r + 8], 8 * r) for r in range(3))
+    assert torch.equal(rows, weight[targets])
+
+
+def test_first_choices_come_before_second_ones_and_early_tokens_before_late():
+    logits = torch.tensor([[3.0, 2.0, 0.0], [3.0, 0.0, 2.0], [0.0, 3.0, 2.0], [3.0, 2.0, 0.0]])
+    routes = route(logits, choices=2, capacity=2)
+    assert routes.expert.tolist() == [0, 0, 1, 1, 2, 2]
+    assert routes.token.tolist() == [0, 1, 2, 0, 1, 2]
+    assert routes.dropped == 2
+    both = routes.weight[routes.token == 0].sum()
+    torch.testing.assert_close(both, torch.tensor(1.0))
+    assert route(logits, 1, 1).token.tolist() == [0, 2]
+
+
+def test_balance_is_one_at_best_and_the_number_of_experts_at_worst():
+    assert imbalance(torch.eye(4) * 50).item() == pytest.approx(1.0)
+    assert imbalance(torch.tensor([[50.0, 0, 0, 0]] * 6)).item() == pytest.approx(4.0)
+
+
+def test_a_mesh_has_every_rank_once_on_each_axis():
+    layout = Layout(2, 3, 4)
+    for axis, length in (("data", 2), ("pipeline", 3), ("tensor", 4)):
+        groups = layout.groups(axis)
+        assert sorted(rank for group in groups for rank in group) == list(range(24))
+        assert {len(group) for group in groups} == {length}
+    assert layout.groups("tensor")[0] == [0, 1, 2, 3]
+
+
+def test_stages_have_every_piece_once():
+    for stages in (1, 2, 3):
+        pieces = [piece for part in stage_pieces(CONFIG, stages) for piece in part]
+        assert pieces == list(range(CONFIG.pieces))
+
+
+def test_a_freed_tensor_can_be_had_again():
+    tensor = torch.arange(6.0)
+    view = tensor.view(2, 3)
+    arrays.array_of(tensor)[0] = 7
+    tensor.untyped_storage().resize_(0)
+    tensor.untyped_storage().resize_(24)
+    arrays.array_of(tensor)[:] = 5
+    assert view.tolist() == [[5.0] * 3] * 2
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: zero.at_rest(4, 2), "stages 0, 1, 2, 3; got 4"),
+        (lambda: zero.sent(-1, 2, 5), "got -1"),
+        (lambda: arrays.shards(5, 0), "got 5, 0"),
+        (lambda: arrays.array_of(torch.ones(3, 4).T), r"contiguous.*\(4, 3\)"),
+        (lambda: cut("1.perceptron.up.weight", torch.ones(6, 2), 4, 0), "multiple of the 4.*got 6"),
+        (lambda: Layout(data=0), "data=0"),
+        (lambda: Layout(shard=4), "shard=4"),
+        (lambda: stage_pieces(CONFIG, 4), "1 to 3 stages; got 4"),
+        (lambda: route(torch.ones(3, 2), 3, 1), "1 to 2 choices; got 3"),
+        (lambda: capacity_of(8, 4, 1, 0.0), "above 0; got 0"),
+        (lambda: Device(speed=0), "above 0"),
+        (lambda: layer(CONFIG, 9), "index=9"),
+    ],
+)
+def test_bad_input_is_refused_in_words(call, told):
+    with pytest.raises(ValueError, match=told):
+        call()
+
+
+def test_a_folder_without_its_list_is_no_checkpoint(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"checkpoint\.json is missing"):
+        read(tmp_path)
+
+
+def test_messages_add_up():
+    once = counts.all_reduce(100, 4)
+    assert once + once == once.times(2)
+    assert counts.all_reduce(100, 1) == (0, 0.0)
+    assert counts.ring_attention(10, 1).messages == 0
