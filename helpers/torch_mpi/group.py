@@ -61,7 +61,9 @@ class ProcessGroupMPI4Py(Collectives):
         path, name = (options or Options()).path, name or "default"
         self._comm, self._ranks, reusable = connect(store, rank, size, timeout, name)
         self._control = self._comm.Dup()
-        self._window = window_for(self._comm, reusable) if path != "network" else None
+        self._window = None
+        if path != "network":
+            self._window = window_for(self._comm, reusable, needed=path == "window")
         if path == "window" and self._window is None:
             raise RuntimeError(
                 "path='window' expects all ranks on one host, with memory to share; got none: "

@@ -17,7 +17,8 @@ class Options:
     ----------
     path
         The way of the collectives: ``"window"`` (memory shared by the ranks of one host),
-        ``"network"`` (MPI's own collectives), or ``"auto"``: the window if all ranks share a host.
+        ``"network"`` (MPI's own collectives), or ``"auto"``: the window if all ranks share a host
+        with enough shared memory.
 
     Raises
     ------

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import socket
 import uuid
+import warnings
 import zlib
 from datetime import timedelta
 
@@ -148,7 +148,7 @@ def connect(
     return comm, ranks, window
 
 
-def window_for(comm: MPI.Intracomm, reusable: Window | None) -> Window | None:
+def window_for(comm: MPI.Intracomm, reusable: Window | None, needed: bool = False) -> Window | None:
     """Return memory that all ranks of a group share (collective).
 
     Parameters
@@ -157,11 +157,18 @@ def window_for(comm: MPI.Intracomm, reusable: Window | None) -> Window | None:
         The group's.
     reusable
         A window of the same ranks, or None to make one.
+    needed
+        Whether the caller cannot do without: then too little memory is an error, not a warning.
 
     Returns
     -------
     Window or None
         None where hosts differ, or have no memory to share.
+
+    Raises
+    ------
+    MemoryError
+        The host has too little memory to share, and the window is needed.
     """
     if reusable is None:
         node = comm.Split_type(MPI.COMM_TYPE_SHARED)
@@ -170,8 +177,15 @@ def window_for(comm: MPI.Intracomm, reusable: Window | None) -> Window | None:
         if not comm.allreduce(alone, MPI.LAND):
             return None
         token = comm.bcast(uuid.uuid4().hex)
-        with contextlib.suppress(MPI.Exception):  # no memory to share, on this rank at least
+        try:
             reusable = Window(comm, token)
+        except MPI.Exception:  # no memory to share, on this rank at least
+            pass
+        except MemoryError as error:  # on every rank, before any has taken some
+            if needed:
+                raise
+            if comm.Get_rank() == 0:
+                warnings.warn(f"{error}: messages go through MPI, which is slower", stacklevel=2)
         if not comm.allreduce(reusable is not None, MPI.LAND) or reusable is None:
             return None
     reusable.join(comm)

@@ -127,12 +127,16 @@ LARGE = """
 
 
 @pytest.mark.parametrize(
-    ("ranks", "megabytes"), [(2, int(os.environ.get("MEGABYTES", "128"))), (12, 8)]
+    ("ranks", "megabytes", "room"),
+    [(2, int(os.environ.get("MEGABYTES", "128")), 64), (12, 8, 40), (12, 1, 15)],
 )
-def test_long_messages_of_the_backend_in_little_shared_memory(tmp_path, ranks, megabytes):
-    """All of 1 GB with MEGABYTES=1024; the windows of 12 ranks would be 50 MB, and 24 are free."""
+def test_long_messages_of_the_backend_in_little_shared_memory(tmp_path, ranks, megabytes, room):
+    """All of 1 GB with MEGABYTES=1024.
+
+    The windows of 12 ranks would be 50 MB, and of 40 MB 24 are free: they are made smaller. Of 15
+    MB none is left for the smallest: messages go over the network.
+    """
     options = {"ranks": ranks, "megabytes": megabytes, "total": ranks * (ranks + 1) / 2}
-    room = 64 if ranks == 2 else 40
     assert with_shared_memory(room, script(tmp_path, LARGE.format(**options)), tmp_path) == "yes\n"
 
 
