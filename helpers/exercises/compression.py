@@ -1,0 +1,125 @@
+"""The checks of notebook 12: rounding at random, what is left unsent, waiting for the first N."""
+
+from __future__ import annotations
+
+import math
+
+from helpers.exercises.core import call, close, equal, exercise, wrong
+
+
+def _vectors() -> list:
+    import numpy as np
+
+    rng = np.random.default_rng(7)
+    return [np.array([3.0, -4.0, 0.0, 12.0]), rng.standard_normal(9), 1e-3 * rng.random(5)]
+
+
+@exercise
+def quantised(answer):
+    """answer(v, levels, random) -> Q_s(v), an array of values."""
+    import numpy as np
+
+    for v in _vectors():
+        for levels in (1, 3, 13):
+            random = np.random.default_rng(levels).random(len(v))
+            norm = np.linalg.norm(v)
+            want = np.sign(v) * np.floor(np.abs(v) / norm * levels + random) * norm / levels
+            got = call(answer, v.copy(), levels, random.copy())
+            shape = np.shape(got)
+            if shape != v.shape:
+                wrong(f"s = {levels}, {len(v)} values: it returned an array of shape {shape}")
+            close(got, want, f"s = {levels}, v = {np.round(v, 4)}: Q_s(v)", rtol=1e-6, atol=1e-9)
+    got = call(answer, np.zeros(3), 7, np.full(3, 0.9))
+    close(got, np.zeros(3), "v = 0, 0, 0: Q_s(v)", atol=1e-12)
+
+
+@exercise
+def pays_below(answer):
+    """answer(plain, coded, seconds) -> bit/s below which coding pays."""
+    for plain, coded, seconds in ((1e6, 2.5e5, 1e-3), (3e5, 2.9e5, 0.02), (8.0, 4.0, 2.0)):
+        want = 8 * (plain - coded) / seconds
+        what = f"{plain:g} bytes, coded {coded:g} in {seconds:g} s: the rate in bit/s"
+        close(call(answer, plain, coded, seconds), want, what, rtol=1e-6)
+
+
+@exercise
+def feed_back(answer):
+    """answer(gradient, error, kept) -> (what is sent, the new error)."""
+    import numpy as np
+
+    rng = np.random.default_rng(3)
+    for n, kept in ((4, 1), (9, 3), (6, 5)):
+        error = np.zeros(n)
+        for step in range(3):
+            gradient = rng.standard_normal(n)
+            whole = gradient + error
+            where = np.argsort(np.abs(whole))[n - kept :]
+            sent = np.zeros(n)
+            sent[where] = whole[where]
+            got = call(answer, gradient.copy(), error.copy(), kept)
+            if not isinstance(got, (tuple, list)) or len(got) != 2:
+                wrong(f"it should return two arrays, what is sent and the error; got {got!r}")
+            what = f"{n} values of which {kept} are sent, step {step + 1}"
+            close(got[0], sent, f"{what}: what is sent", rtol=1e-6, atol=1e-9)
+            close(got[1], whole - sent, f"{what}: the error that is kept", rtol=1e-6, atol=1e-9)
+            error = whole - sent
+
+
+@exercise
+def expected_wait(answer):
+    """answer(needed, workers, least, mean) -> seconds until the needed-th of all workers."""
+    for needed, workers, least, mean in (
+        (3, 3, 0.0, 1.0),
+        (3, 4, 0.5, 2.0),
+        (1, 5, 0.25, 0.5),
+        (8, 10, 0.1, 0.3),
+    ):
+        want = least + mean * sum(1 / k for k in range(workers - needed + 1, workers + 1))
+        what = f"N = {needed} of W = {workers}, t₀ = {least}, m = {mean}: the seconds"
+        close(call(answer, needed, workers, least, mean), want, what, rtol=1e-6)
+
+
+@exercise
+def noise_scale(answer):
+    """answer(small, large, batch, ranks) -> tr(Σ) / ‖G‖²."""
+    for signal, noise, batch, ranks in ((2.0, 100.0, 8, 4), (0.5, 3.0, 16, 2), (1.0, 40.0, 1, 5)):
+        small, large = signal + noise / batch, signal + noise / (ranks * batch)
+        what = (
+            f"mean ‖g‖² {small:g} with B = {batch}, ‖mean g‖² {large:g} over {ranks} ranks: "
+            "the noise scale"
+        )
+        close(call(answer, small, large, batch, ranks), noise / signal, what, rtol=1e-6)
+
+
+@exercise(time_limit=60)
+def compressor(answer):
+    """answer() -> a compressor: nbytes, encode, add; smaller than 4 bytes for each value."""
+    import numpy as np
+
+    made = call(answer)
+    for name in ("nbytes", "encode", "add"):
+        if not callable(getattr(made, name, None)):
+            wrong(f"the compressor has no method {name}")
+    for n in (513, 61_706):
+        v = np.random.default_rng(n).standard_normal(n).astype(np.float32) ** 3
+        kept, code = v.copy(), made.encode(v)
+        if not isinstance(code, np.ndarray) or code.dtype != np.uint8 or code.ndim != 1:
+            wrong(f"encode should return a flat array of bytes (uint8); got {code!r:.80}")
+        if not np.array_equal(v, kept):
+            wrong("encode changes the values that it is handed")
+        equal(len(code), made.nbytes(n), f"{n} values: the length of the code against nbytes")
+        if len(code) >= 4 * n:
+            wrong(f"{n} values take {len(code)} bytes, no fewer than as they are")
+        once, twice = np.zeros(n, np.float32), np.ones(n, np.float32)
+        made.add(code, once)
+        made.add(code.copy(), twice)
+        if not np.allclose(twice, once + 1, atol=1e-4):
+            wrong("add should add to what is there: two calls on other arrays differ")
+        if not np.isfinite(once).all():
+            wrong("what the code stands for is not finite")
+        left = float(np.linalg.norm(v - once) / np.linalg.norm(v))
+        if not left < 1 or math.isnan(left):
+            wrong(
+                f"{n} values: v − C(v) is {left:.3g} times as long as v; with feedback what is "
+                "left would grow, so that it must be shorter"
+            )

@@ -1,0 +1,103 @@
+"""Pictures of notebook 12: bits of a quantised vector, exchanges, waiting for the first N."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from helpers.plots.style import BLACK, BLUE, GREY, ORANGE, VERMILION, ensure_axes
+
+
+def code(v: np.ndarray, levels: np.ndarray, s: int, ax=None):
+    """Draw values as parts of their norm, the levels they were rounded to, and each code's bits.
+
+    ``v`` (n,) are values, ``levels`` (n,) whole numbers from −s to s. Returns the axes.
+    """
+    ax = ensure_axes(ax, figsize=(10, 4.6))
+    places, width = np.arange(len(v)), s.bit_length()
+    for level in range(-s, s + 1):
+        ax.axhline(level / s, color="#DDDDDD", linewidth=1, zorder=0)
+    ax.bar(places, v / (np.linalg.norm(v) or 1.0), 0.5, color=BLUE, label="v ÷ ‖v‖")
+    ax.plot(places, np.asarray(levels) / s, "D", color=VERMILION, markersize=9, label="rounded to")
+    names = []
+    for value, level in zip(v, levels, strict=True):
+        names.append(f"{int(value < 0)} {abs(int(level)):0{width}b}")
+    ax.set_xticks(places, names, family="monospace")
+    ax.set(ylim=(-1.08, 1.08), ylabel="part of the norm", xlabel="code: sign, level in binary")
+    ax.grid(visible=False)
+    ax.set_title(f"s = {s}: {1 + width} bits each, {2 * s + 1} different codes")
+    ax.legend(loc="upper right", ncols=2)
+    return ax
+
+
+def exchanges(measured: Mapping[str, float], predicted: Mapping[str, float], title: str, ax=None):
+    """Draw seconds of an exchange by scheme, with the prediction as a line across each bar."""
+    if set(measured) != set(predicted):
+        raise ValueError(f"expected the same schemes; got {list(measured)} and {list(predicted)}")
+    ax = ensure_axes(ax, figsize=(9, 0.55 * len(measured) + 1.6))
+    names = list(measured)[::-1]
+    places = np.arange(len(names))
+    bars = ax.barh(places, [1e3 * measured[n] for n in names], 0.6, color=BLUE, label="measured")
+    ax.plot(
+        [1e3 * predicted[n] for n in names], places, "|", color=BLACK, markersize=22,
+        markeredgewidth=3, label="predicted",
+    )  # fmt: skip
+    ax.bar_label(bars, [f"{1e3 * measured[n]:.3g}" for n in names], padding=14)
+    ax.set_yticks(places, names)
+    ax.set(xlabel="milliseconds of one exchange", title=title)
+    ax.margins(x=0.16)
+    ax.legend(loc="lower right")
+    return ax
+
+
+def waits(
+    workers: int,
+    predicted: Sequence[float],
+    measured: Mapping[int, float] | None = None,
+    chosen: int | None = None,
+    axes=None,
+):
+    """Draw seconds of a step (left) and gradients in a second (right) against b.
+
+    ``predicted`` has a value for each b from 0; ``measured`` b → seconds; ``chosen`` is marked.
+    """
+    import matplotlib.pyplot as plt
+
+    if axes is None:
+        _, axes = plt.subplots(1, 2, figsize=(10, 3.8))
+    b = np.arange(len(predicted))
+    needed = workers - b
+    for ax, ours, label in (
+        (axes[0], 1e3 * np.asarray(predicted), "milliseconds of a step"),
+        (axes[1], needed / np.asarray(predicted), "gradients used in a second"),
+    ):
+        ax.plot(b, ours, "-o", color=BLUE, label="predicted")
+        if chosen is not None:
+            ax.plot(chosen, ours[chosen], "o", color=ORANGE, markersize=14, label=f"b = {chosen}")
+        ax.set(xlabel=f"backup workers b of W = {workers}", ylabel=label, ylim=(0, None))
+        ax.set_xticks(b)
+    for number, seconds in (measured or {}).items():
+        label = "measured" if number == next(iter(measured or {})) else None
+        axes[0].plot(number, 1e3 * seconds, "X", color=VERMILION, markersize=12, label=label)
+        axes[1].plot(
+            number, (workers - number) / seconds, "X", color=VERMILION, markersize=12, label=label
+        )
+    axes[0].legend()
+    return axes
+
+
+def batches(rows: Sequence[tuple[str, int, float]], title: str, ax=None):
+    """Draw accuracy against the batch for each optimizer; ``rows`` are (optimizer, B, accuracy)."""
+    ax = ensure_axes(ax, figsize=(7, 4.2))
+    styles = {"SGD": (GREY, "o-"), "LARS": (BLUE, "s--"), "LAMB": (ORANGE, "^:")}
+    for name, (colour, line) in styles.items():
+        mine = sorted((batch, accuracy) for kind, batch, accuracy in rows if kind == name)
+        if mine:
+            ax.plot(*zip(*mine, strict=True), line, color=colour, label=name, markersize=9)
+    ax.set_xscale("log", base=2)
+    ticks = sorted({batch for _, batch, _ in rows})
+    ax.set_xticks(ticks, [str(tick) for tick in ticks])
+    ax.set(xlabel="batch (samples)", ylabel="test accuracy", title=title, ylim=(0, 1))
+    ax.legend()
+    return ax

@@ -1,0 +1,186 @@
+"""Answers to the exercises of notebook 12."""
+
+import numpy as np
+
+from helpers.data_parallel.compression.compressors import Dense, Half, Sign, TopK
+from tests.exercises.case import Case
+
+
+def rounded(v, levels, random):
+    norm = np.linalg.norm(v)
+    if norm == 0:
+        return np.zeros_like(v)
+    return np.sign(v) * np.floor(np.abs(v) * levels / norm + random) * norm / levels
+
+
+def rounded_in_a_loop(v, levels, random):
+    norm, found = sum(x * x for x in v) ** 0.5, []
+    for x, u in zip(v, random, strict=True):
+        share = abs(x) / norm * levels if norm else 0.0
+        level = int(share) + (u >= 1 - share % 1)
+        found.append((1 if x > 0 else -1) * level * norm / levels)
+    return found
+
+
+def rounds_to_the_nearest(v, levels, random):
+    norm = np.linalg.norm(v) or 1.0
+    return np.sign(v) * np.round(np.abs(v) * levels / norm) * norm / levels
+
+
+def forgets_the_sign(v, levels, random):
+    return np.abs(rounded(v, levels, random))
+
+
+def by_the_largest(v, levels, random):
+    norm = np.abs(v).max() or 1.0
+    return np.sign(v) * np.floor(np.abs(v) * levels / norm + random) * norm / levels
+
+
+def in_levels(v, levels, random):
+    norm = np.linalg.norm(v) or 1.0
+    return rounded(v, levels, random) * levels / norm
+
+
+def divides_by_nothing(v, levels, random):
+    norm = np.linalg.norm(v)
+    return np.sign(v) * np.floor(np.abs(v) * levels / norm + random) * norm / levels
+
+
+def fed(gradient, error, kept):
+    whole = gradient + error
+    sent = np.where(np.abs(whole) >= np.sort(np.abs(whole))[-kept], whole, 0)
+    return sent, whole - sent
+
+
+def fed_in_place(gradient, error, kept):
+    gradient += error
+    where = np.argpartition(np.abs(gradient), len(gradient) - kept)[len(gradient) - kept :]
+    sent = np.zeros_like(gradient)
+    sent[where] = gradient[where]
+    gradient[where] = 0
+    return [sent, gradient]
+
+
+def no_feedback(gradient, error, kept):
+    sent, _ = fed(gradient, np.zeros_like(error), kept)
+    return sent, gradient - sent
+
+
+def chooses_by_the_gradient(gradient, error, kept):
+    where = np.argsort(np.abs(gradient))[-kept:]
+    whole, sent = gradient + error, np.zeros_like(gradient)
+    sent[where] = whole[where]
+    return sent, whole - sent
+
+
+def forgets_the_old_error(gradient, error, kept):
+    sent, _ = fed(gradient, error, kept)
+    return sent, gradient - sent
+
+
+def the_largest_not_in_size(gradient, error, kept):
+    whole = gradient + error
+    sent = np.where(whole >= np.sort(whole)[-kept], whole, 0)
+    return sent, whole - sent
+
+
+def wait(needed, workers, least, mean):
+    return least + mean * sum(1 / (workers - i) for i in range(needed))
+
+
+class Nothing(TopK):
+    """Adds nothing."""
+
+    def add(self, code, out):
+        pass
+
+
+class Overwrites(TopK):
+    def add(self, code, out):
+        out[:] = 0
+        super().add(code, out)
+
+
+class Doubles(Half):
+    def add(self, code, out):
+        out += 3 * code.view(np.float16)
+
+
+class Forgets:
+    def encode(self, v):
+        return v
+
+
+class Short(Sign):
+    def nbytes(self, n):
+        return n
+
+
+CASES = {
+    "quantised": Case(
+        right=rounded,
+        also=[rounded_in_a_loop],
+        wrong=[
+            rounds_to_the_nearest,
+            forgets_the_sign,
+            by_the_largest,
+            in_levels,
+            divides_by_nothing,
+        ],
+    ),
+    "pays_below": Case(
+        right=lambda plain, coded, seconds: 8 * (plain - coded) / seconds,
+        wrong=[
+            lambda plain, coded, seconds: (plain - coded) / seconds,
+            lambda plain, coded, seconds: 8 * plain / seconds,
+            lambda plain, coded, seconds: seconds / (8 * (plain - coded)),
+        ],
+    ),
+    "feed_back": Case(
+        right=fed,
+        also=[fed_in_place],
+        wrong=[
+            no_feedback,
+            chooses_by_the_gradient,
+            forgets_the_old_error,
+            the_largest_not_in_size,
+        ],
+    ),
+    "expected_wait": Case(
+        right=wait,
+        wrong=[
+            lambda needed, workers, least, mean: least + mean,
+            lambda needed, workers, least, mean: (
+                least + mean * sum(1 / k for k in range(1, needed + 1))
+            ),
+            lambda needed, workers, least, mean: (
+                mean * sum(1 / (workers - i) for i in range(needed))
+            ),
+            lambda needed, workers, least, mean: least + mean * needed / workers,
+        ],
+    ),
+    "noise_scale": Case(
+        right=lambda small, large, batch, ranks: (
+            (small - large) * batch * ranks / (ranks * large - small)
+        ),
+        wrong=[
+            lambda small, large, batch, ranks: (small - large) / large,
+            lambda small, large, batch, ranks: batch * (small - large) / large,
+            lambda small, large, batch, ranks: (
+                (ranks * large - small) / ((small - large) * batch * ranks)
+            ),
+        ],
+    ),
+    "compressor": Case(
+        right=lambda: TopK(0.01),
+        also=[Half, Sign],
+        wrong=[
+            Dense,
+            lambda: Nothing(0.1),
+            lambda: Overwrites(0.1),
+            Doubles,
+            Forgets,
+            Short,
+        ],
+    ),
+}
