@@ -44,9 +44,11 @@ def processes(cores: int, ranks: int = 4, ax: Axes | None = None) -> Axes:
     for rank, x in enumerate(columns):
         arrow(ax, (middle + (x - middle) * 0.3, 2.6), (x, 1.85), DARK, "<->")
         box(ax, x, 1.5, 1.3, 0.7, f"rank {rank}", colour=style.colour(rank))
-        if rank:
-            arrow(ax, (columns[rank - 1] + 0.65, 1.5), (x - 0.65, 1.5), style.BLACK, "<->")
-    ax.text(columns[-1] + 0.95, 1.5, "messages\n(MPI)", va="center")
+        arrow(ax, (x, 0.72), (x, 1.17), style.BLACK, "<->")
+    ax.plot(
+        (columns[0], columns[-1]), (0.72, 0.72), "-", marker="", color=style.BLACK, linewidth=1.6
+    )
+    ax.text(columns[-1] + 0.95, 0.95, "messages (MPI),\nany rank to any", va="center")
     ax.text(columns[-1] + 0.95, 2.25, "cells and\ntheir output", va="center", color=DARK)
 
     shown = min(cores, 8)
@@ -56,7 +58,7 @@ def processes(cores: int, ranks: int = 4, ax: Axes | None = None) -> Axes:
         last = core == shown - 1 and shown < cores
         name = "…" if last else f"core {core}"
         box(ax, x, 0.0, 0.9 * width, 0.7, name, colour=style.BLACK, fill=False)
-    ax.text(columns[-1] + 0.95, 0.0, "run all\nof these", va="center")
+    ax.text(columns[-1] + 0.95, -0.1, "run all\nof these", va="center")
     ax.set(xlim=(columns[0] - 1, columns[-1] + 2.6), ylim=(-0.6, 3.6))
     ax.set_axis_off()
     return ax

@@ -21,7 +21,7 @@ plt.show()
 #
 # - say how many cores and how much memory your machine has, and which MPI and compiler;
 # - run a cell on four processes at once, and read what each of them prints;
-# - explain why four ranks on two cores take about twice as long as on four, and see them take turns;
+# - explain why four ranks on two cores take at least twice as long as one, and see them take turns;
 # - solve an exercise, check it, and get a fresh copy of a notebook.
 #
 # **You need** some Python; nothing else. *Time:* 15 minutes, of which your machine works for less than two. *Cores:* any number. *GPU:* none.
@@ -34,7 +34,7 @@ plt.show()
 # Every number in the course is measured on the machine that you use, so first see what that is.
 
 # %%
-from IPython.display import Markdown
+from IPython.display import Markdown, display
 
 from helpers.checkup import describe
 
@@ -176,10 +176,19 @@ print(f"alone {seconds(alone):.2f} s, {P.ranks} ranks together {seconds(together
 print(f"cores {usable_cores()}, ranks {P.ranks}")
 guess.answer("time of four ranks ÷ time of one process", seconds(together) / seconds(alone))
 
-# %% [markdown]
-# Each lane is a process. A bar is a stretch in which it ran, a grey line one in which it waited for a core. At any moment there are as many bars as cores at most: with four cores or more the lanes are full and end near the dashed line; with two cores the ranks *take turns*, several times in a tenth of a second, and need about twice as long. Other programs on your machine take their turns as well. (Each time is the least of three.)
+# %% [markdown] claims="00-turns 00-lanes"
+# Each lane is a process. A bar is a stretch in which it ran, a grey line one in which it waited for a core. At any moment there are as many bars as cores at most: with four cores or more the lanes are full and end near the dashed line; with two cores the four ranks *take turns*, and cannot be done in less than twice the time of one. Other programs on your machine take their turns as well. (Each time is the least of three.)
 #
-# More processes than cores do not compute faster, though the course uses them often, since messages between ranks can be studied on any machine.
+# That the lanes *overlap* says nothing yet: on two cores, three or four ranks have begun and not ended while at most two run. The bars tell the two apart, and so does a record of several runs:
+
+# %%
+from helpers import claims
+
+for name in ("00-turns", "00-lanes"):
+    display(claims.evidence(name))
+
+# %% [markdown]
+# So more processes than cores do not run more at once. The course uses them often all the same, since messages between ranks can be studied on any machine. (Where the system counts each core twice, "a core for every rank" needs half of what it counts.)
 
 # %% [markdown]
 # ## How the course works
@@ -288,7 +297,7 @@ print(f"mine is {mine}, and x is {x:+.2f}")
 #
 # - The table at the top tells what you have; the one-minute test tells that it works. When something fails later, run the test again first.
 # - `%%ranks` runs a cell on every rank, `cluster.run` a function; each rank is a process with variables of its own.
-# - Ranks share the cores: as many as you have cores run at the same time, more than that take turns.
+# - Ranks share the cores: as many as you have cores run at the same time, more than that take turns. (Counted twice by the system, a core is still one.)
 # - A check says what is wrong; `make reset NB=00` gives you a fresh copy.
 #
 # **In practice** ranks are started by `mpiexec` or a batch system (`srun` of Slurm), one for each core or GPU, on many machines; the code on the ranks is the same. `Cluster` takes a launcher for that.

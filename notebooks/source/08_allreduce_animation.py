@@ -846,8 +846,8 @@ claims.evidence("08-order")
 #
 # - Six collectives of MPI's twenty, drawn from real messages; allreduce is reduce-scatter plus allgather.
 # - Two loops of `Sendrecv` make a ring; part $i$ ends at rank $i$ because it sets out at rank $i+1$.
-# - $\alpha$, $\beta$ and $\gamma$ say why few steps win for short arrays and few bytes for long ones. A ping-pong of two ranks promises too much; a fit to ring steps predicts better, and how well you have measured above.
-# - Tree for short, two levels for many nodes, ring for long: the crossover is one division.
+# - In the model of $\alpha$, $\beta$ and $\gamma$, few steps win for short arrays and few bytes for long ones; on your four ranks, see what the tables above measured. A ping-pong of two ranks promises too much; a fit to ring steps predicts better, and how well you have measured above.
+# - For large machines the model says: tree for short arrays, two levels for long ones, and the flat ring, for the longest, as long as the two levels do not overlap. Each crossover is one division. No record of the course has measured it at that size.
 # - A ring's bytes are bounded by $2K$ for any $N$; its time is not.
 #
 # **In practice** you call `torch.distributed.all_reduce` or `DistributedDataParallel`, and NCCL (on GPUs) or gloo (on CPUs) does this. NCCL has rings and trees, estimates the time of each with a table of latencies and bandwidths such as ours, and takes the smaller; its trees are two at once, cut into pieces, so that they lose no bandwidth. Baidu and Horovod brought the ring to deep learning.
