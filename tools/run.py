@@ -1,5 +1,7 @@
 """Execute notebooks as the tests do (``python -m tools.run 01``): both sets, with their times.
 
+``--twice`` runs each section a second time before the next one, as a reader does who goes back.
+
 nbmake executes each in a fresh kernel, in a folder of its own. The reader's set must reach the
 end with nothing on stderr and every check "not attempted"; the solved set runs as if nbgrader
 graded it, and every check must say "correct".
@@ -9,7 +11,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import copy
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -64,13 +68,37 @@ def location(name: str, kind: str, root: Path = ROOT) -> Path:
     return folder / f"{name}.ipynb"
 
 
-def execute(path: Path, kind: str, cell_limit: int = CELL_LIMIT) -> Execution:
+def sections_twice(notebook: NotebookNode) -> NotebookNode:
+    """Return the notebook with the code of each section there twice, one after the other.
+
+    A section begins with a cell of text that has a heading of the second level.
+    """
+    sections: list[list[NotebookNode]] = [[]]
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown" and re.search(r"^## ", cell.source, re.MULTILINE):
+            sections.append([])
+        sections[-1].append(cell)
+    twice = copy.deepcopy(notebook)
+    twice.cells = []
+    for section in sections:
+        again = [copy.deepcopy(cell) for cell in section if cell.cell_type == "code"]
+        for cell in again:
+            cell.id += "-again"
+        twice.cells += [*section, *again]
+    return twice
+
+
+def execute(
+    path: Path, kind: str, cell_limit: int = CELL_LIMIT, *, twice: bool = False
+) -> Execution:
     """Execute the notebook in a new folder; the file itself is left as it is."""
     with tempfile.TemporaryDirectory(prefix="notebook-") as folder, _grading(kind == "solved"):
-        copy = shutil.copy(path, folder)
+        file = Path(shutil.copy(path, folder))
+        if twice:
+            nbformat.write(sections_twice(nbformat.read(file, 4)), file)
         started = time.perf_counter()
         try:
-            result = NotebookRun(Path(copy), cell_limit).execute()
+            result = NotebookRun(file, cell_limit).execute()
         except DeadKernelError:  # which leaves neither outputs nor the cell's number
             seconds = time.perf_counter() - started
             notebook = nbformat.read(path, 4)
@@ -156,6 +184,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("only", nargs="*", metavar="NN", help="numbers or names (default: all)")
     parser.add_argument("--set", choices=sorted(EXPECTED), help="only one of the two sets")
+    parser.add_argument("--twice", action="store_true", help="run each section twice in a row")
     options = parser.parse_args(arguments)
     try:
         names = [path.stem for path in sources(ROOT, tuple(options.only))]
@@ -166,7 +195,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name in names:
         for kind in EXPECTED:
             if options.set in (None, kind):
-                done.append(execute(location(name, kind), kind))
+                done.append(execute(location(name, kind), kind, twice=options.twice))
                 for problem in done[-1].problems:
                     print(f"{name}, {kind}: {problem}")
     print(table([item.timing for item in done]))
