@@ -21,7 +21,13 @@ from helpers.cluster.errors import (
     RankTimeoutError,
     StartError,
 )
-from helpers.cluster.forked import ForkedProcesses, remember_not_to_fork_here, why_not_to_fork_here
+from helpers.cluster.forked import (
+    VARIABLE,
+    ForkedProcesses,
+    remember_not_to_fork_here,
+    way_here,
+    why_not_to_fork_here,
+)
 from helpers.cluster.forkserver.handle import CannotFork
 from helpers.cluster.gathering import Gathering, Outcome, Reply
 from helpers.cluster.launch import LaunchedProcesses
@@ -47,8 +53,9 @@ class Cluster:
         The number of ranks.
     launcher : str
         ``"mpi"`` starts the ranks on this machine: forked from a warm process where that is
-        possible (MPICH on Linux), else by mpiexec. ``"mpiexec"`` insists on the latter. Any other
-        engine launcher of ipyparallel (``"slurm"``, ``"pbs"``, ``"ssh"``...) starts them elsewhere.
+        possible (MPICH on Linux), each afresh on macOS, else by mpiexec. ``"spawn"`` and
+        ``"mpiexec"`` insist on the latter two. Any other engine launcher of ipyparallel
+        (``"slurm"``, ``"pbs"``, ``"ssh"``...) starts them elsewhere.
     network : Network, optional
         Hosts within this machine, which the ranks are shared out to; None: all are on one.
     preload : iterable of str
@@ -88,7 +95,7 @@ class Cluster:
         threads: int = 1,
         start_timeout: float = 60.0,
     ) -> None:
-        limit = MAX_RANKS if launcher in ("mpi", "mpiexec") else 100_000
+        limit = MAX_RANKS if launcher in ("mpi", "spawn", "mpiexec") else 100_000
         self.n = whole_number("n", n, limit)
         self.threads = whole_number("threads", threads, 4096)
         self.start_timeout = positive("start_timeout", start_timeout)
@@ -99,27 +106,32 @@ class Cluster:
         self.network = network
         self._library = ""
         modules = module_names("preload", preload)
-        forks = launcher == "mpi" and not profile and why_not_to_fork_here() is None
+        way = way_here() if launcher == "mpi" else launcher
+        if profile and launcher == "mpi":
+            way = "mpiexec"
         if network is not None:
             _check_network(network, self.n, launcher, profile)
+        if modules and way != "fork":
+            self._say_not_preloaded(modules, launcher)
         try:
-            if forks:
-                self._begin(ForkedProcesses(self.n, self.threads, modules, network))
+            if way in ("fork", "spawn"):
+                self._begin(ForkedProcesses(self.n, self.threads, modules, network, way))
         except CannotFork as error:
             if network is not None:
                 raise StartError(f"{network!r} needs forked ranks: {error}.") from None
+            if launcher == "spawn":
+                raise
             remember_not_to_fork_here(str(error))
-            forks = False
-        if not forks:
-            if modules:
+            if modules and way == "fork":
                 self._say_not_preloaded(modules, launcher)
-            by = "mpiexec" if launcher == "mpi" else launcher
-            self._begin(LaunchedProcesses(self.n, by, profile, self.threads))
+            way = "mpiexec"
+        if way not in ("fork", "spawn"):
+            self._begin(LaunchedProcesses(self.n, way, profile, self.threads))
         Cluster._live.add(self)
 
     @staticmethod
     def _say_not_preloaded(modules: tuple[str, ...], launcher: str) -> None:
-        why = why_not_to_fork_here() if launcher == "mpi" else None
+        why = why_not_to_fork_here() or _asked_otherwise() if launcher == "mpi" else None
         warnings.warn(
             f"preload={modules!r} changes nothing here: only ranks that are forked share what was "
             f"imported before, and these are not: {why or f'launcher={launcher!r}'}",
@@ -428,8 +440,13 @@ def _check_network(network: Any, n: int, launcher: str, profile: str | None) -> 
         how = f"profile={profile!r}" if profile else f"launcher={launcher!r}"
         raise ValueError(f"{how} with {network!r}: hosts within this machine need launcher='mpi'")
     network.places(n)
-    if (why := why_not_to_fork_here()) is not None:
+    if (why := why_not_to_fork_here()) is not None or (why := _asked_otherwise()) is not None:
         raise StartError(f"{network!r} cannot be had here: {why}.")
+
+
+def _asked_otherwise() -> str | None:
+    """Tell that the environment asks for another way, None if it does not."""
+    return None if (way := way_here()) == "fork" else f"{VARIABLE}={way!r}, and it needs a fork"
 
 
 def _stop(processes: Processes, owner: int) -> None:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import ipyparallel
 
 
 def has_curve() -> bool:
@@ -46,3 +50,37 @@ def without_false_alarm() -> Iterator[None]:
         yield
     finally:
         log.removeFilter(wanted)
+
+
+def ask_who_is_registered(client: ipyparallel.Client) -> None:
+    """Have the controller say again which engines it knows; the client notes those new to it.
+
+    A client hears of an engine by a subscription, and what is published before the subscription
+    has come to the controller is lost.
+
+    Parameters
+    ----------
+    client : ipyparallel.Client
+        Which; it waits for nothing.
+    """
+
+    def note(answer: Any) -> None:
+        client._update_engines(dict(answer.result()["content"]["engines"]))
+
+    client._send(client._query_stream, "connection_request").add_done_callback(note)
+
+
+def close(client: ipyparallel.Client) -> None:
+    """Close a client, and have nothing keep it.
+
+    Parameters
+    ----------
+    client : ipyparallel.Client
+        Which.
+    """
+    from ipyparallel import AsyncResult
+
+    client.close()
+    for member in vars(AsyncResult).values():  # its last 128 results know it, and are in caches
+        if (clear := getattr(member, "cache_clear", None)) is not None:
+            clear()

@@ -30,12 +30,24 @@ def own(folder: Path) -> IO[str]:
     file
         Held while it is open; the system closes it when this process ends.
     """
-    part = folder.with_name(f".{folder.name}")  # never seen without its owner
+    part = _part(folder)  # never seen without its owner
     part.mkdir(mode=0o700)
     held = (part / OWNER).open("w")
     fcntl.flock(held, fcntl.LOCK_EX)
     part.rename(folder)
     return held
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder whose kernel is gone, and what it had begun of one.
+
+    Parameters
+    ----------
+    folder : Path
+        As given to :func:`own`.
+    """
+    for path in (_part(folder), folder):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def sweep() -> None:
@@ -45,6 +57,10 @@ def sweep() -> None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # OSError: its kernel lives
             shutil.rmtree(folder, ignore_errors=True)
     shared_memory.sweep()
+
+
+def _part(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}")
 
 
 def _mine() -> Iterator[Path]:

@@ -1,4 +1,7 @@
-"""The processes of a cluster on this machine, forked from a warm one: no mpiexec, no open port."""
+"""The processes of a cluster on this machine, forked from a warm one: no mpiexec, no open port.
+
+Where a fork is unsafe the same process starts each of them afresh (``way="spawn"``).
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from helpers.cluster import folders, state
+from helpers.cluster.connection import close
 from helpers.cluster.errors import StartError
 from helpers.cluster.forked_network import ForkedNetwork
 from helpers.cluster.forkserver import handle, registry
@@ -28,11 +32,37 @@ if TYPE_CHECKING:
 
 STOP_SECONDS = 5.0
 CONNECT_SECONDS = 60.0
-LONGEST_PLACE = 80  # characters: the path of a Unix socket has 107 at most
+LONGEST_PLACE = 76  # characters: the path of a Unix socket has 103 (macOS) or 107 at most
 LOOK_SECONDS = 0.05  # the answer itself ends the wait
 RENEW_AFTER = 50  # starts of ranks: zmq keeps some 60 kB of each rank that was connected once
 
+VARIABLE = "COURSE_RANKS"  # fork, spawn or mpiexec: how "mpi" starts ranks
+
 _obstacle: list[str] = []  # why ranks cannot be forked in this kernel, once that is known
+
+
+def way_here() -> str:
+    """Choose how ranks on this machine are started.
+
+    Returns
+    -------
+    {"fork", "spawn", "mpiexec"}
+        Forked where that is safe, else started afresh; by mpiexec where MPI is not MPICH. The
+        environment's ``COURSE_RANKS`` has the last word.
+
+    Raises
+    ------
+    StartError
+        If that is none of the three.
+    """
+    asked = os.environ.get(VARIABLE)
+    if asked and asked not in ("fork", "spawn", "mpiexec"):
+        raise StartError(f"{VARIABLE}={asked!r}: expected fork, spawn or mpiexec")
+    if asked:
+        return asked
+    if why_not_to_fork_here() is None:
+        return "fork"
+    return "mpiexec" if _obstacle or os.name != "posix" else "spawn"
 
 
 def why_not_to_fork_here() -> str | None:
@@ -61,9 +91,9 @@ def remember_not_to_fork_here(why: str) -> None:
 
 def keep_warm() -> None:
     """Prepare in the background what the first cluster of this kernel will need."""
-    if why_not_to_fork_here() is None:
-        with contextlib.suppress(StartError, OSError):  # whoever wants a cluster will hear of it
-            registry.keep_warm()
+    with contextlib.suppress(StartError, OSError):  # whoever wants a cluster will hear of it
+        if (way := way_here()) != "mpiexec":
+            registry.keep_warm(way)
     threading.Thread(target=importlib.import_module, args=("ipyparallel",), daemon=True).start()
 
 
@@ -80,6 +110,8 @@ class ForkedProcesses(Processes):
         What the ranks have imported when they begin.
     network : Network, optional
         The hosts that the ranks are on; None: this machine.
+    way : {"fork", "spawn"}
+        Whether they are forked, or started afresh.
 
     Raises
     ------
@@ -90,11 +122,17 @@ class ForkedProcesses(Processes):
     starter = "the ranks"
 
     def __init__(
-        self, n: int, threads: int, modules: tuple[str, ...], network: Network | None = None
+        self,
+        n: int,
+        threads: int,
+        modules: tuple[str, ...],
+        network: Network | None = None,
+        way: str = "fork",
     ) -> None:
         if len(tempfile.gettempdir()) > LONGEST_PLACE:
             raise handle.CannotFork(f"{tempfile.gettempdir()} is too long for a socket's path")
-        self._server = registry.acquire(modules)
+        self._way = way
+        self._server = registry.acquire(modules, way)
         folder = Path(tempfile.gettempdir(), f"{folders.PREFIX}{secrets.token_hex(6)}")
         # before it is there to be left behind; start() waits for the answer
         self._adopted = self._server.send("adopt", folder=str(folder))
@@ -140,7 +178,7 @@ class ForkedProcesses(Processes):
         self._close_client()
         if not self._server.alive:
             registry.release(self._server)
-            self._server = registry.acquire(self._modules)
+            self._server = registry.acquire(self._modules, self._way)
         self._adopted = self._server.send("adopt", folder=str(self.folder))
         self._kill(self._controller)
         self._server.forget(self._controller)
@@ -235,7 +273,7 @@ class ForkedProcesses(Processes):
     def _close_client(self) -> None:
         client, self.client = self.client, None
         if client is not None:
-            client.close()
+            close(client)
 
     def kill_ranks(self) -> None:
         self._kill(self._ranks)

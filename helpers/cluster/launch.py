@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from helpers.cluster import state
-from helpers.cluster.connection import has_curve, without_false_alarm
+from helpers.cluster.connection import close, has_curve, without_false_alarm
 from helpers.cluster.errors import StartError
 from helpers.cluster.processes import Processes, how
 from helpers.machine import guard
@@ -162,6 +162,10 @@ class LaunchedProcesses(Processes):
         self._before &= numbers
         return sorted(numbers - self._before)
 
+    def ask_again(self) -> None:
+        if not self._before:  # an answer that is late would bring the last ranks back
+            super().ask_again()
+
     def ranks_exited(self) -> bool:
         return _exited(self.ipp.engines.get(self.engine_set))
 
@@ -204,7 +208,7 @@ class LaunchedProcesses(Processes):
             self.ipp.stop_cluster_sync()
         client, self.client = self.client, None
         if client is not None:
-            client.close()
+            close(client)
         if self._lock_file is not None:
             self._lock_file.close()
             self._lock_file = None

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from helpers.cluster import state, stuck
+from helpers.cluster.connection import ask_who_is_registered
 from helpers.cluster.stuck import Wait
 
 if TYPE_CHECKING:
@@ -75,6 +76,10 @@ class Processes(ABC):
         list of int
             Of those that are registered already, in no order.
         """
+
+    def ask_again(self) -> None:
+        """Ask the controller which ranks are registered, in case a word of it got lost."""
+        ask_who_is_registered(self.connect())
 
     @abstractmethod
     def ranks_exited(self) -> bool:

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from helpers.cluster.forked import remember_not_to_fork_here, why_not_to_fork_here
+from helpers.cluster.forked import remember_not_to_fork_here, way_here
 from helpers.cluster.forkserver import job
 from helpers.cluster.forkserver.handle import CannotFork
 from helpers.machine.launcher import run_ranks
@@ -64,9 +64,9 @@ def run_script(source: str, n: int = 4, timeout: float = 60.0, launcher: str = "
         The number of ranks.
     timeout : float
         In seconds.
-    launcher : {"mpi", "mpiexec"}
+    launcher : {"mpi", "spawn", "mpiexec"}
         ``"mpiexec"`` starts ``mpiexec -n N python script.py``; ``"mpi"`` forks the ranks from a
-        warm process where that is possible.
+        warm process where that is possible, and ``"spawn"`` starts each afresh, without mpiexec.
 
     Returns
     -------
@@ -82,17 +82,19 @@ def run_script(source: str, n: int = 4, timeout: float = 60.0, launcher: str = "
     """
     if n < 1:
         raise ValueError(f"run_script expects n >= 1 rank; got {n!r}")
-    if launcher not in ("mpi", "mpiexec"):
-        raise ValueError(f"run_script expects launcher 'mpi' or 'mpiexec'; got {launcher!r}")
-    with tempfile.TemporaryDirectory(prefix="script-") as name:
-        path = Path(name, "script.py")
-        path.write_text(source)
-        forks = launcher == "mpi" and why_not_to_fork_here() is None
-        try:
-            code, output = (job.run if forks else _by_mpiexec)(path, n, timeout)
-        except CannotFork as error:
-            remember_not_to_fork_here(str(error))
-            code, output = _by_mpiexec(path, n, timeout)
+    if launcher not in ("mpi", "spawn", "mpiexec"):
+        raise ValueError(f"run_script: launcher 'mpi', 'spawn' or 'mpiexec'; got {launcher!r}")
+    way = way_here() if launcher == "mpi" else launcher
+    try:
+        if way == "mpiexec":
+            code, output = _by_mpiexec(source, n, timeout)
+        else:
+            code, output = _by_fork(source, n, timeout, way)
+    except CannotFork as error:
+        if launcher == "spawn":
+            raise
+        remember_not_to_fork_here(str(error))
+        code, output = _by_mpiexec(source, n, timeout)
     if code is None:
         raise RuntimeError(f"script.py did not end within {timeout} s:\n{output}")
     if code:
@@ -100,8 +102,18 @@ def run_script(source: str, n: int = 4, timeout: float = 60.0, launcher: str = "
     return output
 
 
-def _by_mpiexec(path: Path, n: int, timeout: float) -> tuple[int | None, str]:
-    """Run the script under mpiexec; return its exit code, None at the limit, and the output."""
-    command = [sys.executable, path.name]
-    done = run_ranks(n, command, timeout=timeout, folder=path.parent, threads=None)
-    return done.code, done.output
+def _by_fork(source: str, n: int, timeout: float, way: str) -> tuple[int | None, str]:
+    """Run the script without mpiexec; return its exit code, None at the limit, and the output."""
+    with job.place(way=way) as own:
+        own.script.write_text(source)
+        return own.run(n, timeout)
+
+
+def _by_mpiexec(source: str, n: int, timeout: float) -> tuple[int | None, str]:
+    """Do the same under mpiexec."""
+    with tempfile.TemporaryDirectory(prefix="script-") as name:
+        path = Path(name, "script.py")
+        path.write_text(source)
+        command = [sys.executable, path.name]
+        done = run_ranks(n, command, timeout=timeout, folder=path.parent, threads=None)
+        return done.code, done.output

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import ipyparallel
 
 LOOK_SECONDS = 0.003
+ASK_SECONDS = 0.5  # without news, after which the controller is asked again
 HELLO_SECONDS = 3.0  # then it is asked again: a message to a rank that connects may get lost
 
 
@@ -40,6 +41,7 @@ def wait_ready(processes: Processes, timeout: float, again: bool = False) -> lis
         With the reason, if they cannot become ready or do not in time.
     """
     begin, n = time.monotonic(), processes.n
+    heard, count = begin, 0  # when news came last, and of how many
     with Progress(f"Starting {n} MPI ranks", n) as progress:
         client = _connect(processes)
         while True:
@@ -48,6 +50,11 @@ def wait_ready(processes: Processes, timeout: float, again: bool = False) -> lis
             if len(ids) >= n:
                 break
             _raise_if_hopeless(processes, begin, timeout, len(ids))
+            if len(ids) > count:
+                heard, count = time.monotonic(), len(ids)
+            elif time.monotonic() - heard > ASK_SECONDS:
+                processes.ask_again()
+                heard = time.monotonic()
             time.sleep(LOOK_SECONDS)
         while (hellos := _greet(client, ids)) is None:
             _raise_if_hopeless(processes, begin, timeout, len(ids))

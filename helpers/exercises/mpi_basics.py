@@ -251,3 +251,65 @@ def through(answer):
         for place, (nbytes, seconds) in enumerate((small, large)):
             what = f"alpha + beta · {nbytes} for the {('small', 'large')[place]} message"
             close(alpha + beta * nbytes, seconds, what, atol=1e-12)
+
+
+def _told(answer, rank: int, line: str, left: dict, waiting: list, size: int) -> dict:
+    """Ask the answer; return who was told what, each text taken apart."""
+    from helpers.cluster.first_words import words
+
+    told = call(answer, rank, words(line), left, waiting, size)
+    if not isinstance(told, dict) or not all(isinstance(text, str) for text in told.values()):
+        wrong(f"to {line!r} of rank {rank}: expected a dictionary {{rank: text}}, got {told!r}")
+    return {other: words(text) for other, text in told.items()}
+
+
+def _only(told: dict, rank: int, line: str, command: str) -> dict:
+    """Return what the rank that asked was told; nobody else may be."""
+    if set(told) != {rank}:
+        wrong(f"{line!r} of rank {rank}: told were {sorted(told)}, and it was that rank that asked")
+    found = told[rank]
+    if found.get("cmd") != command or found.get("rc") != "0":
+        wrong(f"{line!r}: expected an answer that begins cmd={command} rc=0, got {found}")
+    return found
+
+
+@exercise(time_limit=60.0)
+def serve(answer):
+    """answer(rank, request, words, waiting, size) -> {rank: text}, and real ranks come to life."""
+    from helpers.cluster.first_words import start
+
+    for size in (3, 2, 1):
+        left: dict = {}
+        waiting: list = []
+        for sender in range(size):
+            for key in ("port", "name"):
+                line = f"cmd=put key={key}-{sender} value={key[0]}{sender}"
+                told = _told(answer, sender, line, left, waiting, size)
+                _only(told, sender, line, "put_result")
+        for turn, last in enumerate((size - 1, 0)):
+            order = [rank for rank in range(size) if rank != last] + [last]
+            for rank in order[:-1]:
+                told = _told(answer, rank, "cmd=barrier_in", left, waiting, size)
+                if told:
+                    wrong(
+                        f"barrier {turn + 1} of {size} ranks: rank {rank} came, and {sorted(told)} "
+                        "were answered while others were still on their way"
+                    )
+            told = _told(answer, last, "cmd=barrier_in", left, waiting, size)
+            if sorted(told) != list(range(size)):
+                wrong(
+                    f"barrier {turn + 1} of {size} ranks: the last one came, and {sorted(told)} "
+                    "were answered"
+                )
+            if any(text.get("cmd") != "barrier_out" for text in told.values()):
+                wrong(f"barrier {turn + 1}: expected answers cmd=barrier_out rc=0, got {told}")
+        for reader in range(size):
+            for sender in range(size):
+                line = f"cmd=get key=name-{sender}"
+                told = _told(answer, reader, line, left, waiting, size)
+                value = _only(told, reader, line, "get_result").get("value")
+                if value != f"n{sender}":
+                    wrong(f"rank {sender} put n{sender}; rank {reader} asked, and was told {value}")
+    born = start(3, answer, timeout=30.0, hosts=3)
+    if born.trouble:
+        wrong(f"three ranks were started, and did not come to life with it: {born.trouble}")

@@ -156,10 +156,10 @@ def _proxies_started(but: Collection[int]) -> list[float]:
 def _processes() -> list[tuple[int, int]]:
     """Return (pid, parent's pid) of every process."""
     if not os.path.isdir("/proc/self"):  # macOS
-        lines = subprocess.run(
-            ["ps", "-axo", "pid=,ppid="], capture_output=True, text=True, timeout=10
-        ).stdout.splitlines()
-        return [(int(pid), int(parent)) for pid, parent in (line.split() for line in lines)]
+        look = subprocess.Popen(["ps", "-axo", "pid=,ppid="], stdout=subprocess.PIPE, text=True)
+        lines = look.communicate(timeout=10)[0].splitlines()
+        pairs = [(int(pid), int(parent)) for pid, parent in map(str.split, lines)]
+        return [pair for pair in pairs if pair[0] != look.pid]  # which has ended
     pairs = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:

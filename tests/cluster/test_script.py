@@ -1,12 +1,14 @@
 """A cell of the notebook as a script under mpiexec."""
 
 import os
+import subprocess
 import sys
 import time
 
 import pytest
 
 from helpers.cluster.script import as_script, run_script
+from helpers.paths import ROOT
 
 CELL = '%%ranks --timeout 5\nprint(f"rank {rank} of {size}", flush=True)'
 
@@ -82,3 +84,23 @@ def alive(pid):
     except ProcessLookupError:
         return False
     return True
+
+
+@pytest.mark.mpi
+@pytest.mark.skipif(sys.platform != "linux", reason="ranks are forked on Linux")
+def test_a_kernel_that_is_killed_while_it_tidies_up_leaves_no_folder(tmp_path):
+    """The blow falls where the kernel begins to remove the job's folder."""
+    code = (
+        "import os, shutil\n"
+        "from helpers.cluster.script import run_script\n"
+        "shutil.rmtree = lambda *args, **options: os.kill(os.getpid(), 9)\n"
+        "run_script('print(1)', n=2)"
+    )
+    kernel = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env={**os.environ, "TMPDIR": str(tmp_path)}
+    )
+    assert kernel.returncode == -9
+    deadline = time.monotonic() + 10
+    while list(tmp_path.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert list(tmp_path.iterdir()) == []

@@ -43,35 +43,48 @@ def run_ranks(
 ) -> list:
     """Call ``function(*args)`` on ``n`` ranks; return the results in rank order."""
     fork &= mpiexec is None and env is None and python == sys.executable
-    with tempfile.TemporaryDirectory(prefix="ranks-") as folder:
-        Path(folder, "job.pickle").write_bytes(pickle.dumps((function, args)))
-        if fork and why_not_to_fork_here() is None:
-            code, output = _by_fork(n, folder, timeout)
-        else:
-            done = launcher.run_ranks(
-                n,
-                [python, "-m", "tests.mpi.runner", folder],
-                timeout=timeout,
-                folder=folder,
-                cwd=ROOT,
-                env={"PYTHONPATH": str(ROOT), **(env or {})},
-                mpiexec=mpiexec or find_mpiexec(python),
+    call = pickle.dumps((function, args))
+    if fork and why_not_to_fork_here() is None:
+        _stay_warm()
+        with job.place(MODULES) as own:
+            folder = own.folder
+            (folder / "job.pickle").write_bytes(call)
+            own.script.write_text(
+                f"import sys\nsys.path[:0] = [{str(ROOT)!r}]\n"
+                f"from tests.mpi.runner import _main\n_main({str(folder)!r})\n"
             )
-            code, output = done.code, done.output
-        if code is None:
-            raise RankError(f"{n} ranks did not end within {timeout} s:\n{output}")
-        outcomes = {}
-        for rank in range(n):
-            path = Path(folder, f"{rank}.pickle")
-            if path.exists():
-                outcomes[rank] = pickle.loads(path.read_bytes())
-        for rank, (failed, value) in outcomes.items():  # before those that it took with it
-            if failed:
-                raise RankError(f"rank {rank} of {n} raised:\n{value}\n{output}")
-        for rank in range(n):
-            if rank not in outcomes:
-                raise RankError(f"rank {rank} of {n} left no result:\n{output}")
-        return [outcomes[rank][1] for rank in range(n)]
+            code, output = own.run(n, timeout, threads=1)
+            return _results(n, folder, code, output, timeout)
+    with tempfile.TemporaryDirectory(prefix="ranks-") as name:
+        folder = Path(name)
+        (folder / "job.pickle").write_bytes(call)
+        done = launcher.run_ranks(
+            n,
+            [python, "-m", "tests.mpi.runner", name],
+            timeout=timeout,
+            folder=folder,
+            cwd=ROOT,
+            env={"PYTHONPATH": str(ROOT), **(env or {})},
+            mpiexec=mpiexec or find_mpiexec(python),
+        )
+        return _results(n, folder, done.code, done.output, timeout)
+
+
+def _results(n: int, folder: Path, code: int | None, output: str, timeout: float) -> list:
+    if code is None:
+        raise RankError(f"{n} ranks did not end within {timeout} s:\n{output}")
+    outcomes = {}
+    for rank in range(n):
+        path = folder / f"{rank}.pickle"
+        if path.exists():
+            outcomes[rank] = pickle.loads(path.read_bytes())
+    for rank, (failed, value) in outcomes.items():  # before those that it took with it
+        if failed:
+            raise RankError(f"rank {rank} of {n} raised:\n{value}\n{output}")
+    for rank in range(n):
+        if rank not in outcomes:
+            raise RankError(f"rank {rank} of {n} left no result:\n{output}")
+    return [outcomes[rank][1] for rank in range(n)]
 
 
 def cool_down() -> None:
@@ -89,16 +102,6 @@ def _stay_warm() -> None:
         server = registry.acquire(MODULES)
         server.answer(server.require(*registry.RANKS, *MODULES))
         _warm.append(server)
-
-
-def _by_fork(n: int, folder: str, timeout: float) -> tuple[int | None, str]:
-    _stay_warm()
-    script = Path(folder, "script.py")
-    script.write_text(
-        f"import sys\nsys.path[:0] = [{str(ROOT)!r}]\n"
-        f"from tests.mpi.runner import _main\n_main({folder!r})\n"
-    )
-    return job.run(script, n, timeout, MODULES, threads=1)
 
 
 def _main(folder: str) -> None:

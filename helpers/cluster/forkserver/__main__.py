@@ -1,4 +1,4 @@
-"""``python -m helpers.cluster.forkserver FD``: serve the kernel at the other end of a socket."""
+"""``python -m helpers.cluster.forkserver FD WAY``: serve the kernel at a socket's other end."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import socket
 import sys
 
 
-def main(file: int) -> None:
+def main(file: int, way: str) -> None:
     """Serve until the kernel is gone; in a forked child, run its program.
 
     Parameters
     ----------
     file : int
         The descriptor of the socket.
+    way : {"fork", "spawn"}
+        Whether to fork, or to start each process afresh.
     """
     import mpi4py
 
@@ -20,10 +22,10 @@ def main(file: int) -> None:
     mpi4py.rc.finalize = False
     from helpers.cluster.forkserver.server import Server
 
-    program = Server(socket.socket(fileno=file)).serve()
+    program = Server(socket.socket(fileno=file), way).serve()
     if program is not None:
         program()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), sys.argv[2])

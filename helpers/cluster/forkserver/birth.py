@@ -45,14 +45,16 @@ def be_born(parent: int, surroundings: Surroundings) -> None:
     surroundings : Surroundings
         What it shall find.
     """
-    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if sys.platform == "linux":
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it had ended before
         os._exit(1)
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    os.setsid()  # so that it can be killed with its own children
+    if os.getsid(0) != os.getpid():
+        os.setsid()  # so that it can be killed with its own children
     _redirect(surroundings.output)
     os.environ.clear()
     os.environ.update(surroundings.environment)
@@ -80,6 +82,7 @@ def use_threads(count: int) -> None:
         torch.set_num_threads(count)
     if (numba := sys.modules.get("numba")) is not None:
         numba.config.reload_config()
+        numba.np.ufunc.parallel.NUM_THREADS = count  # which it had read when it was imported
 
 
 def reseed() -> None:

@@ -40,6 +40,7 @@ class Family:
         self.ends: dict[int, socket.socket] = {}  # on which a member asks
         self.first: tuple[int, int] | None = None  # who failed first, and its wait status
         self._unread: dict[int, bytes] = {}
+        self._lives: list[int] = []  # pipes: members that were not forked end when these are closed
 
     @property
     def born(self) -> bool:
@@ -78,9 +79,48 @@ class Family:
                     os._exit(1)
                 return rank
             theirs.close()
-            ours.setblocking(False)
-            self.pids[rank], self.ends[rank], self._unread[rank] = pid, ours, b""
+            self._add(rank, pid, ours)
         return None
+
+    def spawn(
+        self, command: Callable[..., list[str]], environment: dict[str, str], output: str
+    ) -> None:
+        """Start the members afresh.
+
+        Parameters
+        ----------
+        command : callable
+            Given ``rank``, and the descriptors ``end`` of the socket on which that member may ask
+            and ``life`` of a pipe which it ends with, it returns the command.
+        environment : dict of str to str
+            What they find.
+        output : str
+            The file to which they write, from their first moment.
+
+        Raises
+        ------
+        OSError
+            If the system has no room for as many processes.
+        """
+        writing = (os.POSIX_SPAWN_OPEN, 1, output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        actions = [writing, (os.POSIX_SPAWN_DUP2, 1, 2)]
+        for rank in range(self.size):
+            ours, theirs = socket.socketpair()
+            life, held = os.pipe()
+            self._lives.append(held)
+            for file in (theirs.fileno(), life):
+                os.set_inheritable(file, True)
+            try:
+                line = command(rank=rank, end=theirs.fileno(), life=life)
+                pid = os.posix_spawn(line[0], line, environment, file_actions=actions)
+            finally:
+                theirs.close()
+                os.close(life)
+            self._add(rank, pid, ours)
+
+    def _add(self, rank: int, pid: int, end: socket.socket) -> None:
+        end.setblocking(False)
+        self.pids[rank], self.ends[rank], self._unread[rank] = pid, end, b""
 
     def read(self, rank: int) -> bool:
         """Take what a member says, and answer.
@@ -144,6 +184,8 @@ class Family:
         for end in self.ends.values():
             end.close()
         self.ends.clear()
+        while self._lives:
+            os.close(self._lives.pop())
         self.space.unlink()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import socket
@@ -15,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from helpers.cluster.errors import StartError
+from helpers.cluster.forkserver import messages
 from helpers.cluster.forkserver.birth import Surroundings
 from helpers.cluster.forkserver.family import name_of
 from helpers.cluster.forkserver.pmi import unlink
 from helpers.machine.mpi import THREAD_VARIABLES
 
-LARGEST_MESSAGE = 1 << 20  # bytes; the largest part of a request is the environment
+ROOM = 1 << 20  # bytes of requests that need not wait; the largest part is the environment
 ANSWER_SECONDS = 60.0  # an import may take long on a slow disk
 END_SECONDS = 5.0
 
@@ -30,12 +30,19 @@ class CannotFork(StartError):  # noqa: N818 (a fact, and the way around it is kn
 
 
 class ForkServer:
-    """A process that forks for this kernel, which shares it by way of the registry."""
+    """A process that forks for this kernel, which shares it by way of the registry.
 
-    def __init__(self) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    Parameters
+    ----------
+    way : {"fork", "spawn"}
+        Whether it forks, or starts each process afresh.
+    """
+
+    def __init__(self, way: str = "fork") -> None:
+        ours, theirs = socket.socketpair()
+        self.way = way
         for end in (ours, theirs):
-            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LARGEST_MESSAGE)
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, ROOM)
         self.modules: set[str] = set()  # that it has imported, or soon will
         self.users = 0
         self.kept = False  # also while nobody uses it
@@ -49,7 +56,7 @@ class ForkServer:
         self._ready: set[str] = set()
         self._gone: dict[str, tuple[int, int] | None] = {}
         one_thread = dict.fromkeys(THREAD_VARIABLES, "1")  # only the one that forks lives on
-        command = [sys.executable, "-m", "helpers.cluster.forkserver", str(theirs.fileno())]
+        command = [sys.executable, "-m", "helpers.cluster.forkserver", str(theirs.fileno()), way]
         self.process = subprocess.Popen(
             command,
             env={**os.environ, **one_thread},
@@ -102,7 +109,8 @@ class ForkServer:
         int
             The number of the request.
         """
-        missing = [module for module in modules if module not in self.modules]
+        wanted = modules if self.way == "fork" else ()  # else nobody would share them
+        missing = [module for module in wanted if module not in self.modules]
         self.modules.update(missing)
         number = self.send("preload", modules=missing)
         self._imports[number] = missing
@@ -130,9 +138,8 @@ class ForkServer:
         """
         with self._lock:
             self._number += 1
-            message = json.dumps({"number": self._number, "do": do, **request}).encode()
             try:
-                self._socket.sendall(message)
+                messages.send(self._socket, {"number": self._number, "do": do, **request})
             except OSError as error:
                 self._close()
                 raise StartError(f"the process that forks the ranks has ended: {error}") from None
@@ -331,15 +338,11 @@ class ForkServer:
             if not select.select([self._socket], [], [], seconds)[0]:
                 return
             seconds = 0
-            try:
-                data = self._socket.recv(LARGEST_MESSAGE)
-            except OSError:
-                data = b""
-            if not data:
+            told = messages.receive(self._socket)
+            if told is None:
                 self._close()
                 self.process.poll()
                 return
-            told = json.loads(data)
             if "ready" in told:
                 self._ready.add(told["ready"])
             elif "gone" in told:

@@ -1,67 +1,110 @@
-"""Run a script on forked ranks from its beginning to its end."""
+"""Run a script on forked ranks from its beginning to its end, in a folder of the job's own."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Sequence
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from helpers.cluster import folders
+from helpers.cluster.errors import StartError
 from helpers.cluster.forkserver import handle, registry
 
 END_SECONDS = 5.0
 
 
-def run(
-    path: Path,
-    n: int,
-    timeout: float,
-    modules: Sequence[str] = (),
-    threads: int | None = None,
-) -> tuple[int | None, str]:
-    """Run a Python script on ``n`` forked ranks, in the script's folder.
+class Job:
+    """A folder, and the process that can fork ranks to work in it.
 
     Parameters
     ----------
-    path : Path
-        The script. Its folder is named as no other job's, and is removed if this process is killed.
-    n : int
-        The number of ranks.
-    timeout : float
-        In seconds; ranks that have not ended then are killed.
+    server : ForkServer
+        That process.
+    folder : Path
+        Where the caller puts the script ``script.py``, and finds what the ranks leave.
+    modules : sequence of str
+        What the process that forks shall have imported.
+    """
+
+    def __init__(self, server: handle.ForkServer, folder: Path, modules: Sequence[str]) -> None:
+        self.folder = folder
+        self.script = folder / "script.py"
+        self._server = server
+        self._modules = modules
+
+    def run(self, n: int, timeout: float, threads: int | None = None) -> tuple[int | None, str]:
+        """Run the script on ``n`` forked ranks.
+
+        Parameters
+        ----------
+        n : int
+            The number of ranks.
+        timeout : float
+            In seconds; ranks that have not ended then are killed.
+        threads : int, optional
+            What numerical libraries may use on each rank; by default as the environment says.
+
+        Returns
+        -------
+        (int or None, str)
+            The exit code of the rank that failed first, 0 if none did, None at the limit; and what
+            the ranks wrote.
+
+        Raises
+        ------
+        CannotFork
+            If ranks cannot be forked here.
+        StartError
+            If the process that forks has ended or does not answer.
+        """
+        server, name, place = self._server, self.folder.name, str(self.folder)
+        try:
+            server.answer(server.require(*registry.RANKS, *self._modules))
+            options = {"path": str(self.script)}
+            server.answer(server.fork(name, "script", n, options, self.folder, threads, place))
+            ended = server.wait(name, timeout)
+            first = server.first(name)
+            code = os.waitstatus_to_exitcode(first[1]) if first else 0
+        finally:
+            if server.alive:
+                server.ask("kill", name=name)
+                server.wait(name, END_SECONDS)
+            server.forget(name)
+        output = handle.output_file(self.folder, "script").read_text(errors="replace")
+        return code if ended else None, output
+
+
+@contextlib.contextmanager
+def place(modules: Sequence[str] = (), way: str = "fork") -> Iterator[Job]:
+    """Make a folder for a job; it is removed at the end, and also if this process is killed.
+
+    Parameters
+    ----------
     modules : sequence of str, optional
         What the process that forks shall have imported.
-    threads : int, optional
-        What numerical libraries may use on each rank; by default as the environment says.
+    way : {"fork", "spawn"}
+        Whether the ranks are forked, or started afresh.
 
-    Returns
-    -------
-    (int or None, str)
-        The exit code of the rank that failed first, 0 if none did, None at the limit; and what the
-        ranks wrote.
-
-    Raises
+    Yields
     ------
-    CannotFork
-        If ranks cannot be forked here.
-    StartError
-        If the process that forks has ended or does not answer.
+    Job
+        To be given its script, and run.
     """
-    server = registry.acquire(modules)
-    name, folder = path.parent.name, str(path.parent)
+    server = registry.acquire(modules, way)
+    folder = Path(tempfile.gettempdir(), f"{folders.PREFIX}{secrets.token_hex(6)}")
     try:
-        server.ask("adopt", folder=folder)
-        server.answer(server.require(*registry.RANKS, *modules))
-        options = {"path": str(path)}
-        server.answer(server.fork(name, "script", n, options, path.parent, threads, folder))
-        ended = server.wait(name, timeout)
-        first = server.first(name)
-        code = os.waitstatus_to_exitcode(first[1]) if first else 0
+        server.ask("adopt", folder=str(folder))  # before it is there to be left behind
+        with folders.own(folder):
+            try:
+                yield Job(server, folder, modules)
+            finally:
+                # in this order: if this process is killed in between the other one removes it
+                shutil.rmtree(folder, ignore_errors=True)
+                with contextlib.suppress(StartError):  # it has ended
+                    server.ask("forget", folder=str(folder))
     finally:
-        if server.alive:
-            server.ask("kill", name=name)
-            server.wait(name, END_SECONDS)
-            server.ask("forget", folder=folder)
-        server.forget(name)
         registry.release(server)
-    output = handle.output_file(path.parent, "script").read_text(errors="replace")
-    return code if ended else None, output

@@ -64,3 +64,17 @@ def number_of_threads() -> int:
         At least 1.
     """
     return len(os.listdir("/proc/self/task"))
+
+
+def other_library() -> str | None:
+    """Tell which MPI it is that ranks cannot be started with by PMI-1 alone.
+
+    Returns
+    -------
+    str or None
+        mpi4py's, None for MPICH.
+    """
+    from mpi4py import MPI
+
+    name, version = MPI.get_vendor()
+    return None if name == "MPICH" else f"{name} {'.'.join(map(str, version))}"

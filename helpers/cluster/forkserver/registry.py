@@ -15,13 +15,15 @@ _servers: list[ForkServer] = []
 _servers_lock = threading.Lock()
 
 
-def acquire(modules: Iterable[str] = ()) -> ForkServer:
+def acquire(modules: Iterable[str] = (), way: str = "fork") -> ForkServer:
     """Find or start a process for ranks that share these modules.
 
     Parameters
     ----------
     modules : iterable of str
         What the caller will require.
+    way : {"fork", "spawn"}
+        How it shall start them.
 
     Returns
     -------
@@ -34,12 +36,12 @@ def acquire(modules: Iterable[str] = ()) -> ForkServer:
         for ended in [server for server in _servers if not server.alive]:
             _servers.remove(ended)
             ended.end()
-        usable = [server for server in _servers if not server.spoiled]
+        usable = [server for server in _servers if server.way == way and not server.spoiled]
         fitting = [server for server in usable if wanted <= server.modules]
         idle = [server for server in usable if not server.users]
         server = next(iter([*fitting, *idle]), None)
         if server is None:
-            server = ForkServer()
+            server = ForkServer(way)
             _servers.append(server)
         server.users += 1
         return server
@@ -62,9 +64,15 @@ def release(server: ForkServer) -> None:
     server.end()
 
 
-def keep_warm() -> None:
-    """Have a process ready for the clusters to come, until this kernel ends."""
-    server = acquire()
+def keep_warm(way: str) -> None:
+    """Have a process ready for the clusters to come, until this kernel ends.
+
+    Parameters
+    ----------
+    way : {"fork", "spawn"}
+        How it will start them.
+    """
+    server = acquire(way=way)
     server.kept = True
     server.require(*CONTROLLER, *RANKS)
     release(server)

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import json
 import os
 import select
-import shutil
 import signal
 import socket
+import sys
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from helpers.cluster.forkserver import birth, programs
+from helpers.cluster import folders
+from helpers.cluster.forkserver import birth, fresh, messages, programs
+from helpers.cluster.forkserver.burial import bury_one
 from helpers.cluster.forkserver.family import Family
-from helpers.cluster.forkserver.handle import LARGEST_MESSAGE
-from helpers.cluster.forkserver.preload import preload, why_not_to_fork
+from helpers.cluster.forkserver.preload import other_library, preload, why_not_to_fork
 from helpers.machine.guard import descendants
+from helpers.machine.mpi import THREAD_VARIABLES
 from helpers.machine.prctl import PR_SET_CHILD_SUBREAPER, prctl
 from helpers.machine.shared_memory import why_not_enough
 
+LOOK_MS = 500  # where the kernel's end is not told
 Program = Callable[[], None]
 
 
@@ -34,22 +38,27 @@ class Server:
     Parameters
     ----------
     control : socket.socket
-        Of type ``SOCK_SEQPACKET``.
+        Of type ``SOCK_STREAM``.
+    way : {"fork", "spawn"}
+        Whether to fork, or to start each process afresh.
     """
 
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, way: str = "fork") -> None:
         self._control = control
+        self._way = way
         self._families: dict[str, Family] = {}
         self._folders: set[str] = set()  # to be removed if the kernel cannot
         self._announced: set[str] = set()
         self._pid = os.getpid()
         # the socket stays open while a child that the kernel has forked lives; the kernel may not
-        self._kernel = os.pidfd_open(os.getppid())
+        self._parent = os.getppid()
+        self._kernel = os.pidfd_open(self._parent) if hasattr(os, "pidfd_open") else None
         self._woken, waker = os.pipe()
         os.set_blocking(self._woken, False)
         os.set_blocking(waker, False)
         self._waker = waker
-        prctl(PR_SET_CHILD_SUBREAPER, 1)  # what a rank leaves running comes to us
+        if sys.platform == "linux":
+            prctl(PR_SET_CHILD_SUBREAPER, 1)  # what a rank leaves running comes to us
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)  # it need only wake the loop
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the reader's interrupt is for the kernel
@@ -63,13 +72,17 @@ class Server:
             In a child what it shall run; None in this process, when the kernel is gone.
         """
         while True:
-            for file in self._wait():
+            files = self._wait()
+            if not files and os.getppid() != self._parent:  # nothing happens: is the kernel there?
+                self._end()
+                return None
+            for file in files:
                 if file in (self._control.fileno(), self._kernel):
-                    message = self._receive() if file != self._kernel else b""
-                    if not message:
+                    message = self._receive() if file != self._kernel else None
+                    if message is None:
                         self._end()
                         return None
-                    program = self._obey(json.loads(message))
+                    program = self._obey(message)
                     if program is not None:
                         return program
                 elif file == self._woken:
@@ -128,19 +141,22 @@ class Server:
         dict or callable
             ``pids`` in rank order; in a child its program.
         """
-        why = why_not_to_fork()
+        why = why_not_to_fork() if self._way == "fork" else None
         if why is not None:
             return {"error": f"ranks cannot be forked: {why}", "spoiled": True}
-        if program in programs.NEED_MPI and (library := _other_library()):
+        if program in programs.NEED_MPI and (library := other_library()):
             return {"cannot": f"forked ranks need MPICH, and mpi4py uses {library}"}
         if program in programs.NEED_MPI and (why := why_not_enough(size)):
             return {"error": why}
         family = self._families[name] = Family(name, size, programs.INSEPARABLE[program], mapping)
+        found = birth.Surroundings(**surroundings)
+        if self._way == "spawn":
+            return self._spawn(family, program, options, found)
         chosen: list[Program] = []
 
         def begin(rank: int, end: socket.socket) -> None:
             self._let_go()
-            birth.be_born(self._pid, birth.Surroundings(**surroundings))
+            birth.be_born(self._pid, found)
             run, place = programs.PROGRAMS[program], programs.Place(rank, size, end.detach())
             chosen.append(lambda: run(place, **options))
 
@@ -148,9 +164,27 @@ class Server:
             if family.fork(begin) is not None:
                 return chosen[0]
         except OSError as error:
-            family.kill()
-            return {"error": f"the system cannot fork {size} processes more: {error}"}
+            return self._too_many(family, error)
         return {"pids": [family.pids[rank] for rank in range(size)]}
+
+    def _spawn(
+        self, family: Family, program: str, options: dict, found: birth.Surroundings
+    ) -> dict:
+        environment = dict(found.environment)
+        if found.threads is not None:  # before any library looks
+            environment |= dict.fromkeys(THREAD_VARIABLES, str(found.threads))
+        told = {"program": program, "options": options, "size": family.size}
+        try:
+            family.spawn(
+                partial(fresh.command, self._pid, found, **told), environment, found.output
+            )
+        except OSError as error:
+            return self._too_many(family, error)
+        return {"pids": [family.pids[rank] for rank in range(family.size)]}
+
+    def _too_many(self, family: Family, error: OSError) -> dict:
+        family.kill()
+        return {"error": f"the system cannot fork {family.size} processes more: {error}"}
 
     def do_kill(self, name: str) -> dict:
         """Kill a family; ``gone`` follows when its last member is.
@@ -205,16 +239,15 @@ class Server:
 
     def _wait(self) -> list[int]:
         poll = select.poll()
-        own = (self._control.fileno(), self._kernel, self._woken)
-        for file in (*own, *self._listeners()):
+        own = (self._control.fileno(), self._woken)
+        for file in (*own, *self._listeners(), *([] if self._kernel is None else [self._kernel])):
             poll.register(file, select.POLLIN)
-        return [file for file, _ in poll.poll()]
+        return [file for file, _ in poll.poll(LOOK_MS if self._kernel is None else None)]
 
-    def _receive(self) -> bytes:
-        try:
-            return self._control.recv(LARGEST_MESSAGE, socket.MSG_DONTWAIT)
-        except OSError:
-            return b""
+    def _receive(self) -> dict | None:
+        if not select.select([self._control], [], [], 0)[0]:
+            return None
+        return messages.receive(self._control)
 
     def _listeners(self) -> dict[int, tuple[Family, int]]:
         return {
@@ -242,27 +275,13 @@ class Server:
 
     def _tell(self, message: dict) -> None:
         with contextlib.suppress(OSError):  # the kernel is gone: the loop hears of it
-            self._control.sendall(json.dumps(message).encode())
+            messages.send(self._control, message)
 
     def _reap(self) -> None:
         """Bury the children that have ended, and whom they leave behind."""
-        while True:
-            try:
-                found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            except ChildProcessError:
-                return
-            if found is None:
-                return
-            where = [
-                (family, rank)
-                for family in self._families.values()
-                for rank, pid in family.pids.items()
-                if pid == found.si_pid
-            ]
-            if where:  # while it is a zombie its id, and so its session's, is nobody else's
-                _kill_session(found.si_pid)
-            _, status = os.waitpid(found.si_pid, 0)
-            for family, rank in where:
+        while (buried := bury_one(lambda pid: bool(self._where(pid)))) is not None:
+            pid, status = buried
+            for family, rank in self._where(pid):
                 family.ended(rank, status)
                 if not family.pids:
                     family.close()
@@ -270,10 +289,18 @@ class Server:
                     self._announced.discard(family.name)
                     self._tell({"gone": family.name, "first": family.first})
 
+    def _where(self, pid: int) -> list[tuple[Family, int]]:
+        return [
+            (family, rank)
+            for family in self._families.values()
+            for rank, one in family.pids.items()
+            if one == pid
+        ]
+
     def _let_go(self) -> None:
         """In a child: close what is the parent's."""
         self._control.close()
-        for file in (self._kernel, self._woken, self._waker):
+        for file in filter(None, (self._kernel, self._woken, self._waker)):
             os.close(file)
         for family in self._families.values():
             for end in family.ends.values():
@@ -290,21 +317,8 @@ class Server:
                 os.waitpid(-1, 0)
         for family in self._families.values():
             family.close()
+        self._control.settimeout(LOOK_MS / 1e3)  # it may have ended in the middle of a message
         while message := self._receive():  # what it had asked for last
-            self._folders.add(json.loads(message).get("folder", ""))
+            self._folders.add(message.get("folder", ""))
         for folder in filter(None, self._folders):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _other_library() -> str | None:
-    """Return the name of mpi4py's MPI, None for MPICH."""
-    from mpi4py import MPI
-
-    name, version = MPI.get_vendor()
-    return None if name == "MPICH" else f"{name} {'.'.join(map(str, version))}"
-
-
-def _kill_session(leader: int) -> None:
-    """SIGKILL the processes of a session."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader, signal.SIGKILL)
+            folders.remove(Path(folder))

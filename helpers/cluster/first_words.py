@@ -1,0 +1,302 @@
+"""How ranks come to life: start some, answer what they ask first, and keep the conversation.
+
+A rank that finds ``PMI_FD`` in its environment asks there who it is and how it reaches the others.
+Clusters are started so by a process beside the kernel; :func:`start` does it here, in the open, and
+lets the caller give the answers.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from helpers.cluster.forkserver.pmi import KeyValueSpace
+from helpers.machine.guard import kill_tree
+from helpers.machine.shared_memory import ucx_transports
+
+# given who asks, the request, what was left, who waits and how many there are: who is told what
+Answer = Callable[[int, dict[str, str], dict[str, str], list[int], int], "dict[int, str] | None"]
+END_SECONDS = 5.0
+PROGRAM = """
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+total = comm.allreduce(comm.rank)
+print(f"rank {comm.rank} of {comm.size}: all ranks' numbers add up to {total}")
+"""
+
+
+_Ask = Callable[[int, dict[str, str]], "dict[int, str] | None"]
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One request and who was answered.
+
+    Parameters
+    ----------
+    seconds : float
+        Since the ranks were started.
+    rank : int
+        Who asked.
+    request : str
+        What it asked, such as ``"cmd=get_maxes"``.
+    answers : dict of int to str
+        Who was answered what; empty for a rank that has to wait for others.
+    """
+
+    seconds: float
+    rank: int
+    request: str
+    answers: dict[int, str]
+
+
+@dataclass
+class Start:
+    """A start of ranks.
+
+    Parameters
+    ----------
+    ranks : int
+        Their number.
+    exchanges : list of Exchange
+        All that was said, in order of time.
+    output : str
+        What the ranks printed, sorted by line.
+    trouble : str
+        Why they did not come to life, empty if they did.
+    """
+
+    ranks: int
+    exchanges: list[Exchange] = field(default_factory=list)
+    output: str = ""
+    trouble: str = ""
+
+    def of(self, rank: int) -> list[Exchange]:
+        """Return what one rank asked.
+
+        Parameters
+        ----------
+        rank : int
+            Which.
+
+        Returns
+        -------
+        list of Exchange
+            In order of time.
+        """
+        return [exchange for exchange in self.exchanges if exchange.rank == rank]
+
+
+def words(line: str) -> dict[str, str]:
+    """Take a line of the protocol apart.
+
+    Parameters
+    ----------
+    line : str
+        ``name=value`` pairs.
+
+    Returns
+    -------
+    dict of str to str
+        By name.
+
+    Examples
+    --------
+    >>> words("cmd=put kvsname=example key=port value=17")
+    {'cmd': 'put', 'kvsname': 'example', 'key': 'port', 'value': '17'}
+    """
+    return dict(part.split("=", 1) for part in line.split() if "=" in part)
+
+
+def start(n: int, answer: Answer | None = None, timeout: float = 60.0, hosts: int = 1) -> Start:
+    """Start ``n`` ranks that greet each other; answer what they ask until they have ended.
+
+    Parameters
+    ----------
+    n : int
+        The number of ranks.
+    answer : callable, optional
+        ``answer(rank, request, words, waiting, size)`` stands in for :class:`KeyValueSpace` when a
+        rank says ``put``, ``get`` or ``barrier_in``, the request being a dict such as ``{"cmd":
+        "get", "key": "port"}``, ``words`` a dict and ``waiting`` a list that are kept from one
+        request to the next. It returns who is answered what.
+    timeout : float
+        In seconds.
+    hosts : int
+        On how many hosts the ranks are told to be. Between hosts they need each other's addresses;
+        on one they share memory.
+
+    Returns
+    -------
+    Start
+        With the reason if they did not come to life; no rank is left in any case.
+
+    Raises
+    ------
+    ValueError
+        For a bad ``n``.
+    """
+    if not 1 <= n <= 16:
+        raise ValueError(f"start expects from 1 to 16 ranks; got {n!r}")
+    told = Start(n)
+    mapping = f"(vector,(0,{hosts},{-(-n // hosts)}))"
+    ask = None if answer is None else partial(_ask, answer, {}, [], n)
+    space = KeyValueSpace(n, f"words-{os.getpid()}-{time.monotonic_ns()}", mapping)
+    begin, ends, processes = time.monotonic(), [], []
+    try:
+        for rank in range(n):
+            ours, theirs = socket.socketpair()
+            ends.append(ours)
+            processes.append(_one(rank, n, theirs))
+            theirs.close()
+        _serve(told, space, ask, ends, begin, timeout)
+        if not told.trouble:
+            lines = [process.communicate(timeout=END_SECONDS)[0] for process in processes]
+            told.output = "".join(lines)
+            if any(process.returncode for process in processes):
+                told.trouble = "a rank ended with an error:\n" + told.output
+    except subprocess.TimeoutExpired:
+        told.trouble = "the ranks have asked all they want to know, and do not end"
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                kill_tree(process.pid)
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
+        for end in ends:
+            end.close()
+        space.unlink()
+    return told
+
+
+def _one(rank: int, n: int, end: socket.socket) -> subprocess.Popen:
+    asked = {"PMI_FD": end.fileno(), "PMI_RANK": rank, "PMI_SIZE": n, "PMI_SPAWNED": 0}
+    environment = {"UCX_TLS": ucx_transports(), **os.environ}
+    environment |= {name: str(value) for name, value in asked.items()}
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM],
+        env=environment,
+        pass_fds=[end.fileno()],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def _serve(
+    told: Start,
+    space: KeyValueSpace,
+    answer: _Ask | None,
+    ends: list[socket.socket],
+    begin: float,
+    timeout: float,
+) -> None:
+    """Answer until every rank has closed its end."""
+    unread, open_ends = dict.fromkeys(ends, b""), set(ends)
+    while open_ends:
+        left = begin + timeout - time.monotonic()
+        ready = select.select(list(open_ends), [], [], max(0.0, left))[0]
+        if not ready:
+            last = {e.rank: e.request for e in told.exchanges}
+            waits = "; ".join(f"rank {rank} said {line!r}" for rank, line in sorted(last.items()))
+            told.trouble = f"nothing more happened within {timeout:g} s. The last words: {waits}"
+            return
+        for end in ready:
+            try:
+                data = end.recv(65536)
+            except OSError:
+                data = b""
+            if not data:
+                open_ends.discard(end)
+            *lines, unread[end] = (unread[end] + data).split(b"\n")
+            for line in map(bytes.decode, lines):
+                rank = ends.index(end)
+                seconds = time.monotonic() - begin
+                try:
+                    answers = _answers(rank, line, space, answer)
+                    told.exchanges.append(Exchange(seconds, rank, line, answers))
+                    for other, text in answers.items():
+                        if other not in range(told.ranks):
+                            raise ValueError(f"an answer for rank {other!r}, which there is not")
+                        ends[other].sendall(f"{text}\n".encode())
+                except (ValueError, OSError) as error:
+                    told.trouble = f"rank {rank} said {line[:60]!r}: {error}"
+                    return
+
+
+def _answers(rank: int, line: str, space: KeyValueSpace, ask: _Ask | None) -> dict[int, str]:
+    request = words(line)
+    about_itself = request.get("key", "").startswith("PMI_")
+    if ask is None or about_itself or request.get("cmd") not in ("put", "get", "barrier_in"):
+        return {other: text.rstrip("\n") for other, text in space.answer(rank, line).items()}
+    answers = ask(rank, request)
+    if answers is None:
+        raise ValueError("nobody answers")
+    if not isinstance(answers, dict) or not all(isinstance(t, str) for t in answers.values()):
+        raise ValueError(f"expected {{rank: text}} as answers, got {answers!r}")
+    return {other: text.strip() for other, text in answers.items()}
+
+
+def _ask(
+    answer: Answer,
+    left: dict[str, str],
+    waiting: list[int],
+    size: int,
+    rank: int,
+    request: dict[str, str],
+) -> dict[int, str] | None:
+    return answer(rank, request, left, waiting, size)
+
+
+def folded(exchanges: list[Exchange]) -> list[tuple[str, str]]:
+    """Put a conversation into rows; requests of one kind that follow one another are one row.
+
+    Parameters
+    ----------
+    exchanges : list of Exchange
+        Of one rank.
+
+    Returns
+    -------
+    list of (str, str)
+        What it asked and what it was told, without what is the same in all.
+
+    Examples
+    --------
+    >>> put = "cmd=put kvsname=x key={} value=3"
+    >>> done = {0: "cmd=put_result rc=0"}
+    >>> folded([Exchange(0.0, 0, put.format(key), done) for key in "ab"])
+    [('put key=a value=3 (the first of 2 such)', 'put_result')]
+    """
+    groups: list[tuple[str, Exchange, int]] = []
+    for exchange in exchanges:
+        kind = words(exchange.request)["cmd"]
+        if "key=PMI_" in exchange.request:
+            kind += exchange.request
+        if groups and groups[-1][0] == kind:
+            groups[-1] = (*groups[-1][:2], groups[-1][2] + 1)
+        else:
+            groups.append((kind, exchange, 1))
+    rows = []
+    for _, exchange, count in groups:
+        more = f" (the first of {count} such)" if count > 1 else ""
+        told = exchange.answers.get(exchange.rank)
+        asked = _plain(exchange.request, "kvsname=") + more
+        rows.append((asked, "(later, when all have come)" if told is None else _plain(told)))
+    return rows
+
+
+def _plain(line: str, *known: str) -> str:
+    """Leave out what is the same in all: the code of success, the name of the start."""
+    parts = [part for part in line.split() if not part.startswith(("rc=0", "msg=", *known))]
+    return " ".join(parts).removeprefix("cmd=")

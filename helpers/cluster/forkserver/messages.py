@@ -1,0 +1,53 @@
+"""Messages between the kernel and the process beside it: JSON objects over a stream."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+from typing import Any
+
+_LENGTH = struct.Struct("!I")  # bytes that follow
+
+
+def send(connection: socket.socket, message: dict[str, Any]) -> None:
+    """Send one message.
+
+    Parameters
+    ----------
+    connection : socket.socket
+        Of type ``SOCK_STREAM``.
+    message : dict
+        What JSON can say.
+
+    Raises
+    ------
+    OSError
+        If nobody is at the other end.
+    """
+    data = json.dumps(message).encode()
+    connection.sendall(_LENGTH.pack(len(data)) + data)
+
+
+def receive(connection: socket.socket) -> dict[str, Any] | None:
+    """Receive one message, of which something has come already.
+
+    Parameters
+    ----------
+    connection : socket.socket
+        Of type ``SOCK_STREAM``.
+
+    Returns
+    -------
+    dict or None
+        None when the other end is closed, be it in the middle of a message.
+    """
+    try:
+        head = connection.recv(_LENGTH.size, socket.MSG_WAITALL)
+        if len(head) < _LENGTH.size:
+            return None
+        (length,) = _LENGTH.unpack(head)
+        data = connection.recv(length, socket.MSG_WAITALL)
+        return json.loads(data) if len(data) == length else None
+    except OSError:
+        return None

@@ -1,0 +1,70 @@
+"""What ranks ask whoever started them: a column for each request, a lane for each rank.
+
+Any object with the fields of :class:`helpers.cluster.first_words.Start` can be drawn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from helpers.plots.style import BLUE, GREY, ORANGE, VERMILION, ensure_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from helpers.cluster.first_words import Start
+
+KINDS = {  # command to marker, colour and words
+    "put": ("^", BLUE, "put: remember this for the others"),
+    "get": ("v", ORANGE, "get: what has another left?"),
+    "barrier_in": ("|", VERMILION, "barrier_in, until the parent answers"),
+    "": ("o", GREY, "about itself"),
+}
+
+
+def conversation(start: Start, ax: Axes | None = None, title: str = "") -> Axes:
+    """Draw all requests of a start in the order in which they came.
+
+    Parameters
+    ----------
+    start : Start
+        The recorded conversation.
+    ax : Axes, optional
+        Where to draw; by default a new figure.
+    title : str
+        Over the picture.
+
+    Returns
+    -------
+    Axes
+        With what was drawn.
+    """
+    ax = ensure_axes(ax)
+    points: dict[str, tuple[list[int], list[int]]] = {kind: ([], []) for kind in KINDS}
+    arrived: dict[int, int] = {}
+    for column, exchange in enumerate(start.exchanges, 1):
+        command = exchange.request.partition(" ")[0].removeprefix("cmd=")
+        asks_others = command in KINDS and "key=PMI_" not in exchange.request
+        columns, lanes = points[command if asks_others else ""]
+        columns.append(column)
+        lanes.append(exchange.rank)
+        if command == "barrier_in":
+            arrived[exchange.rank] = column
+            for rank in exchange.answers:
+                if (came := arrived.pop(rank, None)) is not None:
+                    ax.barh(rank, column - came + 0.6, 0.5, came - 0.3, color=VERMILION, alpha=0.3,
+                            hatch="//", edgecolor=VERMILION)  # fmt: skip
+    for kind, (columns, lanes) in points.items():
+        marker, colour, words = KINDS[kind]
+        if columns:
+            ax.plot(columns, lanes, marker, color=colour, linestyle="", label=words, markersize=7)
+    ax.set(
+        xlabel="request (in the order in which they came)",
+        yticks=range(start.ranks),
+        yticklabels=[f"rank {rank}" for rank in range(start.ranks)],
+        ylim=(start.ranks - 0.4, -0.6),
+        title=title,
+    )
+    if start.exchanges:
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
+    return ax

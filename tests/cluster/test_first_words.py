@@ -1,0 +1,102 @@
+"""What ranks ask when they come to life: recorded from real starts, and answered by others."""
+
+import psutil
+import pytest
+
+from helpers.cluster.first_words import Exchange, folded, start, words
+from helpers.cluster.forkserver.pmi import SHARED_MEMORY
+
+pytestmark = pytest.mark.mpi
+
+
+def said(told, command):
+    return [exchange for exchange in told.exchanges if words(exchange.request)["cmd"] == command]
+
+
+def test_ranks_of_one_host_meet_and_leave_no_addresses():
+    before = set(SHARED_MEMORY.glob("mpich_shm_*"))
+    told = start(3)
+    assert told.trouble == ""
+    assert told.output.count("add up to 3") == 3
+    assert said(told, "put") == []
+    asked = [words(exchange.request)["cmd"] for exchange in told.of(1)]
+    assert asked[0] == "init"
+    assert asked[-1] == "finalize"
+    meeting = said(told, "barrier_in")
+    assert [len(exchange.answers) for exchange in meeting] == [0, 0, 3]
+    seconds = [exchange.seconds for exchange in told.exchanges]
+    assert seconds == sorted(seconds)
+    assert not set(SHARED_MEMORY.glob("mpich_shm_*")) - before
+    assert psutil.Process().children() == []
+
+
+def test_ranks_of_several_hosts_read_addresses_only_when_all_have_left_theirs():
+    told = start(2, hosts=2)
+    assert told.trouble == ""
+    kinds = [words(exchange.request)["cmd"] for exchange in told.exchanges]
+    first_read = next(
+        k for k, exchange in enumerate(told.exchanges)
+        if kinds[k] == "get" and "PMI_" not in exchange.request
+    )  # fmt: skip
+    last_left = max(k for k, kind in enumerate(kinds) if kind == "put")
+    assert last_left < first_read
+
+
+def nobody(rank, request, left, waiting, size):
+    return None
+
+
+def nonsense(rank, request, left, waiting, size):
+    return {0: 3}
+
+
+def somebody_else(rank, request, left, waiting, size):
+    return {7: "cmd=put_result rc=0"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (nobody, "nobody answers"),
+        (nonsense, r"expected \{rank: text\} as answers, got \{0: 3\}"),
+        (somebody_else, "an answer for rank 7, which there is not"),
+    ],
+)
+def test_an_answer_that_is_none_ends_the_ranks_and_is_named(answer, why):
+    with pytest.raises(AssertionError, match=f"rank . said 'cmd=(put|barrier_in).*: {why}"):
+        raise AssertionError(start(2, answer, hosts=2).trouble)
+    assert psutil.Process().children() == []
+
+
+def test_ranks_that_are_kept_waiting_end_at_the_limit():
+    told = start(2, lambda *request: {}, timeout=3, hosts=2)
+    assert told.trouble.startswith("nothing more happened within 3 s. The last words: rank 0 said")
+    assert psutil.Process().children() == []
+
+
+def test_an_answer_that_raises_leaves_no_rank():
+    def raises(*request):
+        raise KeyError("port")
+
+    with pytest.raises(KeyError, match="port"):
+        start(2, raises, hosts=2)
+    assert psutil.Process().children() == []
+
+
+@pytest.mark.parametrize("n", [0, 17])
+def test_bad_numbers_of_ranks(n):
+    with pytest.raises(ValueError, match=f"from 1 to 16 ranks; got {n}"):
+        start(n)
+
+
+def test_requests_of_one_kind_are_one_row():
+    told = {0: "cmd=get_result rc=0 msg=success value=17"}
+    asked = "cmd=get kvsname=x key={}"
+    exchanges = [
+        *(Exchange(0.1, 0, asked.format(f"port-{k}"), told) for k in range(3)),
+        Exchange(0.2, 0, "cmd=barrier_in", {}),
+    ]
+    assert folded(exchanges) == [
+        ("get key=port-0 (the first of 3 such)", "get_result value=17"),
+        ("barrier_in", "(later, when all have come)"),
+    ]

@@ -1,0 +1,115 @@
+"""Ranks that are started afresh, without mpiexec: the way of macOS, forced here."""
+
+import json
+import os
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+from helpers.cluster import Cluster, Network, RankDiedError, StartError, forked
+from helpers.cluster.script import run_script
+from helpers.paths import ROOT
+from tests.cluster.test_cluster import on_ranks
+from tests.cluster.test_forkserver import eventually, left_by_ranks_of
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """A kernel that knows of no obstacle, and whose environment asks for nothing."""
+    monkeypatch.setattr(forked, "_obstacle", [])
+    monkeypatch.delenv(forked.VARIABLE, raising=False)
+    return monkeypatch
+
+
+def test_the_way_follows_the_system_the_library_and_the_environment(known):
+    known.setattr(sys, "platform", "linux")
+    assert forked.way_here() == "fork"
+    known.setattr(sys, "platform", "darwin")
+    assert forked.way_here() == "spawn"
+    forked.remember_not_to_fork_here("forked ranks need MPICH, and mpi4py uses Open MPI")
+    assert forked.way_here() == "mpiexec"
+    known.setenv(forked.VARIABLE, "spawn")
+    assert forked.way_here() == "spawn"
+    known.setenv(forked.VARIABLE, "threads")
+    with pytest.raises(StartError, match="COURSE_RANKS='threads': expected fork, spawn or mpiexec"):
+        forked.way_here()
+
+
+@pytest.mark.mpi
+def test_a_life_of_fresh_ranks(known):
+    known.setenv(forked.VARIABLE, "spawn")
+    with Cluster(2) as cluster:
+        server = psutil.Process(cluster.pids[0]).parent()
+        assert server.ppid() == os.getpid()
+        ranks = [psutil.Process(pid) for pid in cluster.pids]
+        assert all("helpers.cluster.forkserver.fresh" in each.cmdline() for each in ranks)
+        body = "import os; return comm.allreduce(rank), size, os.environ['OMP_NUM_THREADS']"
+        assert on_ranks(cluster, body) == [(1, 2, "1")] * 2
+        below = [server, *server.children(recursive=True)]
+        ports = [c for process in below for c in process.net_connections("inet")]
+        assert [c for c in ports if c.status == psutil.CONN_LISTEN] == []
+        assert left_by_ranks_of(server.pid) == []
+        body = "import subprocess; return subprocess.Popen(['sleep', '600']).pid"
+        started = on_ranks(cluster, body)
+        body = "import os\nif rank == 1: os.kill(os.getpid(), 9)\ncomm.recv(source=1)"
+        with pytest.raises(RankDiedError, match=r"Rank 1 died, killed by signal 9"):
+            on_ranks(cluster, body)
+        assert on_ranks(cluster, "return comm.allreduce(1)") == [2, 2]
+        assert psutil.Process(cluster.pids[0]).parent() == server
+        assert eventually(lambda: not any(map(psutil.pid_exists, started)))
+        alive = [psutil.Process(pid) for pid in cluster.pids]
+        server.kill()  # nobody tells the ranks to end: they see it themselves
+        _, alive = psutil.wait_procs(alive, timeout=10)
+        assert alive == []
+        with pytest.raises(RankDiedError, match="process that forks them has ended"):
+            on_ranks(cluster, "return rank")
+        assert on_ranks(cluster, "return comm.allreduce(1)") == [2, 2]
+        server = psutil.Process(cluster.pids[0]).parent()
+        folder = cluster._processes.folder
+    assert not folder.exists()
+    assert eventually(lambda: not server.is_running())
+
+
+KERNEL = """
+import json, os
+from helpers.cluster import Cluster
+cluster = Cluster(2, launcher="spawn")
+print(json.dumps(cluster.pids), flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.mpi
+def test_a_kernel_that_is_killed_takes_fresh_ranks_along(tmp_path):
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", KERNEL], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == -9, done.stderr
+    pids = json.loads(done.stdout)
+    assert eventually(lambda: not any(map(psutil.pid_exists, pids)))
+    assert eventually(lambda: not list(tmp_path.iterdir()))
+
+
+@pytest.mark.mpi
+def test_what_fresh_ranks_cannot_have_is_said(known):
+    with (
+        pytest.warns(UserWarning, match=r"changes nothing here.*launcher='spawn'"),
+        Cluster(1, launcher="spawn", preload=("json",)) as cluster,
+    ):
+        assert on_ranks(cluster, "return size") == [1]
+    with pytest.raises(ValueError, match="need launcher='mpi'"):
+        Cluster(2, launcher="spawn", network=Network(hosts=2))
+    known.setenv(forked.VARIABLE, "spawn")
+    with pytest.raises(StartError, match="COURSE_RANKS='spawn', and it needs a fork"):
+        Cluster(2, network=Network(hosts=2))
+
+
+@pytest.mark.mpi
+def test_a_script_on_fresh_ranks():
+    source = "from mpi4py import MPI\nprint(MPI.COMM_WORLD.allreduce(1))"
+    assert run_script(source, n=3, launcher="spawn").split() == ["3"] * 3
+    with pytest.raises(RuntimeError, match="ended with code 3"):
+        run_script("from mpi4py import MPI\nMPI.COMM_WORLD.Abort(3)", n=2, launcher="spawn")
