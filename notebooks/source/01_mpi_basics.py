@@ -11,7 +11,7 @@
 # - build broadcast, scatter, gather, reduce, allgather and allreduce from sends and receives;
 # - predict how long a message takes, and how much faster a computation gets with more ranks.
 #
-# **You need** [00_start_here](00_start_here.ipynb) and some NumPy. *Time:* 100 minutes, of which your machine works for less than two; the project takes another 40. *Cores:* any number; with one core the timings in the last part say little. *GPU:* none.
+# **You need** [00_start_here](00_start_here.ipynb) and some NumPy. *Time:* 115 minutes, of which your machine works for less than two; the project takes another 40. *Cores:* any number; with one core the timings in the last part say little. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -1254,6 +1254,93 @@ def ranks_for(speed_up, serial):
 check.ranks_for(ranks_for)
 
 # %% [markdown]
+# ## How ranks come to life
+#
+# All this time `rank` and `size` were taken for granted. But a process that has just begun knows neither. It finds the number of a socket in its environment, and there it asks whoever started it, in lines of text. The protocol is called PMI, *process management interface*. `mpiexec` answers so, Slurm's `srun` does, and for the ranks of `cluster` a process beside this kernel. `start` starts two more ranks that add up their numbers and end, answers them from this kernel, and writes down what is said.
+#
+# > **Predict:** how many requests does rank 0 make, from its first to its farewell?
+
+# %%
+guess["requests of rank 0"] = ...
+
+# %%
+from helpers.cluster.first_words import folded, start
+
+born = start(2)
+guess.answer("requests of rank 0", len(born.of(0)))
+print(born.output)
+rows = [f"| `{asked}` | `{told}` |" for asked, told in folded(born.of(0))]
+Markdown("\n".join(["| rank 0 asks | its parent answers |", "|---|---|", *rows]))
+
+# %% [markdown]
+# First they agree on how to talk. `PMI_process_mapping` tells who shares a host: `(0,1,2)` means that from host 0 on there is one host, with two ranks. Ranks of one host share memory, and all that they still have to do is to meet: `barrier_in` is answered when all have come. (`rc=-1` says that nobody has left a word under that key; the rank then does without.)
+#
+# On several hosts it takes more: nobody can send before knowing the others' addresses, and they cannot be sent. Here three ranks are *told* that each is on a host of its own:
+
+# %%
+from helpers.plots.conversation import conversation
+
+apart = start(3, hosts=3)
+print(apart.output)
+conversation(apart, title="Three ranks leave each other their addresses, just now")
+plt.show()
+
+# %% [markdown]
+# Read a lane from the left. A rank leaves its address with the parent, in pieces (`put`), and waits. When the last one has come, the parent lets all of them go (the end of the hatched part), and each asks for the addresses of all (`get`). Nobody gets before the last has put; that is what the barrier is for. You know the pattern: it is an allgather, by way of a process that is not in `comm`.
+#
+# ### Exercise 10: be the parent
+#
+# *Difficulty ●●○, 10 minutes.* Write the parent's answers. `serve` is called for each `put`, `get` and `barrier_in`, with the rank that asks, its request, a dictionary `words` and a list `waiting` (both empty at first, and yours from one request to the next), and the number of ranks. It returns who is told what, `{rank: text}`:
+#
+# | request | what to tell |
+# |---|---|
+# | `{"cmd": "put", "key": ..., "value": ...}` | `cmd=put_result rc=0`, when you have kept the value |
+# | `{"cmd": "get", "key": ...}` | `cmd=get_result rc=0 value=`, and the value that was put under that key, by whichever rank |
+# | `{"cmd": "barrier_in"}` | nobody anything, until all ranks have come; then `cmd=barrier_out rc=0` to all of them |
+#
+# Ranks meet more than once. There may be a single rank.
+#
+# <details><summary>Hint</summary>
+#
+# While others are on their way the answer is `{}`. When the last has come, `waiting` must be empty for the next time. `dict.fromkeys(ranks, text)` gives the same text to several.
+#
+# </details>
+
+
+# %% exercise="serve"
+def serve(rank, request, words, waiting, size):
+    """Return {rank: text}: who is told what."""
+    # BEGIN SOLUTION
+    if request["cmd"] == "put":
+        words[request["key"]] = request["value"]
+        return {rank: "cmd=put_result rc=0"}
+    if request["cmd"] == "get":
+        return {rank: f"cmd=get_result rc=0 value={words[request['key']]}"}
+    waiting.append(rank)
+    if len(waiting) < size:
+        return {}
+    everybody = waiting.copy()
+    waiting.clear()
+    return dict.fromkeys(everybody, "cmd=barrier_out rc=0")
+    # END SOLUTION
+
+
+# %% check="serve" points=2
+check.serve(serve)
+
+# %% [markdown]
+# Now four ranks come to life by your answers (as long as `serve` is open, the cell says who waits for one):
+
+# %%
+mine = start(4, serve, hosts=4)
+print(mine.trouble or mine.output)
+conversation(mine, title="Four ranks, and what they asked")
+plt.show()
+
+# %% [markdown]
+# The process beside this kernel runs the same lines (`helpers/cluster/forkserver/pmi.py`). Its ranks are copies of itself, made by the system's `fork`: a copy has in its memory whatever was imported before it was made.
+
+# %% [markdown]
 # ## Cost: predicted and measured
 #
 # Two predictions to be tested on sizes that were not in the fit: $k$ messages of $m$ bytes, each sent when the one before it has come back, take $k(\alpha + \beta m)$; and the picture takes $T_1 / S_N$ by Amdahl's law. Each message goes once as an array and once, lower-case, as an object: the model knows nothing of pickling.
@@ -1444,6 +1531,7 @@ Markdown("\n".join(lines + [f"| {a} | {b} | {c} |" for a, b, c in rows]))
 # - A blocking call returns when *your* side is done. `Send` may or may not wait for the receiver, depending on the size; a program must be right in both cases. Requests let you go on, and the array is not yours until `Wait`.
 # - A deadlock is a circle in the table of who waits for whom.
 # - Collectives are patterns of sends and receives; how they are arranged decides how many steps they take.
+# - A rank is told who it is by whoever started it. Addresses go by way of that parent, with a barrier between leaving and reading them.
 # - A message costs $\alpha + \beta m$. A computation with serial fraction $s$ is never more than $1/s$ times faster, unless the work grows.
 #
 # **In practice** you call MPI's collectives, or for GPUs those of NCCL through `torch.distributed` (notebook 02), and write sends and receives by hand only where the pattern is your own. On a cluster `srun` or `mpirun` starts the ranks; `Cluster(n, launcher="slurm")` does it from the notebook. To look at a large trace, `helpers.tracing.save_chrome(trace, "trace.json")` writes a file for [ui.perfetto.dev](https://ui.perfetto.dev).
@@ -1455,6 +1543,7 @@ Markdown("\n".join(lines + [f"| {a} | {b} | {c} |" for a, b, c in rows]))
 # - L. Lamport (1978), *Time, clocks, and the ordering of events in a distributed system*: the picture with lanes and arrows.
 # - J. Dean, S. Ghemawat (2004), *MapReduce: simplified data processing on large clusters*.
 # - R. Hockney (1994), *The communication challenge for MPP*: the model $\alpha + \beta m$.
+# - P. Balaji and others (2010), *PMI: a scalable parallel process-management interface for extreme-scale systems*: what ranks ask their parent.
 # - G. Amdahl (1967) and J. Gustafson (1988): the two laws, each in a few pages.
 #
 # **Next:** [02_sgd_sync_async](02_sgd_sync_async.ipynb) trains a network with these calls; [08_allreduce_animation](08_allreduce_animation.ipynb) takes allreduce apart.
