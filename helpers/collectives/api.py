@@ -83,8 +83,8 @@ def allreduce(
     work = check.workspace(array, result)
     pieces = check.check_pieces(pieces, chosen.pieces(work.nbytes, comm.Get_size()))
     where = chosen.on_hosts((lambda: hosts_of(comm)) if hosts is None else hosts)
-    with combine, check.explained(array):
-        chosen.run(work, comm, combine, pieces, **where)
+    with combine, check.explained(array, comm) as exact:
+        chosen.run(work, exact, combine, pieces, **where)
     return check.deliver(work, result)
 
 
@@ -135,12 +135,12 @@ def reduce(
     result = check.fitting(out if rank == root else None, array.shape, array.dtype)
     work = check.workspace(array, result)
     end = root if combine.commutes else {"tree": 0, "chain": last}[algorithm]
-    with combine, check.explained(array):
-        family.reduce(work, comm, combine, end, check.check_pieces(pieces, 1))
+    with combine, check.explained(array, comm) as exact:
+        family.reduce(work, exact, combine, end, check.check_pieces(pieces, 1))
         if rank == end != root:
-            comm.Send(work, root, FIRST_TAG)
+            exact.Send(work, root, FIRST_TAG)
         elif rank == root != end:
-            comm.Recv(work, end, FIRST_TAG)
+            exact.Recv(work, end, FIRST_TAG)
     return check.deliver(work, result) if rank == root else None
 
 
@@ -181,8 +181,8 @@ def broadcast(
     receives = comm.Get_rank() != root
     check.must_be_array("array", array, writeable=receives)
     work = check.rows(np.ascontiguousarray(array).reshape(-1))
-    with check.explained(array):
-        family.broadcast(work, comm, root, check.check_pieces(pieces, 1))
+    with check.explained(array, comm) as exact:
+        family.broadcast(work, exact, root, check.check_pieces(pieces, 1))
     return check.deliver(work, array) if receives else array
 
 
@@ -234,8 +234,8 @@ def scatter(
         check.must_be_array("out", out)
         parts, whole = [], np.empty(0)
     part = check.rows(np.empty(np.atleast_1d(out).shape, out.dtype))
-    with check.explained(out):
-        rooted.scatter(whole, part, comm, root, parts)
+    with check.explained(out, comm) as exact:
+        rooted.scatter(whole, part, exact, root, parts)
     return check.deliver(part, out)
 
 
@@ -280,8 +280,8 @@ def gather(
     parts, shape = check.assembled(array, comm.Get_size(), root, counts)
     result = check.fitting(out, shape, array.dtype)
     work = check.rows(np.empty(shape, array.dtype))
-    with check.explained(array):
-        rooted.gather(part, work, comm, root, parts)
+    with check.explained(array, comm) as exact:
+        rooted.gather(part, work, exact, root, parts)
     return check.deliver(work, result)
 
 
@@ -321,8 +321,8 @@ def allgather(
     result = check.fitting(out, shape, array.dtype)
     work = check.rows(np.empty(shape, array.dtype))
     work[parts[rank]] = check.rows(np.ascontiguousarray(array))
-    with check.explained(array):
-        ring.allgather(work, comm, parts)
+    with check.explained(array, comm) as exact:
+        ring.allgather(work, exact, parts)
     return check.deliver(work, result)
 
 
@@ -366,6 +366,6 @@ def reduce_scatter(
     parts = check.cut(len(array), n, counts)
     result = check.fitting(out, (lengths(parts)[rank], *array.shape[1:]), array.dtype)
     work = check.rows(np.array(array, order="C"))
-    with combine, check.explained(array):
-        ring.reduce_scatter(work, comm, combine, parts)
+    with combine, check.explained(array, comm) as exact:
+        ring.reduce_scatter(work, exact, combine, parts)
     return check.deliver(work[parts[rank]], result)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from helpers.collectives.combiner import Combiner
+from helpers.collectives.exact import Exact
 from helpers.collectives.parts import consecutive, split
 
 Entry = TypeVar("Entry")
@@ -379,26 +380,28 @@ def deliver(work: np.ndarray, result: np.ndarray) -> np.ndarray:
 
 
 @contextlib.contextmanager
-def explained(array: np.ndarray) -> Iterator[None]:
-    """Turn MPI's "message truncated" into a sentence about the ranks' arrays.
+def explained(array: np.ndarray, comm: Any) -> Iterator[Exact]:
+    """Turn a message that is too long or too short into a sentence about the ranks' arrays.
 
     Parameters
     ----------
     array : numpy.ndarray
         This rank's, for the message.
+    comm : mpi4py.MPI.Intracomm
+        Whose messages are watched.
 
     Yields
     ------
-    None
-        The messages go inside.
+    Exact
+        Through which the messages go.
 
     Raises
     ------
     ValueError
-        In place of MPI's error.
+        In place of MPI's error "message truncated", and where MPI would say nothing.
     """
     try:
-        yield
+        yield Exact(comm, array)
     except Exception as error:
         if "truncat" not in str(error).lower():
             raise

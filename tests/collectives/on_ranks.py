@@ -335,6 +335,20 @@ def check_arrays_that_do_not_match() -> None:
         collectives.broadcast(np.zeros(9), comm, root=1)
 
 
+def check_messages_that_are_too_short() -> None:
+    """Of too short a message MPI says nothing: both its length and the one expected are named."""
+    _, comm = world()
+    mine = np.ones(5 - comm.rank)  # 40 bytes, 32 bytes
+    calls = [lambda a=a: collectives.reduce(mine, comm, algorithm=a) for a in ("tree", "chain")]
+    for call in (*calls, lambda: collectives.gather(mine, comm, counts=(5, 5 - comm.rank))):
+        if comm.rank == 0:
+            refused(ValueError, "rank 1 sent 32 bytes where 40 same shape (5,) float64", call)
+        else:
+            call()
+    words = ("32 bytes where 40", "longer (4,)")[comm.rank]
+    refused(ValueError, words, lambda: allreduce(mine, comm, algorithm="recursive_doubling"))
+
+
 def check_inside_a_group() -> None:
     """Sub-communicators, with ranks in reverse: the group's ranks count, not the world's."""
     _, comm = world()

@@ -45,6 +45,7 @@ def test_on_ranks(n):
 
 def test_arrays_that_do_not_match():
     run_ranks(2, on_ranks.check_arrays_that_do_not_match)
+    run_ranks(2, on_ranks.check_messages_that_are_too_short)
 
 
 def test_import_is_light():
