@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from helpers.claims import Claim, Share
+from helpers.claims import Claim, Share, with_defaults
 
 SEEDS = range(3)
 SIDE = 96  # pixels of the images
@@ -107,13 +107,7 @@ def race_found(seed: int, barrier: str) -> Share:
 FILTERS = {"3 × 3": {"k": 3}, "7 × 7": {"k": 7}}
 
 
-def _ratio(id, sentence, experiment, settings, verdict, margin, ours, rival, **more) -> Claim:
-    given = {"seeds": SEEDS, "unit": "bytes", "scale": "ratio"} | more
-    return Claim(
-        id=id, sentence=sentence, experiment=experiment, settings=settings, verdict=verdict,
-        margin=margin, ours=ours, rival=rival, **given,
-    )  # fmt: skip
-
+_ratio = with_defaults(seeds=SEEDS, unit="bytes", scale="ratio")
 
 CLAIMS = [
     _ratio(

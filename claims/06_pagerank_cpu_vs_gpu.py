@@ -4,26 +4,10 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable
 
-from helpers.claims import Claim, Share
+from helpers.claims import Claim, Share, in_turn, with_defaults
 
 SEEDS = range(5)
-
-
-def in_turn(ours: Callable, rival: Callable, rounds: int = 5) -> tuple[float, float]:
-    """Best processor seconds of two calls that take turns on one thread."""
-    from threadpoolctl import threadpool_limits
-
-    best = [float("inf")] * 2
-    with threadpool_limits(1):
-        for turn in range(rounds + 1):
-            for side, call in enumerate((ours, rival)):
-                began = time.thread_time()
-                call()
-                if turn:
-                    best[side] = min(best[side], time.thread_time() - began)
-    return best[0], best[1]
 
 
 @functools.lru_cache(maxsize=4)
@@ -196,13 +180,7 @@ def received(seed: int, graph: str) -> tuple[float, float]:
     return sum(predicted_bytes(blocks, "boundary")), sum(predicted_bytes(blocks, "allgather"))
 
 
-def _ratio(id, sentence, experiment, settings, verdict, margin, ours, rival, **more) -> Claim:
-    given = {"seeds": SEEDS, "unit": "s", "scale": "ratio"} | more
-    return Claim(
-        id=id, sentence=sentence, experiment=experiment, settings=settings, verdict=verdict,
-        margin=margin, ours=ours, rival=rival, **given,
-    )  # fmt: skip
-
+_ratio = with_defaults(seeds=SEEDS, unit="s", scale="ratio")
 
 CLAIMS = [
     _ratio(

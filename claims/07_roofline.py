@@ -3,35 +3,10 @@
 from __future__ import annotations
 
 import functools
-import time
-from collections.abc import Callable
 
-from helpers.claims import Claim
+from helpers.claims import in_turn, with_defaults
 
 SEEDS = range(5)
-ROUNDS = 5
-
-
-def in_turn(
-    ours: Callable, rival: Callable, rounds: int = ROUNDS, threads: int | None = 1
-) -> tuple[float, float]:
-    """Best seconds of two calls that take turns, after a round that does not count.
-
-    One thread is timed by its own processor time, so that other work on the machine does not count;
-    several (``threads=None``: as many as each call takes) by the clock on the wall.
-    """
-    from threadpoolctl import threadpool_limits
-
-    clock = time.thread_time if threads == 1 else time.perf_counter
-    best = [float("inf")] * 2
-    with threadpool_limits(threads):
-        for turn in range(rounds + 1):
-            for side, call in enumerate((ours, rival)):
-                began = clock()
-                call()
-                if turn:
-                    best[side] = min(best[side], clock() - began)
-    return best[0], best[1]
 
 
 # ------------------------------------------------------------------------ section 1: the ceilings
@@ -233,13 +208,7 @@ SIZES = {"n = 192": {"n": 192}, "n = 384": {"n": 384}, "n = 512": {"n": 512}}
 SMALL = {"n": 32, "rounds": 1}
 
 
-def _ratio(id, sentence, experiment, settings, verdict, margin, ours, rival, **more) -> Claim:
-    given = {"seeds": SEEDS, "unit": "s", "scale": "ratio", "smallest": {}} | more
-    return Claim(
-        id=id, sentence=sentence, experiment=experiment, settings=settings, verdict=verdict,
-        margin=margin, ours=ours, rival=rival, **given,
-    )  # fmt: skip
-
+_ratio = with_defaults(seeds=SEEDS, unit="s", scale="ratio")
 
 CLAIMS = [
     _ratio(

@@ -1,6 +1,7 @@
 """What a notebook concludes: an experiment over seeds and settings, and the record of its runs.
 
 - ``claim``: a sentence with its experiment, its seeds, its settings, and the verdict it states
+- ``turns``: two calls timed in turns, for experiments about time
 - ``verdict``: from the two sides of each run to an interval and a word
 - ``running``: run a claim, or only its smallest case
 - ``recorded``: the newest record of a claim, as a table for a notebook
@@ -8,7 +9,8 @@
 The experiments themselves stand in the folder ``claims``, one module for each notebook.
 """
 
-from helpers.claims.claim import Claim, Share
+from helpers.claims.claim import Claim, Share, with_defaults
 from helpers.claims.recorded import evidence
+from helpers.claims.turns import in_turn
 
-__all__ = ["Claim", "Share", "evidence"]
+__all__ = ["Claim", "Share", "evidence", "in_turn", "with_defaults"]

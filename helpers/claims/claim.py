@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 STATED = ("holds", "ties", "fails", "open")
 
@@ -104,3 +105,42 @@ class Claim:
     def notebook(self) -> str:
         """The number of its notebook, such as ``"03"``."""
         return self.id[:2]
+
+
+def with_defaults(**defaults: Any) -> Callable[..., Claim]:
+    """Return a maker of claims in which a notebook's habits need not be said again.
+
+    >>> claim = with_defaults(seeds=range(5), unit="s", scale="ratio")
+    >>> claim("00-faster", "A beats B.", lambda seed, n: (2.0, 1.0), {"n = 1": {"n": 1},
+    ...       "n = 2": {"n": 2}}, "holds", 0.1, "B", "A").unit
+    's'
+
+    Parameters
+    ----------
+    **defaults
+        Fields of :class:`Claim`, for each claim that does not give its own.
+
+    Returns
+    -------
+    callable
+        ``claim(id, sentence, experiment, settings, verdict, margin, ours, rival, **more)`` →
+        :class:`Claim`.
+    """
+
+    def claim(
+        id: str,
+        sentence: str,
+        experiment: Callable[..., tuple[float, float] | Share],
+        settings: Mapping[str, Mapping],
+        verdict: str,
+        margin: float,
+        ours: str,
+        rival: str,
+        **more: Any,
+    ) -> Claim:
+        return Claim(
+            id=id, sentence=sentence, experiment=experiment, settings=settings, verdict=verdict,
+            margin=margin, ours=ours, rival=rival, **(defaults | more),
+        )  # fmt: skip
+
+    return claim
