@@ -6,13 +6,14 @@
     >>> (g,) = autodiff.gradients(y, [x])
     >>> step = autodiff.function([x], [y, g])        # arrays in, a list of arrays out
 
-:mod:`.graph` has variables and operators, :mod:`.sizes` the sizes that may be symbols. The
-operators are in :mod:`.constants`, :mod:`.elementwise`, :mod:`.shaping`, :mod:`.parts`,
-:mod:`.broadcasting`, :mod:`.reductions`, :mod:`.matmul`, :mod:`.convolution`, :mod:`.indexing`,
-:mod:`.softmax`, :mod:`.loop` and :mod:`.state`; each says what type it makes, how it runs, and its
-gradient, as a graph. :mod:`.gradient` extends the graph, :mod:`.run` runs it (:mod:`.eager` at
-once), :mod:`.passes` make it cheaper to run, :mod:`.memory` plans its buffers to the byte, and
-:mod:`.checkpoint` says what a chain may forget and compute again.
+:mod:`.graph` has variables and what operators are applied to, :mod:`.operator` what an operator is,
+:mod:`.sizes` the sizes that may be symbols. The operators are in :mod:`.constants`,
+:mod:`.elementwise`, :mod:`.shaping`, :mod:`.parts`, :mod:`.broadcasting`, :mod:`.reductions`,
+:mod:`.matmul`, :mod:`.convolution`, :mod:`.indexing`, :mod:`.softmax`, :mod:`.loop` and
+:mod:`.state`; each says what type it makes, how it runs, and its gradient, as a graph.
+:mod:`.gradient` extends the graph, :mod:`.run` runs it (:mod:`.eager` at once), :mod:`.listing`
+writes it down, :mod:`.passes` make it cheaper to run, :mod:`.memory` plans its buffers to the byte,
+and :mod:`.checkpoint` says what a chain may forget and compute again.
 """
 
 from helpers.autodiff import arithmetic  # noqa: F401  # gives variables + - * / @ [ ]
@@ -52,12 +53,14 @@ from helpers.autodiff.gradient import (
     stop_gradient,
     with_gradient,
 )
-from helpers.autodiff.graph import Operator, Variable, apply, topological, variable
+from helpers.autodiff.graph import Variable, apply, topological, variable
 from helpers.autodiff.indexing import gather, one_hot, scatter_add
+from helpers.autodiff.listing import listing
 from helpers.autodiff.loop import scan
 from helpers.autodiff.matmul import matmul
 from helpers.autodiff.memory import Allocator, Plan, plan
 from helpers.autodiff.models import gelu, layer_norm
+from helpers.autodiff.operator import Operator
 from helpers.autodiff.parallel import Line, average_gradients
 from helpers.autodiff.parts import concatenate, stack
 from helpers.autodiff.reductions import max, maxout, mean
@@ -103,6 +106,7 @@ __all__ = [
     "greater",
     "layer_norm",
     "less",
+    "listing",
     "log",
     "log_softmax",
     "matmul",

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from helpers.autodiff.graph import Operator, Type, Variable, apply
+from helpers.autodiff.graph import Variable, apply
+from helpers.autodiff.operator import Operator, Type
 from helpers.autodiff.shaping import Shape, reshape
 from helpers.autodiff.sizes import Size, shape_of
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from helpers.autodiff.graph import Operator, Type, Variable, apply
+from helpers.autodiff.graph import Variable, apply
+from helpers.autodiff.operator import Operator, Type
 from helpers.autodiff.sizes import Size, shape_of
 
 

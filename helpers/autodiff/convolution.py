@@ -17,8 +17,9 @@ import numpy as np
 
 from helpers.autodiff.broadcasting import sum
 from helpers.autodiff.elementwise import add, divide
-from helpers.autodiff.graph import Operator, Type, Variable, apply
+from helpers.autodiff.graph import Variable, apply
 from helpers.autodiff.matmul import matmul
+from helpers.autodiff.operator import Operator, Type
 from helpers.autodiff.parts import Embed, Slice
 from helpers.autodiff.reductions import max
 from helpers.autodiff.shaping import reshape

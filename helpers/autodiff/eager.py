@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from helpers.autodiff.graph import Type, Variable
+from helpers.autodiff.graph import Variable
+from helpers.autodiff.operator import Type
 
 
 def eager(value: Any, name: str = "") -> Variable:

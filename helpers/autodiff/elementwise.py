@@ -15,7 +15,8 @@ import numpy as np
 
 from helpers.autodiff.broadcasting import broadcast
 from helpers.autodiff.constants import constant, full, full_like
-from helpers.autodiff.graph import Operator, Type, Variable, apply
+from helpers.autodiff.graph import Variable, apply
+from helpers.autodiff.operator import Operator, Type
 from helpers.autodiff.sizes import Size
 
 Rule = Callable[..., Sequence[Variable | None]]

@@ -20,7 +20,8 @@ import numpy as np
 
 from helpers.autodiff.constants import full_like
 from helpers.autodiff.elementwise import add, maximum, minimum, multiply
-from helpers.autodiff.graph import Operator, Type, Variable, apply, topological
+from helpers.autodiff.graph import Variable, apply, topological
+from helpers.autodiff.operator import Operator, Type
 
 
 def gradients(y: Variable, xs: Sequence[Variable], seed: Variable | None = None) -> list[Variable]:

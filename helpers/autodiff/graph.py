@@ -13,34 +13,15 @@ order: an application may name variables that must be there *before* it, which i
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from helpers.autodiff.sizes import Size, resolve, shape_of, symbols
+from helpers.autodiff.operator import Operator, Type, computed
+from helpers.autodiff.sizes import Size, shape_of, symbols
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-@dataclass(frozen=True)
-class Type:
-    """What is known of a tensor before it is computed.
-
-    Parameters
-    ----------
-    dtype : numpy.dtype
-        Of each element.
-    shape : tuple of int or Size
-        One size for each axis.
-    """
-
-    dtype: np.dtype
-    shape: tuple[int | Size, ...]
-
-    def __str__(self) -> str:
-        return f"{self.dtype} {self.shape}"
 
 
 class Variable:
@@ -133,102 +114,6 @@ class Variable:
         return int(self.value)
 
 
-class Operator:
-    """A computation: what it makes of which types, how, and its gradient as a graph.
-
-    A subclass with one result gives ``infer``, ``run`` (or ``view``) and ``gradient``. It is a
-    frozen dataclass: two operators with the same fields compute the same.
-    """
-
-    view_of_input = False  #: the result is the first input's memory, seen in another way
-    in_place: tuple[int, ...] = ()  #: the inputs whose memory ``run`` may be given as ``out``
-    urgency = 0  #: 1 runs as soon as it can, −1 when nothing else can (see :mod:`.schedule`)
-
-    def infer(self, *inputs: Type) -> Type:
-        """Return the type of the result, or refuse.
-
-        Parameters
-        ----------
-        *inputs : Type
-            Of the operands.
-
-        Returns
-        -------
-        Type
-            Of the result.
-        """
-        raise NotImplementedError
-
-    def run(self, out: np.ndarray, *inputs: np.ndarray) -> None:
-        """Compute into memory that is already there.
-
-        Parameters
-        ----------
-        out : numpy.ndarray
-            Of the inferred type.
-        *inputs : numpy.ndarray
-            The operands' values.
-        """
-        np.copyto(out, self.view(*inputs))
-
-    def view(self, *inputs: np.ndarray) -> np.ndarray:
-        """Return the first operand's memory in another shape (where ``view_of_input``).
-
-        Parameters
-        ----------
-        *inputs : numpy.ndarray
-            The operands' values.
-
-        Returns
-        -------
-        numpy.ndarray
-            Not a copy.
-        """
-        raise NotImplementedError
-
-    def gradient(self, g: Variable, y: Variable, *inputs: Variable) -> Sequence[Variable | None]:
-        """Extend the graph by the gradient of a loss with respect to each operand.
-
-        Parameters
-        ----------
-        g : Variable
-            The loss's gradient with respect to the result.
-        y : Variable
-            The result.
-        *inputs : Variable
-            The operands.
-
-        Returns
-        -------
-        sequence of Variable or None
-            One for each operand; None where the result does not depend on it smoothly.
-        """
-        return [None] * len(inputs)
-
-    def bind(self, bindings: Mapping[str, int]) -> Self:
-        """Return this operator with numbers for symbolic sizes.
-
-        Parameters
-        ----------
-        bindings : mapping
-            Symbol → number.
-
-        Returns
-        -------
-        Operator
-            Of the same class.
-        """
-        changed = {}
-        for field in fields(self):  # type: ignore[arg-type]  # every operator is a dataclass
-            value = getattr(self, field.name)
-            if isinstance(value, (tuple, Size)):
-                changed[field.name] = resolve(value, bindings)
-        return replace(self, **changed) if changed else self  # type: ignore[type-var]
-
-    def __str__(self) -> str:
-        return type(self).__name__.lower()
-
-
 class Application:
     """One use of an operator: the graph's other kind of node.
 
@@ -289,30 +174,6 @@ def apply(operator: Operator, *inputs: Variable, after: Sequence[Variable] = ())
         if len(operands) == len(inputs):
             result.known, result.eager = computed(operator, result.type, operands), True
     return result
-
-
-def computed(operator: Operator, type: Type, operands: Sequence[np.ndarray]) -> np.ndarray:
-    """Run one operator, in new memory unless its result is a view.
-
-    Parameters
-    ----------
-    operator : Operator
-        With numbers for symbolic sizes.
-    type : Type
-        Of the result, as well.
-    operands : sequence of numpy.ndarray
-        The operands' values.
-
-    Returns
-    -------
-    numpy.ndarray
-        The result's value.
-    """
-    if operator.view_of_input:
-        return operator.view(*operands)
-    out = np.empty(type.shape, type.dtype)  # type: ignore[arg-type,type-var]
-    operator.run(out, *operands)
-    return out
 
 
 def variable(name: str, shape: Iterable[int | str | Size] = (), dtype: Any = "float64") -> Variable:

@@ -14,7 +14,8 @@ import numpy as np
 
 from helpers.autodiff.constants import arange
 from helpers.autodiff.elementwise import cast, equal
-from helpers.autodiff.graph import Operator, Type, Variable, apply
+from helpers.autodiff.graph import Variable, apply
+from helpers.autodiff.operator import Operator, Type
 from helpers.autodiff.shaping import reshape
 from helpers.autodiff.sizes import Size, shape_of
 

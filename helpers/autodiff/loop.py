@@ -25,7 +25,8 @@ import numpy as np
 from helpers.autodiff.constants import full_like
 from helpers.autodiff.elementwise import add
 from helpers.autodiff.gradient import pullback
-from helpers.autodiff.graph import Operator, Type, Variable, apply, topological
+from helpers.autodiff.graph import Variable, apply, topological
+from helpers.autodiff.operator import Operator, Type
 from helpers.autodiff.parts import sum_of
 from helpers.autodiff.rewriting import rebuild
 from helpers.autodiff.run import Function

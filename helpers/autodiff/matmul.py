@@ -9,7 +9,8 @@ import numpy as np
 
 from helpers.autodiff.broadcasting import broadcast
 from helpers.autodiff.elementwise import broadcast_together
-from helpers.autodiff.graph import Operator, Type, Variable, apply
+from helpers.autodiff.graph import Variable, apply
+from helpers.autodiff.operator import Operator, Type
 from helpers.autodiff.shaping import reshape, transpose
 from helpers.autodiff.sizes import count
 

@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from helpers.autodiff.graph import Application, Operator, Type, Variable, apply
+from helpers.autodiff.graph import Application, Variable, apply
+from helpers.autodiff.operator import Operator, Type
 from helpers.autodiff.rewriting import Inputs, rebuild
 from helpers.autodiff.run import Pass
 

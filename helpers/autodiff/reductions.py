@@ -10,7 +10,8 @@ import numpy as np
 from helpers.autodiff.broadcasting import Sum, broadcast, kept, reduced, reduction, sum
 from helpers.autodiff.constants import full_like
 from helpers.autodiff.elementwise import divide, equal, where
-from helpers.autodiff.graph import Operator, Type, Variable, apply
+from helpers.autodiff.graph import Variable, apply
+from helpers.autodiff.operator import Operator, Type
 from helpers.autodiff.shaping import reshape
 from helpers.autodiff.sizes import Size, count
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 
-from helpers.autodiff.graph import Application, Operator, Variable, apply, topological
+from helpers.autodiff.graph import Application, Variable, apply, topological
+from helpers.autodiff.operator import Operator
 from helpers.autodiff.state import in_a_state
 
 Inputs = tuple[Variable, ...]

@@ -6,16 +6,16 @@ other shape must then agree. Each value is dropped after its last reader.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from time import perf_counter
 
 import numpy as np
 
-from helpers.autodiff.graph import Application, Operator, Variable
-from helpers.autodiff.schedule import schedule
-from helpers.autodiff.sizes import Size, resolve, symbols
-from helpers.autodiff.state import State
+from helpers.autodiff.feeding import bind, checked
+from helpers.autodiff.graph import Variable
+from helpers.autodiff.operator import Operator
+from helpers.autodiff.reach import held, last_readers, leaves, needed
+from helpers.autodiff.sizes import resolve
 
 # an operator, what it reads, its result and the result's shape, what nobody reads afterwards
 Bound = tuple[Operator, tuple[Variable, ...], Variable, tuple[int, ...], list[Variable]]
@@ -40,12 +40,15 @@ class Function:
         self.leaves = leaves(self.order, self.inputs, self.outputs)
         self.last_readers = last_readers(self.order, self.outputs)
         self._bound: dict[tuple[tuple[str, int], ...], list[Bound]] = {}
+        self._bindings: dict[tuple[tuple[int, ...], ...], dict[str, int]] = {}
 
     def __call__(self, *arrays: np.ndarray, watcher: Watcher | None = None) -> list[np.ndarray]:
         """Run the graph on arrays of the inputs' types; return the outputs' values."""
         values = checked(self.inputs, arrays)
-        bindings = bind(self.inputs, [values[v] for v in self.inputs])
-        return self.run(values, bindings, watcher)
+        shapes = tuple(values[v].shape for v in self.inputs)
+        if shapes not in self._bindings:  # seen before, they need not be looked at again
+            self._bindings[shapes] = bind(self.inputs, [values[v] for v in self.inputs])
+        return self.run(values, self._bindings[shapes], watcher)
 
     def run(
         self,
@@ -151,172 +154,3 @@ def function(
     for each in passes:
         outputs = each(outputs, inputs)
     return Function(inputs, outputs)
-
-
-def needed(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> list[Application]:
-    """List the applications between inputs and outputs, in topological order.
-
-    Parameters
-    ----------
-    inputs : sequence of Variable
-        What is fed; what made one of them is not needed.
-    outputs : sequence of Variable
-        What is wanted.
-
-    Returns
-    -------
-    list of Application
-        Each after what it reads.
-
-    Raises
-    ------
-    ValueError
-        A variable is fed twice, or one that is needed is not fed.
-    """
-    if len(set(inputs)) < len(inputs):
-        raise ValueError(f"function expects each input once; got {inputs}")
-    for variable in inputs:
-        if isinstance(variable, State):
-            raise ValueError(f"a state keeps its own value and is not fed; got {variable!r}")
-    order = schedule(outputs, stop=set(inputs))
-    for variable in leaves(order, inputs, outputs):
-        if variable.held() is None:
-            raise ValueError(f"function expects {variable!r} among its inputs; got {inputs}")
-    return order
-
-
-def leaves(
-    order: Sequence[Application], inputs: Sequence[Variable], outputs: Sequence[Variable]
-) -> list[Variable]:
-    """List what is read, but neither computed nor fed: states, and what was known before.
-
-    Parameters
-    ----------
-    order : sequence of Application
-        Of a function.
-    inputs, outputs : sequence of Variable
-        What is fed, and what is wanted.
-
-    Returns
-    -------
-    list of Variable
-        Each once.
-    """
-    read = dict.fromkeys(outputs) | {v: None for node in order for v in node.inputs}
-    return [v for v in read if v.maker is None and v not in inputs]
-
-
-def held(v: Variable) -> np.ndarray:
-    """Return the value of a leaf.
-
-    Parameters
-    ----------
-    v : Variable
-        A state, or a variable whose value is known.
-
-    Returns
-    -------
-    numpy.ndarray
-        Not a copy.
-    """
-    array = v.held()
-    assert array is not None  # `needed` has seen to it
-    return array
-
-
-def last_readers(
-    order: Sequence[Application], outputs: Sequence[Variable]
-) -> dict[Application, list[Variable]]:
-    """Say which variables nobody needs after each application: count readers down to none.
-
-    Parameters
-    ----------
-    order : sequence of Application
-        In which they run.
-    outputs : sequence of Variable
-        Needed to the end.
-
-    Returns
-    -------
-    dict
-        Application → variables that it is the last to read.
-    """
-    readers = Counter(v for node in order for v in set(node.inputs))
-    done: dict[Application, list[Variable]] = {}
-    for node in order:
-        if not readers[node.output] and node.output not in outputs:  # run for its effect
-            done[node] = [node.output]
-        for variable in dict.fromkeys(node.inputs):
-            readers[variable] -= 1
-            if not readers[variable] and variable not in outputs:
-                done.setdefault(node, []).append(variable)
-    return done
-
-
-def checked(inputs: Sequence[Variable], arrays: Sequence[np.ndarray]) -> dict[Variable, np.ndarray]:
-    """Pair inputs with arrays of their dtype and rank.
-
-    Parameters
-    ----------
-    inputs : sequence of Variable
-        Of a function.
-    arrays : sequence of numpy.ndarray
-        As many.
-
-    Returns
-    -------
-    dict
-        Variable → array.
-
-    Raises
-    ------
-    TypeError
-        There are more or fewer arrays, or one has another dtype.
-    """
-    if len(arrays) != len(inputs):
-        raise TypeError(f"a function of {len(inputs)} inputs expects as many; got {len(arrays)}")
-    values = {}
-    for variable, array in zip(inputs, map(np.asarray, arrays), strict=True):
-        if array.dtype != variable.dtype or array.ndim != variable.ndim:
-            raise TypeError(
-                f"{variable.name or 'an input'} expects {variable.type};"
-                f" got {array.dtype} {array.shape}"
-            )
-        values[variable] = array
-    return values
-
-
-def bind(inputs: Sequence[Variable], arrays: Sequence[np.ndarray]) -> dict[str, int]:
-    """Read the symbolic sizes off arrays, then check every size.
-
-    Parameters
-    ----------
-    inputs : sequence of Variable
-        Of a function.
-    arrays : sequence of numpy.ndarray
-        Of the same ranks.
-
-    Returns
-    -------
-    dict
-        Symbol → number.
-
-    Raises
-    ------
-    ValueError
-        A shape does not agree with a number in the graph, or with another shape.
-    """
-    bindings: dict[str, int] = {}
-    for variable, array in zip(inputs, arrays, strict=True):
-        for size, actual in zip(variable.shape, array.shape, strict=True):
-            if isinstance(size, Size) and symbols(size) == {repr(size)}:
-                bindings.setdefault(repr(size), actual)
-    for variable, array in zip(inputs, arrays, strict=True):
-        unknown = symbols(variable.shape) - bindings.keys()
-        if unknown or resolve(variable.shape, bindings) != array.shape:
-            known = ", ".join(f"{name} = {size}" for name, size in bindings.items())
-            raise ValueError(
-                f"{variable.name or 'an input'} expects {variable.shape}"
-                f"{f' with {known}' if known else ''}; got {array.shape}"
-            )
-    return bindings

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from helpers.autodiff.graph import Operator, Type, Variable, apply
+from helpers.autodiff.graph import Variable, apply
+from helpers.autodiff.operator import Operator, Type
 from helpers.autodiff.sizes import Quotient, Size, count, shape_of
 
 if TYPE_CHECKING:

@@ -14,8 +14,9 @@ import numpy as np
 from helpers.autodiff.broadcasting import reduced, sum
 from helpers.autodiff.elementwise import divide, exp, log, multiply, subtract
 from helpers.autodiff.gradient import stop_gradient
-from helpers.autodiff.graph import Operator, Type, Variable, apply
+from helpers.autodiff.graph import Variable, apply
 from helpers.autodiff.indexing import one_hot
+from helpers.autodiff.operator import Operator, Type
 from helpers.autodiff.reductions import max, mean
 
 

@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from helpers.autodiff.elementwise import broadcast_together
-from helpers.autodiff.graph import Operator, Type, Variable, apply
+from helpers.autodiff.graph import Variable, apply
+from helpers.autodiff.operator import Operator, Type
 
 
 class State(Variable):

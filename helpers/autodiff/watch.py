@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from helpers.autodiff.graph import Operator
+from helpers.autodiff.operator import Operator
 from helpers.autodiff.run import Function
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Event:
     start, stop : float
         Seconds since the run began.
     lane : str
-        "compute" or "network".
+        "compute", "wait" or "network".
     """
 
     label: str
@@ -61,7 +61,8 @@ def watch(
     zero = perf_counter()
 
     def watcher(operator: Operator, begin: float, end: float) -> None:
-        events.append(Event(str(operator), begin - zero, end - zero, "compute"))
+        lane = "wait" if str(operator) == "wait" else "compute"
+        events.append(Event(str(operator), begin - zero, end - zero, lane))
 
     values = function(*arrays, watcher=watcher)
     for begin, end, size in line.events[known:] if line else ():
@@ -82,6 +83,6 @@ def overlap(events: list[Event]) -> float:
     float
         Seconds.
     """
-    busy = [e for e in events if e.lane == "compute" and e.label != "wait"]
+    busy = [e for e in events if e.lane == "compute"]
     network = [e for e in events if e.lane == "network"]
     return sum(max(0.0, min(a.stop, b.stop) - max(a.start, b.start)) for a in busy for b in network)

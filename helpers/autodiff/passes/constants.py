@@ -8,7 +8,8 @@ import numpy as np
 
 from helpers.autodiff.constants import Array, Full, constant, full
 from helpers.autodiff.elementwise import Elementwise
-from helpers.autodiff.graph import Application, Operator, Variable
+from helpers.autodiff.graph import Application, Variable
+from helpers.autodiff.operator import Operator
 from helpers.autodiff.rewriting import Inputs, maker_of, rebuild
 from helpers.autodiff.sizes import count, symbols
 

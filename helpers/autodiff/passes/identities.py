@@ -12,7 +12,8 @@ from helpers.autodiff.broadcasting import Broadcast, Sum, broadcast
 from helpers.autodiff.constants import Full
 from helpers.autodiff.elementwise import Elementwise, add, divide, multiply, negative, subtract
 from helpers.autodiff.gradient import Custom
-from helpers.autodiff.graph import Application, Operator, Variable, apply
+from helpers.autodiff.graph import Application, Variable, apply
+from helpers.autodiff.operator import Operator
 from helpers.autodiff.rewriting import Inputs, maker_of, rebuild
 from helpers.autodiff.shaping import Reshape, Transpose, reshape, transpose
 

@@ -14,7 +14,8 @@ from collections.abc import Container, Sequence
 from helpers.autodiff.broadcasting import Broadcast, broadcast
 from helpers.autodiff.constants import Full, full
 from helpers.autodiff.elementwise import add, multiply, negative, subtract
-from helpers.autodiff.graph import Application, Operator, Variable, apply
+from helpers.autodiff.graph import Application, Variable, apply
+from helpers.autodiff.operator import Operator
 from helpers.autodiff.rewriting import Inputs, maker_of, readers, rebuild
 from helpers.autodiff.sizes import symbols
 
