@@ -1,4 +1,4 @@
-"""Checks behind the exercises of 09: an operator, an order, gradients, memory, recomputation."""
+"""Checks behind the exercises of 09, first half: operator, order, gradients, sharing."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _run(operator: Operator, out: Any, values: Any) -> None:
         wrong("run: out is untouched; write the result into it (out[...] = ..., or out=out)")
 
 
-def _graph() -> tuple[list[Variable], list[Variable]]:
+def two_outputs() -> tuple[list[Variable], list[Variable]]:
     """A graph where a result is read twice, and one operator stands between two inputs."""
     from helpers import autodiff
 
@@ -104,7 +104,7 @@ def topological_order(answer):
     """answer(outputs) -> the applications, each once, each after what it reads."""
     from helpers import autodiff
 
-    _, outputs = _graph()
+    _, outputs = two_outputs()
     x = autodiff.variable("x", shape=(2,))
     twice = autodiff.tanh(x)
     deep = x
@@ -200,138 +200,57 @@ def _check_gradients(answer: Any, what: str, y: Variable, xs: list, inputs: list
 
 
 @exercise
-def forwarding(answer):
-    """answer(order, inputs, outputs) -> {application: operand that it may write over}."""
+def common_subexpressions(answer):
+    """answer(order) -> {application: the earlier application that computes the same}."""
     from helpers import autodiff
-    from helpers.autodiff.run import needed
 
-    x, z = (autodiff.variable(name, shape=(8,)) for name in "xz")
-    a = autodiff.exp(x)
-    b = autodiff.tanh(a)
+    x, z = (autodiff.variable(name, shape=(3, 3)) for name in "xz")
+
+    def twice(what):
+        return what() + what()
+
+    far = autodiff.sin(autodiff.exp(x))
     for what, outputs in (
-        ("exp, tanh and sin in a row", [autodiff.sin(b)]),
-        ("a result that is read again later", [autodiff.sin(b) * a]),
-        ("a result that is wanted at the end", [autodiff.sin(a), a]),
-        ("an operand that comes twice", [autodiff.sin(a * a)]),
-        ("operands of one operator that both could go", [autodiff.sin(x) * autodiff.exp(z)]),
-        ("what the caller fed", [x + z]),
-        ("an operator that cannot work in place", [autodiff.softmax(a.T) + autodiff.sum(a)]),
-        ("a larger graph", _graph()[1]),
+        ("exp(x) + exp(x)", [twice(lambda: autodiff.exp(x))]),
+        ("a product of sines, three times", [twice(lambda: autodiff.sin(x) * autodiff.sin(x))]),
+        ("sums over different axes", [autodiff.sum(x, axis=0) * autodiff.sum(x, axis=1)]),
+        ("x − z and z − x", [(x - z) * (z - x)]),
+        ("exp(x) and exp(z)", [autodiff.exp(x) * autodiff.exp(z)]),
+        ("nothing twice", [autodiff.exp(x) * autodiff.sin(x)]),
+        ("results that lie far apart", [autodiff.tanh(far) * z, autodiff.sin(autodiff.exp(x))]),
+        ("a gradient", autodiff.gradients(autodiff.sum(autodiff.softmax(x, fine=True) * z), [x])),
     ):
-        inputs = [x, z] if what != "a larger graph" else _fed(outputs)
-        inputs = [
-            v for v in inputs if any(v in node.inputs for node in autodiff.topological(outputs))
-        ]
-        order = needed(inputs, outputs)
-        found = answer(list(order), list(inputs), list(outputs))
+        order = autodiff.topological(outputs)
+        found = answer(list(order))
         if found is None:
             raise NotAttempted("it returned None")
-        _check_forwarding(what, found, order, inputs, outputs)
+        _check_shared(what, found, order)
 
 
-def _fed(outputs: list) -> list:
-    from helpers import autodiff
-
-    read = {v: None for node in autodiff.topological(outputs) for v in node.inputs}
-    return [v for v in read if v.maker is None]
-
-
-def _check_forwarding(what: str, found: Any, order: list, inputs: list, outputs: list) -> None:
+def _check_shared(what: str, found: Any, order: list) -> None:
     if not isinstance(found, dict):
-        wrong(f"{what}: expected a dictionary application → operand, got {type(found).__name__}")
-    last = {v: i for i, node in enumerate(order) for v in node.inputs}
-    best: dict = {}
-    for i, node in enumerate(order):
-        over = found.get(node)
-        fits = [
-            node.inputs[k]
-            for k in node.operator.in_place
-            if node.inputs[k].type == node.output.type
-            and node.inputs[k] not in inputs
-            and node.inputs[k] not in outputs
-            and last[node.inputs[k]] == i
-        ]
-        if fits:
-            best[node] = fits
-        if over is None or any(over is v for v in fits):
+        wrong(f"{what}: expected a dictionary application → application, got {found!r}")
+    place = {node: i for i, node in enumerate(order)}
+    first: dict = {}  # what is computed -> a number for it
+    number: dict = {}  # variable -> the number of its value
+    computes: dict = {}
+    for node in order:
+        key = (node.operator, tuple(number.get(v, v) for v in node.inputs))
+        computes[node] = number[node.output] = first.setdefault(key, len(first))
+    for node, earlier in found.items():
+        if node not in place:
+            wrong(f"{what}: {node!r} is not an application of the order")
+        if earlier is None or earlier is node:
             continue
-        where = f"{what}: {node.operator} would write over"
-        if not any(over is v for v in node.inputs):
-            wrong(f"{where} something that it does not read")
-        if over in inputs:
-            wrong(f"{where} {over.name!r}, an array of the caller's")
-        if over in outputs:
-            wrong(f"{where} a result that is wanted at the end")
-        if last[over] != i:
-            reader = order[last[over]].operator
-            wrong(f"{where} an operand that {reader} reads afterwards")
-        if over.type != node.output.type:
-            wrong(f"{where} an operand of another type: {over.type} in place of {node.output.type}")
-        wrong(f"{where} an operand that it does not allow (operator.in_place)")
-    missed = [node for node in best if found.get(node) is None]
-    if missed:
-        wrong(f"{what}: {missed[0].operator} makes a new buffer where it could write over one")
-
-
-@exercise
-def sqrt_schedule(answer):
-    """answer(steps, segments) -> a schedule: what is computed, used and forgotten, in order."""
-    from helpers.autodiff import checkpoint
-
-    for steps, parts in ((1, 1), (9, 3), (10, 3), (12, 4), (7, 7), (7, 1), (100, 10)):
-        what = f"{steps} steps in {parts} segment{'s' if parts > 1 else ''}"
-        schedule = [_action(what, each) for each in call(answer, steps, parts)]
-        try:
-            found = checkpoint.cost(steps, schedule)
-        except (ValueError, KeyError) as error:
-            reason = (
-                f"forgets x_{error}, which is not held" if isinstance(error, KeyError) else error
-            )
-            wrong(f"{what}: {reason}")
-        most = parts + -(-steps // parts)
-        if found.peak > most:
-            wrong(f"{what}: {found.peak} x's are held at one time; {most} suffice")
-        if found.forwards > 2 * steps:
-            wrong(f"{what}: {found.forwards} steps forward; each may be taken twice, not more")
-
-
-def _action(what: str, given: Any) -> Any:
-    from helpers.autodiff.checkpoint import Action
-
-    if isinstance(given, tuple) and len(given) == 2:
-        given = Action(*given)
-    if not isinstance(given, Action) or given.kind not in ("forward", "backward", "forget"):
-        wrong(f'{what}: expected Action("forward" | "backward" | "forget", step), got {given!r}')
-    return given
-
-
-@exercise
-def momentum(answer):
-    """answer(w, v, g, rate) -> the updates v ← 0.9 v + g and w ← w − rate · v, with the new v."""
-    import numpy as np
-
-    from helpers import autodiff
-    from helpers.autodiff import passes
-
-    rng = np.random.default_rng(0)
-    for rate in (0.1, 0.02):
-        weight, speed, target = (rng.normal(size=3) for _ in range(3))
-        w, v = autodiff.state("w", weight), autodiff.state("v", speed)
-        x = autodiff.variable("x", shape=(3,))
-        (g,) = autodiff.gradients(autodiff.sum((w - x) * (w - x)), [w])
-        updates = call(answer, w, v, g, rate)
-        if not isinstance(updates, (list, tuple)):
-            wrong(f"expected a list of two updates, got {updates!r}")
-        for each in updates:
-            if not isinstance(each, autodiff.Variable):
-                wrong(f"expected variables, results of update and add_update; got {each!r}")
-        try:
-            step = autodiff.function([x], list(updates), passes=[passes.order_updates])
-        except ValueError as error:
-            wrong(f"these updates cannot be put in order: {error}")
-        for number in (1, 2, 3):
-            step(target)
-            speed = 0.9 * speed + 2 * (weight - target)
-            weight = weight - rate * speed
-            close(v.value, speed, f"v after step {number}, at a rate of {rate}")
-            close(w.value, weight, f"w after step {number}, at a rate of {rate}")
+        if earlier not in place:
+            wrong(f"{what}: for {node!r} expected an application, got {earlier!r}")
+        if computes[earlier] != computes[node]:
+            wrong(f"{what}: {node!r} does not compute what {earlier!r} computes")
+        if place[earlier] > place[node]:
+            wrong(f"{what}: {earlier!r} runs later than {node!r}, which is to use its result")
+    known: set = set()
+    for node in order:
+        missing = found.get(node) in (None, node)
+        if computes[node] in known and missing:
+            wrong(f"{what}: {node!r} is computed once more; an earlier application has its value")
+        known.add(computes[node])

@@ -29,8 +29,12 @@ def memory_against_time(
     marks: Mapping[str, tuple[float, float]] | None = None,
     limits: Mapping[str, float] | None = None,
     ax: Axes | None = None,
+    *,
+    measured: Mapping[str, Iterable[tuple[float, float]]] | None = None,
+    xlabel: str = "most memory held [MiB]",
+    ylabel: str = "passes forward",
 ) -> Axes:
-    """Draw what recomputation trades: memory to the right, passes forward upwards.
+    """Draw what recomputation trades: memory to the right, time or passes forward upwards.
 
     Parameters
     ----------
@@ -42,6 +46,10 @@ def memory_against_time(
         A name → MiB, where somebody ended.
     ax : matplotlib.axes.Axes, optional
         Where to draw: by default in a new figure.
+    measured : mapping, optional
+        The same names → (memory, time) that were measured: hollow, where a curve predicts.
+    xlabel, ylabel : str
+        What stands at the axes, with units.
 
     Returns
     -------
@@ -51,7 +59,15 @@ def memory_against_time(
     ax = ensure_axes(ax)
     for name, points in curves.items():
         memory, passes = zip(*sorted(points), strict=True)
-        ax.plot(memory, passes, label=name, markevery=max(1, len(memory) // 12))
+        label = f"{name}, predicted" if measured else name
+        (line,) = ax.plot(memory, passes, label=label, markevery=max(1, len(memory) // 12))
+        if measured:
+            memory, passes = zip(*sorted(measured[name]), strict=True)
+            ax.plot(
+                memory, passes, linestyle="none", marker=line.get_marker(), markersize=12,
+                markerfacecolor="none", markeredgecolor=line.get_color(), markeredgewidth=2,
+                label=f"{name}, measured",
+            )  # fmt: skip
     for name, (memory, passes) in (marks or {}).items():
         ax.plot([memory], [passes], "k*", markersize=14)
         ax.annotate(name, (memory, passes), (8, 10), textcoords="offset points")
@@ -61,7 +77,7 @@ def memory_against_time(
             name, (memory, 1), (4, -6), xycoords=("data", "axes fraction"),
             textcoords="offset points", va="top", rotation=90,
         )  # fmt: skip
-    ax.set(xscale="log", xlabel="most memory held [MiB]", ylabel="passes forward")
+    ax.set(xscale="log", xlabel=xlabel, ylabel=ylabel)
     ax.legend()
     return ax
 

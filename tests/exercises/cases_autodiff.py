@@ -1,13 +1,10 @@
 """Answers to the exercises of 09: right ones, and wrong ones that a reader could write."""
 
-from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 
 from helpers import autodiff
-from helpers.autodiff import checkpoint
-from helpers.autodiff.checkpoint import Action
 from helpers.autodiff.constants import full_like
 from tests.exercises.case import Case
 
@@ -175,92 +172,47 @@ def recursively(y, xs):
     return [of(v) for v in xs]
 
 
-# ------------------------------------------------------------------------------------ forwarding
+# ------------------------------------------------------------------------------ the same twice
 
 
-def forward(order, inputs, outputs, *, last=True, fed=True, wanted=True, types=True, allowed=True):
-    readers = Counter(v for node in order for v in set(node.inputs))
-    found = {}
+def shared(order, resolve=True, operands=True, fields=True):
+    """Right: by operator and operands, repeated results replaced by the first."""
+    first, instead, found = {}, {}, {}
     for node in order:
-        for v in set(node.inputs):
-            readers[v] -= 1
-        places = node.operator.in_place if allowed else range(len(node.inputs))
-        for k in places:
-            v = node.inputs[k]
-            if (
-                (not types or v.type == node.output.type)
-                and (not last or readers[v] == 0)
-                and (not fed or v not in inputs)
-                and (not wanted or v not in outputs)
+        inputs = tuple(instead.get(v, v) if resolve else v for v in node.inputs)
+        operator = node.operator if fields else type(node.operator)
+        key = (operator, inputs if operands else frozenset(inputs))
+        if key in first:
+            found[node] = first[key]
+            instead[node.output] = first[key].output
+        else:
+            first[key] = node
+    return found
+
+
+def shared_by_pairs(order):
+    """Right: each against all before it; the nearest is named, and None where there is none."""
+    found = {}
+
+    def origin(v):
+        while v.maker and found.get(v.maker):
+            v = found[v.maker].output
+        return v
+
+    for i, node in enumerate(order):
+        found[node] = None
+        for other in reversed(order[:i]):
+            if node.operator == other.operator and list(map(origin, node.inputs)) == list(
+                map(origin, other.inputs)
             ):
-                found[node] = v
+                found[node] = other
                 break
     return found
 
 
-def last_by_position(order, inputs, outputs):
-    """Right: the last reader by its place, the last operand that fits, None for the others."""
-    last = {v: i for i, node in enumerate(order) for v in node.inputs}
-    found = {}
-    for i, node in enumerate(order):
-        fits = [node.inputs[k] for k in node.operator.in_place]
-        fits = [v for v in fits if v.type == node.output.type and last[v] == i and v.maker]
-        fits = [v for v in fits if v not in outputs and v not in inputs]
-        found[node] = fits[-1] if fits else None
-    return found
-
-
-# --------------------------------------------------------------------------------- recomputation
-
-
-def in_tuples(steps, segments):
-    """Right: plain tuples, segments from the other end, the rest in the first segment."""
-    starts = sorted({max(0, steps - -(-steps // segments) * k) for k in range(1, segments + 1)})
-    schedule = []
-    for i in range(1, starts[-1] + 1):
-        schedule.append(("forward", i))
-        if i - 1 not in starts:
-            schedule.append(("forget", i - 1))
-    for start, stop in zip(starts[::-1], [steps, *starts[:0:-1]], strict=True):
-        schedule += [("forward", i) for i in range(start + 1, stop)]
-        for i in range(stop, start, -1):
-            schedule += [("backward", i), ("forget", i - 1)]
-    return schedule
-
-
-def forgets_too_much(steps, segments):
-    schedule = checkpoint.in_segments(steps, segments)
-    return [a for i, a in enumerate(schedule) if a.kind != "forward" or i < steps]
-
-
-def never_forgets(steps, segments):
-    return [a for a in checkpoint.in_segments(steps, segments) if a.kind != "forget"]
-
-
-# ---------------------------------------------------------------------------------------- state
-
-
-def momentum(w, v, g, rate):
-    faster = autodiff.update(v, 0.9 * v + g)
-    return [faster, autodiff.add_update(w, -rate * faster)]
-
-
-def by_one_update(w, v, g, rate):
-    """Right: the new velocity computed once, written twice, in the other order and as a tuple."""
-    faster = 0.9 * v + g
-    return autodiff.update(w, w - rate * faster), autodiff.add_update(v, faster - v)
-
-
-def by_the_old_velocity(w, v, g, rate):
-    return [autodiff.add_update(w, -rate * v), autodiff.update(v, 0.9 * v + g)]
-
-
-def without_updates(w, v, g, rate):
-    return [0.9 * v + g, w - rate * (0.9 * v + g)]
-
-
-def only_the_weight(w, v, g, rate):
-    return [autodiff.add_update(w, -rate * (0.9 * v + g))]
+def shared_backwards(order):
+    """Wrong: the earlier one is to use the later one's result."""
+    return {first: node for node, first in shared(order).items()}
 
 
 CASES = {
@@ -292,35 +244,17 @@ CASES = {
             lambda y, xs: extend(y, xs)[:1],
         ],
     ),
-    "forwarding": Case(
-        right=forward,
-        also=[last_by_position],
+    "common_subexpressions": Case(
+        right=shared,
+        also=[shared_by_pairs, lambda o: {a: b for a, b in shared_by_pairs(o).items() if b}],
         wrong=[
-            lambda *a: forward(*a, last=False),
-            lambda *a: forward(*a, fed=False),
-            lambda *a: forward(*a, wanted=False),
-            lambda *a: forward(*a, types=False, allowed=False),
-            lambda *a: dict(list(forward(*a).items())[:1]),
-            lambda *a: list(forward(*a)),
-        ],
-    ),
-    "momentum": Case(
-        right=momentum,
-        also=[by_one_update],
-        wrong=[by_the_old_velocity, without_updates, only_the_weight,
-               lambda w, v, g, rate: autodiff.update(v, 0.9 * v + g),
-               lambda w, v, g, rate: momentum(w, v, g, -rate)],
-    ),
-    "sqrt_schedule": Case(
-        right=checkpoint.in_segments,
-        also=[in_tuples],
-        wrong=[
-            lambda n, m: checkpoint.keep_all(n),
-            lambda n, m: checkpoint.optimal(n, 2),
-            forgets_too_much,
-            never_forgets,
-            lambda n, m: [Action("backward", i) for i in range(n, 0, -1)],
-            lambda n, m: list(range(n)),
+            lambda order: shared(order, resolve=False),
+            lambda order: shared(order, operands=False),
+            lambda order: shared(order, fields=False),
+            lambda order: {},
+            shared_backwards,
+            lambda order: {a: b.output for a, b in shared(order).items()},
+            lambda order: list(shared(order)),
         ],
     ),
 }  # fmt: skip

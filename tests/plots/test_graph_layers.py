@@ -127,6 +127,14 @@ def test_memory_against_time_and_lanes():
     )
     assert ax.get_xscale() == "log"
     assert list(ax.lines[0].get_xdata()) == [5, 10]
+    curves, seen = {"segments": [(10, 1.5), (5, 2.0)]}, {"segments": [(11, 1.4), (6, 2.2)]}
+    ax = figures.memory_against_time(curves, measured=seen, xlabel="results", ylabel="time")
+    predicted, measured = ax.lines
+    assert list(measured.get_xdata()) == [6, 11]
+    assert list(measured.get_ydata()) == [2.2, 1.4]
+    assert measured.get_marker() == predicted.get_marker()
+    assert measured.get_linestyle() == "None"
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("results", "time")
     events = [SimpleNamespace(label="matmul", start=0.0, stop=0.004, lane="compute"),
               SimpleNamespace(label="sum", start=0.001, stop=0.003, lane="network")]  # fmt: skip
     ax = figures.lanes({"early": events})

@@ -1,0 +1,234 @@
+"""Answers to the exercises of 09's second half: right ones, and wrong ones of a reader."""
+
+from collections import Counter
+
+import numpy as np
+
+from helpers import autodiff
+from helpers.autodiff import checkpoint
+from helpers.autodiff.checkpoint import Action
+from tests.exercises.case import Case
+
+# ------------------------------------------------------------------------------------ forwarding
+
+
+def forward(order, inputs, outputs, *, last=True, fed=True, wanted=True, types=True, allowed=True):
+    readers = Counter(v for node in order for v in set(node.inputs))
+    found = {}
+    for node in order:
+        for v in set(node.inputs):
+            readers[v] -= 1
+        places = node.operator.in_place if allowed else range(len(node.inputs))
+        for k in places:
+            v = node.inputs[k]
+            if (
+                (not types or v.type == node.output.type)
+                and (not last or readers[v] == 0)
+                and (not fed or v not in inputs)
+                and (not wanted or v not in outputs)
+            ):
+                found[node] = v
+                break
+    return found
+
+
+def last_by_position(order, inputs, outputs):
+    """Right: the last reader by its place, the last operand that fits, None for the others."""
+    last = {v: i for i, node in enumerate(order) for v in node.inputs}
+    found = {}
+    for i, node in enumerate(order):
+        fits = [node.inputs[k] for k in node.operator.in_place]
+        fits = [v for v in fits if v.type == node.output.type and last[v] == i and v.maker]
+        fits = [v for v in fits if v not in outputs and v not in inputs]
+        found[node] = fits[-1] if fits else None
+    return found
+
+
+# --------------------------------------------------------------------------------- recomputation
+
+
+def in_tuples(steps, segments):
+    """Right: plain tuples, segments from the other end, the rest in the first segment."""
+    starts = sorted({max(0, steps - -(-steps // segments) * k) for k in range(1, segments + 1)})
+    schedule = []
+    for i in range(1, starts[-1] + 1):
+        schedule.append(("forward", i))
+        if i - 1 not in starts:
+            schedule.append(("forget", i - 1))
+    for start, stop in zip(starts[::-1], [steps, *starts[:0:-1]], strict=True):
+        schedule += [("forward", i) for i in range(start + 1, stop)]
+        for i in range(stop, start, -1):
+            schedule += [("backward", i), ("forget", i - 1)]
+    return schedule
+
+
+def forgets_too_much(steps, segments):
+    schedule = checkpoint.in_segments(steps, segments)
+    return [a for i, a in enumerate(schedule) if a.kind != "forward" or i < steps]
+
+
+def never_forgets(steps, segments):
+    return [a for a in checkpoint.in_segments(steps, segments) if a.kind != "forget"]
+
+
+# ---------------------------------------------------------------------------------------- state
+
+
+def momentum(w, v, g, rate):
+    faster = autodiff.update(v, 0.9 * v + g)
+    return [faster, autodiff.add_update(w, -rate * faster)]
+
+
+def by_one_update(w, v, g, rate):
+    """Right: the new velocity computed once, written twice, in the other order and as a tuple."""
+    faster = 0.9 * v + g
+    return autodiff.update(w, w - rate * faster), autodiff.add_update(v, faster - v)
+
+
+def by_the_old_velocity(w, v, g, rate):
+    return [autodiff.add_update(w, -rate * v), autodiff.update(v, 0.9 * v + g)]
+
+
+def without_updates(w, v, g, rate):
+    return [0.9 * v + g, w - rate * (0.9 * v + g)]
+
+
+def only_the_weight(w, v, g, rate):
+    return [autodiff.add_update(w, -rate * (0.9 * v + g))]
+
+
+# --------------------------------------------------------------------------------------- a loop
+
+
+def average(xs, start, beta):
+    def step(m, x):
+        new = beta * m + (1 - beta) * x
+        return [new], [new]
+
+    return autodiff.scan(step, [start], [xs])[1][0]
+
+
+def average_of_differences(xs, start, beta):
+    """Right, and a matrix with one column on the way."""
+    column = autodiff.reshape(xs, (xs.shape[0], 1))
+    step = lambda m, x: ([m + (1 - beta) * (x - m)], [m + (1 - beta) * (x - m)])  # noqa: E731
+    _, (all_of_them,) = autodiff.scan(step, [autodiff.reshape(start, (1,))], [column])
+    return autodiff.reshape(all_of_them, xs.shape)
+
+
+def the_last_average(xs, start, beta):
+    return autodiff.scan(lambda m, x: ([beta * m + (1 - beta) * x], []), [start], [xs])[0][0]
+
+
+def average_before(xs, start, beta):
+    step = lambda m, x: ([beta * m + (1 - beta) * x], [m])  # noqa: E731
+    return autodiff.scan(step, [start], [xs])[1][0]
+
+
+def average_unrolled(xs, start, beta):
+    made = []
+    for k in range(xs.shape[0]):
+        start = beta * start + (1 - beta) * xs[k]
+        made.append(start)
+    return autodiff.stack(made)
+
+
+def average_without_its_gradient(xs, start, beta):
+    return average(xs, start, autodiff.stop_gradient(beta))
+
+
+# --------------------------------------------------------------------------------------- ranks
+
+
+def posted(weights, gradients, post, arrive):
+    waiting = [post(g) for g in reversed(gradients)]
+    return [arrive(p, after=waiting) for p in waiting][::-1]
+
+
+def posted_in_a_row(weights, gradients, post, arrive):
+    """Right: each post after the one before, the wait after the last; a tuple."""
+    waiting = []
+    for g in gradients[::-1]:
+        waiting.append(post(g, after=waiting[-1:]))
+    return tuple(arrive(p, after=waiting[-1:]) for p in waiting[::-1])
+
+
+def posted_late(weights, gradients, post, arrive):
+    waiting = [post(g, after=gradients) for g in reversed(gradients)]
+    return [arrive(p, after=waiting) for p in waiting][::-1]
+
+
+def posted_forwards(weights, gradients, post, arrive):
+    waiting = [post(g) for g in gradients]
+    return [arrive(p, after=waiting) for p in waiting]
+
+
+def waits_at_once(weights, gradients, post, arrive):
+    return [arrive(post(g)) for g in gradients]
+
+
+def waits_at_once_backwards(weights, gradients, post, arrive):
+    means = [arrive(post(g)) for g in reversed(gradients)]
+    return [*means[::-1]]
+
+
+def means_turned_round(weights, gradients, post, arrive):
+    return posted(weights, gradients, post, arrive)[::-1]
+
+
+def never_posted(weights, gradients, post, arrive):
+    return [arrive(g) for g in gradients]
+
+
+def never_arrives(weights, gradients, post, arrive):
+    return [post(g) for g in gradients[::-1]][::-1]
+
+
+CASES = {
+    "forwarding": Case(
+        right=forward,
+        also=[last_by_position],
+        wrong=[
+            lambda *a: forward(*a, last=False),
+            lambda *a: forward(*a, fed=False),
+            lambda *a: forward(*a, wanted=False),
+            lambda *a: forward(*a, types=False, allowed=False),
+            lambda *a: dict(list(forward(*a).items())[:1]),
+            lambda *a: list(forward(*a)),
+        ],
+    ),
+    "moving_average": Case(
+        right=average,
+        also=[average_of_differences],
+        wrong=[the_last_average, average_before, average_unrolled, average_without_its_gradient,
+               lambda xs, start, beta: average(xs, start, 1 - beta),
+               lambda xs, start, beta: average(xs, 0 * start, beta),
+               lambda xs, start, beta: np.zeros(3)],
+    ),
+    "posted_early": Case(
+        right=posted,
+        also=[posted_in_a_row],
+        wrong=[posted_late, posted_forwards, waits_at_once, waits_at_once_backwards,
+               means_turned_round, never_posted, never_arrives,
+               lambda weights, gradients, post, arrive: gradients],
+    ),
+    "momentum": Case(
+        right=momentum,
+        also=[by_one_update],
+        wrong=[by_the_old_velocity, without_updates, only_the_weight,
+               lambda w, v, g, rate: autodiff.update(v, 0.9 * v + g),
+               lambda w, v, g, rate: momentum(w, v, g, -rate)],
+    ),
+    "sqrt_schedule": Case(
+        right=checkpoint.in_segments,
+        also=[in_tuples],
+        wrong=[
+            lambda n, m: checkpoint.keep_all(n),
+            lambda n, m: checkpoint.optimal(n, 2),
+            forgets_too_much,
+            never_forgets,
+            lambda n, m: [Action("backward", i) for i in range(n, 0, -1)],
+            lambda n, m: list(range(n)),
+        ],
+    ),
+}  # fmt: skip
