@@ -84,8 +84,7 @@ class Compressed(Scheme):
             self.error[:] = 0
             self.compressor.add(code, self.error)
             np.subtract(gradients, self.error, out=self.error)
-        routes.allgather(code.copy() if code.base is gradients else code, self.compressor,
-                         self.comm, gradients)  # fmt: skip
+        routes.allgather(code, self.compressor, self.comm, gradients)
 
     def sent(self, n: int) -> int:
         """Return the bytes that all ranks together send in one step.
