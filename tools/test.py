@@ -62,11 +62,17 @@ def worst(statuses: Collection[int]) -> int:
     return max(abs(status) for status in statuses if status != NO_TESTS)
 
 
-def wait_for(pid: int) -> None:
+def process_of(pid: int | None) -> psutil.Process | None:
+    """Return a living process by its number, which another may bear later; None if it is gone."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid) if pid else None
+    return None
+
+
+def wait_for(process: psutil.Process | None) -> None:
     """Return when a process, which need not be a child of this one, has ended."""
     with contextlib.suppress(psutil.NoSuchProcess):
-        process = psutil.Process(pid)
-        while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+        while process and process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
             time.sleep(0.5)
 
 
@@ -76,10 +82,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("-m", dest="marks")
     parser.add_argument("--beside", type=int, metavar="PID")
     mine, others = parser.parse_known_args(arguments)
-    statuses = []
+    statuses, beside = [], process_of(mine.beside)
     for name, options in stages(usable_cores(), mine.marks).items():
-        if name == LAST and mine.beside:
-            wait_for(mine.beside)
+        if name == LAST:
+            wait_for(beside)
         print(f"\nTests {name}", flush=True)
         began = time.perf_counter()
         command = [sys.executable, "-m", "pytest", *options, *others]

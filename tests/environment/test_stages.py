@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from helpers.paths import ROOT
-from tools.test import wait_for, worst
+from tools.test import process_of, wait_for, worst
 
 TESTS = """
 import os, pytest
@@ -56,6 +56,8 @@ def test_each_test_runs_in_its_stage(tmp_path, marks, status, passed):
 
 def test_the_last_stage_waits_for_what_runs_beside():
     beside = subprocess.Popen(["sleep", "1"])  # nobody waits for it here: it becomes a zombie
-    wait_for(beside.pid)
+    process = process_of(beside.pid)
+    wait_for(process)
     assert beside.poll() == 0
-    wait_for(beside.pid)
+    wait_for(process)
+    wait_for(process_of(None))
