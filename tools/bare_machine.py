@@ -58,7 +58,7 @@ def first_command(readme: str, address: str) -> str:
 def undocumented(found: Iterable[str], readme: str, user: str = USER) -> list[str]:
     """Return those of the paths (``~/.cache/x``) that the README's section does not name."""
     section = re.search(r"^## What it leaves on your disk\n(.*?)(?=^## |\Z)", readme, re.M | re.S)
-    text = section[1].replace("YOU", user) if section else ""
+    text = section[1].replace("YOU", user).replace("UID", str(os.getuid())) if section else ""
     named = re.findall(r"`((?:~|/tmp)/[^`\s]+?)/?`", text)
     return sorted(p for p in found if not any(f"{p}/".startswith(f"{name}/") for name in named))
 

@@ -15,12 +15,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 SHARED = "/dev/shm/mpich_shm_"  # how the names of MPICH's files in shared memory begin
 TOPOLOGIES = "hydra_hwloc_xmlfile_"  # and of those in /tmp that MPICH's mpiexec makes for its ranks
 PROXY = "(hydra_pmi_proxy)"  # the process of mpiexec that makes them, as /proc writes its name
+OPEN_MPI = "/dev/shm/sm_segment."  # and of those of Open MPI's ranks
 GENTLE_SECONDS = 0.5
+CLEARING_SECONDS = 5.0  # that Open MPI's launcher has: it removes a folder and the ranks' memory
 OLD_SECONDS = 300.0
 
 
@@ -64,8 +66,8 @@ def kill_tree(root: int) -> None:
 def end_gently(root: int) -> None:
     """End a program that starts ranks, such as mpiexec, and all below it, within half a second.
 
-    mpiexec removes its file in /tmp if it is asked to end. MPICH's ranks leave a file in shared
-    memory.
+    mpiexec removes its file in /tmp if it is asked to end, Open MPI's a folder, which may take
+    longer. Ranks leave a file in shared memory.
 
     Parameters
     ----------
@@ -73,13 +75,15 @@ def end_gently(root: int) -> None:
         A process id.
     """
     below = descendants(root)
-    files = shared_files(*below)
+    beginnings = (SHARED, OPEN_MPI)
+    files = shared_files(*below, beginnings=beginnings)
     if below:
         with contextlib.suppress(ProcessLookupError):
             os.kill(root, signal.SIGTERM)
-        deadline = time.monotonic() + GENTLE_SECONDS
+        patient = any(name.startswith("prte") for name in map(_name, (root, *below)))
+        deadline = time.monotonic() + (CLEARING_SECONDS if patient else GENTLE_SECONDS)
         while (still := descendants(root)) and time.monotonic() < deadline:
-            files |= shared_files(*still)  # ranks may be just starting
+            files |= shared_files(*still, beginnings=beginnings)  # ranks may be just starting
             time.sleep(0.01)
     for pid in [root, *below, *descendants(root)]:
         with contextlib.suppress(ProcessLookupError):
@@ -90,13 +94,22 @@ def end_gently(root: int) -> None:
     sweep_topologies(but=below)
 
 
-def shared_files(*pids: int) -> set[str]:
-    """Return the files in shared memory by which MPICH's ranks talk.
+def _name(pid: int) -> str:
+    """Return what a process is called, empty where that is not told."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/comm") as file:
+        return file.read().strip()
+    return ""
+
+
+def shared_files(*pids: int, beginnings: Sequence[str] = (SHARED,)) -> set[str]:
+    """Return the files in shared memory by which ranks talk.
 
     Parameters
     ----------
     *pids : int
         Process ids.
+    beginnings : sequence of str
+        How their paths begin; by default MPICH's.
 
     Returns
     -------
@@ -106,7 +119,8 @@ def shared_files(*pids: int) -> set[str]:
     found = set()
     for pid in pids:
         with contextlib.suppress(OSError), open(f"/proc/{pid}/maps") as file:
-            found |= {line.split(None, 5)[5].rstrip("\n") for line in file if SHARED in line}
+            lines = [line for line in file if any(begin in line for begin in beginnings)]
+            found |= {line.split(None, 5)[5].rstrip("\n") for line in lines}
     return {name for name in found if not name.endswith(" (deleted)")}
 
 

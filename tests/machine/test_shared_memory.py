@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.machine import shared_memory
+from helpers.machine import guard, shared_memory
 from helpers.machine.shared_memory import sweep
 
 LINUX = pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="/dev/shm is Linux's")
@@ -68,3 +68,19 @@ def test_a_world_of_one_that_is_never_ended_can_remove_its_own():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout == "False\n", done.stderr
+
+
+@LINUX
+def test_open_mpis_launcher_has_time_to_clear_up(tmp_path):
+    launcher, folder = tmp_path / "prterun", tmp_path / "session"
+    folder.mkdir()
+    launcher.write_text(
+        "#!/bin/sh\ntrap 'kill $!; sleep 1.2; rmdir \"$0\".ready; rmdir session; exit' TERM\n"
+        'mkdir "$0".ready\nsleep 60 &\nwait\n'
+    )
+    launcher.chmod(0o755)
+    with subprocess.Popen([launcher], cwd=tmp_path) as process:
+        while not (tmp_path / "prterun.ready").exists() or not guard.descendants(process.pid):
+            time.sleep(0.01)
+        guard.end_gently(process.pid)
+    assert not folder.exists()
