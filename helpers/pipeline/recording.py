@@ -59,6 +59,12 @@ def recorded(
     )
     note = ""
     if pipeline.costs is not None:
-        f, b = (1e3 * pipeline.costs.of(kind, 0) for kind in "FB")
-        note = f"stages paced: forward {f:g} ms, backward {b:g} ms"
+        stages = range(pipeline.schedule.stages)
+        f, b = ({1e3 * pipeline.costs.of(kind, stage) for stage in stages} for kind in "FB")
+        note = f"stages paced: forward {_shown(f)} ms, backward {_shown(b)} ms"
     return outcome, Timeline(pipeline.schedule, boxes, True, "s", note)
+
+
+def _shown(numbers: set[float]) -> str:
+    least, most = min(numbers), max(numbers)
+    return f"{least:g}" if least == most else f"{least:g} to {most:g}"

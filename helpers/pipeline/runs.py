@@ -6,14 +6,16 @@ fewer ranks than there are: the others sleep meanwhile.
 
 from __future__ import annotations
 
-import itertools
+import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from helpers.models.transformer import Config, layer, loss, transformer
+from helpers.pace import OutpacedWarning
 from helpers.pipeline import partition
 from helpers.pipeline.model import Costs
 from helpers.pipeline.recording import recorded
@@ -23,6 +25,7 @@ from helpers.pipeline.timeline import Timeline
 
 SMALL = Config(vocabulary=96, context=16, layers=14, heads=2, width=16)  # 16 pieces
 SIZE = 2  # sequences in a micro-batch
+RATE = 1e-3  # of gradient descent, for schedules with updates
 
 
 def batches(config: Config, micro: int, seed: int = 0) -> tuple[list[Tensor], list[Tensor]]:
@@ -111,9 +114,11 @@ def _end(comm: Any) -> None:
 
 
 def record(
-    schedule: Schedule, costs: Costs, config: Config = SMALL, repeats: int = 1
+    schedule: Schedule, costs: Costs, config: Config | None = None, repeats: int = 1
 ) -> Timeline | None:
     """Record a step whose stages are paced.
+
+    Passes whose work took longer than their pace are counted in the timeline's note.
 
     Parameters
     ----------
@@ -121,8 +126,8 @@ def record(
         For as many ranks as there are, or fewer.
     costs : Costs
         Seconds of each action.
-    config : Config
-        Of the model.
+    config : Config, optional
+        Of the model; unless given, SMALL with one piece for each stage.
     repeats : int
         Steps that are recorded; the shortest counts.
 
@@ -131,16 +136,26 @@ def record(
     Timeline or None
         On rank 0; None elsewhere.
     """
-    comm, found = _group(schedule.ranks), []
+    comm = _group(schedule.ranks)
+    found: list[Timeline] = []
     if comm is not None:
+        config = config or replace(SMALL, layers=max(1, schedule.stages - 2))
         modules, _ = modules_of(schedule, comm.rank, config)
         inputs, targets = batches(config, schedule.micro)
-        Pipeline(comm, schedule, modules, loss).step(inputs, targets)  # warms up
-        pipeline = Pipeline(comm, schedule, modules, loss, costs=costs)
-        found = [recorded(comm, pipeline, inputs, targets)[1] for _ in range(repeats)]
+        Pipeline(comm, schedule, modules, loss, rate=RATE).step(inputs, targets)  # warms up
+        pipeline = Pipeline(comm, schedule, modules, loss, costs=costs, rate=RATE)
+        for _ in range(repeats):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", OutpacedWarning)
+                line = recorded(comm, pipeline, inputs, targets)[1]
+            late = comm.reduce(sum(issubclass(w.category, OutpacedWarning) for w in caught))
+            if line is not None:
+                note = (
+                    f"{line.note}; {late} of {len(line.boxes)} took longer" if late else line.note
+                )
+                found.append(replace(line, note=note))
     _end(comm)
-    lines = [line for line in found if line is not None]
-    return min(lines, key=lambda line: line.span) if lines else None
+    return min(found, key=lambda line: line.span) if found else None
 
 
 def difference(
@@ -216,77 +231,6 @@ def bytes_kept(
             found[k] = pipeline.step(inputs[: plan.micro], targets[: plan.micro]).bytes
     _end(comm)
     return found[0], found[1]
-
-
-def follow_updates(
-    schedule: Schedule, stash: bool, seed: int = 0, rate: float = 0.3
-) -> dict[str, Any] | None:
-    """Run batches with updates through linear stages, and compare each gradient with models.
-
-    Each stage is tanh(x Aᵀ + b), 3 numbers wide, in float64.
-
-    Parameters
-    ----------
-    schedule : Schedule
-        With updates (PipeDream), for all ranks.
-    stash : bool
-        Whether a batch keeps the weights that it went forward with.
-    seed : int
-        Of weights and data.
-    rate : float
-        Of gradient descent.
-
-    Returns
-    -------
-    dict or None
-        On rank 0: ``staleness``, for each rank, batch → updates missed; ``versions``, for each
-        rank, how many were kept at most; ``nearest``, the relative distance of the last batch's
-        gradient to that of the nearest model that versions of the stages' weights make up.
-    """
-    from mpi4py import MPI
-    from torch.nn import functional
-
-    comm = MPI.COMM_WORLD
-    draws = torch.Generator().manual_seed(1000 * seed + comm.rank)
-    module = nn.Sequential(nn.Linear(3, 3), nn.Tanh()).double()
-    with torch.no_grad():
-        for p in module.parameters():
-            p.copy_(torch.randn(p.shape, generator=draws, dtype=torch.float64))
-    versions = [[p.detach().clone() for p in module.parameters()]]
-    shared = torch.Generator().manual_seed(seed)
-    data = torch.randn(2, schedule.micro, 4, 3, generator=shared, dtype=torch.float64)
-    pipeline = Pipeline(comm, schedule, [module], functional.mse_loss, rate=rate, stash=stash)
-    pipeline.step([*data[0]], [*data[1]])
-    stage: Any = pipeline.stages[0]
-    for micro in range(schedule.micro):
-        found = stage.gradients[micro]
-        versions.append([w - rate * g for w, g in zip(versions[-1], found, strict=True)])
-    mine = (stage.staleness, stage.most_versions, versions, stage.gradients[schedule.micro - 1])
-    everything = comm.gather(mine)
-    if everything is None:
-        return None
-    got = torch.cat([g.flatten() for _, _, _, gradient in everything for g in gradient])
-    last = schedule.micro - 1
-    nearest = min(
-        ((_gradient(mix, data[0][last], data[1][last]) - got).norm() / got.norm()).item()
-        for mix in itertools.product(*(one[2] for one in everything))
-    )
-    return {
-        "staleness": [one[0] for one in everything],
-        "versions": [one[1] for one in everything],
-        "nearest": nearest,
-    }
-
-
-def _gradient(weights: Sequence[Sequence[Tensor]], x: Tensor, y: Tensor) -> Tensor:
-    """Of the model with these weights, all stages' numbers in a row."""
-    from torch.nn import functional
-
-    leaves = [[w.detach().requires_grad_() for w in stage] for stage in weights]
-    for matrix, bias in leaves:
-        x = torch.tanh(functional.linear(x, matrix, bias))
-    functional.mse_loss(x, y).backward()
-    return torch.cat([_grad(w).flatten() for stage in leaves for w in stage])
 
 
 def _grad(p: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ menu), ``pipeline-ranks``, ``pipeline-micro`` and ``pipeline-memory`` (sliders),
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 from typing import TYPE_CHECKING
 
 from helpers.plots.pipeline import COLOURS, NAMES
@@ -87,7 +88,7 @@ def _coded(line: Timeline) -> dict:
 def _still(found: dict[tuple, dict]) -> str:
     """The same as a table."""
     rows = "".join(
-        f"<tr><td>{name}</td><td>{ranks}</td><td>{micro}</td><td>{run['idle']:.0%}</td>"
+        f"<tr><td>{escape(name)}</td><td>{ranks}</td><td>{micro}</td><td>{run['idle']:.0%}</td>"
         f"<td>{'recorded' if run['recorded'] else 'model'}</td></tr>"
         for (name, ranks, micro), run in found.items()
     )

@@ -1,0 +1,87 @@
+"""Whose gradient does PipeDream follow? Run it, and compare with every model that there was."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from helpers.pipeline.runner import Pipeline
+from helpers.pipeline.runs import _grad
+from helpers.pipeline.schedule import Schedule
+
+
+def follow_updates(
+    schedule: Schedule, stash: bool, seed: int = 0, rate: float = 0.3, newest: int | None = None
+) -> dict[str, Any] | None:
+    """Run batches with updates through linear stages, and compare each gradient with models.
+
+    Each stage is tanh(x Aᵀ + b), 3 numbers wide, in float64.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        With updates (PipeDream), for all ranks.
+    stash : bool
+        Whether a batch keeps the weights that it went forward with.
+    seed : int
+        Of weights and data.
+    rate : float
+        Of gradient descent.
+    newest : int, optional
+        How many of each stage's last versions are tried; all unless given.
+
+    Returns
+    -------
+    dict or None
+        On rank 0: ``staleness``, for each rank, batch → updates missed; ``versions``, for each
+        rank, how many were kept at most; ``nearest``, the relative distance of the last batch's
+        gradient to that of the nearest model that versions of the stages' weights make up.
+    """
+    from mpi4py import MPI
+    from torch.nn import functional
+
+    comm = MPI.COMM_WORLD
+    draws = torch.Generator().manual_seed(1000 * seed + comm.rank)
+    module = nn.Sequential(nn.Linear(3, 3), nn.Tanh()).double()
+    with torch.no_grad():
+        for p in module.parameters():
+            p.copy_(torch.randn(p.shape, generator=draws, dtype=torch.float64))
+    versions = [[p.detach().clone() for p in module.parameters()]]
+    shared = torch.Generator().manual_seed(seed)
+    data = torch.randn(2, schedule.micro, 4, 3, generator=shared, dtype=torch.float64)
+    pipeline = Pipeline(comm, schedule, [module], functional.mse_loss, rate=rate, stash=stash)
+    pipeline.step([*data[0]], [*data[1]])
+    stage: Any = pipeline.stages[0]
+    for micro in range(schedule.micro):
+        found = stage.gradients[micro]
+        versions.append([w - rate * g for w, g in zip(versions[-1], found, strict=True)])
+    mine = (stage.staleness, stage.most_versions, versions, stage.gradients[schedule.micro - 1])
+    everything = comm.gather(mine)
+    if everything is None:
+        return None
+    got = torch.cat([g.flatten() for _, _, _, gradient in everything for g in gradient])
+    last = schedule.micro - 1
+    nearest = min(
+        ((_gradient(mix, data[0][last], data[1][last]) - got).norm() / got.norm()).item()
+        for mix in itertools.product(*(one[2][-(newest or len(one[2])) :] for one in everything))
+    )
+    return {
+        "staleness": [one[0] for one in everything],
+        "versions": [one[1] for one in everything],
+        "nearest": nearest,
+    }
+
+
+def _gradient(weights: Sequence[Sequence[Tensor]], x: Tensor, y: Tensor) -> Tensor:
+    """Of the model with these weights, all stages' numbers in a row."""
+    from torch.nn import functional
+
+    leaves = [[w.detach().requires_grad_() for w in stage] for stage in weights]
+    for matrix, bias in leaves:
+        x = torch.tanh(functional.linear(x, matrix, bias))
+    functional.mse_loss(x, y).backward()
+    return torch.cat([_grad(w).flatten() for stage in leaves for w in stage])

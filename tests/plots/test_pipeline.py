@@ -1,0 +1,85 @@
+"""helpers.plots.pipeline and its player: what is drawn is what was passed."""
+
+import matplotlib as mpl
+import pytest
+
+mpl.use("Agg")
+
+from helpers.pipeline import Costs, Schedule, families, simulate
+from helpers.pipeline.timeline import Timeline
+from helpers.plots import pipeline as draw
+from helpers.plots.pipeline_html import pipelines
+from tests.plots.embedded import values
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+def title(ax):
+    return ax.get_title("left") or ax.get_title()
+
+
+@pytest.mark.parametrize("name", families.FAMILIES)
+def test_each_action_is_a_box_in_its_rank_s_lane(name):
+    line = simulate(families.FAMILIES[name](3, 6), Costs(update=0.5))
+    ax = draw.lanes(line)
+    boxes = {
+        (round(p.get_y() + 0.4), round(p.get_x(), 6), round(p.get_width(), 6)) for p in ax.patches
+    }
+    assert boxes == {
+        (box.rank, round(box.begin, 6), round(box.end - box.begin, 6)) for box in line.boxes
+    }
+    assert len(ax.patches) == len(line.boxes)
+    assert "model, not recorded" in title(ax)
+    assert f"{line.bubble:.0%} idle" in title(ax)
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["rank 0", "rank 1", "rank 2"]
+
+
+def test_a_recorded_step_says_so_and_is_in_milliseconds():
+    line = simulate(families.gpipe(2, 2))
+    ax = draw.lanes(Timeline(line.schedule, line.boxes, True, "s", "stages paced: 1 s"))
+    assert "recorded; stages paced: 1 s" in title(ax)
+    assert ax.get_xlabel() == "time (ms)"
+    assert max(p.get_x() + p.get_width() for p in ax.patches) == pytest.approx(1e3 * line.span)
+
+
+def test_what_is_kept_is_drawn_as_it_is_counted():
+    lines = [simulate(make(4, 8)) for make in (families.gpipe, families.one_f_one_b)]
+    ax = draw.held(lines)
+    assert [max(curve.get_ydata()) for curve in ax.lines] == [8, 4]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        "GPipe, at most 8",
+        "1F1B, at most 4",
+    ]
+
+
+def test_bubbles_are_points_beside_lines():
+    ax = draw.bubbles({"4 ranks": [0.5, 0.3]}, {"4 ranks": [0.6, 0.4]}, [3, 7])
+    assert [list(curve.get_ydata()) for curve in ax.lines] == [[0.6, 0.4], [0.5, 0.3]]
+
+
+def test_the_player_has_every_run_once_recorded_ones_first():
+    line = simulate(families.zero_bubble(2, 3))
+    recorded = Timeline(line.schedule, line.boxes, True, "s", "paced")
+    data = values(pipelines([recorded, line, simulate(families.interleaved(2, 4))]).data)
+    first, second = data["runs"]
+    assert (first["name"], first["recorded"], first["note"]) == ("zero-bubble", True, "paced")
+    assert (second["chunks"], second["recorded"]) == (2, False)
+    assert len(first["boxes"]) == 2 * 3 * 3
+    assert max(box[5] for box in first["boxes"]) == 1000
+    kinds = {box[1] for box in first["boxes"]}
+    assert [draw.NAMES["FBIWU"[kind]] for kind in sorted(kinds)] == [
+        data["names"][kind] for kind in sorted(kinds)
+    ]
+    with pytest.raises(ValueError, match="one timeline or more"):
+        pipelines([])
+
+
+def test_a_schedule_with_markup_in_its_name_stays_text():
+    line = simulate(Schedule.written("<b>mine</b>", ["F0 B0"]))
+    assert "<b>mine" not in pipelines([line]).data
