@@ -4,8 +4,9 @@ import { player } from "./player.js";
 // Steps of pipelines: a menu of schedules, sliders for ranks, micro-batches and memory; a lane for each rank, and how
 // many micro-batches it keeps at the moment that is shown.
 export function start(root, data) {
-  const WIDTH = 900, LEFT = 74, RIGHT = 150, TOP = 26, FRAMES = 40;
+  const WIDTH = 900, LEFT = 74, RIGHT = 190, TOP = 26, FRAMES = 40;
   const { colours, names, runs } = data;
+  let run = null, held = []; // none yet while the controls are made
   root.textContent = "";
   const bar = make("div", { class: "bar" }, root);
   const menu = make("select", { "data-testid": "pipeline-schedule", "aria-label": "schedule" }, bar);
@@ -21,7 +22,6 @@ export function start(root, data) {
   const said = make("div", { class: "status", "data-testid": "pipeline-status", "aria-live": "polite" });
   const control = player(root, { steps: FRAMES, draw: paint, label: told, seconds: 0.22, id: "pipeline", name: "the step of training", status: said });
   const svg = draw("svg", { viewBox: `0 0 ${WIDTH} 300`, role: "img" }, root);
-  let run = runs[0], held = [];
   menu.addEventListener("change", choose);
   for (const part of [ranks, micro]) part.input.addEventListener("input", choose);
   memory.input.addEventListener("input", () => { limits(); paint(control.frame); });
@@ -72,19 +72,21 @@ export function start(root, data) {
   }
 
   function told() {
+    if (!run) return "";
     const over = held.map((_, r) => r).filter((r) => most(r) > value(memory));
     const room = over.length ? `Too little room on rank${over.length > 1 ? "s" : ""} ${over.join(", ")}.` : "It fits on every rank.";
     return `${run.name}: ranks are idle ${(100 * run.idle).toFixed(0)} % of the time; rank 0 keeps ${+most(0).toFixed(2)} of ${run.micro} micro-batches at most. ${room}`;
   }
 
   function paint(frame) {
+    if (!run) return;
     const lane = Math.min(44, 300 / run.ranks), height = TOP + lane * run.ranks, t = 1000 * frame / FRAMES;
-    const x = (moment) => LEFT + (WIDTH - LEFT - RIGHT) * moment / 1000, unit = Math.min(16, (RIGHT - 34) / run.micro);
+    const x = (moment) => LEFT + (WIDTH - LEFT - RIGHT) * moment / 1000, unit = Math.min(16, (RIGHT - 70) / run.micro);
     svg.setAttribute("viewBox", `0 0 ${WIDTH} ${height + 34}`);
     svg.textContent = "";
     said.textContent = told();
     svg.setAttribute("aria-label", said.textContent);
-    draw("text", { x: WIDTH - RIGHT + 12, y: 16 }, svg, "kept now (bar: most)");
+    draw("text", { x: WIDTH - RIGHT + 12, y: 16 }, svg, "kept (frame: at most)");
     for (let r = 0; r < run.ranks; r++) {
       const y = TOP + lane * r, peak = most(r), kept = now(r, t), over = peak > value(memory);
       draw("text", { x: LEFT - 8, y: y + lane / 2 + 5, "text-anchor": "end" }, svg, `rank ${r}`);
