@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -112,11 +112,18 @@ class Batch:
         words = torch.nn.functional.pad(words, (0, padding), value=PADDING)
         return cls(words, lengths, torch.tensor([len(d) for d in documents]))
 
+    def to(self, device: torch.device | str) -> Batch:
+        """Return the batch with its words on ``device``.
+
+        Lengths and counts stay on the CPU: PyTorch packs by lengths that it can read there.
+        """
+        return replace(self, words=self.words.to(device))
+
 
 def mask(lengths: Tensor, width: int) -> Tensor:
-    """Return True where row i has an element: (N, width) from lengths (N).
+    """Return True where row i has an element: (N, width) from lengths (N), on their device.
 
     >>> mask(torch.tensor([1, 3]), 3).int().tolist()
     [[1, 0, 0], [1, 1, 1]]
     """
-    return torch.arange(width) < lengths.unsqueeze(1)
+    return torch.arange(width, device=lengths.device) < lengths.unsqueeze(1)

@@ -1,20 +1,26 @@
 """Does attention explain? Weights by word, the most attended words, and a test by deletion.
 
 A weight of a word in its document is its weight in the sentence times the sentence's weight.
+Serrano and Smith (2019), *Is attention interpretable?*, did such a test on this model.
 """
 
 from __future__ import annotations
 
+import math
 import random
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
-from helpers.attention.documents import UNKNOWN, Batch, Ids
+from helpers.attention.documents import PADDING, UNKNOWN, Batch, Ids
 from helpers.attention.model import HierarchicalAttention
 from helpers.attention.training import predict
+
+Ranking = Callable[[HierarchicalAttention, Ids], Sequence[float]]
+Answer = Callable[[Tensor], Tensor]
 
 
 class Weights(NamedTuple):
@@ -30,7 +36,7 @@ def weights(model: HierarchicalAttention, document: Ids) -> Weights:
     was_training = model.training
     model.eval()
     with torch.no_grad():
-        reading = model.read(Batch.of([document]))
+        reading = model.read(Batch.of([document]).to(model.embedding.weight.device))
     model.train(was_training)
     words = [row[: len(s)].tolist() for row, s in zip(reading.words, document, strict=True)]
     return Weights(reading.sentences[0].tolist(), words, reading.logits.softmax(1)[0].tolist())
@@ -64,37 +70,129 @@ def most_attended(
     return best
 
 
+def in_vectors(model: HierarchicalAttention, document: Ids) -> tuple[Tensor, Answer]:
+    """Return the vectors of a document's words, and the model as a function of them.
+
+    Parameters
+    ----------
+    model : HierarchicalAttention
+        Dropout is left out.
+    document : list of list of int
+        n words in all.
+
+    Returns
+    -------
+    vectors : torch.Tensor
+        (n, I), in the order of reading, detached from the model.
+    answer : callable
+        Takes n such vectors and returns the probability, a scalar with its graph, of the section
+        that the model gives to the document as it is.
+    """
+    device = model.embedding.weight.device
+    words = torch.tensor([word for sentence in document for word in sentence], device=device)
+    places = iter(range(PADDING + 1, len(words) + 1))  # each word gets a row of its own
+    batch = Batch.of([[[next(places) for _ in sentence] for sentence in document]]).to(device)
+    best = int(predict(model, [document]).argmax())
+    vectors = model.embedding.weight[words].detach()
+
+    def answer(given: Tensor) -> Tensor:
+        rows = torch.cat([given.new_zeros(1, given.shape[1]), given])  # row 0 is padding's
+        was_training = model.training
+        model.eval()
+        logits = torch.func.functional_call(model, {"embedding.weight": rows}, (batch,))
+        model.train(was_training)
+        return logits.softmax(1)[0, best]
+
+    return vectors, answer
+
+
+def by_attention(model: HierarchicalAttention, document: Ids) -> list[float]:
+    """Return the score of each word: its weight times the weight of its sentence."""
+    found = weights(model, document)
+    pairs = zip(found.sentences, found.words, strict=True)
+    return [share * weight for share, row in pairs for weight in row]
+
+
+def by_gradient(model: HierarchicalAttention, document: Ids) -> list[float]:
+    """Return the score of each word: its vector times the gradient of the answer at it.
+
+    To first order, what the probability would lose if the vector became 0.
+    """
+    vectors, answer = in_vectors(model, document)
+    vectors.requires_grad_()
+    (gradient,) = torch.autograd.grad(answer(vectors), vectors)
+    return (gradient * vectors).sum(1).tolist()
+
+
+def at_random(seed: int = 0) -> Ranking:
+    """Return a ranking that knows nothing."""
+    shuffle = random.Random(seed)
+    return lambda model, document: [shuffle.random() for sentence in document for _ in sentence]
+
+
+def by_rarity(documents: Sequence[Ids]) -> Ranking:
+    """Return a ranking by how few of ``documents`` have the word: it knows no model."""
+    seen = Counter(word for d in documents for word in {w for sentence in d for w in sentence})
+    return lambda model, document: [
+        -seen[word] if word != UNKNOWN else -math.inf for sentence in document for word in sentence
+    ]
+
+
+RANKINGS: dict[str, Ranking] = {
+    "most attended": by_attention,
+    "gradient × input": by_gradient,
+    "random": at_random(),
+}
+
+
 def deletion(
     model: HierarchicalAttention,
     documents: Sequence[Ids],
     counts: Sequence[int] = (0, 1, 2, 4, 8),
-    seed: int = 0,
+    rankings: Mapping[str, Ranking] | None = None,
 ) -> dict[str, list[float]]:
     """Hide ``counts`` words of each document and return how probable the first answer stays.
 
-    The words are hidden (read as unknown) in the order of their attention, or at random. The value
-    is the mean probability of the section that the whole document was given. If attention pointed
-    at what decides, the first curve would fall much faster than the second.
+    Parameters
+    ----------
+    model : HierarchicalAttention
+        Whose answers are to be explained.
+    documents : sequence of list of list of int
+        The mean is over them.
+    counts : sequence of int
+        How many words are hidden, which is: read as unknown.
+    rankings : mapping of str to callable, optional
+        Name → ``ranking(model, document)``, a score for each word in the order of reading; words
+        of the highest scores are hidden first. Default ``RANKINGS``.
+
+    Returns
+    -------
+    dict of str to list of float
+        The mean probability of the section that the whole document was given, by ranking and
+        count. The better a ranking finds what decides, the faster it falls.
+
+    Raises
+    ------
+    ValueError
+        For a ranking that gives another number of scores than there are words.
     """
-    shuffle = random.Random(seed)
-    before = predict(model, documents)
-    answer = before.argmax(1)
-    orders: dict[str, list[list[tuple[int, int]]]] = {"most attended": [], "random": []}
-    for document in documents:
-        found = weights(model, document)
-        places = [(i, t) for i, sentence in enumerate(document) for t in range(len(sentence))]
-        by_weight = sorted(places, key=lambda p, f=found: -f.sentences[p[0]] * f.words[p[0]][p[1]])
-        orders["most attended"].append(by_weight)
-        shuffle.shuffle(places)
-        orders["random"].append(places)
+    answer = predict(model, documents).argmax(1).unsqueeze(1)
     curves = {}
-    for name, places in orders.items():
+    for name, ranking in (RANKINGS if rankings is None else rankings).items():
+        orders = [_order(name, ranking(model, document), document) for document in documents]
         curves[name] = []
-        for count in counts:
-            hidden = [_hide(d, p[:count]) for d, p in zip(documents, places, strict=True)]
-            left = predict(model, hidden).gather(1, answer.unsqueeze(1))
-            curves[name].append(left.mean().item())
+        for n in counts:
+            hidden = [_hide(d, order[:n]) for d, order in zip(documents, orders, strict=True)]
+            curves[name].append(predict(model, hidden).gather(1, answer).mean().item())
     return curves
+
+
+def _order(name: str, scores: Sequence[float], document: Ids) -> list[tuple[int, int]]:
+    """Return the places (sentence, word) by falling score."""
+    places = [(i, t) for i, sentence in enumerate(document) for t in range(len(sentence))]
+    if len(scores) != len(places):
+        raise ValueError(f"{name}: {len(scores)} scores for {len(places)} words; expected as many")
+    return [places[k] for k in sorted(range(len(places)), key=lambda k: -float(scores[k]))]
 
 
 def _hide(document: Ids, places: Sequence[tuple[int, int]]) -> Ids:
@@ -102,3 +200,40 @@ def _hide(document: Ids, places: Sequence[tuple[int, int]]) -> Ids:
     for i, t in places:
         copy[i][t] = UNKNOWN
     return copy
+
+
+def hiding(model: HierarchicalAttention, document: Ids) -> Callable[[Sequence[set[int]]], Tensor]:
+    """Return the model as a function of what is hidden from it in one document.
+
+    Parameters
+    ----------
+    model : HierarchicalAttention
+        Dropout is left out.
+    document : list of list of int
+        n words in all, numbered from 0 in the order of reading.
+
+    Returns
+    -------
+    callable
+        Takes K sets of words to hide and returns the probabilities (K, C).
+    """
+    places = [(i, t) for i, sentence in enumerate(document) for t in range(len(sentence))]
+
+    def answers(hidden: Sequence[set[int]]) -> Tensor:
+        return predict(model, [_hide(document, [places[k] for k in chosen]) for chosen in hidden])
+
+    return answers
+
+
+def until_it_changes(
+    model: HierarchicalAttention, document: Ids, scores: Sequence[float]
+) -> int | None:
+    """Return how many words must be hidden, highest score first, until the answer is another.
+
+    None where it stays the same with every word hidden.
+    """
+    order = sorted(range(len(scores)), key=lambda k: -float(scores[k]))
+    hidden = [set(order[:n]) for n in range(len(order) + 1)]
+    found = hiding(model, document)(hidden).argmax(1)
+    other = (found != found[0]).nonzero()
+    return int(other[0]) if len(other) else None

@@ -62,16 +62,17 @@ class Encoder(nn.Module):
         self.pool = pool(2 * hidden) if pool is AttentionPooling else pool()
 
     def forward(
-        self, table: Tensor, lengths: Tensor, vectors: Callable[[Tensor], Tensor] = lambda x: x
+        self, table: Tensor, lengths: Tensor, vectors: Callable[[Tensor], Tensor]
     ) -> tuple[Tensor, Tensor]:
         """Return summaries (N, 2H) and weights (N, L) from a table (N, L, ...), padding unread.
 
-        ``vectors`` makes GRU inputs (M, I) of the M rows of the table that are no padding.
+        ``vectors`` makes GRU inputs (M, I) of the M entries of the table that are no padding.
         """
         packed = pack_padded_sequence(table, lengths, batch_first=True, enforce_sorted=False)
-        states, _ = self.gru(packed._replace(data=vectors(packed.data)))
+        inputs = vectors(packed.data)  # (M, ...) to (M, I): the real entries only
+        states, _ = self.gru(packed._replace(data=inputs))  # (M, 2H), packed
         h, _ = pad_packed_sequence(states, batch_first=True, total_length=table.shape[1])
-        return self.pool(h, mask(lengths, table.shape[1]))
+        return self.pool(h, mask(lengths, table.shape[1]).to(h.device))  # h (N, L, 2H)
 
 
 class Embedding(nn.Embedding):
@@ -159,12 +160,13 @@ class EmbeddingAverage(nn.Module):
         """Return logits (D, C)."""
         words, lengths = one_sequence(batch)
         total = self.dropout(self.embedding(words)).sum(dim=1)  # padding is the zero vector
-        return self.answer(total / lengths.unsqueeze(1))
+        return self.answer(total / lengths.unsqueeze(1).to(total.device))
 
 
 def one_sequence(batch: Batch) -> tuple[Tensor, Tensor]:
     """Return a batch's words without their sentences: ids (D, W_all) and lengths (D)."""
-    words = batch.words[mask(batch.lengths, batch.words.shape[1])]  # row by row, as they are read
+    keep = mask(batch.lengths, batch.words.shape[1]).to(batch.words.device)
+    words = batch.words[keep]  # row by row, as they are read
     per_sentence = batch.lengths.split(batch.counts.tolist())
     lengths = torch.stack([part.sum() for part in per_sentence])
     return pad_sequence(words.split(lengths.tolist()), batch_first=True), lengths

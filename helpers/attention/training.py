@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -26,19 +27,50 @@ class Recipe:
     seed: int = 0
 
 
+class Trained(NamedTuple):
+    """What a training did."""
+
+    seconds: float
+    losses: tuple[float, ...]  # after each epoch, on the validation documents; empty without any
+    kept: int  # the epoch whose weights the model has, from 1
+
+
 def train(
     model: nn.Module,
     documents: Sequence[Ids],
     labels: Sequence[int],
     recipe: Recipe | None = None,
     progress: Callable[[int, int, float], None] | None = None,
-) -> float:
-    """Train ``model`` in place and return the seconds it took.
+    validation: tuple[Sequence[Ids], Sequence[int]] | None = None,
+) -> Trained:
+    """Train ``model`` in place, on the device that it is on.
 
-    ``progress(step, steps, loss)`` is called after each step. Raises ValueError where documents and
-    labels differ in number or there are none.
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Maps a ``Batch`` to logits.
+    documents, labels : sequence
+        As many of both.
+    recipe : Recipe, optional
+        How; the default is the course's.
+    progress : callable, optional
+        ``progress(step, steps, loss)`` is called after each step.
+    validation : tuple of sequence, optional
+        Documents and labels that are not trained on: the model ends with the weights of the epoch
+        at whose end its loss on them was least. Without them, with the last.
+
+    Returns
+    -------
+    Trained
+        Seconds, the losses, and which epoch was kept.
+
+    Raises
+    ------
+    ValueError
+        Where documents and labels differ in number, or there are none.
     """
     recipe = recipe or Recipe()
+    device = next(model.parameters()).device
     if len(documents) != len(labels) or not documents:
         raise ValueError(f"{len(documents)} documents with {len(labels)} labels: expected as many")
     started = time.perf_counter()
@@ -51,13 +83,13 @@ def train(
     )
     criterion = nn.CrossEntropyLoss(label_smoothing=recipe.smoothing)
     model.train()
-    step = 0
+    step, losses, best = 0, [], {}
     for _ in range(recipe.epochs):
         for chosen in _batches(len(documents), recipe.batch, shuffle):
             batch = Batch.of([documents[i] for i in chosen])
             loss = criterion(
-                model(_hide_words(batch, recipe.word_dropout, noise)),
-                torch.tensor([labels[i] for i in chosen]),
+                model(_hide_words(batch, recipe.word_dropout, noise).to(device)),
+                torch.tensor([labels[i] for i in chosen], device=device),
             )
             optimizer.zero_grad()
             loss.backward()
@@ -67,7 +99,14 @@ def train(
             step += 1
             if progress:
                 progress(step, steps, loss.item())
-    return time.perf_counter() - started
+        if validation:
+            losses.append(loss_on(model, *validation))
+            if losses[-1] == min(losses):
+                best = {name: value.clone() for name, value in model.state_dict().items()}
+    if best:
+        model.load_state_dict(best)
+    kept = losses.index(min(losses)) + 1 if losses else recipe.epochs
+    return Trained(time.perf_counter() - started, tuple(losses), kept)
 
 
 def predict(model: nn.Module, documents: Sequence[Ids], batch: int = 64) -> Tensor:
@@ -79,9 +118,10 @@ def predict(model: nn.Module, documents: Sequence[Ids], batch: int = 64) -> Tens
         raise ValueError("no documents: expected at least one")
     was_training = model.training
     model.eval()
+    device = next(model.parameters()).device
     with torch.no_grad():
         parts = [
-            model(Batch.of(documents[i : i + batch])).softmax(1)
+            model(Batch.of(documents[i : i + batch]).to(device)).softmax(1).cpu()
             for i in range(0, len(documents), batch)
         ]
     model.train(was_training)
@@ -91,6 +131,12 @@ def predict(model: nn.Module, documents: Sequence[Ids], batch: int = 64) -> Tens
 def accuracy(model: nn.Module, documents: Sequence[Ids], labels: Sequence[int]) -> float:
     """Return the share of documents whose most probable section is theirs."""
     return (predict(model, documents).argmax(1) == torch.tensor(labels)).float().mean().item()
+
+
+def loss_on(model: nn.Module, documents: Sequence[Ids], labels: Sequence[int]) -> float:
+    """Return the mean cross-entropy, without smoothing and without dropout."""
+    chosen = predict(model, documents).gather(1, torch.tensor(labels).unsqueeze(1))
+    return -chosen.clamp_min(1e-12).log().mean().item()
 
 
 def _batches(n: int, size: int, shuffle: random.Random) -> list[list[int]]:

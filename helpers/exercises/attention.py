@@ -1,4 +1,4 @@
-"""Checks behind the exercises of 04: attention pooling, masks, and why padding is wrong."""
+"""Checks behind the exercises of 04: splits, pooling, masks, padding, and explanations."""
 
 from __future__ import annotations
 
@@ -43,17 +43,190 @@ def masked_softmax(answer):
     torch.manual_seed(0)
     score = torch.tensor([[1.0, 2.0, 3.0], [-50.0, -60.0, 900.0], [0.0, 0.0, 0.0]]).double()
     keep = torch.tensor([[True, True, True], [True, True, False], [True, False, False]])
-    got = call(answer, score.clone(), keep.clone())
-    want = score.masked_fill(~keep, -torch.inf).softmax(-1)
-    close(got, want, "the weights of three rows")
+    low = torch.tensor([[-1000.0, -1001.0, 5.0]]).double()  # real scores far below any filling
+    for rows, kept, what in (
+        (score, keep, "the weights of three rows"),
+        (low, torch.tensor([[True, True, False]]), "the weights of scores near -1000"),
+    ):
+        got = call(answer, rows.clone(), kept.clone())
+        close(got, rows.masked_fill(~kept, -torch.inf).softmax(-1), what)
+
+
+@exercise
+def held_out_sources(answer):
+    """answer(sources, share) -> one bool a document: whether its source is held out."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    for many, share in ((40, 0.25), (200, 0.1), (10, 0.5)):
+        names = [f"source{k}" for k in range(many)]
+        sources = [name for name in names for _ in range(rng.integers(1, 5))]
+        rng.shuffle(sources)
+        got = np.asarray(call(answer, list(sources), share))
+        if got.shape != (len(sources),) or not np.isin(got, (0, 1)).all():
+            wrong(
+                f"of {len(sources)} documents: expected as many of True and False, got an array "
+                f"of shape {got.shape} and type {got.dtype}"
+            )
+        found = {name: {bool(g) for g, s in zip(got, sources, strict=True) if s == name}
+                 for name in names}  # fmt: skip
+        if torn := [name for name, both in found.items() if len(both) > 1]:
+            wrong(f"{len(torn)} of {many} sources have documents on both sides: {torn[0]} has")
+        part = sum(both == {True} for both in found.values()) / many
+        if not 0.7 * share <= part <= 1.3 * share:
+            wrong(f"asked for a share of {share} of {many} sources, it holds out {part:.3f}")
 
 
 @exercise
 def why_padding_is_wrong(answer):
     """answer: the letters of all true statements, in any order."""
-    letters = set(str(answer).lower()) & set("abcde")
-    true = {"b", "c"}
-    if letters - true:
-        wrong("at least one statement that you name is false: test it with two documents")
+    if not isinstance(answer, (str, list, tuple, set, frozenset)):
+        wrong(f"expected a text such as 'ad', got {answer!r}")
+    said = [part for part in "".join(map(str, answer)).lower() if part.isalnum()]
+    if isinstance(answer, str):
+        parts = answer.lower().replace(",", " ").replace(" and ", " ").split()
+        said = [letter for part in parts for letter in part]
+    if unknown := sorted(set(said) - set("abcde")):
+        wrong(f"expected letters from a to e; there is no statement {', '.join(unknown)}")
+    letters, true = set(said), {"b", "c", "e"}
+    if false := letters - true:
+        wrong(f"{len(false)} of the statements that you name are false: try them on two documents")
     if true - letters:
         wrong("a true statement is missing: follow the backward direction, then the softmax")
+
+
+@exercise
+def paired_comparison(answer):
+    """answer(mine, theirs) -> (right only in mine, right only in theirs, p of the sign test)."""
+    import numpy as np
+    from scipy.stats import binomtest
+
+    rng = np.random.default_rng(0)
+    for n, share in ((40, 0.5), (900, 0.84), (12, 0.6)):
+        mine, theirs = rng.random(n) < share, rng.random(n) < share - 0.1
+        got = call(answer, mine.copy(), theirs.copy())
+        if not (isinstance(got, (tuple, list)) and len(got) == 3):
+            wrong(f"expected three numbers (only mine, only theirs, p), got {type(got).__name__}")
+        a, b = int((mine & ~theirs).sum()), int((theirs & ~mine).sum())
+        close(got[0], a, f"documents of {n} that only mine has right")
+        close(got[1], b, f"documents of {n} that only theirs has right")
+        p = binomtest(a, a + b, 0.5).pvalue
+        close(got[2], p, f"p of {a} against {b}", rtol=1e-6)
+
+
+@exercise
+def most_confused(answer):
+    """answer(counts) -> (row, column) of the largest share of a row beside the diagonal."""
+    import numpy as np
+
+    tables = (
+        [[50, 3, 1], [9, 200, 11], [1, 4, 6]],  # the largest count is not the largest share
+        [[5, 4, 0, 0], [0, 9, 0, 0], [0, 0, 0, 0], [1, 0, 7, 90]],  # a section without documents
+    )
+    for table in tables:
+        counts = np.array(table)
+        shares = counts / counts.sum(1, keepdims=True).clip(min=1)
+        np.fill_diagonal(shares, -1)
+        best = np.unravel_index(shares.argmax(), shares.shape)
+        got = call(answer, counts.copy())
+        try:
+            i, j = (int(part) for part in got)
+        except (TypeError, ValueError):
+            wrong(f"expected two numbers (row, column), got {got!r}")
+        if i == j:
+            wrong(f"({i}, {j}) is on the diagonal: there the answers are right")
+        if (i, j) == (best[1], best[0]):
+            wrong(f"({i}, {j}): rows are true sections, columns the model's answers")
+        if (i, j) != tuple(int(k) for k in best):
+            wrong(f"({i}, {j}) of {table}: another place has a larger share of its row")
+
+
+@exercise
+def gradient_times_input(answer):
+    """answer(p, vectors) -> a score for each word (n): gradient of p times vector, summed."""
+    import torch
+
+    torch.manual_seed(0)
+    for n, size in ((1, 3), (4, 2), (6, 5)):
+        vectors, W = torch.randn(n, size).double(), torch.randn(n, size).double()
+
+        def p(x, W=W):
+            return torch.sigmoid((W * x).sum() + 0.3 * x.prod(dim=0).sum())
+
+        leaf = vectors.clone().requires_grad_()
+        (gradient,) = torch.autograd.grad(p(leaf), leaf)
+        got = call(answer, p, vectors.clone())
+        got = got.detach() if isinstance(got, torch.Tensor) else got
+        close(got, (gradient * vectors).sum(1), f"the scores of {n} words with {size} numbers each")
+
+
+@exercise
+def fewest_words(answer):
+    """answer(answers, n) -> a small set of words whose hiding changes the answer."""
+    for name, n, pushes, bias in _HIDDEN:
+        asked = 0
+
+        def answers(hidden, name=name, pushes=pushes, bias=bias, n=n):
+            nonlocal asked
+            asked += len(hidden)
+            if asked > 4 * n * n + 40:
+                wrong(f"{name}: more than {4 * n * n + 40} sets were tried for {n} words")
+            return _probabilities(hidden, pushes, bias, n)
+
+        got = call(answer, answers, n)
+        try:
+            chosen = {int(k) for k in got}
+        except (TypeError, ValueError):
+            wrong(f"{name}: expected a set of word numbers, got {got!r}")
+        if not chosen <= set(range(n)):
+            wrong(f"{name}: {sorted(chosen)} has numbers outside of 0 to {n - 1}")
+        before, after = _probabilities([set(), chosen], pushes, bias, n).argmax(1).tolist()
+        if before == after:
+            wrong(f"{name}: with {sorted(chosen)} hidden the answer is still the same")
+        greedy = _greedy(pushes, bias, n)
+        if len(chosen) > greedy:
+            wrong(f"{name}: {len(chosen)} words are hidden, {greedy} are enough")
+
+
+# What words add to each class: a set while one of it is to be seen, a tuple while all are.
+_HIDDEN: tuple = (
+    ("one word decides", 5, [({3}, (4.0, 0.0)), ({0}, (0.5, 0.0))], (0.0, 1.0)),
+    (
+        "one word speaks against it",
+        6,
+        [({1}, (3.0, 0.0)), ({4}, (0.0, 2.0)), ({2}, (1.5, 0.0))],
+        (0.0, 0.5),
+    ),
+    ("two words make a phrase", 6, [((0, 5), (3.0, 0.0)), ({2}, (2.0, 0.0))], (0.0, 1.0)),
+    ("two words say the same", 5, [({0, 4}, (4.0, 0.0)), ({2}, (0.3, 0.0))], (0.0, 1.0)),
+    (
+        "another class takes over",
+        7,
+        [({6}, (3.0, 0.0, 0.0)), ({1}, (0.0, 0.0, 2.0))],
+        (0.0, 0.4, 0.2),
+    ),
+)
+
+
+def _probabilities(hidden, pushes, bias, n):
+    import torch
+
+    rows = []
+    for chosen in hidden:
+        logits = torch.tensor(bias, dtype=torch.float64)
+        for group, push in pushes:
+            seen = len(set(group) - set(chosen)) / len(group)
+            part = float(seen == 1) if isinstance(group, tuple) else (seen > 0) * (4 + seen) / 5
+            logits = logits + part * torch.tensor(push)
+        rows.append(logits.softmax(0))
+    return torch.stack(rows)
+
+
+def _greedy(pushes, bias, n) -> int:
+    """Return how many words it takes if always the one is hidden that costs the answer most."""
+    first = int(_probabilities([set()], pushes, bias, n).argmax())
+    hidden: set[int] = set()
+    while int(_probabilities([hidden], pushes, bias, n).argmax()) == first:
+        left = [hidden | {k} for k in range(n) if k not in hidden]
+        hidden = left[int(_probabilities(left, pushes, bias, n)[:, first].argmin())]
+    return len(hidden)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import html
 import itertools
-import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from helpers.intervals import student
 from helpers.plots import style
 from helpers.plots.shapes import arrow, box
 
@@ -112,8 +112,8 @@ def deletion(
         What was drawn in.
     """
     ax = style.ensure_axes(ax)
-    for name, values in curves.items():
-        ax.plot(counts, values, label=name)
+    for (name, values), marker in zip(curves.items(), itertools.cycle("osD^v")):
+        ax.plot(counts, values, marker=marker, ms=8, label=name)
     ax.set_xlabel("words hidden in each document")
     ax.set_ylabel("mean probability\nof the first answer")
     ax.set_ylim(0, 1)
@@ -121,19 +121,17 @@ def deletion(
     return ax
 
 
-def accuracies(
-    scores: Mapping[str, Sequence[float]], bar: float, bar_name: str, ax: Axes | None = None
+def differences(
+    pairs: Mapping[str, Sequence[Sequence[float]]], margin: float, ax: Axes | None = None
 ) -> Axes:
-    """Draw every seed of every model, the median, and the bar to reach as a line.
+    """Draw by how much one side is ahead: every pair, the mean, and its interval at 95 %.
 
     Parameters
     ----------
-    scores : mapping of str to sequence of float
-        A model's name → its accuracies, one for each seed.
-    bar : float
-        The accuracy to reach.
-    bar_name : str
-        What stands at the line.
+    pairs : mapping of str to sequence of pair
+        What was compared → (ours, rival) of each pair, such as two accuracies on the same fold.
+    margin : float
+        Differences up to here, on both sides of 0, are shaded: they count as none.
     ax : matplotlib.axes.Axes, optional
         Where to draw: by default in a new figure.
 
@@ -142,20 +140,28 @@ def accuracies(
     matplotlib.axes.Axes
         What was drawn in.
     """
-    ax = style.ensure_axes(ax, figsize=(9, 1.5 + 0.55 * len(scores)))
-    for row, values in enumerate(scores.values()):
-        ax.plot(values, [row] * len(values), "o", color=style.GREY)
-        ax.plot(statistics.median(values), row, "D", ms=9, color=style.colour(row))
-    ax.axvline(bar, color=style.BLACK, ls="--", lw=1.6)
-    ax.annotate(bar_name, (bar, -0.65), ha="center", va="bottom", annotation_clip=False)
-    ax.set_yticks(range(len(scores)), list(scores))
-    ax.set_ylim(len(scores) - 0.5, -0.6)
-    ax.set_xlabel("accuracy on held-out packages (diamond: median)")
+    ax = style.ensure_axes(ax, figsize=(9, 1.5 + 0.5 * len(pairs)))
+    ax.axvspan(-margin, margin, color=style.GREY, alpha=0.2, lw=0)
+    ax.axvline(0, color=style.BLACK, lw=1.6)
+    for row, values in enumerate(pairs.values()):
+        apart = [ours - rival for ours, rival in values]
+        mean, low, high = student(apart)
+        colour = style.colour(row)
+        ax.plot([low, high], [row, row], marker="", color=colour, lw=5, alpha=0.5)
+        ax.plot(apart, [row] * len(apart), "o", ms=5, color=style.BLACK)
+        ax.plot(mean, row, "D", ms=11, color=colour)
+    ax.set_yticks(range(len(pairs)), list(pairs))
+    ax.set_ylim(len(pairs) - 0.5, -0.5)
+    ax.set_xlabel("accuracy ahead of the rival's (dot: a fold; diamond and bar: mean, 95 %)")
     return ax
 
 
 def hierarchy(
-    sentences: Sequence[Sequence[str]], answer: str = "", most: int = 4, ax: Axes | None = None
+    sentences: Sequence[Sequence[str]],
+    answer: str = "",
+    most: int = 4,
+    found: Weights | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw how the model reads a document: words, states, a summary of each sentence, one of all.
 
@@ -167,6 +173,9 @@ def hierarchy(
         What stands behind the arrow that leaves the document's summary; "" for none.
     most : int
         How many words of each sentence are drawn.
+    found : helpers.attention.explain.Weights, optional
+        A model's weights: the arrows of attention are as wide as they are large, an equal share
+        being as wide as all arrows are without them.
     ax : matplotlib.axes.Axes, optional
         Where to draw: by default in a new figure.
 
@@ -190,12 +199,13 @@ def hierarchy(
     for i, words in enumerate(shown, start=1):
         places = [left + step * t for t in range(len(words))]
         middle = sum(places) / len(places)
-        for x, word in zip(places, words, strict=True):
+        for k, (x, word) in enumerate(zip(places, words, strict=True)):
             ax.text(x, 0, word, ha="center", va="center", fontsize=11, rotation=25)
             if word != "…":
                 arrow(ax, (x, 0.3), (x, 0.72))
                 box(ax, x, 1.0, *size, colour=style.BLUE)
-                arrow(ax, (x, 1.28), (middle, 2.12), style.ORANGE)
+                share = found.words[i - 1][k] * len(found.words[i - 1]) if found else 1.0
+                arrow(ax, (x, 1.28), (middle, 2.12), style.ORANGE, width=1.6 * min(share, 6))
         for x, after in itertools.pairwise(places):
             arrow(ax, (x + 0.26, 1.0), (after - 0.26, 1.0), ends="<->")
         box(ax, middle, 2.4, *size, f"$s_{i}$", **summary)
@@ -206,8 +216,9 @@ def hierarchy(
     top = sum(middles) / len(middles)
     for x, after in itertools.pairwise(middles):
         arrow(ax, (x + 0.26, 3.4), (after - 0.26, 3.4), ends="<->")
-    for x in middles:
-        arrow(ax, (x, 3.68), (top, 4.52), style.ORANGE)
+    for k, x in enumerate(middles):
+        share = found.sentences[k] * len(found.sentences) if found else 1.0
+        arrow(ax, (x, 3.68), (top, 4.52), style.ORANGE, width=1.6 * min(share, 6))
     box(ax, top, 4.8, *size, "$v$", **summary)
     if answer:
         arrow(ax, (top + 0.3, 4.8), (top + 1.5, 4.8))

@@ -5,7 +5,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers.attention.batching import by_document, by_sentence, packed, padded_without_mask
+from helpers.attention.batching import (
+    Unmasked,
+    by_document,
+    by_sentence,
+    packed,
+    padded_without_mask,
+)
 from helpers.attention.documents import (
     PADDING,
     UNKNOWN,
@@ -76,6 +82,22 @@ def test_without_a_mask_padding_does_change_the_result():
         )
     assert gap > 1e-4
     assert alone.abs().max() > 1e-4
+
+
+def test_padded_to_one_length_a_document_does_not_see_its_neighbours():
+    model, documents = make(), [[[2, 3], [4]], [[5, 6, 7, 8, 9, 2], [3, 4, 5]]]
+    fixed = Unmasked(model, Limits(words=6, sentences=3))
+    with torch.no_grad():
+        together, alone = fixed(Batch.of(documents)), fixed(Batch.of(documents[:1]))
+        gap = (together - packed(model, documents)).abs().max()
+    torch.testing.assert_close(alone, together[:1])
+    assert gap > 1e-4, "padding was not read"
+
+
+def test_a_batch_moves_its_words_only():
+    batch = Batch.of([[[2, 3]]]).to("meta")
+    assert batch.words.device.type == "meta"
+    assert {batch.lengths.device.type, batch.counts.device.type} == {"cpu"}
 
 
 @given(corpus)

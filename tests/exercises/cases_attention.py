@@ -1,5 +1,9 @@
 """Answers to the exercises of 04: the right one, and wrong ones that a reader could write."""
 
+import math
+import random
+
+import numpy as np
 import torch
 
 from tests.exercises.case import Case
@@ -29,6 +33,112 @@ def zero_score(score, keep):
     return score.masked_fill(~keep, 0.0).softmax(-1)
 
 
+def by_source(sources, share):
+    different = sorted(set(sources))
+    chosen = set(random.Random(0).sample(different, round(share * len(different))))
+    return [s in chosen for s in sources]
+
+
+def last_sources(sources, share):
+    different = list(dict.fromkeys(sources))
+    return np.isin(sources, different[-round(share * len(different)) :])
+
+
+def by_document(sources, share):
+    return [random.Random(k).random() < share for k in range(len(sources))]
+
+
+def share_of_documents(sources, share):
+    return [k < share * len(sources) for k in range(len(sources))]
+
+
+def paired(mine, theirs):
+    a, b = int((mine & ~theirs).sum()), int((~mine & theirs).sum())
+    n, low = a + b, min(a, b)
+    return a, b, min(1.0, 2 * sum(math.comb(n, k) for k in range(low + 1)) / 2**n)
+
+
+def one_sided(mine, theirs):
+    a, b, p = paired(mine, theirs)
+    return a, b, p / 2
+
+
+def all_right(mine, theirs):
+    _, _, p = paired(mine, theirs)
+    return int(mine.sum()), int(theirs.sum()), p
+
+
+def confused(counts):
+    shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    np.fill_diagonal(shares, 0)
+    return np.unravel_index(shares.argmax(), shares.shape)
+
+
+def largest_count(counts):
+    beside = counts - np.diag(np.diag(counts))
+    return np.unravel_index(beside.argmax(), beside.shape)
+
+
+def gradient_input(p, vectors):
+    x = vectors.clone().requires_grad_()
+    p(x).backward()
+    return (x.grad * x).sum(dim=1).tolist()
+
+
+def attached(p, vectors):
+    x = vectors.clone().requires_grad_()
+    return (torch.autograd.grad(p(x), x)[0] * x).sum(1)  # with a graph
+
+
+def gradient_alone(p, vectors):
+    x = vectors.clone().requires_grad_()
+    return torch.autograd.grad(p(x), x)[0].norm(dim=1)
+
+
+def absolute(p, vectors):
+    return gradient_input(p, vectors.abs())
+
+
+def greedy(answers, n):
+    first, hidden = int(answers([set()])[0].argmax()), set()
+    while int(answers([hidden])[0].argmax()) == first:
+        left = [k for k in range(n) if k not in hidden]
+        found = answers([hidden | {k} for k in left])[:, first]
+        hidden = hidden | {left[int(found.argmin())]}
+    return sorted(hidden)
+
+
+def greedy_then_pruned(answers, n):
+    first, hidden = int(answers([set()])[0].argmax()), set(greedy(answers, n))
+    for k in sorted(hidden):
+        if int(answers([hidden - {k}])[0].argmax()) != first:
+            hidden.discard(k)
+    return hidden
+
+
+def everything(answers, n):
+    return set(range(n))
+
+
+def one_ranking(answers, n):
+    first = int(answers([set()])[0].argmax())
+    cost = answers([{k} for k in range(n)])[:, first]
+    order = cost.argsort().tolist()
+    for many in range(1, n + 1):
+        if int(answers([set(order[:many])])[0].argmax()) != first:
+            return order[:many]
+    return order
+
+
+def too_early(answers, n):
+    first = int(answers([set()])[0].argmax())
+    return {int(answers([{k} for k in range(n)])[:, first].argmin())}
+
+
+def minus_100(score, keep):
+    return score.masked_fill(~keep, -100.0).softmax(-1)
+
+
 CASES = {
     "attention_pooling": Case(right=pooling, wrong=[no_tanh, summed_representations]),
     "mask_from_lengths": Case(
@@ -41,7 +151,28 @@ CASES = {
     ),
     "masked_softmax": Case(
         right=lambda score, keep: score.masked_fill(~keep, -torch.inf).softmax(-1),
-        wrong=[zeros_after, zero_score],
+        wrong=[zeros_after, zero_score, minus_100],
     ),
-    "why_padding_is_wrong": Case(right="bc", wrong=["b", "abc", "a", "c"]),
+    "held_out_sources": Case(
+        right=by_source,
+        also=[last_sources],
+        wrong=[by_document, share_of_documents, lambda sources, share: [False] * len(sources)],
+    ),
+    "why_padding_is_wrong": Case(
+        right="bce",
+        also=["B, C and E", ["b", "c", "e"], {"e", "b", "c"}],
+        wrong=["b", "abce", "bc", "bcez", "a", 7],
+    ),
+    "paired_comparison": Case(right=paired, wrong=[one_sided, all_right]),
+    "most_confused": Case(
+        right=confused,
+        also=[lambda counts: [int(k) for k in confused(counts)]],
+        wrong=[largest_count, lambda counts: confused(counts)[::-1], lambda counts: (0, 0)],
+    ),
+    "gradient_times_input": Case(
+        right=gradient_input, also=[attached], wrong=[gradient_alone, absolute]
+    ),
+    "fewest_words": Case(
+        right=greedy, also=[greedy_then_pruned], wrong=[everything, one_ranking, too_early]
+    ),
 }
