@@ -8,10 +8,10 @@
 #
 # - write [attention](glossary.md#attention) pooling and the [mask](glossary.md#mask) that keeps [padding](glossary.md#padding) out of it;
 # - batch sequences of unequal length, many times faster than a loop and with the same results;
-# - judge a deep model against a strong simple one on a split that does not leak;
-# - test attention as an explanation instead of believing a heat map.
+# - hold documents out so that nothing leaks, and judge a deep model against a strong simple one, document by document;
+# - test attention as an explanation, and find a better one, instead of believing a heat map.
 #
-# **You need** [03](03_gru_derivation.ipynb) (the GRU) and PyTorch. *Time:* 60 minutes, of which your machine works for about two, mostly in the training. *Cores:* one. *GPU:* none.
+# **You need** [03](03_gru_derivation.ipynb) (the GRU) and PyTorch. *Time:* 100 minutes, of which your machine works for about two, mostly in the training. *Cores:* one. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -30,6 +30,8 @@
 #
 # The sentence level has a $W_s$, $b_s$ and $u_s$ of its own.
 #
+# (Read $u_w$ as a *query* that is learned once and is the same for every sentence, and $u_{it}$ as the *key* of a word: then this is the attention of transformers with a single query, a key through a tanh, and the state itself as the *value*.)
+#
 # Yang et al. (2016) write the GRU as $h_t=(1-z_t)\circ h_{t-1}+z_t\circ\tilde h_t$: their update gate is PyTorch's reversed, $z_{\text{paper}}=1-z_{\text{PyTorch}}$. The two describe the same family of functions, with the block of $z$ negated. The code below is PyTorch's.
 
 # %% [markdown]
@@ -37,21 +39,24 @@
 
 # %%
 import inspect
+import random
 from collections import Counter
 from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
+import numpy as np
 import torch
 from IPython.display import HTML, display
 from ipywidgets import Dropdown, IntProgress, Label, VBox, interact
 
 from helpers import records
-from helpers.attention import batching, documents, explain, model, training
-from helpers.attention.experiment import MODELS, Experiment
+from helpers.attention import batching, counting, documents, explain, model, training
+from helpers.attention.experiment import Experiment
 from helpers.datasets.files import DATA
 from helpers.exercises import attention as check
 from helpers.plots import attention as draw
 from helpers.plots import style
+from helpers.predictions import Prediction
 from helpers.timing import measure
 
 style.use()
@@ -63,10 +68,11 @@ class Parameters:
     """What this notebook runs."""
 
     fold: int = 0  # the fifth of the source packages that is held out
-    epochs: int = 4  # times over the training documents
+    epochs: int = 5  # times over the training documents, at most
+    validation: float = 0.1  # share of the sources that say which epoch is kept
     threads: int = 1  # of torch; on an idle machine try 2
-    speed_documents: int = 32
-    explained: int = 150  # test documents for the pictures and the check by deletion
+    speed_documents: int = 16
+    explained: int = 120  # test documents for the pictures and the check by deletion
 
 
 # %%
@@ -86,7 +92,7 @@ draw.hierarchy([line.rstrip(".").split() for line in sample.lines[:3]], "which s
 plt.show()
 
 # %% [markdown]
-# The orange arrows are what this notebook is about: how wide each of them is, how to compute that for many documents at once, and what it tells you.
+# The orange arrows are what this notebook is about: which share of $s_i$ and $v$ comes along each of them, how to compute that for many documents at once, and what it tells you. (Here they are all alike; section 8 draws them again, as wide as a trained model's weights.)
 #
 # ## 1. The documents
 #
@@ -105,6 +111,33 @@ print("source packages on both sides:", len({d.source for d in train} & {d.sourc
 # %% [markdown]
 # One source package often builds several packages with nearly the same text. Split by *package*, and the test set would contain twins of what was learned; so the split is by *source*, and a source gives two documents at most.
 #
+# ### Exercise 1: hold out
+#
+# *Difficulty ●○○, 5 minutes.* The same care is needed once more, *inside* the training documents: some are held out to say when to stop training. For each document you get the name of its source; hold out a share of the *sources*, chosen at random, with all their documents.
+#
+# <details><summary>Hint</summary>
+#
+# Choose from the names without repetition: `random.sample(names, k)`.
+#
+# </details>
+
+
+# %% exercise="hold-out"
+def hold_out(sources, share):
+    """Return a list of bool, one for each document: whether it is held out."""
+    # BEGIN SOLUTION
+    names = sorted(set(sources))
+    chosen = set(random.Random(0).sample(names, round(share * len(names))))
+    return [source in chosen for source in sources]
+    # END SOLUTION
+
+
+# %% check="hold-out" points=1
+check.held_out_sources(hold_out)
+
+# %% [markdown]
+# Section 6 trains with your choice.
+#
 # The text is cleaned before it is split into sentences and words: links, headers such as `Homepage:` and bullets are removed, and `<name>` replaces the package's own name. A name such as `aspell-ga` would give the section away.
 
 # %%
@@ -116,15 +149,24 @@ print("\nwhat a model reads:", *sample.sentences[0])
 # %% [markdown]
 # ### The bar
 #
-# First, something simple and strong: count the words of each document, weigh each count by how rare the word is elsewhere ([TF-IDF](glossary.md#tf-idf)), and fit a logistic regression. No order, no sentences, no vectors, a few seconds. A deep model that does not reach this has no business here.
+# First, something simple and strong: count the words of each document and its pairs of neighbouring words, weigh each count by how rare the word or pair is elsewhere ([TF-IDF](glossary.md#tf-idf)), and draw a plane between the sections with a linear *support vector machine* (SVM). No sentences, no vectors, hardly any order, some seconds. A deep model that does not reach this has no business here.
 #
 # > **Predict.** Always naming the most frequent section gets what the last line above says. What accuracy does counting words reach?
 
 # %%
-bar = experiment.bar()
-print(f"TF-IDF and logistic regression: right in {bar:.3f} of the held-out documents")
+counted = Prediction("accuracy of counted words", None)  # your number for None, such as 0.5
+
+# %%
+bar_right = counting.right(counting.KINDS[0], train, test)  # (documents held out), bool
+bar = bar_right.mean()
+error = (bar * (1 - bar) / len(test)) ** 0.5
+print(f"TF-IDF and linear SVM: right in {bar:.3f} of the held-out documents")
+print(f"standard error of such a share: {error:.3f}")
+counted.answer(bar)
 
 # %% [markdown]
+# The *standard error* says how far such a share would move if other documents had been held out.
+#
 # ## 2. Attention by hand
 #
 # The GRU leaves one state for each word. How do you make one vector of a sentence's states? Their mean treats all words alike. *Attention* asks each state how well it fits a learned *context vector* $u_w$, turns the answers into weights with a softmax, and takes the weighted mean:
@@ -133,7 +175,10 @@ print(f"TF-IDF and logistic regression: right in {bar:.3f} of the held-out docum
 #
 # Take three words with states of two numbers each, $W_w$ the identity and $b_w=0$:
 #
-# > **Predict.** Which of the three words in the next cell gets the largest weight: more than half of the total, or less?
+# > **Predict.** With $u_w=(2, 1)$ and the states $(0.1, 0)$, $(0.9, 0.8)$, $(-0.5, 0.2)$: how much of the total weight does the second word get?
+
+# %%
+second = Prediction("weight of the second word", None)  # your number for None
 
 # %%
 h = torch.tensor([[0.1, 0.0], [0.9, 0.8], [-0.5, 0.2]])  # three words, two units
@@ -143,11 +188,12 @@ alpha = score.exp() / score.exp().sum()
 print("scores ", [f"{value:+.2f}" for value in score])
 print("weights", [f"{value:.2f}" for value in alpha], "  sum", f"{alpha.sum():.2f}")
 print("summary", [f"{value:.2f}" for value in alpha @ h], " mean", [f"{v:.2f}" for v in h.mean(0)])
+second.answer(alpha[1].item())
 
 # %% [markdown]
 # The second word fits best and the summary lies near its state.
 #
-# ### Exercise 1: attention pooling
+# ### Exercise 2: attention pooling
 #
 # *Difficulty ●●○, 10 minutes.* One sentence, its states `h` in rows, $(n, H)$. Return the summary and the weights.
 #
@@ -182,14 +228,14 @@ print("sentences: 95 % quantile", experiment.limits.words, "words, longest", max
 print("documents: 95 % quantile", experiment.limits.sentences, "sentences,",
       "longest", max(len(d.sentences) for d in train))  # fmt: skip
 _, ax = plt.subplots(figsize=(9, 3))
-ax.hist(lengths, bins=range(1, 80))
+ax.hist(np.minimum(lengths, 80), bins=range(1, 82))
 ax.axvline(experiment.limits.words, color=style.VERMILION, label="read up to here")
-ax.set(xlabel="words in a sentence", ylabel="sentences")
+ax.set(xlabel="words in a sentence (the last bar: 80 and more)", ylabel="sentences")
 ax.legend()
 plt.show()
 
 # %% [markdown]
-# Most sentences are far shorter than the longest, so most of a padded table is padding. All $S$ sentences of a batch lie in one table $(S, W)$ of word numbers, with their lengths and the number of sentences of each document beside it. Here are two small documents:
+# (The very longest is no sentence: it is a list without a full stop, which the splitter could not cut.) Most sentences are far shorter than the longest, so most of a padded table is padding. All $S$ sentences of a batch lie in one table $(S, W)$ of word numbers, with their lengths and the number of sentences of each document beside it. Here are two small documents:
 
 # %%
 # 0 is padding, 1 an unknown word, and say 2 is "a", 3 "tool", 4 "it", 5 "plays", 6 "music"
@@ -202,7 +248,7 @@ print("sentences of each document: ", table.counts.tolist())
 # %% [markdown]
 # A *mask* says which places of the table hold a word.
 #
-# ### Exercise 2: the mask
+# ### Exercise 3: the mask
 #
 # *Difficulty ●○○, 5 minutes.* From lengths $(N)$, make a tensor of `torch.bool`, $(N, \text{width})$: True where there is a word.
 #
@@ -225,7 +271,7 @@ def make_mask(lengths, width):
 check.mask_from_lengths(make_mask)
 
 # %% [markdown]
-# ### Exercise 3: a softmax that does not see padding
+# ### Exercise 4: a softmax that does not see padding
 #
 # *Difficulty ●●○, 5 minutes.* Return weights that sum to 1 over the real places and are 0 elsewhere.
 #
@@ -254,10 +300,34 @@ check.masked_softmax(masked_softmax)
 #
 # $$x_{it}\xrightarrow{\text{GRU}}h_{it}\xrightarrow{\alpha_{it}}s_i\xrightarrow{\text{GRU}}h_i\xrightarrow{\alpha_i}v\xrightarrow{\text{linear}}\text{logits}$$
 
-# The attention is what you wrote in exercises 1 and 3, for $N$ sentences at once:
+# The attention is what you wrote in exercises 2 and 4, for $N$ sentences at once:
 
 # %%
 print(inspect.getsource(model.AttentionPooling))
+
+
+# %% [markdown]
+# If your mask and your softmax are right, the models below use them in its place:
+
+
+# %%
+class Yours(model.AttentionPooling):
+    """Attention pooling with the reader's softmax and mask."""
+
+    def forward(self, h, keep):
+        """Return s (N, H) and the weights (N, L) from h (N, L, H)."""
+        keep = make_mask(keep.sum(1), h.shape[1])
+        weight = masked_softmax(torch.tanh(self.represent(h)) @ self.context, keep)
+        return torch.einsum("nl,nlh->nh", weight, h), weight
+
+
+def with_yours(net):
+    """Put the reader's attention into both levels, if it is right; return the model."""
+    answers = ((check.mask_from_lengths, make_mask), (check.masked_softmax, masked_softmax))
+    if all(one.examine(answer).status == "correct" for one, answer in answers):
+        net.word.pool.__class__ = net.sentence.pool.__class__ = Yours
+    return net
+
 
 # %% [markdown]
 # The *encoder* of a level is GRU and attention together. It [packs](glossary.md#packed-sequence) the table before the GRU: a packed sequence holds the real words only, step by step, and says how many sentences are still going on at each step. No step reads padding, and the GRU from the right starts at each sentence's own last word. `vectors` looks up word vectors of those words.
@@ -271,13 +341,14 @@ print(inspect.getsource(model.HierarchicalAttention.read))
 
 # %%
 few = [experiment.encode(d) for d in test[:8]]
-fresh = experiment.model("hierarchical attention").eval()
+fresh = with_yours(experiment.model("hierarchical attention")).eval()
 own = model.HierarchicalAttention(fresh.embedding, 8, experiment.hidden, gru="ours").eval()
 own.load_state_dict(fresh.state_dict())
 with torch.no_grad():
     logits = fresh(documents.Batch.of(few))
     wider = fresh(documents.Batch.of(few, padding=25))
     ours = own(documents.Batch.of(few))
+print("attention by", type(fresh.word.pool).__name__)
 print(f"25 columns of padding move the logits by {(wider - logits).abs().max().item():.1e}")
 print(f"our GRU for nn.GRU moves them by         {(ours - logits).abs().max().item():.1e}")
 
@@ -286,68 +357,101 @@ print(f"our GRU for nn.GRU moves them by         {(ours - logits).abs().max().it
 #
 # The first implementation one writes is a loop over sentences, and in it over words, to collect every state. The same numbers come out of one packed batch. Four ways to do a training step's forward and backward pass, the last of which pads and neither packs nor masks:
 #
-# > **Predict.** How much faster than one sentence at a time is the packed batch: 2, 10 or 30 times?
+# > **Predict.** How many times faster than one sentence at a time is the packed batch?
+
+# %%
+faster = Prediction("packed, times as fast as one sentence at a time", None)  # your number
 
 # %%
 chosen = experiment.data[0][: P.speed_documents]
-plain = Experiment(fold=P.fold, dropout=0.0).model("hierarchical attention")
+plain = experiment.model("hierarchical attention").eval()
 torch.set_num_threads(1)
 with torch.no_grad():
-    right = batching.packed(plain, chosen)
+    right = batching.by_sentence(plain, chosen)
 taken = {name: [] for name in batching.WAYS}
 for _ in range(3):  # interleaved
     for name, way in batching.WAYS.items():
         work = lambda w=way: batching.forward_backward(w, plain, chosen)  # noqa: E731
-        taken[name].append(measure(work, repeats=1, warmup=0).median)
-slowest = sorted(taken["one sentence at a time"])[1]
+        taken[name].append(measure(work, repeats=1, warmup=0).best)
+slowest = min(taken["one sentence at a time"])
 for name, way in batching.WAYS.items():
-    middle = sorted(taken[name])[1]
+    least = min(taken[name])
     off = (way(plain, chosen) - right).abs().max().item()
-    print(
-        f"{name:24}{len(chosen) / middle:7.0f} docs/s {slowest / middle:6.1f} x   off by {off:.0e}"
-    )
+    print(f"{name:24}{len(chosen) / least:7.0f} docs/s {slowest / least:6.1f} x   off by {off:.0e}")
+faster.answer(slowest / min(taken["all sentences packed"]))
 torch.set_num_threads(P.threads)
 
 # %% [markdown]
-# Three agree to rounding. A step of a GRU costs nearly as much for one sentence as for hundreds, so the fewer steps, the better. The fourth is fast as well, and its logits are *wrong*: it reads padding as if it were words.
+# One document at a time and all packed give what the loop gives, to rounding. A step of a GRU costs nearly as much for one sentence as for many, so the fewer steps, the better. The fourth way gives other logits: it reads padding as if it were words.
 #
-# ### Exercise 4: fast, yet wrong
+# ### Exercise 5: padding without a mask
 #
-# *Difficulty ●●●, 10 minutes.* Which of these are true of the padded version without a mask?
+# *Difficulty ●●○, 15 minutes.* Which of these are true of the version that pads and has no mask?
 #
-# - **a** Every document's logits are wrong, whatever the batch.
-# - **b** The backward GRU starts in the padding, so a short sentence's states depend on how long the longest one is.
+# - **a** A document that is alone in its batch gets the right logits: nothing else is there to pad it for.
+# - **b** The backward GRU starts in the padding, so a short sentence's states depend on how long the longest of the batch is.
 # - **c** The softmax gives weight to padding, so the weights of the words no longer sum to 1.
 # - **d** Where it is faster than the packed version, it is so because it does less arithmetic.
-# - **e** Training repairs it: the model learns to ignore the padding vector.
+# - **e** With every sentence padded to one and the same length, and every document to one number of sentences, a document's logits are the same in every batch.
+#
+# The next cell has what you need to try them: documents alone and together, packed, padded to the longest of the batch, and padded to the limits of section 3.
 #
 # <details><summary>Hint</summary>
 #
-# Put one document alone through both versions, then the same one beside a longer one. For **e**: what would the model have to do when the *next* batch has another longest sentence? For **d**: count the steps' rows in the packed version.
+# For **a**, look at a document whose own sentences differ in length. For **d**, count the places of the table and the words in it.
 #
 # </details>
+
+# %%
+ways = {"packed": plain, "to the batch": batching.Unmasked(plain).eval()}
+ways["to one length"] = batching.Unmasked(plain, experiment.limits).eval()
+pair = chosen[:2]
+print("words of each sentence:", [[len(sentence) for sentence in d] for d in pair])
+with torch.no_grad():
+    for name, way in ways.items():
+        alone, beside = way(documents.Batch.of(pair[:1]))[0], way(documents.Batch.of(pair))[0]
+        off = (alone - plain(documents.Batch.of(pair[:1]))[0]).abs().max().item()
+        print(f"{name:14} alone, off by {off:.0e};"
+              f" beside another document, moved by {(beside - alone).abs().max().item():.0e}")  # fmt: skip
 
 # %% exercise="padding"
 letters = None  # replace None by a text such as "ad"
 # BEGIN SOLUTION
-letters = "bc"
+letters = "bce"
 # END SOLUTION
 
 # %% check="padding" points=2
 check.why_padding_is_wrong(letters)
 
 # %% [markdown]
+# So the logits are not those of the model with a mask. That does not make the model useless: it may be *trained* with its padding. Padded to the longest of the batch, its answers then still depend on what else is in the batch; padded to one length for all, as the source does it, they do not, and the price is more arithmetic. `batching.Unmasked` can be trained like any model: try it in section 6 in place of `net`.
+#
 # ## 6. Train
 #
 # The word vectors start from vectors of our own: pretrained without labels on the descriptions of all *other* source packages (`data/debian/word_vectors.py` says how), and trained on from there. Three things keep the few thousand documents from being learned by heart: *dropout* sets some numbers of every vector to 0, *word dropout* reads some words as unknown, and *smoothed labels* ask for 0.9 of the true section and spread the rest over all eight. While the cell runs, the bar shows how far it is, with the loss of the last batches.
 
 # %%
-print(inspect.signature(training.Recipe))  # rate: Adam's; clip: norm of the gradient
+print(inspect.getsource(training.Recipe))
+
+# %% [markdown]
+# How often to go over the documents is chosen by documents that are neither trained on nor tested with: after each epoch the loss on them is taken, and the model ends with the weights for which it was least. They are those of your exercise 1, if it is right.
+
+# %%
 x, y, x_test, y_test = experiment.data
+sources = [d.source for d in train]
+mine = check.held_out_sources.examine(hold_out).status == "correct"
+out = hold_out(sources, P.validation) if mine else experiment.validation
+learn, validate = (
+    [[v for v, held in zip(values, out, strict=True) if bool(held) is side] for values in (x, y)]
+    for side in (False, True)
+)
+print(f"{len(learn[0])} documents to learn from, {len(validate[0])} that say when to stop,"
+      f" {len(x_test)} held out; chosen by {'you' if mine else 'the course'}")  # fmt: skip
 bar_widget, text = IntProgress(description="training"), Label()
 display(VBox([bar_widget, text]))
 
 
+# %%
 def show_progress(step, steps, loss):
     """Move the bar; write the loss every ten steps."""
     bar_widget.max, bar_widget.value = steps, step
@@ -355,17 +459,52 @@ def show_progress(step, steps, loss):
         text.value = f"step {step} of {steps}, loss {loss:.3f}"
 
 
-net = experiment.model("hierarchical attention", seed=0)
-seconds = training.train(net, x, y, training.Recipe(epochs=P.epochs), show_progress)
-reached = training.accuracy(net, x_test, y_test)
-print(f"trained in {seconds:.0f} s; held-out accuracy {reached:.3f}, the bar is {bar:.3f}")
+net = with_yours(experiment.model("hierarchical attention", seed=0))
+recipe = training.Recipe(epochs=P.epochs)
+done = training.train(net, *learn, recipe, show_progress, validation=validate)
+answers = training.predict(net, x_test).argmax(1)
+net_right = answers.numpy() == np.array(y_test)
+print(f"trained in {done.seconds:.0f} s; loss on the validation documents after each epoch:",
+      *(f"{loss:.3f}" for loss in done.losses), f"- epoch {done.kept} is kept")  # fmt: skip
+print(f"held-out accuracy {net_right.mean():.3f}, the bar is {bar:.3f}")
 
 # %% [markdown]
-# The smoothed loss cannot fall to 0: with a tenth of each label spread over eight sections, even a perfect model stays at 0.47.
+# The smoothed loss of the training cannot fall to 0: with a tenth of each label spread over eight sections, even a perfect model stays at 0.47.
 #
+# ### Exercise 6: a fair comparison
+#
+# *Difficulty ●●○, 10 minutes.* Two shares of the same documents are not two independent numbers. Most documents both models get right, or both wrong, and those say nothing about which is better. What counts are the documents that only one of them has right. If the two were equally good, each such document would fall to either side like a coin: the *sign test* asks how probable a split at least this uneven is, on either side. Return how many documents only the first has right, how many only the second, and that probability.
+#
+# <details><summary>Hint</summary>
+#
+# `scipy.stats.binomtest(a, a + b).pvalue`. The inputs are NumPy arrays of bool: `mine & ~theirs`.
+#
+# </details>
+
+
+# %% exercise="paired"
+def paired(mine, theirs):
+    """Return (only mine, only theirs, p) from two arrays of bool (documents)."""
+    # BEGIN SOLUTION
+    from scipy.stats import binomtest
+
+    a, b = int((mine & ~theirs).sum()), int((theirs & ~mine).sum())
+    return a, b, binomtest(a, a + b).pvalue
+    # END SOLUTION
+
+
+# %% check="paired" points=2
+check.paired_comparison(paired)
+
+# %%
+if check.paired_comparison.examine(paired).status == "correct":
+    only_net, only_bar, p = paired(net_right, bar_right)
+    print(f"only the network is right: {only_net}; only counted words: {only_bar}; p = {p:.2f}")
+
+# %% [markdown]
 # ### Beside the simpler models
 #
-# Does it need the hierarchy, does it need the attention? Three simpler models, with the same word vectors and the same split, answer that:
+# Does it need the hierarchy, does it need the attention? Three simpler networks, with the same word vectors and the same split, answer that:
 #
 # | model | what is left out |
 # |---|---|
@@ -373,7 +512,7 @@ print(f"trained in {seconds:.0f} s; held-out accuracy {reached:.3f}, the bar is 
 # | flat GRU | the hierarchy: one GRU and one attention over all words of the document |
 # | average of embeddings | everything: the mean of the word vectors, and a linear layer |
 #
-# One seed is an anecdote: the same model trained twice differs by a percent. `make bench SUITE=attention` trains each of the four with three seeds. What it wrote, on the machine named under the picture:
+# One training is an anecdote: the same model trained twice differs by a percent. `make bench SUITE=attention` trains each of the four with three seeds, each for a fixed number of epochs. What it wrote, on the machine named under the picture:
 
 
 # %%
@@ -381,55 +520,105 @@ found = records.load(DATA / "bench", "attention")  # newest first
 rows = [r for r in found[0].suites["attention"] if r.name.startswith("accuracy")] if found else []
 scores = {r.name.removeprefix("accuracy: "): r.parameters["values"] for r in rows}
 if scores:
-    draw.accuracies(scores, rows[0].peer_value, "TF-IDF + logistic regression")
+    draw.accuracies(scores, bar, "counted words, as above", error)
     plt.show()
     print(found[0].date, "·", found[0].machine.get("cpu"), "·", found[0].command)
 else:
     print("No record here: run `make bench SUITE=attention` (ten minutes or more).")
 
 # %%
-for row in rows:
-    name, spread = row.name.removeprefix("accuracy: "), row.parameters["spread"]
-    print(f"{name:28} median {row.value:.3f}  spread {spread:.3f}  {row.parameters['cpu_s']:.0f} s")
-    if name != MODELS[0]:
-        full, simpler = scores[MODELS[0]], scores[name]
-        better, worse = min(full) > max(simpler), max(full) < min(simpler)
-        verdict = "is better" if better else "is worse" if worse else "is not shown to differ"
-        print(
-            f"    hierarchical attention {verdict}, by the medians {rows[0].value - row.value:+.3f}"
-        )
-print(f"standard error of one share: {(bar * (1 - bar) / len(test)) ** 0.5:.3f}")
-
-# %%
 for row in found[0].suites["attention"] if found else ():
     if row.name.startswith("another split"):
-        print(f"{row.name:42} {row.value:.3f}   ({row.peer}: {row.peer_value:.3f})")
+        print(f"{row.name:42} {row.value:.3f}")
 
 # %% [markdown]
-# "Is better" means that its worst seed beats the other's best, "is not shown to differ" that their seeds overlap; the last column is processor time. Taken alone, the record that comes with the course would say: hierarchical attention is ahead of everything, so both attention and hierarchy help. Now look at the last lines. On another fifth of the packages, the order is not the same:
+# The grey band is one standard error of a share to either side of the bar. Read the differences against it, and then against the last lines: on another fifth of the packages, the order is not the same.
 #
-# - **That the model beats counted words** holds on both splits, by about a percent.
-# - **The hierarchy**, with attention, is ahead of one flat GRU with attention on both splits, and costs less than half: its steps are the words of the longest *sentence*, not those of the longest document.
-# - **Attention** is ahead of plain means on the first split and behind on the other. Epochs, batch and rate were chosen with the full model on the first split, which flatters it there. *That attention helps is not shown.*
-# - **Little of the answer is in the order.** The average of word vectors, which knows no order at all, is never far behind. Descriptions are short, and single words such as *protein* or *synthesizer* nearly give the section away.
+# - **That the model beats counted words is not shown.** The medians lie within one standard error of the bar, and exercise 6 says how far the documents of this split tell the two apart.
+# - **The hierarchy**, with attention, is ahead of one flat GRU with attention on both splits.
+# - **Attention** is ahead of plain means on the first split and behind on the other. *That it helps is not shown.*
+# - **Little of the answer is in the order.** The average of word vectors, which knows no order at all, is never far behind.
 #
-# Seeds vary the training only. A verdict on an architecture needs several splits as well: which documents happen to be held out gives each share the standard error printed above, larger than most of these gaps.
+# Batch, rate and number of epochs were chosen with the full model on the first split, which flatters it there. Seeds vary the training only; a verdict on an architecture needs all five splits, and a validation split in each, as you had it above.
 #
+# How far do single words carry? Take the words that stand in ten training documents or more, nine tenths of them of one section, and answer with the section that most such words of a document name:
+
+# %%
+seen = {}  # word → in how many documents of each section it stands
+for d in train:
+    for word in set(d.words):
+        seen.setdefault(word, Counter())[d.section] += 1
+telling = {}
+for word, sections in seen.items():
+    section, n = sections.most_common(1)[0]
+    if sections.total() >= 10 and n >= 0.9 * sections.total():
+        telling[word] = section
+named = [Counter(telling[word] for word in set(d.words) if word in telling) for d in test]
+pairs = [(votes, d) for votes, d in zip(named, test, strict=True) if votes]
+hits = [votes.most_common(1)[0][0] == d.section for votes, d in pairs]
+print(f"{len(telling)} telling words, such as", ", ".join(sorted(telling)[::25]))
+print(f"{len(hits) / len(test):.2f} of the held-out documents have one, which is right in",
+      f"{np.mean(hits):.2f} of those")  # fmt: skip
+
+# %% [markdown]
 # ## 7. Where it goes wrong
 
 # %%
-answers = training.predict(net, x_test).argmax(1)
 counts = torch.zeros(8, 8, dtype=torch.int64)
 counts.index_put_((torch.tensor(y_test), answers), torch.tensor(1), accumulate=True)
 draw.confusion(counts.numpy(), snapshot.sections)
 plt.show()
 
 # %% [markdown]
-# A row is a true section, and its shares add up to 1; on the diagonal stand the answers that are right. Look for the largest shares beside the diagonal: they are confusions that people make too, since a web server's tool may be filed under *net*, *web* or *admin*.
+# A row is a true section, and its shares add up to 1; on the diagonal stand the answers that are right.
+#
+# ### Exercise 7: the worst confusion
+#
+# *Difficulty ●○○, 5 minutes.* From the counts (rows: true sections, columns: answers) find the place beside the diagonal that holds the largest *share of its row*. A section without documents has no shares.
+#
+# <details><summary>Hint</summary>
+#
+# Divide each row by its sum, at least 1; set the diagonal to 0; `np.unravel_index(shares.argmax(), shares.shape)`.
+#
+# </details>
+
+
+# %% exercise="confused"
+def most_confused(counts):
+    """Return (row, column) from a NumPy array of counts (C, C)."""
+    # BEGIN SOLUTION
+    shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    np.fill_diagonal(shares, 0)
+    return np.unravel_index(shares.argmax(), shares.shape)
+    # END SOLUTION
+
+
+# %% check="confused" points=1
+check.most_confused(most_confused)
+
+# %%
+if check.most_confused.examine(most_confused).status == "correct":
+    true, said = most_confused(counts.numpy())
+    print(f"filed under {snapshot.sections[true]}, and the model says {snapshot.sections[said]}:")
+    for d, label, given in zip(test, y_test, answers.tolist(), strict=True):
+        if (label, given) == (true, said):
+            print(f"- {d.package}: {d.lines[0][:100]}")
+
+# %% [markdown]
+# Read them, and say for each where you would have filed it: that tells a fault of the model from a fault of the label.
 #
 # ## 8. What it attends to
 #
-# Pick a held-out package. The blue bar before a sentence is the sentence's weight $\alpha_i$ in the document; the shade of a word is its weight $\alpha_{it}$ in the sentence, in multiples of an equal share: none up to half of an equal share, full from 4.5 times it on. Point at a word for its weight.
+# The picture of the beginning once more, with the weights of the model that you trained. An arrow of the width that all had there carries an equal share; here each is wider or narrower by its weight:
+
+# %%
+first = [sentence[:4] for sentence in sample.sentences[:3]]
+read = documents.encode(first, experiment.vocabulary)
+draw.hierarchy(first, "", found=explain.weights(net, read))
+plt.show()
+
+# %% [markdown]
+# (It read these words only.) Now whole documents. Pick a held-out package. The blue bar before a sentence is the sentence's weight $\alpha_i$ in the document; the shade of a word is its weight $\alpha_{it}$ in the sentence, in multiples of an equal share: none up to half of an equal share, full from 4.5 times it on. Point at a word for its weight.
 
 
 # %%
@@ -448,47 +637,144 @@ picked = sorted(d.package for d in test)
 _ = interact(show, package=Dropdown(options=picked, value=picked[40]))
 
 # %% [markdown]
-# One document can be luck. Over many held-out documents, which words get the most weight on average, by section?
+# One document can be luck. Over many held-out documents, drawn at random, which words get the most weight on average, by section? (The documents stand in the order of the alphabet: the first few hundred would be mostly of sections with names in *a*.)
 
 # %%
+drawn = random.Random(0).sample(range(len(x_test)), 3 * P.explained)
 read = explain.most_attended(
-    net, x_test[: 2 * P.explained], y_test[: 2 * P.explained], experiment.vocabulary.words
+    net, [x_test[k] for k in drawn], [y_test[k] for k in drawn], experiment.vocabulary.words
 )
+print("documents drawn:", dict(Counter(snapshot.sections[y_test[k]] for k in drawn)))
 for label, words in read.items():
     print(f"{snapshot.sections[label]:9} {', '.join(words)}")
 
 # %% [markdown]
 # ## 9. Is that an explanation?
 #
-# A heat map persuades because we nod at the words. A claim needs a test that can fail: if the most attended words decide, then hiding *them* (reading them as unknown) must hurt the answer more than hiding as many random words. A word's share of the document is $\alpha_i\alpha_{it}$.
+# A heat map persuades because we nod at the words. A claim needs a test that can fail: if the most attended words decide, then hiding *them* (reading them as unknown) must hurt the answer more than hiding as many others. A word's share of the document is $\alpha_i\alpha_{it}$. Others are random words, and a rival that explains by other means:
+#
+# *Gradient × input.* Let $p$ be the probability of the model's answer and $x_{it}$ the vector of a word. To first order, $p$ would lose $\nabla_{x_{it}}p\cdot x_{it}$ if the vector became 0. Those products are scores of the words too, and they look at the model's decision, not at a weight inside it.
+#
+# ### Exercise 8: gradient times input
+#
+# *Difficulty ●●○, 10 minutes.* `p` is a function that takes word vectors $(n, I)$ and returns the probability of the answer, a scalar with its graph; `vectors` are those of the document. Return a score for each word, $(n)$.
+#
+# <details><summary>Hint</summary>
+#
+# A copy of the vectors that requires a gradient; `torch.autograd.grad`; a sum over the last axis.
+#
+# </details>
+
+
+# %% exercise="gradient"
+def gradient_scores(p, vectors):
+    """Return the scores (n) of the words with these vectors (n, I)."""
+    # BEGIN SOLUTION
+    x = vectors.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(p(x), x)
+    return (gradient * x).sum(1)
+    # END SOLUTION
+
+
+# %% check="gradient" points=2
+check.gradient_times_input(gradient_scores)
 
 # %%
 hidden = (0, 1, 2, 4, 8, 16)
-explained = x_test[: P.explained]
+explained = [x_test[k] for k in drawn[: P.explained]]
 size = sum(len(s) for d in explained for s in d) / len(explained)
-print(f"{len(explained)} documents of {size:.0f} words on average")
+rankings = {"most attended": explain.by_attention, "random": explain.at_random(0)}
+mine = check.gradient_times_input.examine(gradient_scores).status == "correct"
+
+
+def by_your_gradient(net, document):
+    """Score words by the reader's function."""
+    vectors, p = explain.in_vectors(net, document)
+    return [float(score) for score in gradient_scores(p, vectors)]
+
+
+rankings["gradient × input"] = by_your_gradient if mine else explain.by_gradient
+print(f"{len(explained)} documents of {size:.0f} words on average; gradient × input by",
+      "you" if mine else "the course")  # fmt: skip
 
 # %% [markdown]
-# > **Predict.** Hide the four most attended words of so many. How far does the probability of the model's own answer fall? And for four random ones?
+# > **Predict.** Hide the four most attended words of so many. How far does the mean probability of the model's own answer fall? And hiding the four of the largest gradient × input?
 
 # %%
-curves = explain.deletion(net, explained, hidden)
+by_weight = Prediction("lost by hiding the four most attended words", None)  # such as 0.5
+by_slope = Prediction("lost by hiding four by gradient × input", None)
+
+# %%
+curves = explain.deletion(net, explained, hidden, rankings)
 draw.deletion(curves, hidden)
 plt.show()
 for name, values in curves.items():
-    print(f"{name:14}", "  ".join(f"{n}: {v:.3f}" for n, v in zip(hidden, values, strict=True)))
-drop = {name: values[0] - values[3] for name, values in curves.items()}
-print(f"hiding 4: {drop['most attended']:.3f} lost, at random {drop['random']:.3f}")
+    print(f"{name:16}", "  ".join(f"{n}: {v:.3f}" for n, v in zip(hidden, values, strict=True)))
+by_weight.answer(curves["most attended"][0] - curves["most attended"][3])
+by_slope.answer(curves["gradient × input"][0] - curves["gradient × input"][3])
 
 # %% [markdown]
-# The gap between the two curves is what attention knows about the model's decision. The height at which the lower curve stays is what it does *not* know: that much of the answer survives without its "explanation". So the weights are a hint at where the model looks, and no account of why it answers. (They cannot be more: $h_{it}$ holds the whole sentence, not the word under the shade.)
+# The gap between random words and the most attended ones is what attention knows about the model's decision. What it does *not* know is the gap to the curve below it: words that decide, and that a better ranking finds. (One trained model, and some hundred documents of one split.)
+#
+# ### Exercise 9: the fewest words
+#
+# *Difficulty ●●●, 30 minutes.* The sharpest question to an explanation: which words, hidden together, make the model answer *something else*, and how few are enough? Rankings give every word one score, once. But after one word is hidden, others matter more or less than before: two words that make a phrase are lost with one of them.
+#
+# Write a search. `answers` takes a list of $K$ sets of word numbers from 0 to $n-1$ and returns the probabilities $(K, C)$ with those words hidden, all at once. Return a set that changes the most probable class, as small as you can. The check asks for no more words than it takes if, in each round, the word is hidden that costs the first answer most, and allows about $4n^2$ sets.
+#
+# <details><summary>Hint</summary>
+#
+# In each round, ask for all sets "hidden so far, and one more" in one call. To go further: at the end, try to bring each hidden word back.
+#
+# </details>
+
+
+# %% exercise="fewest"
+def fewest(answers, n):
+    """Return a small set of words (numbers below n) whose hiding changes the answer."""
+    # BEGIN SOLUTION
+    first, hidden = answers([set()])[0].argmax(), set()
+    while answers([hidden])[0].argmax() == first and len(hidden) < n:
+        left = [k for k in range(n) if k not in hidden]
+        costs = answers([hidden | {k} for k in left])[:, first]
+        hidden = hidden | {left[int(costs.argmin())]}
+    return hidden
+    # END SOLUTION
+
+
+# %% check="fewest" points=4
+check.fewest_words(fewest)
+
+# %%
+short = sorted(explained, key=lambda d: sum(map(len, d)))[5:17]  # a search costs its square
+needed = {name: [explain.until_it_changes(net, d, rank(net, d)) for d in short]
+          for name, rank in rankings.items()}  # fmt: skip
+if check.fewest_words.examine(fewest).status == "correct":
+    needed["your search"] = [len(fewest(explain.hiding(net, d), sum(map(len, d)))) for d in short]
+print("words hidden until the answer is another, in", len(short), "short documents (-: never)")
+for name, values in needed.items():
+    print(f"{name:16}", " ".join(f"{'-' if n is None else n:>3}" for n in values))
+
+# %% [markdown]
+# So the weights are a hint at where the model looks, and no account of why it answers. They cannot be more: $h_{it}$ holds what the GRU made of the whole sentence, not the word under the shade.
 #
 # ## 10. What breaks
 #
-# A sentence without words has nothing to weigh: the softmax over nothing but $-\infty$ is NaN, and one NaN spoils every weight at the next step. So empty documents are refused, by name, and empty sentences are dropped before they get there.
+# What looks right and is wrong, you have met in section 5: padding without a mask runs, trains, and gives answers that depend on the neighbours in the batch. Another: a sentence without words has nothing to weigh. The softmax over nothing but $-\infty$ is NaN, and one such sentence among many spoils every weight of the attention at the next step:
 
 # %%
-print(torch.full((1, 3), -torch.inf).softmax(1))
+attention = model.AttentionPooling(4)
+states, keep = torch.randn(64, 5, 4), torch.ones(64, 5, dtype=torch.bool)
+keep[17] = False  # one sentence of 64 has no word
+attention(states, keep)[0].square().sum().backward()
+torch.optim.SGD(attention.parameters(), lr=0.1).step()
+weights = torch.cat([w.detach().flatten() for w in attention.parameters()])
+print(f"{int(weights.isnan().sum())} of {len(weights)} weights are NaN after one step")
+
+# %% [markdown]
+# So empty documents are refused, by name, and empty sentences are dropped before they get there.
+
+# %%
 try:
     documents.encode([[], []], experiment.vocabulary)
 except ValueError as error:
@@ -504,23 +790,26 @@ print("answer:", snapshot.sections[training.predict(net, [ids]).argmax().item()]
 # | the sources say | here |
 # |---|---|
 # | a GRU over a sentence, keeping all states, so that `nn.GRU` cannot be called and a loop is needed | `nn.GRU` returns every state; the loop is the slowest row of the table in section 5 |
-# | states through an MLP, scored against a context vector, softmax, weighted sum of the states; the same over sentences; two GRUs in all | sections 2 and 4 |
-# | sentences must be of one length: cut and padded, the length chosen by quantile | section 3; but padding alone is wrong (section 5): it takes a mask |
-# | the hierarchy makes for a better representation of the text | section 6: ahead of one flat GRU on both splits, by a percent or so; whether attention helps changes with the split |
+# | states through an MLP, scored against a context vector, softmax, weighted sum of the states; the same over sentences; two GRUs in all | sections 2 and 4; each of the two reads in both directions, which makes four |
+# | sentences must be of one length: cut and padded, the length chosen by quantile | section 3. Padding without a mask gives other answers than with one (section 5): with one fixed length they are at least the same in every batch |
+# | the hierarchy makes for a better representation of the text | section 6: ahead of one flat GRU on both splits recorded; whether attention helps changes with the split |
+#
+# The paper's own ablation is the same as here: attention against plain means in the same hierarchy (HN-ATT, HN-AVE), on reviews and answers, from hundreds of thousands of documents up. Its model had 50 units a direction and word vectors of 200 numbers and learned by SGD with momentum; this one has 32 and 100, and Adam, dropout and smoothed labels against the small number of documents.
 #
 # ## Summary
 #
 # - Attention pooling is a softmax over scores and a weighted mean of states: three lines.
-# - Packing gives what the loop gives, many times faster; padding without a mask is as fast, and wrong.
-# - The simple baseline comes first, the split must not leak, and a difference needs more than one seed.
-# - A heat map is a hypothesis; deletion tests it.
+# - Packing gives what the loop gives, many times faster; padding without a mask is another model, whose answers depend on the batch unless everything is padded to one length.
+# - The simple, strong baseline comes first, the split must not leak, and two models are compared document by document. Here the network is not shown to beat counted words.
+# - A heat map is a hypothesis; deletion tests it, and finds better explanations.
 #
-# **In practice**: `torch.nn.utils.rnn.pack_padded_sequence`, nested tensors, `torch.nn.functional.scaled_dot_product_attention` with a mask; for classifying text today, a pretrained transformer fine-tuned, with TF-IDF still as the bar.
+# **In practice**: `torch.nn.utils.rnn.pack_padded_sequence`, nested tensors, `torch.nn.functional.scaled_dot_product_attention` with a mask (where the query is made from the text itself and not learned once, keys are linear, and scores are divided by the root of their length); for classifying text today, a pretrained transformer fine-tuned, with TF-IDF still as the bar.
 #
 # **References**
 # - Yang et al. (2016), *Hierarchical attention networks for document classification*: the model.
 # - Levy & Goldberg (2014), *Neural word embedding as implicit matrix factorization*: why an SVD gives word vectors.
 # - Jain & Wallace (2019), *Attention is not explanation*, and Wiegreffe & Pinter (2019), *Attention is not not explanation*: the dispute.
+# - Serrano & Smith (2019), *Is attention interpretable?*: deletion on hierarchical attention, as in section 9.
 # - Wang & Manning (2012), *Baselines and bigrams*: how strong counting words is.
 #
 # **Next**: notebook 05 goes one level down, to the kernels that such a model runs on. Nothing to tear down: this notebook started no ranks.
