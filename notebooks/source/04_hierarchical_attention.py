@@ -690,7 +690,7 @@ mine = check.gradient_times_input.examine(gradient_scores).status == "correct"
 def by_your_gradient(net, document):
     """Score words by the reader's function."""
     vectors, p = explain.in_vectors(net, document)
-    return [float(score) for score in gradient_scores(p, vectors)]
+    return torch.as_tensor(gradient_scores(p, vectors)).detach().tolist()
 
 
 rankings["gradient × input"] = by_your_gradient if mine else explain.by_gradient
