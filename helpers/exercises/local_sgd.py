@@ -138,7 +138,7 @@ def best_period(answer):
 # -------------------------------------------------------------------------------- the project
 
 LINK = 100e6  # bit/s
-PACE, TARGET, MOST = 10e-3, 0.5, 200  # seconds, test loss, steps
+PACE, TARGET, MOST = 10e-3, 0.5, 136  # seconds, test loss, steps
 
 
 def seconds(steps: int, averages: int, ranks: int) -> float:
@@ -162,7 +162,7 @@ def seconds(steps: int, averages: int, ranks: int) -> float:
     return steps * PACE + averages * link_time(25_450, ranks, payload)
 
 
-def planned(plan, cluster, limit: float = 40.0) -> tuple[int | None, int]:
+def planned(plan, cluster, limit: float = 60.0) -> tuple[int | None, int]:
     """Train by a schedule on the ranks, data sorted by class.
 
     Parameters
@@ -177,16 +177,25 @@ def planned(plan, cluster, limit: float = 40.0) -> tuple[int | None, int]:
     Returns
     -------
     tuple of int or None and int
-        Steps to the loss (None: not within 200), and averages until then.
+        Steps to the loss (None: not within 136), and averages until then.
     """
     from helpers.data_parallel import local_runs
 
+    cluster.run(_ready, timeout=120)
     runs = on_ranks(cluster, _planned, plan, limit=limit)
     steps = local_runs.steps_to(runs, TARGET)
     met, at = 0, 0
     while steps and at + plan(at) <= steps:
         at, met = at + plan(at), met + 1
     return steps, met
+
+
+def _ready() -> None:
+    """On every rank: load torch and the digits, which is not the answer's time."""
+    from helpers.data_parallel import local_runs
+    from helpers.data_parallel.schemes.local import LocalSGD
+
+    local_runs.digits(lambda comm: LocalSGD(comm, 1), steps=1)
 
 
 def _planned(plan):
@@ -200,7 +209,7 @@ def _planned(plan):
     return local_runs.digits(made, steps=MOST, sorted_share=1.0, follow=8)
 
 
-@exercise(time_limit=90)
+@exercise(time_limit=240)
 def schedule(answer, *, cluster, needed):
     """answer(step) -> H, which reaches the loss sooner at 100 Mbit/s than each H of ``needed``."""
     for step in range(0, MOST, 7):
