@@ -103,7 +103,10 @@ def memory(size_of_ranks: int):
             assert many == most * one, (name, comm.rank, many, most, one)
         else:
             assert many <= most * one
-        assert found[name, True, MICRO] < many or most == 1
+        if name == "zero-bubble":  # what is put off is kept in any case
+            assert found[name, True, MICRO] <= many
+        else:
+            assert found[name, True, MICRO] < many or most == 1
     return found
 
 
