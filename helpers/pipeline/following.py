@@ -65,10 +65,9 @@ def follow_updates(
         return None
     got = torch.cat([g.flatten() for _, _, _, gradient in everything for g in gradient])
     last = schedule.micro - 1
-    nearest = min(
-        ((_gradient(mix, data[0][last], data[1][last]) - got).norm() / got.norm()).item()
-        for mix in itertools.product(*(one[2][-(newest or len(one[2])) :] for one in everything))
-    )
+    kept = [one[2][-(newest or len(one[2])) :] for one in everything]
+    found = _gradients(kept, data[0][last], data[1][last])
+    nearest = ((found - got).norm(dim=1) / got.norm()).min().item()
     return {
         "staleness": [one[0] for one in everything],
         "versions": [one[1] for one in everything],
@@ -76,12 +75,14 @@ def follow_updates(
     }
 
 
-def _gradient(weights: Sequence[Sequence[Tensor]], x: Tensor, y: Tensor) -> Tensor:
-    """Of the model with these weights, all stages' numbers in a row."""
-    from torch.nn import functional
-
-    leaves = [[w.detach().requires_grad_() for w in stage] for stage in weights]
-    for matrix, bias in leaves:
-        x = torch.tanh(functional.linear(x, matrix, bias))
-    functional.mse_loss(x, y).backward()
-    return torch.cat([_grad(w).flatten() for stage in leaves for w in stage])
+def _gradients(versions: Sequence[Sequence[Sequence[Tensor]]], x: Tensor, y: Tensor) -> Tensor:
+    """Of every model that takes one version for each stage, one in a row: all at once."""
+    mixes = list(itertools.product(*(range(len(stage)) for stage in versions)))
+    leaves = []
+    x = x.expand(len(mixes), *x.shape)  # (n, samples, 3)
+    for which, stage in zip(zip(*mixes, strict=True), versions, strict=True):
+        matrix, bias = (torch.stack([stage[k][i] for k in which]) for i in (0, 1))
+        leaves += [matrix.requires_grad_(), bias.requires_grad_()]
+        x = torch.tanh(x @ matrix.mT + bias[:, None])
+    (x - y).square().mean((1, 2)).sum().backward()  # each model's loss has weights of its own
+    return torch.cat([_grad(leaf).flatten(1) for leaf in leaves], 1)

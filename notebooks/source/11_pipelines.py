@@ -41,10 +41,15 @@ cluster = Cluster(n=P.ranks, preload=("torch",))
 
 
 # %%
+LIMIT = 120  # seconds for a call on the ranks: a machine may be busy with other things
+
+
 def recorded(schedule, repeats=2):
     """Run a step on the ranks, at their pace, and return when each did what."""
     thin = P.part / schedule.chunks
-    return cluster.run(runs.record, schedule, Costs(thin, thin, thin), repeats=repeats)[0]
+    return cluster.run(
+        runs.record, schedule, Costs(thin, thin, thin), repeats=repeats, timeout=LIMIT
+    )[0]
 
 
 # %%
@@ -225,7 +230,7 @@ for wrong in (["F0 F1 B0", "F0 B0 F1 B1"], ["F0 B0 F1 B1", "F0 F1 B0 B1"]):
 
 # %%
 for name in ("GPipe", "1F1B", "interleaved", "zero-bubble"):
-    worst = cluster.run(runs.difference, families.FAMILIES[name](P.ranks, P.micro))
+    worst = cluster.run(runs.difference, families.FAMILIES[name](P.ranks, P.micro), timeout=LIMIT)
     print(f"{name:12} {max(worst):.1e}")
 claims.evidence("11-as-one-process")
 
@@ -293,7 +298,9 @@ guess.answer("1F1B is good for less", "memory")
 config, micro, rows = runs.SMALL, 16, []
 x_bytes = 4 * runs.SIZE * config.context * config.width
 for name, again in (("GPipe", False), ("1F1B", False), ("GPipe", True), ("1F1B", True)):
-    counted = cluster.run(runs.bytes_kept, families.FAMILIES[name](P.ranks, micro), again)
+    counted = cluster.run(
+        runs.bytes_kept, families.FAMILIES[name](P.ranks, micro), again, timeout=LIMIT
+    )
     for rank in (1, 2):
         most, single = counted[rank]
         n = formulas.kept(name, P.ranks, micro, rank)
@@ -399,7 +406,7 @@ for name, cut in (
     sums = [sum(costs[layer] for layer in stage) for stage in cut]
     forward, half = ([P.part * s / 4 for s in sums] for _ in range(2))
     schedule = Schedule(name, one.orders, P.micro)
-    line = cluster.run(runs.record, schedule, Costs(forward, half, half))[0]
+    line = cluster.run(runs.record, schedule, Costs(forward, half, half), timeout=LIMIT)[0]
     print(f"{name}: stages cost {sums}, a step takes {1e3 * line.span:.0f} ms")
     draw.lanes(line)
     plt.show()
@@ -449,7 +456,7 @@ check_answer.balance(balance)
 # %%
 schedule = families.pipedream(P.ranks, 8)
 pace = Costs(P.part, P.part, P.part, update=P.part / 4)
-draw.lanes(cluster.run(runs.record, schedule, pace)[0])
+draw.lanes(cluster.run(runs.record, schedule, pace, timeout=LIMIT)[0])
 plt.show()
 
 # %% [markdown]
@@ -458,7 +465,9 @@ plt.show()
 # %%
 from helpers.pipeline import following
 
-stashed = cluster.run(following.follow_updates, families.pipedream(P.ranks, 8), True, newest=5)[0]
+stashed = cluster.run(
+    following.follow_updates, families.pipedream(P.ranks, 8), True, newest=5, timeout=LIMIT
+)[0]
 for rank, missed in enumerate(stashed["staleness"]):
     versions = stashed["versions"][rank]
     print(
@@ -598,9 +607,8 @@ for use_tags in (True, False):
 
 # %%
 for stash in (True, False):
-    found = cluster.run(following.follow_updates, families.pipedream(P.ranks, 8), stash, newest=5)[
-        0
-    ]
+    plan = families.pipedream(P.ranks, 8)
+    found = cluster.run(following.follow_updates, plan, stash, newest=5, timeout=LIMIT)[0]
     print(
         f"stashing {stash}: the nearest model's gradient is {found['nearest']:.1e} away, relatively"
     )
