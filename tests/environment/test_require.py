@@ -47,7 +47,7 @@ def test_skips_count_as_asked(tmp_path, require, outcome):
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"],
         cwd=tmp_path,
-        env={**os.environ, "REQUIRE": require, "CI": ""},  # nor what others leave meanwhile
+        env={**os.environ, "PYTHONPATH": str(ROOT), "REQUIRE": require, "CI": ""},
         capture_output=True,
         text=True,
         timeout=120,

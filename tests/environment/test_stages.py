@@ -42,7 +42,7 @@ def test_one_exit_status_for_all_stages(statuses, expected):
 
 @pytest.mark.parametrize(
     ("marks", "status", "passed"),
-    [("not gpu", 0, ["1", "1", "1"]), ("mpi", 0, ["1", "1"]), ("gpu", 1, []), ("browser", 5, [])],
+    [("not gpu", 0, ["1", "1", "1"]), ("gpu", 1, [])],
 )
 def test_each_test_runs_in_its_stage(tmp_path, marks, status, passed):
     (tmp_path / "test_three.py").write_text(TESTS)

@@ -16,6 +16,7 @@ def test_who_computes_is_seen_and_who_sleeps_is_not():
         end = time.thread_time() + 0.05
         while time.thread_time() < end:
             pass
+        time.sleep(0.2)  # a thread that has ended cannot be looked at
 
     with Watch([os.getpid()], interval=2e-3) as watch:
         working, sleeping = (

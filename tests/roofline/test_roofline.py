@@ -262,6 +262,7 @@ def test_ceilings_are_measured_kept_and_read_back(tmp_path, monkeypatch):
     assert ceilings(quick=True, progress=False).date >= one.date  # measured anew
 
 
+@pytest.mark.alone
 def test_a_sample_that_only_waits_is_not_taken_for_the_work():
     import time
 
