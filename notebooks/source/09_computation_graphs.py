@@ -897,7 +897,7 @@ draw.memory_against_time(
 plt.show()
 
 # %% [markdown] claims="09-segments-time"
-# To the predicted memory the room of a running step is added, as it was measured with everything kept. Horizontally, predicted and measured fall together. Vertically, they do as far as your machine had nothing else to do; the record has two chains and several seeds:
+# To the predicted memory the room of a running step is added, as it was measured with everything kept. Horizontally, predicted and measured fall together. Vertically, they do as far as your machine had nothing else to do; the record has two chains and ten seeds. It was made in a process in which other experiments had run before. Alone in a new process both ways of the first chain take up to twice as long, and the difference is undecided; why is not measured:
 
 # %%
 claims.evidence("09-segments-time")
