@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from helpers.claims import Claim, Share
+from helpers.claims import Claim, Share, with_defaults
 from helpers.claims.ranks import ranks
 
 ROUNDING = 1e-9  # relative, in float64: a thousand times what summing in another order does
@@ -93,6 +93,11 @@ FRESH = range(10, 18)  # not looked at before the margins were fixed
 TIMED = {"p=4, m=8": {"p": 4, "m": 8}, "p=2, m=4": {"p": 2, "m": 4}}
 KEPT = {"p=4, m=8": {"p": 4, "m": 8}, "p=4, m=16": {"p": 4, "m": 16}}
 
+_kept = with_defaults(
+    seeds=range(2), unit="B", scale="ratio", larger=False, smallest={"p": 2, "m": 4}
+)
+_step = with_defaults(seeds=FRESH, unit="s", scale="ratio", larger=False, smallest={"p": 2, "m": 2})
+
 CLAIMS = [
     Claim(
         id="11-as-one-process",
@@ -127,66 +132,46 @@ CLAIMS = [
         unit="1",
         smallest={"p": 2, "m": 2},
     ),
-    Claim(
+    _kept(
         id="11-one-by-one-keeps-less",
         sentence="1F1B keeps fewer bytes for backward passes than GPipe.",
         experiment=functools.partial(two_memories, ours="1F1B", rival="GPipe"),
-        seeds=range(2),
         settings=KEPT,
         verdict="holds",
         margin=0.1,
         ours="1F1B",
         rival="GPipe",
-        unit="B",
-        scale="ratio",
-        larger=False,
-        smallest={"p": 2, "m": 4},
     ),
-    Claim(
+    _kept(
         id="11-recompute",
         sentence="GPipe with recomputation keeps fewer bytes than 1F1B without.",
         experiment=functools.partial(two_memories, ours="GPipe", rival="1F1B", again=True),
-        seeds=range(2),
         settings=KEPT,
         verdict="holds",
         margin=0.1,
         ours="GPipe, recomputed",
         rival="1F1B",
-        unit="B",
-        scale="ratio",
-        larger=False,
         axis="m",
-        smallest={"p": 2, "m": 4},
     ),
-    Claim(
+    _step(
         id="11-interleaved",
         sentence="A step is shorter with two chunks on each rank than with one, under 1F1B.",
         experiment=functools.partial(two_times, ours="interleaved", rival="1F1B"),
-        seeds=FRESH,
         settings=TIMED,
         verdict="holds",
         margin=0.02,
         ours="interleaved",
         rival="1F1B",
-        unit="s",
-        scale="ratio",
-        larger=False,
-        smallest={"p": 2, "m": 2},
     ),
-    Claim(
+    _step(
         id="11-zero-bubble",
         sentence="A step is shorter with the backward pass in two parts than under 1F1B.",
         experiment=functools.partial(two_times, ours="zero-bubble", rival="1F1B"),
-        seeds=FRESH,
         settings=TIMED,
         verdict="holds",
         margin=0.02,
         ours="zero-bubble",
         rival="1F1B",
-        unit="s",
-        scale="ratio",
-        larger=False,
-        smallest={"p": 2, "m": 2},
     ),
     Claim(
         id="11-balance",
