@@ -82,7 +82,10 @@ def end_gently(root: int) -> None:
             os.kill(root, signal.SIGTERM)
         patient = any(name.startswith("prte") for name in map(_name, (root, *below)))
         deadline = time.monotonic() + (CLEARING_SECONDS if patient else GENTLE_SECONDS)
-        while (still := descendants(root)) and time.monotonic() < deadline:
+        # A launcher whose ranks have ended may still be clearing up.
+        while (still := descendants(root)) or _running(root):
+            if time.monotonic() > deadline:
+                break
             files |= shared_files(*still, beginnings=beginnings)  # ranks may be just starting
             time.sleep(0.01)
     for pid in [root, *below, *descendants(root)]:
@@ -92,6 +95,18 @@ def end_gently(root: int) -> None:
         with contextlib.suppress(OSError):  # the ranks have removed it
             os.unlink(name)
     sweep_topologies(but=below)
+
+
+def _running(pid: int) -> bool:
+    """Return whether a process has not ended; one that nobody has waited for yet has."""
+    if not os.path.isdir("/proc/self"):  # macOS
+        look = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], stdout=subprocess.PIPE)
+        return look.stdout.strip() not in (b"", b"Z")
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def _name(pid: int) -> str:

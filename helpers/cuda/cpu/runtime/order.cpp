@@ -2,6 +2,9 @@
 //
 // A thread that has passed a __threadfence() and then changes an atomic (or volatile) variable
 // publishes what it did before the fence; a thread that reads the variable afterwards knows of it.
+// An access is recorded before it is made. To publish is right then, to learn is too early where
+// blocks run side by side: the value may come from a publication in between. So a thread learns
+// once more at its next access, when the value is there.
 // Sets of known accesses are not copied: a thread notes which variable it read and when, and an
 // access is looked up only where it would otherwise be reported as a race.
 #include "runtime.h"
@@ -34,6 +37,7 @@ std::map<std::pair<uint64_t, uintptr_t>, Variable> variables;  // by block (0: g
 uint64_t now;                                                  // counts publications
 std::atomic<bool> in_use;                                      // a fence has been passed
 thread_local std::vector<Seen> seen[MAX_THREADS];
+thread_local struct { uintptr_t address; bool shared; } reading[MAX_THREADS];  // not learned from yet
 
 void add(std::vector<Seen> &list, Seen item) {
     for (Seen &old : list)
@@ -58,6 +62,18 @@ bool knows(const Seen &what, uint32_t block, uint32_t epoch, unsigned thread, ui
     return false;
 }
 
+void learn(unsigned t, uintptr_t address, bool shared) {
+    Variable &variable = variables[{shared ? block_serial : 0, address}];
+    if (!variable.by_block.empty() || !variable.seen.empty()) add(seen[t], {&variable, now});
+}
+
+void learn_late(unsigned t) {
+    if (!reading[t].address) return;
+    std::lock_guard<std::mutex> guard(mutex);
+    learn(t, reading[t].address, reading[t].shared);
+    reading[t].address = 0;
+}
+
 }  // namespace
 
 thread_local uint32_t fences_passed[MAX_THREADS];
@@ -70,6 +86,7 @@ void order_begin() {
 
 void order_block_begin() {
     memset(fences_passed, 0, sizeof fences_passed);
+    memset(reading, 0, sizeof reading);
     if (!in_use) return;
     for (auto &list : seen) list.clear();
 }
@@ -80,14 +97,26 @@ void order_fence() {
     fences_passed[current_thread]++;
 }
 
-// An atomic or volatile access by the running thread: it may learn, and if it writes, publish.
-void order_access(uintptr_t address, bool shared, bool writes) {
+// The running thread accesses something: what it read before has arrived.
+void order_arrived() {
+    if (in_use) learn_late(current_thread);
+    else reading[current_thread].address = 0;  // nothing was published
+}
+
+// An atomic or volatile access by the running thread, about to be made: it learns.
+void order_reads(uintptr_t address, bool shared) {
+    reading[current_thread] = {address, shared};  // kept also where the first fence is yet to come
     if (!in_use) return;
     std::lock_guard<std::mutex> guard(mutex);
-    Variable &variable = variables[{shared ? block_serial : 0, address}];
+    learn(current_thread, address, shared);
+}
+
+// The same, and it writes: what the thread did before its last fence is published.
+void order_writes(uintptr_t address, bool shared) {
     unsigned t = current_thread;
-    if (!variable.by_block.empty() || !variable.seen.empty()) add(seen[t], {&variable, now});
-    if (!writes || !fences_passed[t]) return;
+    if (!in_use || !fences_passed[t]) return;
+    std::lock_guard<std::mutex> guard(mutex);
+    Variable &variable = variables[{shared ? block_serial : 0, address}];
     now++;
     variable.by_block[(uint32_t)block_serial].push_back(
         {(uint32_t)block_serial, barrier_epoch, (uint16_t)t, fences_passed[t], now});
@@ -100,6 +129,8 @@ void order_meet(int first, int count, uint64_t mask_of_warp, bool whole_block) {
     if (!in_use) return;
     std::vector<Seen> all;
     auto takes_part = [&](int i) { return whole_block || mask_of_warp >> i & 1; };
+    for (int i = 0; i < count; i++)
+        if (takes_part(i)) learn_late(first + i);
     for (int i = 0; i < count; i++)
         if (takes_part(i))
             for (const Seen &item : seen[first + i]) add(all, item);

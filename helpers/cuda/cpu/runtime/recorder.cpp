@@ -268,9 +268,10 @@ void record_access(const void *pointer, unsigned size, Kind kind, bool is_volati
     if (array.space != CONSTANT) {
         bool signals = kind == ATOMIC || is_volatile;
         if (signals && kind == READ) notice_waiting(address);
-        if (signals) order_access(address, array.space == SHARED, false);
+        order_arrived();
+        if (signals) order_reads(address, array.space == SHARED);
         check_cells(array, offset, size, touch_now(kind, is_volatile, pc));
-        if (signals && kind != READ) order_access(address, array.space == SHARED, true);
+        if (signals && kind != READ) order_writes(address, array.space == SHARED);
     }
     if (launch.events) count(*ins, address, offset);
 }

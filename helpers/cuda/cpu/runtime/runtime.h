@@ -92,7 +92,9 @@ void record_access(const void *address, unsigned size, Kind kind, bool is_volati
 void order_begin();
 void order_block_begin();
 void order_fence();
-void order_access(uintptr_t address, bool shared, bool writes);
+void order_arrived();
+void order_reads(uintptr_t address, bool shared);
+void order_writes(uintptr_t address, bool shared);
 void order_meet(int first, int count, uint64_t mask, bool whole_block);
 bool order_knows(uint32_t block, uint32_t epoch, unsigned thread, uint32_t fences);
 extern thread_local uint32_t fences_passed[MAX_THREADS];
