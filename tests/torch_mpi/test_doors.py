@@ -120,10 +120,12 @@ def test_a_rank_that_raises_ends_the_others_which_name_it(tmp_path, call, path):
     )
     text = RAISES.format(call=call, others=others, path=path)
     done = script(tmp_path, text, MPIEXEC, "-n", "3")
-    assert done.returncode != 0
-    assert all(float(seconds) < 5 for seconds in done.stdout.split())
-    assert "ArithmeticError: of rank 1" in done.stderr
-    assert "rank 1 of this group has left it" in done.stderr
+    said = f"{done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert done.returncode != 0, said
+    # A second or two on a quiet machine, and far from the group's time limit on a busy one.
+    assert all(float(seconds) < 30 for seconds in done.stdout.split()), said
+    assert "ArithmeticError: of rank 1" in done.stderr, said
+    assert "rank 1 of this group has left it" in done.stderr, said
 
 
 LEAVES = """

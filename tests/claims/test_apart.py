@@ -1,0 +1,26 @@
+"""An experiment in a process of its own."""
+
+import functools
+import os
+
+import pytest
+
+from helpers.claims import apart
+
+
+def which(seed: int, add: int = 0) -> tuple[int, int]:
+    if seed < 0:
+        raise ValueError(f"seed {seed}")
+    return os.getpid(), seed + add
+
+
+def test_each_run_has_a_process_of_its_own():
+    experiment = apart(functools.partial(which, add=2))
+    (first, sum1), (second, sum2) = experiment(1), experiment(seed=2)
+    assert len({first, second, os.getpid()}) == 3
+    assert (sum1, sum2) == (3, 4)
+
+
+def test_what_it_raises_is_raised():
+    with pytest.raises(ValueError, match="seed -1"):
+        apart(which)(-1)
