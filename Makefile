@@ -25,7 +25,7 @@ SETTINGS = PYTHON='$(PYTHON)' TORCH_INDEX='$(TORCH_INDEX)' WHEELS='$(WHEELS)' CO
 
 LINT = sh tools/lint.sh
 
-.PHONY: help setup setup-openmpi lab test notebooks html course bench claims conformance soak gpu bare-machine lint format reset \
+.PHONY: help setup setup-openmpi lab hosts test notebooks html course bench claims conformance soak gpu bare-machine lint format reset \
 	wheels clean distclean
 
 help: ## Print this list
@@ -43,6 +43,10 @@ setup-openmpi: setup
 	@$(SETTINGS) sh tools/setup.sh openmpi
 
 lab: setup ## Open JupyterLab in work/, your own copies of the notebooks
+	@exec $(PY) -m tools.work lab $(LAB_ARGS)
+
+hosts: setup ## Try whether this machine can be several hosts, say what lets it, open JupyterLab
+	@$(PY) -m tools.hosts
 	@exec $(PY) -m tools.work lab $(LAB_ARGS)
 
 reset: setup ## Put a fresh copy of a notebook in work/ and keep a backup: make reset NB=01

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from helpers.claims import in_turn, with_defaults
+from helpers.claims import apart, in_turn, with_defaults
 
 SEEDS = range(5)
 
@@ -227,7 +227,7 @@ CLAIMS = [
         "A triad shows less bandwidth than reading does.",
         triad_against_read,
         {"L1": {"size": 16 << 10}, "memory": {"size": 128 << 20}},
-        "depends on the level",
+        "fails",
         0.05,
         "triad",
         "read",
@@ -326,7 +326,8 @@ CLAIMS = [
     _ratio(
         "07-blocked",
         "Blocks for the second cache beat ikj.",
-        functools.partial(tiles, ours=0, rival=2),
+        # In one process after the others it held at n = 384 as well, in each of three runs.
+        apart(functools.partial(tiles, ours=0, rival=2)),
         {"n = 384": {"n": 384, "rounds": 20}, "n = 2304": {"n": 2304, "rounds": 1}},
         "depends on the setting",
         0.1,

@@ -3,6 +3,7 @@
     python -m claims                   every notebook that has claims
     python -m claims 03 07             these
     python -m claims 03-reset-gate     this claim only: printed, not recorded
+    python -m claims --record 03-reset-gate  this claim only, and recorded: the others keep theirs
     python -m claims --smallest 03     each experiment once, at its smallest: does it still run?
 
 A full run may take an hour: every experiment is run for each of its seeds at each of its settings.
@@ -27,6 +28,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m claims", description=__doc__.splitlines()[0])
     parser.add_argument("which", nargs="*", metavar="NN or CLAIM", help="default: every notebook")
     parser.add_argument("--smallest", action="store_true", help="each experiment once, no record")
+    parser.add_argument("--record", action="store_true", help="write one of single claims too")
     parser.add_argument("--no-record", action="store_true", help="print only")
     options = parser.parse_args(arguments)
     chosen = choose(options.which)
@@ -42,9 +44,10 @@ def main(arguments: list[str]) -> int:
         print(table(evidence), flush=True)
         broken += [found.claim.id for found in evidence if found.verdict != found.claim.verdict]
         whole = len(evidence) == len(claims.of(topic))
-        if whole and not options.no_record:
+        if (whole or options.record) and not options.no_record:
             rows = [row for found in evidence for row in found.rows()]
-            command = f"python -m claims {topic[:2]}"
+            single = " ".join(["--record", *(found.claim.id for found in evidence)])
+            command = f"python -m claims {topic[:2] if whole else single}"
             print(
                 f"written: {records.write(records.record({topic: rows}, command), CLAIM_RECORDS)}"
             )

@@ -64,6 +64,7 @@ def checkup(ranks: int = 4) -> Iterator[Finding]:
         "pictures": _pictures,
         "C++ compiler": _compiler,
         "MPI ranks": lambda: _ranks(ranks),
+        "several hosts": _hosts,
         "GPU": _gpu,
         "DGL": _dgl,
     }
@@ -194,6 +195,39 @@ def _ranks(n: int) -> str:
     processes = len({pid for _, pid in results} | {os.getpid()}) - 1
     _expect(processes == n, f"{n} ranks are only {processes} processes")
     return f"{n} ranks, {n} processes of their own, add up their numbers to {results[0][0]}"
+
+
+def hosts() -> Finding:
+    """Return whether this machine can be several hosts, linked by a network: :func:`checkup`'s."""
+    return _run("several hosts", _hosts)
+
+
+def _hosts(rate: float = 100e6, nbytes: int = 1_000_000) -> str:
+    from helpers.cluster import Cluster, Network, StartError
+
+    def send_and_name():
+        from mpi4py import MPI
+
+        world, box = MPI.COMM_WORLD, bytearray(nbytes)
+        for _ in range(2):  # the first message makes the connection, and is not counted
+            world.Barrier()
+            began = time.perf_counter()
+            (world.Send if world.Get_rank() == 0 else world.Recv)(box, 1 - world.Get_rank())
+        return os.uname().nodename, nbytes / (time.perf_counter() - began)
+
+    try:
+        with Cluster(2, network=Network(2, rate=rate)) as cluster:
+            (first, _), (second, arrived) = cluster.run(send_and_name)
+    except StartError as error:
+        why = str(error).splitlines()[0]
+        raise _AbsentError(f"{why}; what needs a network is skipped") from None
+    _expect(first != second, f"two hosts have one name, {first}")
+    limit = rate / 8 / 1e6
+    _expect(
+        arrived / 1e6 < 1.2 * limit,
+        f"{arrived / 1e6:.1f} MB/s went through a link of {limit:g}: it was not used",
+    )
+    return f"2 hosts, a link of {limit:g} MB/s between them: {arrived / 1e6:.1f} MB/s arrive"
 
 
 def _gpu() -> str:

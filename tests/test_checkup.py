@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from helpers import checkup as module
+from helpers import cluster
 from helpers.checkup import ABSENT, FAILS, WORKS, checkup, describe, installed
 from helpers.machine import usable_cores
 
@@ -21,7 +22,7 @@ def test_everything_is_tested():
     assert found["MPI ranks"].status == WORKS
     assert found["MPI ranks"].detail.startswith("3 ranks, 3 processes of their own")
     assert found["MPI ranks"].detail.endswith("to 3")
-    for optional in ("GPU", "DGL"):
+    for optional in ("several hosts", "GPU", "DGL"):
         assert found[optional].status in (WORKS, ABSENT), found[optional]
     assert all("\n" not in str(finding) for finding in found.values())
 
@@ -30,14 +31,32 @@ def test_a_failing_test_says_so_and_the_others_go_on(monkeypatch):
     def broken():
         raise OSError("no such library\nand more")
 
-    for name in ("_torch", "_numba", "_pictures", "_ranks", "_dgl", "_gpu", "_compiler"):
+    for name in ("_torch", "_numba", "_pictures", "_ranks", "_dgl", "_gpu", "_compiler", "_hosts"):
         monkeypatch.setattr(module, name, lambda *args: "fine")
     monkeypatch.setattr(module, "_numpy", broken)
     found = list(checkup())
     assert [finding.status for finding in found].count(FAILS) == 1
     failed = next(finding for finding in found if finding.status == FAILS)
     assert (failed.name, failed.detail) == ("NumPy and SciPy", "OSError: no such library")
-    assert len(found) == 9
+    assert len(found) == 10
+
+
+def test_a_machine_that_may_have_no_hosts_says_what_lets_it(monkeypatch):
+    def refuse(*arguments, **keywords):
+        raise cluster.StartError("this system gives users no networks: 'sudo ...' does\nmore")
+
+    monkeypatch.setattr(cluster, "Cluster", refuse)
+    found = module.hosts()
+    assert found.status == ABSENT
+    assert found.detail.startswith("this system gives users no networks: 'sudo ...' does; what")
+
+
+@pytest.mark.mpi
+def test_a_link_that_is_not_used_fails(monkeypatch):
+    monkeypatch.setattr(cluster, "Network", lambda hosts, rate: None)
+    found = module.hosts()
+    assert found.status == FAILS
+    assert "two hosts have one name" in found.detail
 
 
 @pytest.mark.parametrize(

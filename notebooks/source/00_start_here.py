@@ -53,7 +53,7 @@ Markdown(installed())
 # %% [markdown]
 # ## Test everything, in about a minute
 #
-# Each line below is a small computation whose result is known: a gradient, a compiled loop, a drawn picture, four processes that add up their numbers. *works* means that the result was right, *not here* that the course goes on without, *FAILS* that something must be put right first, and the line says what.
+# Each line below is a small computation whose result is known: a gradient, a compiled loop, a drawn picture, four processes that add up their numbers, a message over a network. *works* means that the result was right, *not here* that the course goes on without, *FAILS* that something must be put right first, and the line says what.
 
 # %%
 from helpers.checkup import checkup
@@ -67,6 +67,9 @@ for finding in checkup():
 failed = [finding.name for finding in findings if finding.status == "FAILS"]
 took = sum(finding.seconds for finding in findings)
 print(f"{len(findings)} tests in {took:.0f} s;", f"failed: {failed}" if failed else "none failed")
+
+# %% [markdown]
+# The line *several hosts* is about later notebooks. A *host* is a machine in a network; systems such as Linux can divide one machine into several, each with a network of its own, linked at a speed of your choice. Where yours may not, the line says what lets it; `make hosts` in a terminal tries that line alone and then opens the course.
 
 # %% [markdown]
 # ## Four processes in a notebook

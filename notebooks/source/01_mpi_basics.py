@@ -350,7 +350,7 @@ guess.answer("Waitall ÷ Sendrecv", took["Waitall"] / took["Sendrecv"])
 claims.evidence("01-overlap")
 
 # %% [markdown] claims="01-overlap"
-# The gaps between boxes are computing. If `Waitall` takes about as long as `Sendrecv` did, the messages did *not* move while you computed. (In the recorded runs it took as long on the average, with so much scatter that the word is "open".) That is what most libraries do inside one machine: bytes are moved by the processor, and only inside MPI calls. Non-blocking calls always spare you the waiting for somebody who is late; whether they hide the transfer too depends on hardware that moves bytes by itself, as network cards of clusters do.
+# The gaps between boxes are computing. If `Waitall` takes about as long as `Sendrecv` did, the messages did *not* move while you computed. (In the recorded runs it took as long at 16 MB, and between a seventh and two fifths longer at 4 MB.) That is what most libraries do inside one machine: bytes are moved by the processor, and only inside MPI calls. Non-blocking calls always spare you the waiting for somebody who is late; whether they hide the transfer too depends on hardware that moves bytes by itself, as network cards of clusters do.
 
 # %% [markdown]
 # ### Exercise 2: which statements hold?
@@ -945,7 +945,7 @@ for name, wanted in (("1 kB", 1_000), ("1 MB", 1_000_000)):
     guess.answer(f"{name} ÷ 16 B", float(by_size[near] / by_size[min(by_size)]))
 
 # %% [markdown] claims="01-message-model"
-# On the left the line is nearly flat, and only *how many* messages you send counts. On the right it rises with the size, and only *how many bytes* counts. Where measured points leave the line, something that the model does not know happens: the change from eager to rendezvous, or a buffer that no longer fits a cache. How good is the model at sizes that were not in the fit? These runs, on a machine that others used as well, do not decide it (their scatter is larger than a factor of 1.5); yours stand in the table *Cost* further down.
+# On the left the line is nearly flat, and only *how many* messages you send counts. On the right it rises with the size, and only *how many bytes* counts. Where measured points leave the line, something that the model does not know happens: the change from eager to rendezvous, or a buffer that no longer fits a cache. How good is the model at sizes that were not in the fit? At 3 MB it holds to a factor of 1.5 in the recorded runs; for short messages they scatter by more than that and do not decide it. Yours stand in the table *Cost* further down.
 
 # %%
 claims.evidence("01-message-model")

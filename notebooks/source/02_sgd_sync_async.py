@@ -680,7 +680,7 @@ for history in histories:
     )
 
 # %% [markdown] claims="02-no-faster"
-# Waiting for nobody does not make it faster while all ranks are equally fast: hello, ready, ten layers up and ten down are 22 messages to one server for each gradient. With each gradient in one message the two schemes are compared on nearly equal terms (one rank of four still computes nothing, and a server's messages pass one by one). The runs took turns, on a machine that others used as well:
+# Waiting for nobody does not make it faster while all ranks are equally fast: hello, ready, ten layers up and ten down are 22 messages to one server for each gradient. With each gradient in one message the two schemes are compared on nearly equal terms (one rank of four still computes nothing, and a server's messages pass one by one), and out of step still makes fewer gradients a second. The runs took turns:
 
 # %%
 claims.evidence("02-no-faster")

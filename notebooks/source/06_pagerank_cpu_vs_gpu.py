@@ -288,7 +288,7 @@ for row in rows:
     )
 
 # %% [markdown] claims="06-lower-bound 06-same-bytes 06-csr 06-messages-dense"
-# Read the last column aloud. **It is a lower bound, and most versions do not reach it.** The dense version does: it is held up by reading. (In the record it is even faster than the bound, whose rate comes from `sum`, which does not read as fast as memory allows.) The sparse versions are three (messages), five (compressed rows) and thirty times (COO) above theirs: held up by the cost of each call, by jumping to the value that each edge needs, and in COO by adding up, edge after edge, into the result. COO and messages move bytes of one order, and one takes five to six times as long as the other. So bytes say what is *possible*; the clock says who gets there. Of the source's four versions messages are the fastest on a CPU; compressed rows are faster still.
+# Read the last column aloud. **It is a lower bound, and most versions do not reach it.** The dense version does: it is held up by reading. (In the record it is even faster than the bound, whose rate comes from `sum`, which does not read as fast as memory allows.) The sparse versions are nearly four (messages), five (compressed rows) and thirty times (COO) above theirs: held up by the cost of each call, by jumping to the value that each edge needs, and in COO by adding up, edge after edge, into the result. COO and messages move bytes of one order, and one takes five to six times as long as the other. So bytes say what is *possible*; the clock says who gets there. Of the source's four versions messages are the fastest on a CPU; compressed rows are faster still.
 
 # %%
 for claim in ("06-lower-bound", "06-same-bytes", "06-csr", "06-messages-dense"):
@@ -354,7 +354,7 @@ if fold := recorded_fold():  # the whole product, run once and kept
     print(f"{fold[0]}: N = 10000 by a product {seconds(fold[1])}, by scaling {seconds(fold[2])}")
 
 # %% [markdown] claims="06-scale-columns"
-# 27 times at $N = 500$, 116 times at $N = 1500$ in the record: the product does $N$ times the work, at a better rate.
+# About 30 times at $N = 500$ and over 100 times at $N = 1500$ in the record: the product does $N$ times the work, at a better rate.
 
 # %% [markdown]
 # ## 5. On a GPU
@@ -429,7 +429,7 @@ print(f"unsynchronised {seconds(wrong)}, synchronised {seconds(right)}: {right /
 print("your function says", "–" if yours is None else seconds(yours))
 
 # %% [markdown] claims="06-clock"
-# The queue is timed, whatever the work: 26 and 17 µs in the record, for 50 and for 180 ms of work.
+# The queue is timed, whatever the work: 16 and 17 µs in the record, for 22 and for 83 ms of work.
 
 # %% [markdown]
 # ## 6. How many iterations?
@@ -496,7 +496,7 @@ for method in (swept.method, "csr"):
     print(f"{method:8}", measure(lambda m=method: pagerank(A, m), repeats=5, time_limit=5))
 
 # %% [markdown] claims="06-ordered"
-# Nine times as fast at a tolerance of $10^{-10}$ in the record, and twice at $10^{-4}$, where a power iteration stops early.
+# Eight times as fast at a tolerance of $10^{-10}$ in the record, and twice at $10^{-4}$, where a power iteration stops early.
 
 # %% [markdown]
 # ### What breaks: rank that leaks

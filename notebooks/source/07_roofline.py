@@ -212,7 +212,7 @@ from helpers.claims import evidence
 evidence("07-triad-read")
 
 # %% [markdown] claims="07-triad-read 07-narrow-registers"
-# Where the first cache serves, a triad shows a third *more* than reading: two loads and a store go out side by side. From memory the two hardly differ on the machine of the record. The rule "a triad shows less, because of the write-allocate" is not what a single thread measures there. And the widest registers do eight times the work of a scalar loop in fp32, four times in fp64, as many times as they have lanes.
+# Where the first cache serves, a triad shows a third *more* than reading: two loads and a store go out side by side. From memory it shows a little more, too, on the machine of the record. The rule "a triad shows less, because of the write-allocate" is not what a single thread measures there. And the widest registers do eight times the work of a scalar loop in fp32, four times in fp64, as many times as they have lanes.
 
 # %% [markdown]
 # ## 2. The roof
@@ -269,9 +269,9 @@ for p in points:
 # %% [markdown] claims="07-fusion 07-softmax 07-gru-step"
 # The column *predicted* is your `least_seconds`, with the roof of as many threads as the kernel uses: against the roof of one thread, a `dot` on two would stand far above it.
 #
-# `unfused`, `passes` and `fused` compute the same $\max(s x + z, 0) \cdot w$. NumPy makes four passes on one thread and makes three new arrays; `passes` is the same four passes in C, on all threads, with one array between them; `fused` is one loop. From `passes` to `fused` only the number of passes changes: 40 bytes an element become 16. **Fusion saves bytes**: on one thread four passes take 2.3 times as long as one from memory, and 2.1 times from the second cache; bytes alone would say 2.5.
+# `unfused`, `passes` and `fused` compute the same $\max(s x + z, 0) \cdot w$. NumPy makes four passes on one thread and makes three new arrays; `passes` is the same four passes in C, on all threads, with one array between them; `fused` is one loop. From `passes` to `fused` only the number of passes changes: 40 bytes an element become 16. **Fusion saves bytes**: on one thread four passes take 2.2 times as long as one from memory, and 1.9 times from the second cache; bytes alone would say 2.5.
 #
-# Three points stand apart. `softmax` reads and writes as much as a pass over the array, and takes 2.6 times as long as a product that moves those bytes (3.7 times from a cache): the *exp* is counted as one operation, and is many. `GRU step` reaches 0.55 of what one matrix product with as many operations does at a batch of 32 and 128 units, and five sixths at 256 and 512: two products, four passes over the gates and the cost of calls in between; all of that weighs less the larger the matrices are (exercise 6). The 3 × 3 convolution has the intensity of a matrix product, since a loaded weight serves all pixels and a loaded pixel all channels.
+# Three points stand apart. `softmax` reads and writes as much as a pass over the array, and takes nearly three times as long as a product that moves those bytes (four to five times from a cache): the *exp* is counted as one operation, and is many. `GRU step` reaches 0.55 of what one matrix product with as many operations does at a batch of 32 and 128 units, and five sixths at 256 and 512: two products, four passes over the gates and the cost of calls in between; all of that weighs less the larger the matrices are (exercise 6). The 3 × 3 convolution has the intensity of a matrix product, since a loaded weight serves all pixels and a loaded pixel all channels.
 #
 # Point at a circle for its figures; type operations, bytes and seconds to add a kernel of your own:
 
@@ -436,7 +436,7 @@ for n in (192, P.n, 512):
         suspect.answer(max(gains, key=gains.get))
 
 # %% [markdown]
-# On the machine of the record (32 KiB of L1, 512 KiB of L2): a sixteenth of the misses gains *nothing* at $n = 192$, where B fits the second cache, 1.5 times at 384 and 2.3 times at 512. Additions that need not wait gain 1.5 to 1.8 times at each size, and vectors five to six times. **Most of the factor that a swap of two lines gives is vectors; misses are the reason only where B has outgrown the second cache.** Counting misses and seeing a factor of ten do not yet make one the cause of the other.
+# On the machine of the record (32 KiB of L1, 512 KiB of L2): a sixteenth of the misses gains *nothing* at $n = 192$, where B fits the second cache, 1.5 times at 384 and 2.3 times at 512. Additions that need not wait gain 1.7 to 1.9 times at each size, and vectors six to seven times. **Most of the factor that a swap of two lines gives is vectors; misses are the reason only where B has outgrown the second cache.** Counting misses and seeing a factor of ten do not yet make one the cause of the other.
 
 # %%
 for claim in ("07-misses", "07-dependent-sum", "07-vectors", "07-power-of-two"):
@@ -494,7 +494,7 @@ ax.legend(loc="lower left", bbox_to_anchor=(1, 0))
 plt.show()
 
 # %% [markdown] claims="07-blocked 07-tile-too-large 07-register-tile"
-# While B fits the second cache or nearly so ($n = 384$), blocks gain nothing that the runs of the record can tell from nothing (0.9 to 1.3 times); at $n = 2304$, where B (21 MB) comes from the third cache or from memory, they gain nearly twice. The plot answers where to put the tile: not at the first cache, but anywhere up to the second; what is twice too wide for that takes a third to a half longer. Inner loops along a row read from the second cache as fast as they compute, and a tile for the first cache makes them short. What sums in registers gain is another matter: 2.8 times at 384 and 3.8 times at 768 over blocks.
+# While B fits the second cache or nearly so ($n = 384$), blocks gain nothing that the runs of the record can tell from nothing, each in a process of its own (in one that had run other programs before, a fifth); at $n = 2304$, where B (21 MB) comes from the third cache or from memory, they are twice as fast. The plot answers where to put the tile: not at the first cache, but anywhere up to the second; what is twice too wide for that takes a fifth to two fifths longer. Inner loops along a row read from the second cache as fast as they compute, and a tile for the first cache makes them short. What sums in registers gain is another matter: 3.3 times at 384 and 3.8 times at 768 over blocks.
 
 # %%
 for claim in ("07-blocked", "07-tile-too-large", "07-register-tile"):
@@ -596,7 +596,7 @@ for p in rungs:
 draw.interactive(peaks, roofs, rungs)
 
 # %% [markdown] claims="07-border-test 07-sums-in-registers"
-# At its least traffic this convolution does $2 \cdot 25$ operations for 8 bytes, more than most kernels here. `direct`, `untested` and `rows` move the same bytes and do the same operations. From `direct` to `untested` the test for the border alone goes: 7 times for 3 × 3 weights and 11 times for 5 × 5, because without it the compiler uses vectors. From `untested` to `rows` each loaded pixel feeds several sums: 1.2 times for 5 × 5; for 3 × 3 the compiler's own loop is the faster one. Why the libraries hang where they do is not measured here; SciPy uses one thread.
+# At its least traffic this convolution does $2 \cdot 25$ operations for 8 bytes, more than most kernels here. `direct`, `untested` and `rows` move the same bytes and do the same operations. From `direct` to `untested` the test for the border alone goes: 7 times for 3 × 3 weights and 11 times for 5 × 5, because without it the compiler uses vectors. From `untested` to `rows` each loaded pixel feeds several sums: 1.4 times for 5 × 5; for 3 × 3 the compiler's own loop is the faster one. Why the libraries hang where they do is not measured here; SciPy uses one thread.
 #
 # ### PageRank
 #
@@ -616,7 +616,7 @@ for name in ("scatter", "sparse", "dense", "dense_scaled", "csr", "bits"):
 draw.interactive(peaks, roofs, ranked)
 
 # %% [markdown] claims="07-dense-rate 07-dense-time"
-# The dense version does a hundred times the operations of the sparse one to reach the same answer, most of them multiplications by zero. In the record it does 4 to 6 times the operations a second, and takes 17 to 22 times as long. **The roofline ranks programs by speed per operation; what you wait for is time.** Look at both.
+# The dense version does a hundred times the operations of the sparse one to reach the same answer, most of them multiplications by zero. In the record it does 5 to 8 times the operations a second, and takes 15 to 23 times as long. **The roofline ranks programs by speed per operation; what you wait for is time.** Look at both.
 #
 # ### Exercise 6: from what batch on?
 #
@@ -725,7 +725,7 @@ for (name, (layer, _, _)), source in zip(variants(base).items(), stated, strict=
     print(f"{name:13} {show[0]:>38} {show[1]:>30}   {source}")
 
 # %% [markdown] claims="07-time-operations 07-shuffle"
-# The source's $1/g^2$ for the computation of groups is one power too many: each of the same $C$ output channels sees $C/g$ inputs, so operations and parameters both shrink by $1/g$. Its memory factor for small kernels stands upside down: from 3 to 1 a ninth of the parameters is left, not nine times as many. **And time does not follow operations.** On one thread each of the four changes keeps more of the time than of the operations: 0.14 against 0.11 for the small kernel, 0.30 against 0.25 for the stride, 0.28 against 0.25 for four groups, and 0.051 against 0.008 for the depthwise layer, over six times its share: with 1/128 of the operations and nearly all of the bytes it stands left of the ridge. The channel shuffle, free by operations, adds 6 to 9 % to the grouped layer that it serves.
+# The source's $1/g^2$ for the computation of groups is one power too many: each of the same $C$ output channels sees $C/g$ inputs, so operations and parameters both shrink by $1/g$. Its memory factor for small kernels stands upside down: from 3 to 1 a ninth of the parameters is left, not nine times as many. **And time does not follow operations.** On one thread each of the four changes keeps more of the time than of the operations: 0.14 against 0.11 for the small kernel, 0.30 against 0.25 for the stride, 0.28 against 0.25 for four groups, and 0.059 against 0.008 for the depthwise layer, over seven times its share: with 1/128 of the operations and nearly all of the bytes it stands left of the ridge. The channel shuffle, free by operations, adds 5 to 8 % to the grouped layer that it serves.
 
 # %%
 display(evidence("07-time-operations"), evidence("07-shuffle"))

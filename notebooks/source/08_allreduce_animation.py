@@ -551,7 +551,7 @@ for size, place in (("1 KB", 0), ("4 MB", 4)):
     guess.answer(f"fastest at {size}", order[1][0])
 
 # %% [markdown] claims="08-ping-pong"
-# A model with three numbers does not know about caches, about the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous), nor about ranks that share cores. A ratio between a half and two is a good result for it, and with four ranks on two cores the order is often another one: then what a step costs is waiting for a core, and the algorithm with the fewest steps may win at every size. And had we predicted by the ping-pong of two ranks? (Recorded on a machine that others used as well, which makes it worse.)
+# A model with three numbers does not know about caches, about the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous), nor about ranks that share cores. A ratio between a half and two is a good result for it, and with four ranks on two cores the order is often another one: then what a step costs is waiting for a core, and the algorithm with the fewest steps may win at every size. And had we predicted by the ping-pong of two ranks?
 
 # %%
 claims.evidence("08-ping-pong")
