@@ -1,13 +1,15 @@
 """A rank as a device of a stated speed, when its arithmetic has messages inside.
 
-``helpers.pace`` lets a block take a stated time; here the time that the block waited for messages
-is added to it, so that the arithmetic keeps its pace and the messages cost what they cost.
+``helpers.pace`` lets a block take a stated time. Here a block is cut by messages, and each piece of
+arithmetic takes its own time before the message that follows it. (If only the whole were paced, a
+rank would wait in its messages for the *real* arithmetic of others, with which it shares cores, and
+this wait would be added to the pace.)
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 
@@ -22,9 +24,9 @@ class Device:
     Attributes
     ----------
     waited : float
-        Seconds in messages so far; :class:`helpers.sharded.messages.Patient` adds to it.
+        Seconds in messages so far.
     late : int
-        How many blocks had more arithmetic than their pace allows.
+        How many stretches of arithmetic took longer than their pace allows.
 
     Raises
     ------
@@ -36,30 +38,53 @@ class Device:
         if speed is not None and not speed > 0:
             raise ValueError(f"Device expects a speed above 0 flop/s, or None; got {speed!r}")
         self.speed, self.waited, self.late = speed, 0.0, 0
+        self._due = 0.0  # s of perf_counter: when the arithmetic so far should be done
+        self._left: list[float] = []  # operations up to the messages to come, the last first
 
     @contextmanager
-    def compute(self, flops: float) -> Iterator[None]:
+    def compute(self, parts: Sequence[float]) -> Iterator[None]:
         """Let a block take as long as its operations on this device, and its messages.
 
         Parameters
         ----------
-        flops : float
-            Of its arithmetic.
+        parts : sequence of float
+            Operations before the first collective in the block, before the second, and so on, and
+            after the last.
 
         Yields
         ------
         None
         """
-        began, before = time.perf_counter(), self.waited
+        self._due, self._left = time.perf_counter(), list(reversed(parts))
         yield
         if self.speed is None:
             return
-        end = began + flops / self.speed + self.waited - before
-        left = end - time.perf_counter()
-        if left > 0:
-            time.sleep(left)
-        else:
-            self.late += 1
+        rest, self._left = sum(self._left), []
+        self._pace(rest)
+
+    def arrive(self) -> None:
+        """Begin a collective: the arithmetic before it has taken its time when this returns."""
+        if self.speed is not None and self._left:
+            self._pace(self._left.pop())
+
+    def wait(self, seconds: float) -> None:
+        """Note a wait for messages, by which all that follows is later.
+
+        Parameters
+        ----------
+        seconds : float
+            How long it was.
+        """
+        self.waited += seconds
+        self._due += seconds
+
+    def _pace(self, operations: float) -> None:
+        """Sleep until so much more arithmetic is due."""
+        if operations:
+            self._due += operations / self.speed  # type: ignore[operator]
+            left = self._due - time.perf_counter()
+            time.sleep(max(0.0, left))
+            self.late += left < 0
 
 
 class Metered:

@@ -22,7 +22,7 @@ from helpers.sharded.arrays import array_of, need_divisible, shards
 from helpers.sharded.background import Channel
 from helpers.sharded.device import Device, Metered
 from helpers.sharded.mesh import Layout, Mesh
-from helpers.sharded.operations import flops
+from helpers.sharded.operations import segments
 from helpers.sharded.randomness import Streams
 from helpers.sharded.tensor_parallel import Split, tensor_layer
 from helpers.sharded.unit import Unit
@@ -180,7 +180,7 @@ class Hybrid:
         if not self.first:
             came = messages.receive(shape, self.unit.parameter.dtype, stage - 1, comm)
             came.requires_grad_()
-        with self.device.compute(self._flops(x)):
+        with self.device.compute(self._work(x)):
             out = self.model(x if came is None else came)
             if self.last:
                 out = vocabulary_loss(out, y, self.tensor)
@@ -194,7 +194,7 @@ class Hybrid:
         if sent is not None:
             gradient = messages.receive(out.shape, out.dtype, stage + 1, comm)
             messages.Patient(comm).wait([sent[0]], stage + 1)
-        with self.device.compute(2 * self._flops(x)):
+        with self.device.compute([2 * part for part in reversed(self._work(x))]):
             if gradient is None:
                 (out / self.micro).backward()
             else:
@@ -205,8 +205,10 @@ class Hybrid:
             del kept
         return out.item() if self.last else 0.0
 
-    def _flops(self, x: Tensor) -> float:
-        return flops(self.config, self.pieces, *x.shape) / self.layout.tensor
+    def _work(self, x: Tensor) -> list[float]:
+        """Operations of this rank's forward pass, up to where tensor ranks meet."""
+        found = segments(self.config, self.pieces, *x.shape)
+        return [part / self.layout.tensor for part in found]
 
     def _agree(self, loss: float) -> float:
         """Tell all stages the last one's loss, averaged over the replicas."""

@@ -85,7 +85,15 @@ class Patient:
             )
         device = getattr(self.comm, "device", None)  # of helpers.sharded.device.Metered
         if device is not None:
-            device.waited += time.perf_counter() - began
+            device.wait(time.perf_counter() - began)
+
+
+def _begin(comm: Any) -> Patient:
+    """Begin a collective: on a rank of a stated speed, what was computed has taken its time."""
+    device = getattr(comm, "device", None)
+    if device is not None:
+        device.arrive()
+    return Patient(comm)
 
 
 def _sum(mine: np.ndarray, theirs: np.ndarray, theirs_first: bool = True) -> None:
@@ -115,7 +123,7 @@ def all_reduce(x: Tensor, comm: Any, largest: bool = False) -> Tensor:
     """
     total = x.detach().clone(memory_format=torch.contiguous_format)
     if comm.Get_size() > 1:
-        ring.allreduce(array_of(total), Patient(comm), _max if largest else _sum)
+        ring.allreduce(array_of(total), _begin(comm), _max if largest else _sum)
     return total
 
 
@@ -130,7 +138,7 @@ def gather_into(whole: np.ndarray, comm: Any) -> None:
         The ranks.
     """
     if comm.Get_size() > 1:
-        ring.allgather(whole, Patient(comm), split(len(whole), comm.Get_size()))
+        ring.allgather(whole, _begin(comm), split(len(whole), comm.Get_size()))
 
 
 def reduce_into(whole: np.ndarray, comm: Any) -> None:
@@ -144,7 +152,7 @@ def reduce_into(whole: np.ndarray, comm: Any) -> None:
         The ranks.
     """
     if comm.Get_size() > 1:
-        ring.reduce_scatter(whole, Patient(comm), _sum, split(len(whole), comm.Get_size()))
+        ring.reduce_scatter(whole, _begin(comm), _sum, split(len(whole), comm.Get_size()))
 
 
 def all_gather(x: Tensor, comm: Any, dim: int = 0) -> Tensor:
@@ -218,10 +226,10 @@ def all_to_all(pieces: Sequence[Tensor], comm: Any) -> list[Tensor]:
         raise ValueError(f"all_to_all expects a piece for each of {n} ranks; got {len(pieces)}")
     lengths = np.array([len(piece) for piece in pieces], np.int64)
     theirs = np.empty_like(lengths)
+    patient = _begin(comm)
     comm.Alltoall(lengths, theirs)
     got = [pieces[0].new_empty((int(count), *pieces[0].shape[1:])) for count in theirs]
     got[rank].copy_(pieces[rank].detach())
-    patient = Patient(comm)
     for step in range(1, n):
         to, source = (rank + step) % n, (rank - step) % n
         piece = pieces[to].detach().contiguous()
@@ -245,7 +253,7 @@ def shift(tensors: Sequence[Tensor], comm: Any) -> list[Tensor]:
         What the previous rank had.
     """
     n, rank = comm.Get_size(), comm.Get_rank()
-    patient = Patient(comm)
+    patient = _begin(comm)
     got = []
     for tensor in tensors:
         mine = tensor.detach().contiguous()

@@ -32,10 +32,38 @@ def flops(config: Config, pieces: Iterable[int], sequences: int, length: int) ->
     >>> flops(Config(width=128, layers=1), [1], 1, 64) == 64 * (24 * 128**2 + 4 * 64 * 128)
     True
     """
-    width, total = config.width, 0.0
+    return sum(segments(config, pieces, sequences, length))
+
+
+def segments(config: Config, pieces: Iterable[int], sequences: int, length: int) -> list[float]:
+    """Return the same, apart by where ranks that share each matrix meet after it.
+
+    Parameters
+    ----------
+    config : Config
+        The model's size.
+    pieces : iterable of int
+        Which of its pieces.
+    sequences, length : int
+        B and T.
+
+    Returns
+    -------
+    list of float
+        0 of an embedding, two numbers of a block (attention, perceptron), one of the head; a
+        backward pass has twice each, the last first.
+
+    Examples
+    --------
+    >>> segments(Config(width=2, layers=1, vocabulary=5, heads=1), range(3), 1, 1)
+    [0.0, 40.0, 64.0, 20.0]
+    """
+    width, found = config.width, []
     for piece in pieces:
         if piece == config.layers + 1:
-            total += 2 * config.vocabulary * width
+            found.append(2.0 * config.vocabulary * width)
         elif piece:
-            total += 24 * width**2 + 4 * length * width
-    return total * sequences * length
+            found += [8.0 * width**2 + 4.0 * length * width, 16.0 * width**2]
+        else:
+            found.append(0.0)
+    return [each * sequences * length for each in found]

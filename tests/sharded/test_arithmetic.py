@@ -1,6 +1,7 @@
 """What splits compute, without ranks: slices, softmaxes in pieces, routes, meshes; bad input."""
 
 import math
+import time
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from helpers.sharded.checkpoint import read
 from helpers.sharded.device import Device
 from helpers.sharded.hybrid import stage_pieces
 from helpers.sharded.mesh import Layout
+from helpers.sharded.operations import flops, segments
 from helpers.sharded.routing import capacity_of, imbalance, route
 from helpers.sharded.running_softmax import merge, piece, scores_of
 from helpers.sharded.slices import cut, join
@@ -95,6 +97,37 @@ def test_a_freed_tensor_can_be_had_again():
     tensor.untyped_storage().resize_(24)
     arrays.array_of(tensor)[:] = 5
     assert view.tolist() == [[5.0] * 3] * 2
+
+
+def test_a_device_paces_each_part_before_its_message_and_adds_waits():
+    device, moments = Device(speed=1e3), []
+    began = time.perf_counter()
+    with device.compute([10.0, 0.0, 20.0, 5.0]):
+        for wait in (0.005, 0.0):
+            device.arrive()
+            moments.append(time.perf_counter() - began)
+            device.wait(wait)  # as if a message had taken so long: it did not, so all is later
+    moments.append(time.perf_counter() - began)
+    assert moments[0] >= 0.010
+    assert moments[1] >= 0.015
+    assert 0.040 <= moments[2] < 0.080
+    assert device.waited == 0.005
+    with device.compute([1.0]):
+        time.sleep(0.01)
+    assert device.late == 1
+    free = Device()
+    began = time.perf_counter()
+    with free.compute([1e9]):
+        free.arrive()
+    assert time.perf_counter() - began < 0.1
+
+
+def test_segments_are_all_of_the_operations_and_as_many_as_tensor_ranks_meet():
+    for pieces in (range(5), range(2), range(2, 5), range(4, 5)):
+        found = segments(CONFIG, pieces, 3, 7)
+        assert sum(found) == flops(CONFIG, pieces, 3, 7)
+        ends = sum(piece in (0, CONFIG.layers + 1) for piece in pieces)
+        assert len(found) == 2 * (len(pieces) - ends) + ends
 
 
 @pytest.mark.parametrize(
