@@ -124,14 +124,17 @@ def bubble(name: str, ranks: int, micro: int, chunks: int = 1, costs: Costs | No
     chunks : int
         v, for interleaved.
     costs : Costs, optional
-        For zero-bubble, where the parts matter; 1 each unless given.
+        For zero-bubble, where the parts matter, and for PipeDream, whose update takes time; 1 for
+        each part and 0 for an update unless given.
 
     Returns
     -------
     float
-        0 to 1: (p − 1) / (m + p − 1) for GPipe, 1F1B and PipeDream; (p − 1) / (v m + p − 1)
-        interleaved; for zero-bubble, with f, i and w for the three parts, and m ≥ p:
-        (p − 1)(f + i − w) / (m (f + i + w) + (p − 1)(f + i − w)).
+        0 to 1: (p − 1) / (m + p − 1) for GPipe and 1F1B; (p − 1) / (v m + p − 1) interleaved; with
+        f, i and w for the three parts, for zero-bubble and m ≥ p:
+        (p − 1)(f + i − w) / (m (f + i + w) + (p − 1)(f + i − w)); for PipeDream, which is filled
+        and emptied once in m batches, with u for an update:
+        (p − 1)(f + i + w) / (m (f + i + w + u) + (p − 1)(f + i + w)).
 
     Raises
     ------
@@ -139,13 +142,16 @@ def bubble(name: str, ranks: int, micro: int, chunks: int = 1, costs: Costs | No
         For another name.
     """
     p, m = ranks, micro
-    if name in ("GPipe", "1F1B", "PipeDream"):
+    if name in ("GPipe", "1F1B"):
         return (p - 1) / (m + p - 1)
     if name == "interleaved":
         return (p - 1) / (chunks * m + p - 1)
-    if name == "zero-bubble":
+    if name in ("zero-bubble", "PipeDream"):
         costs = costs or Costs()
-        f, i, w = (costs.of(kind, 0) for kind in "FIW")
+        f, i, w, u = (costs.of(kind, 0) for kind in "FIWU")
+        if name == "PipeDream":
+            lost = (p - 1) * (f + i + w)
+            return lost / (m * (f + i + w + u) + lost)
         lost = (p - 1) * max(f + i - w, 0.0)
         return lost / (m * (f + i + w) + lost)
     raise ValueError(f"no formula for {name!r}")

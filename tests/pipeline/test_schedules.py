@@ -47,6 +47,18 @@ def test_the_bubble_is_its_formula(parts):
                 assert found.bubble == pytest.approx(wanted, abs=1e-12), (v, p, m)
 
 
+@pytest.mark.parametrize("parts", [(1, 1, 1), (1, 2, 1), (2, 1.5, 1.75)])
+def test_the_bubble_of_pipedream_is_its_formula_and_goes_with_more_batches(parts):
+    for update in (0.0, 0.5, 3.0):
+        costs = Costs(*parts, update=update)
+        for p, m in SIZES:
+            found = simulate(families.pipedream(p, m), costs)
+            wanted = bubble("PipeDream", p, m, costs=costs)
+            assert found.bubble == pytest.approx(wanted, abs=1e-12), (p, m, update)
+    assert bubble("PipeDream", 4, 8) == bubble("1F1B", 4, 8)  # an update for nothing
+    assert bubble("PipeDream", 4, 3000) < 0.001
+
+
 def test_the_bubble_of_zero_bubble_is_its_formula_for_equal_parts():
     for p, m in SIZES:
         if m >= p:

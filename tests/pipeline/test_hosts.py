@@ -1,0 +1,44 @@
+"""Pipelines between hosts with slow links: the same results, and messages that take their time."""
+
+import sys
+
+import pytest
+
+from helpers.cluster import Cluster, Network, StartError
+from helpers.pipeline import Costs, families, runs
+from helpers.pipeline.model import bubble
+
+pytestmark = pytest.mark.mpi
+RATE = 2e6  # bit/s; an activation of 2 sequences x 16 tokens x 16 numbers, 2 KB, takes 8 ms
+PART = 10e-3  # seconds
+
+
+@pytest.fixture(scope="module")
+def hosts():
+    if sys.platform != "linux":
+        pytest.skip("hosts are namespaces of Linux")
+    try:
+        made = Cluster(4, network=Network(hosts=2, rate=RATE), preload=("torch",))
+    except StartError as error:
+        pytest.skip(str(error))
+    with made as cluster:
+        yield cluster
+
+
+@pytest.mark.parametrize("name", ["GPipe", "1F1B", "interleaved", "zero-bubble"])
+def test_between_hosts_as_in_one_process(hosts, name):
+    worst = hosts.run(runs.difference, families.FAMILIES[name](4, 4), timeout=120)
+    assert max(worst) < 1e-12
+
+
+def test_a_slow_link_shows_in_the_recorded_step(hosts):
+    costs = Costs(PART, PART, PART)
+    line = hosts.run(runs.record, families.gpipe(4, 4), costs, repeats=2, timeout=120)[0]
+    done = {(box.rank, str(box.action)): box for box in line.boxes}
+
+    def gap(micro: int, rank: int) -> float:
+        return done[rank + 1, f"F{micro}"].begin - done[rank, f"F{micro}"].end
+
+    beside, across = gap(0, 0), gap(0, 1)  # ranks 0 and 1 share a host, 1 and 2 do not
+    assert across > beside
+    assert line.bubble > bubble("GPipe", 4, 4)
