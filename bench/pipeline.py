@@ -9,6 +9,7 @@ job; that their losses and gradients agree is checked before anything is timed.
 from __future__ import annotations
 
 import json
+import statistics
 import sys
 import time
 
@@ -19,7 +20,7 @@ SUITE = "pipeline"
 RANKS = (2, 4)
 MICRO = 8
 SIZE = 4  # sequences in a micro-batch
-ROUNDS = 12  # turns of each; the best is reported
+ROUNDS = 24  # turns of each, in changing order; the median is reported
 
 
 def rows() -> list[Row]:
@@ -88,14 +89,23 @@ def _rank_main() -> None:
             for module in modules:
                 module.zero_grad()
         took = _in_turns({"ours": our_step, "theirs": step}, comm)
+        ratios = [a / b for a, b in zip(took["ours"], took["theirs"], strict=True)]
+        low, middle, high = statistics.quantiles(ratios, n=4)
         lines.append(
             {
                 "name": f"a step, {name}",
-                "value": 1e3 * took["ours"],
+                "value": 1e3 * statistics.median(took["ours"]),
                 "unit": "ms",
                 "peer": "torch.distributed.pipelining",
-                "peer_value": 1e3 * took["theirs"],
-                "parameters": {"ranks": size, "micro": MICRO, "width": config.width},
+                "peer_value": 1e3 * statistics.median(took["theirs"]),
+                "parameters": {
+                    "ranks": size,
+                    "micro": MICRO,
+                    "width": config.width,
+                    "rounds": ROUNDS,
+                    "ratio of a round, quartiles": [round(q, 3) for q in (low, middle, high)],
+                    "best, ms": [round(1e3 * min(took[side]), 2) for side in ("ours", "theirs")],
+                },
             }
         )
     if rank == 0:
@@ -116,20 +126,20 @@ def _agree(ours: list, theirs: list, mine: list, copies: list) -> None:
             torch.testing.assert_close(p.grad, q.grad, atol=1e-5, rtol=1e-3)
 
 
-def _in_turns(calls: dict, comm) -> dict[str, float]:
-    """Seconds of a call, the slowest rank's; the best of the rounds, in which all take a turn."""
+def _in_turns(calls: dict, comm) -> dict[str, list[float]]:
+    """Seconds of each call, the slowest rank's, in every round; who goes first changes."""
     from mpi4py import MPI
 
     samples: dict[str, list[float]] = {name: [] for name in calls}
     for turn in range(ROUNDS + 2):
-        for name, call in calls.items():
+        for name in list(calls)[:: 1 if turn % 2 else -1]:
             comm.Barrier()
             began = time.perf_counter()
-            call()
+            calls[name]()
             took = comm.allreduce(time.perf_counter() - began, MPI.MAX)
             if turn > 1:  # the first two warm up
                 samples[name].append(took)
-    return {name: min(values) for name, values in samples.items()}
+    return samples
 
 
 if __name__ == "__main__" and "--rank" in sys.argv:
