@@ -68,9 +68,9 @@ def read(folder: str | Path) -> tuple[Config, dict[str, dict[str, Tensor]]]:
     FileNotFoundError
         If the folder holds no finished checkpoint.
     """
-    listed = _listed(folder)
+    listed, opened = _listed(folder), _Opened(folder)
     names = {name for files in listed["files"].values() for name in files}
-    return Config(**listed["config"]), {name: _whole(folder, listed, name) for name in names}
+    return Config(**listed["config"]), {name: _whole(opened, listed, name) for name in names}
 
 
 def load(folder: str | Path, hybrid: Hybrid) -> None:
@@ -96,9 +96,9 @@ def load(folder: str | Path, hybrid: Hybrid) -> None:
             f"load expects a checkpoint of {hybrid.config}; {folder} has {listed['config']}"
         )
     ranks, rank = hybrid.layout.tensor, hybrid.mesh.place["tensor"]
-    state = {}
+    opened, state = _Opened(folder), {}
     for name in hybrid.names:
-        whole = _whole(folder, listed, name)
+        whole = _whole(opened, listed, name)
         state[name] = {
             what: cut(name, part, ranks, rank) if part.dim() else part
             for what, part in whole.items()
@@ -113,13 +113,25 @@ def _listed(folder: str | Path) -> dict:
     return json.loads(path.read_text())
 
 
-def _whole(folder: str | Path, listed: dict, name: str) -> dict[str, Tensor]:
+class _Opened(dict):
+    """The files of a checkpoint by name, each opened when it is first asked for."""
+
+    def __init__(self, folder: str | Path):
+        super().__init__()
+        self.folder = Path(folder)
+
+    def __missing__(self, file: str) -> dict[str, dict[str, Tensor]]:
+        self[file] = torch.load(self.folder / file, mmap=True)
+        return self[file]
+
+
+def _whole(opened: _Opened, listed: dict, name: str) -> dict[str, Tensor]:
     files = sorted(
         (int(file.rpartition("tensor")[2].partition(".")[0]), file)
         for file, names in listed["files"].items()
         if name in names
     )
-    parts = [torch.load(Path(folder) / file, mmap=True)[name] for _, file in files]
+    parts = [opened[file][name] for _, file in files]
     return {
         what: join(name, [part[what] for part in parts]) if parts[0][what].dim() else parts[0][what]
         for what in parts[0]

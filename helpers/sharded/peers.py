@@ -206,16 +206,16 @@ def saved(config: Config, comm: Any) -> tuple[str, float, float, float]:
         models.append(model)
     hybrids = [Hybrid(comm, config, Layout(data=n, shard=1), seed=seed) for seed in (0, 1)]
 
-    def ours(_: int) -> None:
-        checkpoint.save(folder / "ours", hybrids[0])
-        checkpoint.load(folder / "ours", hybrids[1])
+    def ours(turn: int) -> None:
+        checkpoint.save(folder / f"ours{turn}", hybrids[0])
+        checkpoint.load(folder / f"ours{turn}", hybrids[1])
 
-    def theirs(_: int) -> None:
-        peer.save({"model": models[0].state_dict()}, checkpoint_id=str(folder / "theirs"))
-        into = {"model": models[1].state_dict()}
-        peer.load(into, checkpoint_id=str(folder / "theirs"))
+    def theirs(turn: int) -> None:
+        there = str(folder / f"theirs{turn}")
+        peer.save({"model": models[0].state_dict()}, checkpoint_id=there)
+        peer.load({"model": models[1].state_dict()}, checkpoint_id=there)
 
-    took = _in_turn(comm, ours, theirs, 2)
+    took = _in_turn(comm, ours, theirs)
     off = 0.0
     for (_, parameter), mine in zip(
         models[1].named_parameters(), hybrids[1].model.parameters(), strict=True
@@ -235,7 +235,7 @@ def _sgd(parameters: list) -> torch.optim.Optimizer:
 
 
 def _apart(a: Tensor, b: Tensor) -> float:
-    return float((a - b).abs().max())
+    return float((a - b).detach().abs().max())
 
 
 def _in_turn(
