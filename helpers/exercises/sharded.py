@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+from collections.abc import Iterable
 
 from helpers.exercises.core import call, close, equal, exercise, on_ranks, unattempted, wrong
 
-LIMIT = 20.0  # seconds for an answer on ranks
+SEVERAL = {"reduce", "gather", "allgather", "bcast", "exscan", "scan", "send", "isend", "sendrecv"}
 
 
 @exercise
@@ -26,6 +27,8 @@ def _zero(answer, sizes: tuple) -> list:
     import numpy as np
     from mpi4py import MPI
 
+    from helpers.tracing.activity import BYTES, NAME
+
     comm, found = MPI.COMM_WORLD, []
     rank, n = comm.Get_rank(), comm.Get_size()
     for size, rate in sizes:
@@ -33,7 +36,8 @@ def _zero(answer, sizes: tuple) -> list:
         gradient = (rank + 1.0) ** 2 * np.cos(np.arange(n * size))
         returned = answer(values, gradient, comm, rate)
 
-        found.append(None if returned is None else np.array(returned, float).tolist())
+        calls = [(call[NAME], call[BYTES]) for call in answer.calls]
+        found.append((None if returned is None else np.array(returned, float).tolist(), calls))
     return found
 
 
@@ -44,41 +48,40 @@ def zero_step(answer, *, cluster):
 
     from helpers.cluster import Cluster
 
-    sizes = ((3, 0.1), (5, -0.5))
+    sizes = ((3, 0.1), (5, -0.5), (250, 0.2))
 
     def compare(replies: list, n: int) -> None:
         for rank, found in enumerate(replies):
-            for (size, rate), got in zip(sizes, found, strict=True):
+            for (size, rate), (got, calls) in zip(sizes, found, strict=True):
+                if size == sizes[-1][0]:  # so long that a pickle's frame does not count
+                    _in_shards(calls, 8 * n * size)
                 if got is None:
                     wrong(f"rank {rank} of {n}: it returned None")
                 mean = sum((r + 1.0) ** 2 for r in range(n)) / n * np.cos(np.arange(n * size))
                 want = np.arange(1.0, n * size + 1) - rate * mean
                 close(got, want, f"rank {rank} of {n}, {n * size} parameters, rate {rate}")
 
-    compare(on_ranks(cluster, _zero, answer, sizes, limit=LIMIT), cluster.n)
-    for names in cluster.run(_calls, answer, timeout=60):
-        if any(name.lower().removeprefix("i") == "allreduce" for name in names):
-            wrong(
-                "it calls an allreduce, which brings the whole mean gradient to every rank: each "
-                "needs the mean of its own shard"
-            )
+    compare(on_ranks(cluster, _zero, answer, sizes), cluster.n)
     with contextlib.redirect_stdout(io.StringIO()):
         two = Cluster(n=2, preload=("torch",))
     with two:  # a number of ranks that nobody wrote down
-        compare(on_ranks(two, _zero, answer, sizes, limit=LIMIT), 2)
+        compare(on_ranks(two, _zero, answer, sizes), 2)
 
 
-def _calls(answer) -> list:
-    """On every rank: the names of what the answer calls of MPI."""
-    import numpy as np
-    from mpi4py import MPI
-
-    from helpers.tracing import record
-
-    n = MPI.COMM_WORLD.Get_size()
-    with record(MPI.COMM_WORLD) as comm:
-        answer(np.ones(2 * n), np.ones(2 * n), comm, 0.1)
-    return [call[0] for call in comm.recorder.log[0]]
+def _in_shards(calls: list, whole: int) -> None:
+    """Refuse calls that bring the whole mean gradient, or all that it is made of, to one rank."""
+    for name, size in calls:
+        kind = name.lower()
+        if kind.removeprefix("i") == "allreduce":
+            wrong(
+                f"it calls {name}, which brings the whole mean gradient to every rank: each needs "
+                "the mean of its own shard"
+            )
+        if (kind in SEVERAL or kind[1:] in SEVERAL) and size >= whole:
+            wrong(
+                f"it hands all {whole // 8} numbers to {name}: some rank then has the whole, where "
+                "each needs the mean of its own shard"
+            )
 
 
 @exercise
@@ -101,8 +104,8 @@ def conjugate_backward(f_backward, g_backward):
             got = call(answer, gradient.copy(), add)
             what = f"the backward of {name}, whose forward is a {'copy' if count else 'sum'}"
             if len(asked) != count:
-                times = "never" if not asked else f"{len(asked)} times"
-                wrong(f"{what}: it asks for a sum over ranks {times}; think what each rank knows")
+                times = f"asks {len(asked)} times" if asked else "never asks"
+                wrong(f"{what}: it {times} for a sum over ranks; think what each rank knows")
             close(got, want, what)
 
 
@@ -164,7 +167,7 @@ def vocabulary_loss(answer, *, cluster):
 
     n = cluster.n
     cases = [(0, 0.0), (3 * n - 1, 0.0), (4, 1000.0), (5, -1000.0)]
-    for rank, found in enumerate(on_ranks(cluster, _loss, answer, cases, limit=LIMIT)):
+    for rank, found in enumerate(on_ranks(cluster, _loss, answer, cases)):
         for (target, shift), got in zip(cases, found, strict=True):
             scores = np.concatenate([_scores(r, n, shift)[0] for r in range(n)])
             top = scores.max()
@@ -192,7 +195,18 @@ def keep_within_capacity(answer):
                 want.append(token)
         got = call(answer, list(chosen), capacity)
         what = f"tokens that chose {chosen}, capacity {capacity}"
+        if not isinstance(got, Iterable):
+            wrong(f"{what}: expected the numbers of tokens; got {got!r}")
         equal(list(got), want, what)
+
+
+@exercise
+def equal_bytes(answer):
+    """answer(parameters, T, C, L) -> sequences at which tensor parallel sends as much as ZeRO 3."""
+    for parameters, T, C, L in ((209_088, 32, 64, 4), (1e6, 10, 100, 1), (6.7e9, 2048, 4096, 32)):
+        got = call(answer, parameters, T, C, L)
+        what = f"{parameters:g} parameters, T = {T}, C = {C}, {L} blocks: sequences"
+        close(got, 3 * parameters / (2 * (4 * L + 2) * T * C), what)
 
 
 @exercise
@@ -220,6 +234,8 @@ def place(answer):
         got = call(answer, config, machine, 16)
         if not isinstance(got, tuple | list) or len(got) != 2 or not isinstance(got[0], Layout):
             wrong(f"{name}: expected a Layout and a number of micro-batches; got {got!r}")
+        if got[0].shard > 1 or got[1] not in (1, 2, 4):
+            wrong(f"{name}: expected ZeRO 0 or 1, and 1, 2 or 4 micro-batches; got {got!r}")
         try:
             plan = planner.predict(config, got[0], machine, 16, got[1])
         except (TypeError, ValueError, ZeroDivisionError) as error:

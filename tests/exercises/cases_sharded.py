@@ -52,6 +52,30 @@ def by_four(values, gradient, comm, rate):
     return by_shards(values, gradient, comm, rate * comm.Get_size() / 4)
 
 
+def by_a_root(values, gradient, comm, rate):
+    n, size = comm.Get_size(), len(values) // comm.Get_size()
+    total, mean, whole = np.empty_like(gradient), np.empty(size), np.empty_like(values)
+    comm.Reduce(gradient, total, root=0)
+    comm.Scatter(total, mean, root=0)
+    mine = comm.Get_rank() * size
+    comm.Allgather(values[mine : mine + size] - rate * mean / n, whole)
+    return whole
+
+
+def by_all_gradients(values, gradient, comm, rate):
+    return values - rate * sum(comm.allgather(gradient)) / comm.Get_size()
+
+
+def by_owners(values, gradient, comm, rate):
+    n, rank = comm.Get_size(), comm.Get_rank()
+    parts = [np.ascontiguousarray(part) for part in np.split(gradient, n)]
+    mean = np.empty_like(parts[0])
+    for root, part in enumerate(parts):
+        comm.Reduce(part, mean if rank == root else None, root=root)
+    shards = comm.allgather(np.split(values, n)[rank] - rate * mean / n)
+    return np.concatenate(shards).tolist()
+
+
 def merged(o1, l1, o2, l2):
     both = np.logaddexp(l1, l2)
     return np.exp(l1 - both)[:, None] * o1 + np.exp(l2 - both)[:, None] * o2, both
@@ -172,8 +196,8 @@ CASES = {
     ),
     "zero_step": Case(
         right=by_shards,
-        also=[by_pickles],
-        wrong=[everything, sums, keeps_its_own, by_four],
+        also=[by_pickles, by_owners],
+        wrong=[everything, sums, keeps_its_own, by_four, by_a_root, by_all_gradients],
     ),
     "conjugate_backward": Case(
         right=(lambda gradient, add: add(gradient), lambda gradient, add: gradient),
@@ -202,9 +226,24 @@ CASES = {
             ],
         ],
     ),
+    "equal_bytes": Case(
+        right=lambda parameters, T, C, L: 1.5 * parameters / T / C / (4 * L + 2),
+        wrong=[
+            lambda parameters, T, C, L: 3 * parameters / ((4 * L + 2) * T * C),
+            lambda parameters, T, C, L: 1.5 * parameters / (4 * L * T * C),
+            lambda parameters, T, C, L: 1.5 * parameters // (T * C * (4 * L + 2)),
+            lambda parameters, T, C, L: 1.5 * parameters / (C * (4 * L + 2)),
+        ],
+    ),
     "place": Case(
         right=planned,
         also=[searched],
-        wrong=[always(8, 1, 1), always(2, 2, 2), always(3, 1, 1), fastest_without_memory],
+        wrong=[
+            always(8, 1, 1),
+            always(2, 2, 2),
+            always(3, 1, 1),
+            always(8, 1, 1, 0),
+            fastest_without_memory,
+        ],
     ),
 }
