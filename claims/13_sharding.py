@@ -1,0 +1,123 @@
+"""What notebook 13 concludes: gathering ahead, matrices inside hosts, and gates in balance."""
+
+from __future__ import annotations
+
+from helpers.claims import Claim
+
+LIMIT = 150  # seconds for one call on the ranks
+PRELOAD = ("torch", "helpers.sharded.runs")
+
+
+def _config():
+    from helpers.models.transformer import Config
+
+    return Config(vocabulary=96, context=32, layers=4, heads=4, width=64)
+
+
+def prefetch(seed: int, rate: float) -> tuple[float, float]:
+    """Milliseconds of a step at stage 3 on four hosts: prefetched, and in turn."""
+    from helpers.cluster import Cluster, Network
+    from helpers.sharded import runs
+
+    with Cluster(4, network=Network(hosts=4, rate=rate), preload=PRELOAD) as cluster:
+        found = [
+            max(
+                t for t, _ in cluster.run(runs.prefetched, _config(), 8, ahead, 15.0, timeout=LIMIT)
+            )
+            for ahead in ((True, False) if seed % 2 else (False, True))
+        ]
+    ahead, turn = found if seed % 2 else found[::-1]
+    return 1e3 * ahead, 1e3 * turn
+
+
+def placement(seed: int, rate: float) -> tuple[float, float]:
+    """Milliseconds of a step of 2 × 1 × 4 on two hosts: neighbours together, and apart."""
+    from helpers.cluster import Cluster, Network
+    from helpers.sharded import runs
+    from helpers.sharded.mesh import Layout
+
+    found = {}
+    for way in ("block", "cyclic") if seed % 2 else ("cyclic", "block"):
+        network = Network(hosts=2, rate=rate, placement=way)
+        with Cluster(8, network=network, preload=PRELOAD) as cluster:
+            took = cluster.run(
+                runs.timed, _config(), Layout(2, 1, 4), 16, 1, 2.4e8, 3, timeout=LIMIT
+            )
+        found[way] = 1e3 * max(seconds for seconds, _, _ in took)
+    return found["block"], found["cyclic"]
+
+
+def balance(seed: int, choices: int, steps: int = 200) -> tuple[float, float]:
+    """Share of choices without a place: a gate trained for balance, and the same untrained."""
+    import torch
+
+    from helpers.sharded.routing import capacity_of, imbalance, route
+
+    torch.manual_seed(seed)
+    direction = 1.5 * torch.randn(16)
+    train, test = (torch.randn(256, 16) + direction for _ in range(2))
+    gate = torch.nn.Linear(16, 8, bias=False)
+    capacity = capacity_of(256, 8, choices, 1.25)
+
+    def dropped() -> float:
+        with torch.no_grad():
+            return route(gate(test), choices, capacity).dropped / (256 * choices)
+
+    before = dropped()
+    optimizer = torch.optim.Adam(gate.parameters(), lr=0.01)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        imbalance(gate(train)).backward()
+        optimizer.step()
+    return dropped(), before
+
+
+RATES = {"50 Mbit/s": {"rate": 50e6}, "200 Mbit/s": {"rate": 200e6}}
+
+CLAIMS = [
+    Claim(
+        id="13-prefetch",
+        sentence="A step at stage 3 is shorter when parameters are gathered one block ahead.",
+        experiment=prefetch,
+        seeds=range(4),
+        settings=RATES,
+        verdict="holds",
+        margin=0.05,
+        ours="prefetched",
+        rival="in turn",
+        unit="ms",
+        scale="ratio",
+        larger=False,
+        axis="the link",
+    ),
+    Claim(
+        id="13-placement",
+        sentence="With matrices cut over four ranks, a step is shorter when the four share a host.",
+        experiment=placement,
+        seeds=range(4),
+        settings=RATES,
+        verdict="holds",
+        margin=0.1,
+        ours="inside a host",
+        rival="across hosts",
+        unit="ms",
+        scale="ratio",
+        larger=False,
+        axis="the link",
+    ),
+    Claim(
+        id="13-balance",
+        sentence="A gate trained for balance sends fewer tokens where there is no place.",
+        experiment=balance,
+        seeds=range(12),
+        settings={"top-1": {"choices": 1}, "top-2": {"choices": 2}},
+        verdict="holds",
+        margin=0.05,
+        ours="trained",
+        rival="untrained",
+        unit="of choices",
+        larger=False,
+        axis="the number of choices",
+        smallest={"steps": 5},
+    ),
+]
