@@ -76,6 +76,24 @@ def by_owners(values, gradient, comm, rate):
     return np.concatenate(shards).tolist()
 
 
+def in_place(values, gradient, comm, rate):
+    from mpi4py import MPI
+
+    size = len(values) // comm.Get_size()
+    mean, mine = np.empty(size), comm.Get_rank() * size
+    comm.Reduce_scatter_block(gradient, mean)
+    values[mine : mine + size] -= rate * mean / comm.Get_size()
+    comm.Allgather(MPI.IN_PLACE, values)
+    return values
+
+
+def by_a_messenger(values, gradient, comm, rate):
+    n, rank = comm.Get_size(), comm.Get_rank()
+    parts = comm.alltoall(np.split(gradient, n))
+    shards = comm.gather(np.split(values, n)[rank] - rate * sum(parts) / n)
+    return comm.bcast(np.concatenate(shards) if rank == 0 else None)
+
+
 def merged(o1, l1, o2, l2):
     both = np.logaddexp(l1, l2)
     return np.exp(l1 - both)[:, None] * o1 + np.exp(l2 - both)[:, None] * o2, both
@@ -196,7 +214,7 @@ CASES = {
     ),
     "zero_step": Case(
         right=by_shards,
-        also=[by_pickles, by_owners],
+        also=[by_pickles, by_owners, in_place, by_a_messenger],
         wrong=[everything, sums, keeps_its_own, by_four, by_a_root, by_all_gradients],
     ),
     "conjugate_backward": Case(
