@@ -666,7 +666,7 @@ model.load_state_dict({name: kept["value"] for name, kept in state.items()})
 print(generate(model, "This package ", count=240, context=size.context))
 
 # %% [markdown]
-# A few seconds of training by ranks that share a laptop: it has learned how long words are and which letters stand together, not what packages are.
+# A few seconds of training by ranks that share a laptop: it has learned how long words are and which letters are frequent, and hardly a word.
 #
 # ## 8. Which way? A planner
 #
@@ -710,7 +710,7 @@ for plan, seconds, counted in zip(plans, measured, held, strict=True):
     )
 
 # %% [markdown]
-# Which parts the bars are made of is the answer to *why*: replicas send all gradients over the slow link; with tensor parallelism inside each host only sums between two replicas cross it.
+# The largest ratios mostly stand where a rank sends most messages: the formula gives each its $\alpha + \beta b$, and knows nothing of two ranks that have to be awake at the same moment on cores that eight share. Which parts the bars are made of is the answer to *why*: replicas send all gradients over the slow link; with tensor parallelism inside each host only sums between two replicas cross it.
 #
 # And the second prediction: four parts of every matrix inside a host, or the same with neighbours on different hosts.
 
