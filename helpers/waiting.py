@@ -6,11 +6,14 @@ between them. Needs neither MPI nor torch: what is waited for is handed in as fu
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -196,3 +199,45 @@ def meet(comm: MPI.Intracomm, pause: float = MEETING) -> None:
     doze(plain)
     moment = plain.bcast(time.monotonic() + pause)
     time.sleep(min(max(0.0, moment - time.monotonic()), pause))
+
+
+@contextlib.contextmanager
+def at_most(seconds: float, late: Callable[[], BaseException]) -> Iterator[None]:
+    """Let a block of Python last so long, where the system has alarm signals.
+
+    A block within another such block keeps the alarm of the outer one, if that is due earlier.
+
+    Parameters
+    ----------
+    seconds
+        How long.
+    late
+        Makes the error that is raised in the block then.
+
+    Yields
+    ------
+    None
+        Once.
+    """
+    on_main_thread = threading.current_thread() is threading.main_thread()
+    if not (on_main_thread and hasattr(signal, "setitimer")):
+        yield
+        return
+    outer, begin = signal.getitimer(signal.ITIMER_REAL)[0], time.monotonic()
+    if 0 < outer <= seconds:
+        yield
+        return
+
+    def too_long(signum: int, frame: object) -> NoReturn:
+        raise late()
+
+    before = signal.signal(signal.SIGALRM, too_long)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        if outer:
+            left = outer - (time.monotonic() - begin)
+            signal.setitimer(signal.ITIMER_REAL, max(left, 1e-6))

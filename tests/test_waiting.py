@@ -1,5 +1,6 @@
 """helpers.waiting: until something is ready, late or given up; asleep while others compute."""
 
+import contextlib
 import subprocess
 import sys
 import time
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.waiting import ClosedError, Yielding, doze, meet, until
+from helpers.waiting import ClosedError, Yielding, at_most, doze, meet, until
 from tests.mpi.runner import run_ranks
 
 
@@ -132,6 +133,41 @@ def gather_at(last, folder):
 @pytest.mark.mpi
 def test_who_dozes_waits_for_the_last(tmp_path):
     assert run_ranks(3, gather_at, 1, str(tmp_path)) == [True] * 3
+
+
+def forever():
+    while True:
+        time.sleep(0.001)
+
+
+def test_a_block_that_never_ends_is_ended():
+    with (
+        pytest.raises(TimeoutError, match="too long"),
+        at_most(0.05, lambda: TimeoutError("too long")),
+    ):
+        forever()
+    with at_most(0.05, never):
+        pass
+    time.sleep(0.1)  # its alarm does not ring any more
+
+
+def test_the_earlier_of_two_alarms_rings_and_the_outer_one_goes_on():
+    inner, outer = (lambda: TimeoutError("inner")), (lambda: TimeoutError("outer"))
+    with pytest.raises(TimeoutError, match="outer"), at_most(0.1, outer), at_most(5, inner):
+        forever()
+
+
+def test_what_is_left_of_the_outer_alarm_is_kept():
+    def both():
+        with at_most(0.2, lambda: TimeoutError("outer")):
+            with contextlib.suppress(TimeoutError), at_most(0.05, lambda: TimeoutError("inner")):
+                forever()
+            forever()
+
+    begin = time.monotonic()
+    with pytest.raises(TimeoutError, match="outer"):
+        both()
+    assert 0.15 < time.monotonic() - begin < 2
 
 
 def test_nothing_heavy_is_imported():

@@ -16,22 +16,23 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from helpers.cluster.forkserver.pmi import KeyValueSpace
 from helpers.machine.guard import kill_tree
 from helpers.machine.shared_memory import ucx_transports
+from helpers.waiting import at_most
 
 # given who asks, the request, what was left, who waits and how many there are: who is told what
 Answer = Callable[[int, dict[str, str], dict[str, str], list[int], int], "dict[int, str] | None"]
-END_SECONDS = 5.0
+END_SECONDS = 5.0  # until a rank ends that has asked all it wanted to know
+ANSWER_SECONDS = 5.0  # until an answer is there
 PROGRAM = """
 from mpi4py import MPI
 comm = MPI.COMM_WORLD
 total = comm.allreduce(comm.rank)
 print(f"rank {comm.rank} of {comm.size}: all ranks' numbers add up to {total}")
 """
-
-
 _Ask = Callable[[int, dict[str, str]], "dict[int, str] | None"]
 
 
@@ -115,7 +116,7 @@ def words(line: str) -> dict[str, str]:
     return dict(part.split("=", 1) for part in line.split() if "=" in part)
 
 
-def start(n: int, answer: Answer | None = None, timeout: float = 60.0, hosts: int = 1) -> Start:
+def start(n: int, answer: Answer | None = None, timeout: float = 15.0, hosts: int = 1) -> Start:
     """Start ``n`` ranks that greet each other; answer what they ask until they have ended.
 
     Parameters
@@ -128,7 +129,7 @@ def start(n: int, answer: Answer | None = None, timeout: float = 60.0, hosts: in
         "get", "key": "port"}``, ``words`` a dict and ``waiting`` a list that are kept from one
         request to the next. It returns who is answered what.
     timeout : float
-        In seconds.
+        How long it may take until the next request, in seconds.
     hosts : int
         On how many hosts the ranks are told to be. Between hosts they need each other's addresses;
         on one they share memory.
@@ -204,8 +205,7 @@ def _serve(
     """Answer until every rank has closed its end."""
     unread, open_ends = dict.fromkeys(ends, b""), set(ends)
     while open_ends:
-        left = begin + timeout - time.monotonic()
-        ready = select.select(list(open_ends), [], [], max(0.0, left))[0]
+        ready = select.select(list(open_ends), [], [], timeout)[0]
         if not ready:
             last = {e.rank: e.request for e in told.exchanges}
             waits = "; ".join(f"rank {rank} said {line!r}" for rank, line in sorted(last.items()))
@@ -221,10 +221,10 @@ def _serve(
             *lines, unread[end] = (unread[end] + data).split(b"\n")
             for line in map(bytes.decode, lines):
                 rank = ends.index(end)
-                seconds = time.monotonic() - begin
+                at = time.monotonic() - begin
                 try:
                     answers = _answers(rank, line, space, answer)
-                    told.exchanges.append(Exchange(seconds, rank, line, answers))
+                    told.exchanges.append(Exchange(at, rank, line, answers))
                     for other, text in answers.items():
                         if other not in range(told.ranks):
                             raise ValueError(f"an answer for rank {other!r}, which there is not")
@@ -247,15 +247,11 @@ def _answers(rank: int, line: str, space: KeyValueSpace, ask: _Ask | None) -> di
     return {other: text.strip() for other, text in answers.items()}
 
 
-def _ask(
-    answer: Answer,
-    left: dict[str, str],
-    waiting: list[int],
-    size: int,
-    rank: int,
-    request: dict[str, str],
-) -> dict[int, str] | None:
-    return answer(rank, request, left, waiting, size)
+def _ask(answer: Answer, *given: Any) -> dict[int, str] | None:
+    late = TimeoutError(f"the answer takes longer than {ANSWER_SECONDS:g} s")
+    with at_most(ANSWER_SECONDS, lambda: late):
+        rank, request = given[-2:]
+        return answer(rank, request, *given[:-2])
 
 
 def folded(exchanges: list[Exchange]) -> list[tuple[str, str]]:

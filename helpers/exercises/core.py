@@ -20,15 +20,16 @@ import contextlib
 import dis
 import functools
 import importlib
+import operator
 import os
 import re
-import signal
 import sys
-import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from helpers.waiting import at_most
 
 if TYPE_CHECKING:
     import numpy as np
@@ -83,6 +84,7 @@ class Exercise:
         self.function = function
         self.time_limit = time_limit
         self.title = function.__name__.replace("_", " ")
+        self._last: tuple[tuple[object, ...], str] = ((), NOT_ATTEMPTED)  # answer, status
 
     def __call__(self, *answer: object, **context: object) -> None:
         """Print the verdict on ``answer``; under NBGRADER_EXECUTION raise unless it is correct."""
@@ -107,10 +109,40 @@ class Exercise:
         Verdict
             Whatever the answer does.
         """
+        verdict = self._verdict(*answer, **context)
+        self._last = answer, verdict.status
+        return verdict
+
+    def passed(self, *answer: object, **context: object) -> bool:
+        """Tell whether an answer is correct; the one examined last is not examined again.
+
+        So a cell may ask at every use, also of an answer whose examination takes its whole time.
+
+        Parameters
+        ----------
+        *answer, **context : object
+            As for :meth:`examine`.
+
+        Returns
+        -------
+        bool
+            Whether it is correct.
+        """
+        last, status = self._last
+        if len(last) == len(answer) and all(map(operator.is_, last, answer)):
+            return status == CORRECT
+        return self.examine(*answer, **context).status == CORRECT
+
+    def _late(self) -> WrongAnswer:
+        return WrongAnswer(
+            f"no result within {self.time_limit:g} s: does a loop or a receive never end?"
+        )
+
+    def _verdict(self, *answer: object, **context: object) -> Verdict:
         if any(unattempted(part) for part in answer):
             return Verdict(NOT_ATTEMPTED)
         try:
-            with contextlib.redirect_stderr(sys.stdout), _limit(self.time_limit):
+            with contextlib.redirect_stderr(sys.stdout), at_most(self.time_limit, self._late):
                 self.function(*answer, **context)
         except NotAttempted as error:
             return Verdict(NOT_ATTEMPTED, str(error))
@@ -414,8 +446,10 @@ def close(got: object, want: object, what: str, *, rtol: float = 1e-6, atol: flo
     off = ~np.isclose(values, wanted, rtol=rtol, atol=atol, equal_nan=True)
     if not off.any():
         return
-    if values.ndim == 0:
+    if values.ndim == 0 and not np.isnan(values):
         wrong(f"{what}: {values:g} is too {'large' if values > wanted else 'small'}" + _nan(values))
+    if values.ndim == 0:
+        wrong(f"{what}: {values:g} is not a number")
     first = tuple(int(i) for i in np.argwhere(off)[0])
     place = first[0] if len(first) == 1 else first
     wrong(
@@ -449,23 +483,3 @@ def _line(error: Exception) -> str:
         if not installed and frame.line:
             return f" (line {frame.lineno}: {frame.line})"
     return ""
-
-
-@contextlib.contextmanager
-def _limit(seconds: float) -> Iterator[None]:
-    """End the block with WrongAnswer after ``seconds`` (where the system has alarm signals)."""
-    on_main_thread = threading.current_thread() is threading.main_thread()
-    if not (on_main_thread and hasattr(signal, "setitimer")):
-        yield
-        return
-
-    def too_long(signum: int, frame: object) -> NoReturn:
-        raise WrongAnswer(f"no result within {seconds:g} s: does a loop or a receive never end?")
-
-    before = signal.signal(signal.SIGALRM, too_long)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)

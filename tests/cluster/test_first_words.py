@@ -1,8 +1,11 @@
 """What ranks ask when they come to life: recorded from real starts, and answered by others."""
 
+import time
+
 import psutil
 import pytest
 
+from helpers.cluster import first_words
 from helpers.cluster.first_words import Exchange, folded, start, words
 from helpers.cluster.forkserver.pmi import SHARED_MEMORY
 
@@ -42,6 +45,19 @@ def test_ranks_of_several_hosts_read_addresses_only_when_all_have_left_theirs():
     assert last_left < first_read
 
 
+def right(rank, request, left, waiting, size):
+    if request["cmd"] == "put":
+        left[request["key"]] = request["value"]
+        return {rank: "cmd=put_result rc=0"}
+    if request["cmd"] == "get":
+        return {rank: f"cmd=get_result rc=0 value={left[request['key']]}"}
+    waiting.append(rank)
+    if len(waiting) < size:
+        return {}
+    waiting.clear()
+    return dict.fromkeys(range(size), "cmd=barrier_out rc=0")
+
+
 def nobody(rank, request, left, waiting, size):
     return None
 
@@ -72,6 +88,26 @@ def test_ranks_that_are_kept_waiting_end_at_the_limit():
     told = start(2, lambda *request: {}, timeout=3, hosts=2)
     assert told.trouble.startswith("nothing more happened within 3 s. The last words: rank 0 said")
     assert psutil.Process().children() == []
+
+
+def test_an_answer_that_never_ends_is_ended(monkeypatch):
+    def never(*request):
+        while True:
+            time.sleep(0.01)
+
+    monkeypatch.setattr(first_words, "ANSWER_SECONDS", 0.3)
+    told = start(2, never, hosts=2)
+    assert told.trouble.endswith("the answer takes longer than 0.3 s")
+    assert psutil.Process().children() == []
+
+
+def test_a_long_conversation_may_take_longer_than_the_limit_for_silence():
+    def slow(rank, request, *rest):
+        time.sleep(0.1)
+        return right(rank, request, *rest)
+
+    told = start(2, slow, timeout=2.0, hosts=2)
+    assert (told.trouble, told.exchanges[-1].seconds > 2.0) == ("", True)
 
 
 def test_an_answer_that_raises_leaves_no_rank():

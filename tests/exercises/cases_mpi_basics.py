@@ -402,6 +402,10 @@ def serves_what_is_ones_own(rank, request, words, waiting, size):
     return serves(rank, request, words, waiting, size)
 
 
+def serves_nobody_by_none(rank, request, words, waiting, size):
+    return serves(rank, request, words, waiting, size) or None
+
+
 def serves_everybody(rank, request, words, waiting, size):
     told = serves(rank, request, words, waiting, size)
     return dict.fromkeys(range(size), *told.values()) if request["cmd"] == "put" else told
@@ -413,7 +417,7 @@ CASES = {
         also=[serves_by_counting],
         wrong=[
             *(serves_without_waiting, serves_one_barrier, serves_the_last),
-            *(serves_what_is_ones_own, serves_everybody, "get"),
+            *(serves_what_is_ones_own, serves_everybody, "get", serves_nobody_by_none),
             lambda rank, request, words, waiting, size: {rank: "rc=0"},
             lambda rank, request, words, waiting, size: request,
         ],

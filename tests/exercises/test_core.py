@@ -96,6 +96,30 @@ def test_an_endless_answer_ends():
     assert (verdict.status, "0.2 s" in verdict.message) == (WRONG, True)
 
 
+def test_an_answer_that_was_just_examined_is_not_examined_for_every_use():
+    seen = []
+
+    @exercise
+    def positive(answer):
+        seen.append(answer())
+        if seen[-1] <= 0:
+            wrong("not positive")
+
+    def three():
+        return 3
+
+    def none_of_it():
+        return -1
+
+    assert [positive.passed(three) for _ in range(4)] == [True] * 4
+    assert [positive.passed(none_of_it) for _ in range(4)] == [False] * 4
+    assert seen == [3, -1]
+    assert positive.passed(three)
+    assert positive.examine(three).status == CORRECT  # asked for the verdict, it examines
+    assert seen == [3, -1, 3, 3]
+    assert not positive.passed(None)
+
+
 def test_an_answer_of_a_strange_kind_is_wrong_not_a_crash():
     @exercise
     def half(answer):
@@ -158,7 +182,8 @@ def test_close_and_equal_accept():
     [
         (3.5, 2.0, "x: 3.5 is too large"),
         (1.5, 2.0, "x: 1.5 is too small"),
-        (float("nan"), 2.0, "NaN"),
+        (float("nan"), 2.0, "x: nan is not a number"),
+        (float("inf"), 2.0, "x: inf is too large"),
     ],
 )
 def test_close_on_one_number(got, want, says):
