@@ -69,7 +69,7 @@ export function start(root, data) {
     draw("path", { d: f.counts.map(([t, units], k) => (k ? `H${x(t)}` : `M${x(t)}`) + ` ${k ? "V" : ""}${high(units)}`).join(""), fill: "none", stroke: held, "stroke-width": 2.4 }, svg);
     draw("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: high(f.most), y2: high(f.most), stroke: "#111", "stroke-dasharray": "6 4" }, svg);
     draw("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: floor, y2: floor, stroke: "#111" }, svg);
-    draw("text", { x: LEFT - 8, y: high(f.most) + 5, "text-anchor": "end" }, svg, f.most);
+    draw("text", { x: LEFT - 8, y: Math.min(high(f.most), floor - 16) + 5, "text-anchor": "end" }, svg, f.most); // clear of the 0
     draw("text", { x: LEFT - 8, y: floor + 5, "text-anchor": "end" }, svg, 0);
     draw("text", { x: LEFT + 4, y: floor - MEMORY - 6 }, svg, "x's held");
     draw("text", { x: WIDTH - RIGHT, y: floor + 20, "text-anchor": "end" }, svg, `time: ${f.time} steps forward and back`);
