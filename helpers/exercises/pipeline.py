@@ -89,9 +89,13 @@ def balance(answer):
     from helpers.pipeline import partition
 
     cases = (([1, 1, 1, 1], 2), ([5, 1, 1, 1, 1, 1], 2), ([3, 1, 4, 1, 5, 9, 2, 6], 3))
-    for costs, p in (*cases, ([1, 1, 1, 9], 3), ([2, 7, 1, 8, 2, 8], 1), ([4, 3, 2], 3)):
+    uneven = (([4, 2, 1, 5, 2], 3), ([2, 1, 3, 1, 5, 2], 3))  # the cheapest is not the most even
+    single = (([1, 1, 1, 9], 3), ([2, 7, 1, 8, 2, 8], 1), ([4, 3, 2], 3))
+    for costs, p in (*cases, *uneven, *single):
         what = f"costs={costs}, p={p}"
         counts = call(answer, list(costs), p)
+        if hasattr(counts, "tolist"):  # an array of NumPy's
+            counts = counts.tolist()
         whole = isinstance(counts, (list, tuple)) and all(
             isinstance(n, numbers.Integral) and not isinstance(n, bool) for n in counts
         )

@@ -187,7 +187,7 @@ draw.bubbles(predicted, measured, MICRO)
 plt.show()
 guess.answer("idle share, one piece", round(measured["4 ranks"][0], 2))
 guess.answer("idle share, 16 micro-batches", round(measured["4 ranks"][4], 2))
-if idle_share(4, 8) is not None:
+if check_answer.idle_share.passed(idle_share):
     print("less than a tenth from m =", next(m for m in range(1, 99) if idle_share(4, m) < 0.1))
 
 # %% [markdown] claims="11-bubble"
@@ -266,11 +266,13 @@ def my_order(rank, p, m):
 check_answer.one_by_one(my_order)
 
 # %% [markdown]
-# Your order on the ranks (or the course's, until you have one):
+# Your order on the ranks (or the course's, until yours is right):
 
 # %%
-orders = [my_order(rank, P.ranks, P.micro) for rank in range(P.ranks)]
-yours = Schedule.written("your 1F1B", orders) if all(orders) else one
+yours = one
+if check_answer.one_by_one.passed(my_order):
+    orders = [my_order(rank, P.ranks, P.micro) for rank in range(P.ranks)]
+    yours = Schedule.written("your 1F1B", orders)
 line = recorded(yours)
 draw.lanes(line)
 plt.show()
@@ -552,8 +554,8 @@ def my_schedule(p, m):
 check_answer.own_schedule(my_schedule, cluster=cluster)
 
 # %%
-orders = my_schedule(P.ranks, P.micro)
-if orders:
+if check_answer.own_schedule.passed(my_schedule, cluster=cluster):
+    orders = my_schedule(P.ranks, P.micro)
     own = Schedule.written("your schedule", orders, 2 if "." in str(orders) else 1)
     draw.lanes(recorded(own))
     plt.show()

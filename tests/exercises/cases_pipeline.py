@@ -2,6 +2,8 @@
 
 import itertools
 
+import numpy as np
+
 from helpers.pipeline import families
 from tests.exercises.case import Case
 
@@ -58,6 +60,20 @@ def equal(costs, p):
     return [size + (k < more) for k in range(p)]
 
 
+def most_even(costs, p):
+    """Wrong: the least difference between the dearest stage and the cheapest."""
+    n = len(costs)
+    cuts = itertools.combinations(range(1, n), p - 1)
+    ways = ([b - a for a, b in itertools.pairwise((0, *cut, n))] for cut in cuts)
+
+    def spread(counts):
+        ends = list(itertools.accumulate(counts))
+        sums = [sum(costs[e - c : e]) for c, e in zip(counts, ends, strict=True)]
+        return max(sums) - min(sums)
+
+    return min(ways, key=spread)
+
+
 def lines(make, **more):
     def answer(p, m):
         return [[str(action) for action in order] for order in make(p, m, **more).orders]
@@ -98,8 +114,10 @@ CASES = {
     ),
     "balance": Case(
         right=best,
+        also=[lambda costs, p: np.array(best(costs, p))],
         wrong=[
             equal,
+            most_even,
             lambda costs, p: [1] * (p - 1) + [len(costs) - p + 1],
             lambda costs, p: [len(costs) // p] * p,
             lambda costs, p: 3,
