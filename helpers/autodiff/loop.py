@@ -206,10 +206,14 @@ def scan(
     Raises
     ------
     TypeError
-        The new states are not of the states' types, or floating dtypes differ.
+        A variable in the place of a list of them; new states that are not of the states' types,
+        or floating dtypes that differ.
     ValueError
         The sequences differ in length, or there are neither sequences nor ``steps``.
     """
+    for what, given in (("states", initial), ("sequences", sequences)):
+        if isinstance(given, Variable):
+            raise TypeError(f"scan expects a list of {what}; got {given!r}")
     lengths = {x.shape[0] for x in sequences} | set(shape_of(() if steps is None else (steps,)))
     if len(lengths) != 1 or not initial:
         raise ValueError(
@@ -218,7 +222,11 @@ def scan(
         )
     states = tuple(Variable(v.type, v.name) for v in initial)
     elements = tuple(Variable(Type(v.dtype, v.shape[1:]), v.name) for v in sequences)
-    new, outs = step(*states, *elements)
+    new, outs = stepped = step(*states, *elements)
+    if isinstance(new, Variable) or isinstance(outs, Variable):
+        raise TypeError(
+            f"scan expects of a step a list of states and one of outputs; got {stepped}"
+        )
     if [v.type for v in new] != [v.type for v in initial]:
         expected, got = ([str(v.type) for v in vs] for vs in (initial, new))
         raise TypeError(f"scan expects new states of types {expected}; got {got}")

@@ -8,7 +8,7 @@ from helpers.exercises.autodiff import two_outputs
 from helpers.exercises.core import NotAttempted, call, close, exercise, wrong
 
 if TYPE_CHECKING:
-    from helpers.autodiff import Variable
+    from helpers.autodiff import Operator, Variable
 
 
 @exercise
@@ -20,6 +20,7 @@ def forwarding(answer):
     x, z = (autodiff.variable(name, shape=(8,)) for name in "xz")
     a = autodiff.exp(x)
     b = autodiff.tanh(a)
+    square = autodiff.reshape(x, (2, 4)) @ autodiff.reshape(z, (4, 2))
     for what, outputs in (
         ("exp, tanh and sin in a row", [autodiff.sin(b)]),
         ("a result that is read again later", [autodiff.sin(b) * a]),
@@ -28,6 +29,9 @@ def forwarding(answer):
         ("operands of one operator that both could go", [autodiff.sin(x) * autodiff.exp(z)]),
         ("what the caller fed", [x + z]),
         ("an operator that cannot work in place", [autodiff.softmax(a.T) + autodiff.sum(a)]),
+        ("a product of matrices, which reads all of both", [autodiff.exp(square) @ square]),
+        ("a result of another dtype", [autodiff.apply(_smaller("float32", (8,)), b)]),
+        ("a result of half the size", [autodiff.apply(_smaller("float64", (4,)), b)]),
         ("a larger graph", two_outputs()[1]),
     ):
         inputs = [x, z] if what != "a larger graph" else _fed(outputs)
@@ -39,6 +43,28 @@ def forwarding(answer):
         if found is None:
             raise NotAttempted("it returned None")
         _check_forwarding(what, found, order, inputs, outputs)
+
+
+def _smaller(dtype: str, shape: tuple[int, ...]) -> Operator:
+    """An operator that could write over its operand, if only that had the result's type."""
+    from dataclasses import dataclass
+
+    import numpy as np
+
+    from helpers import autodiff
+    from helpers.autodiff.operator import Type
+
+    @dataclass(frozen=True)
+    class Smaller(autodiff.Operator):
+        in_place = (0,)
+
+        def infer(self, x):
+            return Type(np.dtype(dtype), shape)
+
+        def __str__(self):
+            return "an operator with a smaller result"
+
+    return Smaller()
 
 
 def _fed(outputs: list) -> list:
@@ -91,7 +117,7 @@ def sqrt_schedule(answer):
     from helpers.autodiff import checkpoint
 
     for steps, parts in ((1, 1), (9, 3), (10, 3), (12, 4), (7, 7), (7, 1), (100, 10)):
-        what = f"{steps} steps in {parts} segment{'s' if parts > 1 else ''}"
+        what = f"{_number(steps, 'step')} in {_number(parts, 'segment')}"
         schedule = [_action(what, each) for each in call(answer, steps, parts)]
         try:
             found = checkpoint.cost(steps, schedule)
@@ -105,6 +131,10 @@ def sqrt_schedule(answer):
             wrong(f"{what}: {found.peak} x's are held at one time; {most} suffice")
         if found.forwards > 2 * steps:
             wrong(f"{what}: {found.forwards} steps forward; each may be taken twice, not more")
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}{'s' if count > 1 else ''}"
 
 
 def _action(what: str, given: Any) -> Any:

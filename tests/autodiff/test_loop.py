@@ -171,3 +171,9 @@ def test_wrong_loops_are_refused():
         ad.scan(lambda s: ([s], []), [x])
     with pytest.raises(TypeError, match="one floating dtype"):
         ad.scan(lambda s, y: ([s + ad.cast(y, "float64")], []), [x], [ad.cast(xs, "float32")])
+    with pytest.raises(TypeError, match="a list of states; got <x: "):
+        ad.scan(lambda s, x: ([s], []), x, [xs])
+    with pytest.raises(TypeError, match="a list of sequences; got <xs: "):
+        ad.scan(lambda s, x: ([s], []), [x], xs)
+    with pytest.raises(TypeError, match="of a step a list of states and one of outputs"):
+        ad.scan(lambda s, x: (s, s), [x], [xs])

@@ -1,5 +1,6 @@
 """Answers to the exercises of 09: right ones, and wrong ones that a reader could write."""
 
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,6 +43,12 @@ class Overflows(Softplus):
 class ReturnsIt(Softplus):
     def run(self, out, x):
         return np.logaddexp(0, x)
+
+
+class WritesOverItsOperand(Softplus):
+    def run(self, out, x):
+        np.logaddexp(0, x, out=x)
+        out[...] = x
 
 
 class ForgetsTheChain(Softplus):
@@ -119,6 +126,18 @@ def breadth_first(outputs):
         for node in row:
             order.setdefault(node)
         row = list({v.maker: None for node in row for v in node.inputs if v.maker})
+    return list(order)[::-1]
+
+
+def all_ways(outputs):
+    """Wrong: every way from the outputs is walked, and there may be 2⁶⁰."""
+    order, todo = {}, deque(v.maker for v in outputs)
+    while todo:
+        node = todo.popleft()
+        if node:
+            order.pop(node, None)
+            order[node] = None
+            todo.extend(v.maker for v in node.inputs)
     return list(order)[::-1]
 
 
@@ -224,13 +243,13 @@ CASES = {
     "softplus_operator": Case(
         right=Softplus,
         also=[ByItsResult],
-        wrong=[Overflows, ReturnsIt, ForgetsTheChain, InNumPy, SlopeOfSigmoid, NotAList,
-               StoppedGradient, dict],
+        wrong=[Overflows, ReturnsIt, WritesOverItsOperand, ForgetsTheChain, InNumPy, SlopeOfSigmoid,
+               NotAList, StoppedGradient, dict],
     ),
     "topological_order": Case(
         right=autodiff.topological,
         also=[kahn, lambda outputs: tuple(kahn(outputs))],
-        wrong=[recursive, breadth_first, with_repeats, only_the_first, variables,
+        wrong=[recursive, breadth_first, with_repeats, only_the_first, variables, all_ways,
                lambda outputs: kahn(outputs)[::-1]],
     ),
     "gradients_by_extension": Case(
@@ -253,6 +272,7 @@ CASES = {
             lambda order: shared(order, fields=False),
             lambda order: {},
             shared_backwards,
+            lambda order: {node: shared(order).get(node, node) for node in order},
             lambda order: {a: b.output for a, b in shared(order).items()},
             lambda order: list(shared(order)),
         ],
