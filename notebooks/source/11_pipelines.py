@@ -458,10 +458,18 @@ check_answer.balance(balance)
 # %%
 schedule = families.pipedream(P.ranks, 8)
 pace = Costs(P.part, P.part, P.part, update=P.part / 4)
-draw.lanes(cluster.run(runs.record, schedule, pace, timeout=LIMIT)[0])
+line = cluster.run(runs.record, schedule, pace, timeout=LIMIT)[0]
+draw.lanes(line)
 plt.show()
+print(f"idle, recorded: {line.bubble:.1%}; by the formula below, of m batches:", end="")
+for m in (8, 80, 800):
+    print(f"  m = {m}: {formulas.bubble('PipeDream', P.ranks, m, costs=pace):.1%}", end="")
 
 # %% [markdown]
+# With $u$ for an update, filling and emptying cost each rank $(p - 1)(f + i + w)$, as ever, but now once in $m$ *batches*, for as long as the training goes on:
+#
+# $$\text{idle share} = \frac{(p-1)(f+i+w)}{(p-1)(f+i+w) + m\,(f+i+w+u)}$$
+#
 # But a batch that goes forward through rank 0 meets three more updates there before its gradient comes back: its gradient is **[stale](glossary.md#staleness)**, taken at weights that are three updates old. And which weights should its backward pass use? With **[weight stashing](glossary.md#weight-stashing)** a rank keeps, for each batch under way, the weights that it went forward with. Counted on the ranks:
 
 # %%
