@@ -1,0 +1,59 @@
+"""Pictures of a model on many ranks: they hold the numbers that they were given."""
+
+import matplotlib as mpl
+import pytest
+
+mpl.use("Agg")
+
+from helpers.plots import sharded as draw
+from helpers.sharded import zero
+from helpers.sharded.background import Span
+from helpers.sharded.mesh import Layout
+from helpers.sharded.planner import Plan
+
+
+@pytest.fixture(autouse=True)
+def no_figure_is_left():
+    yield
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+def test_bars_stack_to_the_bytes_of_each_stage_and_marks_are_what_was_counted():
+    formula = [vars(zero.at_rest(stage, 4)) for stage in zero.STAGES]
+    counted = [{"parameter": 4.0, "gradient": 4.0, "optimizer": 8.5 - stage} for stage in range(4)]
+    ax = draw.stage_bytes(formula, counted)
+    tops = [0.0] * 4
+    for bar in ax.patches:
+        stage = round(bar.get_x() + bar.get_width() / 2)
+        tops[stage] = max(tops[stage], bar.get_y() + bar.get_height())
+    assert tops == pytest.approx([16, 10, 7, 4])
+    assert list(ax.lines[0].get_ydata()) == [16.5, 15.5, 14.5, 13.5]
+    assert {text.get_text() for text in ax.texts} >= {"16", "10", "7", "4"}
+
+
+def test_spans_stand_where_they_were_recorded_in_two_lanes():
+    done = [Span("compute", "forward 0", 0.010, 0.025), Span("network", "gather 1", 0.012, 0.020)]
+    ax = draw.spans([done, done[:1]], "two ranks")
+    begins = [bar.get_x() for bar in ax.patches]
+    assert begins == pytest.approx([10, 12, 10])
+    assert [bar.get_width() for bar in ax.patches] == pytest.approx([15, 8, 15])
+    assert len({bar.get_y() for bar in ax.patches}) == 3
+    assert ax.get_xlabel().endswith("[ms]")
+    with pytest.raises(ValueError, match="at least one span"):
+        draw.spans([[], []])
+
+
+def test_a_plan_is_a_bar_of_its_parts_with_the_measured_step_beside_it():
+    plan = Plan(Layout(2, 2, 2), 0.3, 0.04, 0.01, 0.05, 0.1, memory=1e6)
+    ax = draw.steps([plan], [0.55])
+    assert sum(bar.get_width() for bar in ax.patches) == pytest.approx(1e3 * plan.seconds)
+    assert list(ax.lines[0].get_xdata()) == [550]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["2 × 2 × 2"]
+
+
+def test_experts_beside_their_capacity():
+    ax = draw.experts({"before": [5, 1], "after": [3, 3]}, 4)
+    assert sorted(bar.get_height() for bar in ax.patches) == [1, 3, 3, 5]
+    assert set(ax.lines[0].get_ydata()) == {4}
