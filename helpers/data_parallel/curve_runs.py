@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import statistics
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 from helpers.data_parallel.drift import Followed
-from helpers.data_parallel.local_runs import Run, paced, world
+from helpers.data_parallel.local_runs import Run, Task, replicas, world
 from helpers.data_parallel.scheme import Ended, Scheme
 
 if TYPE_CHECKING:
@@ -22,10 +23,9 @@ if TYPE_CHECKING:
 class _Until(Followed):
     """Ends when the mean loss of an epoch, over all workers, is low enough."""
 
-    def __init__(self, scheme: Scheme, target: float, epoch: int, follow: int):
-        super().__init__(scheme, follow or 1 << 60)
-        self.target, self.epoch, self.losses = target, epoch, list[float]()
-        self.reached = float("inf")
+    def __init__(self, scheme: Scheme, every: int, target: float, epoch: int):
+        super().__init__(scheme, every)
+        self.target, self.epoch = target, epoch
 
     def before_backward(self, replica: Replica, step: int) -> None:
         # All ranks know the mean loss of the last epoch, and agree
@@ -33,7 +33,6 @@ class _Until(Followed):
             mine = sum(replica.history.losses[-self.epoch :]) / self.epoch
             mean = self.comm.allreduce(mine) / self.comm.Get_size()
             if mean <= self.target:
-                self.reached = step / self.epoch
                 raise Ended
         super().before_backward(replica, step)
 
@@ -48,9 +47,7 @@ def fit(
     momentum: float = 0.9,
     most: int = 300,
     target: float = 0.05,
-    seed: int = 0,
-    pace: float | None = None,
-    follow: int = 0,
+    **settings: Any,
 ) -> Run:
     """Fit the source's curve with its four layers, until the loss is low enough; all ranks call.
 
@@ -59,7 +56,7 @@ def fit(
     scheme : callable
         Makes the scheme of a communicator.
     comm : mpi4py.MPI.Intracomm, optional
-        :func:`world` unless given.
+        :func:`helpers.data_parallel.local_runs.world` unless given.
     count, batch : int
         All samples, and B of one worker: an epoch is count/(R·B) steps.
     rate, momentum : float
@@ -68,40 +65,36 @@ def fit(
         Epochs at most.
     target : float
         The mean squared error of an epoch, as seen while training, that ends it; 0 runs ``most``.
-    seed : int
-        Of weights, samples and their order.
-    pace : float, optional
-        Seconds of one gradient.
-    follow : int
-        Keep the path every so many steps; 0: not.
+    **settings : Any
+        As for :func:`helpers.data_parallel.local_runs.replicas`.
 
     Returns
     -------
     Run
         With the loss on 400 other points.
     """
-    import torch
     from torch.nn.functional import mse_loss
 
-    from helpers.data_parallel.loop import train
-    from helpers.data_parallel.replica import Replica
     from helpers.data_parallel.sampling import batches
     from helpers.models.curve import FourLayers, samples
 
     comm = world() if comm is None else comm
-    model = FourLayers(seed)
-    optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=momentum)
-    replica = Replica(model, mse_loss, optimizer, delay=paced(pace))
-    x, y = samples(count, seed)
-    ranks = comm.Get_size()
-    epoch = max(1, count // (ranks * batch))
-    made = _Until(scheme(comm), target, epoch, follow)
-    mine = batches(x, y, batch, comm.Get_rank(), ranks, seed)
-    history = train(replica, mine, made, steps=most * epoch)
-    with torch.no_grad():
-        others = [torch.from_numpy(part) for part in samples(400, seed + 1000)]
-        loss = mse_loss(model(others[0]), others[1]).item()
-    return Run(history, made.reached, loss, path=made.path)
+    epoch = max(1, count // (comm.Get_size() * batch))
+
+    def stream(rank: int, ranks: int, batch: int, seed: int) -> Iterable:
+        return batches(*samples(count, seed), batch, rank, ranks, seed)
+
+    def judge(weights: np.ndarray, seed: int) -> tuple[float, None]:
+        return loss_of(weights, 400, seed + 1000), None
+
+    until = functools.partial(_Until, target=target, epoch=epoch)
+    run = replicas(
+        Task(FourLayers, mse_loss, stream, judge), scheme, comm, steps=most * epoch, batch=batch,
+        rate=rate, momentum=momentum, watched=until, **settings,
+    )  # fmt: skip
+    if run.history.updates < most * epoch:
+        run.epochs = run.history.updates / epoch
+    return run
 
 
 def loss_of(weights: np.ndarray, count: int = 400, seed: int = 0) -> float:

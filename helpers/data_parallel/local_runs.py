@@ -1,18 +1,20 @@
-"""Digits by replicas that go their own way: drift, the noise behind it, paced ranks, links."""
+"""Replicas that go their own way: one driver for every task, the digits, paced ranks, links."""
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from helpers.data_parallel.digits import judge, small
 from helpers.data_parallel.drift import Followed, Path, bytes_sent, middle
 
 if TYPE_CHECKING:
+    import numpy as np
     from mpi4py.MPI import Intracomm
+    from torch import Tensor, nn
 
     from helpers.data_parallel.history import History
     from helpers.data_parallel.scheme import Scheme
@@ -74,6 +76,100 @@ def paced(seconds: float | None) -> Callable[[float], float] | None:
     return None if seconds is None else lambda took: max(0.0, seconds - took)
 
 
+@dataclass(frozen=True)
+class Task:
+    """What replicas learn.
+
+    Parameters
+    ----------
+    model : callable
+        ``model(seed)`` makes a replica's module.
+    loss : callable
+        ``loss(outputs, targets)``.
+    stream : callable
+        ``stream(rank, ranks, batch, seed)`` yields one worker's mini-batches without end.
+    judge : callable
+        ``judge(weights, seed)`` → loss, and accuracy or None, on data that nobody trained with.
+    """
+
+    model: Callable[[int], nn.Module]
+    loss: Callable[..., Tensor]
+    stream: Callable[[int, int, int, int], Iterable]
+    judge: Callable[[np.ndarray, int], tuple[float, float | None]]
+
+
+def replicas(
+    task: Task,
+    scheme: Callable[[Intracomm], Scheme],
+    comm: Intracomm | None = None,
+    *,
+    steps: int,
+    batch: int,
+    rate: float,
+    momentum: float = 0.0,
+    inner: str = "SGD",
+    seed: int = 0,
+    pace: float | None = None,
+    follow: int = 0,
+    watched: Callable[[Scheme, int], Followed] = Followed,
+) -> Run:
+    """Train a replica on each rank by any scheme; all ranks call.
+
+    Parameters
+    ----------
+    task : Task
+        What they learn.
+    scheme : callable
+        Makes the scheme of a communicator.
+    comm : mpi4py.MPI.Intracomm, optional
+        :func:`world` unless given.
+    steps, batch : int
+        Updates at most, and B of one worker.
+    rate, momentum : float
+        Of the optimizer.
+    inner : {"SGD", "AdamW"}
+        Which optimizer moves a replica; AdamW has no use for the momentum.
+    seed : int
+        Of weights and samples.
+    pace : float, optional
+        Seconds of one gradient.
+    follow : int
+        Keep the path every so many steps; 0: not.
+    watched : callable
+        ``watched(scheme, every)`` follows the scheme, and may end the training.
+
+    Returns
+    -------
+    Run
+        With what the task's judge says of the last weights.
+
+    Raises
+    ------
+    ValueError
+        For another optimizer.
+    """
+    import torch
+
+    from helpers.data_parallel.loop import train
+    from helpers.data_parallel.replica import Replica
+
+    if inner not in ("SGD", "AdamW"):
+        raise ValueError(f"inner expects 'SGD' or 'AdamW'; got {inner!r}")
+    comm, model = world() if comm is None else comm, task.model(seed)
+    optimizer = (
+        torch.optim.AdamW(model.parameters(), lr=rate)
+        if inner == "AdamW"
+        else torch.optim.SGD(model.parameters(), lr=rate, momentum=momentum)
+    )
+    replica = Replica(model, task.loss, optimizer, delay=paced(pace))
+    stream = task.stream(comm.Get_rank(), comm.Get_size(), batch, seed)
+    made = watched(scheme(comm), follow or 1 << 60)
+    history = train(replica, stream, made, steps=steps)
+    assert history.weights is not None
+    loss, accuracy = task.judge(history.weights, seed)
+    return Run(history, loss=loss, accuracy=accuracy, path=made.path)
+
+
 def digits(
     scheme: Callable[[Intracomm], Scheme],
     comm: Intracomm | None = None,
@@ -81,12 +177,8 @@ def digits(
     steps: int = 200,
     batch: int = 16,
     rate: float = 0.05,
-    momentum: float = 0.0,
-    inner: str = "SGD",
     sorted_share: float = 0.0,
-    seed: int = 0,
-    pace: float | None = None,
-    follow: int = 0,
+    **settings: Any,
 ) -> Run:
     """Train the small perceptron on the digits, each worker with samples of its own; all call.
 
@@ -98,54 +190,30 @@ def digits(
         :func:`world` unless given.
     steps, batch : int
         Updates, and B of one worker.
-    rate, momentum : float
+    rate : float
         Of the optimizer.
-    inner : {"SGD", "AdamW"}
-        Which optimizer moves a replica.
     sorted_share : float
         How much of the data is sorted by class: see :func:`helpers.data_parallel.partition.parts`.
-    seed : int
-        Of weights and samples.
-    pace : float, optional
-        Seconds of one gradient.
-    follow : int
-        Keep the path every so many steps; 0: not.
+    **settings : Any
+        As for :func:`replicas`.
 
     Returns
     -------
     Run
         With loss and accuracy on the test digits.
-
-    Raises
-    ------
-    ValueError
-        For another optimizer.
     """
-    import torch
     from torch.nn.functional import cross_entropy
 
-    from helpers.data_parallel.loop import train
     from helpers.data_parallel.partition import batches, parts
-    from helpers.data_parallel.replica import Replica
     from helpers.data_parallel.runs import digits as load
 
-    comm = world() if comm is None else comm
-    rank, data, model = comm.Get_rank(), load(), small(seed)
-    if inner not in ("SGD", "AdamW"):
-        raise ValueError(f"inner expects 'SGD' or 'AdamW'; got {inner!r}")
-    optimizer = (
-        torch.optim.AdamW(model.parameters(), lr=rate)
-        if inner == "AdamW"
-        else torch.optim.SGD(model.parameters(), lr=rate, momentum=momentum)
-    )
-    mine = parts(data.train_labels, comm.Get_size(), sorted_share, seed)[rank]
-    stream = batches(data.train_images, data.train_labels, mine, batch, 100 * seed + rank)
-    made = Followed(scheme(comm), follow or 1 << 60)
-    replica = Replica(model, cross_entropy, optimizer, delay=paced(pace))
-    history = train(replica, stream, made, steps=steps)
-    assert history.weights is not None
-    loss, accuracy = judge(history.weights)
-    return Run(history, loss=loss, accuracy=accuracy, path=made.path)
+    def stream(rank: int, ranks: int, batch: int, seed: int) -> Iterable:
+        data = load()
+        mine = parts(data.train_labels, ranks, sorted_share, seed)[rank]
+        return batches(data.train_images, data.train_labels, mine, batch, 100 * seed + rank)
+
+    task = Task(small, cross_entropy, stream, lambda weights, seed: judge(weights))
+    return replicas(task, scheme, comm, steps=steps, batch=batch, rate=rate, **settings)
 
 
 def average_time(parameters: int, repeats: int = 5) -> float:
