@@ -40,11 +40,22 @@ def takes_rank_0(values, comm, step, period):
         comm.Bcast(values, root=0)
 
 
-def divides_by_4_in_vain(values, comm, step, period):
+def changes_its_own_name(values, comm, step, period):
     """Rebinds its own name: the parameters do not change."""
     if (step + 1) % period == 0:
         values = comm.allreduce(values) / comm.Get_size()
     return values
+
+
+def divides_by_four(values, comm, step, period):
+    if (step + 1) % period == 0:
+        values[:] = comm.allreduce(values) / 4
+
+
+def of_the_world(values, comm, step, period):
+    from mpi4py import MPI
+
+    meets(values, MPI.COMM_WORLD, step, period)
 
 
 # --------------------------------------------------------------------------------- the others
@@ -60,6 +71,10 @@ def forgets_every(workers, compute, average, every):
 
 def forgets_workers(workers, compute, average, every):
     return compute / (compute + average / every)
+
+
+def by_variance(values):
+    return np.var(values, axis=0).sum()
 
 
 def distance(values):
@@ -184,17 +199,31 @@ def never(step):
     return 0
 
 
+def once_never(step):
+    return 0 if step == 13 else 1
+
+
 NEEDED = {1: 88, 2: 104, 4: 136, 8: 200}  # steps that constant H need
 
 CASES = {
     "meet": Case(
         right=meets,
         also=[by_objects],
-        wrong=[one_step_early, sums, always, takes_rank_0, divides_by_4_in_vain],
+        wrong=[
+            one_step_early,
+            sums,
+            always,
+            takes_rank_0,
+            changes_its_own_name,
+            divides_by_four,
+            of_the_world,
+        ],
     ),
     "predicted_speed_up": Case(right=speed_up, wrong=[forgets_every, forgets_workers]),
     "consensus_distance": Case(
-        right=distance, also=[by_trace], wrong=[mean_over_all, root, mean_of_parameters]
+        right=distance,
+        also=[by_trace, by_variance],
+        wrong=[mean_over_all, root, mean_of_parameters],
     ),
     "outer_step": Case(right=nesterov, also=[in_place], wrong=[heavy_ball, uphill, old_velocity]),
     "mixings_until": Case(
@@ -203,7 +232,7 @@ CASES = {
     "best_period": Case(right=best, wrong=[fewest_steps, largest, takes_none]),
     "schedule": Case(
         right=plan,
-        wrong=[in_every_step, hardly_ever, half_steps, never],
+        wrong=[in_every_step, hardly_ever, half_steps, never, once_never],
         keywords={"needed": NEEDED},
     ),
 }
