@@ -1,0 +1,342 @@
+"""What notebook 10 concludes: what talking less costs, where it pays, what threads do."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+from helpers.claims import Claim, Share, with_defaults
+from helpers.claims.ranks import ranks
+
+LIMIT = 300  # seconds for one call on the ranks
+NEVER = 0
+MOST = 300  # epochs at most, for the curve
+
+
+def _scheme(name: str, options: tuple):
+    from helpers.data_parallel import schemes
+    from helpers.data_parallel.schemes.local import patient_average
+
+    waits = {} if name in ("Ring", "Gossip") else {"average": patient_average}
+    return functools.partial(getattr(schemes, name), **waits, **dict(options))
+
+
+# ------------------------------------------------------------------------- the source's curve
+
+
+@functools.cache
+def _fitted(name: str, options: tuple, seed: int, most: int = MOST) -> tuple[float, float]:
+    """Epochs to a loss of 0.05 (``most`` if it was never reached), and the loss on other points."""
+    from helpers.data_parallel import curve_runs
+
+    settings = {"seed": seed, "most": most}
+    run = ranks().run(curve_runs.fit, _scheme(name, options), timeout=LIMIT, **settings)[0]
+    return min(run.epochs, float(most)), run.loss
+
+
+def _gradients(every: int) -> tuple:
+    """The source averages parameters every 200 of 4 000 to 8 000 epochs; every 5 of ours."""
+    return "SometimesAveraged", (("gradients", every), ("parameters", 20))
+
+
+def epochs_by(seed: int, every: int, most: int = MOST) -> tuple[float, float]:
+    """Epochs to the loss with gradients averaged now and then, and in every step."""
+    return _fitted(*_gradients(every), seed, most)[0], _fitted(*_gradients(1), seed, most)[0]
+
+
+def loss_by(seed: int, every: int, most: int = MOST) -> tuple[float, float]:
+    """Loss of the mean network on other points when training ends, the same two."""
+    return _fitted(*_gradients(every), seed, most)[1], _fitted(*_gradients(1), seed, most)[1]
+
+
+def what_is_averaged(seed: int, every: int, most: int = MOST) -> tuple[float, float]:
+    """Epochs to the loss: parameters every k steps, and gradients every k steps."""
+    local = _fitted("LocalSGD", (("period", every),), seed, most)[0]
+    return local, _fitted(*_gradients(every), seed, most)[0]
+
+
+# ------------------------------------------------------------------------------------- digits
+
+
+@functools.cache
+def _digits(name: str, options: tuple, seed: int, steps: int, follow: int, more: tuple):
+    """Accuracy, test loss, and the consensus distance before the scheme acts, at each look."""
+    import numpy as np
+
+    from helpers.data_parallel import local_runs
+    from helpers.data_parallel.drift import consensus
+
+    settings = {"seed": seed, "steps": steps, "follow": follow, **dict(more)}
+    runs = ranks().run(local_runs.digits, _scheme(name, options), timeout=LIMIT, **settings)
+    apart = consensus(np.array([run.path.before for run in runs]))
+    return runs[0].accuracy, runs[0].loss, apart, runs[0].history.weights
+
+
+def _local(period: int, seed: int, steps: int = 160, follow: int = 8, **more):
+    options = (("period", period),)
+    return _digits("LocalSGD", options, seed, steps, follow, tuple(sorted(more.items())))
+
+
+def rounding_only(seed: int, momentum: float, steps: int = 40) -> Share:
+    """Whether H = 1 ends with the parameters of averaged gradients, to within 1e-5."""
+    import numpy as np
+
+    more = (("momentum", momentum),)
+    local = _digits("LocalSGD", (("period", 1),), seed, steps, 8, more)
+    ring = _digits("Ring", (), seed, steps, 8, more)
+    return Share(int(np.abs(local[3] - ring[3]).max() < 1e-5), 1)
+
+
+def apart_by_rate(seed: int, period: int, steps: int = 128) -> tuple[float, float]:
+    """Mean consensus distance before an average: at twice a rate, and four times that at the rate.
+
+    Once training has settled: the first half of the steps is left out.
+    """
+    twice, once = (
+        _local(period, seed, steps, 8, rate=rate)[2][-steps // 16 :: 1].mean()
+        for rate in (0.1, 0.05)
+    )
+    return float(twice), 4 * float(once)
+
+
+def apart_by_data(seed: int, period: int, steps: int = 128) -> tuple[float, float]:
+    """The same with data sorted by class, and with data alike."""
+    sorted_, alike = (
+        _local(period, seed, steps, 8, sorted_share=share)[2][-steps // 16 :].mean()
+        for share in (1.0, 0.0)
+    )
+    return float(sorted_), float(alike)
+
+
+def apart_as_predicted(seed: int, way: str, steps: int = 128) -> tuple[float, float]:
+    """Ξ measured, and predicted from the noise of the gradients at the end of the run."""
+    import numpy as np
+
+    from helpers.data_parallel import drift
+    from helpers.data_parallel.digits import noise
+    from helpers.data_parallel.schemes.gossip import mixing
+
+    if way == "gossip":
+        _, _, apart, weights = _digits("Gossip", (), seed, steps, 1, ())
+        sigma2 = noise(weights, seed=seed)
+        before = drift.by_gossip(mixing(4), 0.05, sigma2) + 0.05**2 * sigma2 * 3 / 4
+        return float(np.mean(apart[-steps // 2 :])), before
+    period = int(way)
+    _, _, apart, weights = _local(period, seed, steps, 8)
+    sigma2 = noise(weights, seed=seed)
+    found = [apart[k] for k in range(1, len(apart)) if 8 * k % period == 0 and 8 * k > steps // 2]
+    return float(np.mean(found)), drift.after_steps(period, 0.05, sigma2, 4)
+
+
+def steps_needed(seed: int, sorted_share: float, most: int = 320) -> tuple[float, float]:
+    """Steps to a test loss of 0.5 with H = 4 and with H = 1 (``most`` if it was never reached)."""
+    from helpers.data_parallel import local_runs
+
+    settings = {"seed": seed, "steps": most, "follow": 8, "sorted_share": sorted_share}
+    found = []
+    for period in (4, 1):
+        scheme = _scheme("LocalSGD", (("period", period),))
+        runs = ranks().run(local_runs.digits, scheme, timeout=LIMIT, **settings)
+        found.append(float(local_runs.steps_to(runs, 0.5) or most))
+    return found[0], found[1]
+
+
+def accuracy_by(seed: int, ours: tuple, rival: tuple, sorted_share: float, steps: int = 160):
+    """Accuracy of two (scheme, options, settings) on the same data."""
+    found = []
+    for name, options, more in (ours, rival):
+        more = tuple(sorted({**dict(more), "sorted_share": sorted_share}.items()))
+        found.append(_digits(name, options, seed, steps, 8, more)[0])
+    return tuple(found)
+
+
+# --------------------------------------------------------------------------------- what is timed
+
+
+def seconds_at(seed: int, rate: float, steps: int = 32) -> tuple[float, float]:
+    """Seconds of as many steps, each of 10 ms and an average's share: H = 16 and H = 1."""
+    from helpers.cluster import Network
+    from helpers.data_parallel import local_runs
+    from helpers.data_parallel.schemes import LocalSGD
+
+    found, hosts = [], ranks(4, Network(4, rate=rate))
+    for period in (16, 1):
+        scheme = functools.partial(LocalSGD, period=period)  # its ring, message by message
+        run = hosts.run(
+            local_runs.digits, scheme, steps=steps, pace=10e-3, seed=seed, timeout=LIMIT
+        )[0]
+        found.append(run.history.seconds[-1])
+    return tuple(found)
+
+
+def crowded(seed: int, processes: int, batches: int = 80) -> tuple[float, float]:
+    """Seconds of the same work: a thread for every core in each process, and one in each.
+
+    They take turns three times, and the best of each counts.
+    """
+    from helpers.data_parallel import curve_runs
+    from helpers.machine import usable_cores
+
+    found: dict[int, list[float]] = {max(2, usable_cores()): [], 1: []}
+    for _ in range(3):
+        for threads, taken in found.items():
+            call = functools.partial(curve_runs.crowd, threads, batches)
+            taken.append(ranks(processes).run(call, timeout=LIMIT)[0])
+    many, one = found.values()
+    return min(many), min(one)
+
+
+FEW, TEN = range(5), range(10)
+SHORT, BRIEF = {"steps": 16}, {"most": 2}
+DATA = {"data alike": {"sorted_share": 0.0}, "sorted by class": {"sorted_share": 1.0}}
+RARER = {
+    "every 2": {"every": 2},
+    "every 4": {"every": 4},
+    "every 10": {"every": 10},
+    "never": {"every": NEVER},
+}
+PERIODS = {"H = 8": {"period": 8}, "H = 64": {"period": 64}}
+ADAMW = (("inner", "AdamW"), ("rate", 0.002))
+
+_fit = with_defaults(seeds=TEN, scale="ratio", unit="epochs", smallest=BRIEF)
+_drift = with_defaults(seeds=FEW, scale="ratio", unit="1", axis="H", smallest=SHORT)
+_accuracy = with_defaults(seeds=FEW, unit="1", smallest=SHORT)
+
+
+def _of(name: str, *, more: tuple = (), **options) -> tuple:
+    return name, tuple(sorted(options.items())), more
+
+
+def _both(ours: tuple, rival: tuple, data: Mapping[str, Mapping] = DATA) -> dict:
+    return {name: {"ours": ours, "rival": rival, **given} for name, given in data.items()}
+
+
+CLAIMS = [
+    Claim(
+        id="10-one-process",
+        sentence="With H = 1 local SGD ends with the parameters of averaged gradients, to within "
+        "1e-5 after 40 steps; with momentum too, though each replica keeps its own.",
+        experiment=rounding_only,
+        seeds=range(8),
+        settings={"μ = 0": {"momentum": 0.0}, "μ = 0.9": {"momentum": 0.9}},
+        verdict="holds",
+        margin=0.0,
+        ours="runs that do",
+        rival="half of them",
+        rival_share=0.5,
+        unit="1",
+        smallest={"steps": 8},
+    ),
+    _fit(
+        "10-rarer-gradients",
+        "The rarer gradients are averaged, the more epochs the curve needs to a loss of 0.05.",
+        epochs_by, RARER, "depends on the interval", 0.1, "now and then", "every step",
+        axis="the interval",
+    ),
+    _fit(
+        "10-loss-at-the-end",
+        "The rarer gradients are averaged, the higher the loss of the mean network on points that "
+        "nobody trained with, when training has come to 0.05.",
+        loss_by, RARER, "fails", 0.1, "now and then", "every step",
+        axis="the interval", unit="1",
+    ),
+    _fit(
+        "10-what-is-averaged",
+        "Averaging the parameters every k steps reaches the loss in fewer epochs than averaging "
+        "the gradients every k steps and the parameters every 20.",
+        what_is_averaged, {"k = 4": {"every": 4}, "k = 10": {"every": 10}}, "depends on k", 0.1,
+        "parameters", "gradients", larger=False, axis="k",
+    ),
+    _drift(
+        "10-drift-predicted",
+        "The noise of the gradients alone predicts how far replicas drift apart, to within a "
+        "quarter.",
+        apart_as_predicted,
+        {"H = 8": {"way": "8"}, "H = 64": {"way": "64"}, "gossip on four": {"way": "gossip"}},
+        "depends on the way", 0.25, "measured", "predicted", axis="the way",
+        smallest={"steps": 128},
+    ),
+    _drift(
+        "10-drift-rate", "Twice the rate, four times the consensus distance.",
+        apart_by_rate, PERIODS, "ties", 0.25, "at 2λ", "4 × at λ",
+    ),
+    _drift(
+        "10-drift-data", "Replicas whose data are sorted by class drift further apart.",
+        apart_by_data, PERIODS, "holds", 1.0, "sorted", "alike",
+    ),
+    _accuracy(
+        "10-rare-averages",
+        "Averaging every 64 steps is less accurate after 160 steps than in every step.",
+        accuracy_by, _both(_of("LocalSGD", period=64), _of("LocalSGD", period=1)),
+        "depends on the data", 0.02, "H = 64", "H = 1", larger=False, axis="the data",
+    ),
+    _accuracy(
+        "10-outer-momentum",
+        "DiLoCo's outer Nesterov step is more accurate than the plain mean at H = 16 (160 steps, "
+        "data alike).",
+        accuracy_by,
+        {
+            f"inner {name}": {
+                "ours": _of("DiLoCo", period=16, more=more),
+                "rival": _of("LocalSGD", period=16, more=more),
+                **DATA["data alike"],
+            }
+            for name, more in (("SGD", ()), ("AdamW", ADAMW))
+        },
+        "depends on the inner optimizer", 0.01, "DiLoCo", "local SGD", axis="the inner optimizer",
+    ),
+    _accuracy(
+        "10-post-local",
+        "H = 1 for the first 64 steps and H = 64 later is more accurate than H = 64 from the "
+        "start.",
+        accuracy_by,
+        _both(_of("PostLocalSGD", period=64, switch=64), _of("LocalSGD", period=64)),
+        "depends on the data", 0.01, "post-local", "H = 64", axis="the data",
+    ),
+    _accuracy(
+        "10-gossip",
+        "Gossip with two neighbours of four is as accurate as the mean of all in every step.",
+        accuracy_by, _both(_of("Gossip"), _of("LocalSGD", period=1)),
+        "depends on the data", 0.02, "gossip", "H = 1", larger=False, axis="the data",
+    ),
+    _fit(
+        "10-steps-needed",
+        "Replicas that meet every 4 steps need more steps to a test loss of 0.5 than those that "
+        "meet in every step.",
+        steps_needed, DATA, "depends on the data", 0.1, "H = 4", "H = 1",
+        seeds=FEW, unit="steps", axis="the data", smallest={"most": 16},
+    ),
+    Claim(
+        id="10-link",
+        sentence="With 10 ms of arithmetic in a step, H = 16 makes the same steps in less than "
+        "half the time.",
+        experiment=seconds_at,
+        seeds=range(4),
+        settings={"10 Mbit/s": {"rate": 10e6}, "1 Gbit/s": {"rate": 1e9}},
+        verdict="depends on the link",
+        margin=1.0,
+        scale="ratio",
+        larger=False,
+        axis="the link",
+        ours="H = 16",
+        rival="H = 1",
+        unit="s",
+        smallest={"steps": 4},
+    ),
+    Claim(
+        id="10-threads",
+        sentence="Processes with a thread for every core each are slower at the same work than "
+        "processes with one thread each.",
+        experiment=crowded,
+        seeds=range(4),
+        settings={"4 processes": {"processes": 4}, "8 processes": {"processes": 8}},
+        verdict="holds",
+        margin=0.1,
+        scale="ratio",
+        axis="the number of processes",
+        ours="a thread a core",
+        rival="one thread",
+        unit="s",
+        smallest={"batches": 8},
+    ),
+]  # fmt: skip
