@@ -495,8 +495,8 @@ for name, took in fusion_times.items():
 # %%
 for n in (1, 400):
     few = values[:n]
-    took = [measure(lambda f=f, few=few: f(few), repeats=300).median for f in (loop, polynomial)]
-    print(f"{n:3} numbers: fused {took[0] * 1e6:3.0f} µs, NumPy {took[1] * 1e6:3.0f} µs")
+    took = [measure(lambda f=f, few=few: f(few), repeats=300).best for f in (loop, polynomial)]
+    print(f"n = {n:3}: fused {took[0] * 1e6:3.0f} µs, NumPy {took[1] * 1e6:3.0f} µs")
 
 # %% claims="09-fused 09-fused-new"
 for name in ("09-fused-new", "09-fused"):
@@ -879,27 +879,30 @@ guess.answer("passes forward at 173 MiB", source.forwards / N)
 
 
 # %%
-def best_seconds(schedule, rounds=2):
-    """The shortest of some walks."""
-    return measure(lambda: walk(schedule), repeats=rounds, warmup=0).best
+def shortest(several, rounds=3):
+    """Seconds of the shortest walk by each schedule; all in turn, so that all meet the same noise."""
+    walks = [lambda s=s: walk(s) for s in several]
+    times = [[measure(w, repeats=1, warmup=0).best for w in walks] for _ in range(rounds)]
+    return np.min(times, axis=0)
 
 
-whole, room = best_seconds(schedules["all kept"]), chain["all kept"][1] - n
+room = chain["all kept"][1] - n
 tried = {
     "segments": [checkpoint.in_segments(n, m) for m in (2, 4, 12, 36)],
     "best places": [checkpoint.optimal(n, c) for c in (4, 9, 40)],
 }
 predicted, measured = {}, {}
+whole, *others = shortest(
+    [schedules["all kept"], *(s for several in tried.values() for s in several)]
+)
 for name, several in tried.items():
     costs = [checkpoint.cost(n, schedule) for schedule in several]
     predicted[name] = [(c.peak + room, (2 + c.forwards / n) / 3) for c in costs]
-    measured[name] = [(peak_of(s)[1], best_seconds(s) / whole) for s in several]
+    measured[name] = [(peak_of(s)[1], others.pop(0) / whole) for s in several]
 draw.memory_against_time(
-    predicted,
-    measured=measured,
-    xlabel="most memory held [results]",
-    ylabel="time ÷ time with all kept",
-)
+    predicted, measured=measured,
+    xlabel="most memory held [results]", ylabel="time ÷ time with all kept",
+)  # fmt: skip
 plt.show()
 
 # %% [markdown] claims="09-segments-time"
