@@ -37,11 +37,17 @@ def conversation(start: Start, ax: Axes | None = None, title: str = "") -> Axes:
     Returns
     -------
     Axes
-        With what was drawn.
+        With what was drawn. Whoever was never answered waits to its right end.
     """
     ax = ensure_axes(ax)
     points: dict[str, tuple[list[int], list[int]]] = {kind: ([], []) for kind in KINDS}
     arrived: dict[int, int] = {}
+
+    def waited(rank: int, came: int, until: int) -> None:
+        words = "" if ax.patches else KINDS["barrier_in"][2]
+        ax.barh(rank, until - came + 0.6, 0.5, came - 0.3, color=VERMILION, alpha=0.3,
+                hatch="//", edgecolor=VERMILION, label=words)  # fmt: skip
+
     for column, exchange in enumerate(start.exchanges, 1):
         command = exchange.request.partition(" ")[0].removeprefix("cmd=")
         asks_others = command in KINDS and "key=PMI_" not in exchange.request
@@ -52,10 +58,12 @@ def conversation(start: Start, ax: Axes | None = None, title: str = "") -> Axes:
             arrived[exchange.rank] = column
             for rank in exchange.answers:
                 if (came := arrived.pop(rank, None)) is not None:
-                    ax.barh(rank, column - came + 0.6, 0.5, came - 0.3, color=VERMILION, alpha=0.3,
-                            hatch="//", edgecolor=VERMILION)  # fmt: skip
+                    waited(rank, came, column)
+    for rank, came in arrived.items():  # never answered: to the end, and beyond what others said
+        waited(rank, came, len(start.exchanges) + 1)
     for kind, (columns, lanes) in points.items():
         marker, colour, words = KINDS[kind]
+        words = "" if kind == "barrier_in" else words  # its bar has them
         if columns:
             ax.plot(columns, lanes, marker, color=colour, linestyle="", label=words, markersize=7)
     ax.set(

@@ -29,6 +29,20 @@ def test_each_request_is_a_mark_in_its_ranks_lane_and_waiting_is_a_bar():
         (1, 5.7, 0.6),
     ]
     assert [label.get_text() for label in ax.get_yticklabels()] == ["rank 0", "rank 1"]
+    (named,) = (
+        handle
+        for handle, text in zip(*ax.get_legend_handles_labels(), strict=True)
+        if text.startswith("barrier_in")
+    )
+    assert named[0].get_hatch()  # what is hatched in the picture is hatched in its key
+    plt.close()
+
+
+def test_who_is_never_answered_waits_to_the_end():
+    asked = [(0, "cmd=barrier_in", {}), (1, "cmd=put key=b value=2", {1: ""})]
+    ax = conversation(Start(2, [Exchange(0.1 * k, *each) for k, each in enumerate(asked)]))
+    (bar,) = ax.patches
+    assert (round(bar.get_x(), 1), round(bar.get_x() + bar.get_width(), 1)) == (0.7, 3.3)
     plt.close()
 
 
