@@ -27,6 +27,7 @@ from helpers.waiting import at_most
 Answer = Callable[[int, dict[str, str], dict[str, str], list[int], int], "dict[int, str] | None"]
 END_SECONDS = 5.0  # until a rank ends that has asked all it wanted to know
 ANSWER_SECONDS = 5.0  # until an answer is there
+SILENT = "nobody asked: ranks of this MPI speak another language (MPICH's is PMI, Open MPI's PMIx)"
 PROGRAM = """
 from mpi4py import MPI
 comm = MPI.COMM_WORLD
@@ -159,10 +160,11 @@ def start(n: int, answer: Answer | None = None, timeout: float = 15.0, hosts: in
             theirs.close()
         _serve(told, space, ask, ends, begin, timeout)
         if not told.trouble:
-            lines = [process.communicate(timeout=END_SECONDS)[0] for process in processes]
-            told.output = "".join(lines)
+            told.output = "".join(each.communicate(timeout=END_SECONDS)[0] for each in processes)
             if any(process.returncode for process in processes):
                 told.trouble = "a rank ended with an error:\n" + told.output
+            elif not told.exchanges:
+                told.trouble = SILENT
     except subprocess.TimeoutExpired:
         told.trouble = "the ranks have asked all they want to know, and do not end"
     finally:

@@ -1268,7 +1268,7 @@ from helpers.cluster.first_words import folded, start
 
 born = start(2)
 guess.answer("requests of rank 0", len(born.of(0)))
-print(born.output)
+print(born.trouble or born.output)
 rows = [f"| `{asked}` | `{told}` |" for asked, told in folded(born.of(0))]
 Markdown("\n".join(["| rank 0 asks | its parent answers |", "|---|---|", *rows]))
 
@@ -1281,7 +1281,7 @@ Markdown("\n".join(["| rank 0 asks | its parent answers |", "|---|---|", *rows])
 from helpers.plots.conversation import conversation
 
 apart = start(3, hosts=3)
-print(apart.output)
+print(apart.trouble or apart.output)
 conversation(apart, title="Three ranks leave each other their addresses, just now")
 plt.show()
 

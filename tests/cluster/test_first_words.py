@@ -110,6 +110,12 @@ def test_a_long_conversation_may_take_longer_than_the_limit_for_silence():
     assert (told.trouble, told.exchanges[-1].seconds > 2.0) == ("", True)
 
 
+def test_ranks_that_ask_nobody_are_no_start(monkeypatch):
+    monkeypatch.setattr(first_words, "PROGRAM", "print('rank 0 of 1')")  # as under Open MPI
+    told = start(2)
+    assert (told.trouble, told.of(0)) == (first_words.SILENT, [])
+
+
 def test_an_answer_that_raises_leaves_no_rank():
     def raises(*request):
         raise KeyError("port")
