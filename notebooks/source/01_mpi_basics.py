@@ -1394,6 +1394,8 @@ claims.evidence("01-pickling")
 
 # %%
 # %%ranks
+import numpy as np
+
 left, right = (rank - 1) % size, (rank + 1) % size
 box = np.empty(100)
 comm.Send(np.full(100, float(rank)), dest=right)
