@@ -17,6 +17,10 @@ from helpers.cluster.forkserver.pmi import KeyValueSpace, fnv1a
 from helpers.cluster.script import run_script
 from tests.cluster.test_cluster import on_ranks
 
+forks = pytest.mark.skipif(
+    os.environ.get(forked.VARIABLE, "fork") != "fork",
+    reason="only forked ranks share what is loaded",
+)
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="ranks are forked on Linux"),
 ]
@@ -130,6 +134,7 @@ def test_random_numbers_differ_between_ranks_and_between_starts():
     assert len(seen) == 3 * 3 * 2
 
 
+@forks
 @pytest.mark.mpi
 def test_a_preloaded_module_is_there_at_once_and_after_a_restart():
     body = "import sys; return 'torch' in sys.modules, len(sys.modules) > 1000"
@@ -151,6 +156,7 @@ def test_libraries_use_the_threads_that_were_asked_for():
             assert on_ranks(cluster, body) == [(threads, str(threads))] * 2
 
 
+@forks
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     ("source", "why"),
