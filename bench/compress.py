@@ -4,7 +4,9 @@
 
 An exchange is all between the backward pass and the optimizer's step: coding, messages, decoding.
 Its peer on a link is what coding (measured in memory, on ranks that take turns on the cores) and
-the bytes that a rank sends at the link's rate take together.
+the bytes that a rank sends at the link's rate take together. PyTorch's hooks (half precision;
+PowerSGD; 8 bits for each value, by an allgather) run on our backend, and their seconds contain a
+backward pass of one sample.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from helpers.timing import measure
 SUITE = "compress"
 RANKS = 4
 LINKS = {"10 Mbit/s": 10e6, "100 Mbit/s": 100e6, "1 Gbit/s": 1e9}
+HOOKS = {"float16, adding ring": "torch, fp16", "PowerSGD, r = 2": "torch, PowerSGD",
+         "QSGD, s = 15": "torch, quantisation"}  # fmt: skip
 ROWS = 1024  # of 256 parameters: 1 MB of gradients
 
 
@@ -60,7 +64,7 @@ def _exchanges() -> list[Row]:
                     continue
                 seconds = cluster.run(link_runs.exchange, name, ROWS, timeout=120)[0]
                 coding.setdefault(name, seconds)
-                sent = cluster.run(sent_bytes, name, ROWS, timeout=60)[0] / RANKS
+                sent = cluster.run(link_runs.sent, name, [(ROWS, 256)], timeout=60)[0]
                 parameters = {"scheme": name, "link": link, "rate": rate, "bytes": sent,
                               "parameters": 256 * ROWS, "ranks": RANKS}  # fmt: skip
                 peer = {}
@@ -71,17 +75,11 @@ def _exchanges() -> list[Row]:
                         "peer_value": coding[name] + sent / wire,
                     }
                 found.append(Row("exchange", seconds, "s", parameters=parameters, **peer))
+            for ours, theirs in HOOKS.items():
+                pair = [cluster.run(link_runs.exchange, name, ROWS, timeout=120)[0]
+                        for name in (ours, theirs)]  # fmt: skip
+                parameters = {"scheme": ours, "link": link, "rate": rate, "parameters": 256 * ROWS,
+                              "ranks": RANKS}  # fmt: skip
+                found.append(Row("exchange, and by torch's hook", pair[0], "s", theirs, pair[1],
+                                 parameters))  # fmt: skip
     return found
-
-
-def sent_bytes(name: str, size: int) -> int:
-    """Bytes that all ranks send in one exchange, by the scheme's formula."""
-    from mpi4py import MPI
-
-    made = link_runs.scheme(name, MPI.COMM_WORLD)
-    if name == "float32":
-        return 2 * (MPI.COMM_WORLD.size - 1) * 4 * 256 * size
-    if name.startswith("PowerSGD"):
-        made.shapes = [(size, 256)]
-        return made.sent()
-    return made.sent(256 * size)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import math
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from helpers.data_parallel.runs import digits
+from helpers.data_parallel.runs import digits, world
 from helpers.data_parallel.scheme import Ended
 
 if TYPE_CHECKING:
@@ -29,7 +31,8 @@ def scheme(name: str, comm: Intracomm) -> Scheme:
     Parameters
     ----------
     name : str
-        One of :data:`NAMES`, or another s or share in its place.
+        One of :data:`NAMES`, or another s or share in its place; or ``"torch, fp16"``: that hook
+        of PyTorch's (``schemes.hooked.HOOKS``).
     comm : mpi4py.MPI.Intracomm
         The ranks.
 
@@ -44,7 +47,7 @@ def scheme(name: str, comm: Intracomm) -> Scheme:
         For what no name is like.
     """
     from helpers.data_parallel.compression.compressors import Half, Quantised, Sign, TopK
-    from helpers.data_parallel.schemes import Compressed, PowerSGD, Ring
+    from helpers.data_parallel.schemes import Compressed, Hooked, PowerSGD, Ring
 
     kind, _, rest = name.partition(",")
     feedback, way = "feedback" in rest, "ring" if "adding ring" in rest else "allgather"
@@ -61,7 +64,48 @@ def scheme(name: str, comm: Intracomm) -> Scheme:
         return Compressed(comm, TopK(float(kind[4:])), feedback)
     if kind == "PowerSGD":
         return PowerSGD(comm, int(rest.split("=")[1]))
+    if kind == "torch":
+        world()
+        return Hooked(comm, rest.strip())
     raise ValueError(f"expected one of {', '.join(NAMES)}; got {name!r}")
+
+
+def sent(
+    name: str | Callable[[Intracomm], Scheme],
+    shapes: Sequence[tuple[int, ...]],
+    comm: Intracomm | None = None,
+) -> float:
+    """Return the bytes that a rank sends in one step, by the scheme's own formula.
+
+    Parameters
+    ----------
+    name : str or callable
+        As for :func:`to_accuracy`.
+    shapes : sequence of tuple of int
+        Of the model's parameters.
+    comm : mpi4py.MPI.Intracomm, optional
+        The ranks; all of them unless given.
+
+    Returns
+    -------
+    float
+        In bytes, the mean over ranks.
+    """
+    from helpers.data_parallel.schemes import PowerSGD
+
+    comm = comm or _comm()
+    ranks, n = comm.Get_size(), sum(math.prod(shape) for shape in shapes)
+    if name == "float32":
+        return 2 * (ranks - 1) * 4 * n / ranks
+    made: Any = _made(name, comm)
+    if isinstance(made, PowerSGD):
+        made.shapes = list(shapes)
+        return made.sent() / ranks
+    return made.sent(n) / ranks
+
+
+def _made(name: str | Callable[[Intracomm], Scheme], comm: Intracomm) -> Scheme:
+    return scheme(name, comm) if isinstance(name, str) else name(comm)
 
 
 class _Judge:
@@ -111,7 +155,7 @@ class _Judge:
 
 
 def to_accuracy(
-    name: str,
+    name: str | Callable[[Intracomm], Scheme],
     target: float = 0.9,
     *,
     limit: int = 400,
@@ -126,8 +170,8 @@ def to_accuracy(
 
     Parameters
     ----------
-    name : str
-        As for :func:`scheme`.
+    name : str or callable
+        As for :func:`scheme`; or what makes a scheme of a communicator.
     target : float
         The accuracy, 0 to 1.
     limit : int
@@ -153,7 +197,7 @@ def to_accuracy(
     kept = []
 
     def made(comm: Intracomm) -> Scheme:
-        kept.append(_Judge(scheme(name, comm), target, every, pace))
+        kept.append(_Judge(_made(name, comm), target, every, pace))
         return kept[0].inner
 
     settings = {"batch": batch, "rate": rate, "momentum": momentum, "seed": seed}
@@ -165,6 +209,8 @@ def to_accuracy(
 
 def exchange(name: str, size: int, repeats: int = 5, pace: float = 0.0) -> float:
     """Time what a scheme does between the backward pass and the optimizer; every rank calls.
+
+    PyTorch's hooks send during the backward pass: with them it is timed as well, for one sample.
 
     Parameters
     ----------
@@ -185,6 +231,7 @@ def exchange(name: str, size: int, repeats: int = 5, pace: float = 0.0) -> float
     import torch
 
     from helpers.data_parallel.replica import Replica
+    from helpers.data_parallel.schemes import DDP
 
     comm = _comm()
     model = torch.nn.Linear(256, size, bias=False)
@@ -192,14 +239,15 @@ def exchange(name: str, size: int, repeats: int = 5, pace: float = 0.0) -> float
     made, taken = scheme(name, comm), []
     made.begin(replica)
     noise = torch.randn(size * 256, generator=torch.Generator().manual_seed(comm.Get_rank()))
-    for _ in range(repeats + 1):
+    x, within = noise[None, :256], isinstance(made, DDP)
+    for _ in range(repeats + 1 + 3 * within):  # a hook's first steps differ from the rest
         replica.flat.gradients.copy_(noise)
         comm.Barrier()
         time.sleep(pace)
         began = time.perf_counter()
-        made.after_backward(replica, 0)
+        replica.backward(x, x) if within else made.after_backward(replica, 0)
         taken.append(max(comm.allgather(time.perf_counter() - began)))
-    return float(np.median(taken[1:]))
+    return float(np.median(taken[-repeats:]))
 
 
 @functools.cache

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -149,11 +150,15 @@ def cure(
     """
     from helpers.data_parallel.schemes import Asynchronous, Elastic, StalenessAware
 
-    comm, period = _comm(), 4
+    comm, period, patience = _comm(), 4, 30.0  # s: ranks share cores with whatever else runs
     settings = {"batch": batch, "rate": rate, "momentum": 0.0, "seed": seed, "steps": gradients}
-    made = {"plain": Asynchronous, "constant": Asynchronous, "staleness": StalenessAware}
+    made: dict[str, Any] = {
+        "plain": functools.partial(Asynchronous, patience=patience),
+        "constant": functools.partial(Asynchronous, patience=patience),
+        "staleness": functools.partial(StalenessAware, patience=patience),
+    }
     if kind == "elastic":
-        made[kind] = lambda comm: Elastic(comm, period, 0.9 / comm.Get_size())  # type: ignore
+        made[kind] = lambda comm: Elastic(comm, period, 0.9 / comm.Get_size(), patience=patience)
         settings["steps"] = gradients // period
     if kind not in made:
         raise ValueError(f"expected plain, constant, staleness or elastic; got {kind!r}")

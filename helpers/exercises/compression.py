@@ -6,6 +6,8 @@ import math
 
 from helpers.exercises.core import call, close, equal, exercise, wrong
 
+PARAMETERS = 61_706  # LeNet's
+
 
 def _vectors() -> list:
     import numpy as np
@@ -23,11 +25,16 @@ def quantised(answer):
         for levels in (1, 3, 13):
             random = np.random.default_rng(levels).random(len(v))
             norm = np.linalg.norm(v)
-            want = np.sign(v) * np.floor(np.abs(v) / norm * levels + random) * norm / levels
+            x = np.abs(v) / norm * levels
+            want = np.sign(v) * np.floor(x + random) * norm / levels
+            # who goes up when the random number is small rounds as well
+            other = np.sign(v) * (np.floor(x) + (random < x % 1)) * norm / levels
             got = call(answer, v.copy(), levels, random.copy())
             shape = np.shape(got)
             if shape != v.shape:
                 wrong(f"s = {levels}, {len(v)} values: it returned an array of shape {shape}")
+            if np.allclose(got, other, rtol=1e-6, atol=1e-9):
+                continue
             close(got, want, f"s = {levels}, v = {np.round(v, 4)}: Q_s(v)", rtol=1e-6, atol=1e-9)
     got = call(answer, np.zeros(3), 7, np.full(3, 0.9))
     close(got, np.zeros(3), "v = 0, 0, 0: Q_s(v)", atol=1e-12)
@@ -91,16 +98,26 @@ def noise_scale(answer):
         close(call(answer, small, large, batch, ranks), noise / signal, what, rtol=1e-6)
 
 
-@exercise(time_limit=60)
-def compressor(answer):
-    """answer() -> a compressor: nbytes, encode, add; smaller than 4 bytes for each value."""
+@exercise
+def warmed(answer):
+    """answer(step, steps, rate) -> the rate of a step when the first steps warm up."""
+    for steps, rate in ((4, 1.0), (3, 0.6), (1, 0.5), (0, 0.2)):
+        for step in range(steps + 3):
+            want = rate if step >= steps else rate * (step + 1) / steps
+            what = f"the rate {rate} after {steps} steps of warm-up: step {step}"
+            close(call(answer, step, steps, rate), want, what, rtol=1e-6)
+
+
+@exercise(time_limit=120)
+def compressor(answer, cluster):
+    """answer() -> a compressor: nbytes, encode, add; on the ranks fewer bytes than top 1 %."""
     import numpy as np
 
     made = call(answer)
     for name in ("nbytes", "encode", "add"):
         if not callable(getattr(made, name, None)):
             wrong(f"the compressor has no method {name}")
-    for n in (513, 61_706):
+    for n in (513, PARAMETERS):
         v = np.random.default_rng(n).standard_normal(n).astype(np.float32) ** 3
         kept, code = v.copy(), made.encode(v)
         if not isinstance(code, np.ndarray) or code.dtype != np.uint8 or code.ndim != 1:
@@ -123,3 +140,30 @@ def compressor(answer):
                 f"{n} values: v − C(v) is {left:.3g} times as long as v; with feedback what is "
                 "left would grow, so that it must be shorter"
             )
+    _fewer_bytes(answer, cluster)
+
+
+def _fewer_bytes(answer, cluster) -> None:
+    """Train LeNet on the ranks with feedback, and compare the bytes to 85 % with the top 1 %'s."""
+    from helpers.data_parallel import link_runs
+    from helpers.data_parallel.schemes import Compressed
+
+    def mine(comm):
+        return Compressed(comm, answer(), feedback=True)
+
+    bar = "top 0.01, feedback"
+    needed = cluster.run(link_runs.to_accuracy, bar, 0.85, limit=400, timeout=60)[0][0]
+    allowed = (needed or 400) * cluster.run(link_runs.sent, bar, [(PARAMETERS,)], timeout=30)[0]
+    each = cluster.run(link_runs.sent, mine, [(PARAMETERS,)], timeout=30)[0]
+    limit = int(allowed // each) // 10 * 10  # the accuracy is looked at every ten steps
+    if limit < 10:
+        wrong(
+            f"the largest 1 % reach 85 % with {allowed:,.0f} bytes from each rank, and yours "
+            f"sends {each:,.0f} in each step"
+        )
+    limit = min(limit, 600)
+    if cluster.run(link_runs.to_accuracy, mine, 0.85, limit=limit, timeout=90)[0][0] is None:
+        wrong(
+            f"yours sends {each:,.0f} bytes a step from each rank, and does not reach 85 % within "
+            f"{limit} steps; the largest 1 % do with {allowed:,.0f} bytes in all"
+        )

@@ -6,7 +6,18 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from helpers.plots.style import BLACK, BLUE, GREY, ORANGE, VERMILION, ensure_axes
+from helpers.plots.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    MARKERS,
+    ORANGE,
+    VERMILION,
+    colour,
+    ensure_axes,
+)
+from helpers.records import Row
 
 
 def code(v: np.ndarray, levels: np.ndarray, s: int, ax=None):
@@ -38,12 +49,17 @@ def exchanges(measured: Mapping[str, float], predicted: Mapping[str, float], tit
     ax = ensure_axes(ax, figsize=(9, 0.55 * len(measured) + 1.6))
     names = list(measured)[::-1]
     places = np.arange(len(names))
-    bars = ax.barh(places, [1e3 * measured[n] for n in names], 0.6, color=BLUE, label="measured")
+    ax.barh(places, [1e3 * measured[n] for n in names], 0.6, color=BLUE, label="measured")
     ax.plot(
         [1e3 * predicted[n] for n in names], places, "|", color=BLACK, markersize=22,
         markeredgewidth=3, label="predicted",
     )  # fmt: skip
-    ax.bar_label(bars, [f"{1e3 * measured[n]:.3g}" for n in names], padding=14)
+    for place, name in zip(places, names, strict=True):  # right of the bar and of the line
+        end = 1e3 * max(measured[name], predicted[name])
+        ax.annotate(
+            f"{1e3 * measured[name]:.3g}", (end, place), (12, 0), textcoords="offset points",
+            va="center",
+        )  # fmt: skip
     ax.set_yticks(places, names)
     ax.set(xlabel="milliseconds of one exchange", title=title)
     ax.margins(x=0.16)
@@ -75,7 +91,7 @@ def waits(
         ax.plot(b, ours, "-o", color=BLUE, label="predicted")
         if chosen is not None:
             ax.plot(chosen, ours[chosen], "o", color=ORANGE, markersize=14, label=f"b = {chosen}")
-        ax.set(xlabel=f"backup workers b of W = {workers}", ylabel=label, ylim=(0, None))
+        ax.set(xlabel=f"backup workers b of W = {workers}", ylabel=label)
         ax.set_xticks(b)
     for number, seconds in (measured or {}).items():
         label = "measured" if number == next(iter(measured or {})) else None
@@ -83,18 +99,47 @@ def waits(
         axes[1].plot(
             number, (workers - number) / seconds, "X", color=VERMILION, markersize=12, label=label
         )
+    for ax in axes:
+        ax.set_ylim(0, 1.12 * max(max(line.get_ydata()) for line in ax.lines))
     axes[0].legend()
     return axes
+
+
+def links(rows: Sequence[Row], ax=None):
+    """Draw seconds to an accuracy by scheme at each link, from the rows of compress_training.
+
+    A scheme that did not get there has no point at that link. Returns the axes.
+    """
+    ax = ensure_axes(ax, figsize=(9, 5))
+    names = list(dict.fromkeys(row.parameters["scheme"] for row in rows))
+    for i, name in enumerate(names):
+        mine = [r for r in rows if r.parameters["scheme"] == name and r.parameters["steps"]]
+        points = sorted((r.parameters["rate"], r.value) for r in mine)
+        dense = name == "float32"
+        ax.plot(
+            *zip(*points, strict=True), color=BLACK if dense else colour(i - 1),
+            marker=MARKERS[i % len(MARKERS)], markersize=9, linestyle="-" if dense else "--",
+            label=name,
+        )  # fmt: skip
+    ticks = sorted({(row.parameters["rate"], row.parameters["link"]) for row in rows})
+    ax.set(xscale="log", yscale="log", xlabel="rate of the links", ylabel="seconds to the accuracy")
+    ax.set_xticks(*zip(*ticks, strict=True))
+    ax.minorticks_off()
+    target = rows[0].parameters["target"]
+    ax.set_title(f"LeNet to {target:.0%} on {rows[0].parameters['ranks']} hosts")
+    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    return ax
 
 
 def batches(rows: Sequence[tuple[str, int, float]], title: str, ax=None):
     """Draw accuracy against the batch for each optimizer; ``rows`` are (optimizer, B, accuracy)."""
     ax = ensure_axes(ax, figsize=(7, 4.2))
-    styles = {"SGD": (GREY, "o-"), "LARS": (BLUE, "s--"), "LAMB": (ORANGE, "^:")}
-    for name, (colour, line) in styles.items():
+    styles = {"SGD": (GREY, "o-"), "LARS": (BLUE, "s--"),
+              "Adam": (GREEN, "D-."), "LAMB": (ORANGE, "^:")}  # fmt: skip
+    for name, (shade, line) in styles.items():
         mine = sorted((batch, accuracy) for kind, batch, accuracy in rows if kind == name)
         if mine:
-            ax.plot(*zip(*mine, strict=True), line, color=colour, label=name, markersize=9)
+            ax.plot(*zip(*mine, strict=True), line, color=shade, label=name, markersize=9)
     ax.set_xscale("log", base=2)
     ticks = sorted({batch for _, batch, _ in rows})
     ax.set_xticks(ticks, [str(tick) for tick in ticks])

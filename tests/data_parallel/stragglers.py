@@ -7,6 +7,7 @@ def all_of_it() -> dict:
     from mpi4py import MPI
 
     from helpers.data_parallel import link_runs, straggler_runs
+    from helpers.data_parallel.schemes import Ring
 
     found: dict = {
         "backup": straggler_runs.backup(1, steps=6, least=0.002, mean=0.002),
@@ -16,7 +17,13 @@ def all_of_it() -> dict:
             for kind in ("plain", "staleness", "constant", "elastic")
         ],
         "accuracy": link_runs.to_accuracy("QSGD, s = 7", 0.0, limit=30),
+        "accuracy of a scheme": link_runs.to_accuracy(Ring, 0.0, limit=30)[0],
+        "sent": {
+            name: link_runs.sent(name, [(30, 20), (40,)])
+            for name in ("float32", "top 0.01, feedback", "PowerSGD, r = 2")
+        },
         "exchange": link_runs.exchange("PowerSGD, r = 2", 8, repeats=1),
+        "hook": link_runs.exchange("torch, fp16", 8, repeats=1),
     }
     try:
         link_runs.scheme("zip", MPI.COMM_WORLD)

@@ -36,4 +36,11 @@ def test_what_the_notebook_asks_of_its_ranks():
     assert found[1]["accuracy"][0] == 10
     assert all(0 <= accuracy <= 1 for accuracy, _ in found[0]["cures"])
     assert found[0]["exchange"] > 0
+    assert found[0]["hook"] > 0
+    assert found[0]["accuracy of a scheme"] == 10
+    assert found[0]["sent"] == {
+        "float32": 2 * 3 / 4 * 4 * 640,
+        "top 0.01, feedback": 3 * 8 * 6,  # 6 of 640, to three others
+        "PowerSGD, r = 2": 2 * 3 / 4 * 4 * (2 * (30 + 20) + 40),
+    }
     assert "'zip'" in found[0]["refused"]

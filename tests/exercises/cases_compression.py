@@ -22,6 +22,13 @@ def rounded_in_a_loop(v, levels, random):
     return found
 
 
+def up_when_small(v, levels, random):
+    norm = np.linalg.norm(v) or 1.0
+    low = np.floor(np.abs(v) * levels / norm)
+    level = np.where(random < np.abs(v) * levels / norm - low, low + 1, low)
+    return (np.sign(v) * level * norm / levels).tolist()
+
+
 def rounds_to_the_nearest(v, levels, random):
     norm = np.linalg.norm(v) or 1.0
     return np.sign(v) * np.round(np.abs(v) * levels / norm) * norm / levels
@@ -88,6 +95,49 @@ def wait(needed, workers, least, mean):
     return least + mean * sum(1 / (workers - i) for i in range(needed))
 
 
+class Halved(TopK):
+    """Places in 16 bits, values in half precision."""
+
+    def nbytes(self, n):
+        return 4 * self.count(n)
+
+    def encode(self, v):
+        code = super().encode(v)
+        half = len(code) // 2
+        where = code[:half].view(np.int32).astype(np.uint16)
+        values = code[half:].view(np.float32).astype(np.float16)
+        return np.concatenate([where.view(np.uint8), values.view(np.uint8)])
+
+    def add(self, code, out):
+        half = len(code) // 2
+        out[code[:half].view(np.uint16)] += code[half:].view(np.float16)
+
+
+class Counted(TopK):
+    """Places counted from one to the next in 16 bits, a sign each, and one size for all."""
+
+    name = "gaps and signs"
+
+    def nbytes(self, n):
+        kept = self.count(n)
+        return 4 + 2 * kept + -(-kept // 8)
+
+    def encode(self, v):
+        kept = self.count(len(v))
+        where = np.sort(np.argpartition(np.abs(v), len(v) - kept)[len(v) - kept :])
+        size = np.float32(np.abs(v[where]).mean())
+        gaps = np.diff(where, prepend=0).astype(np.uint16)
+        parts = [np.frombuffer(size.tobytes(), np.uint8), gaps.view(np.uint8)]
+        return np.concatenate([*parts, np.packbits(v[where] < 0)])
+
+    def add(self, code, out):
+        kept = self.count(len(out))
+        size = code[:4].view(np.float32)[0]
+        where = np.cumsum(code[4 : 4 + 2 * kept].copy().view(np.uint16).astype(np.int64))
+        minus = np.unpackbits(code[4 + 2 * kept :], count=kept).astype(bool)
+        out[where] += np.where(minus, -size, size)
+
+
 class Nothing(TopK):
     """Adds nothing."""
 
@@ -116,10 +166,32 @@ class Short(Sign):
         return n
 
 
+def warm(step, steps, rate):
+    return rate * min(step + 1, steps) / steps if steps else rate
+
+
+def cold(step, steps, rate):
+    return rate * min(step, steps) / steps if steps else rate
+
+
+def never_stays(step, steps, rate):
+    return rate * (step + 1) / steps if steps else rate
+
+
 CASES = {
+    "warmed": Case(
+        right=warm,
+        wrong=[
+            cold,
+            never_stays,
+            lambda step, steps, rate: rate,
+            lambda step, steps, rate: rate * min(1, (step + 1) / steps),
+            lambda step, steps, rate: rate * min(1, (step + 1) / (steps + 1)),
+        ],
+    ),
     "quantised": Case(
         right=rounded,
-        also=[rounded_in_a_loop],
+        also=[rounded_in_a_loop, up_when_small],
         wrong=[
             rounds_to_the_nearest,
             forgets_the_sign,
@@ -172,10 +244,13 @@ CASES = {
         ],
     ),
     "compressor": Case(
-        right=lambda: TopK(0.01),
-        also=[Half, Sign],
+        right=lambda: Halved(0.01),
+        also=[lambda: Counted(0.01)],
         wrong=[
             Dense,
+            Half,
+            lambda: TopK(0.01),
+            lambda: TopK(0.0001),
             lambda: Nothing(0.1),
             lambda: Overwrites(0.1),
             Doubles,

@@ -5,6 +5,7 @@ import pytest
 matplotlib.use("Agg")
 
 from helpers.plots import compression as plots
+from helpers.records import Row
 
 
 def test_bits_are_those_of_the_levels():
@@ -23,3 +24,21 @@ def test_exchanges_and_waits_and_batches_draw_what_they_are_given():
     assert right.lines[0].get_ydata() == pytest.approx([10, 10, 10])
     ax = plots.batches([("SGD", 64, 0.9), ("SGD", 256, 0.8), ("LARS", 64, 0.7)], "x")
     assert len(ax.lines) == 2
+
+
+def test_links_draw_what_got_there():
+    given = {"target": 0.85, "ranks": 4}
+    rows = [
+        Row("seconds", value, "s", parameters={"scheme": name, "rate": rate, "link": link,
+                                               "steps": steps, **given})
+        for name, rate, link, value, steps in (
+            ("float32", 1e9, "1 Gbit/s", 2.0, 90),
+            ("float32", 1e7, "10 Mbit/s", 40.0, 90),
+            ("sign", 1e9, "1 Gbit/s", 3.0, 110),
+            ("sign", 1e7, "10 Mbit/s", 9.0, None),
+        )
+    ]  # fmt: skip
+    ax = plots.links(rows)
+    assert [len(line.get_xdata()) for line in ax.lines] == [2, 1]
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["10 Mbit/s", "1 Gbit/s"]
+    assert "85%" in ax.get_title() + ax.get_title(loc="left")

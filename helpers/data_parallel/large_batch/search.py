@@ -17,12 +17,12 @@ import numpy as np
 if TYPE_CHECKING:
     from torch import nn
 
-OPTIMIZERS = ("SGD", "LARS", "LAMB")
-RATES = {  # half decades, six each
-    "SGD": tuple(0.01 * 10 ** (i / 2) for i in range(6)),
-    "LARS": tuple(0.001 * 10 ** (i / 2) for i in range(6)),
-    "LAMB": tuple(0.001 * 10 ** (i / 2) for i in range(6)),
+OPTIMIZERS = ("SGD", "LARS", "Adam", "LAMB")
+FIRST = {"SGD": 0.01, "LARS": 0.001, "Adam": 0.0003, "LAMB": 0.001}
+RATES = {  # half decades, nine each
+    name: tuple(first * 10 ** (i / 2) for i in range(9)) for name, first in FIRST.items()
 }
+ABSORBED = ("SGD, rate in the momentum", "SGD, corrected")  # for rates that change
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,7 @@ def trained(
     epochs: float = 4,
     seed: int = 0,
     warm_up: float = 0.0,
+    schedule: Callable[[int, int, float], float] | None = None,
     target: float | None = None,
 ) -> Outcome:
     """Train a task with one batch, optimizer and rate.
@@ -145,7 +146,7 @@ def trained(
     batch : int
         B; no more than all training samples are taken.
     optimizer : str
-        One of :data:`OPTIMIZERS`.
+        One of :data:`OPTIMIZERS` or of :data:`ABSORBED`.
     rate : float
         λ.
     epochs : float
@@ -154,6 +155,9 @@ def trained(
         Of the initial weights and the order of samples.
     warm_up : float
         Epochs over which the rate rises.
+    schedule : callable, optional
+        ``schedule(step, steps, rate)`` is the rate of a step, ``steps`` those of the warm-up;
+        :func:`helpers.data_parallel.large_batch.rates.warmed` unless given.
     target : float, optional
         Test accuracy at which the training ends.
 
@@ -171,16 +175,19 @@ def trained(
     from torch.nn.functional import cross_entropy
 
     from helpers.data_parallel.large_batch.layerwise import LAMB, LARS
-    from helpers.data_parallel.large_batch.rates import warmed
+    from helpers.data_parallel.large_batch.rates import AbsorbedSGD, warmed
     from helpers.data_parallel.sampling import batches
 
     kinds: dict[str, Any] = {
         "SGD": functools.partial(torch.optim.SGD, momentum=0.9),
         "LARS": LARS,
+        "Adam": torch.optim.Adam,
         "LAMB": LAMB,
+        ABSORBED[0]: AbsorbedSGD,
+        ABSORBED[1]: functools.partial(AbsorbedSGD, corrected=True),
     }
     if optimizer not in kinds:
-        raise ValueError(f"expected one of {', '.join(OPTIMIZERS)}; got {optimizer!r}")
+        raise ValueError(f"expected one of {', '.join(kinds)}; got {optimizer!r}")
     torch.set_num_threads(1)  # on busy cores, threads that spin for one another take for ever
     count = len(task.train_y)
     batch = min(batch, count)
@@ -189,11 +196,12 @@ def trained(
     each, looks = count // batch, max(1, round(512 / batch))
     steps = max(1, round(epochs * each))
     losses: list[float] = []
+    rated = schedule or warmed
     for step, (x, y) in zip(
         range(steps), batches(task.train_x, task.train_y, batch, seed=seed), strict=False
     ):
-        moved.param_groups[0]["lr"] = warmed(step, round(warm_up * each), rate)
-        moved.zero_grad()
+        moved.param_groups[0]["lr"] = rated(step, round(warm_up * each), rate)
+        model.zero_grad()
         loss = cross_entropy(model(x), y)
         loss.backward()
         moved.step()
