@@ -155,7 +155,7 @@ def _fewer_bytes(answer, cluster) -> None:
     needed = cluster.run(link_runs.to_accuracy, bar, 0.85, limit=400, timeout=60)[0][0]
     allowed = (needed or 400) * cluster.run(link_runs.sent, bar, [(PARAMETERS,)], timeout=30)[0]
     each = cluster.run(link_runs.sent, mine, [(PARAMETERS,)], timeout=30)[0]
-    limit = int(allowed // each) // 10 * 10  # the accuracy is looked at every ten steps
+    limit = int((allowed - 1) // each) // 10 * 10  # the accuracy is looked at every ten steps
     if limit < 10:
         wrong(
             f"the largest 1 % reach 85 % with {allowed:,.0f} bytes from each rank, and yours "

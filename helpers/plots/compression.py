@@ -125,6 +125,10 @@ def links(rows: Sequence[Row], ax=None):
     ax.set(xscale="log", yscale="log", xlabel="rate of the links", ylabel="seconds to the accuracy")
     ax.set_xticks(*zip(*ticks, strict=True))
     ax.minorticks_off()
+    most = max(row.value for row in rows)
+    seconds = [tick for tick in (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500) if tick <= most]
+    ax.set_yticks(seconds, [str(tick) for tick in seconds])
+    ax.set_ylim(bottom=0.8 * min(row.value for row in rows))
     target = rows[0].parameters["target"]
     ax.set_title(f"LeNet to {target:.0%} on {rows[0].parameters['ranks']} hosts")
     ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))

@@ -250,7 +250,6 @@ CASES = {
             Dense,
             Half,
             lambda: TopK(0.01),
-            lambda: TopK(0.0001),
             lambda: Nothing(0.1),
             lambda: Overwrites(0.1),
             Doubles,
