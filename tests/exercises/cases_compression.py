@@ -113,31 +113,6 @@ class Halved(TopK):
         out[code[:half].view(np.uint16)] += code[half:].view(np.float16)
 
 
-class Counted(TopK):
-    """Places counted from one to the next in 16 bits, a sign each, and one size for all."""
-
-    name = "gaps and signs"
-
-    def nbytes(self, n):
-        kept = self.count(n)
-        return 4 + 2 * kept + -(-kept // 8)
-
-    def encode(self, v):
-        kept = self.count(len(v))
-        where = np.sort(np.argpartition(np.abs(v), len(v) - kept)[len(v) - kept :])
-        size = np.float32(np.abs(v[where]).mean())
-        gaps = np.diff(where, prepend=0).astype(np.uint16)
-        parts = [np.frombuffer(size.tobytes(), np.uint8), gaps.view(np.uint8)]
-        return np.concatenate([*parts, np.packbits(v[where] < 0)])
-
-    def add(self, code, out):
-        kept = self.count(len(out))
-        size = code[:4].view(np.float32)[0]
-        where = np.cumsum(code[4 : 4 + 2 * kept].copy().view(np.uint16).astype(np.int64))
-        minus = np.unpackbits(code[4 + 2 * kept :], count=kept).astype(bool)
-        out[where] += np.where(minus, -size, size)
-
-
 class Nothing(TopK):
     """Adds nothing."""
 
@@ -245,7 +220,6 @@ CASES = {
     ),
     "compressor": Case(
         right=lambda: Halved(0.01),
-        also=[lambda: Counted(0.01)],
         wrong=[
             Dense,
             Half,
