@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import functools
-import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from typing import Any
+
+PROGRAM = "from helpers.claims.apart import main; main()"
 
 
 def apart(experiment: Callable[..., Any]) -> Callable[..., Any]:
@@ -26,12 +30,38 @@ def apart(experiment: Callable[..., Any]) -> Callable[..., Any]:
     Returns
     -------
     callable
-        Takes and returns the same. What the experiment raises is raised.
+        Takes and returns the same. What the experiment raises is raised; ``RuntimeError`` if its
+        process ends without an answer.
     """
 
     @functools.wraps(getattr(experiment, "func", experiment))
     def run(*arguments: Any, **keywords: Any) -> Any:
-        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-            return pool.submit(experiment, *arguments, **keywords).result()
+        # Not by multiprocessing, whose tracker of resources outlives what it was started for.
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            input=pickle.dumps((experiment, arguments, keywords)),
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            check=False,
+        )
+        if done.returncode:
+            raise RuntimeError(f"an experiment's process ended with exit status {done.returncode}")
+        returned, raised = pickle.loads(done.stdout)
+        if raised is not None:
+            raise raised
+        return returned
 
     return run
+
+
+def main() -> None:
+    """Be that process: a pickled call on stdin, what came of it on stdout."""
+    answer = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what the experiment prints is no answer
+    experiment, arguments, keywords = pickle.load(sys.stdin.buffer)
+    try:
+        found: tuple = experiment(*arguments, **keywords), None
+    except Exception as error:
+        found = None, error
+    with answer:
+        answer.write(pickle.dumps(found))

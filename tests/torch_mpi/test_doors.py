@@ -116,7 +116,8 @@ if dist.get_rank() == 2 and "{call}" == "recv":
 @pytest.mark.parametrize("call", ["all_reduce", "recv"])
 def test_a_rank_that_raises_ends_the_others_which_name_it(tmp_path, call, path):
     others = (
-        "try:\n    dist.all_reduce(torch.ones(3))\nfinally:\n    print(time.monotonic() - began)"
+        "try:\n    dist.all_reduce(torch.ones(3))\nfinally:\n"
+        "    sys.stdout.write(f'{time.monotonic() - began}\\n')"  # in one piece, also unbuffered
     )
     text = RAISES.format(call=call, others=others, path=path)
     done = script(tmp_path, text, MPIEXEC, "-n", "3")
