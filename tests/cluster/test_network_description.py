@@ -1,5 +1,6 @@
 """What a network is described by, what is asked of the kernel, and the switch's arithmetic."""
 
+import os
 import struct
 
 import pytest
@@ -139,6 +140,11 @@ def frame(size: int, header: int = 66, piece: int = 0) -> bytes:
 def wire():
     """A switch of 3 links at 8 Mbit/s (1 µs/B) with 10 ms between hosts; it is never run."""
     return Wire([], 8e6, 10e-3)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getscheduler"), reason="Linux's")
+def test_making_a_switch_does_not_change_how_this_process_is_scheduled(wire):
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER
 
 
 def links(wire, hosts):

@@ -55,10 +55,10 @@ class Wire:
         self._out_of = [0.0] * len(devices)  # and from it
         self._due: list[tuple[float, int, int, bytes]] = []
         self._order = itertools.count()
-        _be_prompt()
 
     def run(self) -> None:
-        """Carry frames for ever."""
+        """Carry frames for ever, before what else wants a core: in a process of its own."""
+        _be_prompt()
         poll = select.epoll()
         numbers = {end.fileno(): number for number, end in enumerate(self.ends)}
         for file in numbers:
@@ -156,7 +156,8 @@ def _be_prompt() -> None:
     """Get a core at once when there is something to do, even if ranks spin on all of them."""
     prctl(PR_SET_TIMERSLACK, 1)
     with contextlib.suppress(OSError):  # for root
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        own = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
+        os.sched_setscheduler(0, own, os.sched_param(1))
         return
     # for anybody, since Linux 6.12: who asks for a short turn gets it soon; else without effect
     wanted = SCHED_ATTR.pack(SCHED_ATTR.size, 0, 0, 0, 0, SHORTEST_TURN_NS, 0, 0)
