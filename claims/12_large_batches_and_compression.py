@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from helpers.claims import Claim
+from helpers.claims import Claim, with_defaults
 from helpers.claims.ranks import ranks
 
 LIMIT = 120  # seconds for one call on the ranks
@@ -123,6 +123,13 @@ SHORT = {"steps": 3}
 FIVE, EIGHT = range(5), range(1, 9)  # seed 0 chose the rates of large batches
 BRIEF = {"epochs": 1}
 
+
+def _cures(ours: str, rival: str) -> dict[str, dict]:
+    return {f"λ = {rate}": {"ours": ours, "rival": rival, "rate": rate} for rate in (0.1, 0.4)}
+
+
+_cure = with_defaults(seeds=range(10), axis="the rate", unit="1", smallest={"gradients": 16})
+
 CLAIMS = [
     Claim(
         id="12-top-k-feedback",
@@ -216,41 +223,27 @@ CLAIMS = [
         unit="1",
         smallest=SHORT,
     ),
-    Claim(
+    _cure(
         id="12-staleness-aware",
         sentence="Dividing the rate by each gradient's staleness is better than dividing it by "
         "the mean staleness, the same for all.",
         experiment=cured,
-        seeds=range(10),
-        settings={
-            f"λ = {rate}": {"ours": "staleness", "rival": "constant", "rate": rate}
-            for rate in (0.1, 0.4)
-        },
-        verdict="open",
         margin=0.03,
-        axis="the rate",
+        settings=_cures("staleness", "constant"),
+        verdict="open",
         ours="λ ÷ τ",
         rival="λ ÷ mean τ",
-        unit="1",
-        smallest={"gradients": 16},
     ),
-    Claim(
+    _cure(
         id="12-elastic",
         sentence="Elastic averaging is more accurate than pushing each gradient, after as many "
         "gradients at the same rate.",
         experiment=cured,
-        seeds=range(10),
-        settings={
-            f"λ = {rate}": {"ours": "elastic", "rival": "plain", "rate": rate}
-            for rate in (0.1, 0.4)
-        },
-        verdict="depends on the rate",
         margin=0.03,
-        axis="the rate",
+        settings=_cures("elastic", "plain"),
+        verdict="depends on the rate",
         ours="elastic",
         rival="plain",
-        unit="1",
-        smallest={"gradients": 16},
     ),
     Claim(
         id="12-linear-rule",

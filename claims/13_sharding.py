@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helpers.claims import Claim
+from helpers.claims import Claim, with_defaults
 
 LIMIT = 150  # seconds for one call on the ranks
 PRELOAD = ("torch", "helpers.sharded.runs")
@@ -74,36 +74,28 @@ def balance(seed: int, choices: int, steps: int = 200) -> tuple[float, float]:
 
 RATES = {"50 Mbit/s": {"rate": 50e6}, "200 Mbit/s": {"rate": 200e6}}
 
+_step = with_defaults(seeds=range(4), unit="ms", scale="ratio", larger=False, axis="the link")
+
 CLAIMS = [
-    Claim(
+    _step(
         id="13-prefetch",
         sentence="A step at stage 3 is shorter when parameters are gathered one block ahead.",
         experiment=prefetch,
-        seeds=range(4),
         settings=RATES,
         verdict="holds",
         margin=0.05,
         ours="prefetched",
         rival="in turn",
-        unit="ms",
-        scale="ratio",
-        larger=False,
-        axis="the link",
     ),
-    Claim(
+    _step(
         id="13-placement",
         sentence="With matrices cut over four ranks, a step is shorter when the four share a host.",
         experiment=placement,
-        seeds=range(4),
         settings=RATES,
         verdict="holds",
         margin=0.1,
         ours="inside a host",
         rival="across hosts",
-        unit="ms",
-        scale="ratio",
-        larger=False,
-        axis="the link",
     ),
     Claim(
         id="13-balance",
