@@ -2,8 +2,9 @@
 
 Tests that compute share all cores. Tests that start ranks or execute notebooks wait more than they
 compute, so a few of them run at once. Tests that time something or drive a browser have the machine
-for themselves, at the end, when the process that ``--beside PID`` names has ended too. Other
-arguments go to pytest: ``python -m tools.test tests/cuda``; ``-m EXPRESSION`` narrows every stage.
+for themselves, at the end, when the process that ``--beside PID`` names has ended too. At the end
+stands what failed, in ``--failures FILE`` as well. Other arguments go to pytest:
+``python -m tools.test tests/cuda``; ``-m EXPRESSION`` narrows every stage.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ import argparse
 import contextlib
 import subprocess
 import sys
+import tempfile
 import time
+import xml.etree.ElementTree as ET
 from collections.abc import Collection
+from pathlib import Path
 
 import psutil
 
@@ -76,23 +80,43 @@ def wait_for(process: psutil.Process | None) -> None:
             time.sleep(0.5)
 
 
+def failures(report: Path) -> list[str]:
+    """Return a line for each test that a JUnit report of pytest calls failed: its name and why."""
+    if not report.exists():
+        return [f"{report.stem}: pytest ended without a report"]
+    lines = []
+    for case in ET.parse(report).iter("testcase"):
+        for fault in (*case.iterfind("failure"), *case.iterfind("error")):
+            why = " ".join(fault.get("message", "").split())
+            lines.append(f"{case.get('classname')}::{case.get('name')}: {why[:300]}")
+    return lines
+
+
 def main(arguments: list[str]) -> int:
     """Run all stages, also when an earlier one has failures; return the worst's exit status."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("-m", dest="marks")
     parser.add_argument("--beside", type=int, metavar="PID")
+    parser.add_argument("--failures", type=Path, metavar="FILE")
     mine, others = parser.parse_known_args(arguments)
-    statuses, beside = [], process_of(mine.beside)
-    for name, options in stages(usable_cores(), mine.marks).items():
-        if name == LAST:
-            wait_for(beside)
-        print(f"\nTests {name}", flush=True)
-        began = time.perf_counter()
-        command = [sys.executable, "-m", "pytest", *options, *others]
-        statuses.append(subprocess.run(command, cwd=ROOT).returncode)
-        print(f"Tests {name}: {time.perf_counter() - began:.0f} s", flush=True)
-        if statuses[-1] < 0 or statuses[-1] == INTERRUPTED:
-            break
+    statuses, failed, beside = [], [], process_of(mine.beside)
+    with tempfile.TemporaryDirectory(prefix="tests-") as folder:
+        for name, options in stages(usable_cores(), mine.marks).items():
+            if name == LAST:
+                wait_for(beside)
+            print(f"\nTests {name}", flush=True)
+            began = time.perf_counter()
+            report = Path(folder, f"{name}.xml")
+            command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *options, *others]
+            statuses.append(subprocess.run(command, cwd=ROOT).returncode)
+            print(f"Tests {name}: {time.perf_counter() - began:.0f} s", flush=True)
+            failed += failures(report)
+            if statuses[-1] < 0 or statuses[-1] == INTERRUPTED:
+                break
+    summary = "\n".join([f"\n{len(failed)} tests failed", *failed])
+    print(summary, flush=True)
+    if mine.failures:
+        mine.failures.write_text(summary + "\n")
     return worst(statuses)
 
 

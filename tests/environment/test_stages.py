@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from helpers.paths import ROOT
-from tools.test import process_of, wait_for, worst
+from tools.test import failures, process_of, wait_for, worst
 
 TESTS = """
 import os, pytest
@@ -48,10 +48,21 @@ def test_each_test_runs_in_its_stage(tmp_path, marks, status, passed):
     (tmp_path / "test_three.py").write_text(TESTS)
     command = [sys.executable, "-m", "tools.test", "-m", marks, str(tmp_path)]
     command += ["-c", str(ROOT / "pyproject.toml"), "-p", "no:cacheprovider"]
+    said = tmp_path / "failures"
+    command += ["--failures", str(said)]
     clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
     answer = subprocess.run(command, cwd=ROOT, env=clean, capture_output=True, text=True)
     assert answer.returncode == status, answer.stdout + answer.stderr
     assert re.findall(r"(\d+) passed", answer.stdout) == passed
+    assert said.read_text().splitlines()[1] == f"{status} tests failed"
+    assert ("test_three::test_fails: assert False" in said.read_text()) == (status == 1)
+    assert answer.stdout.endswith(said.read_text())
+
+
+def test_a_stage_that_left_no_report_is_no_success(tmp_path):
+    assert failures(tmp_path / "side by side.xml") == [
+        "side by side: pytest ended without a report"
+    ]
 
 
 def test_the_last_stage_waits_for_what_runs_beside():
