@@ -1,0 +1,72 @@
+"""What hides the course's package is named by the import itself, in the environment's Pythons."""
+
+import os
+import subprocess
+import sys
+import venv
+
+import pytest
+
+from helpers.paths import ROOT
+
+PROGRAM = "from helpers.cluster import Cluster; print(Cluster.__module__)"
+FINDER = f"""
+import importlib.machinery, sys
+class Course:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return importlib.machinery.PathFinder.find_spec(name, [{str(ROOT)!r}])
+sys.meta_path.append(Course)
+"""
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory):
+    """Return the Python of an environment that has the course as pip -e installs it."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=False, symlinks=True)
+    made = folder / "bin/python"
+    subprocess.run([made, ROOT / "tools/first.py"], check=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    assert [path.name for path in site.iterdir()] == ["parallel_deep_learning_first.pth"]
+    packages = [path for path in sys.path if path.endswith("site-packages")]
+    (site / "others.pth").write_text("\n".join([*packages, "import course_finder"]))
+    (site / "course_finder.py").write_text(FINDER)
+    return made
+
+
+def run(python, folder):
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return subprocess.run(
+        [python, "-c", PROGRAM],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_the_course_is_imported_where_nothing_hides_it(python, tmp_path):
+    done = run(python, tmp_path)
+    assert (done.stdout, done.stderr) == ("helpers.cluster.cluster\n", "")
+    assert run(python, ROOT).stdout == done.stdout  # its own folder hides nothing
+
+
+@pytest.mark.parametrize("name", ["helpers.py", "helpers/tools.py", "helpers/__init__.py"])
+def test_what_hides_it_is_named(python, tmp_path, name):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    last = run(python, tmp_path).stderr.splitlines()[-1]
+    assert last.startswith(f"ImportError: {tmp_path}/helpers")
+    assert last.endswith("hides the course's package `helpers` from what is beside it: rename it")
+
+
+def test_a_python_whose_course_is_gone_starts_in_silence(python, tmp_path):
+    moved = tmp_path / "first.pth"
+    (written,) = python.parents[1].glob("lib/python*/site-packages/parallel*.pth")
+    moved.write_text(written.read_text().replace(str(ROOT), "/nowhere"))
+    code = f"import site; site.addpackage({str(tmp_path)!r}, 'first.pth', set())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
