@@ -16,7 +16,7 @@ import torch
 from mpi4py import MPI
 
 from helpers.torch_mpi.announced import Announced
-from helpers.torch_mpi.reductions import Reduction
+from helpers.torch_mpi.reductions import WIDER, Reduction
 from helpers.torch_mpi.transport import CLOSED, DepartedError, Transport
 from helpers.torch_mpi.two_level import TwoLevel, hosts_of
 from helpers.waiting import YIELD_FOR, ClosedError, Yielding, until
@@ -40,9 +40,8 @@ _OPS = {"SUM": MPI.SUM, "AVG": MPI.SUM, "PREMUL_SUM": MPI.SUM, "PRODUCT": MPI.PR
 _OPS |= {"MIN": MPI.MIN, "MAX": MPI.MAX, "BAND": MPI.BAND, "BOR": MPI.BOR, "BXOR": MPI.BXOR}
 _BOOLEAN = {"SUM": MPI.LOR, "MAX": MPI.LOR, "BOR": MPI.LOR, "PRODUCT": MPI.LAND}
 _BOOLEAN |= {"MIN": MPI.LAND, "BAND": MPI.LAND, "BXOR": MPI.LXOR}
-# MPI has no 16-bit floats: they are added up in 32 bits, and rounded once, at the end.
-_WIDER = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
-_WIDER |= {torch.complex32: torch.complex64}
+# Between hosts these travel as they are, and we add them up; elsewhere MPI does, in 32 bits.
+_HALVES = torch.float16, torch.bfloat16
 GRACE = 1.0  # seconds in which a rank's last messages arrive once it has said that it leaves
 ONE_LEVEL = 2 << 10  # bytes: between hosts, below, fewer messages count for more
 SHORT = 64 << 10  # bytes: below, a barrier takes as long as the message
@@ -62,6 +61,11 @@ def memory(tensor: torch.Tensor) -> MPI.buffer:
         ``tensor.nbytes`` bytes.
     """
     return MPI.buffer.fromaddress(tensor.data_ptr(), tensor.nbytes)
+
+
+def _widened(tensor: torch.Tensor) -> torch.Tensor:
+    """Return what MPI can add up: the tensor itself, or its numbers with more bits."""
+    return tensor.to(WIDER.get(tensor.dtype, tensor.dtype))
 
 
 class Network(Transport):
@@ -140,17 +144,33 @@ class Network(Transport):
         return _BOOLEAN[op.name] if op.dtype is torch.bool else _OPS[op.name]
 
     def all_reduce(self, flat: torch.Tensor, op: Reduction, deadline: float) -> None:
-        wider = _WIDER.get(flat.dtype)
-        tensor = flat if wider is None else flat.to(wider)
+        tensor = flat if self._as_halves(flat) else _widened(flat)
         op.before(tensor)
-        if self._rings is not None and tensor.nbytes > ONE_LEVEL:
+        if self._rings is not None and flat.nbytes > ONE_LEVEL:
             under_way = TwoLevel(self._rings, self._hosts, tensor, op, memory)
             self._finish(under_way.test, tensor, deadline)
         else:
             self._through_mpi(tensor, op, deadline)
             op.after(tensor, self.size)
-        if wider is not None:
+        if tensor is not flat:
             flat.copy_(tensor)
+
+    def _as_halves(self, tensor: torch.Tensor) -> bool:
+        """Whether these are 16-bit floats that travel as such: not within a host, nor a few."""
+        return tensor.dtype in _HALVES and self._rings is not None and tensor.nbytes > ONE_LEVEL
+
+    def _added(self, joined: torch.Tensor, counts: Sequence[int], op: Reduction) -> torch.Tensor:
+        """Exchange halves as they are, and add up this rank's part of what each rank brings."""
+        size, own = joined.element_size(), counts[self.rank]
+        into = torch.empty(self.size, own, dtype=joined.dtype)
+        self._comm.Alltoallv(
+            [memory(joined), [size * count for count in counts], None, MPI.BYTE],
+            [memory(into), [size * own] * self.size, None, MPI.BYTE],
+        )
+        parts = _widened(into).unbind()
+        op.fold(parts, parts[0])
+        op.after(parts[0], self.size)
+        return parts[0].to(joined.dtype)
 
     def _through_mpi(self, tensor: torch.Tensor, op: Reduction, deadline: float) -> None:
         """Reduce as MPI does, which need not know that ranks share hosts."""
@@ -163,9 +183,16 @@ class Network(Transport):
 
     def reduce(self, flat: torch.Tensor, op: Reduction, root: int, deadline: float) -> None:
         self.barrier(deadline)
-        brought = flat.to(_WIDER.get(flat.dtype, flat.dtype), copy=True)
+        halves = self._as_halves(flat)
+        brought = flat.clone() if halves else flat.to(WIDER.get(flat.dtype, flat.dtype), copy=True)
         op.before(brought)
-        if self.rank == root:
+        if halves:
+            counts = [len(part) for part in brought.tensor_split(self.size)]
+            part = self._added(brought, counts, op)
+            whole = [flat.element_size() * count for count in counts]
+            into = [memory(flat), whole, None, MPI.BYTE] if self.rank == root else None
+            self._comm.Gatherv([memory(part), MPI.BYTE], into, root)
+        elif self.rank == root:
             self._comm.Reduce(MPI.IN_PLACE, self._typed(brought), self._mpi_op(op), root)
             op.after(brought, self.size)
             flat.copy_(brought)
@@ -215,10 +242,14 @@ class Network(Transport):
     ) -> None:
         self.barrier(deadline)
         joined = torch.cat(tuple(inputs))
-        joined = joined.to(_WIDER.get(joined.dtype, joined.dtype))
+        counts = [len(part) for part in inputs]
+        if self._as_halves(joined):
+            op.before(joined)
+            output.copy_(self._added(joined, counts, op))
+            return
+        joined = _widened(joined)
         op.before(joined)
         into = torch.empty(len(output), dtype=joined.dtype)
-        counts = [len(part) for part in inputs]
         self._comm.Reduce_scatter(self._typed(joined), self._typed(into), counts, self._mpi_op(op))
         op.after(into, self.size)
         output.copy_(into)

@@ -18,6 +18,9 @@ _COMBINE |= {"BOR": torch.bitwise_or, "BXOR": torch.bitwise_xor}
 _UFUNC = {"SUM": "add", "PRODUCT": "multiply", "MIN": "minimum", "MAX": "maximum"}
 _UFUNC |= {"BAND": "bitwise_and", "BOR": "bitwise_or", "BXOR": "bitwise_xor"}
 _UFUNC |= {"AVG": "add", "PREMUL_SUM": "add"}
+# Short floats lose less if several are added up in 32 bits and rounded once. MPI has none of them.
+WIDER = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
+WIDER |= {torch.complex32: torch.complex64}
 # torch computes little with these three; NumPy, on the same memory, does all of it.
 _UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 _FLOATING = ("AVG", "PREMUL_SUM")

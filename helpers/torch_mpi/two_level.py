@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import torch
 from mpi4py import MPI
 
-from helpers.torch_mpi.reductions import Reduction
+from helpers.torch_mpi.reductions import WIDER, Reduction
 
 PIECE = 128 << 10  # bytes: long beside a packet, short beside a part
 SLAB = 64 << 20  # bytes that are under way at once: what is received takes as much again
@@ -199,5 +199,11 @@ class TwoLevel:
         self, own: torch.Tensor, brought: Sequence[torch.Tensor], partial: torch.Tensor | None
     ) -> None:
         """Add to a piece what this host's ranks brought, and what the ring did."""
-        others = brought if partial is None else [*brought, partial]
-        self._op.fold([own, *others], own)
+        parts = [own, *brought] if partial is None else [own, *brought, partial]
+        wider = WIDER.get(own.dtype)
+        if wider is None or len(parts) <= 2:  # two are added up as well in their own bits
+            self._op.fold(parts, own)
+            return
+        parts = [part.to(wider) for part in parts]
+        self._op.fold(parts, parts[0])
+        own.copy_(parts[0])

@@ -415,7 +415,7 @@ for r in recorded("compress"):
         print(f"{1e3 * r.peer_value:8.0f}  {r.peer}")
 
 # %% [markdown]
-# The half precision of the hook saves nothing here: MPI knows no such numbers, and the backend sends them as float32. The hook's 8 bits go in two gathers, first the scales and then the numbers; our 5 bits (s = 15) go in one.
+# The hook's half precision sends as many bytes as ours: MPI knows no such numbers, so the course's backend sends them as they are and adds them up itself. The hook's 8 bits go in two gathers, first the scales and then the numbers; our 5 bits (s = 15) go in one.
 
 # %% [markdown]
 # ## Do not wait for the last

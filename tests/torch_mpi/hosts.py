@@ -1,5 +1,6 @@
 """What the ranks do in test_hosts.py: all_reduce where ranks share hosts."""
 
+import hashlib
 from pathlib import Path
 
 HEADERS = 66  # bytes of a packet: Ethernet, IP, TCP with its time stamps
@@ -20,8 +21,6 @@ def check_sizes_and_groups(piece: int, slab: int) -> list[str]:
 
     Returns what every rank got, as one digest for each group: the same bits on all its ranks.
     """
-    import hashlib
-
     import torch
     import torch.distributed as dist
 
@@ -48,6 +47,50 @@ def check_sizes_and_groups(piece: int, slab: int) -> list[str]:
         said.append(f"{tuple(members)} {digest.hexdigest()}")
     dist.destroy_process_group()
     return said
+
+
+def halves_beside_gloo() -> dict[str, tuple[float, float, str]]:
+    """Add up 16-bit floats here and by gloo, which adds in them.
+
+    Returns for each dtype and operation the greatest distance from the sum in 64 bits, of ours and
+    of gloo's, in parts of the sum of absolute values; and a digest of our bits.
+    """
+    import os
+    import socket
+
+    import torch
+    import torch.distributed as dist
+
+    from tests.torch_mpi import ranks
+
+    os.environ["GLOO_SOCKET_IFNAME"] = next(n for _, n in socket.if_nameindex() if n != "lo")
+    _, _, rank, size = ranks.start("network")
+    gloo, found = dist.new_group(list(range(size)), backend="gloo"), {}
+    draws = torch.Generator().manual_seed(0)
+    brought = torch.randn(size, 20_001, generator=draws, dtype=torch.float64)
+    for dtype in (torch.float16, torch.bfloat16):
+        inputs = brought.to(dtype)
+        exact, whole = inputs.double().sum(0), inputs.double().abs().sum(0)
+
+        def off(tensor, mine=slice(None), exact=exact, whole=whole):
+            return ((tensor.double() - exact[mine]).abs() / whole[mine]).max().item()
+
+        theirs, ours = inputs[rank].clone(), inputs[rank].clone()
+        dist.all_reduce(theirs, group=gloo)
+        dist.all_reduce(ours)
+        bits = hashlib.sha256(ours.view(torch.int16).numpy().tobytes()).hexdigest()
+        found[f"all_reduce of {dtype}"] = off(ours), off(theirs), bits
+        ours = inputs[rank].clone()
+        dist.reduce(ours, size - 1)
+        if rank == size - 1:
+            found[f"reduce of {dtype}"] = off(ours), off(theirs), ""
+        parts = [part.clone() for part in inputs[rank].tensor_split(size)]
+        place = torch.arange(len(exact)).tensor_split(size)[rank]
+        ours = torch.empty_like(parts[rank])
+        dist.reduce_scatter(ours, parts)
+        found[f"reduce_scatter of {dtype}"] = off(ours, place), off(theirs), ""
+    dist.destroy_process_group()
+    return found
 
 
 def count_sent(numel: int) -> tuple[int, int]:
@@ -80,6 +123,36 @@ def count_sent(numel: int) -> tuple[int, int]:
         comm.Barrier()
     dist.destroy_process_group()
     return counts[0], counts[1]
+
+
+def count_halves(numel: int) -> dict[str, int]:
+    """Return the bytes that this host sent for each reduction of 16-bit floats."""
+    import torch
+    import torch.distributed as dist
+    from mpi4py import MPI
+
+    from tests.torch_mpi import ranks
+
+    comm = MPI.COMM_WORLD
+    _, _, rank, size = ranks.start("network")
+    mine = torch.ones(numel, dtype=torch.bfloat16)
+    parts = list(torch.ones(numel, dtype=torch.float16).tensor_split(size))
+    counts = {}
+    for name, call in (
+        ("all_reduce", lambda: dist.all_reduce(mine)),
+        ("reduce", lambda: dist.reduce(mine, 0)),
+        ("reduce_scatter", lambda: dist.reduce_scatter(torch.empty_like(parts[rank]), parts)),
+    ):
+        call()
+        comm.Barrier()
+        before = _transmitted()
+        comm.Barrier()
+        call()
+        comm.Barrier()
+        counts[name] = _transmitted() - before
+        comm.Barrier()
+    dist.destroy_process_group()
+    return counts
 
 
 def leave_in_the_middle() -> str:

@@ -54,6 +54,26 @@ def test_a_host_sends_no_more_than_any_algorithm_must(cluster):
     assert max(theirs) > 1.4 * least, (theirs, least)  # what MPI does without knowing of hosts
 
 
+def test_halves_are_added_up_no_worse_than_by_gloo(cluster):
+    found = cluster.run(hosts.halves_beside_gloo, timeout=120)
+    assert set().union(*found) == set(found[5])  # the root of reduce
+    for name in found[5]:
+        ours, theirs, bits = zip(*(rank[name] for rank in found if name in rank), strict=True)
+        assert 0 < max(ours) <= max(theirs), name
+        assert len(set(bits)) == 1, f"{name}: ranks have different bits"
+
+
+def test_halves_travel_in_two_bytes(cluster):
+    numel = 600_000
+    sent = cluster.run(hosts.count_halves, numel, timeout=120)
+    most = {name: max(rank[name] for rank in sent) for name in sent[0]}
+    assert most["all_reduce"] < 1.05 * 2 * (3 - 1) / 3 * 2 * numel, most  # two levels
+    # one level: two ranks of this host send to four of others
+    scattered = 2 * 4 / 6 * 2 * numel
+    assert most["reduce_scatter"] < 1.05 * scattered, (most, scattered)
+    assert most["reduce"] < 1.05 * (scattered + 2 / 6 * 2 * numel), (most, scattered)
+
+
 def test_a_rank_that_leaves_is_named(cluster):
     said = cluster.run(hosts.leave_in_the_middle, timeout=60)
     assert all("rank 5 of this group has left it" in told for told in said[:5])
