@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral
 
 from helpers.exercises.core import call, close, equal, exercise, on_ranks, wrong
 
@@ -218,7 +219,7 @@ def schedule(answer, *, cluster, needed):
     """answer(step) -> H, which reaches the loss sooner at 100 Mbit/s than each H of ``needed``."""
     for step in range(MOST):
         ahead = call(answer, step)
-        if isinstance(ahead, bool) or not isinstance(ahead, int) or ahead < 1:
+        if isinstance(ahead, bool) or not isinstance(ahead, Integral) or ahead < 1:
             wrong(f"plan({step}) is {ahead!r}; expected a whole number of steps, at least 1")
     best = min(seconds(steps, steps // period, cluster.n)
                for period, steps in needed.items() if steps is not None)  # fmt: skip

@@ -70,6 +70,12 @@ def zero_step(answer, *, cluster):
 
 def _in_shards(calls: list, whole: int) -> None:
     """Refuse calls that bring the whole mean gradient, or all that it is made of, to one rank."""
+    names = {name.lower().removeprefix("i") for name, _ in calls}
+    if names <= {"allgather", "allgatherv"} and any(size >= whole for _, size in calls):
+        wrong(
+            "it gathers every rank's whole gradient on every rank, where each needs the mean of "
+            "its own shard"
+        )
     for name, size in calls:
         if name.lower().removeprefix("i") == "allreduce":
             wrong(
@@ -86,10 +92,10 @@ def _in_shards(calls: list, whole: int) -> None:
 @exercise
 def conjugate_backward(f_backward, g_backward):
     """f_backward(gradient, add), g_backward(gradient, add): what each gives back."""
-    import numpy as np
+    import torch
 
     for seed, others in ((0, 3.0), (1, -0.5)):
-        gradient = np.random.default_rng(seed).normal(size=(3, 2))
+        gradient = torch.randn(3, 2, generator=torch.Generator().manual_seed(seed)).double()
         for name, answer, want, count in (
             ("f", f_backward, gradient + others, 1),
             ("g", g_backward, gradient, 0),
@@ -100,7 +106,7 @@ def conjugate_backward(f_backward, g_backward):
                 asked.append(x)
                 return x + others  # as if the other ranks had these
 
-            got = call(answer, gradient.copy(), add)
+            got = call(answer, gradient.clone(), add)
             what = f"the backward of {name}, whose forward is a {'copy' if count else 'sum'}"
             if len(asked) != count:
                 times = f"asks {len(asked)} times" if asked else "never asks"
@@ -114,7 +120,7 @@ def merge_pieces(answer):
     import numpy as np
 
     rng = np.random.default_rng(0)
-    for case, (shift, length) in enumerate(((0.0, 2), (800.0, 3), (-900.0, 1))):
+    for case, (shift, length) in enumerate(((0.0, 2), (800.0, 3), (-900.0, 1), (2.0, 3))):
         scores, v = rng.normal(size=(4, 5)) * 3 + shift, rng.normal(size=(5, 2))
 
         def piece(s, v):
@@ -130,6 +136,11 @@ def merge_pieces(answer):
             second = piece(scores, v)
             given = [*map(np.copy, first), *map(np.copy, second)]
             what = "a piece of which nothing is seen (l = -inf), and another"
+        if case == 3:  # two queries see only the second piece, one only the first
+            for rows, piece_of, keys in (([0, 2], 0, slice(0, 3)), ([1], 2, slice(3, 5))):
+                given[piece_of][rows], given[piece_of + 1][rows] = 0.0, -np.inf
+                scores[rows, keys] = -np.inf
+            what = "pieces of which some queries see nothing (l = -inf there)"
         with np.errstate(all="ignore"):
             got = call(answer, *given)
         if not isinstance(got, tuple | list) or len(got) != 2:
@@ -141,21 +152,23 @@ def merge_pieces(answer):
         close(np.asarray(got[0], float), want[0], f"{what}: the output")
 
 
-def _scores(rank: int, n: int, shift: float):
+def _scores(rank: int, each: int, shift: float):
     import numpy as np
 
-    return shift + 3 * np.sin(np.arange(rank * 3, rank * 3 + 3) * 1.7), 3 * n
+    return shift + 3 * np.sin(np.arange(rank * each, rank * each + each) * 1.7)
 
 
 def _loss(answer, cases: list) -> list:
     from mpi4py import MPI
 
+    from helpers.tracing.activity import BYTES
+
     comm = MPI.COMM_WORLD
     found = []
-    for target, shift in cases:
-        scores, _ = _scores(comm.Get_rank(), comm.Get_size(), shift)
-        got = answer(scores, target, comm)
-        found.append(None if got is None else float(got))
+    for target, each, shift in cases:
+        got = answer(_scores(comm.Get_rank(), each, shift), target, comm)
+        most = max((call[BYTES] for call in answer.calls), default=0)
+        found.append((None if got is None else float(got), most))
     return found
 
 
@@ -165,16 +178,22 @@ def vocabulary_loss(answer, *, cluster):
     import numpy as np
 
     n = cluster.n
-    cases = [(0, 0.0), (3 * n - 1, 0.0), (4, 1000.0), (5, -1000.0)]
+    long = 400  # so many scores that a pickle's frame does not count
+    cases = [(0, 3, 0.0), (3 * n - 1, 3, 0.0), (4, 3, 1000.0), (5, 3, -1000.0), (99, long, 0.0)]
     for rank, found in enumerate(on_ranks(cluster, _loss, answer, cases)):
-        for (target, shift), got in zip(cases, found, strict=True):
-            scores = np.concatenate([_scores(r, n, shift)[0] for r in range(n)])
+        for (target, each, shift), (got, most) in zip(cases, found, strict=True):
+            scores = np.concatenate([_scores(r, each, shift) for r in range(n)])
             top = scores.max()
             want = top + np.log(np.exp(scores - top).sum()) - scores[target]
             what = f"rank {rank} of {n}, target {target}, scores near {shift:g}"
             if got is None:
                 wrong(f"{what}: it returned None")
             close(got, want, what)
+            if each == long and most >= 8 * long:
+                wrong(
+                    f"rank {rank} hands {most} bytes to one call, all of its {long} scores: think "
+                    "of what little the others need to know of them"
+                )
 
 
 @exercise
@@ -219,11 +238,13 @@ def place(answer):
     fast, slow = Link("fast", 2e-5, 1e-9), Link("slow", 1e-3, 1e-7)
     config = Config(context=32, layers=4, heads=4, width=64)
     together, hosts, apart = (0,) * 8, (0, 0, 0, 0, 1, 1, 1, 1), tuple(range(8))
+    four = (0, 0, 1, 1)
     for name, places, between, speed, share in (
         ("all on one host", together, fast, 2e9, 2.0),
         ("two hosts with a slow link", hosts, slow, 2e9, 2.0),
         ("eight hosts with slow links", apart, slow, 2e8, 2.0),
         ("two hosts, memory for half of the worst layout", hosts, slow, 2e9, 0.5),
+        ("two hosts with two ranks each", four, slow, 2e9, 2.0),
     ):
         machine = planner.Machine(speed, fast, between, places)
         every = planner.plans(config, machine, 16)

@@ -191,8 +191,8 @@ def my_bytes(stage, ranks):
 check.bytes_of_a_stage(my_bytes)
 
 # %%
-for stage in zero.STAGES:
-    needed = (my_bytes(stage, 64) or np.nan) * 7e9 / 1e9
+for stage in zero.STAGES if check.bytes_of_a_stage.passed(my_bytes) else ():
+    needed = my_bytes(stage, 64) * 7e9 / 1e9
     print(f"7 billion parameters on 64 ranks, stage {stage}: {needed:7.2f} GB on each")
 
 # %% [markdown]
@@ -237,12 +237,12 @@ def fit(step):
     y, w = 3 * X[:, 0] + 1, np.zeros(4)
     X[:, 1] = 1.0
     for _ in range(60):
-        moved = step(w, 2 * X.T @ (X @ w - y) / len(y), comm, 0.1)
-        w = w if moved is None else moved
+        w = np.asarray(step(w, 2 * X.T @ (X @ w - y) / len(y), comm, 0.1))
     return w.round(3)
 
 
-print(cluster.run(fit, my_zero_step, timeout=30)[0])
+if check.zero_step.passed(my_zero_step, cluster=cluster):
+    print(cluster.run(fit, my_zero_step, timeout=30)[0])
 
 # %% [markdown]
 # ### Gather, use, free; and gather ahead
@@ -303,7 +303,7 @@ claims.evidence("13-prefetch")
 # %% [markdown]
 # ### Exercise 3: the ways back
 #
-# *Difficulty ●●○, 8 minutes.* Write what each of the two gives back. `gradient` is what arrives from above; `add(x)` returns the sum of `x` over the ranks.
+# *Difficulty ●●○, 8 minutes.* Write what each of the two gives back. `gradient` is the tensor that arrives from above; `add(x)` returns the sum of `x` over the ranks.
 #
 # <details><summary>Hint</summary>
 #
@@ -343,11 +343,11 @@ print(inspect.getsource(conjugate._Sum))
 
 
 # %% [markdown]
-# Yours, in the transformer's place: two matrices cut over four ranks, against both matrices in one process. (Without an answer the library's own are used.)
+# Yours, in the transformer's place: two matrices cut over four ranks, against both matrices in one process. (Until your answer is right, the library's own are used.)
 
 
 # %%
-def two_matrices(f_backward, g_backward):
+def two_matrices(*ways_back):
     from helpers.sharded import conjugate
 
     comm = runs.world()
@@ -355,17 +355,19 @@ def two_matrices(f_backward, g_backward):
     A, B, x = torch.randn(6, 8).double(), torch.randn(8, 3).double(), torch.randn(5, 6).double()
     a, b = x.clone().requires_grad_(), x.clone().requires_grad_()
     (torch.tanh(b @ A) @ B).square().sum().backward()
-    f = conjugate.operator(lambda x, add: x.view_as(x), f_backward, comm)
-    g = conjugate.operator(lambda x, add: add(x), g_backward, comm)
-    if f_backward(torch.ones(1), lambda x: x) is None:  # no answer yet
-        f, g = (lambda x: conjugate.f(x, comm)), (lambda x: conjugate.g(x, comm))
+    f, g = (lambda x: conjugate.f(x, comm)), (lambda x: conjugate.g(x, comm))
+    if ways_back:
+        f = conjugate.operator(lambda x, add: x.view_as(x), ways_back[0], comm)
+        g = conjugate.operator(lambda x, add: add(x), ways_back[1], comm)
     mine = slice(2 * comm.Get_rank(), 2 * comm.Get_rank() + 2)
     y = g(torch.tanh(f(a) @ A[:, mine]) @ B[mine])
     y.square().sum().backward()
     return (y - torch.tanh(x @ A) @ B).abs().max().item(), (a.grad - b.grad).abs().max().item()
 
 
-off = cluster.run(two_matrices, my_f_backward, my_g_backward, timeout=30)[0]
+both = (my_f_backward, my_g_backward)
+yours = both if check.conjugate_backward.passed(*both) else ()
+off = cluster.run(two_matrices, *yours, timeout=30)[0]
 print(f"y differs from one process by {off[0]:.0e}, the gradient by {off[1]:.0e}")
 
 # %% [markdown]
@@ -375,7 +377,7 @@ print(f"y differs from one process by {off[0]:.0e}, the gradient by {off[1]:.0e}
 #
 # ### Exercise 4: the loss
 #
-# *Difficulty ●●○, 12 minutes.* For one position: `scores` are this rank's part (as many on each rank, in the order of ranks), `target` is a token of the whole vocabulary. Return $-\ln p$ of the target, the same on all ranks. Scores may be as large as 1000.
+# *Difficulty ●●○, 12 minutes.* For one position: `scores` are this rank's part (as many on each rank, in the order of ranks), `target` is a token of the whole vocabulary. Return $-\ln p$ of the target, the same on all ranks. Scores may be as large as 1000. No rank may get to see the others' scores: send a few numbers, however many scores there are.
 #
 # <details><summary>Hint</summary>
 #
@@ -413,8 +415,9 @@ def with_a_head(answer):
     return mine, torch.nn.functional.cross_entropy(z[None], y[0, :1]).item()
 
 
-mine, theirs = cluster.run(with_a_head, my_vocabulary_loss, timeout=30)[0]
-print(f"your loss of the transformer's first token: {mine}; torch's, of all scores: {theirs}")
+if check.vocabulary_loss.passed(my_vocabulary_loss, cluster=cluster):
+    mine, theirs = cluster.run(with_a_head, my_vocabulary_loss, timeout=30)[0]
+    print(f"your loss of the transformer's first token: {mine}; torch's, of all scores: {theirs}")
 
 # %% [markdown]
 # ### Between the matrices: sequence parallel
@@ -452,7 +455,7 @@ check.merge_pieces(my_merge)
 
 
 # %% [markdown]
-# Your merge, on a ring of four ranks with six positions each:
+# Your merge (until it is right: the library's), on a ring of four ranks with six positions each:
 
 
 # %%
@@ -473,14 +476,15 @@ def ring(merge):
         source = (rank - step) % n
         if source <= rank:  # no query sees a later key
             new = piece(scores_of(q[mine], keys, 6 * rank, 6 * source), values)
-            merged = merge(*(x.numpy() for x in (o, logs, *new)))
-            merged = ours(o, logs, *new) if merged is None else merged
+            both = (o, logs, *new)
+            merged = merge(*(x.numpy() for x in both)) if merge else ours(*both)
             o, logs = (torch.as_tensor(x) for x in merged)
         keys, values = shift([keys, values], comm)
     return (o - whole[mine]).abs().max().item()
 
 
-print("largest difference from attention in one process:", cluster.run(ring, my_merge, timeout=30))
+yours = my_merge if check.merge_pieces.passed(my_merge) else None
+print("largest difference from attention in one process:", cluster.run(ring, yours, timeout=30))
 
 # %% [markdown]
 # (Look at `if source <= rank`: rank 3 works in all four steps, rank 0 in one. Ring attention in production gives each rank an early and a late piece of the sequence instead.)
@@ -535,8 +539,10 @@ for _ in range(200):
 choices["balanced"] = gate(tokens).argmax(-1).tolist()
 capacity = capacity_of(256, 8, 1, 1.25)
 for name, choice in choices.items():
-    kept = my_keep(choice, capacity)
-    print(f"{name:10s} {'?' if kept is None else 256 - len(kept)} of 256 tokens find no place")
+    lost = "?"
+    if check.keep_within_capacity.passed(my_keep):
+        lost = 256 - len(list(my_keep(choice, capacity)))
+    print(f"{name:10s} {lost} of 256 tokens find no place")
 _ = plots.experts({n: np.bincount(c, minlength=8) for n, c in choices.items()}, capacity)
 
 # %% [markdown] claims="13-balance"
@@ -590,8 +596,9 @@ check.equal_bytes(my_batch)
 # %%
 gpt2 = Config(vocabulary=50_304, context=1024, layers=12, heads=12, width=768)
 for name, size in (("this notebook's model", config), ("one of GPT-2's size", gpt2)):
-    count = parameter_count(size)
-    sequences = my_batch(count, size.context, size.width, size.layers) or np.nan
+    count, sequences = parameter_count(size), np.nan
+    if check.equal_bytes.passed(my_batch):
+        sequences = my_batch(count, size.context, size.width, size.layers)
     print(f"{name}, {count:,} parameters: from {sequences:.1f} sequences on")
 
 # %% [markdown]
@@ -768,7 +775,7 @@ check.place(my_place)
 from dataclasses import replace
 
 tight = replace(machine, memory=3.1e6)
-yours = my_place(config, tight, BATCH)
+yours = my_place(config, tight, BATCH) if check.place.passed(my_place) else None
 if yours:
     plan = planner.predict(config, yours[0], tight, BATCH, yours[1])
     found = hosts.run(runs.timed, config, yours[0], BATCH, yours[1], chosen.speed, 2, timeout=120)

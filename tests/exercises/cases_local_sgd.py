@@ -183,6 +183,11 @@ def plan(step):
     return 12 if step < 24 else 2
 
 
+def plan_by_numpy(step):
+    """Right: a whole number of NumPy's."""
+    return np.where(step < 24, 12, 2)[()]
+
+
 def in_every_step(step):
     return 1
 
@@ -232,6 +237,7 @@ CASES = {
     "best_period": Case(right=best, wrong=[fewest_steps, largest, takes_none]),
     "schedule": Case(
         right=plan,
+        also=[plan_by_numpy],
         wrong=[in_every_step, hardly_ever, half_steps, never, once_never],
         keywords={"needed": NEEDED},
     ),

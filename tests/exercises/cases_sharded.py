@@ -66,6 +66,12 @@ def by_all_gradients(values, gradient, comm, rate):
     return values - rate * sum(comm.allgather(gradient)) / comm.Get_size()
 
 
+def by_gathered_gradients(values, gradient, comm, rate):
+    every = np.empty((comm.Get_size(), len(gradient)))
+    comm.Allgather(gradient, every)
+    return values - rate * every.mean(0)
+
+
 def by_owners(values, gradient, comm, rate):
     n, rank = comm.Get_size(), comm.Get_rank()
     parts = [np.ascontiguousarray(part) for part in np.split(gradient, n)]
@@ -114,6 +120,13 @@ def adds(o1, l1, o2, l2):
     return o1 + o2, np.logaddexp(l1, l2)
 
 
+def looks_at_one_query(o1, l1, o2, l2):
+    """Overlooks that one query may see a piece of which another sees nothing."""
+    if l1[0] == -np.inf:
+        return o2, l2
+    return merged(o1, l1, o2, l2)
+
+
 def averages(o1, l1, o2, l2):
     return (o1 + o2) / 2, np.logaddexp(l1, l2)
 
@@ -126,6 +139,13 @@ def three_messages(scores, target, comm):
     place = target - comm.Get_rank() * len(scores)
     found = comm.allreduce(scores[place] if 0 <= place < len(scores) else 0.0)
     return top + np.log(total) - found
+
+
+def by_logarithms(scores, target, comm):
+    """Right: what a rank's scores come to is one number, and these are merged."""
+    whole = np.logaddexp.reduce(comm.allgather(np.logaddexp.reduce(scores)))
+    owner, place = divmod(target, len(scores))
+    return whole - comm.bcast(scores[place] if comm.Get_rank() == owner else None, root=owner)
 
 
 def all_scores(scores, target, comm):
@@ -170,14 +190,14 @@ def searched(config, machine, batch):
     from helpers.sharded import planner
     from helpers.sharded.mesh import Layout
 
-    best = (math.inf, None, 0)
+    best, n = (math.inf, None, 0), len(machine.places)
     for data in (1, 2, 4, 8):
         for pipeline in (1, 2, 4):
             for shard in (0, 1):
                 for micro in (1, 2, 4):
-                    if 8 % (data * pipeline):
+                    if n % (data * pipeline):
                         continue
-                    layout = Layout(data, pipeline, 8 // (data * pipeline), shard)
+                    layout = Layout(data, pipeline, n // (data * pipeline), shard)
                     try:
                         plan = planner.predict(config, layout, machine, batch, micro)
                     except ValueError:
@@ -194,6 +214,13 @@ def always(data, pipeline, tensor, micro=1):
         return Layout(data, pipeline, tensor), micro
 
     return answer
+
+
+def of_eight(config, machine, batch):
+    """Right on eight ranks only."""
+    from dataclasses import replace
+
+    return planned(config, replace(machine, places=(machine.places * 2)[:8]), batch)
 
 
 def fastest_without_memory(config, machine, batch):
@@ -215,7 +242,15 @@ CASES = {
     "zero_step": Case(
         right=by_shards,
         also=[by_pickles, by_owners, in_place, by_a_messenger],
-        wrong=[everything, sums, keeps_its_own, by_four, by_a_root, by_all_gradients],
+        wrong=[
+            everything,
+            sums,
+            keeps_its_own,
+            by_four,
+            by_a_root,
+            by_all_gradients,
+            by_gathered_gradients,
+        ],
     ),
     "conjugate_backward": Case(
         right=(lambda gradient, add: add(gradient), lambda gradient, add: gradient),
@@ -225,12 +260,17 @@ CASES = {
             (lambda gradient, add: gradient, lambda gradient, add: gradient),
             (lambda gradient, add: add(gradient) / 2, lambda gradient, add: gradient),
         ],
+        also=[(lambda gradient, add: add(gradient.clone()), lambda gradient, add: 1 * gradient)],
     ),
-    "merge_pieces": Case(right=merged, also=[merged_by_largest], wrong=[overflows, adds, averages]),
+    "merge_pieces": Case(
+        right=merged,
+        also=[merged_by_largest],
+        wrong=[overflows, adds, averages, looks_at_one_query],
+    ),
     "vocabulary_loss": Case(
         right=three_messages,
-        also=[all_scores],
-        wrong=[without_the_largest, own_largest, wraps_around],
+        also=[by_logarithms],
+        wrong=[all_scores, without_the_largest, own_largest, wraps_around],
     ),
     "keep_within_capacity": Case(
         right=first_come,
@@ -262,6 +302,7 @@ CASES = {
             always(3, 1, 1),
             always(8, 1, 1, 0),
             fastest_without_memory,
+            of_eight,
         ],
     ),
 }

@@ -65,7 +65,8 @@ class Compressed(Scheme):
             compressor(comm.Get_rank()) if callable(compressor) else compressor
         )
         self.feedback, self.route = feedback, route
-        self.name = self.compressor.name + (", feedback" if feedback else "")
+        self.name = getattr(self.compressor, "name", type(self.compressor).__name__)
+        self.name += ", feedback" if feedback else ""
         self.name += ", adding ring" if route == "ring" else ""
 
     def begin(self, replica: Replica) -> None:

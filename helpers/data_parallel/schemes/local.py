@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 from torch import Tensor
@@ -75,9 +76,9 @@ def steps(value: object, name: str, least: int = 1) -> int:
     ValueError
         For anything but a whole number that is large enough.
     """
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ValueError(f"{name} expects a whole number of steps, {least} or more; got {value!r}")
-    return value
+    return int(value)
 
 
 Average = Callable[[Tensor, "Intracomm"], None]
