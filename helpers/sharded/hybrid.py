@@ -23,6 +23,7 @@ from helpers.sharded.background import Channel
 from helpers.sharded.device import Device, Metered
 from helpers.sharded.mesh import Layout, Mesh
 from helpers.sharded.operations import segments
+from helpers.sharded.patient import Patient
 from helpers.sharded.randomness import Streams
 from helpers.sharded.tensor_parallel import Split, tensor_layer
 from helpers.sharded.unit import Unit
@@ -193,7 +194,7 @@ class Hybrid:
         gradient = None
         if sent is not None:
             gradient = messages.receive(out.shape, out.dtype, stage + 1, comm)
-            messages.Patient(comm).wait([sent[0]], stage + 1)
+            Patient(comm).wait([sent[0]], stage + 1)
         with self.device.compute([2 * part for part in reversed(self._work(x))]):
             if gradient is None:
                 (out / self.micro).backward()
@@ -201,7 +202,7 @@ class Hybrid:
                 out.backward(gradient)
         if came is not None and came.grad is not None:
             request, kept = messages.send(came.grad, stage - 1, comm)
-            messages.Patient(comm).wait([request], stage - 1)
+            Patient(comm).wait([request], stage - 1)
             del kept
         return out.item() if self.last else 0.0
 

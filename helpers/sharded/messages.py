@@ -6,7 +6,6 @@ Each is handed its communicator, and moves the same number of messages and bytes
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,83 +16,9 @@ from torch import Tensor
 from helpers.collectives import ring
 from helpers.collectives.parts import split
 from helpers.sharded.arrays import array_of
-from helpers.waiting import Yielding, until
+from helpers.sharded.patient import Patient, begin
 
-LIMIT = 120.0  # seconds: a rank that does not come is missed after these
 TAG = 901  # of messages that are not a ring's
-
-
-class Patient:
-    """A communicator whose waits leave the core to others, and end.
-
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        Traced or not.
-    """
-
-    def __init__(self, comm: Any):
-        self.comm = comm
-        self.Get_rank, self.Get_size = comm.Get_rank, comm.Get_size
-        self.Send, self.Recv, self.Isend = comm.Send, comm.Recv, comm.Isend
-        self._yielding = Yielding()
-
-    def Sendrecv(  # noqa: N802 - mpi4py's name
-        self, sendbuf: Any, dest: int, sendtag: int, recvbuf: Any, source: int, recvtag: int
-    ) -> None:
-        """Send one array and receive another at the same time.
-
-        Parameters
-        ----------
-        sendbuf : numpy.ndarray
-            What is sent, contiguous.
-        dest, sendtag : int
-            The rank that receives it, and which message it is.
-        recvbuf : numpy.ndarray
-            What is filled, contiguous.
-        source, recvtag : int
-            The rank that sends to this one, and which message.
-        """
-        receive = self.comm.Irecv(recvbuf, source, recvtag)
-        send = self.comm.Isend(sendbuf, dest, sendtag)
-        self.wait([receive, send], source)
-
-    def wait(self, requests: Sequence[Any], peer: object) -> None:
-        """Wait for messages.
-
-        Parameters
-        ----------
-        requests : sequence of mpi4py.MPI.Request
-            Under way.
-        peer : object
-            Whom to blame if they do not come.
-
-        Raises
-        ------
-        TimeoutError
-            After :data:`LIMIT` seconds.
-        """
-        began = time.perf_counter()
-        for request in requests:
-            until(
-                request.Test,
-                time.monotonic() + LIMIT,
-                lambda: TimeoutError(
-                    f"rank {self.Get_rank()} of {self.Get_size()} waited {LIMIT:g} s for {peer}"
-                ),
-                yielding=self._yielding,
-            )
-        device = getattr(self.comm, "device", None)  # of helpers.sharded.device.Metered
-        if device is not None:
-            device.wait(time.perf_counter() - began)
-
-
-def _begin(comm: Any) -> Patient:
-    """Begin a collective: on a rank of a stated speed, what was computed has taken its time."""
-    device = getattr(comm, "device", None)
-    if device is not None:
-        device.arrive()
-    return Patient(comm)
 
 
 def _sum(mine: np.ndarray, theirs: np.ndarray, theirs_first: bool = True) -> None:
@@ -123,7 +48,7 @@ def all_reduce(x: Tensor, comm: Any, largest: bool = False) -> Tensor:
     """
     total = x.detach().clone(memory_format=torch.contiguous_format)
     if comm.Get_size() > 1:
-        ring.allreduce(array_of(total), _begin(comm), _max if largest else _sum)
+        ring.allreduce(array_of(total), begin(comm), _max if largest else _sum)
     return total
 
 
@@ -138,7 +63,7 @@ def gather_into(whole: np.ndarray, comm: Any) -> None:
         The ranks.
     """
     if comm.Get_size() > 1:
-        ring.allgather(whole, _begin(comm), split(len(whole), comm.Get_size()))
+        ring.allgather(whole, begin(comm), split(len(whole), comm.Get_size()))
 
 
 def reduce_into(whole: np.ndarray, comm: Any) -> None:
@@ -152,7 +77,7 @@ def reduce_into(whole: np.ndarray, comm: Any) -> None:
         The ranks.
     """
     if comm.Get_size() > 1:
-        ring.reduce_scatter(whole, _begin(comm), _sum, split(len(whole), comm.Get_size()))
+        ring.reduce_scatter(whole, begin(comm), _sum, split(len(whole), comm.Get_size()))
 
 
 def all_gather(x: Tensor, comm: Any, dim: int = 0) -> Tensor:
@@ -226,7 +151,7 @@ def all_to_all(pieces: Sequence[Tensor], comm: Any) -> list[Tensor]:
         raise ValueError(f"all_to_all expects a piece for each of {n} ranks; got {len(pieces)}")
     lengths = np.array([len(piece) for piece in pieces], np.int64)
     theirs = np.empty_like(lengths)
-    patient = _begin(comm)
+    patient = begin(comm)
     comm.Alltoall(lengths, theirs)
     got = [pieces[0].new_empty((int(count), *pieces[0].shape[1:])) for count in theirs]
     got[rank].copy_(pieces[rank].detach())
@@ -253,7 +178,7 @@ def shift(tensors: Sequence[Tensor], comm: Any) -> list[Tensor]:
         What the previous rank had.
     """
     n, rank = comm.Get_size(), comm.Get_rank()
-    patient = _begin(comm)
+    patient = begin(comm)
     got = []
     for tensor in tensors:
         mine = tensor.detach().contiguous()
