@@ -33,9 +33,9 @@ def code(v: np.ndarray, levels: np.ndarray, s: int, ax=None):
     ax.plot(places, np.asarray(levels) / s, "D", color=VERMILION, markersize=9, label="rounded to")
     names = []
     for value, level in zip(v, levels, strict=True):
-        names.append(f"{int(value < 0)} {abs(int(level)):0{width}b}")
+        names.append(f"{int(value < 0)}\n{abs(int(level)):0{width}b}")
     ax.set_xticks(places, names, family="monospace")
-    ax.set(ylim=(-1.08, 1.08), ylabel="part of the norm", xlabel="code: sign, level in binary")
+    ax.set(ylim=(-1.08, 1.08), ylabel="part of the norm", xlabel="code: sign, and level in binary")
     ax.grid(visible=False)
     ax.set_title(f"s = {s}: {1 + width} bits each, {2 * s + 1} different codes")
     ax.legend(loc="upper right", ncols=2)
@@ -79,6 +79,7 @@ def waits(
     ``predicted`` has a value for each b from 0; ``measured`` b → seconds; ``chosen`` is marked.
     """
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import MaxNLocator
 
     if axes is None:
         _, axes = plt.subplots(1, 2, figsize=(10, 3.8))
@@ -92,7 +93,7 @@ def waits(
         if chosen is not None:
             ax.plot(chosen, ours[chosen], "o", color=ORANGE, markersize=14, label=f"b = {chosen}")
         ax.set(xlabel=f"backup workers b of W = {workers}", ylabel=label)
-        ax.set_xticks(b)
+        ax.xaxis.set_major_locator(MaxNLocator(12, integer=True))
     for number, seconds in (measured or {}).items():
         label = "measured" if number == next(iter(measured or {})) else None
         axes[0].plot(number, 1e3 * seconds, "X", color=VERMILION, markersize=12, label=label)
@@ -147,6 +148,7 @@ def batches(rows: Sequence[tuple[str, int, float]], title: str, ax=None):
     ax.set_xscale("log", base=2)
     ticks = sorted({batch for _, batch, _ in rows})
     ax.set_xticks(ticks, [str(tick) for tick in ticks])
-    ax.set(xlabel="batch (samples)", ylabel="test accuracy", title=title, ylim=(0, 1))
+    ax.set(xlabel="batch (samples)", ylabel="test accuracy", title=title)
+    ax.set_ylim(min(0.3, min(accuracy for *_, accuracy in rows) - 0.05), 1)
     ax.legend()
     return ax

@@ -70,8 +70,9 @@ def fastest(rows, axes=None):
                 label=f"{readable(rate)}, predicted")  # fmt: skip
         seen = [row for row in mine if row["measured"] is not None]
         look = {"linestyle": "", "color": colour(i), "markersize": 10}
-        ax.plot([row["H"] for row in seen], [row["measured"] for row in seen], _MARKERS[i % 5],
-                label=f"{readable(rate)}, measured", **look)  # fmt: skip
+        if seen:
+            ax.plot([row["H"] for row in seen], [row["measured"] for row in seen], _MARKERS[i % 5],
+                    label=f"{readable(rate)}, measured", **look)  # fmt: skip
         best = min(seen or mine, key=lambda row: row["measured"] or row["predicted"])
         ax.plot(best["H"], best["measured"] or best["predicted"], "o", markersize=20,
                 markerfacecolor="none", color=BLACK)  # fmt: skip
@@ -80,6 +81,10 @@ def fastest(rows, axes=None):
     ax.set_yscale("log")
     ticks = sorted({row["H"] for row in rows})
     ax.set_xticks(ticks, [str(H) for H in ticks])
+    low, high = ax.get_ylim()
+    seconds = [n * 10**k for k in range(-3, 4) for n in (1, 2, 5) if low <= n * 10**k <= high]
+    ax.set_yticks(seconds, [f"{one:g}" for one in seconds])
+    ax.minorticks_off()
     ax.set(xlabel="H, steps from one average to the next", ylabel="seconds to the loss")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return axes

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import matplotlib
 import numpy as np
 import pytest
@@ -10,8 +12,19 @@ from helpers.records import Row
 
 def test_bits_are_those_of_the_levels():
     ax = plots.code(np.array([3.0, -4.0]), np.array([2, -3]), 3)
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["0 10", "1 11"]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["0\n10", "1\n11"]
     assert "3 bits each, 7 different codes" in ax.get_title(loc="left") + ax.get_title()
+
+
+def test_codes_and_ticks_stand_apart():
+    levels = np.full(12, -15)
+    figures = plots.code(levels / 1.0, levels, 15), *plots.waits(24, np.linspace(2, 1, 24))
+    for ax in figures:
+        ax.figure.canvas.draw()
+        boxes = [t.get_window_extent() for t in ax.get_xticklabels() if t.get_text()]
+        shown = [b for b in boxes if ax.bbox.x0 - 1 <= (b.x0 + b.x1) / 2 <= ax.bbox.x1 + 1]
+        assert len(shown) > 5
+        assert all(a.x1 < b.x0 for a, b in pairwise(sorted(shown, key=lambda b: b.x0)))
 
 
 def test_exchanges_and_waits_and_batches_draw_what_they_are_given():

@@ -37,6 +37,8 @@ def test_the_fastest_is_ringed():
         (1, 9.1),
     ]
     assert "10 Mbit/s, predicted" in [line.get_label() for line in ax.lines]
+    (ax,) = draw.fastest([{**row, "measured": None} for row in rows])
+    assert not any("measured" in line.get_label() for line in ax.lines)
 
 
 def test_drift_speed_ups_and_lengths_draw_what_they_get():
