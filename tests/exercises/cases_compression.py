@@ -235,8 +235,7 @@ CASES = {
         ],
     ),
     "compressor": Case(
-        right=lambda: Halved(0.01),
-        also=[Alone],
+        right=Alone,
         wrong=[
             Dense,
             Half,
