@@ -1,9 +1,11 @@
 """Do again and again what must never fail (``make soak``; hours, not in CI), and write a record.
 
-Each notebook as the reader finds it, thirty times, and eight kernels that start, use, restart and
-stop four ranks each at once, a hundred times. A row for each: how many of the runs failed, of how
-many, with the first words of the first failure; and what was left behind, by number. The record
-goes to ``data/bench/``. ``python -m tools.soak --times 2 --clusters 3 00 05`` does less.
+Each notebook as the reader finds it, thirty times; eight kernels that start, use, restart and stop
+four ranks each at once, a hundred times; and 200 starts in a row and an ``all_reduce`` of 1 GB
+where ``/dev/shm`` has 64 MB. A row for each: how many of the runs failed, of how many, with the
+first words of the first failure; and what was left behind, by number. The record goes to
+``data/bench/``. ``python -m tools.soak --times 2 --clusters 3 00 05`` does less, ``--times 0``
+leaves the notebooks out.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from tools import run
 from tools.notebooks import SourceError, sources
 
 TIMES, ROUNDS, KERNELS, RANKS = 30, 100, 8, 4
+STARTS, MEGABYTES = 200, 1024
+SMALL = "tests/cluster/test_left_behind.py"  # has the tests that take these two from outside
 SHARED = Path("/dev/shm")
 LIMIT = 300.0  # seconds for one round of clusters
 SETTLE = 5.0  # seconds in which the last processes may end
@@ -57,7 +61,7 @@ def notebook(name: str) -> list[str]:
     return list(run.execute(run.location(name, "reader"), "reader").problems)
 
 
-def clusters() -> list[str]:
+def at_once() -> list[str]:
     """Start kernels at once, each with ranks of its own; return what those that failed said."""
     command = [sys.executable, "-c", KERNEL]
     with tempfile.TemporaryFile("w+") as said:
@@ -73,6 +77,22 @@ def clusters() -> list[str]:
         said.seek(0)
         last = said.read().strip().splitlines()[-1:]
     return [f"{failed} of {KERNELS} kernels: {''.join(last) or 'no end'}"] if failed else []
+
+
+def small(starts: int) -> list[str]:
+    """Start ranks again and again, and reduce much, in little memory; return what went wrong."""
+    tests = ("many_starts", f"long_messages and {MEGABYTES}")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rfEs", SMALL]
+    done = subprocess.run(
+        [*command, "-k", " or ".join(tests)],
+        cwd=ROOT,
+        env={**os.environ, "STARTS": str(starts), "MEGABYTES": str(MEGABYTES)},
+        capture_output=True,
+        text=True,
+    )
+    said = done.stdout.strip().splitlines()
+    wrong = [line for line in said if line.startswith(("FAILED", "ERROR", "SKIPPED"))]
+    return wrong or ([f"{SMALL}: {''.join(said[-1:])}"] if done.returncode else [])
 
 
 def there(folders: Sequence[Path]) -> set[str]:
@@ -94,13 +114,16 @@ def temporary_files_in(place: str) -> Iterator[None]:
             os.environ["TMPDIR"] = before
 
 
-def soak(names: Sequence[str], times: int, rounds: int) -> list[records.Row]:
-    """Do all of it; a row for each notebook, one for the clusters, one for what is left."""
+def soak(names: Sequence[str], times: int, clusters: int, starts: int) -> list[records.Row]:
+    """Do all of it; a row for each notebook and for the rest, one for what is left."""
     with tempfile.TemporaryDirectory(prefix="soak-") as place, temporary_files_in(place):
         folders, before = (Path(place), SHARED), there([SHARED])
         rows = [repeat(name, times, lambda name=name: notebook(name)) for name in names]
-        if rounds:
-            rows.append(repeat(f"{KERNELS} clusters of {RANKS} at once", rounds, clusters))
+        if clusters:
+            rows.append(repeat(f"{KERNELS} clusters of {RANKS} at once", clusters, at_once))
+        if starts:
+            what = f"{starts} starts, all_reduce of {MEGABYTES} MB, in 64 MB of {SHARED}"
+            rows.append(repeat(what, 1, lambda: small(starts)))
         time.sleep(SETTLE)
         left = sorted(there(folders) - before)
     rows.append(records.Row("left behind", len(left), "files", parameters={"names": left[:20]}))
@@ -113,19 +136,21 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("only", nargs="*", metavar="NN", help="notebooks (default: all)")
     parser.add_argument("--times", type=int, default=TIMES, help="runs of each notebook")
     parser.add_argument("--clusters", type=int, default=ROUNDS, help="rounds of clusters")
+    parser.add_argument("--starts", type=int, default=STARTS, help="in little shared memory")
     parser.add_argument("--out", type=Path, default=ROOT / "data" / "bench")
     options = parser.parse_args(arguments)
-    if options.times < 1 or options.clusters < 0:
-        parser.error(f"expected --times >= 1 and --clusters >= 0; got {options}")
+    numbers = {name: getattr(options, name) for name in ("times", "clusters", "starts")}
+    if min(numbers.values()) < 0:
+        parser.error(f"expected numbers from 0 on; got {numbers}")
     try:
-        names = [path.stem for path in sources(ROOT, tuple(options.only))]
+        names = [path.stem for path in sources(ROOT, tuple(options.only)) if options.times]
     except SourceError as error:
         print(error, file=sys.stderr)
         return 1
-    rows = soak(names, options.times, options.clusters)
-    asked = " ".join(options.only)
-    command = f"python -m tools.soak --times {options.times} --clusters {options.clusters} {asked}"
-    written = records.write(records.record({"soak": rows}, command.strip()), options.out)
+    rows = soak(names, **numbers)
+    asked = [f"--{name} {number}" for name, number in numbers.items()]
+    command = " ".join(["python -m tools.soak", *asked, *options.only])
+    written = records.write(records.record({"soak": rows}, command), options.out)
     print(f"written: {written}")
     return int(any(row.value for row in rows))
 

@@ -9,6 +9,8 @@ import pytest
 from helpers import records
 from tools import soak
 
+DO = ("--clusters", "0", "--starts", "0")
+
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch):
@@ -33,7 +35,7 @@ def test_what_is_left_is_named_and_the_record_says_all(monkeypatch, tmp_path):
     monkeypatch.setattr(soak, "SHARED", tmp_path / "shm")
     before = tempfile.gettempdir(), os.environ.get("TMPDIR")
     out = tmp_path / "records"
-    assert soak.main(["00", "--times", "2", "--clusters", "0", "--out", str(out)]) == 1
+    assert soak.main(["00", *DO, "--times", "2", "--out", str(out)]) == 1
     assert (tempfile.gettempdir(), os.environ.get("TMPDIR")) == before
     (read,) = records.load(out)
     ran, left = read.suites["soak"]
@@ -42,10 +44,33 @@ def test_what_is_left_is_named_and_the_record_says_all(monkeypatch, tmp_path):
     assert all("/left-" in name for name in left.parameters["names"])
 
 
-@pytest.mark.parametrize("wrong", [["--times", "0"], ["--clusters", "-1"]])
+@pytest.mark.parametrize("wrong", [["--times", "-1"], ["--starts", "-1"]])
 def test_bad_numbers_are_refused(wrong):
     with pytest.raises(SystemExit):
         soak.main(wrong)
+
+
+def test_little_shared_memory_is_a_row_and_what_fails_there_is_told(monkeypatch, tmp_path):
+    test = tmp_path / "test_small.py"
+    test.write_text(
+        "import os, pytest\n"
+        "def test_many_starts():\n    assert os.environ['STARTS'] == '3'\n"
+        "@pytest.mark.parametrize('n', [int(os.environ['MEGABYTES']), 8])\n"
+        "def test_long_messages(n):\n    assert n > 8\n"
+        "def test_other():\n    assert False\n"
+    )
+    monkeypatch.setattr(soak, "SMALL", str(test))
+    assert soak.small(3) == []
+    (said,) = soak.small(4)
+    assert said.startswith("FAILED")
+    assert "test_many_starts" in said
+    test.write_text(
+        "import pytest\ndef test_many_starts():\n    pytest.skip('no right to mount')\n"
+    )
+    (said,) = soak.small(3)
+    assert "no right" in said
+    row, _ = soak.soak([], 0, 0, 3)
+    assert (row.value, row.parameters["runs"]) == (1, 1)
 
 
 def test_a_notebook_that_is_not_there_is_named(capsys):
@@ -56,6 +81,6 @@ def test_a_notebook_that_is_not_there_is_named(capsys):
 @pytest.mark.mpi
 def test_clusters_at_once_live_and_a_failure_among_them_is_told(monkeypatch):
     monkeypatch.setattr(soak, "KERNELS", 2)
-    assert soak.clusters() == []
+    assert soak.at_once() == []
     monkeypatch.setattr(soak, "KERNEL", "raise SystemExit('not today')")
-    assert soak.clusters() == ["2 of 2 kernels: not today"]
+    assert soak.at_once() == ["2 of 2 kernels: not today"]
