@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from helpers.cuda.c_types import Parameter
 from helpers.cuda.errors import LaunchError
-from helpers.cuda.source import Parameter, Signature
+from helpers.cuda.source import Signature
 
 MAX_BLOCK_THREADS = 1024
 MAX_BLOCK = (1024, 1024, 64)

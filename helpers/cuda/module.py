@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from helpers.cuda import refused
 from helpers.cuda import source as source_text
 from helpers.cuda.arguments import bind, dimensions
 from helpers.cuda.cpu.backend import CpuBackend
@@ -128,7 +129,7 @@ class Module:
                 raise
             raise CompileError(
                 "a GPU runs this source, the CPU runner does not: "
-                f"{source_text.lacking(str(error))}\n{error}"
+                f"{refused.lacking(str(error))}\n{error}"
             ) from None
 
     def _check_as_cuda(self, arch: str) -> bool:

@@ -1,5 +1,9 @@
 """Local variables: overrun through a pointer, read before they have a value."""
 
+import itertools
+import re
+import time
+
 import numpy as np
 import pytest
 
@@ -30,19 +34,68 @@ __global__ void k(float *x, int what, int i) {{
 
 @pytest.mark.parametrize("call", ["", "__noinline__", "__forceinline__"])
 def test_a_pointer_to_a_local_array_leaves_it(call):
-    # Beyond its end. What lies before its beginning the compiler takes for a part of a larger one.
     x = np.zeros(32, np.float32)
     with cuda.Module(THROUGH_A_POINTER.format(call), device="cpu", verify=False) as module:
         launch = module["k"][1, 32]
-        for what, index in ((0, 4), (0, 1000), (1, 4), (2, 3)):
+        for what, index in itertools.product((0, 1, 2), (-1, -2, 4, 5)):
             with pytest.raises(cuda.BoundsError, match=r"thread \(5, 0, 0\) of block") as caught:
                 launch(x, what, index, check=True)
-            assert "outside the local variable" in str(caught.value)
+            said = rf"bytes {4 * index} to \S+ of s, outside the local variable s of 16 bytes"
+            assert re.search(said, str(caught.value))
             assert ("read" if what == 1 else "wrote") in str(caught.value)
             assert caught.value.line == 3 + what
+        for index in (3, 1000):  # a part of it outside; far away, where another frame may be
+            with pytest.raises(cuda.BoundsError, match="outside the local variable"):
+                launch(x, 2, index, check=True)
         for what, index, expected in ((0, 1, 1), (1, 3, 4), (2, 1, 1)):  # within
             launch(x, what, index, check=True)
             assert x[5] == expected
+
+
+BESIDE = """
+__device__ int first(const int *p, int i, int deep) { return deep ? first(p, i, deep - 1) : p[i]; }
+__global__ void k(int *x, int what, int i) {
+    int before[2] = {1, 2}, s[3] = {3, 4, 5}, after[2] = {6, 7};
+    int *both[2] = {before, s};
+    float4 v = make_float4(1, 2, 3, 4);
+    float *component = &v.x;
+    if (what == 0) x[0] = first(s, i, 3);
+    if (what == 1) x[0] = both[1][i];
+    if (what == 2) component[i] = 1;
+    x[1] = before[1] + after[0] + (int)v.y;
+    printf("once");
+}"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("what", "line", "size"), [(0, 2, 3), (1, 9, 3), (2, 10, 4)])
+def test_the_neighbour_of_a_local_variable_is_not_taken_for_it(what, line, size, threads, capsys):
+    x = np.zeros(2, np.int32)
+    with cuda.Module(BESIDE, device="cpu", verify=False, threads=threads) as module:
+        for index in (-1, size):
+            with pytest.raises(cuda.BoundsError, match=r"outside the local variable [sv] ") as it:
+                module["k"][4, 1](x, what, index, check=True)
+            assert it.value.line == line
+            assert "thread (0, 0, 0) of block (0, 0, 0)" in str(it.value)
+        assert not x.any()
+        capsys.readouterr()
+        module["k"][1, 1](x, what, 0, check=True)
+        assert capsys.readouterr().out == "once"  # though two programs ran
+        module["k"][1, 1].record(x, what, size - 1)
+
+
+def test_an_endless_kernel_with_local_variables_is_waited_for_once():
+    source = """__global__ void k(volatile int *x) {
+        int s[2] = {1, 2};
+        while (x[0] == 0) s[x[0]]++;
+        x[1] = s[x[0]];
+    }"""
+    with cuda.Module(source, device="cpu", verify=False) as module:
+        module["k"][1, 1](np.ones(2, np.int32), check=True)  # which compiles what it takes
+        began = time.monotonic()
+        with pytest.raises(cuda.KernelTimeoutError):
+            module["k"][1, 1](np.zeros(2, np.int32), check=True, timeout=6)
+        assert time.monotonic() - began < 11
 
 
 def test_a_function_that_calls_itself_and_a_pointer_to_a_pointer():

@@ -15,7 +15,9 @@ import re
 
 GAP = 64  # bytes after each variable
 READER = "cuda_reader"  # the symbol table's name for the reader's file
-KEPT = frozenset({"cuda_kernels", "cuda_constants"})  # what the runner looks for
+KEPT = frozenset(
+    {"cuda_kernels", "cuda_constants", "cuda_guards_locals"}
+)  # what the runner looks for
 DATA = re.compile(
     r"\s+\.(zero|byte|value|short|hword|2byte|long|int|word|4byte|quad|xword|8byte|float|double"
     r"|string|ascii|asciz|skip|space|octa)\b"

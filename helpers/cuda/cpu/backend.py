@@ -13,13 +13,14 @@ import numpy as np
 
 from helpers.cuda.arguments import PAGE, Argument, Region, whole_pages
 from helpers.cuda.arguments import regions as lay_out
+from helpers.cuda.c_types import strip_comments
 from helpers.cuda.cpu import compiler, protocol, symbols
 from helpers.cuda.cpu.faults import Explainer
 from helpers.cuda.cpu.worker import Worker
 from helpers.cuda.errors import LaunchError
 from helpers.cuda.occupancy import BLOCK_SHARED
 from helpers.cuda.record import EVENT, KINDS, SPACES, Access, AccessRecord, merge
-from helpers.cuda.source import Signature, strip_comments
+from helpers.cuda.source import Signature
 from helpers.machine import usable_cores
 
 SMALL_TYPES = re.compile(r"\b(char|short|bool|half|half2|u?char[1-4]|u?short[1-4]|u?int(8|16)_t)\b")
@@ -28,6 +29,7 @@ SMALL_TYPES = re.compile(r"\b(char|short|bool|half|half2|u?char[1-4]|u?short[1-4
 ORDERED = frozenset(
     ("bounds", "const", "uninitialised", "race", "index", "misaligned", "barrier", "warp", "assert")
 )
+LOCAL = ("guard", "index")  # what the program with gaps between local variables reports
 
 
 @dataclass(frozen=True)
@@ -84,21 +86,23 @@ class CpuBackend:
         self.threads = max(1, min(threads or usable_cores(), 256))
         self.shared_limit = BLOCK_SHARED.get(int(re.sub(r"\D", "", arch)), 49_152)
         self.constants: dict[str, bytes] = {}
-        self._programs: dict[bool, compiler.Program] = {}
-        self._workers: dict[bool, Worker] = {}
-        self.symbols = self._program(check).symbols  # what does not compile is told at once
+        self._programs: dict[str, compiler.Program] = {}
+        self._workers: dict[str, Worker] = {}
+        # What does not compile is told at once.
+        self.symbols = self._program(compiler.WATCHED if check else compiler.FAST).symbols
 
-    def _program(self, instrumented: bool) -> compiler.Program:
-        if instrumented not in self._programs:
-            self._programs[instrumented] = compiler.build(
-                self.source, self.name, self.defines, self.instances, instrumented=instrumented
+    def _program(self, kind: str) -> compiler.Program:
+        if kind not in self._programs:
+            self._programs[kind] = compiler.build(
+                self.source, self.name, self.defines, self.instances, kind=kind
             )
-        return self._programs[instrumented]
+        return self._programs[kind]
 
-    def _worker(self, instrumented: bool) -> Worker:
-        if instrumented not in self._workers:
-            self._workers[instrumented] = Worker(self._program(instrumented).path)
-        return self._workers[instrumented]
+    def _worker(self, kind: str) -> Worker:
+        if kind not in self._workers:
+            silent = kind == compiler.GUARDED  # runs first what another program then runs again
+            self._workers[kind] = Worker(self._program(kind).path, silent=silent)
+        return self._workers[kind]
 
     def set_constant(self, name: str, array: np.ndarray) -> None:
         """Keep a constant's content for every worker, and tell those that run.
@@ -174,11 +178,13 @@ class CpuBackend:
             The kernel did something wrong.
         """
         self._fit(signature, shared)
-        instrumented = check or record
-        worker, program = self._worker(instrumented), self._program(instrumented)
         call = _Call(signature, grid, block, shared, arguments, *lay_out(arguments), timeout)
+        if check or record:
+            self._guard_locals(call)
+        kind = compiler.WATCHED if check or record else compiler.FAST
+        worker, program = self._worker(kind), self._program(kind)
         memory = self._copy_in(call, worker)
-        if not instrumented:
+        if kind == compiler.FAST:
             self._ask(call, worker, program, None)
             _copy_out(call, memory)
             return None
@@ -238,14 +244,39 @@ class CpuBackend:
             again = self._send(call, worker, watch, 1)
             answer = again if "error" in again else answer
         if "error" in answer:
-            raise Explainer(
-                call.signature.name,
-                self.source,
-                {a.parameter.name: (a.shape, np.dtype(a.parameter.dtype)) for a in call.pointers},
-                lambda addresses: symbols.lines(program.path, addresses, self.name),
-                call.timeout,
-            ).exception(answer)
+            raise self._explainer(call, program).exception(answer)
         return answer
+
+    def _guard_locals(self, call: _Call) -> None:
+        """Run the launch where local variables have gaps between them; raise what leaves one.
+
+        A program of its own, since no compiler gives both these gaps and the recorder's calls. It
+        comes first: a write beside a local variable changes another one, and what the recorder
+        then sees is not the fault. Whatever else happens is the recorder's to report; only a
+        kernel that does not end is not waited for twice.
+        """
+        if not compiler.guards_locals(self.source):
+            return
+        program = self._program(compiler.GUARDED)
+        if not program.path.stat().st_size:
+            return
+        worker = self._worker(compiler.GUARDED)
+        for threads in (min(self.threads, math.prod(call.grid)), 1):
+            self._copy_in(call, worker)
+            answer = self._send(call, worker, None, threads)
+            if threads == 1 or answer.get("error") not in LOCAL:  # else again, in order
+                break
+        if answer.get("error") in (*LOCAL, "timeout"):
+            raise self._explainer(call, program).exception(answer)
+
+    def _explainer(self, call: _Call, program: compiler.Program) -> Explainer:
+        return Explainer(
+            call.signature.name,
+            self.source,
+            {a.parameter.name: (a.shape, np.dtype(a.parameter.dtype)) for a in call.pointers},
+            lambda addresses: symbols.lines(program.path, addresses, self.name),
+            call.timeout,
+        )
 
     def _send(
         self, call: _Call, worker: Worker, watch: protocol.Watch | None, threads: int

@@ -12,13 +12,16 @@ import hashlib
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from helpers.cuda import refused
 from helpers.cuda import source as source_text
+from helpers.cuda.c_types import strip_comments, structs
 from helpers.cuda.cpu import assembly, symbols
 from helpers.cuda.cpu.protocol import token
 from helpers.cuda.cpu.symbols import KERNEL, Symbols
@@ -33,17 +36,35 @@ RUNTIME_SOURCES = (
     "atomics.cpp",
     "recorder.cpp",
     "tsan.cpp",
+    "guard.cpp",
     "order.cpp",
     "requests.cpp",
     "worker.cpp",
 )
 LARGEST_SHARED = 232_448  # bytes a block may use on the largest device (sm_90: 227 KiB)
 COMMON = ("-std=c++17", "-g", "-fno-pie", "-fno-omit-frame-pointer", "-fdiagnostics-color=never")
-FAST = ("-O2",)
-# No vectorisation: one access of the source stays one access of the record.
-INSTRUMENTED = ("-O1", "-fsanitize=thread,bounds,alignment,object-size", "-fno-tree-vectorize")
+SHADOW = 0x7FFF8000  # guard.cpp's OFFSET
+FAST, WATCHED, GUARDED = "fast", "watched", "guarded"  # the three programs of a source
+FLAGS = {
+    FAST: ("-O2",),
+    # No vectorisation: one access of the source stays one access of the record.
+    WATCHED: ("-O1", "-fsanitize=thread,bounds,alignment,object-size", "-fno-tree-vectorize"),
+    # Room before and after each local variable, which the flags of WATCHED cannot give. At -O2 two
+    # equal ends of two lines become one, and the line that is told may be the other.
+    GUARDED: ("-O1", "-fsanitize=kernel-address,bounds", f"-fasan-shadow-offset={SHADOW}"),
+}
 GCC = ("-fno-extern-tls-init",)
-GCC_INSTRUMENTED = ("-fsanitize=bounds-strict", "--param", "tsan-distinguish-volatile=1")
+GCC_FLAGS = {
+    FAST: (),
+    WATCHED: ("-fsanitize=bounds-strict", "--param", "tsan-distinguish-volatile=1"),
+    GUARDED: (
+        *("-fsanitize=bounds-strict", "--param", "asan-globals=0"),
+        *("-fno-sanitize-address-use-after-scope",),
+        *("--param", "asan-stack=1", "--param", "asan-instrument-allocas=0"),
+        *("--param", "asan-instrumentation-with-call-threshold=0"),
+    ),
+}
+FRAME = re.compile(r'\.string\s+"\d+ \d+ \d+ \d+ ')  # GUARDED has gaps in some function's frame
 LIMIT = 120.0  # seconds for one run of the compiler
 MONTH = 30 * 86_400.0  # seconds that a compiled module is kept after its last use
 
@@ -93,7 +114,7 @@ def build(
     defines: Mapping[str, object],
     instances: Sequence[str] = (),
     *,
-    instrumented: bool,
+    kind: str = FAST,
 ) -> Program:
     """Compile a source for this machine's processor, or find what was compiled before.
 
@@ -105,27 +126,29 @@ def build(
         Macros.
     instances : list of str, optional
         Instances of kernel templates.
-    instrumented : bool
-        Whether every access calls the recorder.
+    kind : str
+        FAST; WATCHED, where every access calls the recorder; or GUARDED, where every access asks
+        whether it lies between local variables.
 
     Returns
     -------
     Program
-        In the cache folder.
+        In the cache folder. That of a GUARDED source without local variables in memory is an
+        empty file.
 
     Raises
     ------
     CompileError
         With the compiler's message and the lines that it is about.
     UninitialisedError
-        For a local variable that every thread reads before it has a value (if instrumented).
+        For a local variable that every thread reads before it has a value (if WATCHED).
     """
-    source_text.check_includes(source)
+    refused.check_includes(source)
     kernels = source_text.kernels(source, defines, instances)
     tail = _tail(source, defines, kernels)
-    flags = [*COMMON, *(INSTRUMENTED if instrumented else FAST)]
-    if "clang" not in compiler()[1]:
-        flags += [*GCC, *(GCC_INSTRUMENTED if instrumented else ())]
+    flags = [*COMMON, *FLAGS[kind]]
+    if not is_clang():
+        flags += [*GCC, *GCC_FLAGS[kind]]
     flags += [f"-D{key}={value}" for key, value in sorted(defines.items())]
     # Kernels get names that the C library cannot have.
     names = dict.fromkeys([*source_text.templates(source), *kernels])
@@ -140,22 +163,60 @@ def build(
             unit.write_text(text)
             include = ["-I", str(RUNTIME / "include"), "-include", str(RUNTIME / "cuda_on_cpu.h")]
             quiet = ["-Wno-unknown-pragmas", "-Wno-attributes", "-fmax-errors=20"]
-            if instrumented:  # certain cases only; "may be used uninitialized" is often wrong
+            if kind == WATCHED:  # certain cases only; "may be used uninitialized" is often wrong
                 quiet.append("-Werror=uninitialized")
             command = [compiler()[0], *flags, *include, *quiet, "-S", str(unit)]
             _run([*command, "-o", f"{folder}/unit.s"], source, name)
-            assembled = Path(folder) / "reader.s"
-            assembled.write_text(
-                assembly.rework(Path(folder, "unit.s").read_text(), source, instrumented)
-            )
-            # Linked without -fsanitize: the calls go to runtime/tsan.cpp, not to TSan.
-            link = [compiler()[0], "-no-pie", str(assembled), str(runtime), "-lpthread"]
-            _run([*link, "-o", str(made)], source, name)
+            said = Path(folder, "unit.s").read_text()
+            if kind == GUARDED and not FRAME.search(said):
+                made.touch()
+            else:
+                assembled = Path(folder) / "reader.s"
+                assembled.write_text(assembly.rework(said, source, kind == WATCHED))
+                # Linked without -fsanitize: the calls go to the runtime, not to the sanitizers'.
+                link = [compiler()[0], "-no-pie", str(assembled), str(runtime), "-lpthread"]
+                _run([*link, "-o", str(made)], source, name)
             os.replace(made, path)
         _forget_unused(path.parent)
     else:
         path.touch()  # used: kept for another MONTH
+    if not path.stat().st_size:
+        return Program(path, Symbols((), ()))
     return Program(path, symbols.read(path, tuple(source_text.dynamic_shared(source))))
+
+
+def is_clang() -> bool:
+    """Tell whether the compiler is clang, whose flags differ.
+
+    Returns
+    -------
+    bool
+        By the name that it gives itself.
+    """
+    return "clang" in compiler()[1]
+
+
+def guards_locals(source: str) -> bool:
+    """Tell whether a GUARDED program can be made of a source, and may find anything there.
+
+    Parameters
+    ----------
+    source : str
+        CUDA C.
+
+    Returns
+    -------
+    bool
+        Whether a pointer may lead to a local variable, by the look of the text: an array that is
+        not in another memory, or an address that is taken.
+    """
+    if is_clang() or sys.platform != "linux":
+        return False
+    text = strip_comments(source)
+    arrays = re.finditer(r"^.*?\b[A-Za-z_]\w*[\s>]+\w+\s*\[[^\]]*\]", text, re.M)
+    elsewhere = re.compile(r"__(shared|constant|device)__|^\s*return\b")
+    local = any(not elsewhere.search(found[0]) for found in arrays)
+    return local or bool(re.search(r"[(=,?:]\s*&\s*[A-Za-z_]", text))
 
 
 def _one_section(source: str) -> str:
@@ -175,7 +236,7 @@ def _forget_unused(folder: Path) -> None:
 def _tail(source: str, defines: Mapping[str, object], kernels: dict[str, Signature]) -> str:
     """Write what the worker needs to find and call the kernels of ``source``."""
     table, text = [], []
-    for name, dtype in source_text.structs(source, defines).items():
+    for name, dtype in structs(source, defines).items():
         if any(name in p.c_type.split() for kernel in kernels.values() for p in kernel.parameters):
             text.append(
                 f'static_assert(sizeof({name}) == {dtype.itemsize}, "NumPy lays {name} out in '
@@ -206,6 +267,8 @@ def _tail(source: str, defines: Mapping[str, object], kernels: dict[str, Signatu
         "struct cuda_constant_symbol { const char *name; void *address; size_t bytes; };\n"
         f"cuda_kernel cuda_kernels[] = {{{''.join(table)}{{nullptr, nullptr}}}};\n"
         f"cuda_constant_symbol cuda_constants[] = {{{constants}{{nullptr, nullptr, 0}}}};\n"
+        "#ifdef __SANITIZE_ADDRESS__\nextern const bool cuda_guards_locals = true;\n"
+        "#else\nextern const bool cuda_guards_locals = false;\n#endif\n"
     )
     return "\n".join(text)
 
@@ -216,7 +279,7 @@ def _runtime(cache: Path, extra: str) -> Path:
     texts = [
         path.read_text() for path in sorted(RUNTIME.rglob("*")) if path.suffix in (".cpp", ".h")
     ]
-    flags = [*COMMON, "-O3", *extra.split()]
+    flags = [*COMMON, "-O3", *(() if is_clang() else GCC), *extra.split()]
     path = cache / f"runtime-{_digest(*texts, *flags, compiler()[1])}.o"
     if not path.exists():
         with tempfile.TemporaryDirectory(dir=cache) as folder:

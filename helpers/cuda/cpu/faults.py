@@ -147,6 +147,16 @@ class Explainer:
             line,
         )
 
+    def _guard(self, report: dict) -> errors.CudaError:
+        line = self._line(report)
+        name, first = report["variable"], report["offset"]
+        return errors.BoundsError(
+            f"{self._who(report)} {KINDS[report['kind']]} bytes {first} to "
+            f"{first + report['size'] - 1} of {name}, outside the local variable {name} of "
+            f"{report['bytes']} bytes{self._at(line)}",
+            line,
+        )
+
     def _misaligned(self, report: dict) -> errors.CudaError:
         now, size = report["now"], report["size"]
         line = self._line(now)

@@ -17,7 +17,8 @@ KERNEL = "cuda_kernel_"  # before each kernel's name in the compiled module
 LIMIT = 60.0  # seconds for a tool
 # What the compiler and compiler.py add to the reader's variables.
 HIDDEN = re.compile(
-    r"cuda_(kernels|constants|dynamic_shared)$|vtable |typeinfo |VTT |guard variable |__|_ZG|_ZT"
+    r"cuda_(kernels|constants|dynamic_shared|guards_locals)$|vtable |typeinfo |VTT "
+    r"|guard variable |__|_ZG|_ZT"
 )
 
 

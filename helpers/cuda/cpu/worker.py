@@ -74,10 +74,12 @@ class Worker:
     ----------
     program : Path
         The compiled module.
+    silent : bool, default False
+        Whether what its kernels print is thrown away.
     """
 
-    def __init__(self, program: Path):
-        self.program = program
+    def __init__(self, program: Path, *, silent: bool = False):
+        self.program, self.silent = program, silent
         self.memory = Memory()
         self._process: subprocess.Popen[bytes] | None = None
         self._answers = -1
@@ -179,7 +181,8 @@ class Worker:
             text = os.pread(self._output.fileno(), written, 0).decode(errors="replace")
             os.ftruncate(self._output.fileno(), 0)
             os.lseek(self._output.fileno(), 0, os.SEEK_SET)
-            sys.stdout.write(text)
+            if not self.silent:
+                sys.stdout.write(text)
 
     def stop(self) -> None:
         """End the process; the next launch starts another."""

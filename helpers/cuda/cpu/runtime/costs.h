@@ -2,30 +2,66 @@
 #pragma once
 #include <stdint.h>
 
-struct Group {           // one warp's request
-    uint32_t block, mask;
-    uint32_t address[32];  // the low half: no request spans 4 GiB
-};
+#include <array>
+#include <vector>
 
-// What nearly every request is, told without looking at pairs of lanes: all 32 lanes take part, at
-// `step` bytes from one to the next (0: all the same).
-inline bool in_step(const Group &group, unsigned step) {
-    uint32_t off = ~group.mask;
-    for (unsigned lane = 0; lane < 32; lane++)
-        off |= group.address[lane] ^ (group.address[0] + lane * step);
-    return !off;
+// One warp's request, told lane by lane. Nearly every one is in step, all its lanes at `size` bytes
+// from one to the next, or all at one place: of these the first address says it all. The addresses
+// are kept only of what is not, so that a block's requests fit the processor's nearest cache.
+struct Group {
+    uint32_t block, mask;
+    uint32_t first;        // the first lane's address: the low half, since no request spans 4 GiB
+    uint8_t first_lane, in_step, at_one;
+    uint32_t scattered;    // where the addresses are, if neither
+};
+using Addresses = std::array<uint32_t, 32>;
+
+inline uint32_t address_in_step(const Group &group, unsigned lane, unsigned size) {
+    return group.first + (group.in_step ? (lane - group.first_lane) * size : 0);
+}
+
+inline void add_lane(Group &group, unsigned lane, uint32_t address, unsigned size,
+                     std::vector<Addresses> &scattered) {
+    if (!group.mask) {
+        group.first = address;
+        group.first_lane = (uint8_t)lane;
+        group.in_step = group.at_one = 1;
+    } else if (group.in_step | group.at_one) {
+        uint8_t in_step = address == group.first + (lane - group.first_lane) * size;
+        uint8_t at_one = address == group.first;
+        if (!((group.in_step & in_step) | (group.at_one & at_one))) {
+            Addresses all;
+            for (unsigned i = 0; i < 32; i++) all[i] = address_in_step(group, i, size);
+            group.scattered = (uint32_t)scattered.size();
+            scattered.push_back(all);
+        }
+        group.in_step &= in_step;
+        group.at_one &= at_one;
+    }
+    if (!(group.in_step | group.at_one)) scattered[group.scattered][lane] = address;
+    group.mask |= 1u << lane;
+}
+
+inline Addresses addresses_of(const Group &group, unsigned size,
+                              const std::vector<Addresses> &scattered) {
+    if (!(group.in_step | group.at_one)) return scattered[group.scattered];
+    Addresses all;
+    for (unsigned lane = 0; lane < 32; lane++) all[lane] = address_in_step(group, lane, size);
+    return all;
 }
 
 // 32-byte sectors that one warp's request touches: what a GPU's memory system moves.
-inline unsigned count_sectors(const Group &group, unsigned size) {
-    uint64_t first = group.address[0];
-    if (in_step(group, size)) return (first + 32 * size - 1) / 32 - first / 32 + 1;
-    if (in_step(group, 0)) return (first + size - 1) / 32 - first / 32 + 1;
+inline unsigned count_sectors(const Group &group, unsigned size,
+                              const std::vector<Addresses> &scattered) {
+    uint64_t begin = group.first;
+    if (group.at_one) return (begin + size - 1) / 32 - begin / 32 + 1;
+    if (group.in_step && !~group.mask) return (begin + 32 * size - 1) / 32 - begin / 32 + 1;
+    Addresses address = addresses_of(group, size, scattered);
     uint64_t seen[64];
     unsigned n = 0;
     for (int lane = 0; lane < 32; lane++) {
         if (!(group.mask >> lane & 1)) continue;
-        uint64_t a = group.address[lane];
+        uint64_t a = address[lane];
         for (uint64_t s = a / 32; s <= (a + size - 1) / 32; s++) {
             unsigned i = n;
             while (i > 0 && seen[i - 1] != s) i--;
@@ -36,10 +72,12 @@ inline unsigned count_sectors(const Group &group, unsigned size) {
 }
 
 // Shared memory: 32 banks of 4 bytes; lanes of a phase that want different words of one bank wait.
-inline unsigned count_wavefronts(const Group &group, unsigned size, unsigned *ideal) {
+inline unsigned count_wavefronts(const Group &group, unsigned size, unsigned *ideal,
+                                 const std::vector<Addresses> &scattered) {
     unsigned lanes = size <= 4 ? 32 : size == 8 ? 16 : 8, total = 0;
-    if ((size >= 4 && group.address[0] % 4 == 0 && in_step(group, size)) || in_step(group, 0))
-        return *ideal = 32 / lanes;
+    bool conflicts_with_none = size >= 4 && group.first % 4 == 0 && group.in_step;
+    if (!~group.mask && (conflicts_with_none || group.at_one)) return *ideal = 32 / lanes;
+    Addresses address = addresses_of(group, size, scattered);
     *ideal = 0;
     for (unsigned first = 0; first < 32; first += lanes) {
         uint64_t words[32][32];
@@ -47,7 +85,7 @@ inline unsigned count_wavefronts(const Group &group, unsigned size, unsigned *id
         for (unsigned lane = first; lane < first + lanes; lane++) {
             if (!(group.mask >> lane & 1)) continue;
             for (unsigned byte = 0; byte < size; byte += 4) {
-                uint64_t word = ((uint64_t)group.address[lane] + byte) / 4;
+                uint64_t word = ((uint64_t)address[lane] + byte) / 4;
                 unsigned bank = word % 32, i = 0;
                 while (i < depth[bank] && words[bank][i] != word) i++;
                 if (i == depth[bank] && depth[bank] < 32) words[bank][depth[bank]++] = word;

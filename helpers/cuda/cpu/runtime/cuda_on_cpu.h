@@ -143,7 +143,15 @@ CUDA_INLINE int __all_sync(unsigned mask, int predicate, CUDA_LINE) {
     CUDA_ATOMIC(T, atomicAnd)                                                                 \
     CUDA_ATOMIC(T, atomicOr)                                                                  \
     CUDA_ATOMIC(T, atomicXor)                                                                 \
-    T atomicCAS(T *address, T expected, T value);
+    CUDA_CAS(T)
+#define CUDA_CAS(T)                                                                           \
+    T atomicCAS(T *address, T expected, T value);                                             \
+    CUDA_INLINE T atomicCAS_block(T *address, T expected, T value) {                          \
+        return atomicCAS(address, expected, value);                                           \
+    }                                                                                         \
+    CUDA_INLINE T atomicCAS_system(T *address, T expected, T value) {                         \
+        return atomicCAS(address, expected, value);                                           \
+    }
 CUDA_ATOMICS(int)
 CUDA_ATOMICS(unsigned)
 CUDA_ATOMICS(long long)
@@ -154,7 +162,7 @@ CUDA_ATOMIC(float, atomicAdd)
 CUDA_ATOMIC(float, atomicExch)
 CUDA_ATOMIC(double, atomicAdd)
 CUDA_ATOMIC(double, atomicExch)
-unsigned short atomicCAS(unsigned short *address, unsigned short expected, unsigned short value);
+CUDA_CAS(unsigned short)
 
 void cuda_fence();
 CUDA_INLINE void __threadfence() { cuda_fence(); }
@@ -326,6 +334,10 @@ struct cuda_argument {
 #define __constant__ __attribute__((section("cuda_constant")))
 #define __launch_bounds__(...)
 #define __forceinline__ inline __attribute__((always_inline))
-#define __align__(n) alignas(n)
+#define __align__(n) __attribute__((aligned(n)))  // unlike alignas, in any place of a declaration
 #define __grid_constant__
-#define __builtin_align__(n) alignas(n)
+#define __builtin_align__(n) __attribute__((aligned(n)))
+#define __maxnreg__(...)
+#ifndef __clang__
+#define __builtin_assume(expression) ((expression) ? (void)0 : __builtin_unreachable())
+#endif

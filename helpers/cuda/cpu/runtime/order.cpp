@@ -35,9 +35,7 @@ struct Variable {
 std::mutex mutex;
 std::map<std::pair<uint64_t, uintptr_t>, Variable> variables;  // by block (0: global memory)
 uint64_t now;                                                  // counts publications
-std::atomic<bool> in_use;                                      // a fence has been passed
 thread_local std::vector<Seen> seen[MAX_THREADS];
-thread_local struct { uintptr_t address; bool shared; } reading[MAX_THREADS];  // not learned from yet
 
 void add(std::vector<Seen> &list, Seen item) {
     for (Seen &old : list)
@@ -77,36 +75,34 @@ void learn_late(unsigned t) {
 }  // namespace
 
 thread_local uint32_t fences_passed[MAX_THREADS];
+thread_local Reading reading[MAX_THREADS];
+std::atomic<bool> order_in_use;
 
 void order_begin() {
     variables.clear();
-    in_use = false;
+    order_in_use = false;
     now = 0;
 }
 
 void order_block_begin() {
     memset(fences_passed, 0, sizeof fences_passed);
     memset(reading, 0, sizeof reading);
-    if (!in_use) return;
+    if (!order_in_use) return;
     for (auto &list : seen) list.clear();
 }
 
 void order_fence() {
     if (!launch.check || !current) return;
-    in_use = true;
+    order_in_use = true;
     fences_passed[current_thread]++;
 }
 
-// The running thread accesses something: what it read before has arrived.
-void order_arrived() {
-    if (in_use) learn_late(current_thread);
-    else reading[current_thread].address = 0;  // nothing was published
-}
+void order_learn_late() { learn_late(current_thread); }
 
 // An atomic or volatile access by the running thread, about to be made: it learns.
 void order_reads(uintptr_t address, bool shared) {
     reading[current_thread] = {address, shared};  // kept also where the first fence is yet to come
-    if (!in_use) return;
+    if (!order_in_use) return;
     std::lock_guard<std::mutex> guard(mutex);
     learn(current_thread, address, shared);
 }
@@ -114,7 +110,7 @@ void order_reads(uintptr_t address, bool shared) {
 // The same, and it writes: what the thread did before its last fence is published.
 void order_writes(uintptr_t address, bool shared) {
     unsigned t = current_thread;
-    if (!in_use || !fences_passed[t]) return;
+    if (!order_in_use || !fences_passed[t]) return;
     std::lock_guard<std::mutex> guard(mutex);
     Variable &variable = variables[{shared ? block_serial : 0, address}];
     now++;
@@ -126,7 +122,7 @@ void order_writes(uintptr_t address, bool shared) {
 
 // The threads [first, first + count) of `mask` have met: each knows what any of them knew.
 void order_meet(int first, int count, uint64_t mask_of_warp, bool whole_block) {
-    if (!in_use) return;
+    if (!order_in_use) return;
     std::vector<Seen> all;
     auto takes_part = [&](int i) { return whole_block || mask_of_warp >> i & 1; };
     for (int i = 0; i < count; i++)
@@ -139,7 +135,7 @@ void order_meet(int first, int count, uint64_t mask_of_warp, bool whole_block) {
 }
 
 bool order_knows(uint32_t block, uint32_t epoch, unsigned thread, uint32_t fences) {
-    if (!in_use) return false;
+    if (!order_in_use) return false;
     std::lock_guard<std::mutex> guard(mutex);
     std::set<std::pair<Variable *, uint64_t>> visited;
     for (const Seen &what : seen[current_thread])

@@ -33,6 +33,7 @@ struct Instruction {     // one access of the code to one array
     uint64_t counted_block;
     std::vector<uint32_t> occurrences;  // per thread of the running block
     std::vector<Group> groups;          // [occurrence * warps + warp]
+    std::vector<Addresses> scattered;   // of the running block's
     size_t used;
 };
 
@@ -67,12 +68,14 @@ std::mutex mutex;
 std::vector<Recorder *> finished;
 unsigned block_threads, block_warps;
 int shift;                // of an offset to its cell's number: granules are 1 or 4 bytes
-// Of cells of global memory, 256 neighbours together; each lock has a cache line of its own.
-struct alignas(64) { std::atomic_flag flag; } locks[256];
+// Of cells of global memory, so few neighbours together that blocks beside each other seldom meet;
+// each lock has a cache line of its own.
+constexpr size_t NEIGHBOURS = 16, LOCKS = 4096;
+struct alignas(64) { std::atomic_flag flag; } locks[LOCKS];
 
 struct Lock {
     std::atomic_flag &flag;
-    explicit Lock(size_t cell) : flag(locks[cell / 256 % 256].flag) {
+    explicit Lock(size_t cell) : flag(locks[cell / NEIGHBOURS % LOCKS].flag) {
         while (flag.test_and_set(std::memory_order_acquire)) {
         }
     }
@@ -92,11 +95,9 @@ bool same_thread(const Touch &a, const Touch &b) {
 // Ordered: the same thread, a barrier between, (within a warp) a warp-level one, or a variable
 // through which the one told the other. Two atomics do not race, nor do volatile accesses of two
 // warps, which is how a flag is waited for.
-bool races(const Touch &before, const Touch &now) {
-    if (!before.block || same_thread(before, now)) return false;
-    bool same_block = before.block == now.block, same_warp = false;
-    if (same_block) {
-        if (before.epoch != now.epoch) return false;
+bool races_unless_told(const Touch &before, const Touch &now) {
+    bool same_warp = false;
+    if (before.block == now.block) {
         same_warp = before.thread / 32 == now.thread / 32;
         if (same_warp && before.warp_epoch != now.warp_epoch) return false;
     }
@@ -105,6 +106,13 @@ bool races(const Touch &before, const Touch &now) {
     bool atomic = before.kind == ATOMIC || now.kind == ATOMIC;
     if ((!same_warp || atomic) && signals(before) && signals(now)) return false;
     return !order_knows(before.block, before.epoch, before.thread, before.fences);
+}
+
+inline bool races(const Touch &before, const Touch &now) {
+    if (!before.block) return false;
+    if (before.block == now.block && (before.epoch != now.epoch || before.thread == now.thread))
+        return false;
+    return races_unless_told(before, now);
 }
 
 void thread_json(char *text, size_t size, const Touch &touch) {
@@ -130,8 +138,8 @@ void thread_json(char *text, size_t size, const Touch &touch) {
 size_t cell_of(int64_t offset) { return (size_t)offset >> shift; }
 size_t cells_bytes(const Array &array) { return (cell_of(array.bytes) + 1) * sizeof(Cell); }
 
-inline void check_cell(Cell &cell, const Touch &now, Array &array, int64_t offset,
-                       unsigned size) {
+__attribute__((always_inline)) inline void check_cell(Cell &cell, const Touch &now, Array &array,
+                                                      int64_t offset, unsigned size) {
     if (array.space == SHARED && cell.writer.block != now.block) {
         if (now.kind != WRITE) report("uninitialised", array, offset, size, now);
         cell = Cell{};  // what an earlier block left here is not this block's
@@ -219,6 +227,7 @@ void count(Instruction &ins, uintptr_t address, int64_t offset) {
     if (ins.counted_block != block_serial) {
         ins.counted_block = block_serial;
         ins.occurrences.assign(block_threads, 0);
+        ins.scattered.clear();
         ins.used = 0;
     }
     uint32_t occurrence = ins.occurrences[t]++;
@@ -226,8 +235,7 @@ void count(Instruction &ins, uintptr_t address, int64_t offset) {
     if (slot >= ins.groups.size()) ins.groups.resize(slot + block_warps, Group{});
     Group &group = ins.groups[slot];
     if (group.block != (uint32_t)block_serial) group.block = block_serial, group.mask = 0;
-    group.mask |= 1u << (t % 32);
-    group.address[t % 32] = (uint32_t)address;
+    add_lane(group, t % 32, (uint32_t)address, ins.size, ins.scattered);
     if (slot >= ins.used) ins.used = slot + 1;
     ins.accesses++;
     if (mine->keep_events && mine->events.size() < launch.event_limit)
@@ -344,12 +352,12 @@ void recorder_block_end() {
             if (group.block != (uint32_t)block_serial || !group.mask) continue;
             ins.requests++;
             if (ins.array->space == SHARED) {
-                unsigned ideal, waves = count_wavefronts(group, ins.size, &ideal);
+                unsigned ideal, waves = count_wavefronts(group, ins.size, &ideal, ins.scattered);
                 ins.wavefronts += waves;
                 ins.ideal += ideal;
                 if (waves > ins.worst) ins.worst = waves;
             } else {
-                unsigned sectors = count_sectors(group, ins.size);
+                unsigned sectors = count_sectors(group, ins.size, ins.scattered);
                 ins.sectors += sectors;
                 if (sectors > ins.worst) ins.worst = sectors;
             }

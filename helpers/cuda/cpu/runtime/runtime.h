@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <atomic>
 #include <vector>
 
 struct uint3 { unsigned x, y, z; };
@@ -88,11 +89,24 @@ void recorder_end(char *answer, size_t size);
 void record_access(const void *address, unsigned size, Kind kind, bool is_volatile, void *pc);
 [[noreturn]] void report_misaligned(const void *address, unsigned alignment, void *pc);
 
+// guard.cpp: of the fibers' stacks, in a program whose local variables have gaps between them
+extern const bool cuda_guards_locals;  // generated after the kernel's source (see compiler.py)
+void guard_begin(void *stacks);
+void guard_end(void *stacks);
+
 // order.cpp
 void order_begin();
 void order_block_begin();
 void order_fence();
-void order_arrived();
+void order_learn_late();
+struct Reading { uintptr_t address; bool shared; };   // an atomic's value, not learned from yet
+extern thread_local Reading reading[MAX_THREADS];
+extern std::atomic<bool> order_in_use;                // a fence has been passed
+// The running thread accesses something: what it read before has arrived.
+inline void order_arrived() {
+    if (order_in_use.load(std::memory_order_relaxed)) order_learn_late();
+    else reading[current_thread].address = 0;         // nothing was published
+}
 void order_reads(uintptr_t address, bool shared);
 void order_writes(uintptr_t address, bool shared);
 void order_meet(int first, int count, uint64_t mask, bool whole_block);

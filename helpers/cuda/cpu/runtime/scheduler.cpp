@@ -286,10 +286,17 @@ unsigned long long cuda_warp_exchange(int line, unsigned mask, int operation,
 
 static std::atomic<uint64_t> next_block;
 
+// Stacks begin at a multiple of eight pages: their shadow (guard.cpp) then begins at a page.
+constexpr size_t STACKS_BEGIN = 32 * 1024;
+static thread_local void *stacks_mapping;
+
 static void prepare_stacks() {
-    stacks = (char *)mmap(nullptr, STACKS_BYTES, PROT_READ | PROT_WRITE,
+    stacks_mapping = mmap(nullptr, STACKS_BYTES + STACKS_BEGIN, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (stacks == MAP_FAILED) fail("\"error\":\"internal\",\"what\":\"no memory for stacks\"");
+    if (stacks_mapping == MAP_FAILED)
+        fail("\"error\":\"internal\",\"what\":\"no memory for stacks\"");
+    stacks = (char *)(((uintptr_t)stacks_mapping + STACKS_BEGIN - 1) & ~(STACKS_BEGIN - 1));
+    if (cuda_guards_locals) guard_begin(stacks);
     for (int i = 0, n = block_size(); i < n; i++)
         mprotect(stacks + i * STACK_BYTES, 4096, PROT_NONE);
     stacks_begin = (uintptr_t)stacks;
@@ -334,7 +341,8 @@ static void *run_blocks(void *argument) {
     if (launch.check) recorder_thread_end();
     signal_stack.ss_flags = SS_DISABLE;
     sigaltstack(&signal_stack, nullptr);
-    munmap(stacks, STACKS_BYTES);
+    if (cuda_guards_locals) guard_end(stacks);
+    munmap(stacks_mapping, STACKS_BYTES + STACKS_BEGIN);
     free(fibers);
     std::lock_guard<std::mutex> guard(mutex);
     ((Worker *)argument)->switches = nullptr;

@@ -1,0 +1,319 @@
+"""C's types as NumPy has them: numbers, vectors, structs, and what names stand for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from helpers.cuda.errors import CompileError
+
+SCALARS = {
+    "float": "float32",
+    "double": "float64",
+    "char": "int8",
+    "signed char": "int8",
+    "unsigned char": "uint8",
+    "short": "int16",
+    "unsigned short": "uint16",
+    "int": "int32",
+    "unsigned": "uint32",
+    "unsigned int": "uint32",
+    "long": "int64",
+    "unsigned long": "uint64",
+    "long long": "int64",
+    "unsigned long long": "uint64",
+    "size_t": "uint64",
+    "bool": "bool",
+    "half": "float16",
+    "__half": "float16",
+    **{f"{kind}{bits}_t": f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
+}
+VECTORS = {
+    "float": "float32",
+    "double": "float64",
+    "char": "int8",
+    "uchar": "uint8",
+    "short": "int16",
+    "ushort": "uint16",
+    "int": "int32",
+    "uint": "uint32",
+    "long": "int64",
+    "ulong": "uint64",
+    "longlong": "int64",
+    "ulonglong": "uint64",
+}
+QUALIFIERS = ("const", "volatile", "signed", "struct", "enum")
+# C type → NumPy dtype of one component, and how many it has. A float4* takes a float32 array.
+DTYPES: dict[str, tuple[str, int]] = {
+    **{name: (dtype, 1) for name, dtype in SCALARS.items()},
+    **{f"{name}{n}": (dtype, n) for name, dtype in VECTORS.items() for n in (1, 2, 3, 4)},
+    **dict.fromkeys(("half2", "__half2"), ("float16", 2)),
+    "dim3": ("uint32", 3),
+}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a kernel.
+
+    Parameters
+    ----------
+    name, c_type : str
+        As the source spells them.
+    dtype : str or numpy.dtype
+        Of the number, or of one array element; structured for a struct.
+    pointer : bool
+        Whether it takes an array.
+    const : bool
+        Whether the kernel may only read it.
+    components : int
+        Numbers in one value: 3 of a ``float3``.
+    """
+
+    name: str
+    c_type: str
+    dtype: str | np.dtype
+    pointer: bool
+    const: bool
+    components: int = 1
+
+
+def strip_comments(source: str) -> str:
+    """Blank out comments, keeping every line where it is.
+
+    Parameters
+    ----------
+    source : str
+        CUDA C.
+
+    Returns
+    -------
+    str
+        As many lines, as long as before.
+    """
+    comment = r"(\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\])')|//[^\n]*|/\*.*?\*/"
+    return re.sub(comment, lambda m: m[1] or blank(m), source, flags=re.DOTALL)
+
+
+def blank(match: re.Match[str]) -> str:
+    """Return blanks for a match, and its ends of lines.
+
+    Parameters
+    ----------
+    match : re.Match
+        Any text.
+
+    Returns
+    -------
+    str
+        Of the same length.
+    """
+    return re.sub(r"[^\n]", " ", match.group())
+
+
+def code(source: str) -> str:
+    """Blank out all that is not C++ outside quotes, keeping every line where it is.
+
+    Parameters
+    ----------
+    source : str
+        CUDA C.
+
+    Returns
+    -------
+    str
+        Without comments, directives, what is under ``#if 0``, and what stands between quotes.
+    """
+    rows, dead = [], 0
+    for row in strip_comments(source).split("\n"):
+        directive = re.match(r"\s*#\s*(if|else|elif|endif)\w*\s*(.*)", row)
+        if dead and directive:
+            dead += {"if": 1, "endif": -1}.get(directive[1], -1 if dead == 1 else 0)
+        elif directive and directive[1] == "if" and directive[2].strip() in ("0", "false"):
+            dead = 1
+        rows.append(" " * len(row) if dead else row)
+    text = re.sub(r"^[ \t]*#(?:\\.|\\\n|[^\\\n])*", blank, "\n".join(rows), flags=re.M)
+    text = re.sub(r'"(?:\\.|[^"\\\n])*"', blank, text)
+    return text.replace("\\\n", " \n")
+
+
+def structs(source: str, defines: Mapping[str, object] | None = None) -> dict[str, np.dtype]:
+    """Return the plain structs.
+
+    Parameters
+    ----------
+    source : str
+        CUDA C.
+    defines : dict, optional
+        Macros.
+
+    Returns
+    -------
+    dict
+        Structured dtypes by name; structs with members that NumPy does not have are left out.
+    """
+    text, macros = code(source), macros_of(source, defines)
+    found: dict[str, np.dtype] = {}
+    head = r"\b(?:struct|class)\s+(?:(?:alignas|__align__)\s*\([^)]*\)\s*)?(\w*)\s*\{"
+    for match in re.finditer(head, text):
+        inside, after = _block(text, match.end())
+        members: list | None = []
+        for declaration in _without_functions(inside).split(";"):
+            if declaration.strip() and members is not None:
+                members = _members(re.sub(r"=[^,]*", "", declaration), macros, found, members)
+        alias = re.match(r"\s*(\w*)\s*;", text[after:])
+        for name in (match[1], alias[1] if alias else ""):
+            if name and members:
+                found[name] = np.dtype(members, align=True)
+    return found
+
+
+def _block(text: str, begin: int) -> tuple[str, int]:
+    """Return what stands from ``begin`` to the brace that closes it, and where it ends."""
+    depth = 1
+    for match in re.finditer(r"[{}]", text[begin:]):
+        depth += 1 if match[0] == "{" else -1
+        if not depth:
+            return text[begin : begin + match.start()], begin + match.end()
+    return text[begin:], len(text)
+
+
+def _without_functions(inside: str) -> str:
+    """Leave only the members of a struct that take room."""
+    while "{" in inside:
+        shorter = re.sub(r"[^;{}]*\)[^;{}()]*\{[^{}]*\}", ";", inside)  # a function with its body
+        shorter = re.sub(r"\{[^{}]*\}", "", shorter) if shorter == inside else shorter
+        inside = shorter
+    inside = re.sub(r"\b(?:public|private|protected)\s*:", " ", inside)
+    inside = re.sub(r"[^;]*\([^;]*\)[^;]*;", ";", inside)
+    return re.sub(r"\b(?:static|using|typedef)\b[^;]*;", ";", inside)
+
+
+def _members(
+    declaration: str, macros: dict[str, str], known: dict[str, np.dtype], before: list
+) -> list | None:
+    """Append the members of one declaration, such as ``float x, y[3]``; None if NumPy has none."""
+    match = re.fullmatch(r"\s*((?:\w+\s+)+?)(\w+(?:\[\w+\])?(?:\s*,\s*\w+(?:\[\w+\])?)*)\s*",
+                         declaration)  # fmt: skip
+    if not match:
+        return None
+    base = base_type(match[1], macros)
+    dtype, count = known.get(base) or DTYPES.get(base, (None, 1))[0], DTYPES.get(base, ("", 1))[1]
+    if dtype is None:
+        return None
+    added = []
+    for item in match[2].split(","):
+        name, _, size = item.strip().partition("[")
+        number = macros.get(size[:-1], size[:-1]) if size else "1"
+        if not number.isdigit():
+            return None
+        shape = ((int(number),) if size else ()) + ((count,) if count > 1 else ())
+        added.append((name, dtype, shape) if shape else (name, dtype))
+    return [*before, *added]
+
+
+def macros_of(source: str, defines: Mapping[str, object] | None) -> dict[str, str]:
+    """Return what a name in a declaration may stand for.
+
+    Parameters
+    ----------
+    source : str
+        CUDA C.
+    defines : dict, optional
+        Macros.
+
+    Returns
+    -------
+    dict
+        Of macros, ``typedef``, ``using`` and ``enum``: the text by the name.
+    """
+    text = strip_comments(source)
+    found = dict(re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(.+?)[ \t]*$", text, re.M))
+    found.update({name: str(value) for name, value in (defines or {}).items()})
+    found.update((b, a) for a, b in re.findall(r"\btypedef\s+([\w\s]+?)\s+(\w+)\s*;", text))
+    found.update(re.findall(r"\busing\s+(\w+)\s*=\s*([\w\s]+?)\s*;", text))
+    enum = r"\benum\s+(?:class\s+|struct\s+)?(\w+)\s*(?::\s*([\w\s]+?)\s*)?\{"
+    found.update((name, below or "int") for name, below in re.findall(enum, text))
+    return found
+
+
+def base_type(text: str, macros: dict[str, str]) -> str:
+    """Return the name of a type in its shortest form.
+
+    Parameters
+    ----------
+    text : str
+        As a declaration has it, without stars.
+    macros : dict
+        Of :func:`macros_of`.
+
+    Returns
+    -------
+    str
+        Such as "unsigned long" for ``const long unsigned int``.
+    """
+    words = text.split()
+    for _ in range(8):  # a name may stand for a name
+        words = [word for name in words for word in macros.get(name, name).split()]
+    words = [
+        word for word in words if word not in ("const", "volatile", "signed", "struct", "enum")
+    ]
+    words.sort(key=lambda word: word != "unsigned")
+    if len(words) > 1 and "int" in words:
+        words.remove("int")
+    return " ".join(words) or "int"
+
+
+def parameter_of(
+    text: str,
+    kernel: str,
+    line: int,
+    macros: dict[str, str],
+    known: dict[str, np.dtype],
+) -> Parameter:
+    """Read one parameter of a kernel.
+
+    Parameters
+    ----------
+    text, kernel : str
+        As the source spells them.
+    line : int
+        Of the source.
+    macros : dict
+        Of :func:`macros_of`.
+    known : dict
+        Of :func:`structs`.
+
+    Returns
+    -------
+    Parameter
+        Its name and type.
+
+    Raises
+    ------
+    CompileError
+        Names the parameter and the types that an array or a number can have.
+    """
+    plain = text.split("=")[0].strip()  # without a default value, which a launch does not use
+    match = re.fullmatch(r"(.*?)(\w+)\s*((?:\[\s*\w*\s*\])?)", plain, re.DOTALL)
+    if not match or not match.group(1).strip():
+        raise CompileError(f"line {line}: cannot read parameter `{text}` of kernel {kernel}")
+    declared, name, brackets = match.groups()
+    plain = re.sub(r"\b(__restrict__|__restrict|restrict)\b", " ", declared)
+    stars = plain.count("*") + bool(brackets)
+    base = base_type(plain.replace("*", " "), macros)
+    if stars > 1 or "&" in plain or base not in (DTYPES | known):
+        raise CompileError(
+            f"line {line}: parameter `{text}` of kernel {kernel} is of a type that no array and no "
+            f"number has; expected one of {', '.join(SCALARS)}, a vector such as float4, a struct "
+            "of these, or a pointer to one"
+        )
+    c_type = " ".join(declared.split()) + (" *" if brackets else "")
+    const = bool(re.search(r"\bconst\b", plain.split("*")[0]))
+    if base in known:
+        return Parameter(name, c_type, known[base], stars == 1, const)
+    dtype, components = DTYPES[base]
+    return Parameter(name, c_type, dtype, stars == 1, const, components)
