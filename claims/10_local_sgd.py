@@ -128,6 +128,23 @@ def apart_as_predicted(seed: int, way: str, steps: int = 128) -> tuple[float, fl
     return float(np.mean(found)), drift.after_steps(period, 0.05, sigma2, 4)
 
 
+def straight(seed: int, where: str, rate: float, steps: int = 128) -> tuple[float, float]:
+    """How many times as large Ξ is before an average at H = 64 as at H = 8, and 8.
+
+    With gradients taken at each replica's own place, or all at the replicas' mean.
+    """
+    import numpy as np
+
+    scheme = {"own": "LocalSGD", "mean": "AtTheMean"}[where]
+    found = {}
+    for period in (8, 64):
+        apart = _digits(scheme, (("period", period),), seed, steps, 8, (("rate", rate),))[2]
+        looks = range(1, len(apart))
+        kept = [apart[k] for k in looks if 8 * k % period == 0 and 8 * k > steps // 2]
+        found[period] = float(np.mean(kept))
+    return found[64] / found[8], 8.0
+
+
 def steps_needed(seed: int, sorted_share: float, most: int = 320) -> tuple[float, float]:
     """Steps to a test loss of 0.5 with H = 4 and with H = 1 (``most`` if it was never reached)."""
     from helpers.data_parallel import local_runs
@@ -184,6 +201,29 @@ def crowded(seed: int, processes: int, batches: int = 80) -> tuple[float, float]
             taken.append(ranks(processes).run(call, timeout=LIMIT)[0])
     many, one = found.values()
     return min(many), min(one)
+
+
+def waiting(seed: int, processes: int, batches: int = 40) -> tuple[float, float]:
+    """Seconds of the same work, a thread for every core in each: waiting asleep, and by looking.
+
+    Nothing else differs. They take turns twice, and the best of each counts.
+    """
+    from helpers.cluster import Cluster
+    from helpers.data_parallel import curve_runs
+    from helpers.machine import usable_cores
+
+    threads = max(2, usable_cores())
+    call = functools.partial(curve_runs.crowd, threads, batches)
+    found: dict[bool, list[float]] = {True: [], False: []}
+    with Cluster(processes) as asleep, Cluster(processes) as looking:
+        both = {True: asleep, False: looking}
+        for way, cluster in both.items():
+            cluster.run(curve_runs.wait_asleep, way)
+            cluster.run(curve_runs.crowd, threads, processes, timeout=LIMIT)  # imports torch
+        for _ in range(2):
+            for way, cluster in both.items():
+                found[way].append(cluster.run(call, timeout=LIMIT)[0])
+    return min(found[True]), min(found[False])
 
 
 FEW, TEN = range(5), range(10)
@@ -255,6 +295,19 @@ CLAIMS = [
         {"H = 8": {"way": "8"}, "H = 64": {"way": "64"}, "gossip on four": {"way": "gossip"}},
         "depends on the way", 0.25, "measured", "predicted", axis="the way",
         smallest={"steps": 128},
+    ),
+    _drift(
+        "10-drift-curvature",
+        "Replicas that are alone eight times as long drift eight times as far: Ξ before an average "
+        "at H = 64 is 8 times Ξ at H = 8, to within a quarter.",
+        straight,
+        {
+            f"{said}, λ = {rate}": {"where": where, "rate": rate}
+            for where, said in (("own", "own place"), ("mean", "the mean"))
+            for rate in (0.05, 0.02)
+        },
+        "depends on where gradients are taken", 0.25, "measured", "8",
+        axis="where gradients are taken", seeds=TEN, smallest={"steps": 128},
     ),
     _drift(
         "10-drift-rate", "Twice the rate, four times the consensus distance.",
@@ -336,6 +389,23 @@ CLAIMS = [
         axis="the number of processes",
         ours="a thread a core",
         rival="one thread",
+        unit="s",
+        smallest={"batches": 8},
+    ),
+    Claim(
+        id="10-threads-waiting",
+        sentence="With a thread for every core in each process, threads that sleep while they wait "
+        "for each other do the same work in less time than threads that look again and again.",
+        experiment=waiting,
+        seeds=range(4),
+        settings={"4 processes": {"processes": 4}, "8 processes": {"processes": 8}},
+        verdict="holds",
+        margin=0.1,
+        scale="ratio",
+        larger=False,
+        axis="the number of processes",
+        ours="asleep",
+        rival="looking",
         unit="s",
         smallest={"batches": 8},
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -221,3 +222,24 @@ def crowd(
             os.sched_setaffinity(0, everywhere)
     doze(comm)
     return comm.allreduce(took, MPI.MAX)
+
+
+def wait_asleep(asleep: bool) -> None:
+    """Choose how OpenMP's threads wait for each other on this rank; before PyTorch is imported.
+
+    Parameters
+    ----------
+    asleep : bool
+        Whether a thread that waits sleeps (``OMP_WAIT_POLICY=passive``). If not: as OpenMP does by
+        itself, looking again and again for a while.
+
+    Raises
+    ------
+    RuntimeError
+        If PyTorch has been imported: OpenMP reads this once.
+    """
+    if "torch" in sys.modules:
+        raise RuntimeError("wait_asleep comes too late on a rank that has imported torch")
+    os.environ.pop("OMP_WAIT_POLICY", None)
+    if asleep:
+        os.environ["OMP_WAIT_POLICY"] = "passive"

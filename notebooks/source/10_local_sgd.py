@@ -344,13 +344,21 @@ if all(watches.values()):
     plt.show()
 
 # %% [markdown] claims="10-threads"
-# A lane is a thread. Where a lane is orange, the thread could run, and has no core. Within one process the threads wait for each other at the end of each operation: it is as slow as the one without a core. And compare for how long threads *had* cores: with a thread for every core it is many times what the same work needs. A thread that waits for another one does not sleep: it looks again and again, and so keeps the core that the other one needs. (OpenMP gives that up soon only where *one* process has more threads than cores: `GOMP_SPINCOUNT` in [its manual](https://gcc.gnu.org/onlinedocs/libgomp/GOMP_005fSPINCOUNT.html). In the record of `make bench SUITE=local` eight threads in each process are therefore much faster than two.)
+# A lane is a thread. Where a lane is orange, the thread could run, and has no core. Within one process the threads wait for each other at the end of each operation: it is as slow as the one without a core. And compare for how long threads *had* cores: with a thread for every core it is many times what the same work needs.
 
 # %%
 claims.evidence("10-threads")
 
+# %% [markdown] claims="10-threads-waiting"
+# What do they do with the cores? A thread that waits for another one need not sleep: left to itself OpenMP lets it look again and again for a while, and so keep a core that the other one may need. Whether that is what takes the time can be tried. `OMP_WAIT_POLICY=passive`, said before PyTorch is imported, lets threads that wait sleep, and changes nothing else:
+
+# %%
+claims.evidence("10-threads-waiting")
+
 # %% [markdown]
-# The cure is to say how many threads a process may have: `torch.set_num_threads(1)`, or `OMP_NUM_THREADS=1` before it starts, so that processes × threads is no more than the cores. (The ranks of this course have one thread each from the start.) Binding each process to a core is the other half, where processes wander between cores; compare the last two lines that the cell has printed.
+# Asleep the same threads do the same work in a small part of the time: it is the looking that takes it.
+#
+# The usual cure is to say how many threads a process may have: `torch.set_num_threads(1)`, or `OMP_NUM_THREADS=1` before it starts, so that processes × threads is no more than the cores. (The ranks of this course have one thread each from the start.) Binding each process to a core is the other half, where processes wander between cores; compare the last two lines that the cell has printed.
 
 # %% [markdown]
 # ## 3. How far do replicas drift?
@@ -414,12 +422,20 @@ _ = draw.drift(curves)
 plt.show()
 
 # %% [markdown] claims="10-drift-predicted"
-# A saw: up step by step, down to nothing at each average. The prediction is a straight line; what is measured bends away below it. The formula leaves something out: where the loss is curved, each step also shrinks what the replicas differ by (by $1-\lambda\kappa$ along a direction of curvature $\kappa$), and the longer they are alone, the more. Over five seeds, measured $\Xi$ just before replicas meet, against the prediction (*ties*: within a quarter; *fails*: further below). The longer alone, the further below:
+# A saw: up step by step, down to nothing at each average. The prediction is a straight line; what is measured bends away below it. Over five seeds, measured $\Xi$ just before replicas meet, against the prediction (*ties*: within a quarter; *fails*: further below). The longer alone, the further below:
 
 # %%
 claims.evidence("10-drift-predicted")
 
+# %% [markdown] claims="10-drift-curvature"
+# What bends it? The formula takes it that all replicas have the same $\nabla L$. Where the loss is curved they have not: along a direction of curvature $\kappa$ each step shrinks what a replica is off by to $1-\lambda\kappa$ of it. To see whether it is that, change only that: let all replicas take their gradients at the *mean* of the replicas, each of its own batch, and then move by themselves (`schemes.AtTheMean`). Such a gradient does not know where its replica is. Then a straight line should be left: eight times as far in eight times as many steps.
+
+# %%
+claims.evidence("10-drift-curvature")
+
 # %% [markdown] claims="10-drift-rate 10-drift-data"
+# At its own place a replica that is alone for eight times as long is some five times as far; with gradients from the mean it is eight to nine times, at both rates. So what bends the line is that a gradient knows where its own replica is, which is what curvature does.
+#
 # The formula has $\lambda^2$. And it has no word for data that differ: if replica $r$ sees other classes than the others, its $\nabla L_r$ is another one, and the replicas part *in straight lines*, so that $\Xi$ grows with $h^2$.
 
 # %%
@@ -687,7 +703,7 @@ fastest = min(seen, key=lambda row: row["measured"] or row["predicted"])
 guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 
 # %% [markdown] claims="10-link"
-# The slower the link, the larger the best $H$. Measured seconds are up to one and a half times the predicted ones (in the record, at 100 Mbit/s, `one average` takes twice what the formula gives), but the $H$ that is chosen by prediction is the fastest one or its neighbour. At a fixed number of steps, what $H=16$ saves is all a matter of the link:
+# The slower the link, the larger the best $H$. Measured seconds are up to one and a half times the predicted ones (in the record `one average` takes twice what the formula gives at 100 Mbit/s, but hardly more than that at 10 Mbit/s, and a third more at 1 Gbit/s; where that half of the time goes we do not know), but the $H$ that is chosen by prediction is the fastest one or its neighbour. At a fixed number of steps, what $H=16$ saves is all a matter of the link:
 
 # %%
 claims.evidence("10-link")
@@ -772,7 +788,7 @@ if check.schedule.passed(plan, cluster=cluster, needed=needed):
 # | gradients every step converge best, at high cost; every 10 or never costs more epochs | over ten seeds every 4 costs most epochs; for every 10 and never they do not decide. The loss of the mean network is *higher* for every step, as in the source's own table |
 # | "results vary greatly from run to run" | so they do: the intervals of those tables are wide |
 # | 1, 2, 4, 8 GPUs: 934, 489, 249, 139 s, a speed-up of 6.74 | 934/139 is 6.72; eight paced ranks on two cores reach less, and less than $T + A$ predicts |
-# | more CPU processes are slower, since each uses all cores | yes, by more than in the source, and the picture shows how: threads that stand ready while others keep the cores by waiting; one thread each is the cure |
+# | more CPU processes are slower, since each uses all cores | yes, by more than in the source, and the picture shows how: threads that stand ready while others keep the cores by waiting. Waiting asleep cures it, and so does one thread each |
 # | local SGD reaches the same loss with far fewer messages (Stich 2019) | with data alike $H=64$ ties; with classes sorted it does not |
 # | DiLoCo's outer Nesterov helps (with AdamW, $H=500$, language models) | on this small problem with $H=16$ hardly, and with AdamW inside it ties |
 # | gossip needs no allreduce and converges as well (Lian 2017) | on four ranks with data alike it ties; with sorted classes it is open. Its gap falls as $1/R^2$ on a ring |

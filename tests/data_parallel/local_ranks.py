@@ -18,6 +18,7 @@ def _comm():
 
 
 def _schemes() -> dict:
+    from helpers.data_parallel.schemes.at_the_mean import AtTheMean
     from helpers.data_parallel.schemes.diloco import DiLoCo
     from helpers.data_parallel.schemes.gossip import Gossip
     from helpers.data_parallel.schemes.local import (
@@ -34,6 +35,7 @@ def _schemes() -> dict:
     return {
         "H = 1": made(LocalSGD, period=1),
         "H = 3": made(LocalSGD, period=3),
+        "at the mean": made(AtTheMean, period=3),
         "never": made(LocalSGD, period=NEVER),
         "schedule": made(LocalSGD, period=growing),
         "post-local": made(PostLocalSGD, period=4, switch=3),

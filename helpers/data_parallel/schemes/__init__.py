@@ -8,10 +8,12 @@ Gradients averaged in step: :class:`Ring` (our own allreduce), :class:`MPIAllred
 handshake :class:`Unannounced` (whose receive is yours).
 
 Parameters averaged now and then: :class:`LocalSGD`, :class:`PostLocalSGD`, :class:`DiLoCo`; with
-two neighbours only, :class:`Gossip`; and :class:`SometimesAveraged`, a source's mixture.
+two neighbours only, :class:`Gossip`; and to compare with, :class:`SometimesAveraged`, a source's
+mixture, and :class:`AtTheMean`, which the loss's curvature does not pull together.
 """
 
 from helpers.data_parallel.schemes.asynchronous import Asynchronous
+from helpers.data_parallel.schemes.at_the_mean import AtTheMean
 from helpers.data_parallel.schemes.backup import Backup
 from helpers.data_parallel.schemes.buckets import Buckets
 from helpers.data_parallel.schemes.by_function import ByFunction
@@ -34,6 +36,7 @@ from helpers.data_parallel.stop import Stop
 __all__ = [
     "DDP",
     "Asynchronous",
+    "AtTheMean",
     "Backup",
     "Buckets",
     "ByFunction",
