@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 from helpers.exercises.core import call, close, exercise, wrong
@@ -12,9 +13,10 @@ def savings_as_recurrence(answer):
     """answer(rate) -> (u, w): h = u h + w b, repeated, is the balance at the ends of years."""
     for rate in (0.0, 0.05, 0.5):
         pair = call(answer, rate)
-        if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
+        try:
+            u, w = (float(part) for part in pair)
+        except (TypeError, ValueError):
             wrong(f"expected two numbers (u, w), got {pair!r}")
-        u, w = pair
         balance = mine = 0.0
         for year, deposit in enumerate((100.0, 0.0, 50.0)):
             balance = (balance + deposit) * (1 + rate)
@@ -48,6 +50,64 @@ def rnn_backward_step(answer):
 
 
 @exercise
+def reach_of_the_bound(answer):
+    """answer(U, left) -> the smallest k with norm(U)^k < left, or None."""
+    import torch
+
+    torch.manual_seed(0)
+    for size, norm, left in ((1, 0.5, 0.2), (3, 0.9, 1e-3), (4, 0.99, 0.5), (2, 0.3, 0.9)):
+        U = torch.randn(size, size).double()
+        U *= norm / torch.linalg.matrix_norm(U, 2)
+        k = 0
+        while norm**k >= left:
+            k += 1
+        got = call(answer, U.clone(), left)
+        close(got, k, f"k for a norm of {norm} and a share of {left}")
+
+    @functools.wraps(answer)
+    def boxed(*given):
+        return "k", answer(*given)  # here None is an answer, and no sign of an empty stub
+
+    triangle = torch.tensor([[0.0, 5.0], [0.0, 0.0]]).double()  # a radius of 0, a norm of 5
+    for U, what in ((triangle, "a norm of 5"), (torch.eye(2).double(), "a norm of 1")):
+        if (got := call(boxed, U, 0.1)[1]) is not None:
+            wrong(f"for {what} the bound promises nothing, and you return {got!r}")
+
+
+@exercise
+def gru_backward_step(answer):
+    """answer(d_h, gates, h_before, U) -> (d_inputs, d_states, d_before) of one GRU step."""
+    import torch
+
+    from helpers.recurrent.steps import GRUStep
+
+    torch.manual_seed(0)
+    for B, H in ((1, 1), (2, 3), (4, 2)):
+        U = torch.randn(3 * H, H).double()
+        before = torch.randn(B, H).double().requires_grad_()
+        inputs = torch.randn(B, 3 * H).double().requires_grad_()
+        states = (before @ U.T + torch.randn(3 * H).double()).detach().requires_grad_()
+        d_h = torch.randn(B, H).double()
+
+        def step(inputs, states, before):
+            (i_r, i_z, i_n), (s_r, s_z, m) = inputs.chunk(3, 1), states.chunk(3, 1)
+            r, z = torch.sigmoid(i_r + s_r), torch.sigmoid(i_z + s_z)
+            n = torch.tanh(i_n + r * m)
+            return GRUStep(r, z, m, n, (1 - z) * n + z * before)
+
+        gates = step(inputs, states, before)
+        d_inputs, d_states, copied = torch.autograd.grad(gates.state, (inputs, states, before), d_h)
+        wanted = (d_inputs, d_states, copied + d_states @ U)
+        plain = GRUStep(*(part.detach().clone() for part in gates))
+        with torch.no_grad():
+            got = call(answer, d_h.clone(), plain, before.detach().clone(), U.clone())
+        if not (isinstance(got, (tuple, list)) and len(got) == 3):
+            wrong(f"expected (d_inputs, d_states, d_before), got {type(got).__name__}")
+        for name, mine, true in zip(("d_inputs", "d_states", "d_before"), got, wanted, strict=True):
+            close(mine, true, f"{name} for B={B}, H={H}")
+
+
+@exercise
 def gru_from_equations(answer):
     """answer(x, h, W, U, b, c) -> h_t (B, H), with the blocks in the order reset, update, new."""
     import torch
@@ -66,8 +126,12 @@ def gru_from_equations(answer):
 def bias_for_half_life(answer):
     """answer(steps) -> bias of the update gate at which σ(bias)^steps = 1/2."""
     for steps in (1, 10, 100):
-        bias = float(call(answer, steps))
-        left = (1 / (1 + math.exp(-bias))) ** steps
+        got = call(answer, steps)
+        try:
+            bias = float(getattr(got, "item", lambda got=got: got)())
+        except (TypeError, ValueError):
+            wrong(f"expected a number, got {got!r}")
+        left = (1 / (1 + math.exp(min(700.0, -bias)))) ** steps
         if not math.isclose(left, 0.5, rel_tol=1e-4):
             wrong(
                 f"with the bias {bias:.3f} a state keeps {left:.3f} of itself after {steps} steps"

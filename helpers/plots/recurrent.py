@@ -44,14 +44,17 @@ def norms_by_lag(
         highest = max(highest, float(curve.max()))
         lowest = min(lowest, float(curve.min()))
         if bounds and name in bounds:
-            ax.semilogy(bounds[name], color=style.colour(i), marker="", ls="--", lw=1.4)
+            ax.semilogy(bounds[name], color=style.colour(i), marker="", ls="--", lw=1.4, zorder=4)
             highest = max(highest, float(bounds[name].max()))
     ax.set_ylim(max(lowest / 3, 1e-16), min(highest * 3, 1e16))
     ax.axhline(1, color=style.GREY, lw=1)
     ax.set_xlabel("lag k (steps)")
     ax.set_ylabel(r"$\Vert\partial h_T/\partial h_{T-k}\Vert_2$")
-    title = "solid: measured\ndashed: bound" if bounds else None
-    ax.legend(title=title, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    handles, names = ax.get_legend_handles_labels()
+    if bounds:
+        (dashes,) = ax.plot([], [], "--", marker="", color=style.BLACK, lw=1.4)
+        handles, names = [*handles, dashes], [*names, "dashed: the bound"]
+    ax.legend(handles, names, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax
 
 
@@ -141,7 +144,9 @@ def _column(ax: Axes, name: str, values: Tensor, left: float, top: float, gate: 
 
 
 def intervals(
-    scores: Mapping[str, Mapping[str, Scores]], axes: Sequence[Axes] | None = None
+    scores: Mapping[str, Mapping[str, Scores]],
+    axes: Sequence[Axes] | None = None,
+    chance: Mapping[str, float] | None = None,
 ) -> Sequence[Axes]:
     """Draw, for each task, every variant's seeds, mean and 95 % interval.
 
@@ -151,6 +156,9 @@ def intervals(
         A task's name → a variant's name → its accuracies.
     axes : sequence of matplotlib.axes.Axes, optional
         One for each task: by default those of a new figure.
+    chance : mapping of str to float, optional
+        A task's name → the accuracy of guessing, drawn as a dotted line. All panels then share an
+        axis from 0 to 1.
 
     Returns
     -------
@@ -165,7 +173,7 @@ def intervals(
             ax.errorbar(
                 score.mean,
                 row,
-                xerr=score.margin,
+                xerr=[[min(score.margin, score.mean)], [min(score.margin, 1 - score.mean)]],
                 fmt="D",
                 color=style.colour(row),
                 capsize=5,
@@ -176,4 +184,7 @@ def intervals(
         ax.set_ylim(len(variants) - 0.5, -0.5)
         ax.set_title(task, fontsize=13)
         ax.set_xlabel("accuracy")
+        if chance:
+            ax.set_xlim(0, 1.03)
+            ax.axvline(chance[task], color=style.BLACK, ls=":", lw=2)
     return axes

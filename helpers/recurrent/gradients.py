@@ -43,7 +43,7 @@ def rnn_backward(x: Tensor, h: Tensor, W: Tensor, U: Tensor, output_gradient: Te
         d_h = d_h + output_gradient[t]  # what h_t did outside, beside what it did to h_{t+1}
         d_a[t] = d_h * (1 - h[t + 1] ** 2)  # tanh' = 1 − tanh²
         d_h = d_a[t] @ U  # on to h_{t-1}
-    return _collect(x, h, W, d_h, inputs=d_a, states=d_a)
+    return collect(x, h, W, d_h, inputs=d_a, states=d_a)
 
 
 def gru_forward(
@@ -81,11 +81,16 @@ def gru_backward(
         torch.cat([d_ar, d_az, d_an], dim=1, out=d_inputs[t])
         torch.cat([d_ar, d_az, d_m], dim=1, out=d_states[t])
         d_h = d_h * z + d_states[t] @ U  # the copy, and the three products with U
-    return _collect(x, h, W, d_h, d_inputs, d_states)
+    return collect(x, h, W, d_h, d_inputs, d_states)
 
 
-def _collect(x: Tensor, h: Tensor, W: Tensor, d_h0: Tensor, inputs: Tensor, states: Tensor):
-    """Sum over time and batch in one product each: the parameters are the same at every step."""
+def collect(x: Tensor, h: Tensor, W: Tensor, d_h0: Tensor, inputs: Tensor, states: Tensor):
+    """Sum over time and batch in one product each: the parameters are the same at every step.
+
+    ``inputs`` and ``states`` (T, B, G·H) are what a walk backwards left at each step: the gradients
+    that go to W, b and x, and those that go to U, c and the state before; ``d_h0`` what is left at
+    its end.
+    """
     rows, before = inputs.flatten(0, 1), h[:-1].flatten(0, 1)
     products = states.flatten(0, 1)
     return Gradients(

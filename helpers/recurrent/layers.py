@@ -196,11 +196,14 @@ class GRU(_Recurrent):
 
     def step(self, gi: Tensor, h: Tensor, U_T: Tensor, c: Tensor) -> Tensor:
         """Return the next state (B, H); both gates share one sum and one squashing."""
+        return self.mix(gi, torch.addmm(c, h, U_T), h)
+
+    def mix(self, gi: Tensor, gh: Tensor, h: Tensor) -> Tensor:
+        """Return the next state (..., H) from both shares of the gates (..., 3H) and the state."""
         H = self.hidden_size
-        gh = torch.addmm(c, h, U_T)  # (B, 3H)
-        r, z = self.gate(gi[:, : 2 * H] + gh[:, : 2 * H]).chunk(2, 1)
-        memory = r * gh[:, 2 * H :] if self.has_reset else gh[:, 2 * H :]
-        n = self.activation(gi[:, 2 * H :] + memory)
+        r, z = self.gate(gi[..., : 2 * H] + gh[..., : 2 * H]).chunk(2, -1)
+        memory = r * gh[..., 2 * H :] if self.has_reset else gh[..., 2 * H :]
+        n = self.activation(gi[..., 2 * H :] + memory)
         return torch.lerp(n, h, z) if self.has_update else n  # n + z (h − n)
 
     def trace(self, x: Tensor, h0: Tensor | None = None) -> GRUStep:

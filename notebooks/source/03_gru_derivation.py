@@ -11,7 +11,7 @@
 # - predict when a gradient [vanishes](glossary.md#vanishing-gradient) or [explodes](glossary.md#exploding-gradient), and say which remedy helps against which;
 # - test, with several seeds, whether a part of a network earns its place.
 #
-# **You need** matrix calculus and PyTorch; no earlier notebook. *Time:* 60 minutes, of which your machine works for about one. *Cores:* one is enough. *GPU:* none.
+# **You need** matrix calculus and PyTorch; no earlier notebook. *Time:* 90 minutes, of which your machine works for about one. *Cores:* one is enough. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -51,6 +51,7 @@ from helpers import claims
 from helpers.exercises import recurrent as check
 from helpers.plots import recurrent as draw
 from helpers.plots import style
+from helpers.predictions import Prediction
 from helpers.recurrent import experiments, gradients, jacobians, layers, steps
 from helpers.timing import measure
 
@@ -71,7 +72,7 @@ class Parameters:
 
 # %%
 P = Parameters()
-torch.manual_seed(0)
+_ = torch.manual_seed(0)
 
 # %% [markdown]
 # ## Where this ends
@@ -116,6 +117,9 @@ for name, days in (("you", you), ("your friend", friend)):
 # > **Predict.** Make the same deposits in the opposite order. Is the mean the same? Is the balance? By how much do they differ?
 
 # %%
+apart = Prediction("difference of the two balances", None)  # your number for None
+
+# %%
 deposits, rate = torch.tensor([100.0, 200.0, 300.0, 400.0, 500.0]), 0.05
 
 
@@ -129,6 +133,7 @@ def balance(deposits):
 
 for name, row in (("as they came", deposits), ("reversed", deposits.flip(0))):
     print(f"{name:13} mean {row.mean():.2f}   balance {balance(row):.2f}")
+apart.answer(balance(deposits.flip(0)) - balance(deposits))
 
 # %% [markdown]
 # The mean cannot tell the two apart; the balance can. It is a *recurrence*: a state $h$, updated by the same rule at each step. A recurrent network is such a rule with learned weights and a squashing function $g$,
@@ -211,9 +216,10 @@ print("autograd:", torch.autograd.grad(h, w)[0].item())
 
 # %%
 print(inspect.getsource(gradients.rnn_backward))
+print(inspect.getsource(gradients.collect))
 
 # %% [markdown]
-# Three independent witnesses: autograd, `torch.nn`, and finite differences in float64.
+# `collect` does the sums over the steps, one product for each parameter. Three independent witnesses: autograd, `torch.nn`, and finite differences in float64.
 
 
 # %%
@@ -232,13 +238,13 @@ def three_checks(forward, backward, module, blocks, H=4):
         parameter.data.copy_(value)
     (module(tensors[0], tensors[1][None])[0] * weight).sum().backward()
     library = [None, None, *(p.grad for p in module.parameters())]
+    print("     autograd  differences  torch.nn")
     for name, *row in zip(hand._fields, hand, auto, numeric, library, strict=True):
-        off = [(row[0] - other).abs().max().item() for other in row[1:] if other is not None]
-        print(f"δ{name:3}", " ".join(f"{value:.0e}" for value in off))
+        off = ["-" if o is None else f"{(row[0] - o).abs().max().item():.0e}" for o in row[1:]]
+        print(f"δ{name:3} {off[0]:>8} {off[1]:>12} {off[2]:>9}")
 
 
 # %%
-print("     autograd, finite differences, torch.nn (which has gradients of its weights only)")
 three_checks(
     forward=lambda p: gradients.rnn_forward(*p)[1:],
     backward=lambda p, g: gradients.rnn_backward(
@@ -284,8 +290,41 @@ check.rnn_backward_step(backward_step)
 #
 # because the slope of tanh is at most 1.
 #
-# > **Predict.** $U$ is random and scaled to spectral radius 0.5, 1 or 2. Inputs are random numbers of size 0.1, then 2. Which of the three gradients vanish? Does the third explode with small inputs? With large ones?
+# ### Exercise 3: as far as the bound reaches
 #
+# *Difficulty ●○○, 5 minutes.* The bound promises something only where $\lVert U\rVert_2<1$. From how many steps back on is a gradient *certainly* shorter than the share `left` of what it was? Return the smallest such whole number of steps, or None where the bound promises nothing.
+#
+# <details><summary>Hint</summary>
+#
+# `torch.linalg.matrix_norm(U, 2)`; solve $\lVert U\rVert^k<\texttt{left}$ for $k$, both sides in logarithms. Mind the sign when you divide.
+#
+# </details>
+
+
+# %% exercise="reach"
+def reach(U, left):
+    """Return the smallest k with ‖U‖^k < left, or None where there is none."""
+    # BEGIN SOLUTION
+    norm = torch.linalg.matrix_norm(U, 2).item()
+    k = 0
+    while norm < 1 and norm**k >= left:
+        k += 1
+    return k if norm < 1 else None
+    # END SOLUTION
+
+
+# %% check="reach" points=1
+check.reach_of_the_bound(reach)
+
+# %% [markdown]
+# > **Predict.** $U$ is random, 32 by 32, and scaled to spectral radius 0.5, 1 or 2. Inputs are random numbers of size 0.1, then 2. What is left of the gradient after 60 steps at radius 0.5? At radius 2, does it explode with small inputs? With large ones?
+
+# %%
+left_at_half = Prediction("left after 60 steps at radius 0.5", None)  # your number, such as 1e-3
+small_inputs = Prediction("at radius 2, with inputs of size 0.1, it", None)  # "explodes" or "stays"
+large_inputs = Prediction("at radius 2, with inputs of size 2, it", None)
+
+# %% [markdown]
 # One random matrix proves little, so each curve is the median over 25 of them, lag by lag.
 
 
@@ -313,6 +352,12 @@ settings = ((0.5, 0.1), (1, 0.1), (2, 0), (2, 0.1), (2, 2))
 curves = {f"ρ(U) = {radius:g}, input {x:g}": typical(radius, x) for radius, x in settings}
 draw.norms_by_lag({k: v[0] for k, v in curves.items()}, {k: v[1] for k, v in curves.items()})
 plt.show()
+for (radius, _), (_, bound) in list(zip(settings, curves.values(), strict=True))[:3]:
+    print(f"ρ(U) = {radius:g}: median ‖U‖ = {bound[1]:.2f}")
+ends = [float(curve[0][-1]) for curve in curves.values()]
+left_at_half.answer(ends[0])
+for said, end in ((small_inputs, ends[3]), (large_inputs, ends[4])):
+    said.answer("explodes" if end > 10 else "stays")
 
 # %% [markdown] claims="03-vanishes-below-one 03-norm-above-one 03-input-tames"
 # Read it from the right. At $\rho=0.5$ the gradient is gone. At $\rho=1$ it does not grow either, although $\lVert U\rVert_2$ is above 1 and its dashed bound climbs without end. The bound is loose: powers of a matrix grow as its spectral *radius* says, not as its norm.
@@ -382,9 +427,13 @@ def descend(radius, limit, steps=150, rate=0.05):
 # %%
 _, ax = plt.subplots()
 for radius, limit in ((1.3, None), (1.3, 1.0), (0.5, None), (0.5, 1.0)):
-    label = f"ρ = {radius}, " + (f"clipped at {limit:g}" if limit else "as it is")
+    name = f"ρ = {radius}, " + (f"clipped at {limit:g}" if limit else "not clipped")
     losses = [loss for loss in descend(radius, limit) if loss < float("inf")]  # NaN is not, either
-    ax.semilogy(losses, label=f"{label} ({len(losses)} finite)", marker="o", markevery=[-1])
+    look = {"marker": "", "lw": 2 if limit else 7}
+    if len(losses) < 10:
+        look = {"marker": "s", "ms": 13}
+        name += f": overflows after {len(losses)} step{'s' * (len(losses) > 1)}"
+    ax.semilogy(losses, label=name, ls="--" if limit else "-", **look)
 ax.set(xlabel="step", ylabel="loss", ylim=(0.1, 1e5))
 ax.legend()
 plt.show()
@@ -406,14 +455,13 @@ plt.show()
 #
 # In words: the [candidate](glossary.md#candidate) $n_t$ is a plain RNN's new state, but for $r_t$, which scales the past's share in it; $z_t$ then mixes the candidate with the old state.
 #
-# Step through a real one. Each box holds the numbers of a run; the slider moves through time.
+# Step through a real one, of four units, *trained* on a task of section 7: numbers $+1$ and $-1$ come in, and now and then a cue (the second input is then 1), from which on the sum of the numbers counts anew. Each box holds the numbers of a run; the slider moves through time.
 
 # %%
-torch.manual_seed(3)
-small = layers.GRU(3, 4)
-sequence = torch.randn(8, 1, 3)
+small, sequence, signs = experiments.one_that_forgets(seed=1)
 with torch.no_grad():
     gates = small.trace(sequence)
+print("signs:", *(f"{value:+.0f}" for value in signs[0]), "   cues at steps", signs[1])
 before = torch.cat([torch.zeros(1, 1, 4), gates.state[:-1]])
 
 
@@ -424,12 +472,22 @@ def show_step(t):
     plt.show()
 
 
-_ = interact(show_step, t=IntSlider(2, min=1, max=len(sequence), description="step t"))
+_ = interact(show_step, t=IntSlider(9, min=1, max=len(sequence), description="step t"))
 
 # %% [markdown]
-# Compare a unit's $z$ in two steps: where it is larger, the new state is closer to the old one. (This GRU is untrained: its gates stay between 0.2 and 0.8.)
+# Compare a unit's $z$ in two steps: where it is larger, the new state is closer to the old one. Then compare steps with a cue and without:
+
+# %%
+at_cue = torch.tensor([t in signs[1] for t in range(1, len(sequence) + 1)])
+for name, gate in (("reset r", gates.reset), ("update z", gates.update)):
+    for what, chosen in (("with a cue", at_cue), ("without", ~at_cue)):
+        means = gate[chosen, 0].mean(0)
+        print(f"{name:9} {what:11}", " ".join(f"{value:.2f}" for value in means))
+
+# %% [markdown]
+# Each column is a unit. At a cue both gates fall towards 0: $z$ discards the old state, $r$ keeps it out of the candidate. Train it from another `seed`: do both gates do so again?
 #
-# ### Exercise 3: write it
+# ### Exercise 4: write it
 #
 # *Difficulty ●●○, 10 minutes.* From the equations to code. `W`, `U`, `b`, `c` hold the three blocks on top of each other: reset, update, candidate.
 #
@@ -500,15 +558,64 @@ print("r=0, z=0 forgets:", forgetful(x, h0)[0].equal(forgetful(x, other)[0]))
 # $$\delta h_{t-1}\;\mathrel{+}=\;\underbrace{z_t\circ\delta h_t}_{\text{the copy}}+U_r^\top\delta a^r_t+U_z^\top\delta a^z_t+U_n^\top\delta m_t.$$
 #
 # The first is new: **no weight matrix on it**. Where $z_t=1$ the gradient passes unchanged.
+#
+# ### Exercise 5: one step of the GRU, backward
+#
+# *Difficulty ●●●, 25 minutes.* Derive the equations yourself before you use them: cover them, and walk the five of section 5 from the last to the first. Then write the step. `gates` has `.reset`, `.update`, `.memory`, `.candidate` of this step, each $(B,H)$; `U` has the three blocks on top of each other, $(3H,H)$. Return
+#
+# - `d_inputs` $(B,3H)$: $\delta a^r, \delta a^z, \delta a^n$ side by side, which go to $W$, $b$ and $x_t$;
+# - `d_states` $(B,3H)$: the same for what comes from the state, $\delta a^r, \delta a^z, \delta m$, which go to $U$ and $c$;
+# - `d_before` $(B,H)$: what goes on to $h_{t-1}$.
+#
+# <details><summary>Hint</summary>
+#
+# The two differ in the last block only, because $r$ stands between $m$ and $a^n$. The three products with $U$ are one: `d_states @ U`.
+#
+# </details>
+
+
+# %% exercise="gru-backward"
+def gru_step_back(d_h, gates, h_before, U):
+    """Return (d_inputs, d_states, d_before) of one step."""
+    # BEGIN SOLUTION
+    r, z, m, n, _ = gates
+    d_an = d_h * (1 - z) * (1 - n**2)
+    d_az = d_h * (h_before - n) * z * (1 - z)
+    d_ar = d_an * m * r * (1 - r)
+    d_states = torch.cat([d_ar, d_az, d_an * r], dim=1)
+    return torch.cat([d_ar, d_az, d_an], dim=1), d_states, d_h * z + d_states @ U
+    # END SOLUTION
+
+
+# %% check="gru-backward" points=4
+check.gru_backward_step(gru_step_back)
+
+# %% [markdown]
+# The walk over all steps is the RNN's, with this step in its middle. If yours is right, the three witnesses now judge *yours*.
+
 
 # %%
-print(inspect.getsource(gradients.gru_backward))
+def walk_back(x, h, gates, W, U, output_gradient):
+    """Walk a GRU backwards with the reader's step; return every gradient."""
+    d_inputs, d_states, d_h = [], [], torch.zeros_like(h[0])
+    for t in reversed(range(len(x))):
+        one = steps.GRUStep(*(part[t] for part in gates))
+        inputs, states, d_h = gru_step_back(d_h + output_gradient[t], one, h[t], U)
+        d_inputs.insert(0, inputs)
+        d_states.insert(0, states)
+    return gradients.collect(x, h, W, d_h, torch.stack(d_inputs), torch.stack(d_states))
+
+
+mine = check.gru_backward_step.passed(gru_step_back)
+gru_backward = walk_back if mine else gradients.gru_backward
+print("backward by", "you" if mine else "the course")
+if not mine:
+    print("its source: gradients.gru_backward??, once you have tried")
 
 # %%
-print("     autograd, finite differences, torch.nn")
 three_checks(
     forward=lambda p: gradients.gru_forward(*p)[0][1:],
-    backward=lambda p, g: gradients.gru_backward(
+    backward=lambda p, g: gru_backward(
         p[0], *gradients.gru_forward(*p), p[2], p[3], output_gradient=g
     ),
     module=nn.GRU(3, 4).double(),
@@ -523,7 +630,7 @@ three_checks(
 
 # %%
 def gru_norms(radius, bias, seed=1):
-    """Measured norms by lag and the product of the steps' norms."""
+    """Measured norms by lag of a GRU whose update gate has that bias."""
     generator = torch.Generator().manual_seed(seed)
     H, normal = P.units, lambda *shape: torch.randn(*shape, generator=generator).double()
     blocks = [jacobians.with_spectral_radius(normal(H, H), radius) for _ in range(3)]
@@ -534,12 +641,12 @@ def gru_norms(radius, bias, seed=1):
     h, gates = gradients.gru_forward(x, torch.zeros(1, H).double(), W, U, b, 0 * b)
     one = steps.GRUStep(*(part[:, 0] for part in gates))
     J = jacobians.gru_jacobians(h[:, 0], one, U)
-    return jacobians.norms_by_lag(J), jacobians.bound_by_lag(J)
+    return jacobians.norms_by_lag(J)
 
 
 def show_gru(radius, bias):
     """Compare an RNN and a GRU of the same radius."""
-    curves = {"RNN": rnn_norms(radius)[0], f"GRU, bias of z {bias:g}": gru_norms(radius, bias)[0]}
+    curves = {"RNN": rnn_norms(radius)[0], f"GRU, bias of z {bias:g}": gru_norms(radius, bias)}
     draw.norms_by_lag(curves).set_title(f"ρ = {radius:.2f}")
     plt.show()
 
@@ -553,7 +660,7 @@ _ = interact(
 # %% [markdown] claims="03-open-gate"
 # With the gate nearly open for copying, the GRU's curve is almost flat where the RNN's falls off a cliff. Move the bias to −2: the GRU now overwrites its state at every step, as the RNN does, and its reset gate, about one half, shortens what comes back through $U_n$ once more: it vanishes faster than the RNN.
 #
-# ### Exercise 4: a half-life for the state
+# ### Exercise 6: a half-life for the state
 #
 # *Difficulty ●○○, 5 minutes.* If $z$ were constant and the candidate 0, a state would keep the share $z^k$ of itself after $k$ steps. Which bias makes that one half after `steps` steps?
 #
@@ -579,7 +686,7 @@ check.bias_for_half_life(half_life)
 # %% [markdown]
 # ## 7. What are the gates for? Ask by taking them away
 #
-# A natural question: *why a reset gate, when the update gate can already discard the past?* On paper: with $z=0$ the old state is overwritten, but the candidate that overwrites it still reads $U_nh_{t-1}$; only $r$ can keep the past out of the candidate. Whether a network needs that is another question, and so are: why tanh, why a sigmoid? So measure. Every variant is trained with several seeds, on tasks made to separate them. Before training, the update gates' bias is that of exercise 4, for the half-life in the table (1 is PyTorch's own start, $z=\tfrac12$):
+# A natural question: *why a reset gate, when the update gate can already discard the past?* On paper: with $z=0$ the old state is overwritten, but the candidate that overwrites it still reads $U_nh_{t-1}$; only $r$ can keep the past out of the candidate. Whether a network needs that is another question, and so are: why tanh, why a sigmoid? So measure. Every variant is trained with several seeds, on tasks made to separate them. Before training, the update gates' bias is that of exercise 6, for the half-life in the table (1 is PyTorch's own start, $z=\tfrac12$):
 #
 # | task | what it asks | units | training steps | half-life |
 # |---|---|---|---|---|
@@ -588,6 +695,14 @@ check.bias_for_half_life(half_life)
 # | section of a package | the first 16 words of a Debian package's description: which of eight sections? | 24 | 300 | 16 |
 #
 # > **Predict.** For each of the first two tasks, with one gate taken away: which accuracy will the network without the reset gate reach, and which without the update gate? Guessing gives 0.5 and 0.25.
+
+# %%
+said = {
+    (task, variant): Prediction(f"{task}, {variant}", None)  # accuracies, such as 0.5, for None
+    for task in ("forget on cue", "long copy")
+    for variant in ("without reset", "without update")
+}
+# for instance: said["long copy", "without reset"] = Prediction("long copy, without reset", 0.5)
 
 # %%
 compared = experiments.comparisons()
@@ -599,6 +714,8 @@ def run_live(task):
     for variant in ("GRU", "without reset", "without update"):
         live[task][variant] = compared[task].run(variant, seeds=P.seeds)
         print(f"{task:14} {variant:15} {live[task][variant]}")
+        if (task, variant) in said:
+            said[task, variant].answer(live[task][variant].mean)
 
 
 run_live("forget on cue")
@@ -607,11 +724,11 @@ run_live("forget on cue")
 run_live("long copy")
 
 # %%
-draw.intervals(live)
+draw.intervals(live, chance={"forget on cue": 0.5, "long copy": 0.25})
 plt.show()
 
 # %% [markdown] claims="03-update-gate"
-# A dot is a seed, the diamond their mean, the bar the 95 % interval of the mean (Student's $t$; an accuracy ends at 1, the bar may not). One thing needs no statistics: **without the update gate, the long copy is not learned at all**.
+# A dot is a seed, the diamond their mean, the bar the 95 % interval of the mean (Student's $t$, cut off at 1, where accuracies end), the dotted line is guessing. One thing needs no statistics: **without the update gate, the long copy is not learned at all**.
 #
 # Is that the gate, or where it starts? And is the reset gate needed, or only when the network is tiny and the training short? *Change one thing only, over several seeds, at more than one setting*, each variant against the full GRU with the same start, batches and test set:
 
@@ -623,7 +740,7 @@ for name in (*asked, "hard-sigmoid", "hard-sigmoid-start"):
 # %% [markdown] claims="03-half-life 03-reset-gate 03-real-task 03-relu 03-hard-sigmoid 03-hard-sigmoid-start"
 # "Holds" means: the 95 % interval of the paired difference leaves out zero, and the difference is large enough to count; "ties": the whole interval is too small to count; "open": these seeds do not decide.
 #
-# - **Why an update gate?** Without it the long copy stays at chance, and the real task suffers. But the gate alone does not do it: the *full* GRU with PyTorch's start stays at chance too, even when trained five times as long. Gate *and* bias are needed, which is what exercise 4 was for.
+# - **Why an update gate?** Without it the long copy stays at chance, and the real task suffers. But the gate alone does not do it: the *full* GRU with PyTorch's start stays at chance too, even when trained five times as long. Gate *and* bias are needed, which is what exercise 6 was for.
 # - **Why a reset gate?** Here it helps where the network has 4 units and little training. With 24 units, or trained longer, its absence is not seen. Others found the same: Zhou et al. (2016) merge the two gates, Ravanelli et al. (2018) drop the reset gate.
 # - **Why tanh?** With ReLU these seeds do not show a difference of the means: single seeds fail where with tanh none does.
 # - **Why a sigmoid?** A hard sigmoid does as well, when it starts with the bias that gives *it* a half-life of 40. Started with the logistic function's bias it stays at chance, for a reason that you can compute: there it is exactly 1, with slope 0, and a gate that is stuck can never learn to open.
@@ -668,7 +785,9 @@ ways = {
 taken = {name: [] for name in ways}
 for _ in range(P.repeats):  # interleaved: a busy moment hits all of them alike
     for name, way in ways.items():
-        taken[name].append(measure(lambda w=way: w().sum().backward(), repeats=1, warmup=1).median)
+        first = int(not taken[name])  # a run that does not count
+        work = lambda w=way: w().sum().backward()  # noqa: E731
+        taken[name].append(measure(work, repeats=1, warmup=first).median)
 middle = {name: sorted(samples)[len(samples) // 2] for name, samples in taken.items()}
 for name, value in middle.items():
     print(f"{name:24} {value * 1e3:7.1f} ms   {value / middle['nn.GRU']:.2f} of nn.GRU")

@@ -34,9 +34,56 @@ def gru(x, h, W, U, b, c, swapped=False, early=False):
     return z * n + (1 - z) * h if swapped else (1 - z) * n + z * h
 
 
+def reach(U, left):
+    norm = float(torch.linalg.matrix_norm(U, 2))
+    return math.floor(math.log(left) / math.log(norm)) + 1 if norm < 1 else None
+
+
+def by_radius(U, left):
+    radius = float(torch.linalg.eigvals(U).abs().max())
+    return math.floor(math.log(left) / math.log(radius)) + 1 if 0 < radius < 1 else None
+
+
+def as_loop(U, left):
+    norm, k = torch.linalg.svdvals(U).max(), 0
+    while norm < 1 and norm**k >= left:
+        k += 1
+    return torch.tensor(k) if norm < 1 else None
+
+
+def gru_back(d_h, gates, before, U, copy=True, slope=True, same=False):
+    r, z, m, n, _ = gates
+    d_an = d_h * (1 - z) * (1 - n**2 if slope else 1)
+    d_az = d_h * (before - n) * z * (1 - z)
+    d_ar = d_an * m * r * (1 - r)
+    inputs = torch.cat([d_ar, d_az, d_an], 1)
+    states = inputs if same else torch.cat([d_ar, d_az, d_an * r], 1)
+    return inputs, states, states @ U + (z * d_h if copy else 0)
+
+
 CASES = {
+    "reach_of_the_bound": Case(
+        right=reach,
+        also=[as_loop],
+        wrong=[
+            by_radius,
+            lambda U, left: math.log(left) / math.log(float(torch.linalg.matrix_norm(U, 2))),
+            lambda U, left: reach(U, left) or 0,
+            lambda U, left: reach(U, left) or math.log(0),  # raises where None is due
+        ],
+    ),
+    "gru_backward_step": Case(
+        right=gru_back,
+        also=[lambda *a: list(gru_back(*a))],
+        wrong=[
+            lambda *a: gru_back(*a, copy=False),
+            lambda *a: gru_back(*a, slope=False),
+            lambda *a: gru_back(*a, same=True),
+        ],
+    ),
     "savings_as_recurrence": Case(
         right=lambda rate: (1 + rate, 1 + rate),
+        also=[lambda rate: torch.tensor([1 + rate, 1 + rate])],
         wrong=[lambda rate: (1 + rate, 1.0), lambda rate: (rate, 1.0), lambda rate: 1 + rate],
     ),
     "rnn_backward_step": Case(right=backward_step, wrong=[forgot_the_slope, transposed]),
@@ -49,6 +96,7 @@ CASES = {
     ),
     "bias_for_half_life": Case(
         right=lambda steps: math.log(0.5 ** (1 / steps) / (1 - 0.5 ** (1 / steps))),
+        also=[lambda steps: torch.logit(torch.tensor([0.5 ** (1 / steps)], dtype=torch.float64))],
         wrong=[lambda steps: math.log(0.5) / steps, lambda steps: 0.5 ** (1 / steps)],
     ),
 }

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from torch.func import stack_module_state
 
 from helpers.recurrent.experiments import (
     VARIANTS,
@@ -12,6 +13,8 @@ from helpers.recurrent.experiments import (
     comparisons,
     differ,
     half_life_bias,
+    one_that_forgets,
+    stacked,
     train,
 )
 from helpers.recurrent.tasks import FixedSequences, ForgetOnCue, LongCopy
@@ -52,6 +55,16 @@ def test_stacked_seeds_learn_and_agree_with_the_same_seeds_alone():
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
+def test_stacked_readers_answer_as_each_does_alone(variant):
+    torch.manual_seed(0)
+    readers = [Reader(3, 5, 4, **VARIANTS[variant]).double() for _ in range(3)]
+    parameters, _ = stack_module_state(readers)
+    x = torch.randn(3, 7, 2, 3).double()  # (S, T, B, I)
+    alone = torch.stack([reader(part) for reader, part in zip(readers, x, strict=True)])
+    torch.testing.assert_close(stacked(readers[0], parameters, x), alone)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_every_variant_trains(variant):
     losses = []
     train(
@@ -86,6 +99,28 @@ def test_intervals_and_differences():
     assert Scores((0.5,)).margin == math.inf
     with pytest.raises(ValueError, match="expected as many"):
         differ(near, Scores((0.5,)))
+
+
+@pytest.fixture
+def one_thread():
+    """Steps of four units are too small to share: beside other work two threads wait for turns."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_one_that_forgets_closes_its_gates_at_a_cue():
+    layer, x, (signs, cues) = one_that_forgets(seed=1)
+    assert signs == x[:, 0, 0].tolist()
+    assert cues == [t + 1 for t in range(12) if x[t, 0, 1]]
+    assert 0 < len(cues) < 12
+    with torch.no_grad():
+        gates = layer.trace(x)
+    at_cue = x[:, 0, 1] == 1
+    for gate in (gates.reset[:, 0], gates.update[:, 0]):
+        assert (gate[at_cue].mean(0) < gate[~at_cue].mean(0) - 0.1).all()
 
 
 def test_comparisons_are_ready_and_the_real_one_is_held_out():
