@@ -23,11 +23,13 @@ __global__ void other(float *x) {
     x[0] = theirs[threadIdx.x];
 }
 __global__ void read(float *x, int what, int i) {
+    extern __shared__ float dynamic[];
     __shared__ float tile[8], neighbour[8];
     float local[8];
     for (int k = 0; k < 8; k++) {
         local[k] = tile[k] = neighbour[k] = outside[k] = k;
         hidden[k] = k;
+        if (what == 10) dynamic[k] = k;
     }
     float v = 0;
     switch (what) {
@@ -41,6 +43,7 @@ __global__ void read(float *x, int what, int i) {
         case 7: v = get(tile, i); break;
         case 8: v = get(device, i); break;
         case 9: v = get(fixed, i); break;
+        case 10: v = dynamic[i]; break;
     }
     x[0] = v + neighbour[0];
 }
@@ -70,6 +73,7 @@ __global__ void flat(float *x, int i) {
 }
 """
 READ = ("x", "tile", "outside", "local", "device", "hidden", "fixed", "tile", "device", "fixed")
+READ += ("dynamic",)
 WRITTEN = ("x", "tile", "outside", "local", "device", "hidden", "dynamic", "tile", "device")
 
 
