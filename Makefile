@@ -63,6 +63,9 @@ notebooks: setup ## Make the notebooks from notebooks/source
 html: setup ## Execute the notebooks and export them as pages that need no kernel: make html NB=01
 	@$(PY) -m tools.export $(NB)
 
+site: setup ## Execute the notebooks and build the site, in build/site: make site NB=01
+	@$(PY) -m tools.site $(NB)
+
 course: setup ## Make an nbgrader course folder from the notebooks: make course COURSE=~/course
 	@[ -n "$(COURSE)" ] || { echo "Say where: make course COURSE=~/course" >&2; exit 1; }
 	@$(PY) -m tools.course $(COURSE) $(NB)
