@@ -129,9 +129,8 @@ def lab(options: list[str], root: Path = ROOT) -> int:
         print(f"{name} has been updated since you began it: `make reset NB={number}` gives you")
         print(f"  the new one and keeps yours in {_said(work, root)}backups/")
     for name in hiding(work):
-        print(
-            f"{_said(work, root)}{name} hides the course's package `helpers` from your notebooks: rename it"
-        )
+        hides = "hides the course's package `helpers` from your notebooks: rename it"
+        print(f"{_said(work, root)}{name} {hides}")
     command = [sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:  # in a container; Jupyter asks to be told
         command.append("--allow-root")
