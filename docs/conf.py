@@ -32,7 +32,7 @@ nb_mime_priority_overrides = [("html", "text/html", 0)]
 myst_heading_anchors = 4
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_dmath_double_inline = True
-suppress_warnings = ["myst.header", "mystnb.unknown_mime_type"]
+suppress_warnings = ["myst.header", "mystnb.unknown_mime_type", "misc.highlighting_failure"]
 
 autodoc_typehints = "none"  # the docstrings say them
 autodoc_member_order = "bysource"
