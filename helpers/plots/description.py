@@ -91,6 +91,9 @@ def _panel(ax: Axes) -> Iterator[str]:
             if label := _text(axis.get_label_text()):
                 scale = ", logarithmic" if axis.get_scale() == "log" else ""
                 yield f"{name}: {label}{scale}."
+        for name, axis in (("Columns", ax.xaxis), ("Rows", ax.yaxis)):
+            if (names := _names(axis)) and not ax.containers:
+                yield f"{name}: {', '.join(names)}."
     bars = [bar for group in ax.containers for bar in group]
     yield from _few(map(_line, _curves(ax)), "lines")
     yield from _few(_bars(ax), "bars")
@@ -117,11 +120,30 @@ def _few(sentences: Iterable[str], what: str) -> list[str]:
 
 
 def _curves(ax: Axes) -> list[Any]:
-    """The lines that hold data: with a name, or alone; not those of error bars and of a grid."""
+    """The lines that hold data, or have a name; not those of error bars, and no bare guides."""
     inside = {id(part) for group in ax.containers for part in _parts(group)}
     lines = [line for line in ax.lines if len(line.get_xdata()) and id(line) not in inside]
     named = [line for line in lines if not str(line.get_label()).startswith("_")]
-    return named or lines
+    return named or [line for line in lines if not _is_guide(line)]
+
+
+def _is_guide(line: Any) -> bool:
+    """Whether a line crosses the whole panel, as ``axhline`` and ``axvline`` draw it."""
+    return line.axes is not None and line.get_transform() != line.axes.transData
+
+
+def _names(axis: Any) -> list[str]:
+    """Return an axis's ticks where they are words: ranks, methods."""
+    from matplotlib.category import StrCategoryFormatter
+    from matplotlib.ticker import FixedFormatter, FuncFormatter
+
+    formatter = axis.get_major_formatter()
+    if not isinstance(formatter, FixedFormatter | FuncFormatter | StrCategoryFormatter):
+        return []
+    words = [_text(tick.get_text()) for tick in axis.get_ticklabels()]
+    named = [word for word in words if word]
+    numbers = [word for word in named if word[0].isdigit() or word[0] in "-−+."]
+    return [] if numbers or len(named) > ITEMS else named
 
 
 def _parts(group: Any) -> Iterator[Any]:
@@ -135,6 +157,12 @@ def _line(line: Any) -> str:
     label = _text(str(line.get_label()))
     name = "Line" if label.startswith("_") else f'Line "{label}"'
     x, y = (np.asarray(values) for values in line.get_data())
+    if _is_guide(line):
+        return (
+            f"{name}: upright at {_number(x[0])}."
+            if x[0] == x[-1]
+            else f"{name}: level at {_number(y[0])}."
+        )
     try:
         heights = y.astype(float)
     except (TypeError, ValueError):

@@ -52,6 +52,23 @@ def test_error_bars_are_no_lines_of_their_own(ax):
     assert describe(ax.figure).count("Line") == 1
 
 
+def test_guides_are_told_by_name_or_not_at_all(ax):
+    ax.plot([1, 2], [3, 4])
+    ax.axhline(5)
+    assert describe(ax.figure) == "Line: from 3 at 1 to 4 at 2."
+    ax.axvline(2, label="cores")
+    ax.axhline(3, label="limit")
+    assert 'Line "cores": upright at 2. Line "limit": level at 3.' in describe(ax.figure)
+
+
+def test_rows_with_names_are_told(ax):
+    ax.broken_barh([(0, 1)], (0, 1))
+    ax.set_yticks([0, 1], ["rank 0", "rank 1"])
+    assert describe(ax.figure) == "Rows: rank 0, rank 1."
+    ax.set_yticks([0, 1], ["0", "1"])
+    assert describe(ax.figure) == "An empty figure."
+
+
 def test_maps_points_boxes_arrows_and_words(ax):
     ax.imshow(np.arange(6).reshape(2, 3))
     ax.scatter([1, 2], [1, 2], label="runs")
