@@ -40,6 +40,7 @@ def test_one_exit_status_for_all_stages(statuses, expected):
     assert worst(statuses) == expected
 
 
+@pytest.mark.timeout(900)  # several sessions of pytest, one after the other
 @pytest.mark.parametrize(
     ("marks", "status", "passed"),
     [("not gpu", 0, ["1", "1", "1"]), ("gpu", 1, [])],
@@ -88,12 +89,14 @@ def run_tests(tmp_path, source, **environment):
     return answer.returncode, said.read_text().strip().splitlines()
 
 
+@pytest.mark.timeout(900)
 def test_what_fails_beside_others_and_not_alone_has_passed_and_is_said(tmp_path):
     status, said = run_tests(tmp_path, FLAKY)
     assert status == 0
     assert said == ["0 tests failed, 2 more at first and not alone"]
 
 
+@pytest.mark.timeout(900)
 def test_what_is_left_behind_is_said_and_no_success(tmp_path):
     (tmp_path / "temporary").mkdir()
     status, said = run_tests(tmp_path, LEAVES, CI="true", TMPDIR=str(tmp_path / "temporary"))
