@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from helpers.cluster import remote, report
 from helpers.cluster.arguments import module_names, positive, whole_number
+from helpers.cluster.elsewhere import launched
 from helpers.cluster.errors import (
     ClusterError,
     RankDiedError,
@@ -30,10 +31,10 @@ from helpers.cluster.forked import (
 )
 from helpers.cluster.forkserver.handle import CannotFork
 from helpers.cluster.gathering import Gathering, Outcome, Reply
-from helpers.cluster.launch import LaunchedProcesses
 from helpers.cluster.network import Network
 from helpers.cluster.processes import Processes
 from helpers.cluster.starting import wait_ready
+from helpers.cluster.wishes import Wishes
 
 if TYPE_CHECKING:
     import ipyparallel
@@ -54,8 +55,12 @@ class Cluster:
     launcher : str
         ``"mpi"`` starts the ranks on this machine: forked from a warm process where that is
         possible (MPICH on Linux), each afresh on macOS, else by mpiexec. ``"spawn"`` and
-        ``"mpiexec"`` insist on the latter two. Any other engine launcher of ipyparallel
-        (``"slurm"``, ``"pbs"``, ``"ssh"``...) starts them elsewhere.
+        ``"mpiexec"`` insist on the latter two. ``"slurm"`` asks Slurm for a job, whose nodes it
+        keeps when ranks are restarted; ``"ssh"`` starts them on ``hosts``, by mpiexec. In both the
+        controller listens on one address of this host, the one that those hosts reach; what is
+        said there is encrypted, and takes the key in the cluster's folder (``ranks-...``, made in
+        the working directory, which all hosts must see). Any other engine launcher of ipyparallel
+        (``"pbs"``, ``"sge"``...) does what its profile says.
     network : Network, optional
         Hosts within this machine, which the ranks are shared out to; None: all are on one.
     preload : iterable of str
@@ -66,7 +71,14 @@ class Cluster:
     threads : int
         What numerical libraries may use on each rank.
     start_timeout : float
-        In seconds.
+        In seconds; time in a queue does not count.
+    hosts : iterable of str
+        Where ``launcher="ssh"`` puts the ranks, in blocks; names that ssh reaches without asking.
+    partition, account, time_limit : str, optional
+        Of the job with ``launcher="slurm"``, by default the profile's (``SlurmEngineSetLauncher``)
+        or Slurm's own; a time such as ``"1:30:00"``, or in minutes.
+    options : iterable of str
+        More for sbatch, such as ``("--nodes=2", "--exclusive")``.
 
     Raises
     ------
@@ -94,11 +106,17 @@ class Cluster:
         profile: str | None = None,
         threads: int = 1,
         start_timeout: float = 60.0,
+        hosts: Iterable[str] = (),
+        partition: str | None = None,
+        account: str | None = None,
+        time_limit: str | int | None = None,
+        options: Iterable[str] = (),
     ) -> None:
         limit = MAX_RANKS if launcher in ("mpi", "spawn", "mpiexec") else 100_000
         self.n = whole_number("n", n, limit)
         self.threads = whole_number("threads", threads, 4096)
         self.start_timeout = positive("start_timeout", start_timeout)
+        wishes = Wishes.checked(launcher, self.n, hosts, partition, account, time_limit, options)
         self._lock = threading.Lock()
         self._engine_ids: list[int] = []  # of ipyparallel, in rank order; empty: not ready
         self._pids: dict[int, int] = {}  # of each rank
@@ -126,7 +144,7 @@ class Cluster:
                 self._say_not_preloaded(modules, launcher)
             way = "mpiexec"
         if way not in ("fork", "spawn"):
-            self._begin(LaunchedProcesses(self.n, way, profile, self.threads))
+            self._begin(launched(way, self.n, self.threads, profile, wishes))
         Cluster._live.add(self)
 
     @staticmethod
@@ -358,7 +376,9 @@ class Cluster:
         lost = not outcome.all_back
         tracebacks = report.tracebacks(outcome.replies)
         if outcome.cut == "died":
-            raise RankDiedError(report.died(*self._death, tracebacks), self._death[0])
+            raise RankDiedError(
+                report.died(*self._death, tracebacks, self._processes.after_loss), self._death[0]
+            )
         if outcome.cut == "interrupt":
             raise RanksInterrupted(report.interrupted(outcome.waits, lost))
         if outcome.cut == "timeout":
@@ -409,14 +429,16 @@ class Cluster:
         if lost or (self._engine_ids and self._processes.ranks_exited()):
             self._note_death(lost)
             self._relaunch()
-            raise RankDiedError(report.died(*self._death, {}), self._death[0])
+            raise RankDiedError(
+                report.died(*self._death, {}, self._processes.after_loss), self._death[0]
+            )
         if not self._engine_ids:
             self._wait_ready()
 
     def _note_death(self, lost: list[int]) -> None:
         self._death = self._processes.dead_rank()
         if lost and self._death == (None, ""):
-            self._death = lost[0], "or is stopped: the controller hears no more of it"
+            self._death = self._processes.lost_rank(lost)
 
     def _relaunch(self) -> None:
         """Replace the ranks; the new ones get ready while the reader reads."""
@@ -430,6 +452,8 @@ class Cluster:
         self._engine_ids = [hello["id"] for hello in hellos]
         self._pids = {hello["rank"]: hello["pid"] for hello in hellos}
         self._hosts = {hello["rank"]: hello["host"] for hello in hellos}
+        if not self._processes.local:
+            self._processes.host_names = self.hosts
 
 
 def _check_network(network: Any, n: int, launcher: str, profile: str | None) -> None:

@@ -1,81 +1,50 @@
-"""Processes that ipyparallel launches: its controller, mpiexec (or a batch system), the ranks."""
+"""Processes that ipyparallel launches: its controller, a batch system, the ranks."""
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import logging
-import os
 import shutil
 import signal
 import sys
 import tempfile
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from helpers.cluster import state
 from helpers.cluster.connection import close, has_curve, without_false_alarm
-from helpers.cluster.errors import StartError
 from helpers.cluster.processes import Processes, how
-from helpers.machine import guard
-from helpers.machine.mpi import OPEN_MPI_ENVIRONMENT, NoMpiexecError, find_mpiexec, mpi_library
-from helpers.machine.shared_memory import ucx_transports, why_not_enough
 
 if TYPE_CHECKING:
     import ipyparallel
+    from traitlets.config import Config
 
 HEARTBEAT_MS = 100  # ipyparallel registers an engine at a heartbeat; its default is 3000 ms
 HEARTBEAT_MISSES = 100  # 10 s without one: dead
-STOP_SECONDS = 3.0
-
-# One rank under a shell that writes down its exit code: when one rank dies mpiexec kills the
-# others, and then cannot say (MPICH) which was the first. The folder is $0.
-RANK_SCRIPT = (
-    '"$@"; code=$?; '
-    f'echo $code > "$0/{state.EXIT}${{PMI_RANK:-${{OMPI_COMM_WORLD_RANK:-$PMIX_RANK}}}}"; '
-    "exit $code"
-)
-
-
-def _mpiexec() -> str:
-    """The path of mpiexec; StartError says what is missing."""
-    try:
-        return find_mpiexec()
-    except NoMpiexecError as error:
-        raise StartError(str(error)) from None
 
 
 class LaunchedProcesses(Processes):
-    """Processes that launchers of ipyparallel start: by mpiexec here, or elsewhere.
+    """Processes that an engine launcher of ipyparallel starts elsewhere.
 
     Parameters
     ----------
     n : int
         The number of ranks.
     launcher : str
-        ``"mpiexec"`` for ranks on this machine, else any engine launcher of ipyparallel
-        (``"slurm"``, ``"pbs"``, ``"ssh"``...).
+        ipyparallel's name for it, such as ``"pbs"``.
     profile : str, optional
         The IPython profile that configures the launcher.
     threads : int
         What numerical libraries may use on each rank.
-
-    Raises
-    ------
-    StartError
-        If there is no mpiexec.
     """
 
+    place: str | None = "."  # where the folder is made: somewhere that all hosts see
+    here = False  # whether the ranks run on this machine
+
     def __init__(self, n: int, launcher: str, profile: str | None, threads: int) -> None:
-        if launcher == "mpiexec":
-            _mpiexec()  # before anything is made
-        local = launcher == "mpiexec"
-        folder = tempfile.mkdtemp(prefix="ranks-", dir=None if local else ".")
-        super().__init__(n, threads, Path(folder), local)
+        folder = tempfile.mkdtemp(prefix="ranks-", dir=self.place)
+        super().__init__(n, threads, Path(folder), self.here)
         self.engine_set: str | None = None
         self._before: set[int] = set()  # numbers of ranks that are ended
-        self._lock_file: TextIO | None = None
         self.ipp = self._configure(launcher, profile)
 
     def _configure(self, launcher: str, profile: str | None) -> ipyparallel.Cluster:
@@ -83,57 +52,67 @@ class LaunchedProcesses(Processes):
         from traitlets.config import Config
 
         config = Config()
-        engine = [sys.executable, "-m", "helpers.cluster.engine"]
-        if self.local:
-            engine = ["sh", "-c", RANK_SCRIPT, str(self.state_dir), *engine]
-        config.EngineLauncher.engine_cmd = engine
-        config.EngineLauncher.engine_args = [
-            f"--RankEngine.state_dir={self.state_dir}",
-            f"--RankEngine.threads={self.threads}",
-            "--RankEngine.enable_nanny=False",  # a second process per rank; the guard does its work
-            "--RankEngine.wait_for_url_file=60",
-        ]
+        config.EngineLauncher.engine_cmd = self.rank_program()
+        config.EngineLauncher.engine_args = self.rank_arguments()
+        period, misses = self.heartbeat()
         config.ControllerLauncher.controller_args = [
-            f"--HeartMonitor.period={HEARTBEAT_MS}",
-            f"--HeartMonitor.max_heartmonitor_misses={HEARTBEAT_MISSES}",
+            f"--HeartMonitor.period={period}",
+            f"--HeartMonitor.max_heartmonitor_misses={misses}",
             "--IPController.use_threads=True",
             f"--IPController.enable_curve={has_curve()}",
         ]
-        options: dict = {"profile": profile} if profile else {}
-        if self.local:
-            self._lock_file = open(self.folder / "lock", "w")  # noqa: SIM115 (held while we live)
-            fcntl.lockf(self._lock_file, fcntl.LOCK_EX)
-            guarded = [
-                sys.executable,
-                "-I",
-                "-S",
-                guard.__file__,
-                str(self.folder / "lock"),
-                str(self.folder),
-            ]
-            config.MPILauncher.mpi_cmd = [*guarded, _mpiexec()]
-            config.LocalControllerLauncher.controller_cmd = [
-                *guarded,
-                sys.executable,
-                "-m",
-                "ipyparallel.controller",
-            ]
-            if not profile:
-                options["profile_dir"] = str(self.folder / "profile")
-        else:
-            options["controller_ip"] = "*"
+        options = {"profile": profile} if profile else {}
+        options |= self._options(config, profile)
         log = logging.Logger("helpers.cluster", logging.CRITICAL)
         return ipyparallel.Cluster(
-            engines="mpi" if self.local else launcher,
+            engines=launcher,
             n=self.n,
             config=config,
             cluster_id=self.folder.name,
             log=log,
             load_profile=bool(profile),
-            shutdown_atexit=not self.local,
             send_engines_connection_env=False,
             **options,
         )
+
+    def _options(self, config: Config, profile: str | None) -> dict:
+        """Return what else ipyparallel's Cluster is told; the rest goes into ``config``."""
+        return {"controller_ip": "*", "shutdown_atexit": True}
+
+    def heartbeat(self) -> tuple[int, int]:
+        """Return when a rank counts as lost.
+
+        Returns
+        -------
+        (int, int)
+            Milliseconds from one sign of life to the next, and how many may be missing.
+        """
+        return HEARTBEAT_MS, HEARTBEAT_MISSES
+
+    def rank_program(self) -> list[str]:
+        """Return the program of a rank.
+
+        Returns
+        -------
+        list of str
+            Without what it is told.
+        """
+        return [sys.executable, "-m", "helpers.cluster.engine"]
+
+    def rank_arguments(self) -> list[str]:
+        """Return what the program of a rank is told.
+
+        Returns
+        -------
+        list of str
+            Its arguments.
+        """
+        return [
+            f"--RankEngine.state_dir={self.state_dir}",
+            f"--RankEngine.threads={self.threads}",
+            "--RankEngine.enable_nanny=False",  # a second process per rank; the guard does its work
+            "--RankEngine.wait_for_url_file=60",
+        ]
 
     # -- start ----------------------------------------------------------------------------------
 
@@ -143,11 +122,17 @@ class LaunchedProcesses(Processes):
 
     def start_ranks(self) -> None:
         state.clear(self.state_dir)
-        if self.local and mpi_library().startswith("MPICH") and (why := why_not_enough(self.n)):
-            raise StartError(why)
-        self.engine_set = self.ipp.start_engines_sync(
-            self.n, environment=_environment() if self.local else {}
-        )
+        self.engine_set = self.ipp.start_engines_sync(self.n, environment=self.environment())
+
+    def environment(self) -> dict[str, str]:
+        """Return what ranks are told besides.
+
+        Returns
+        -------
+        dict of str to str
+            Variables.
+        """
+        return {}
 
     def connect(self) -> ipyparallel.Client:
         if self.client is None:
@@ -175,7 +160,8 @@ class LaunchedProcesses(Processes):
     def dead_rank(self) -> tuple[int | None, str]:
         for rank, code in state.exits(self.state_dir):
             killed = code - 128 in signal.valid_signals()  # as a shell counts it
-            return rank, how(128 - code if killed else code)
+            where = f"on {self.host_names[rank]}, " if self.host_names else ""
+            return rank, where + how(128 - code if killed else code)
         return None, ""
 
     def ranks_output(self) -> str:
@@ -187,38 +173,24 @@ class LaunchedProcesses(Processes):
 
     # -- end ------------------------------------------------------------------------------------
 
-    def kill_ranks(self) -> None:
+    def forget_ranks(self) -> None:
+        """Note which ranks are about to be ended: the controller will know them for a while."""
         self._before = set(self.connect().ids)
-        launcher = self.ipp.engines.pop(self.engine_set, None)
-        if launcher is None:
-            return
-        if self.local:
-            _terminate([launcher])
-        else:
-            self.ipp.engines[self.engine_set] = launcher
+
+    def kill_ranks(self) -> None:
+        self.forget_ranks()
+        if self.engine_set in self.ipp.engines:
             self.ipp.stop_engines_sync(self.engine_set)
 
     def stop(self) -> None:
-        if self.local:
-            launchers = [*self.ipp.engines.values(), self.ipp.controller]
-            _terminate([launcher for launcher in launchers if launcher is not None])
-            self.ipp.engines.clear()
-            self.ipp.controller = None
-        else:
-            self.ipp.stop_cluster_sync()
+        self.ipp.stop_cluster_sync()
+        self._clear()
+
+    def _clear(self) -> None:
         client, self.client = self.client, None
         if client is not None:
             close(client)
-        if self._lock_file is not None:
-            self._lock_file.close()
-            self._lock_file = None
         shutil.rmtree(self.folder, ignore_errors=True)
-        guard.sweep_topologies()
-
-
-def _environment() -> dict[str, str]:
-    """What ranks of this machine are told; the ports that UCX would open are closed to all."""
-    return {"UCX_TLS": os.environ.get("UCX_TLS") or ucx_transports(), **OPEN_MPI_ENVIRONMENT}
 
 
 def _exited(launcher: Any) -> bool:
@@ -230,20 +202,6 @@ def _exited(launcher: Any) -> bool:
         return True
     thread = getattr(launcher, "_wait_thread", None)
     return launcher.state == "after" if thread is None else not thread.is_alive()
-
-
-def _terminate(launchers: list) -> None:
-    """SIGTERM the guards of these launchers and wait until they, and all below them, are gone."""
-    import psutil
-
-    for launcher in launchers:
-        with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess):
-            launcher.process.terminate()
-    deadline = time.monotonic() + STOP_SECONDS
-    for launcher in launchers:
-        launcher._wait_thread.join(max(0.1, deadline - time.monotonic()))
-        if launcher._wait_thread.is_alive():
-            launcher.process.kill()
 
 
 def _read_log(launcher: Any) -> str:

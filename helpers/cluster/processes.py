@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import ipyparallel
 
 STACK_SECONDS = 0.1
+AFTER_LOSS = "The ranks were restarted: their variables are gone, the next cell works."
 
 
 class Processes(ABC):
@@ -67,6 +68,25 @@ class Processes(ABC):
             The same one at each call.
         """
 
+    def await_ranks(self) -> None:  # noqa: B027 (most have put nothing off)
+        """Do what is put off until somebody waits for ranks: ask a batch system for nodes.
+
+        Raises
+        ------
+        StartError
+            If it gives none.
+        """
+
+    def queue(self) -> str:
+        """Say for what the ranks wait before they can start.
+
+        Returns
+        -------
+        str
+            Empty if they do not.
+        """
+        return ""
+
     @abstractmethod
     def registered(self) -> list[int]:
         """Return ipyparallel's numbers of the ranks that were started last.
@@ -91,6 +111,16 @@ class Processes(ABC):
             Also True before any were started.
         """
 
+    def how_ranks_ended(self) -> str:
+        """Say how ranks ended that should have got ready.
+
+        Returns
+        -------
+        str
+            To follow what started them.
+        """
+        return "it ended at once"
+
     @abstractmethod
     def controller_exited(self) -> bool:
         """Tell whether the controller has ended.
@@ -110,6 +140,27 @@ class Processes(ABC):
         (int or None, str)
             ``(None, "")`` where it cannot be told; None and a sentence if it was none of the ranks.
         """
+
+    def lost_rank(self, ranks: list[int]) -> tuple[int | None, str]:
+        """Say the same of ranks that nobody saw end.
+
+        Parameters
+        ----------
+        ranks : list of int
+            Of which the controller hears no more; at least one.
+
+        Returns
+        -------
+        (int or None, str)
+            As :meth:`dead_rank` does.
+        """
+        where = f"on {self.host_names[ranks[0]]}, " if self.host_names else ""
+        return ranks[0], f"{where}or is stopped: the controller hears no more of it"
+
+    @property
+    def after_loss(self) -> str:
+        """What becomes of the reader's work when ranks are lost."""
+        return AFTER_LOSS
 
     @abstractmethod
     def ranks_output(self) -> str:

@@ -46,6 +46,18 @@ class Progress:
             bar = "█" * filled + "░" * (20 - filled)
             self._show(f"{self.title} {bar} {done}/{self.total}, {elapsed:.0f} s")
 
+    def wait(self, text: str) -> None:
+        """Show what has to come first.
+
+        Parameters
+        ----------
+        text : str
+            For what this waits.
+        """
+        elapsed = time.monotonic() - self._begin
+        if elapsed >= SHOW_AFTER:
+            self._show(f"{text}, {elapsed:.0f} s. Interrupt the kernel to give up.")
+
     def done(self, text: str, always: bool = True) -> None:
         """Replace the bar by the last word.
 

@@ -6,9 +6,10 @@ import sys
 from collections.abc import Iterable
 
 from helpers.cluster.gathering import Reply
+from helpers.cluster.processes import AFTER_LOSS
 from helpers.cluster.stuck import Wait, table
 
-LOST = "The ranks were restarted: their variables are gone, the next cell works."
+LOST = AFTER_LOSS
 KEPT = "Variables on all ranks are kept."
 
 
@@ -132,7 +133,7 @@ def timed_out(timeout: float, waits: list[Wait], tracebacks: dict[int, str], los
     return f"{text}\n{LOST if lost else kept}"
 
 
-def died(rank: int | None, how: str, tracebacks: dict[int, str]) -> str:
+def died(rank: int | None, how: str, tracebacks: dict[int, str], after: str = AFTER_LOSS) -> str:
     """Say whose process ended, and that the others went with it.
 
     Parameters
@@ -143,6 +144,8 @@ def died(rank: int | None, how: str, tracebacks: dict[int, str]) -> str:
         How it ended, "" where it cannot be told; without a rank, what else ended.
     tracebacks : dict of int to str
         Of the ranks that had raised.
+    after : str
+        What becomes of the reader's work.
 
     Returns
     -------
@@ -155,7 +158,9 @@ def died(rank: int | None, how: str, tracebacks: dict[int, str]) -> str:
         text = f"Rank {rank} died{', ' if how else ''}{how}."
     if tracebacks:
         text += f"\n\n{_raised(tracebacks)}\n"
-    return f"{text} The others were ended with it.\n{LOST}"
+    if rank is not None:
+        text += " The others were ended with it."
+    return f"{text}\n{after}"
 
 
 def interrupted(waits: list[Wait], lost: bool) -> str:

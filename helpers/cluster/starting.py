@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import ipyparallel
 
 LOOK_SECONDS = 0.003
+QUEUE_SECONDS = 0.1  # where there is nothing to be quick for
 ASK_SECONDS = 0.5  # without news, after which the controller is asked again
 HELLO_SECONDS = 3.0  # then it is asked again: a message to a rank that connects may get lost
 
@@ -43,10 +44,15 @@ def wait_ready(processes: Processes, timeout: float, again: bool = False) -> lis
     begin, n = time.monotonic(), processes.n
     heard, count = begin, 0  # when news came last, and of how many
     with Progress(f"Starting {n} MPI ranks", n) as progress:
+        processes.await_ranks()
         client = _connect(processes)
         while True:
             ids = processes.registered()
-            progress.update(len(ids))
+            if queue := processes.queue():  # of others, not of ours: no limit but the reader's
+                progress.wait(queue)
+                begin = time.monotonic()
+            else:
+                progress.update(len(ids))
             if len(ids) >= n:
                 break
             _raise_if_hopeless(processes, begin, timeout, len(ids))
@@ -55,7 +61,7 @@ def wait_ready(processes: Processes, timeout: float, again: bool = False) -> lis
             elif time.monotonic() - heard > ASK_SECONDS:
                 processes.ask_again()
                 heard = time.monotonic()
-            time.sleep(LOOK_SECONDS)
+            time.sleep(QUEUE_SECONDS if queue else LOOK_SECONDS)
         while (hellos := _greet(client, ids)) is None:
             _raise_if_hopeless(processes, begin, timeout, len(ids))
         _check(hellos, n, processes.local)
@@ -78,7 +84,7 @@ def _raise_if_hopeless(processes: Processes, begin: float, timeout: float, count
         raise StartError(report.not_started("the controller", "it ended at once", output))
     if processes.ranks_exited():
         output = processes.ranks_output()
-        raise StartError(report.not_started(processes.starter, "it ended at once", output))
+        raise StartError(report.not_started(processes.starter, processes.how_ranks_ended(), output))
     if time.monotonic() - begin > timeout:
         why = f"{count} of {processes.n} ranks registered within {timeout:g} s"
         raise StartError(report.not_started("the ranks", why, processes.ranks_output()))
@@ -101,10 +107,10 @@ def _check(hellos: list[dict], n: int, local: bool) -> None:
         if sizes == [1] and not local:
             raise StartError(
                 f"{n} ranks were started, but each is an MPI world of size 1: whoever launched "
-                "them did not tell them of each other. Slurm tells MPICH's ranks with "
-                "SLURM_MPI_TYPE=pmi2 in the environment of JupyterLab, or 'srun --mpi=pmi2' "
-                "(its default, MpiDefault=none, tells nobody); other launchers must start the "
-                "ranks by mpiexec."
+                f"them did not tell them of each other in a way that {hellos[0]['library']} "
+                "understands. launcher='slurm' finds out the way ('srun --mpi=list'), unless "
+                "SLURM_MPI_TYPE or a profile's template names another; other launchers must start "
+                "the ranks by mpiexec."
             )
         raise StartError(
             f"{n} ranks were started, but they report communicators of size {sizes}: "

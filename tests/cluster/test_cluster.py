@@ -311,7 +311,7 @@ def fake_mpiexec(folder, monkeypatch, script: str):
     path = folder / "mpiexec"
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setattr("helpers.cluster.launch.find_mpiexec", lambda: str(path))
+    monkeypatch.setattr("helpers.cluster.guarded.find_mpiexec", lambda: str(path))
 
 
 def test_no_mpiexec(monkeypatch, tmp_path):

@@ -1,6 +1,6 @@
 """Launchers for other hosts: settings pass through to ipyparallel, and nothing is left behind.
 
-No batch system is at hand: a small ``sbatch`` of our own starts what it is given, as Slurm would.
+A small ``qsub`` of our own starts what it is given, as PBS would; Slurm itself is in test_slurm.py.
 """
 
 import os
@@ -20,20 +20,19 @@ from helpers.machine import guard
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
 
-SBATCH = """#!/bin/sh
-# Slurm's sbatch, as far as ipyparallel uses it: run the script elsewhere, print the job's number
+QSUB = """#!/bin/sh
+# PBS's qsub, as far as ipyparallel uses it: run the script elsewhere, print the job's number
 setsid sh "$1" > {folder}/job.log 2>&1 &
 echo $! > {folder}/job.pid
-echo "Submitted batch job $!"
+echo "$!.server"
 """
-SCANCEL = """#!/bin/sh
-# as Slurm does: end the job with all its processes
-for arg; do job=$arg; done
+QDEL = """#!/bin/sh
+# as PBS does: end the job with all its processes
 echo "$@" > {folder}/cancelled
-pkill -TERM -s "$job"
+pkill -TERM -s "${{1%.server}}"
 """
-SRUN = """#!/bin/sh
-exec {mpiexec} -n "$RANKS" "$@"
+TEMPLATE = """#!/bin/sh
+{launch} {{program_and_args}}
 """
 
 
@@ -127,27 +126,26 @@ def test_a_launcher_of_ipyparallel_with_a_profile(home):
     assert_nothing_left(home)
 
 
-def test_a_batch_system(home, monkeypatch):
+def batch(home: Path, launch: str) -> str:
+    """Return a profile for a batch system whose jobs start ranks by ``launch``."""
+    program(home, "qsub", QSUB.format(folder=home))
+    program(home, "qdel", QDEL.format(folder=home))
+    template = TEMPLATE.format(launch=launch)
+    return profile(home, f"c.PBSEngineSetLauncher.batch_template = {template!r}")
+
+
+def test_a_batch_system(home):
     mpiexec = shlex.quote(str(Path(sys.executable).with_name("mpiexec")))
-    program(home, "sbatch", SBATCH.format(folder=home))
-    program(home, "scancel", SCANCEL.format(folder=home))
-    program(home, "srun", SRUN.format(mpiexec=mpiexec))
-    monkeypatch.setenv("RANKS", "2")
-    name = profile(home, "c.SlurmEngineSetLauncher.timelimit = '0:05:00'")
-    with Cluster(2, launcher="slurm", profile=name) as cluster:
+    name = batch(home, f"{mpiexec} -n {{n}}")
+    with Cluster(2, launcher="pbs", profile=name) as cluster:
         assert (home / "job.pid").exists()
         check(cluster)
     assert (home / "cancelled").exists()
     assert_nothing_left(home)
 
 
-def test_ranks_that_know_nothing_of_each_other_are_told_apart_from_a_wrong_mpiexec(
-    home, monkeypatch
-):
-    program(home, "sbatch", SBATCH.format(folder=home))
-    program(home, "scancel", SCANCEL.format(folder=home))
-    program(home, "srun", '#!/bin/sh\n"$@" &\n"$@" &\nwait\n')  # as under MpiDefault=none
-    name = profile(home, "c.SlurmEngineSetLauncher.timelimit = '0:05:00'")
-    with pytest.raises(StartError, match=r"world of size 1.*SLURM_MPI_TYPE=pmi2"):
-        Cluster(2, launcher="slurm", profile=name)
+def test_ranks_that_know_nothing_of_each_other_are_told_apart_from_a_wrong_mpiexec(home):
+    program(home, "alone", '#!/bin/sh\n"$@" &\n"$@" &\nwait\n')
+    with pytest.raises(StartError, match=r"world of size 1.*other launchers must start"):
+        Cluster(2, launcher="pbs", profile=batch(home, "alone"))
     assert_nothing_left(home)

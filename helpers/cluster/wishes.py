@@ -1,0 +1,104 @@
+"""What a reader asks for when ranks are to start on other hosts than this one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+TIME = re.compile(r"(\d+-)?\d+(:\d\d){0,2}")
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """The arguments of a Cluster that only some launchers understand.
+
+    Parameters
+    ----------
+    hosts : tuple of str
+        Where ranks go, by ssh.
+    partition, account, time_limit : str
+        Of a job of Slurm's; empty: the profile's, or Slurm's own.
+    options : tuple of str
+        More options for sbatch.
+    """
+
+    hosts: tuple[str, ...] = ()
+    partition: str = ""
+    account: str = ""
+    time_limit: str = ""
+    options: tuple[str, ...] = ()
+
+    @classmethod
+    def checked(
+        cls,
+        launcher: str,
+        n: int,
+        hosts: Any,
+        partition: Any,
+        account: Any,
+        time_limit: Any,
+        options: Any,
+    ) -> Wishes:
+        """Check what a reader passed.
+
+        Parameters
+        ----------
+        launcher : str
+            Which launcher.
+        n : int
+            The number of ranks.
+        hosts, partition, account, time_limit, options : object
+            As given to a Cluster.
+
+        Returns
+        -------
+        Wishes
+            The same.
+
+        Raises
+        ------
+        ValueError
+            For what cannot be, or what this launcher would ignore.
+        """
+        for name, value in (("partition", partition), ("account", account)):
+            if value is not None and not (isinstance(value, str) and value.strip()):
+                raise ValueError(f"{name}={value!r}: expected a name that Slurm knows")
+        if time_limit is not None and not TIME.fullmatch(str(time_limit)):
+            raise ValueError(
+                f"time_limit={time_limit!r}: expected minutes, or text as Slurm writes it: "
+                "'1:30:00' for an hour and a half, '2-0' for two days"
+            )
+        made = cls(
+            _words("hosts", hosts, "names of hosts, such as ('node1', 'node2')", "-"),
+            partition or "",
+            account or "",
+            "" if time_limit is None else str(time_limit),
+            _words("options", options, "options of sbatch, such as ('--nodes=2',)"),
+        )
+        for name, value in made.__dict__.items():
+            needed = "ssh" if name == "hosts" else "slurm"
+            if value and launcher != needed:
+                raise ValueError(f"{name}={value!r} needs launcher={needed!r}, got {launcher!r}")
+        if launcher == "ssh" and not 1 <= len(made.hosts) <= n:
+            raise ValueError(
+                f"hosts={made.hosts!r} with n={n}: launcher='ssh' expected names of hosts, from 1 "
+                "to as many as there are ranks"
+            )
+        return made
+
+
+def _words(name: str, value: Any, expected: str, never: str = "") -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise ValueError(f"{name}={value!r}: expected {expected}")
+    words = tuple(value)
+    bad = any(
+        not isinstance(word, str)
+        or not word.strip()
+        or (bool(never) and (word.startswith(never) or not re.fullmatch(r"[\w.@-]+", word)))
+        for word in words
+    )
+    if bad:
+        raise ValueError(f"{name}={words!r}: expected {expected}")
+    return words

@@ -1,0 +1,304 @@
+"""What tests do on the login host of a lab: each function runs in a process of its own there.
+
+``python -m tests.cluster.on_login FUNCTION [ARGUMENTS]`` prints what it returns, as JSON, last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from helpers.cluster import Cluster, ClusterError
+from helpers.cluster.progress import Progress
+from tests.cluster.test_cluster import on_ranks
+
+WORLD = "return rank, size, comm.allreduce(rank), MPI.Get_processor_name()"
+OFTEN = "import time\nfor _ in range(600): time.sleep(0.1)"
+
+
+def asked(*command: str) -> str:
+    """Return what a program writes."""
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def later(seconds: float, function, *args) -> None:
+    """Call a function in a while."""
+    timer = threading.Timer(seconds, function, args)
+    timer.daemon = True
+    timer.start()
+
+
+def failure(call, *args, **options) -> tuple[str, str, float]:
+    """Return kind and message of what a call raises, and after how long."""
+    begin = time.monotonic()
+    try:
+        call(*args, **options)
+    except (ClusterError, KeyboardInterrupt, ValueError) as error:
+        return type(error).__name__, str(error), time.monotonic() - begin
+    return "", "", time.monotonic() - begin
+
+
+def left() -> list[str]:
+    """Return the folders of clusters and the jobs that are still there."""
+    jobs = asked("squeue", "--noheader", "--format=%j %T").splitlines()
+    return [job for job in jobs if job.startswith("ranks-")] + [
+        str(p) for p in Path().glob("ranks-*")
+    ]
+
+
+@contextlib.contextmanager
+def slurm(**options):
+    """Six ranks on three nodes."""
+    with Cluster(6, launcher="slurm", options=("--ntasks-per-node=2",), **options) as cluster:
+        yield cluster
+
+
+def job_of(cluster) -> str:
+    """Return the number of a cluster's job."""
+    (number,) = asked("squeue", "--noheader", "--format=%i", f"--name={folder_of(cluster)}").split()
+    return number
+
+
+def folder_of(cluster) -> str:
+    """Return the name of a cluster's folder, which is its job's too."""
+    return cluster._processes.folder.name
+
+
+def listening(cluster) -> list[str]:
+    """Return the addresses at which the cluster's controller listens."""
+    import psutil
+
+    found = set()
+    for process in psutil.Process().children(recursive=True):
+        if "ipyparallel.controller" not in process.cmdline():
+            continue  # MPICH's mpiexec listens everywhere, for its own helpers
+        found |= {c.laddr.ip for c in process.net_connections("tcp") if c.status == "LISTEN"}
+    return sorted(found)
+
+
+# -- Slurm ---------------------------------------------------------------------------------------
+
+
+def one_world() -> dict:
+    """Start, ask each rank who it is, stop."""
+    with slurm(partition="short", time_limit=5) as cluster:
+        told = {
+            "world": on_ranks(cluster, WORLD),
+            "hosts": cluster.hosts,
+            "listens": listening(cluster),
+            "job": asked("squeue", "--noheader", "--format=%P %l %T", f"--jobs={job_of(cluster)}"),
+            "key": oct(os.stat(folder_of(cluster)).st_mode & 0o777),
+        }
+    return told | {"left": left()}
+
+
+def restarts() -> dict:
+    """Lose the ranks in all ways that keep the job."""
+    with slurm() as cluster:
+        job, before = job_of(cluster), cluster.pids
+        cluster.restart()
+        restarted = not set(before) & set(cluster.pids)
+        stuck = failure(
+            on_ranks, cluster, "return comm.recv(source=5) if rank == 3 else None", timeout=2
+        )
+        works = [on_ranks(cluster, "return comm.allreduce(1)")]
+        body = "import os\nif rank == 4: os.kill(os.getpid(), 9)\ncomm.Barrier()"
+        dead = failure(on_ranks, cluster, body)
+        works.append(on_ranks(cluster, "return comm.allreduce(1)"))
+        later(2, os.kill, os.getpid(), signal.SIGINT)
+        interrupted = failure(on_ranks, cluster, OFTEN)
+        works.append(on_ranks(cluster, "return comm.allreduce(1)"))
+        same = job == job_of(cluster)
+    return {
+        "restarted": restarted,
+        "stuck": stuck,
+        "dead": dead,
+        "interrupted": interrupted,
+        "works": works,
+        "same job": same,
+        "left": left(),
+    }
+
+
+def waits() -> dict:
+    """Wait in a queue: give up, then wait to the end."""
+    said: list[str] = []
+    Progress._show = lambda self, text: said.append(text) if text not in said else None
+    block = ["sbatch", "--parsable", "--exclusive", "--nodes=3", "--output=/dev/null"]
+    first = asked(*block, "--wrap=sleep 1000")
+    second = asked(*block, "--wrap=true")
+    while "RUNNING" not in asked("squeue", "--noheader", "--format=%T", f"--jobs={first}"):
+        time.sleep(0.1)
+    later(8, os.kill, os.getpid(), signal.SIGINT)
+    interrupted = failure(Cluster, 6, launcher="slurm")
+    gave_up, after = list(said), left()
+    said.clear()
+    later(6, asked, "scancel", first)
+    with Cluster(6, launcher="slurm", start_timeout=30) as cluster:
+        world = on_ranks(cluster, "return comm.allreduce(1)")
+    return {
+        "interrupted": interrupted,
+        "gave up": gave_up,
+        "after": after,
+        "said": list(said),
+        "second": asked("scontrol", "show", "job", second).count("JobState=COMPLETED"),
+        "world": world,
+        "left": left(),
+    }
+
+
+def ends(*how: str) -> dict:
+    """Have somebody else end the job, while the ranks work and while they do not."""
+    with slurm() as cluster:
+        later(2, asked, *how, job_of(cluster))
+        busy = failure(on_ranks, cluster, OFTEN, timeout=60)
+        queue = asked("squeue", "--noheader")  # no other job before somebody wants one
+        works = [on_ranks(cluster, "return comm.allreduce(1)")]
+        asked(*how, job_of(cluster))
+        idle = failure(on_ranks, cluster, WORLD)
+        works.append(on_ranks(cluster, "return comm.allreduce(1)"))
+    return {"busy": busy, "queue": queue, "idle": idle, "works": works, "left": left()}
+
+
+def loses_a_node() -> dict:
+    """Say that a node may be lost now, and what was seen of it."""
+    with Cluster(8, launcher="slurm") as cluster:  # on two of the three
+        told = cluster.hosts
+        print("now", flush=True)
+        lost = failure(on_ranks, cluster, OFTEN + "\ncomm.Barrier()", timeout=60)
+        stamp = time.time()
+        world = on_ranks(cluster, WORLD)
+    return {"lost": lost, "at": stamp, "world": world, "before": told}
+
+
+def is_killed(kind: str) -> None:
+    """Wait with a cluster until somebody kills this process."""
+    options = {"launcher": "ssh", "hosts": ("host1", "host2")} if kind == "ssh" else {}
+    with Cluster(4, **({"launcher": "slurm"} | options)) as cluster:
+        on_ranks(cluster, WORLD)
+        print("now", flush=True)
+        time.sleep(600)
+
+
+def refusals() -> dict:
+    """Ask for what Slurm does not give."""
+    return {
+        "partition": failure(Cluster, 2, launcher="slurm", partition="none"),
+        "size": failure(Cluster, 13, launcher="slurm"),
+        "time": failure(Cluster, 2, launcher="slurm", partition="short", time_limit="20"),
+        "left": left(),
+    }
+
+
+def by_profile() -> dict:
+    """Take settings from a profile, with a template of its own."""
+    folder = Path(os.environ["IPYTHONDIR"], "profile_there")
+    folder.mkdir(parents=True)
+    (folder / "ipcluster_config.py").write_text(
+        "c = get_config()\n"
+        "c.SlurmEngineSetLauncher.queue = 'short'\n"
+        "c.SlurmEngineSetLauncher.timelimit = '0:04:00'\n"
+        "c.SlurmEngineSetLauncher.batch_template = '''#!/bin/sh\n"
+        "#SBATCH --comment=mine\n"
+        "export MINE={n}\n"
+        "mpiexec -launcher slurm -n {n} {program_and_args}\n'''\n"
+    )
+    with Cluster(4, launcher="slurm", profile="there") as cluster:
+        job = job_of(cluster)
+        told = asked("squeue", "--noheader", "--format=%P %l %k", f"--jobs={job}")
+        mine = on_ranks(cluster, "import os\nreturn os.environ['MINE'], size")
+    security = sorted(path.name for path in (folder / "security").iterdir())
+    return {"told": told, "mine": mine, "left": left(), "files": security}
+
+
+# -- what is built on ranks ----------------------------------------------------------------------
+
+
+def traces() -> dict:
+    """Record a chain of messages across the nodes by the magic, as a reader does."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell.instance()
+    with slurm() as cluster:
+        shell.push({"cluster": cluster})
+        shell.run_cell("%load_ext helpers.cluster").raise_error()
+        cell = (
+            "%%ranks --trace chain\n"
+            "if rank:\n    comm.recv(source=rank - 1)\n"
+            "if rank < size - 1:\n    comm.send(rank, dest=rank + 1)"
+        )
+        shell.run_cell(cell).raise_error()
+        chain = shell.user_ns["chain"]
+        clocks = cluster.clocks()
+    return {
+        "messages": [(m.source, m.dest, m.begin, m.end) for m in chain.messages],
+        "offsets": [(abs(clock.offset), clock.uncertainty) for clock in clocks.values()],
+    }
+
+
+def torch_across() -> dict:
+    """Sum tensors and train a step in step, by torch.distributed over the nodes."""
+    body = """
+import torch, torch.distributed as dist, helpers.torch_mpi
+dist.init_process_group("mpi4py", init_method="mpi://")
+sums = []
+for count in (3, 300_000):
+    tensor = torch.arange(count, dtype=torch.float64) * (rank + 1)
+    dist.all_reduce(tensor)
+    sums.append(bool(torch.equal(tensor, torch.arange(count, dtype=torch.float64) * 21)))
+torch.manual_seed(rank)
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 2))
+model(torch.randn(8, 4)).sum().backward()
+grad = model.module.weight.grad.sum().item()
+dist.destroy_process_group()
+return sums, grad, MPI.Get_processor_name()
+"""
+    with slurm() as cluster:
+        return {"told": on_ranks(cluster, body, timeout=90)}
+
+
+# -- ssh -----------------------------------------------------------------------------------------
+
+
+def by_ssh() -> dict:
+    """Five ranks on two hosts: a world, a deadlock, a death, a restart."""
+    with Cluster(5, launcher="ssh", hosts=("host1", "host2")) as cluster:
+        world = on_ranks(cluster, WORLD)
+        listens = listening(cluster)
+        stuck = failure(
+            on_ranks, cluster, "return comm.recv(source=1) if rank == 4 else 0", timeout=2
+        )
+        works = [on_ranks(cluster, "return comm.allreduce(1)")]
+        body = "import os\nif rank == 3: os.kill(os.getpid(), 9)\ncomm.Barrier()"
+        dead = failure(on_ranks, cluster, body)
+        works.append(on_ranks(cluster, "return comm.allreduce(1)"))
+    return {
+        "world": world,
+        "listens": listens,
+        "stuck": stuck,
+        "works": works,
+        "dead": dead,
+        "left": left(),
+    }
+
+
+def ssh_refusals() -> dict:
+    """Name a host that is not there, and one without the folders."""
+    unknown = failure(Cluster, 2, launcher="ssh", hosts=("host1", "host9"))
+    os.chdir("/dev/shm")  # each host has its own
+    try:
+        own = failure(Cluster, 2, launcher="ssh", hosts=("host1",))
+        return {"own": own, "unknown": unknown, "left": left()}
+    finally:
+        os.chdir("/")
+
+
+if __name__ == "__main__":
+    print(json.dumps(globals()[sys.argv[1]](*sys.argv[2:])))

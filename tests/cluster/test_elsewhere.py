@@ -1,0 +1,187 @@
+"""What is checked before Slurm or ssh is called, and what is read from Slurm's words."""
+
+import socket
+import subprocess
+
+import pytest
+
+from helpers.cluster import Cluster, StartError
+from helpers.cluster.reach import address_towards
+from helpers.cluster.slurm import commands
+from helpers.cluster.slurm.commands import SlurmError, Told, choose
+from helpers.cluster.slurm.job import script
+from tests.cluster.test_forkserver import eventually
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"partition": "long"}, r"partition='long' needs launcher='slurm', got 'mpi'"),
+        (
+            {"account": "me", "launcher": "ssh", "hosts": ["a"]},
+            r"account='me' needs launcher='sl",
+        ),
+        ({"hosts": ["a", "b"]}, r"hosts=\('a', 'b'\) needs launcher='ssh', got 'mpi'"),
+        ({"launcher": "ssh"}, r"hosts=\(\) with n=2: launcher='ssh' expected names of hosts"),
+        ({"launcher": "ssh", "hosts": ["a", "b", "c"]}, r"with n=2: .* as many as there are ranks"),
+        ({"launcher": "ssh", "hosts": "ab"}, r"hosts='ab': expected names of hosts, such as"),
+        (
+            {"launcher": "ssh", "hosts": ["-oProxyCommand=x"]},
+            r"hosts=\('-oPro.*: expected names",
+        ),
+        ({"launcher": "ssh", "hosts": ["a b"]}, r"hosts=\('a b',\): expected names of hosts"),
+        ({"launcher": "slurm", "time_limit": "an hour"}, r"time_limit='an hour': expected minutes"),
+        ({"launcher": "slurm", "time_limit": -5}, r"time_limit=-5: expected minutes"),
+        ({"launcher": "slurm", "partition": ""}, r"partition='': expected a name"),
+        (
+            {"launcher": "slurm", "options": "--nodes=2"},
+            r"options='--nodes=2': expected options",
+        ),
+        ({"launcher": "slurm", "options": [2]}, r"options=\(2,\): expected options of sbatch"),
+    ],
+)
+def test_bad_arguments(options, message):
+    with pytest.raises(ValueError, match=message):
+        Cluster(2, **options)
+
+
+def test_without_slurm_one_sentence_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr("helpers.cluster.slurm.processes.mpi_library", lambda: "")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StartError, match="no program srun here: launcher='slurm' is for a login"):
+        Cluster(2, launcher="slurm")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("offered", "library", "chosen"),
+    [
+        ("none pmi2 pmix pmix_v4", "Open MPI 5.0.8", "pmix"),
+        ("none pmi2 pmix_v4 pmix_v3", "Open MPI 5.0.8", "pmix_v4"),
+        ("none pmi2 pmix", "Intel MPI 2021", "pmi2"),
+        ("none cray_shasta", "", "cray_shasta"),
+        ("none pmix", "", "pmix"),
+    ],
+)
+def test_the_language_of_slurm_that_an_mpi_understands(offered, library, chosen):
+    assert choose(offered.split(), library) == chosen
+
+
+@pytest.mark.parametrize(("library", "needs"), [("Open MPI 5.0.8", "pmix"), ("", "pmi2 or pmix")])
+def test_a_slurm_that_speaks_none_is_named(library, needs):
+    with pytest.raises(StartError, match=f"{library or 'MPI'} on this Slurm: .* need {needs} to"):
+        choose(["none"], library)
+
+
+def test_mpich_is_started_by_its_own_mpiexec(monkeypatch):
+    monkeypatch.setattr(commands, "ask", lambda *command: "MPI plugin types are...\n\tnone\n\tpmi2")
+    launch, kind = commands.starter(6, "MPICH 5.0.1", "/my folder/mpiexec")
+    assert (launch, kind) == ("'/my folder/mpiexec' -launcher slurm -n 6", "none")
+    assert commands.starter(6, "MPICH 3.4", "") == ("srun", "pmi2")  # a build without mpiexec
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "PENDING|Resources|normal||2026-11-22T15:00:00\n",
+            Told("PENDING", "Resources", "normal", "", "2026-11-22T15:00:00"),
+        ),
+        ("RUNNING|None|normal|node[1-3]|N/A\n", Told("RUNNING", "", "normal", "node[1-3]", "")),
+        ("\n", Told("GONE")),
+    ],
+)
+def test_what_squeue_says_of_a_job(monkeypatch, said, told):
+    monkeypatch.setattr(commands, "ask", lambda *command: said)
+    assert commands.look("7") == told
+
+
+def test_a_job_that_slurm_has_forgotten_is_over_and_a_silent_slurm_is_no_answer(monkeypatch):
+    def ask(*command):
+        raise SlurmError(words)
+
+    monkeypatch.setattr(commands, "ask", ask)
+    words = "slurm_load_jobs error: Invalid job id specified"
+    assert commands.look("7").ended
+    words = "slurm_load_jobs error: Unable to contact slurm controller"
+    with pytest.raises(SlurmError, match="Unable to contact"):
+        commands.look("7")
+
+
+def test_reasons_that_no_waiting_removes():
+    assert Told("PENDING", "PartitionTimeLimit").hopeless
+    assert not Told("PENDING", "Priority").hopeless
+    assert not Told("RUNNING", "PartitionTimeLimit").hopeless
+
+
+def test_a_job_inside_a_job_is_not_told_of_its_size(monkeypatch):
+    monkeypatch.setenv("SLURM_NTASKS", "1")
+    monkeypatch.setenv("SLURM_CONF", "/etc/slurm.conf")
+    told = commands.environment()
+    assert "SLURM_NTASKS" not in told
+    assert told["SLURM_CONF"] == "/etc/slurm.conf"
+
+
+def test_the_script_runs_what_it_is_given_where_it_is_told(tmp_path):
+    folder = tmp_path / "my folder"
+    folder.mkdir()
+    text = script(
+        "#!/bin/sh\nexport MINE='a b'",
+        "env",
+        [
+            "sh",
+            "-c",
+            'printf %s "$MINE $SLURM_MPI_TYPE $IPP_CLUSTER_ID" >"$0/said"; rm "$0/job-7"',
+            f"{folder}",
+        ],
+        folder=str(folder),
+        mpi="pmix",
+        cluster_id="ranks-x",
+        profile_dir="/some where",
+    )
+    (tmp_path / "script").write_text(text)
+    done = subprocess.Popen(
+        ["sh", str(tmp_path / "script")], env={"SLURM_JOB_ID": "7", "PATH": "/bin"}
+    )
+    ended = folder / "step-7-1"
+    try:
+        assert eventually(ended.exists)
+        assert ended.read_text() == "0\n"
+        assert (folder / "said").read_text() == "a b pmix ranks-x"
+        for path in folder.iterdir():
+            path.unlink()
+        folder.rmdir()  # what it is kept for
+        assert done.wait(10) == 0
+    finally:
+        done.kill()
+        done.wait()
+
+
+def test_the_address_towards_others_is_the_one_in_their_network():
+    assert address_towards(["127.0.0.1", "localhost"]) == "127.0.0.1"
+    assert address_towards(["no-such-host.invalid"]) == "*"
+    assert address_towards([]) == "*"
+
+
+def test_hosts_in_several_networks_are_reached_at_every_address(monkeypatch):
+    class Socket:
+        def __init__(self, *kind):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            pass
+
+        def connect(self, where):
+            self.host = where[0]
+
+        def getsockname(self):
+            return {"node1": "10.0.0.1", "node2": "192.168.0.1", "here": "127.0.0.1"}[self.host], 1
+
+    monkeypatch.setattr(socket, "socket", Socket)
+    assert address_towards(["node1"]) == "10.0.0.1"
+    assert address_towards(["here", "node1"]) == "10.0.0.1"
+    assert address_towards(["node1", "node2"]) == "*"
