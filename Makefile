@@ -25,7 +25,7 @@ SETTINGS = PYTHON='$(PYTHON)' TORCH_INDEX='$(TORCH_INDEX)' WHEELS='$(WHEELS)' CO
 
 LINT = sh tools/lint.sh
 
-.PHONY: help setup setup-openmpi lab hosts test notebooks html course bench claims conformance soak gpu bare-machine lint format reset \
+.PHONY: help setup setup-openmpi lab hosts test notebooks html site course bench claims conformance soak gpu bare-machine lint format reset \
 	wheels clean distclean
 
 help: ## Print this list
@@ -33,8 +33,14 @@ help: ## Print this list
 	@echo
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1 \t\2/p' Makefile | expand -t 16
 	@echo
-	@echo "Settings: PYTHON=interpreter (3.11 to 3.13)   TORCH_INDEX=index with another build of torch"
-	@echo "          WHEELS=folder (set up without a network)   COMPILER=no (go on without C++)"
+	@echo "Settings, by name behind the command:"
+	@echo "  set-up     PYTHON=interpreter (3.11 to 3.13)   TORCH_INDEX=index with another build of torch"
+	@echo "             WHEELS=folder (without a network)   COMPILER=no (go on without C++)"
+	@echo "  lab        WORK=folder of your copies   LAB_ARGS='options of JupyterLab'"
+	@echo "  notebooks, html, site, reset, claims, soak    NB=number or name"
+	@echo "  test       TEST_ARGS='arguments of pytest'   REQUIRE=markers whose skip is a failure"
+	@echo "  bench      SUITE=name   course     COURSE=folder   gpu        OUT=folder of the record"
+	@echo "  wheels     WHEELS=folder   SYSTEM=linux-x86_64, linux-aarch64, macos-arm64   VERSION=Python's"
 
 setup: ## Make the environment .venv, or bring it up to date
 	@$(SETTINGS) sh tools/setup.sh course
@@ -62,6 +68,9 @@ notebooks: setup ## Make the notebooks from notebooks/source
 
 html: setup ## Execute the notebooks and export them as pages that need no kernel: make html NB=01
 	@$(PY) -m tools.export $(NB)
+
+site: setup ## Execute the notebooks and build the site, in build/site: make site NB=01
+	@$(PY) -m tools.site $(NB)
 
 course: setup ## Make an nbgrader course folder from the notebooks: make course COURSE=~/course
 	@[ -n "$(COURSE)" ] || { echo "Say where: make course COURSE=~/course" >&2; exit 1; }

@@ -30,7 +30,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 RELEASE = "bookworm"
-PACKAGES = ("ca-certificates", "git", "make", "g++", "python3-venv")  # the README's, on Debian
 USER = "student"
 NOTEBOOKS = ("00", "02", "05")
 SHARED_MEMORY = "64m"
@@ -53,6 +52,14 @@ def first_command(readme: str, address: str) -> str:
         raise TrialError("README.md has no commands under '## Two commands' that clone an address")
     lines = block[1].replace("ADDRESS-OF-THIS-REPOSITORY", shlex.quote(address)).split("\n")
     return " && ".join(filter(None, lines))
+
+
+def packages(dockerfile: str) -> list[str]:
+    """Return the Debian packages that the Dockerfile installs before it sets the course up."""
+    found = re.search(r"--no-install-recommends((?:\s|\\|[\w.+-])+)&&", dockerfile)
+    if not found:
+        raise TrialError("Dockerfile has no `apt-get install --no-install-recommends ... &&`")
+    return found[1].replace("\\", " ").split()
 
 
 def undocumented(found: Iterable[str], readme: str, user: str = USER) -> list[str]:
@@ -81,9 +88,10 @@ def hindrance() -> str:
 
 
 def bootstrap(machine: Path) -> None:
-    """Unpack Debian with the README's packages into the folder."""
+    """Unpack Debian with the Dockerfile's packages, which are the README's, into the folder."""
+    include = ",".join(packages((ROOT / "Dockerfile").read_text(encoding="utf-8")))
     _call(
-        *("mmdebstrap", "--quiet", "--variant=apt", f"--include={','.join(PACKAGES)}"),
+        *("mmdebstrap", "--quiet", "--variant=apt", f"--include={include}"),
         *('--aptopt=Acquire::Languages "none"', "--dpkgopt=force-unsafe-io", RELEASE, str(machine)),
     )
 

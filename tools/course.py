@@ -1,12 +1,14 @@
 """Make an nbgrader course folder from the notebooks: ``make course COURSE=~/course``.
 
 The folder gets ``nbgrader_config.py`` and ``source/NN_topic/NN_topic.ipynb`` (the solved notebooks,
-from which nbgrader releases). What is there already is left as it is.
+from which nbgrader releases), each with the glossary beside it. What is there already is left as it
+is.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from pathlib import Path
 
@@ -47,10 +49,13 @@ def make(folder: Path, only: tuple[str, ...] = (), root: Path = ROOT) -> list[Pa
 
     Raises SourceError for an ``only`` that no notebook answers to.
     """
+    glossary = root / "notebooks" / "glossary.md"
     wanted = {folder / "nbgrader_config.py": CONFIG.format(root=str(root), name=folder.name)}
     for source in sources(root, only):
         text = location(source.stem, "solved", root).read_text(encoding="utf-8")
-        wanted[folder / "source" / source.stem / f"{source.stem}.ipynb"] = text
+        assignment = folder / "source" / source.stem
+        wanted[assignment / f"{source.stem}.ipynb"] = among_assignments(text)
+        wanted[assignment / glossary.name] = among_assignments(glossary.read_text("utf-8"))
     written = []
     for path, text in wanted.items():
         if not path.exists():
@@ -58,6 +63,11 @@ def make(folder: Path, only: tuple[str, ...] = (), root: Path = ROOT) -> list[Pa
             path.write_text(text, encoding="utf-8")
             written.append(path)
     return written
+
+
+def among_assignments(text: str) -> str:
+    """Return the text with links to other notebooks as nbgrader lays these out."""
+    return re.sub(r"\]\((\d\d_\w+)\.ipynb", r"](../\1/\1.ipynb", text)
 
 
 def main(arguments: list[str] | None = None) -> int:

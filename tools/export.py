@@ -25,6 +25,7 @@ from nbformat import NotebookNode
 
 from helpers.paths import ROOT
 from tools import run
+from tools.executed import executed
 from tools.notebooks import SourceError, sources
 from tools.widgets import without_widgets
 
@@ -203,13 +204,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "html")
     options = parser.parse_args(arguments)
     glossary = ROOT / "notebooks" / "glossary.md"
-    executed, problems = {}, []
     try:
-        for source in sources(ROOT, tuple(options.only)):
-            done = run.execute(run.location(source.stem, "reader"), "reader")
-            print(f"{source.stem:32} executed in {done.seconds:.1f} s", flush=True)
-            executed[source.stem] = done.notebook
-            problems += [f"{source.stem}: {problem}" for problem in done.problems]
+        names = [source.stem for source in sources(ROOT, tuple(options.only))]
+        notebooks, problems = executed(names)
         text = glossary.read_text(encoding="utf-8") if glossary.exists() else ""
         others = {path.name: path.read_text("utf-8") for path in options.output.glob("*.html")}
         course = {source.stem: source for source in sources(ROOT)}
@@ -218,13 +215,13 @@ def main(arguments: list[str] | None = None) -> int:
             for name in course
             if f"{name}.html" in others
         }
-        pages = site(executed, text, there)
+        pages = site(notebooks, text, there)
     except (SourceError, ExportError) as error:
         print(error, file=sys.stderr)
         return 1
     found = faults({**others, **pages}, {f"{name}.html" for name in course})
     problems += [
-        fault for fault in found if fault.split(".")[0] in {*executed, "glossary", "index"}
+        fault for fault in found if fault.split(".")[0] in {*notebooks, "glossary", "index"}
     ]
     options.output.mkdir(parents=True, exist_ok=True)
     for name, content in pages.items():

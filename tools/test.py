@@ -2,15 +2,17 @@
 
 Tests that compute share all cores. Tests that start ranks or execute notebooks wait more than they
 compute, so a few of them run at once. Tests that time something or drive a browser have the machine
-for themselves, at the end, when the process that ``--beside PID`` names has ended too. At the end
-stands what failed, in ``--failures FILE`` as well. Other arguments go to pytest:
-``python -m tools.test tests/cuda``; ``-m EXPRESSION`` narrows every stage.
+for themselves, at the end, when the process that ``--beside PID`` names has ended too. What failed
+is tried once more alone: a test that a busy machine made fail passes there and is named, and what
+fails twice has failed. At the end stands what did, in ``--failures FILE`` as well. Other arguments
+go to pytest: ``python -m tools.test tests/cuda``; ``-m EXPRESSION`` narrows every stage.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -28,6 +30,7 @@ RANKS = "mpi or notebook or openmpi"
 ALONE = "browser or alone"
 LAST = "one after the other"
 NO_TESTS = 5  # pytest's exit status when nothing was selected
+FAILED = 1
 INTERRUPTED = 2
 
 
@@ -99,25 +102,43 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--beside", type=int, metavar="PID")
     parser.add_argument("--failures", type=Path, metavar="FILE")
     mine, others = parser.parse_known_args(arguments)
-    statuses, failed, beside = [], [], process_of(mine.beside)
+    statuses, failed, left, beside = [], [], [], process_of(mine.beside)
     with tempfile.TemporaryDirectory(prefix="tests-") as folder:
         for name, options in stages(usable_cores(), mine.marks).items():
             if name == LAST:
                 wait_for(beside)
-            print(f"\nTests {name}", flush=True)
-            began = time.perf_counter()
-            report = Path(folder, f"{name}.xml")
-            command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *options, *others]
-            statuses.append(subprocess.run(command, cwd=ROOT).returncode)
-            print(f"Tests {name}: {time.perf_counter() - began:.0f} s", flush=True)
-            failed += failures(report)
-            if statuses[-1] < 0 or statuses[-1] == INTERRUPTED:
+            status, failed_now, left_now = stage(Path(folder), name, [*options, *others])
+            statuses.append(status)
+            failed, left = failed + failed_now, left + left_now
+            if status < 0 or status == INTERRUPTED:
                 break
-    summary = "\n".join([f"\n{len(failed)} tests failed", *failed])
-    print(summary, flush=True)
+        at_first = len(failed)
+        if failed and set(statuses) <= {0, FAILED, NO_TESTS}:
+            again = ["--last-failed", "--last-failed-no-failures=none", "-p", "no:xdist", *others]
+            status, failed, left_now = stage(Path(folder), "that failed, once more alone", again)
+            left += left_now
+            statuses = [status if one == FAILED and not left else one for one in statuses]
+    summary = [f"\n{len(failed)} tests failed", *failed, *left]
+    if at_first > len(failed):
+        summary[0] += f", {at_first - len(failed)} more at first and not alone"
+    print("\n".join(summary), flush=True)
     if mine.failures:
-        mine.failures.write_text(summary + "\n")
+        mine.failures.write_text("\n".join(summary) + "\n")
     return worst(statuses)
+
+
+def stage(folder: Path, name: str, options: list[str]) -> tuple[int, list[str], list[str]]:
+    """Run one stage; return pytest's exit status, what failed, and what was left behind."""
+    print(f"\nTests {name}", flush=True)
+    began = time.perf_counter()
+    report, left = folder / f"{name}.xml", folder / f"{name}.left"
+    command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *options]
+    command += ["-o", f"cache_dir={folder / 'cache'}"]  # of this run alone: what failed in it
+    environment = os.environ | {"LEFT_BEHIND": str(left)}
+    status = subprocess.run(command, cwd=ROOT, env=environment).returncode
+    print(f"Tests {name}: {time.perf_counter() - began:.0f} s", flush=True)
+    behind = left.read_text(encoding="utf-8").splitlines() if left.exists() else []
+    return status, failures(report), [f"left behind: {line}" for line in behind]
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 """The reader's own copies of the notebooks, in ``work/``: made once, replaced only on request.
 
+``WORK`` in the environment (``make lab WORK=~/course``) names another folder, so that many users
+share one installation that they cannot write to.
 ``make lab`` copies what is absent and opens JupyterLab there; ``make reset NB=01`` puts a fresh
 copy of one notebook in place and keeps the old one in ``work/backups/``. Nothing else writes
-to ``work/``, so an update of the course never meets a reader's answers.
+there, so an update of the course never meets a reader's answers.
 """
 
 from __future__ import annotations
@@ -25,6 +27,11 @@ class UnknownNotebookError(ValueError):
     """No notebook answers to the number or name that was given."""
 
 
+def work_folder(root: Path = ROOT) -> Path:
+    """Return the folder of the reader's copies: ``WORK``, or else ``work/`` in the course's own."""
+    return Path(os.environ.get("WORK") or root / "work").expanduser().absolute()
+
+
 def originals(root: Path = ROOT) -> list[Path]:
     """Return what a reader gets: the notebooks in order, and the glossary."""
     folder = root / "notebooks"
@@ -33,8 +40,8 @@ def originals(root: Path = ROOT) -> list[Path]:
 
 def prepare(root: Path = ROOT) -> tuple[list[str], list[str]]:
     """Copy to ``work/`` what is absent there; return the names copied, and those since updated."""
-    work, known = root / "work", _origins(root)
-    work.mkdir(exist_ok=True)
+    work, known = work_folder(root), _origins(root)
+    work.mkdir(parents=True, exist_ok=True)
     copied, updated = [], []
     for path in originals(root):
         content, target = path.read_bytes(), work / path.name
@@ -62,9 +69,9 @@ def reset(which: str, root: Path = ROOT, now: datetime | None = None) -> tuple[P
     if not name or len(found) != 1:
         there = ", ".join(path.stem for path in originals(root))
         raise UnknownNotebookError(f"there is no notebook {which!r}: write NB= and one of {there}")
-    path, work = found[0], root / "work"
+    path, work = found[0], work_folder(root)
     target, backup = work / path.name, None
-    work.mkdir(exist_ok=True)
+    work.mkdir(parents=True, exist_ok=True)
     if target.exists():
         backup = _backup_path(work / "backups", path, now or datetime.now())
         backup.parent.mkdir(exist_ok=True)
@@ -88,7 +95,7 @@ def _backup_path(folder: Path, path: Path, now: datetime) -> Path:
 
 def _origins(root: Path) -> dict[str, str]:
     try:
-        return json.loads((root / "work" / ORIGINS).read_text(encoding="utf-8"))
+        return json.loads((work_folder(root) / ORIGINS).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
 
@@ -100,26 +107,37 @@ def _write(path: Path, content: bytes) -> None:
     os.replace(part, path)
 
 
+def _said(path: Path, root: Path) -> str:
+    """Return a path as messages say it: from the course's folder if it lies there."""
+    said = path.relative_to(root) if path.is_relative_to(root) else path
+    return f"{said}/" if path.is_dir() else str(said)
+
+
 def hiding(folder: Path) -> list[str]:
     """Return what is in a folder that notebooks there import in place of the course's package."""
     return [name for name in ("helpers.py", "helpers") if (folder / name).exists()]
 
 
 def lab(options: list[str], root: Path = ROOT) -> int:
-    """Prepare ``work/`` and become JupyterLab there, on loopback, with its token."""
+    """Prepare ``work/`` and become JupyterLab there, on loopback, with its token; 00 is open."""
     copied, updated = prepare(root)
+    work = work_folder(root)
     if copied:
-        print(f"copied to work/: {', '.join(copied)}")
+        print(f"copied to {_said(work, root)}: {', '.join(copied)}")
     for name in updated:
         number = name[:2] if name[:2].isdigit() else Path(name).stem
         print(f"{name} has been updated since you began it: `make reset NB={number}` gives you")
-        print("  the new one and keeps yours in work/backups/")
-    for name in hiding(root / "work"):
-        print(f"work/{name} hides the course's package `helpers` from your notebooks: rename it")
+        print(f"  the new one and keeps yours in {_said(work, root)}backups/")
+    for name in hiding(work):
+        hides = "hides the course's package `helpers` from your notebooks: rename it"
+        print(f"{_said(work, root)}{name} {hides}")
     command = [sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:  # in a container; Jupyter asks to be told
         command.append("--allow-root")
-    command += [f"--ServerApp.root_dir={root / 'work'}", *options]
+    first = originals(root)[0].name
+    if (work / first).exists():
+        command.append(f"--LabApp.default_url=/lab/tree/{first}")
+    command += [f"--ServerApp.root_dir={work}", *options]
     paths = [str(SETTINGS), *filter(None, [os.environ.get("JUPYTER_CONFIG_PATH")])]
     sys.stdout.flush()
     os.execve(command[0], command, {**os.environ, "JUPYTER_CONFIG_PATH": os.pathsep.join(paths)})
@@ -139,16 +157,17 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         return lab(rest, root)
     if chosen.action == "prepare":
         copied, _ = prepare(root)
-        print(f"copied to work/: {', '.join(copied) or 'nothing, all is there'}")
+        where = _said(work_folder(root), root)
+        print(f"copied to {where}: {', '.join(copied) or 'nothing, all is there'}")
         return 0
     try:
         target, backup = reset(chosen.notebook, root)
     except UnknownNotebookError as error:
         print(error, file=sys.stderr)
         return 1
-    print(f"{target.relative_to(root)} is fresh")
+    print(f"{_said(target, root)} is fresh")
     if backup:
-        print(f"what you had is in {backup.relative_to(root)}")
+        print(f"what you had is in {_said(backup, root)}")
     return 0
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+from helpers.plots import description
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +21,10 @@ DIVERGING = "PuOr"
 
 
 def use() -> None:
-    """Make this style matplotlib's for the rest of the session (call once, in the set-up cell)."""
+    """Make this style matplotlib's for the rest of the session (call once, in the set-up cell).
+
+    In a notebook every figure then carries what it shows in words, for those who do not see it.
+    """
     import matplotlib as mpl
     from cycler import cycler
 
@@ -43,6 +49,10 @@ def use() -> None:
             "axes.prop_cycle": cycler(color=PALETTE[:6]) + cycler(marker=MARKERS[:6]),
         }
     )
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    if shell is not None:
+        description.install(shell)
 
 
 def colour(index: int) -> str:

@@ -1,5 +1,7 @@
 """Watch and record MPI calls: in any script under ``mpiexec``, or on the ranks of a notebook.
 
+::
+
     from mpi4py import MPI
     from helpers.tracing import gather, record, save_chrome
 

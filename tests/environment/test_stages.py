@@ -40,6 +40,7 @@ def test_one_exit_status_for_all_stages(statuses, expected):
     assert worst(statuses) == expected
 
 
+@pytest.mark.timeout(900)  # several sessions of pytest, one after the other
 @pytest.mark.parametrize(
     ("marks", "status", "passed"),
     [("not gpu", 0, ["1", "1", "1"]), ("gpu", 1, [])],
@@ -47,7 +48,7 @@ def test_one_exit_status_for_all_stages(statuses, expected):
 def test_each_test_runs_in_its_stage(tmp_path, marks, status, passed):
     (tmp_path / "test_three.py").write_text(TESTS)
     command = [sys.executable, "-m", "tools.test", "-m", marks, str(tmp_path)]
-    command += ["-c", str(ROOT / "pyproject.toml"), "-p", "no:cacheprovider"]
+    command += ["-c", str(ROOT / "pyproject.toml")]
     said = tmp_path / "failures"
     command += ["--failures", str(said)]
     clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
@@ -55,8 +56,54 @@ def test_each_test_runs_in_its_stage(tmp_path, marks, status, passed):
     assert answer.returncode == status, answer.stdout + answer.stderr
     assert re.findall(r"(\d+) passed", answer.stdout) == passed
     assert said.read_text().splitlines()[1] == f"{status} tests failed"
+    assert ("once more alone" in answer.stdout) == (status == 1)
     assert ("test_three::test_fails: assert False" in said.read_text()) == (status == 1)
     assert answer.stdout.endswith(said.read_text())
+
+
+FLAKY = """
+import os, pytest
+
+@pytest.mark.parametrize("n", range(2))
+def test_wants_the_machine_for_itself(n):
+    assert not os.environ.get("PYTEST_XDIST_WORKER"), "busy"
+"""
+LEAVES = """
+import pathlib, tempfile
+
+def test_leaves_a_file():
+    pathlib.Path(tempfile.gettempdir(), "left-by-a-test").touch()
+"""
+
+
+def run_tests(tmp_path, source, **environment):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_one.py").write_text(source)
+    said = tmp_path / "failures"
+    command = [sys.executable, "-m", "tools.test", str(tmp_path / "tests"), "--failures", str(said)]
+    command += ["-c", str(ROOT / "pyproject.toml"), "-p", "tests.leftovers"]
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
+    answer = subprocess.run(
+        command, cwd=ROOT, env=clean | environment, capture_output=True, text=True
+    )
+    return answer.returncode, said.read_text().strip().splitlines()
+
+
+@pytest.mark.timeout(900)
+def test_what_fails_beside_others_and_not_alone_has_passed_and_is_said(tmp_path):
+    status, said = run_tests(tmp_path, FLAKY)
+    assert status == 0
+    assert said == ["0 tests failed, 2 more at first and not alone"]
+
+
+@pytest.mark.timeout(900)
+def test_what_is_left_behind_is_said_and_no_success(tmp_path):
+    (tmp_path / "temporary").mkdir()
+    status, said = run_tests(tmp_path, LEAVES, CI="true", TMPDIR=str(tmp_path / "temporary"))
+    assert status == 1
+    assert said[0] == "0 tests failed"
+    assert "left behind: " in said[1]
+    assert "left-by-a-test" in said[1]
 
 
 def test_a_stage_that_left_no_report_is_no_success(tmp_path):

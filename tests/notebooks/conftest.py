@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from helpers.paths import ROOT
 from tools import run
+from tools.notebooks import sources
+from tools.site import sources as site_sources
+from tools.site.__main__ import build
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +40,19 @@ def executed(place, record_property):
         return pickle.loads(path.read_bytes())
 
     return get
+
+
+@pytest.fixture
+def built(place, executed):
+    """The site over all notebooks, built once for the whole run, and Sphinx's complaints."""
+    folder = place / "built" / "site"
+    said = place / "site.txt"
+    notebooks = {path.stem: executed(path.stem, "reader").notebook for path in sources(ROOT)}
+    with _turn(place / "site"):
+        if not said.exists():
+            site_sources.write(place / "site-sources", notebooks)
+            said.write_text(build(place / "site-sources", folder))
+    return folder, said.read_text()
 
 
 @contextlib.contextmanager

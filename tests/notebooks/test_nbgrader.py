@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from nbgrader.api import Gradebook
 
 from helpers.paths import ROOT
 from tools import course
-from tools.notebooks import SourceError
+from tools.notebooks import SourceError, sources
 
 NAME = "00_start_here"
 COMMANDS = """
@@ -60,7 +61,7 @@ def nbgrader(tmp_path):
 @pytest.fixture
 def teacher(tmp_path):
     folder = tmp_path / "course"
-    assert len(course.make(folder, (NAME,))) == 2
+    assert len(course.make(folder, (NAME,))) == 3
     with (folder / "nbgrader_config.py").open("a") as config:
         config.write(f"c.Exchange.root = {str(tmp_path / 'exchange')!r}\n")
     return folder
@@ -82,7 +83,9 @@ def test_release_collect_autograde(teacher, tmp_path, nbgrader):
     )
     released = nbformat.read(teacher / "release" / NAME / f"{NAME}.ipynb", 4)
     made = nbformat.read(ROOT / "notebooks" / f"{NAME}.ipynb", 4)
-    assert [cell.source for cell in released.cells] == [cell.source for cell in made.cells]
+    assert [cell.source for cell in released.cells] == [
+        course.among_assignments(cell.source) for cell in made.cells
+    ]
 
     solve(students["ada"] / NAME / f"{NAME}.ipynb")
     nbgrader(
@@ -102,6 +105,27 @@ def test_release_collect_autograde(teacher, tmp_path, nbgrader):
         assert marks["ada"].score == full
         assert marks["ben"].score == 0
         assert not any(mark.needs_manual_grade for mark in marks.values())
+
+
+@pytest.mark.timeout(600)
+def test_every_notebook_is_released_and_its_links_lead_somewhere(tmp_path, nbgrader):
+    folder = tmp_path / "course"
+    course.make(folder)
+    names = [path.stem for path in sources(ROOT)]
+    nbgrader(*([str(folder), "generate_assignment", name] for name in names))
+    for name in names:
+        assignment = folder / "release" / name
+        notebook = nbformat.read(assignment / f"{name}.ipynb", 4)
+        made = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", 4)
+        assert [cell.source for cell in notebook.cells] == [
+            course.among_assignments(cell.source) for cell in made.cells
+        ]
+        texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+        texts.append((assignment / "glossary.md").read_text(encoding="utf-8"))
+        prose = re.sub(r"```.*?```|`[^`\n]*`|\$[^$]*\$", "", "\n".join(texts), flags=re.DOTALL)
+        for target in re.findall(r"\]\(([^)\s#]+)", prose):
+            if not re.match(r"https?:|mailto:|attachment:", target):
+                assert (assignment / target).exists(), f"{name} links to {target}"
 
 
 def solve(path: Path) -> None:

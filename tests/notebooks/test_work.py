@@ -5,13 +5,14 @@ from datetime import datetime
 
 import pytest
 
-from tools.work import UnknownNotebookError, lab, main, prepare, reset
+from tools.work import UnknownNotebookError, lab, main, prepare, reset, work_folder
 
 NOW = datetime(2026, 11, 21, 9, 30, 5)
 
 
 @pytest.fixture
-def root(tmp_path):
+def root(tmp_path, monkeypatch):
+    monkeypatch.delenv("WORK", raising=False)
     folder = tmp_path / "notebooks"
     (folder / "solutions").mkdir(parents=True)
     (folder / "source").mkdir()
@@ -94,6 +95,35 @@ def test_prepare_says_what_it_did(root, capsys):
         "copied to work/: 00_start.ipynb, 01_mpi.ipynb, glossary.md\n"
         "copied to work/: nothing, all is there\n"
     )
+
+
+def test_the_copies_may_lie_elsewhere(root, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("WORK", str(tmp_path / "home" / "course"))
+    assert main(["prepare"], root) == 0
+    assert main(["reset", "01"], root) == 0
+    assert (tmp_path / "home" / "course" / "01_mpi.ipynb").exists()
+    assert not (root / "work").exists()
+    assert "copied to home/course/: 00_start.ipynb" in capsys.readouterr().out
+
+
+def test_a_relative_folder_and_a_home_are_understood(root, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("WORK", "~/mine")
+    assert work_folder(root) == tmp_path / "mine"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WORK", "mine")
+    assert work_folder(root) == tmp_path / "mine"
+    monkeypatch.setenv("WORK", "")
+    assert work_folder(root) == root / "work"
+
+
+def test_lab_opens_the_first_notebook(root, monkeypatch):
+    commands = []
+    monkeypatch.setattr(os, "execve", lambda program, command, variables: commands.append(command))
+    lab(["--no-browser"], root)
+    assert "--LabApp.default_url=/lab/tree/00_start.ipynb" in commands[0]
+    assert f"--ServerApp.root_dir={root / 'work'}" in commands[0]
+    assert commands[0][-1] == "--no-browser", "the reader's own options come last, and win"
 
 
 @pytest.mark.parametrize("name", ["helpers.py", "helpers"])

@@ -1,0 +1,40 @@
+"""Sphinx's settings for the site; ``make site`` fills the folder that they apply to."""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+project = "Parallel deep learning, run for real"
+author = "the course's authors"
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.viewcode",
+    "numpydoc",
+    "tools.site.rendering",
+]
+exclude_patterns = ["extra", "static"]
+html_static_path = ["static"]
+html_css_files = ["course.css"]
+html_js_files = [("course.js", {"defer": "defer"})]
+html_title = project
+html_theme = "furo"
+html_math_renderer = "mathml"
+html_copy_source = False
+html_show_sphinx = False
+html_theme_options = {"source_view_link": "", "navigation_with_keys": True}
+
+nb_execution_mode = "off"  # they come executed
+nb_merge_streams = True
+nb_mime_priority_overrides = [("html", "text/html", 0)]
+myst_heading_anchors = 4
+myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_dmath_double_inline = True
+suppress_warnings = ["myst.header", "mystnb.unknown_mime_type", "misc.highlighting_failure"]
+
+autodoc_typehints = "none"  # the docstrings say them
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False

@@ -1,0 +1,265 @@
+"""What a figure shows, in words, read from the figure itself: the alt text of every plot.
+
+Nobody writes these words and so nobody forgets them: titles, axes with their units and scale, and
+for each labelled line its first and last point and its least and largest value. The numbers are
+those of the run that drew the figure. After Jung, Mehta, Kulkarni, Zhao & Kim (2021),
+"Communicating Visualizations without Visuals": first the kind and the axes, then the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LONGEST = 1500  # characters: what a screen reader says in a minute and a half
+ITEMS = 12  # lines, bars or words that are told one by one; of more, how many there are
+
+
+def describe(figure: Figure) -> str:
+    """Return what a figure shows, in sentences.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        Any figure, drawn or not.
+
+    Returns
+    -------
+    str
+        One line, of at most ``LONGEST`` characters; never empty.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().subplots()
+    >>> _ = ax.plot([1, 2, 4], [8.0, 5.0, 6.0], label="ring")
+    >>> _ = ax.set(title="Cost", xlabel="ranks", ylabel="time in ms", xscale="log")
+    >>> describe(ax.figure)
+    'Cost. Across: ranks, logarithmic. Up: time in ms. Line "ring": from 8 at 1 to 6 at 4, least 5.'
+    """
+    panels = [ax for ax in figure.axes if ax.get_visible() and not _is_colorbar(ax)]
+    told = [" ".join(_panel(ax)) for ax in panels]
+    heading = [_sentence(_text(figure.get_suptitle()))] if figure.get_suptitle() else []
+    if len(told) > 1:
+        told = [f"Panel {number} of {len(told)}: {text}" for number, text in enumerate(told, 1)]
+    text = " ".join([*heading, *told]).strip() or "An empty figure."
+    return text if len(text) <= LONGEST else text[: LONGEST - 1].rsplit(" ", 1)[0] + " …"
+
+
+def install(shell: Any) -> None:
+    """Let the figures that an IPython shell shows carry their description as alt text.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+        The notebook's kernel. Called twice, it changes nothing the second time.
+    """
+    from matplotlib import pyplot
+    from matplotlib.figure import Figure
+
+    # Load the backend now: loaded later, it would put its own formatter back.
+    pyplot.switch_backend(pyplot.get_backend())
+    formatter = shell.display_formatter.formatters["image/png"]
+    try:
+        plain = formatter.lookup_by_type(Figure)
+    except KeyError:  # no inline figures here: a terminal, or a window of its own
+        return
+    if getattr(plain, "describes", False):
+        return
+
+    def described(figure: Figure) -> Any:
+        shown = plain(figure)
+        if shown is None:
+            return None
+        data, metadata = shown if isinstance(shown, tuple) else (shown, {})
+        return data, {**metadata, "alt": describe(figure)}
+
+    described.describes = True  # type: ignore[attr-defined]
+    formatter.for_type(Figure, described)
+
+
+def _panel(ax: Axes) -> Iterator[str]:
+    """Yield the sentences about one pair of axes."""
+    titles = (ax.get_title(loc=place) for place in ("left", "center", "right"))
+    yield from (_sentence(_text(title)) for title in titles if title)
+    if ax.axison:
+        for name, axis in (("Across", ax.xaxis), ("Up", ax.yaxis)):
+            if label := _text(axis.get_label_text()):
+                scale = ", logarithmic" if axis.get_scale() == "log" else ""
+                yield f"{name}: {label}{scale}."
+        for name, axis in (("Columns", ax.xaxis), ("Rows", ax.yaxis)):
+            if (names := _names(axis)) and not ax.containers:
+                yield f"{name}: {', '.join(names)}."
+    bars = [bar for group in ax.containers for bar in group]
+    yield from _few(map(_line, _curves(ax)), "lines")
+    yield from _few(_bars(ax), "bars")
+    yield from map(_image, [*ax.images, *_meshes(ax)])
+    yield from _marks(ax, bars)
+    legend = ax.get_legend()
+    lines = {_text(str(line.get_label())) for line in ax.lines}
+    groups = {_text(str(group.get_label())) for group in ax.containers}
+    if legend is not None:
+        named = [_text(entry.get_text()) for entry in legend.get_texts()]
+        if others := [name for name in named if name not in lines | groups]:
+            yield f"Legend: {', '.join(others)}."
+    words = [_text(text.get_text()) for text in ax.texts if text.get_visible()]
+    if words := [word for word in words if word]:
+        more = f" and {len(words) - ITEMS} more" if len(words) > ITEMS else ""
+        yield f"Written in it: {'; '.join(words[:ITEMS])}{more}."
+
+
+def _few(sentences: Iterable[str], what: str) -> list[str]:
+    told = list(sentences)
+    if len(told) <= ITEMS:
+        return told
+    return [*told[:ITEMS], f"{len(told) - ITEMS} more {what}."]
+
+
+def _curves(ax: Axes) -> list[Any]:
+    """The lines that hold data, or have a name; not those of error bars, and no bare guides."""
+    inside = {id(part) for group in ax.containers for part in _parts(group)}
+    lines = [line for line in ax.lines if len(line.get_xdata()) and id(line) not in inside]
+    named = [line for line in lines if not str(line.get_label()).startswith("_")]
+    return named or [line for line in lines if not _is_guide(line)]
+
+
+def _is_guide(line: Any) -> bool:
+    """Whether a line crosses the whole panel, as ``axhline`` and ``axvline`` draw it."""
+    return line.axes is not None and line.get_transform() != line.axes.transData
+
+
+def _names(axis: Any) -> list[str]:
+    """Return an axis's ticks where they are words: ranks, methods."""
+    from matplotlib.category import StrCategoryFormatter
+    from matplotlib.ticker import FixedFormatter, FuncFormatter
+
+    formatter = axis.get_major_formatter()
+    if not isinstance(formatter, FixedFormatter | FuncFormatter | StrCategoryFormatter):
+        return []
+    words = [_text(tick.get_text()) for tick in axis.get_ticklabels()]
+    named = [word for word in words if word]
+    numbers = [word for word in named if word[0].isdigit() or word[0] in "-−+."]
+    return [] if numbers or len(named) > ITEMS else named
+
+
+def _parts(group: Any) -> Iterator[Any]:
+    for part in group:
+        yield from part if isinstance(part, tuple | list) else [part]
+
+
+def _line(line: Any) -> str:
+    import numpy as np
+
+    label = _text(str(line.get_label()))
+    name = "Line" if label.startswith("_") else f'Line "{label}"'
+    x, y = (np.asarray(values) for values in line.get_data())
+    if _is_guide(line):
+        return (
+            f"{name}: upright at {_number(x[0])}."
+            if x[0] == x[-1]
+            else f"{name}: level at {_number(y[0])}."
+        )
+    try:
+        heights = y.astype(float)
+    except (TypeError, ValueError):
+        return f"{name}: {len(y)} points."
+    finite = np.isfinite(heights)
+    if not finite.any():
+        return f"{name}: no finite value."
+    x, heights = x[finite], heights[finite]
+    if len(heights) == 1:
+        return f"{name}: {_number(heights[0])} at {_number(x[0])}."
+    ends = f"from {_number(heights[0])} at {_number(x[0])} to {_number(heights[-1])}"
+    extremes = [
+        f"{word} {_number(value)}"
+        for word, value in (("least", heights.min()), ("most", heights.max()))
+        if value not in (heights[0], heights[-1])
+    ]
+    return f"{name}: {', '.join([f'{ends} at {_number(x[-1])}', *extremes])}."
+
+
+def _bars(ax: Axes) -> Iterator[str]:
+    from matplotlib.container import BarContainer
+
+    for group in ax.containers:
+        if not isinstance(group, BarContainer) or not len(group):
+            continue
+        flat = group.orientation == "horizontal"
+        axis = ax.yaxis if flat else ax.xaxis
+        labels = {
+            round(float(at), 6): _text(tick.get_text())
+            for at, tick in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=False)
+        }
+        told = []
+        for bar in list(group)[:ITEMS]:
+            low, size = (bar.get_y(), bar.get_height()) if flat else (bar.get_x(), bar.get_width())
+            length = bar.get_width() if flat else bar.get_height()
+            middle = round(float(low + size / 2), 6)
+            told.append(f"{labels.get(middle) or _number(middle)} {_number(length)}")
+        label = _text(str(group.get_label()))
+        name = "Bars" if label.startswith("_") else f'Bars "{label}"'
+        more = f", {len(group) - ITEMS} more" if len(group) > ITEMS else ""
+        yield f"{name}: {', '.join(told)}{more}."
+
+
+def _meshes(ax: Axes) -> list[Any]:
+    from matplotlib.collections import QuadMesh
+
+    return [part for part in ax.collections if isinstance(part, QuadMesh)]
+
+
+def _image(picture: Any) -> str:
+    import numpy as np
+
+    values = np.ma.masked_invalid(np.ma.asarray(picture.get_array()))
+    shape = " × ".join(str(size) for size in values.shape[:2])
+    if values.ndim == 3 or not values.count():
+        return f"A picture of {shape} points."
+    return f"A map of {shape} values, from {_number(values.min())} to {_number(values.max())}."
+
+
+def _marks(ax: Axes, bars: Sequence[Any]) -> Iterator[str]:
+    """Tell how many points, boxes and arrows there are, which no name describes."""
+    from matplotlib.collections import PathCollection
+    from matplotlib.patches import FancyArrowPatch
+
+    for part in ax.collections:
+        if isinstance(part, PathCollection) and len(part.get_offsets()):
+            label = _text(str(part.get_label()))
+            name = "Points" if label.startswith("_") else f'Points "{label}"'
+            yield f"{name}: {len(part.get_offsets())}."
+    known = {id(bar) for bar in bars}
+    shapes = [patch for patch in ax.patches if id(patch) not in known and patch.get_visible()]
+    arrows = sum(isinstance(patch, FancyArrowPatch) for patch in shapes)
+    if boxes := len(shapes) - arrows:
+        yield f"{boxes} box{'es' * (boxes > 1)}."
+    if arrows:
+        yield f"{arrows} arrow{'s' * (arrows > 1)}."
+
+
+def _number(value: Any) -> str:
+    """Three digits, without an exponent where people write none."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return str(value)
+    if number and (abs(number) >= 1e6 or abs(number) < 1e-3):
+        return f"{number:.2e}"
+    return f"{number:.0f}" if abs(number) >= 1000 else f"{number:.3g}"
+
+
+def _text(words: str) -> str:
+    """One line without the marks of formulas."""
+    return " ".join(words.replace("$", "").replace("\\", "").split())
+
+
+def _sentence(words: str) -> str:
+    return words if words.endswith((".", "?", "!", ":")) else f"{words}."
+
+
+def _is_colorbar(ax: Axes) -> bool:
+    return hasattr(ax, "_colorbar") or ax.get_label() == "<colorbar>"

@@ -1,0 +1,79 @@
+"""Container, dev container and GitHub's workflows do what the README's commands do."""
+
+import json
+import re
+
+import pytest
+import yaml
+
+from helpers.paths import ROOT
+from tools.bare_machine import RELEASE, TrialError, packages
+
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+COMMANDS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def test_the_container_has_the_readmes_packages_and_no_others():
+    row = re.search(r"^\| Debian, Ubuntu \| `sudo apt install ([^`]+)`", readme(), re.M)[1]
+    assert set(packages(DOCKERFILE)) == {*row.split(), "ca-certificates"}
+
+
+def test_the_container_is_the_debian_that_the_bare_machine_tries():
+    assert re.search(r"^FROM debian:(\d+)-slim$", DOCKERFILE, re.M)[1] == "12"
+    assert RELEASE == "bookworm", "Debian 12"
+
+
+def test_packages_of_another_dockerfile_are_refused():
+    with pytest.raises(TrialError, match="apt-get install"):
+        packages("FROM scratch\n")
+
+
+@pytest.mark.parametrize("path", [ROOT / "Dockerfile", *WORKFLOWS], ids=lambda path: path.name)
+def test_every_command_exists(path):
+    text = path.read_text(encoding="utf-8")
+    commands = re.findall(r"\bmake ([a-z-]{2,})", re.sub(r"#.*", "", text))
+    commands += re.findall(r'"make", "([a-z-]+)"', text)
+    scripts = [script for script in re.findall(r"bash (\S+)", text) if (ROOT / script).exists()]
+    assert commands or scripts
+    assert set(commands) <= COMMANDS
+
+
+def test_the_container_ends_as_an_ordinary_user():
+    users = re.findall(r"^USER (.+)$", DOCKERFILE, re.M)
+    assert users == ["${NB_USER}"], "Binder passes NB_USER; root must not run notebooks"
+
+
+def test_what_git_ignores_does_not_enter_the_image():
+    ignored = (ROOT / ".dockerignore").read_text().split()
+    assert {".venv*", "work", "build"} <= set(ignored)
+
+
+def test_the_dev_container_uses_the_same_file():
+    settings = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
+    assert (ROOT / ".devcontainer" / settings["build"]["dockerfile"]).resolve() == (
+        ROOT / "Dockerfile"
+    )
+    assert f"ARG NB_USER={settings['remoteUser']}\n" in DOCKERFILE
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_workflows_are_read_and_ask_for_no_more_than_they_need(path):
+    workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert workflow["permissions"]["contents"] == "read"
+    for job in workflow["jobs"].values():
+        assert job["timeout-minutes"] <= 90
+        assert {"run", "uses"} & {key for step in job["steps"] for key in step}
+
+
+def test_the_site_that_is_published_is_the_one_that_is_built():
+    job = yaml.safe_load((ROOT / ".github/workflows/site.yml").read_text())["jobs"]["site"]
+    (artifact,) = [step for step in job["steps"] if "upload-pages" in step.get("uses", "")]
+    from tools.site.__main__ import main
+
+    assert artifact["with"]["path"] == "build/site"
+    assert main.__module__ == "tools.site.__main__"
+
+
+def readme():
+    return (ROOT / "README.md").read_text(encoding="utf-8")

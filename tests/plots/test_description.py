@@ -1,0 +1,127 @@
+"""What a figure says of itself: titles, axes, and the numbers that it was drawn from."""
+
+import doctest
+
+import nbformat
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from helpers.plots import description
+from helpers.plots.description import LONGEST, describe
+from tools.run import execute
+
+
+@pytest.fixture
+def ax():
+    return Figure().subplots()
+
+
+def test_examples():
+    assert doctest.testmod(description).failed == 0
+
+
+def test_an_empty_figure_says_so():
+    assert describe(Figure()) == "An empty figure."
+
+
+def test_lines_are_told_by_name_and_a_lone_one_without(ax):
+    ax.plot([0, 1, 2], [3, 9, 4])
+    assert describe(ax.figure) == "Line: from 3 at 0 to 4 at 2, most 9."
+    ax.plot([0, 1], [1, 1e7], label="$O(N^2)$")
+    assert describe(ax.figure) == 'Line "O(N^2)": from 1 at 0 to 1.00e+07 at 1.'
+
+
+def test_values_that_are_no_numbers_are_left_out(ax):
+    ax.plot([1, 2, 3], [np.nan, 5, np.inf], label="a")
+    ax.plot([1], [np.nan], label="b")
+    ax.plot([], [], label="c")
+    assert describe(ax.figure) == 'Line "a": 5 at 2. Line "b": no finite value.'
+
+
+@pytest.mark.parametrize("draw", ["bar", "barh"])
+def test_bars_have_their_names_and_lengths(ax, draw):
+    getattr(ax, draw)(["ring", "tree"], [2.5, 7], label="seconds")
+    assert describe(ax.figure) == 'Bars "seconds": ring 2.5, tree 7.'
+
+
+def test_error_bars_are_no_lines_of_their_own(ax):
+    ax.errorbar([1, 2], [3, 4], yerr=[1, 1], label="mean")
+    ax.plot([1, 2], [5, 6], label="model")
+    assert describe(ax.figure).count("Line") == 1
+
+
+def test_guides_are_told_by_name_or_not_at_all(ax):
+    ax.plot([1, 2], [3, 4])
+    ax.axhline(5)
+    assert describe(ax.figure) == "Line: from 3 at 1 to 4 at 2."
+    ax.axvline(2, label="cores")
+    ax.axhline(3, label="limit")
+    assert 'Line "cores": upright at 2. Line "limit": level at 3.' in describe(ax.figure)
+
+
+def test_rows_with_names_are_told(ax):
+    ax.broken_barh([(0, 1)], (0, 1))
+    ax.set_yticks([0, 1], ["rank 0", "rank 1"])
+    assert describe(ax.figure) == "Rows: rank 0, rank 1."
+    ax.set_yticks([0, 1], ["0", "1"])
+    assert describe(ax.figure) == "An empty figure."
+
+
+def test_maps_points_boxes_arrows_and_words(ax):
+    ax.imshow(np.arange(6).reshape(2, 3))
+    ax.scatter([1, 2], [1, 2], label="runs")
+    ax.add_patch(Rectangle((0, 0), 1, 1))
+    ax.annotate("here", (0, 0), (1, 1), arrowprops={"arrowstyle": "->"})
+    assert describe(ax.figure) == (
+        'A map of 2 × 3 values, from 0 to 5. Points "runs": 2. 1 box. Written in it: here.'
+    )
+
+
+def test_a_photograph_is_a_picture(ax):
+    ax.imshow(np.zeros((4, 5, 3)))
+    ax.set_axis_off()
+    ax.set_title("the source")
+    assert describe(ax.figure) == "the source. A picture of 4 × 5 points."
+
+
+def test_a_colour_bar_is_no_panel(ax):
+    ax.figure.colorbar(ax.pcolormesh(np.ones((2, 2))), ax=ax)
+    assert "Panel" not in describe(ax.figure)
+
+
+def test_panels_are_counted():
+    figure = Figure()
+    for panel in figure.subplots(1, 2):
+        panel.plot([1, 2], [1, 2])
+    figure.suptitle("Two")
+    assert describe(figure).startswith("Two. Panel 1 of 2: Line")
+
+
+def test_what_is_long_is_cut_at_a_word(ax):
+    for index in range(40):
+        ax.plot([0, 1], [0, index], label=f"a line with a long name {'x' * 80} {index}")
+    text = describe(ax.figure)
+    assert "28 more lines" in text or len(text) <= LONGEST
+    assert len(text) <= LONGEST
+
+
+@pytest.mark.notebook
+def test_a_figure_in_a_notebook_carries_it(tmp_path):
+    source = [
+        "import matplotlib.pyplot as plt\nfrom helpers.plots import style\nstyle.use()",
+        "style.use()",
+        "plt.plot([1, 2], [3, 4], label='a')\nplt.show()",
+        "fig, ax = plt.subplots()\nax.set_title('second')",
+    ]
+    cells = [nbformat.v4.new_code_cell(text) for text in source]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "n.ipynb")
+    done = execute(tmp_path / "n.ipynb", "reader").notebook
+    found = [
+        output.metadata["image/png"]["alt"]
+        for cell in done.cells
+        for output in cell.outputs
+        if "image/png" in output.get("data", {})
+    ]
+    assert found == ['Line "a": from 3 at 1 to 4 at 2.', "second."]

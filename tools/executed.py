@@ -1,0 +1,75 @@
+"""The reader's notebooks with what they show, executed once for the site and for single pages.
+
+``build/executed`` keeps each until the notebook or anything that it runs has changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from helpers.paths import ROOT
+from tools import run
+
+FOLDER = ROOT / "build" / "executed"
+RUNS = ("helpers", "claims", "data")  # what a notebook runs and reads
+MARK = "executed_from"  # metadata: the hash of all that the outputs come from
+
+
+def executed(
+    names: Iterable[str],
+    folder: Path = FOLDER,
+    say: Callable[[str], None] = print,
+) -> tuple[dict[str, NotebookNode], list[str]]:
+    """Return the executed notebooks by name, and a sentence for each thing wrong with them.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Notebooks by the stem of their file.
+    folder : Path, optional
+        Where executed ones are kept. One with a fault is not kept.
+    say : callable, optional
+        Is told, in a line, how long each took.
+
+    Returns
+    -------
+    notebooks : dict of str to NotebookNode
+    problems : list of str
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    notebooks, problems = {}, []
+    for name in names:
+        source, kept = run.location(name, "reader"), folder / f"{name}.ipynb"
+        mark = _mark(source)
+        notebook = nbformat.read(kept, 4) if kept.exists() else None
+        if notebook is None or notebook.metadata.get(MARK) != mark:
+            done = run.execute(source, "reader")
+            say(f"{name:32} executed in {done.seconds:.1f} s")
+            notebook = done.notebook
+            problems += [f"{name}: {problem}" for problem in done.problems]
+            if not done.problems:
+                notebook.metadata[MARK] = mark
+                nbformat.write(notebook, kept)
+        notebooks[name] = notebook
+    return notebooks, problems
+
+
+def _mark(notebook: Path) -> str:
+    return hashlib.sha256(notebook.read_bytes() + _code().encode()).hexdigest()
+
+
+@cache
+def _code() -> str:
+    """Return one hash for everything that a notebook may run or read."""
+    digest = hashlib.sha256()
+    for top in RUNS:
+        for path in sorted((ROOT / top).rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,57 @@
+"""``make site``: execute, lay out, build with Sphinx into ``build/site``, and check every page."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from helpers.paths import ROOT
+from tools.executed import executed
+from tools.notebooks import SourceError
+from tools.notebooks import sources as course
+from tools.site import sources
+from tools.site.faults import faults
+
+
+def build(folder: Path, output: Path) -> str:
+    """Run Sphinx over a folder that ``sources.write`` filled; return what it complained of."""
+    command = [sys.executable, "-m", "sphinx", "-q", "-c", str(ROOT / "docs"), "-j", "auto"]
+    command += ["-D", f"html_extra_path={folder / 'extra'}"]
+    done = subprocess.run([*command, str(folder), str(output)], capture_output=True, text=True)
+    for needless in (".doctrees", "_sources", ".buildinfo"):
+        shutil.rmtree(output / needless, ignore_errors=True)
+    complaint = done.stderr.strip()
+    return complaint or ("" if done.returncode == 0 else f"sphinx ended with {done.returncode}")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line; 1 if a notebook fails, Sphinx complains or a page has a fault."""
+    parser = argparse.ArgumentParser(prog="python -m tools.site", description=__doc__)
+    parser.add_argument("only", nargs="*", metavar="NN", help="numbers or names (default: all)")
+    parser.add_argument("--output", type=Path, default=ROOT / "build" / "site")
+    options = parser.parse_args(arguments)
+    try:
+        names = [path.stem for path in course(ROOT, tuple(options.only))]
+    except SourceError as error:
+        print(error, file=sys.stderr)
+        return 1
+    notebooks, problems = executed(names)
+    shutil.rmtree(options.output, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="site-") as folder:
+        written, made = Path(folder, "source"), Path(folder, "site")
+        sources.write(written, notebooks)
+        complaint = build(written, made)
+        shutil.move(made, options.output)  # MyST-NB leaves a folder beside what it makes
+    problems += complaint.splitlines()
+    problems += faults(options.output)
+    print("\n".join(problems), file=sys.stderr, end="\n" if problems else "")
+    print(f"{options.output / 'index.html'}: {len(list(options.output.rglob('*.html')))} pages")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""What a finished site lacks: descriptions of pictures, links that lead somewhere, small pages."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from bs4 import BeautifulSoup
+
+from tools.site.sources import NO_ALT
+
+MAX_BYTES = 2_000_000
+
+
+def faults(site: Path) -> list[str]:
+    """Return a sentence for each page that is too large, fetches from elsewhere, or leads nowhere.
+
+    Parameters
+    ----------
+    site : Path
+        The folder that Sphinx wrote.
+
+    Returns
+    -------
+    list of str
+        Empty for a site without a fault.
+    """
+    files = {path.relative_to(site).as_posix(): path for path in site.rglob("*.html")}
+    soups = {name: BeautifulSoup(path.read_bytes(), "html.parser") for name, path in files.items()}
+    anchors = {name: {tag["id"] for tag in soup.select("[id]")} for name, soup in soups.items()}
+    found = []
+    for name, soup in soups.items():
+        size = files[name].stat().st_size
+        if size >= MAX_BYTES:
+            found.append(f"{name} has {size / 1e6:.2f} MB, expected less than {MAX_BYTES / 1e6:g}")
+        for picture in soup.select("img"):
+            if picture.get("alt", NO_ALT) in ("", NO_ALT):
+                found.append(f"{name}: {picture.get('src', '')[:80]} has no description (alt)")
+        for tag in soup.select("script[src], img[src], source[srcset], link[href], iframe[src]"):
+            address = tag.get("src") or tag.get("srcset") or tag.get("href")
+            if re.match(r"(https?:)?//", address) and tag.get("rel") != ["canonical"]:
+                found.append(f"{name}: <{tag.name}> fetches {address[:80]}")
+            elif not address.startswith(("data:", "#")) and not _there(site, name, address):
+                found.append(f"{name}: <{tag.name}> asks for {address[:80]}, which is not there")
+        for link in soup.select("a[href]"):
+            parts = urlsplit(link["href"])
+            if parts.scheme or parts.netloc:
+                continue
+            if parts.path and not _there(site, name, parts.path):
+                found.append(f"{name} links to {link['href']}, which is not there")
+                continue
+            target = _resolve(site, name, parts.path) if parts.path else name
+            either = {parts.fragment, unquote(parts.fragment)}
+            if parts.fragment and target in anchors and not either & {*anchors[target], "top"}:
+                found.append(f"{name} links to {link['href']}, and there is no such heading")
+    for style in site.rglob("*.css"):
+        for address in re.findall(r"(?:url\(|@import)\s*[\"']?(https?:[^\s\"')]+)", _text(style)):
+            found.append(f"{style.relative_to(site)} fetches {address[:80]}")
+    return found
+
+
+def _resolve(site: Path, page: str, path: str) -> str:
+    target = (site / page).parent / unquote(path)
+    return target.resolve().relative_to(site.resolve()).as_posix()
+
+
+def _there(site: Path, page: str, address: str) -> bool:
+    return ((site / page).parent / unquote(urlsplit(address).path)).exists()
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")

@@ -1,0 +1,149 @@
+"""Pages made from records and docstrings: what holds, what was measured, each library's calls."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterable
+
+import claims
+from helpers import records
+from helpers.claims.recorded import Recorded, recorded
+from helpers.paths import ROOT
+
+BENCH = ROOT / "data" / "bench"
+LIBRARIES = (
+    "cluster",
+    "tracing",
+    "torch_mpi",
+    "collectives",
+    "data_parallel",
+    "pipeline",
+    "sharded",
+    "autodiff",
+    "cuda",
+    "pagerank",
+    "roofline",
+    "recurrent",
+    "attention",
+)
+REFERENCE = ["what_holds", "measured", "api/index"]
+MOST = 40  # rows of one suite on the page; the record has all
+
+
+def pages() -> dict[str, str]:
+    """Return the generated pages: Markdown by file name."""
+    made = {"what_holds.md": what_holds(), "measured.md": measured(), "api/index.md": api()}
+    return made | {f"api/{name}.md": library(name) for name in LIBRARIES}
+
+
+def what_holds() -> str:
+    """Return the page of all claims: sentence, verdict and record of each, by notebook."""
+    found = recorded()
+    lines = [
+        "# What holds",
+        "",
+        "Every conclusion of the course is an experiment over seeds and settings against the "
+        "strongest simple rival. Here are all of them with what the newest record says: *holds*, "
+        "*ties*, *fails*, *open* (these runs do not decide) or *depends on* a setting. The effect "
+        "stands with its 95 % interval; *runs* is how many pairs it comes from. `make claims "
+        "NB=02` runs those of one notebook on your machine.",
+        "",
+    ]
+    for topic in claims.topics():
+        known = claims.of(topic)
+        lines += [f"## {topic}", "", f"[The notebook](notebooks/{topic}.ipynb).", ""]
+        lines += ["| verdict | how many |", "|---|---|"]
+        lines += [f"| {word} | {count} |" for word, count in _counted(known, found)]
+        lines.append("")
+        for name in known:
+            lines += [f"### {name}", "", found[name]._repr_markdown_(), ""]
+    return "\n".join(lines)
+
+
+def _counted(known: Iterable[str], found: dict[str, Recorded]) -> list[tuple[str, int]]:
+    words = [re.split(r" on |:", found[name].verdict)[0] for name in known]
+    return sorted({word: words.count(word) for word in words}.items(), key=lambda pair: -pair[1])
+
+
+def measured() -> str:
+    """Return the page of measured figures: ours, the peer's and their ratio, newest run of each."""
+    lines = [
+        "# What was measured",
+        "",
+        "Figures of `make bench`, ours and a peer's from the same run on the same machine. "
+        "Another machine gives other seconds; the ratios travel further.",
+        "",
+    ]
+    seen: dict[str, records.Record] = {}
+    for record in records.load(BENCH):  # the newest first
+        for suite in record.suites:
+            seen.setdefault(suite, record)
+    for suite, record in sorted(seen.items()):
+        rows = record.suites[suite]
+        lines += [
+            f"## {suite}",
+            "",
+            f"`{record.command}`, {record.machine['name']}, {record.date[:10]}.",
+            "",
+            "| what | case | ours | peer | peer's | ours ÷ peer's |",
+            "|---|---|---|---|---|---|",
+        ]
+        lines += [f"| {' | '.join(_figures(row))} |" for row in rows[:MOST]]
+        if len(rows) > MOST:
+            lines += ["", f"{len(rows) - MOST} more rows stand in the record."]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _figures(row: records.Row) -> list[str]:
+    case = ", ".join(
+        f"{key} {value}"
+        for key, value in row.parameters.items()
+        if isinstance(value, str | int | float) and len(str(value)) <= 40
+    )
+    peer = "" if row.peer_value is None else f"{row.peer_value:.4g} {row.unit}".removesuffix(" 1")
+    ratio = "" if row.ratio is None else f"{row.ratio:.3g}"
+    ours = f"{row.value:.4g} {row.unit}".removesuffix(" 1")
+    return [_cell(text) for text in (row.name, case, ours, row.peer, peer, ratio)]
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ").replace("_", "\\_").replace("*", "\\*")
+
+
+def api() -> str:
+    """Return the list of libraries with the first line of each."""
+    lines = ["# Libraries", "", "What the notebooks import, and what works in any script.", ""]
+    for name in LIBRARIES:
+        text = importlib.import_module(f"helpers.{name}").__doc__ or ""
+        first = text.strip().splitlines()[0].replace("``", "`")
+        lines.append(f"- [`helpers.{name}`]({name}.md): {first}")
+    entries = "\n".join(LIBRARIES)
+    return "\n".join([*lines, "", f"```{{toctree}}\n:hidden:\n\n{entries}\n```", ""])
+
+
+def library(name: str) -> str:
+    """Return the page of one library; Sphinx fills it from the docstrings."""
+    module = importlib.import_module(f"helpers.{name}")
+    names = getattr(module, "__all__", [])
+    calls = [
+        f".. autodata:: helpers.{name}.{item}" if item.isupper() else _directive(name, item)
+        for item in names
+        if not item.startswith("_")
+    ]
+    body = "\n\n".join([f".. automodule:: helpers.{name}\n   :no-members:", *calls])
+    return f"# helpers.{name}\n\n```{{eval-rst}}\n{body}\n```\n"
+
+
+def _directive(library: str, item: str) -> str:
+    thing = getattr(importlib.import_module(f"helpers.{library}"), item)
+    address = f"helpers.{library}.{item}"
+    if isinstance(thing, type):
+        kind = "autoexception" if issubclass(thing, BaseException) else "autoclass"
+        return f".. {kind}:: {address}\n   :members:"
+    if callable(thing):
+        return f".. autofunction:: {address}"
+    if hasattr(thing, "__file__"):
+        return f".. automodule:: {thing.__name__}\n   :members:"
+    return f".. autodata:: {address}"

@@ -1,0 +1,67 @@
+"""Our part of Sphinx: formulas as MathML, which needs no script, and terms that explain themselves.
+
+A Sphinx extension; ``docs/conf.py`` names it.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+from bs4 import BeautifulSoup
+from docutils import nodes
+
+from helpers.paths import ROOT
+from tools.export import mathml
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Enter the renderer of formulas and what is done to each finished page."""
+    app.add_html_math_renderer("mathml", (_inline, None), (_display, None))
+    app.connect("html-page-context", _finish, priority=900)  # after the theme has made its menu
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _inline(visitor: Any, node: nodes.Node) -> None:
+    visitor.body.append(mathml(node.astext(), display=False))
+    raise nodes.SkipNode
+
+
+def _display(visitor: Any, node: nodes.Node) -> None:
+    visitor.body.append(mathml(node.astext(), display=True))
+    raise nodes.SkipNode
+
+
+def _finish(app: Any, page: str, template: str, context: dict, doctree: nodes.Node | None) -> None:
+    """Mark links to the glossary with what they mean; drop listings that Sphinx could not make."""
+    if menu := context.get("furo_navigation_tree"):
+        context["furo_navigation_tree"] = menu.replace(
+            'role="heading"', 'role="heading" aria-level="2"'
+        )
+    listings = page == "_modules/index"
+    if "body" not in context or not (listings or "glossary.html#" in context["body"]):
+        return
+    soup = BeautifulSoup(context["body"], "html.parser")
+    if listings:  # it names compiled modules too, which have no source to list
+        for link in soup.select('a[href]:not([href^="helpers"])'):
+            (link.find_parent("li") or link).decompose()
+    for link in soup.select('a[href*="glossary.html#"]'):
+        meaning = definitions().get(link["href"].partition("#")[2])
+        if meaning:
+            link["class"] = [*link.get("class", []), "term"]
+            link["data-definition"] = meaning
+    context["body"] = str(soup)
+
+
+@cache
+def definitions() -> dict[str, str]:
+    """Return what the glossary says of each term, as plain text, by the anchor of its heading."""
+    text = (ROOT / "notebooks" / "glossary.md").read_text("utf-8")
+    found = {}
+    for part in re.split(r"^## ", text, flags=re.M)[1:]:
+        heading, _, body = part.partition("\n")
+        words = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", " ".join(body.split()))
+        anchor = re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+        found[anchor] = re.sub(r"[*`$]", "", words)
+    return found

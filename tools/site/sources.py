@@ -1,0 +1,170 @@
+"""What Sphinx reads: the repository's pages and the executed notebooks, in one folder.
+
+The folder has the repository's shape, so that a link that works there works here.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import html
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import nbformat
+from bs4 import BeautifulSoup
+from nbformat import NotebookNode
+
+from helpers.paths import ROOT
+from tools.export import title
+from tools.site import generated
+from tools.widgets import without_widgets
+
+PARTS = {
+    "Start": ("00",),
+    "Messages": ("01", "08"),
+    "Many replicas": ("02", "10", "12"),
+    "One model on many ranks": ("11", "13"),
+    "Gradients and models": ("03", "04", "09"),
+    "Kernels, graphs and memory": ("05", "06", "07"),
+}
+"""The notebooks as the site's menu groups them, each part in the order of reading."""
+
+PICTURES = {"image/png": "png", "image/jpeg": "jpg"}
+NO_ALT = "a picture without a description"  # found by `faults`, so that no build passes with it
+
+
+def write(folder: Path, notebooks: Mapping[str, NotebookNode]) -> None:
+    """Fill an empty folder with everything that the site is made from.
+
+    Parameters
+    ----------
+    folder : Path
+        Where to write; made if it is missing.
+    notebooks : mapping of str to NotebookNode
+        Executed notebooks by name. Those that :data:`PARTS` does not name come last.
+    """
+    (folder / "notebooks").mkdir(parents=True, exist_ok=True)
+    pictures = folder / "extra" / "figures"
+    pictures.mkdir(parents=True, exist_ok=True)
+    for name, notebook in notebooks.items():
+        solved = nbformat.read(ROOT / "notebooks" / "solutions" / f"{name}.ipynb", 4)
+        page = with_pictures(with_solutions(without_widgets(notebook), solved), name, pictures)
+        page.metadata.pop("widgets", None)
+        nbformat.write(page, folder / "notebooks" / f"{name}.ipynb")
+    shutil.copy(ROOT / "notebooks" / "glossary.md", folder / "notebooks")
+    (folder / "data").mkdir()
+    for name in ("TEACHING.md", "CONTRIBUTING.md", "data/README.md"):
+        (folder / name).write_text(_leading_somewhere((ROOT / name).read_text("utf-8"), folder))
+    for name, text in generated.pages().items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    (folder / "index.md").write_text(_landing(folder, notebooks), encoding="utf-8")
+
+
+def with_solutions(notebook: NotebookNode, solved: NotebookNode) -> NotebookNode:
+    """Return the reader's notebook with a folded solution after each exercise."""
+    page = copy.deepcopy(notebook)
+    answers = {cell.id: cell.source for cell in solved.cells}
+    page.cells = []
+    for cell in notebook.cells:
+        page.cells.append(cell)
+        answer = answers.get(cell.id)
+        if cell.get("metadata", {}).get("nbgrader", {}).get("solution") and answer:
+            language = "cuda" if answer.startswith("%%cuda") else "ipython3"
+            folded = (
+                "<details><summary>One solution</summary>\n\n"
+                f"```{language}\n{answer}\n```\n\n</details>"
+            )
+            page.cells.append(nbformat.v4.new_markdown_cell(folded))
+    return page
+
+
+def with_pictures(notebook: NotebookNode, name: str, folder: Path) -> NotebookNode:
+    """Return the notebook with its plots as files in ``folder``, each with its description."""
+    for number, cell in enumerate(notebook.cells):
+        for index, output in enumerate(cell.get("outputs", [])):
+            data = output.get("data", {})
+            for kind, ending in PICTURES.items():
+                if kind not in data or "text/html" in data:
+                    continue
+                file = folder / f"{name}-{number}-{index}.{ending}"
+                file.write_bytes(base64.b64decode(data[kind]))
+                alt = output.metadata.get(kind, {}).get("alt", NO_ALT)
+                output.data = nbformat.from_dict(
+                    {
+                        "text/html": f'<img src="../figures/{file.name}" loading="lazy" '
+                        f'alt="{html.escape(alt)}">'
+                    }
+                )
+                break
+    return notebook
+
+
+def _landing(folder: Path, notebooks: Mapping[str, NotebookNode]) -> str:
+    """The README as the first page, with the menu of all others."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    still = '<source srcset="static/ring_allreduce.png" media="(prefers-reduced-motion: reduce)">'
+    text = re.sub(
+        r"!\[([^\]]*)\]\(docs/ring_allreduce\.gif\)",
+        lambda found: (
+            f'<picture>{still}<img src="static/ring_allreduce.gif" alt="{html.escape(found[1])}">'
+            "</picture>"
+        ),
+        text,
+    )
+    _first_frame(ROOT / "docs" / "ring_allreduce.gif", folder / "extra" / "static")
+    text = _leading_somewhere(text, folder)
+    known = {number for numbers in PARTS.values() for number in numbers}
+    parts = dict(PARTS) | {"More": [n[:2] for n in sorted(notebooks) if n[:2] not in known]}
+    by_number = {
+        name[:2]: f"{name[:2]} {title(notebook)} <notebooks/{name}>"
+        for name, notebook in notebooks.items()
+    }
+    menu = [
+        _tree(part, [by_number[number] for number in numbers if number in by_number])
+        for part, numbers in parts.items()
+    ]
+    menu.append(_tree("Look up", ["notebooks/glossary", *generated.REFERENCE, "data/README"]))
+    menu.append(_tree("Teach and take part", ["TEACHING", "CONTRIBUTING"]))
+    return text + "\n\n" + "\n\n".join(tree for tree in menu if tree)
+
+
+def _first_frame(gif: Path, folder: Path) -> None:
+    from PIL import Image
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with Image.open(gif) as moving:
+        moving.convert("RGB").save(folder / f"{gif.stem}.png")
+    shutil.copy(gif, folder)
+
+
+def _tree(caption: str, entries: list[str]) -> str:
+    if not entries:
+        return ""
+    lines = "\n".join(entries)
+    return f"```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{lines}\n```"
+
+
+def _leading_somewhere(text: str, folder: Path) -> str:
+    """Return the page with links to what the site has; other files of the repository are copied."""
+
+    def lead(found: re.Match) -> str:
+        words, target = found[1], found[2]
+        path, _, anchor = target.partition("#")
+        if path == "README.md":
+            return f"[{words}](index.md#{anchor})"
+        if not path or re.match(r"[a-z]+:", path) or path.endswith((".ipynb", ".md")):
+            return found[0]
+        source = ROOT / path
+        if source.is_file():
+            copied = folder / "extra" / "files" / path
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, copied)
+            return f'<a href="files/{path}">{BeautifulSoup(words, "html.parser").text}</a>'
+        return words
+
+    return re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)", lead, text)
