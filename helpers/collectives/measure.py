@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 SIZES = tuple(4**k for k in range(2, 12))  # bytes: 16 B to 4 MB
+# For a link of a chosen rate: short, and longer than the 64 KB that such a link lets pass at once.
+LINK_SIZES = (64, 512, 262_144, 524_288)
 
 
 def world(comm: MPI.Intracomm | None = None) -> MPI.Intracomm:
@@ -44,9 +46,12 @@ def world(comm: MPI.Intracomm | None = None) -> MPI.Intracomm:
 
 
 def ping_pong(
-    sizes: Sequence[int] = SIZES, repeats: int = 20, comm: MPI.Intracomm | None = None
+    sizes: Sequence[int] = SIZES,
+    repeats: int = 20,
+    comm: MPI.Intracomm | None = None,
+    partner: int = 1,
 ) -> list[tuple[int, float]] | None:
-    """Time messages between ranks 0 and 1.
+    """Time messages between rank 0 and another.
 
     The others sleep meanwhile, so that they do not take the cores.
 
@@ -58,37 +63,42 @@ def ping_pong(
         How often each is sent there and back, after twice to warm up.
     comm : mpi4py.MPI.Intracomm, optional
         Two ranks or more; None: all.
+    partner : int
+        The other rank: on another host, say.
 
     Returns
     -------
     list of (int, float), or None
-        Bytes, and seconds one way, the median; None on the other ranks.
+        Bytes, and seconds one way, the median; None on the ranks that do not play.
 
     Raises
     ------
     ValueError
-        For a single rank.
+        For a partner that there is not.
     """
     comm = world(comm)
     rank = comm.Get_rank()
-    if comm.Get_size() < 2:
-        raise ValueError("ping_pong needs at least 2 ranks; this communicator has 1")
+    if not 0 < partner < comm.Get_size():
+        raise ValueError(
+            f"ping_pong needs rank 0 and another; got partner={partner} of {comm.Get_size()} ranks"
+        )
+    plays = rank in (0, partner)
     samples = []
-    for size in sizes if rank < 2 else ():
+    for size in sizes if plays else ():
         buffer = np.zeros(size, np.uint8)
         times = []
         for _ in range(repeats + 2):  # two to warm up
             begin = time.perf_counter()
             if rank == 0:
-                comm.Send(buffer, 1, FIRST_TAG)
-                comm.Recv(buffer, 1, FIRST_TAG)
+                comm.Send(buffer, partner, FIRST_TAG)
+                comm.Recv(buffer, partner, FIRST_TAG)
             else:
                 comm.Recv(buffer, 0, FIRST_TAG)
                 comm.Send(buffer, 0, FIRST_TAG)
             times.append((time.perf_counter() - begin) / 2)
         samples.append((size, statistics.median(times[2:])))
     doze(comm)
-    return samples if rank < 2 else None
+    return samples if plays else None
 
 
 def ring_steps(

@@ -97,7 +97,10 @@ def times_by_size(
 
 
 def times_by_ranks(
-    ranks: Sequence[int], seconds: Mapping[str, Sequence[float]], ax: Axes | None = None
+    ranks: Sequence[int],
+    seconds: Mapping[str, Sequence[float]],
+    ax: Axes | None = None,
+    predicted: Mapping[str, Sequence[float]] | None = None,
 ) -> Axes:
     """Draw seconds over the number of ranks, both logarithmic, one line a name.
 
@@ -109,6 +112,8 @@ def times_by_ranks(
         A name → seconds, one for each number of ranks.
     ax : matplotlib.axes.Axes, optional
         Where to draw: by default in a new figure.
+    predicted : mapping of str to sequence of float, optional
+        The same, of names that are in ``seconds``: dashed, beside markers.
 
     Returns
     -------
@@ -117,7 +122,10 @@ def times_by_ranks(
     """
     ax = ensure_axes(ax)
     for number, (name, values) in enumerate(seconds.items()):
-        ax.plot(ranks, values, color=colour(number), marker=MARKERS[number], label=name)
+        both = {"color": colour(number), "linestyle": "-" if predicted is None else "none"}
+        ax.plot(ranks, values, marker=MARKERS[number], label=name.replace("_", " "), **both)
+        if predicted and name in predicted:
+            ax.plot(ranks, predicted[name], color=colour(number), marker="", linestyle="--")
     ax.set(xlabel="number of ranks, N", ylabel="time (s)", yscale="log")
     ax.set_xscale("log", base=2)
     ax.legend(fontsize=12)

@@ -144,7 +144,6 @@ check.meet(meet, cluster=cluster)
 # %%
 from helpers.data_parallel import Scheme
 
-
 can_meet = check.meet.passed(meet, cluster=cluster)
 
 

@@ -1,0 +1,93 @@
+"""Links between hosts: what a message costs, and what the cost model makes of an allreduce.
+
+The hosts are this machine's own (``helpers.cluster.Network``), their links of a stated rate. For
+each rate α and β are fitted to a ping-pong, and every algorithm is predicted from them (the peer)
+and measured; notebook 08 shows this record where no hosts can be made.
+"""
+
+from __future__ import annotations
+
+from helpers.cluster import Cluster, Network
+from helpers.collectives import ALGORITHMS, cost, measure, placement
+from helpers.collectives.on_hosts import SUITE
+from helpers.records import Row
+
+__all__ = ["SUITE", "rows"]
+
+RATES = (10e6, 100e6, 1e9)  # bit/s
+HOSTS, EACH = 4, 2
+SIZES = (1_024, 16_384, 262_144, 1_048_576)  # bytes
+GROWING = (2, 3, 4, 6, 8)  # hosts of one rank each
+WORKING = (100e6, 1e9)  # bit/s: of the allreduces
+LIMIT = 300.0  # seconds for one call on the ranks
+
+
+def rows() -> list[Row]:
+    """Measure links, algorithms, placements and growing numbers of hosts."""
+    found = []
+    for rate in RATES:
+        network = Network(HOSTS, rate=rate)
+        with Cluster(HOSTS * EACH, network=network) as ranks:
+            wire = ranks.run(measure.ping_pong, measure.LINK_SIZES, 5, None, EACH, timeout=LIMIT)[0]
+            memory = ranks.run(measure.ping_pong, measure.SIZES, 9, timeout=LIMIT)[0]
+            between, inside = cost.fit(wire, "between hosts"), cost.fit(memory[1:], "inside")
+            given = {"rate": rate}
+            for link in (between, inside):
+                known = {"alpha": link.alpha, "beta": link.beta}
+                limit = ("the wire's limit", network.payload / 1e6) if link is between else ()
+                found.append(
+                    Row(
+                        f"a message {link.name}",
+                        link.bandwidth / 1e6,
+                        "MB/s",
+                        *limit,
+                        parameters=given | known,
+                    )
+                )
+            if rate in WORKING:
+                places = network.places(HOSTS * EACH)
+                found += _allreduces(ranks, places, inside, between, given | {"placement": "block"})
+        if rate in WORKING:
+            dealt = Network(HOSTS, rate=rate, placement="cyclic")
+            with Cluster(HOSTS * EACH, network=dealt) as ranks:
+                places = dealt.places(HOSTS * EACH)
+                found += _allreduces(
+                    ranks, places, inside, between, given | {"placement": "cyclic"}
+                )
+            found += _growing(rate, inside, between)
+    return found
+
+
+def _allreduces(ranks, places, inside, between, given) -> list[Row]:
+    times = ranks.run(measure.allreduce_times, list(ALGORITHMS), list(SIZES), 3, timeout=LIMIT)[0]
+    rows = []
+    for algorithm, seconds in times.items():
+        said = placement.seconds(algorithm, SIZES, places, inside, between)
+        rows += [
+            Row(
+                f"{algorithm} on {HOSTS} hosts",
+                1e3 * took,
+                "ms",
+                "predicted",
+                1e3 * guess,
+                given | {"bytes": size},
+            )
+            for size, took, guess in zip(SIZES, seconds, said, strict=True)
+        ]
+    return rows
+
+
+def _growing(rate, inside, between) -> list[Row]:
+    size, most = 262_144, max(GROWING)
+    names = ["tree", "recursive_doubling", "ring"]
+    rows = []
+    with Cluster(most, network=Network(most, rate=rate)) as ranks:
+        for n in GROWING:
+            times = ranks.run(measure.allreduce_times, names, [size], 3, n, timeout=LIMIT)[0]
+            for name, (took,) in times.items():
+                (guess,) = placement.seconds(name, [size], tuple(range(n)), inside, between)
+                given = {"rate": rate, "hosts": n, "bytes": size}
+                rows.append(
+                    Row(f"{name}, more hosts", 1e3 * took, "ms", "predicted", 1e3 * guess, given)
+                )
+    return rows

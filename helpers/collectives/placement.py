@@ -1,0 +1,135 @@
+"""What an allreduce costs when its ranks lie on several hosts, and each host has one link.
+
+The model of :mod:`helpers.collectives.cost` takes every message for as long as any other. Between
+hosts it is not so: ranks of one host share its link, and those that do not cross share nothing.
+Here each step of a schedule takes as long as its slowest part: a message within a host, or all that
+a host sends, or receives, in that step through its ports.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from helpers.collectives.cost import Link
+from helpers.collectives.hosts import Hosts
+from helpers.collectives.parts import lengths, split
+from helpers.collectives.registry import ALGORITHMS
+from helpers.collectives.schedule import Schedule, model
+
+
+def crossing(schedule: Schedule, size: int, hosts: Hosts) -> list[dict[int, int]]:
+    """Return how many bytes each host's link carries out of it, step by step.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Who sends which chunk to whom, by step.
+    size : int
+        Of the array, in bytes.
+    hosts : tuple of int
+        The host of each rank.
+
+    Returns
+    -------
+    list of dict of int to int
+        For each step: the host → bytes that leave it, hosts that send nothing left out.
+
+    Raises
+    ------
+    ValueError
+        If there is not a host for each rank.
+
+    Examples
+    --------
+    >>> crossing(model("tree", 4), 1000, (0, 0, 1, 1))
+    [{}, {1: 1000}, {0: 1000}, {}]
+    """
+    if len(hosts) != schedule.ranks:
+        raise ValueError(
+            f"expected the host of each of {schedule.ranks} ranks; got {len(hosts)}: {hosts}"
+        )
+    sizes = lengths(split(size, schedule.chunks))
+    found = []
+    for step in range(1, schedule.steps + 1):
+        leaving: Counter[int] = Counter()
+        for one in schedule.at(step):
+            if hosts[one.source] != hosts[one.dest]:
+                leaving[hosts[one.source]] += sizes[one.chunk]
+        found.append(dict(leaving))
+    return found
+
+
+def seconds(
+    algorithm: str,
+    sizes: Sequence[int],
+    hosts: Hosts,
+    inside: Link,
+    between: Link,
+    ports: int = 1,
+    pieces: int = 1,
+) -> list[float]:
+    """Predict an allreduce of ranks that lie on several hosts.
+
+    Parameters
+    ----------
+    algorithm : str
+        One of :data:`helpers.collectives.ALGORITHMS`.
+    sizes : sequence of int
+        Of the arrays, in bytes.
+    hosts : tuple of int
+        The host of each rank, in the order of ranks.
+    inside, between : Link
+        A message between two ranks of a host, and between two hosts that have their links to
+        themselves.
+    ports : int
+        How many links of ``between``'s bandwidth each host has.
+    pieces : int
+        As :func:`helpers.collectives.allreduce` cuts the array.
+
+    Returns
+    -------
+    list of float
+        Seconds for each size.
+
+    Raises
+    ------
+    ValueError
+        For an algorithm that does not exist, and for less than one port.
+
+    Examples
+    --------
+    Two ranks on each of two hosts, 1 MB/s between them. Side by side, one pair of neighbours in the
+    ring sends out of each host; dealt out in turn, both do, through the same link:
+
+    >>> slow, memory = Link("1 MB/s", 0.0, 1e-6), Link("memory", 0.0, 0.0)
+    >>> seconds("ring", [4000], (0, 0, 1, 1), memory, slow)
+    [0.006]
+    >>> seconds("ring", [4000], (0, 1, 0, 1), memory, slow)
+    [0.012]
+    """
+    if algorithm not in ALGORITHMS:
+        raise ValueError(f"expected one of {', '.join(ALGORITHMS)}; got {algorithm!r}")
+    if ports < 1:
+        raise ValueError(f"expected at least one port; got {ports=}")
+    schedule = model(algorithm, len(hosts), pieces, hosts)
+    return [_seconds(schedule, size, hosts, inside, between, ports) for size in sizes]
+
+
+def _seconds(
+    schedule: Schedule, size: int, hosts: Hosts, inside: Link, between: Link, ports: int
+) -> float:
+    chunks, total = lengths(split(size, schedule.chunks)), 0.0
+    for step in range(1, schedule.steps + 1):
+        within, out, into = [0.0], Counter[int](), Counter[int]()
+        for one in schedule.at(step):
+            bytes_sent = chunks[one.chunk]
+            here, there = hosts[one.source], hosts[one.dest]
+            if here == there:
+                within.append(inside.message(bytes_sent))
+            else:
+                out[here] += bytes_sent
+                into[there] += bytes_sent
+        crossed = [between.message(load / ports) for load in (*out.values(), *into.values())]
+        total += max(within + crossed)
+    return total
