@@ -21,7 +21,7 @@ from pathlib import Path
 
 from helpers.cuda import refused
 from helpers.cuda import source as source_text
-from helpers.cuda.c_types import strip_comments, structs
+from helpers.cuda.c_types import code, structs
 from helpers.cuda.cpu import assembly, symbols
 from helpers.cuda.cpu.protocol import token
 from helpers.cuda.cpu.symbols import KERNEL, Symbols
@@ -212,10 +212,11 @@ def guards_locals(source: str) -> bool:
     """
     if is_clang() or sys.platform != "linux":
         return False
-    text = strip_comments(source)
-    arrays = re.finditer(r"^.*?\b[A-Za-z_]\w*[\s>]+\w+\s*\[[^\]]*\]", text, re.M)
-    elsewhere = re.compile(r"__(shared|constant|device)__|^\s*return\b")
-    local = any(not elsewhere.search(found[0]) for found in arrays)
+    text = code(source)
+    array = re.compile(r"\b[A-Za-z_]\w*[\s>]+\w+\s*\[")
+    elsewhere = re.compile(r"__(?:shared|constant|device)__|^\s*return\b")
+    statements = re.split(r"[;{}]", text)
+    local = any(array.search(each) and not elsewhere.search(each) for each in statements)
     return local or bool(re.search(r"[(=,?:]\s*&\s*[A-Za-z_]", text))
 
 
