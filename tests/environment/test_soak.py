@@ -1,5 +1,6 @@
 """`make soak`: what fails is counted and said, what is left is named, the record is written."""
 
+import mmap
 import os
 import tempfile
 from pathlib import Path
@@ -69,8 +70,22 @@ def test_little_shared_memory_is_a_row_and_what_fails_there_is_told(monkeypatch,
     )
     (said,) = soak.small(3)
     assert "no right" in said
-    row, _ = soak.soak([], 0, 0, 3)
+    monkeypatch.setattr(soak, "SHARED", tmp_path / "shm")
+    row, left = soak.soak([], 0, 0, 3)
     assert (row.value, row.parameters["runs"]) == (1, 1)
+    assert left.parameters["names"] == []  # of pytest's folders
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="/dev/shm is Linux's")
+def test_what_others_use_is_not_left():
+    path = Path(f"/dev/shm/mpich_shm_soak{os.getpid()}_0")
+    path.write_bytes(bytes(4096))
+    try:
+        with path.open("r+b") as file, mmap.mmap(file.fileno(), 0):
+            assert str(path) in soak.in_use()
+        assert str(path) in soak.there([soak.SHARED]) - soak.in_use()
+    finally:
+        path.unlink()
 
 
 def test_a_notebook_that_is_not_there_is_named(capsys):
