@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from helpers.data_parallel.judged import Judged
 from helpers.data_parallel.runs import digits, world
-from helpers.data_parallel.scheme import Ended
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -93,65 +93,33 @@ def sent(
     """
     from helpers.data_parallel.schemes import PowerSGD
 
-    comm = comm or _comm()
-    ranks, n = comm.Get_size(), sum(math.prod(shape) for shape in shapes)
+    comm = comm or ranks()
+    size, n = comm.Get_size(), sum(math.prod(shape) for shape in shapes)
     if name == "float32":
-        return 2 * (ranks - 1) * 4 * n / ranks
-    made: Any = _made(name, comm)
-    if isinstance(made, PowerSGD):
-        made.shapes = list(shapes)
-        return made.sent() / ranks
-    return made.sent(n) / ranks
+        return 2 * (size - 1) * 4 * n / size
+    sends: Any = made(name, comm)
+    if isinstance(sends, PowerSGD):
+        sends.shapes = list(shapes)
+        return sends.sent() / size
+    return sends.sent(n) / size
 
 
-def _made(name: str | Callable[[Intracomm], Scheme], comm: Intracomm) -> Scheme:
+def made(name: str | Callable[[Intracomm], Scheme], comm: Intracomm) -> Scheme:
+    """Make a scheme of its name, or by what makes one.
+
+    Parameters
+    ----------
+    name : str or callable
+        As for :func:`scheme`; or what makes a scheme of a communicator.
+    comm : mpi4py.MPI.Intracomm
+        The ranks.
+
+    Returns
+    -------
+    Scheme
+        For :func:`helpers.data_parallel.train`.
+    """
     return scheme(name, comm) if isinstance(name, str) else name(comm)
-
-
-class _Judge:
-    """Looks at the accuracy now and then; its own time does not count."""
-
-    def __init__(self, inner: Scheme, target: float, every: int, pace: float):
-        self.inner, self.target, self.every, self.pace = inner, target, every, pace
-        self.away = 0.0
-        self.reached: tuple[int, float] | None = None
-        after, before = inner.after_step, inner.before_backward
-        backward = inner.after_backward
-
-        def begin_step(replica: Replica, step: int) -> None:
-            if step == 0:
-                self.began = time.perf_counter()
-            self.step_began = time.perf_counter()
-            before(replica, step)
-
-        def computed(replica: Replica, step: int) -> None:
-            left = self.pace - (time.perf_counter() - self.step_began)
-            if left > 0:
-                time.sleep(left)
-            backward(replica, step)
-
-        def look(replica: Replica, step: int) -> None:
-            after(replica, step)
-            if (step + 1) % self.every == 0:
-                self._look(replica, step + 1)
-
-        inner.before_backward = begin_step  # type: ignore[method-assign]
-        inner.after_backward = computed  # type: ignore[method-assign]
-        inner.after_step = look  # type: ignore[method-assign]
-
-    def _look(self, replica: Replica, steps: int) -> None:
-        from helpers.models.lenet import accuracy
-
-        start, comm = time.perf_counter(), self.inner.comm
-        found = None
-        if comm.Get_rank() == 0:
-            found = accuracy(replica.model, digits().test_images, digits().test_labels)
-        found = comm.bcast(found)
-        seconds = start - self.began - self.away
-        self.away += time.perf_counter() - start
-        if found >= self.target:
-            self.reached = steps, seconds
-            raise Ended
 
 
 def to_accuracy(
@@ -193,18 +161,16 @@ def to_accuracy(
         Steps (None if ``limit`` was not enough) and seconds without the looks.
     """
     from helpers.data_parallel import runs
+    from helpers.models.lenet import accuracy
 
-    kept = []
+    def look(replica: Replica) -> float:
+        return accuracy(replica.model, digits().test_images, digits().test_labels)
 
-    def made(comm: Intracomm) -> Scheme:
-        kept.append(_Judge(_made(name, comm), target, every, pace))
-        return kept[0].inner
-
+    comm = ranks()
+    judged = Judged(made(name, comm), look, lambda found: found >= target, every, pace)
     settings = {"batch": batch, "rate": rate, "momentum": momentum, "seed": seed}
-    history = runs.train(made, _comm(), steps=limit, **settings)  # type: ignore[arg-type]
-    if kept[0].reached is None:
-        return None, history.seconds[-1] - kept[0].away
-    return kept[0].reached
+    history = runs.train(lambda comm: judged.inner, comm, steps=limit, **settings)  # type: ignore[arg-type]
+    return judged.reached or (None, history.seconds[-1] - judged.away)
 
 
 def exchange(name: str, size: int, repeats: int = 5, pace: float = 0.0) -> float:
@@ -233,25 +199,32 @@ def exchange(name: str, size: int, repeats: int = 5, pace: float = 0.0) -> float
     from helpers.data_parallel.replica import Replica
     from helpers.data_parallel.schemes import DDP
 
-    comm = _comm()
+    comm = ranks()
     model = torch.nn.Linear(256, size, bias=False)
     replica = Replica(model, lambda z, y: z.sum(), torch.optim.SGD(model.parameters(), lr=0.1))
-    made, taken = scheme(name, comm), []
-    made.begin(replica)
+    sends, taken = scheme(name, comm), []
+    sends.begin(replica)
     noise = torch.randn(size * 256, generator=torch.Generator().manual_seed(comm.Get_rank()))
-    x, within = noise[None, :256], isinstance(made, DDP)
+    x, within = noise[None, :256], isinstance(sends, DDP)
     for _ in range(repeats + 1 + 3 * within):  # a hook's first steps differ from the rest
         replica.flat.gradients.copy_(noise)
         comm.Barrier()
         time.sleep(pace)
         began = time.perf_counter()
-        replica.backward(x, x) if within else made.after_backward(replica, 0)
+        replica.backward(x, x) if within else sends.after_backward(replica, 0)
         taken.append(max(comm.allgather(time.perf_counter() - began)))
     return float(np.median(taken[-repeats:]))
 
 
 @functools.cache
-def _comm() -> Intracomm:
+def ranks() -> Intracomm:
+    """Return all ranks, with one thread for each.
+
+    Returns
+    -------
+    mpi4py.MPI.Intracomm
+        The same at each call.
+    """
     import torch
     from mpi4py import MPI
 

@@ -1,7 +1,8 @@
 """How long the N-th of W workers takes: what backup workers buy, predicted.
 
 If every gradient takes t₀ + X with X exponential of mean m, the N-th of W independent ones comes
-after t₀ + m·(H_W − H_{W−N}) on the average, H_n = 1 + 1/2 + … + 1/n.
+after t₀ + m·(H_W − H_{W−N}) on the average, H_n = 1 + 1/2 + … + 1/n. Where the times of a real
+machine are at hand, no law is needed: they are sorted.
 """
 
 from __future__ import annotations
@@ -75,3 +76,39 @@ def drawn(least: float, mean: float, seed: int, rank: int) -> Callable[[int], fl
     return lambda step: (
         least + mean * float(np.random.default_rng([seed, rank, step]).exponential())
     )
+
+
+def of_sample(times: np.ndarray, needed: int) -> float:
+    """Return the mean time until ``needed`` gradients are there, from times that were measured.
+
+    Parameters
+    ----------
+    times : array_like (steps, W)
+        Seconds of each worker's gradient in each step. A row belongs together: what slows several
+        workers at once, or one of them for several steps, stays as it was.
+    needed : int
+        N.
+
+    Returns
+    -------
+    float
+        The mean over the steps of the N-th smallest of W times.
+
+    Raises
+    ------
+    ValueError
+        For no such table, or unless 1 <= N <= W.
+
+    Examples
+    --------
+    >>> of_sample([[1.0, 9.0], [5.0, 3.0]], needed=1)
+    2.0
+    """
+    times = np.asarray(times, float)
+    if times.ndim != 2 or not times.size:
+        raise ValueError(f"expected times (steps, workers), one or more; got {times.shape}")
+    if not 1 <= needed <= times.shape[1]:
+        raise ValueError(
+            f"expected 1 <= needed <= workers; got {needed} and {times.shape[1]} workers"
+        )
+    return float(np.sort(times, axis=1)[:, needed - 1].mean())

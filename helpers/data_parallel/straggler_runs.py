@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,11 +15,36 @@ from helpers.data_parallel import runs
 from helpers.data_parallel.history import History
 from helpers.data_parallel.order_statistics import drawn
 from helpers.data_parallel.runs import digits
+from helpers.machine.neighbour import Neighbours
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
     from helpers.data_parallel.scheme import Scheme
+
+
+@dataclass(frozen=True)
+class Waited:
+    """What a run with backup workers left on one rank.
+
+    Parameters
+    ----------
+    history : History
+        The run; the same on every rank.
+    dropped : int
+        On rank 0: gradients that came too late.
+    arrivals : list of dict of int and float
+        On rank 0, for each step: seconds until each worker's gradient was there, of those taken.
+    """
+
+    history: History
+    dropped: int
+    arrivals: list[dict[int, float]]
+
+    @property
+    def seconds(self) -> float:
+        """Of a step, on the average."""
+        return self.history.seconds[-1] / self.history.updates
 
 
 def backup(
@@ -27,7 +56,7 @@ def backup(
     abandon: bool = False,
     seed: int = 0,
     batch: int = 4,
-) -> tuple[History, int]:
+) -> Waited:
     """Train with backup workers whose gradients take t₀ + an exponential time; every rank calls.
 
     Parameters
@@ -47,20 +76,115 @@ def backup(
 
     Returns
     -------
-    tuple of History and int
-        The run, and on rank 0 how many gradients came too late.
+    Waited
+        This rank's.
     """
+    seconds = drawn(least, mean, seed, _comm().Get_rank())
+    return _waited(backups, seconds, abandon, steps, seed, batch)
+
+
+def beside(
+    backups: int,
+    *,
+    neighbours: int = 3,
+    work: float = 0.1,
+    rest: float = 0.1,
+    pace: float = 15e-3,
+    steps: int = 60,
+    seed: int = 0,
+    batch: int = 16,
+) -> Waited:
+    """Train with backup workers, the last of which shares its core; every rank calls.
+
+    Real processes compute there by fits and starts (``helpers.machine.neighbour``). The other ranks
+    keep away from that core, where there are two or more. Late workers finish their
+    gradients: a backward pass that computes cannot be stopped.
+
+    Parameters
+    ----------
+    backups : int
+        b of the ranks − 1 workers.
+    neighbours : int
+        Processes beside the last worker; 0: it has its core for itself.
+    work, rest : float
+        Seconds, on the average, that each computes and sleeps.
+    pace : float
+        Seconds that a gradient takes at least (see :mod:`helpers.pace`): ranks that share cores
+        among themselves keep it, as long as nobody else is there.
+    steps : int
+        Updates.
+    seed : int
+        Of weights and order, and of how long the processes compute and sleep.
+    batch : int
+        B of one worker.
+
+    Returns
+    -------
+    Waited
+        This rank's.
+    """
+    comm = _comm()
+    last = comm.Get_rank() == comm.Get_size() - 1
+    with _bound(last) as core, Neighbours(neighbours * last, core, work, rest, seed):
+        comm.Barrier()
+        return _waited(backups, lambda step: pace, False, steps, seed, batch)
+
+
+def sample(run: Waited) -> np.ndarray:
+    """Put the times of a run that dropped nothing into a table.
+
+    Parameters
+    ----------
+    run : Waited
+        Rank 0's.
+
+    Returns
+    -------
+    numpy.ndarray (steps, W)
+        Seconds from a step's beginning until each worker's gradient was there.
+
+    Raises
+    ------
+    ValueError
+        If gradients came too late, or another rank's run is passed.
+    """
+    if run.dropped or not run.arrivals:
+        raise ValueError(
+            f"expected rank 0's run without backup workers; got {len(run.arrivals)} steps with "
+            f"{run.dropped} gradients dropped"
+        )
+    return np.array([[seconds for _, seconds in sorted(one.items())] for one in run.arrivals])
+
+
+@contextlib.contextmanager
+def _bound(last: bool) -> Iterator[int | None]:
+    """Bind the last rank to the last core, the others to the rest; yield the core, if there is."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield None
+        return
+    everywhere = os.sched_getaffinity(0)
+    *others, core = sorted(everywhere)
+    os.sched_setaffinity(0, {core} if last or not others else others)
+    try:
+        yield core
+    finally:
+        os.sched_setaffinity(0, everywhere)
+
+
+def _waited(
+    backups: int, seconds: Callable[[int], float], abandon: bool, steps: int, seed: int, batch: int
+) -> Waited:
     from helpers.data_parallel.schemes import Backup
 
     kept = []
 
     def made(comm: Intracomm) -> Scheme:
-        seconds = drawn(least, mean, seed, comm.Get_rank())
         kept.append(Backup(comm, backups, seconds, abandon))
         return kept[0]
 
     settings = {"steps": steps, "batch": batch, "rate": 0.02, "seed": seed}
-    return runs.train(made, _comm(), **settings), kept[0].dropped  # type: ignore[arg-type]
+    history = runs.train(made, _comm(), **settings)  # type: ignore[arg-type]
+    return Waited(history, kept[0].dropped, kept[0].arrivals)
 
 
 def by_class(

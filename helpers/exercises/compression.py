@@ -87,6 +87,22 @@ def expected_wait(answer):
 
 
 @exercise
+def measured_wait(answer):
+    """answer(times, needed) -> mean seconds until so many of the workers' gradients are there."""
+    import numpy as np
+
+    for steps, workers in ((1, 3), (4, 3), (5, 2), (3, 6)):
+        times = np.random.default_rng([steps, workers]).exponential(size=(steps, workers)).round(2)
+        kept = times.copy()
+        for needed in range(1, workers + 1):
+            want = float(np.mean([sorted(row)[needed - 1] for row in kept.tolist()]))
+            what = f"{steps} steps of {workers} workers, {needed} needed: the mean seconds"
+            close(call(answer, times, needed), want, what, rtol=1e-6)
+            if not np.array_equal(times, kept):
+                wrong("measured_wait changes the times that it is handed")
+
+
+@exercise
 def noise_scale(answer):
     """answer(small, large, batch, ranks) -> tr(Σ) / ‖G‖²."""
     for signal, noise, batch, ranks in ((2.0, 100.0, 8, 4), (0.5, 3.0, 16, 2), (1.0, 40.0, 1, 5)):

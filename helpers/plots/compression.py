@@ -1,4 +1,4 @@
-"""Pictures of notebook 12: bits of a quantised vector, exchanges, waiting for the first N."""
+"""Pictures of notebook 12: bits of a quantised vector, exchanges, links, who is waited for."""
 
 from __future__ import annotations
 
@@ -106,34 +106,69 @@ def waits(
     return axes
 
 
-def links(rows: Sequence[Row], ax=None):
-    """Draw seconds to an accuracy by scheme at each link, from the rows of compress_training.
+def links(rows: Sequence[Row], sent: Mapping[str, float], title: str, ax=None):
+    """Draw seconds of a training by scheme at each link: measured (marks) and predicted (lines).
 
-    A scheme that did not get there has no point at that link. Returns the axes.
+    ``rows`` are those of compress_training or compress_text, ``sent`` the bytes of each scheme's
+    step. Predicted are the steps that the row says, each of its pace and those bytes at the link's
+    rate. A scheme that did not get there is left out. Returns the axes.
     """
     ax = ensure_axes(ax, figsize=(9, 5))
     names = list(dict.fromkeys(row.parameters["scheme"] for row in rows))
+    rates = np.geomspace(*(f(r.parameters["rate"] for r in rows) for f in (min, max)))
     for i, name in enumerate(names):
         mine = [r for r in rows if r.parameters["scheme"] == name and r.parameters["steps"]]
+        if not mine:
+            continue
+        shade = BLACK if name == "float32" else colour(i - 1)
         points = sorted((r.parameters["rate"], r.value) for r in mine)
-        dense = name == "float32"
         ax.plot(
-            *zip(*points, strict=True), color=BLACK if dense else colour(i - 1),
-            marker=MARKERS[i % len(MARKERS)], markersize=9, linestyle="-" if dense else "--",
-            label=name,
+            *zip(*points, strict=True), color=shade, marker=MARKERS[i % len(MARKERS)],
+            markersize=10, markeredgecolor="white", linestyle="none", label=name,
         )  # fmt: skip
+        given = mine[0].parameters
+        seconds = [given["steps"] * (given["pace"] + sent[name] / _payload(rate)) for rate in rates]
+        ax.plot(rates, seconds, color=shade, marker="", linestyle="-", linewidth=1.2)
     ticks = sorted({(row.parameters["rate"], row.parameters["link"]) for row in rows})
-    ax.set(xscale="log", yscale="log", xlabel="rate of the links", ylabel="seconds to the accuracy")
+    ax.set(xscale="log", yscale="log", xlabel="rate of the links", ylabel=rows[0].name, title=title)
     ax.set_xticks(*zip(*ticks, strict=True))
     ax.minorticks_off()
     most = max(row.value for row in rows)
-    seconds = [tick for tick in (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500) if tick <= most]
-    ax.set_yticks(seconds, [str(tick) for tick in seconds])
-    ax.set_ylim(bottom=0.8 * min(row.value for row in rows))
-    target = rows[0].parameters["target"]
-    ax.set_title(f"LeNet to {target:.0%} on {rows[0].parameters['ranks']} hosts")
-    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    marks = [tick for tick in (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500) if tick <= most]
+    ax.set_yticks(marks, [str(tick) for tick in marks])
+    ax.margins(x=0.09)
     return ax
+
+
+def _payload(rate: float) -> float:
+    """Bytes/s of a long message on a link."""
+    from helpers.cluster import Network
+
+    payload = Network(2, rate=rate).payload
+    assert payload is not None
+    return payload
+
+
+def stragglers(samples: Mapping[str, np.ndarray], axes=None):
+    """Draw when each worker's gradient was there in each step; a panel for each name.
+
+    A sample is (steps, W) in seconds, as ``straggler_runs.sample`` makes it. Returns the axes.
+    """
+    import matplotlib.pyplot as plt
+
+    if axes is None:
+        _, axes = plt.subplots(1, len(samples), figsize=(11, 3.8), sharey=True, squeeze=False)
+        axes = axes[0]
+    for ax, (name, times) in zip(axes, samples.items(), strict=True):
+        for worker, taken in enumerate(1e3 * np.asarray(times).T):
+            ax.plot(
+                taken, MARKERS[worker % len(MARKERS)], color=colour(worker), markersize=5,
+                label=f"worker {worker + 1}",
+            )  # fmt: skip
+        ax.set(xlabel="step", title=name, ylim=(0, None))
+    axes[0].set_ylabel("ms until a gradient is there")
+    axes[-1].legend(loc="upper left", bbox_to_anchor=(1, 1))
+    return axes
 
 
 def batches(rows: Sequence[tuple[str, int, float]], title: str, ax=None):

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from helpers.machine import usable_cores
+
+
+def _cores() -> bool:
+    """Whether this rank may use every core again that it could before."""
+    import os
+
+    return not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) == usable_cores()
+
 
 def all_of_it() -> dict:
     from mpi4py import MPI
@@ -11,6 +20,8 @@ def all_of_it() -> dict:
 
     found: dict = {
         "backup": straggler_runs.backup(1, steps=6, least=0.002, mean=0.002),
+        "beside": [straggler_runs.beside(b, steps=12, pace=5e-3, batch=4) for b in (0, 1)],
+        "cores": _cores(),
         "bias": straggler_runs.by_class(1, steps=4),
         "cures": [
             straggler_runs.cure(kind, gradients=24)

@@ -169,6 +169,11 @@ def never_stays(step, steps, rate):
     return rate * (step + 1) / steps if steps else rate
 
 
+def sorted_in_place(times, needed):
+    times.sort(axis=1)
+    return times[:, needed - 1].mean()
+
+
 CASES = {
     "warmed": Case(
         right=warm,
@@ -220,6 +225,17 @@ CASES = {
                 mean * sum(1 / (workers - i) for i in range(needed))
             ),
             lambda needed, workers, least, mean: least + mean * needed / workers,
+        ],
+    ),
+    "measured_wait": Case(
+        right=lambda times, needed: np.partition(times, needed - 1, axis=1)[:, needed - 1].mean(),
+        wrong=[
+            lambda times, needed: np.sort(times, axis=0)[:, needed - 1].mean(),  # over the steps
+            lambda times, needed: np.sort(times, axis=1)[:, -needed].mean(),
+            lambda times, needed: np.sort(times.mean(0))[needed - 1],  # the mean worker
+            lambda times, needed: np.median(np.sort(times, axis=1)[:, needed - 1]),
+            lambda times, needed: np.sort(times, axis=1)[:, needed % times.shape[1]].mean(),
+            sorted_in_place,
         ],
     ),
     "noise_scale": Case(

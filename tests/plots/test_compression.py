@@ -40,7 +40,7 @@ def test_exchanges_and_waits_and_batches_draw_what_they_are_given():
 
 
 def test_links_draw_what_got_there():
-    given = {"target": 0.85, "ranks": 4}
+    given = {"pace": 0.01}
     rows = [
         Row("seconds", value, "s", parameters={"scheme": name, "rate": rate, "link": link,
                                                "steps": steps, **given})
@@ -51,7 +51,24 @@ def test_links_draw_what_got_there():
             ("sign", 1e7, "10 Mbit/s", 9.0, None),
         )
     ]  # fmt: skip
-    ax = plots.links(rows)
-    assert [len(line.get_xdata()) for line in ax.lines] == [2, 1]
+    sent = {"float32": 12_500.0, "sign": 400.0, "absent": 1.0}
+    ax = plots.links(rows, sent, "digits")
+    lines = {line.get_label(): line for line in ax.lines}
+    assert lines["float32"].get_xdata().tolist() == [1e7, 1e9]
+    assert lines["sign"].get_ydata().tolist() == [3.0]
+    predicted = [line for line in ax.lines if len(line.get_xdata()) > 2]
+    frames = 1514 / 1448  # headers
+    for line, steps, nbytes in zip(predicted, (90, 110), (12_500, 400), strict=True):
+        ends = [steps * (0.01 + 8 * nbytes * frames / rate) for rate in (1e7, 1e9)]
+        assert line.get_ydata()[[0, -1]] == pytest.approx(ends)
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["10 Mbit/s", "1 Gbit/s"]
-    assert "85%" in ax.get_title() + ax.get_title(loc="left")
+    assert "digits" in ax.get_title() + ax.get_title(loc="left")
+
+
+def test_stragglers_are_drawn_worker_by_worker():
+    drawn, real = np.array([[0.01, 0.02], [0.03, 0.01]]), np.full((5, 2), 0.015)
+    left, right = plots.stragglers({"drawn": drawn, "real": real})
+    assert left.lines[0].get_ydata() == pytest.approx([10, 30])
+    assert left.lines[1].get_ydata() == pytest.approx([20, 10])
+    assert right.lines[1].get_ydata() == pytest.approx([15] * 5)
+    assert [t.get_text() for t in right.get_legend().get_texts()] == ["worker 1", "worker 2"]

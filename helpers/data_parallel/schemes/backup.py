@@ -58,6 +58,9 @@ class Backup(Scheme):
         On the server, for each update: whose gradients were in it.
     dropped : int
         On the server: gradients that came too late.
+    arrivals : list of dict of int and float
+        On the server, for each update: seconds from the step's beginning until a worker's gradient
+        was there, for those that were in it.
 
     Raises
     ------
@@ -87,6 +90,7 @@ class Backup(Scheme):
         self.seconds, self._step = seconds, 0
         self.taken: list[list[int]] = []
         self.dropped = 0
+        self.arrivals: list[dict[int, float]] = []
 
     def begin(self, replica: Replica) -> None:
         # Every worker asks for parameters by itself
@@ -98,6 +102,7 @@ class Backup(Scheme):
     def before_backward(self, replica: Replica, step: int) -> None:
         # The server answers all who wait; a worker takes the parameters of the step that is on
         if self.serves:
+            self._began = time.perf_counter()
             self._step, self._current = step, replica.flat.values.numpy().copy()
             self._sends = [(request, kept) for request, kept in self._sends if not request.Test()]
             for worker in self.workers if self.abandon else sorted(self._waiting):
@@ -147,8 +152,8 @@ class Backup(Scheme):
     def _collect(self, replica: Replica) -> None:
         gradients = replica.flat.gradients.numpy()
         losses: list[float] = []
-        sources: list[int] = []
-        while len(sources) < self.needed:
+        arrived: dict[int, float] = {}
+        while len(arrived) < self.needed:
             worker, hello = self._next()
             receive(self.comm, self._arriving, worker, GRADIENT, self.patience)
             if hello.version < self._step:  # too late
@@ -158,11 +163,12 @@ class Backup(Scheme):
                 continue
             gradients += self._arriving / self.needed
             losses.append(hello.loss)
-            sources.append(worker)
+            arrived[worker] = time.perf_counter() - self._began
             self._waiting.add(worker)
             replica.history.batch = hello.batch
         replica.last_loss = float(np.mean(losses))
-        self.taken.append(sorted(sources))
+        self.taken.append(sorted(arrived))
+        self.arrivals.append(arrived)
 
     def _next(self) -> tuple[int, Hello]:
         called = next_hello(self.comm, self.patience)

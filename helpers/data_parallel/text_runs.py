@@ -1,0 +1,189 @@
+"""A small transformer on text, its gradients compressed by name: to a loss, on any link."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from helpers.data_parallel.judged import Judged
+from helpers.data_parallel.link_runs import made, ranks
+from helpers.models.transformer import Config, loss, parameter_count, transformer
+
+if TYPE_CHECKING:
+    import torch
+    from mpi4py.MPI import Intracomm
+
+    from helpers.data_parallel.history import History
+    from helpers.data_parallel.replica import Replica
+    from helpers.data_parallel.scheme import Scheme
+
+MODEL = Config(context=32, layers=2, heads=2, width=48)
+PARAMETERS = parameter_count(MODEL)  # 67 392: about as many as LeNet has
+CHARACTERS = 400_000, 60_000  # to train with, held out
+HELD_OUT = 128  # pieces of the text that the loss is taken of
+
+
+@functools.cache
+def text() -> tuple[np.ndarray, np.ndarray]:
+    """Load a part of the descriptions on rank 0 and hand it to all; every rank calls.
+
+    Returns
+    -------
+    tuple of numpy.ndarray (n,)
+        Tokens to train with, and tokens held out.
+    """
+    from helpers.datasets.characters import load_characters
+    from helpers.waiting import doze
+
+    comm, found = ranks(), None
+    if comm.Get_rank() == 0:
+        sides = zip(load_characters(), CHARACTERS, strict=True)
+        found = [side[:count].astype(np.uint8) for side, count in sides]
+    doze(comm)
+    train, test = (side.astype(np.int64) for side in comm.bcast(found))
+    return train, test
+
+
+def held_out_loss(model: torch.nn.Module) -> float:
+    """Compute a model's loss on text that nobody trained with, the same at each call.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Tokens (B, T) → scores (B, T, V).
+
+    Returns
+    -------
+    float
+        In nats for each character.
+    """
+    import torch
+
+    from helpers.datasets.characters import batch
+
+    inputs, targets = map(torch.from_numpy, batch(text()[1], HELD_OUT, MODEL.context))
+    with torch.no_grad():
+        return loss(model(inputs), targets).item()
+
+
+def _trained(
+    scheme: Scheme, steps: int, batch: int, rate: float, seed: int
+) -> tuple[History, Replica]:
+    import torch
+
+    from helpers.data_parallel.loop import train
+    from helpers.data_parallel.replica import Replica
+
+    rank = scheme.comm.Get_rank()
+    model = transformer(MODEL, seed)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.99))
+    replica = Replica(model, loss, optimizer)
+    return train(replica, _pieces(batch, seed, rank), scheme, steps=steps), replica
+
+
+def _pieces(size: int, seed: int, rank: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """One rank's mini-batches, without end."""
+    import itertools
+
+    import torch
+
+    from helpers.datasets.characters import batch
+
+    tokens = text()[0]
+    for step in itertools.count():
+        inputs, targets = batch(tokens, size, MODEL.context, 1000 * seed + rank, step)
+        yield torch.from_numpy(inputs), torch.from_numpy(targets)
+
+
+def loss_after(
+    name: str | Callable[[Intracomm], Scheme],
+    steps: int = 100,
+    *,
+    batch: int = 8,
+    rate: float = 3e-3,
+    seed: int = 0,
+) -> float:
+    """Train the transformer for so many steps; every rank calls.
+
+    Parameters
+    ----------
+    name : str or callable
+        As for :func:`helpers.data_parallel.link_runs.to_accuracy`.
+    steps : int
+        Updates.
+    batch : int
+        Pieces of one replica in a step, of 32 characters each.
+    rate : float
+        AdamW's.
+    seed : int
+        Of weights, order and rounding.
+
+    Returns
+    -------
+    float
+        Of this rank's replica on the text that is held out, in nats for each character.
+    """
+    _, replica = _trained(made(name, ranks()), steps, batch, rate, seed)
+    return held_out_loss(replica.model)
+
+
+def to_loss(
+    name: str | Callable[[Intracomm], Scheme],
+    target: float = 2.75,
+    *,
+    limit: int = 300,
+    pace: float = 0.0,
+    batch: int = 8,
+    rate: float = 3e-3,
+    every: int = 10,
+    seed: int = 0,
+) -> tuple[int | None, float]:
+    """Train the transformer until its loss is low enough; every rank calls.
+
+    Parameters
+    ----------
+    name : str or callable
+        As for :func:`helpers.data_parallel.link_runs.to_accuracy`.
+    target : float
+        The loss on the text that is held out, in nats for each character.
+    limit : int
+        Steps at most.
+    pace : float
+        Seconds that a forward and backward pass takes at least: see ``helpers.pace``.
+    batch : int
+        Pieces of one replica in a step, of 32 characters each.
+    rate : float
+        AdamW's.
+    every : int
+        Steps from one look at the loss to the next.
+    seed : int
+        Of weights, order and rounding.
+
+    Returns
+    -------
+    tuple
+        Steps (None if ``limit`` was not enough) and seconds without the looks.
+    """
+    judged = Judged(
+        made(name, ranks()),
+        lambda replica: held_out_loss(replica.model),
+        lambda found: found <= target,
+        every,
+        pace,
+    )
+    history, _ = _trained(judged.inner, limit, batch, rate, seed)
+    return judged.reached or (None, history.seconds[-1] - judged.away)
+
+
+def shapes() -> list[tuple[int, ...]]:
+    """Return the shapes of the transformer's parameters, for ``link_runs.sent``.
+
+    Returns
+    -------
+    list of tuple of int
+        One for each.
+    """
+    return [tuple(parameter.shape) for parameter in transformer(MODEL).parameters()]
