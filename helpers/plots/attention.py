@@ -8,6 +8,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from helpers.intervals import student
 from helpers.plots import style
 from helpers.plots.shapes import arrow, box
 
@@ -158,6 +159,41 @@ def accuracies(
     ax.set_yticks(range(len(scores)), list(scores))
     ax.set_ylim(len(scores) - 0.5, -0.6)
     ax.set_xlabel("accuracy on held-out packages (diamond: median)")
+    return ax
+
+
+def differences(
+    pairs: Mapping[str, Sequence[Sequence[float]]], margin: float, ax: Axes | None = None
+) -> Axes:
+    """Draw by how much one side is ahead: every pair, the mean, and its interval at 95 %.
+
+    Parameters
+    ----------
+    pairs : mapping of str to sequence of pair
+        What was compared → (ours, rival) of each pair, such as two accuracies on the same split.
+    margin : float
+        Differences up to here, on both sides of 0, are shaded: they count as none.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
+    """
+    ax = style.ensure_axes(ax, figsize=(9, 1.5 + 0.5 * len(pairs)))
+    ax.axvspan(-margin, margin, color=style.GREY, alpha=0.2, lw=0)
+    ax.axvline(0, color=style.BLACK, lw=1.6)
+    for row, values in enumerate(pairs.values()):
+        apart = [ours - rival for ours, rival in values]
+        mean, low, high = student(apart)
+        colour = style.colour(row)
+        ax.plot([low, high], [row, row], marker="", color=colour, lw=5, alpha=0.5)
+        ax.plot(apart, [row] * len(apart), "o", ms=5, color=style.BLACK)
+        ax.plot(mean, row, "D", ms=11, color=colour)
+    ax.set_yticks(range(len(pairs)), list(pairs))
+    ax.set_ylim(len(pairs) - 0.5, -0.5)
+    ax.set_xlabel("accuracy ahead of the rival's (dot: a split; diamond and bar: mean, 95 %)")
     return ax
 
 

@@ -214,3 +214,13 @@ def test_the_command_reports_on_one_line(capsys):
 def test_the_committed_notebooks_are_what_their_sources_make():
     assert stale(ROOT) == []
     assert sources(ROOT), "no notebooks at all"
+
+
+def test_no_notebook_examines_an_answer_at_every_use():
+    again = [
+        f"{path.stem}: {line.strip()}"
+        for path in sources(ROOT)
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if ".examine(" in line
+    ]
+    assert again == []  # Exercise.passed asks, and examines what it has not seen last

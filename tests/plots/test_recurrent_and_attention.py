@@ -44,13 +44,19 @@ def test_confusion_shows_shares_of_rows():
     assert words(ax) == ["0.75", "0.25"]  # an empty row has no shares, and divides by nothing
 
 
-def test_deletion_and_accuracies_draw_what_they_are_given():
+def test_deletion_accuracies_and_differences_draw_what_they_are_given():
     ax = attention.deletion({"random": [1.0, 0.9], "most attended": [1.0, 0.5]}, (0, 8))
     assert [line.get_ydata()[1] for line in ax.lines] == [0.9, 0.5]
     ax = attention.accuracies({"a": [0.7, 0.9, 0.8], "b": [0.5]}, 0.75, "bar", 0.01)
     assert [line.get_xdata()[0] for line in ax.lines[:4:2]] == [0.8, 0.5]
     assert ax.lines[-1].get_xdata()[0] == 0.75
     assert "bar" in words(ax)
+    ax = attention.differences({"a": [(0.9, 0.7), (0.8, 0.8)], "b": [(0.5, 0.6), (0.4, 0.6)]}, 0.01)
+    _, interval, folds, mean, *_ = ax.lines
+    assert list(folds.get_xdata()) == pytest.approx([0.2, 0.0])
+    assert mean.get_xdata()[0] == pytest.approx(0.1)
+    assert interval.get_xdata()[0] < 0 < interval.get_xdata()[1]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b"]
 
 
 def test_attention_is_as_wide_as_its_weight():
@@ -89,3 +95,12 @@ def test_intervals_show_every_seed_and_the_mean():
     assert list(seeds.get_xdata()) == [0.5, 0.7, 0.6]
     assert mean.get_xdata()[0] == pytest.approx(0.6)
     assert ax.get_title(loc="left") + ax.get_title() == "task"
+
+
+def test_an_interval_ends_at_one_and_guessing_is_a_dotted_line():
+    scores = Scores((0.746, 1.0, 1.0, 1.0))
+    assert scores.mean + scores.margin > 1
+    (ax,) = recurrent.intervals({"task": {"GRU": scores}}, chance={"task": 0.25})
+    ((low, high),) = [segment[:, 0] for segment in ax.containers[0].lines[2][0].get_segments()]
+    assert (low, high) == pytest.approx((scores.mean - scores.margin, 1.0))
+    assert [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == ":"] == [0.25]
