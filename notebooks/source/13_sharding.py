@@ -277,7 +277,7 @@ axes[0].set_xlabel("")
 plt.show()
 
 # %% [markdown] claims="13-prefetch"
-# Upper lane of a rank: arithmetic; lower lane: messages. In turn, a gather (hatched) always stands before the block that needs it. Prefetched, it runs below the block before. What stays visible is what no arithmetic covers: the first gather, the last reduce-scatter, and on the way back, where a block has both to gather and to scatter, what goes beyond its 15 ms.
+# Two of the four ranks. Upper lane of a rank: arithmetic; lower lane: messages. In turn, a gather (hatched) always stands before the block that needs it. Prefetched, it runs below the block before. What stays visible is what no arithmetic covers: the first gather, the last reduce-scatter, and on the way back, where a block has both to gather and to scatter, what goes beyond its 15 ms.
 
 # %%
 claims.evidence("13-prefetch")
@@ -674,6 +674,22 @@ print(generate(model, "This package ", count=240, context=size.context))
 
 # %% [markdown]
 # A few seconds of training by ranks that share a laptop: it has learned how long words are and which letters are frequent, and hardly a word.
+#
+# What more does it take to write words? A minute of one process on two cores, a wider model, and *tokens that are pieces of words*: from the 96 characters on, the two neighbours that stand together most often become one token, again and again (*byte-pair encoding*, Sennrich et al., 2016; `helpers/datasets/subwords.py`). The same text is then fewer tokens. Beside it a model with characters, trained for about as long. Three seeds, from the record of `make bench SUITE=writing`:
+
+# %%
+from helpers import records
+from helpers.paths import BENCH_RECORDS
+
+rows = records.newest(BENCH_RECORDS, "writing", lambda record, rows: rows) or ()
+for row in rows:
+    print(f"{row.name:40s} pieces {row.value:6.2f} {row.unit}, {row.peer} {row.peer_value:6.2f}")
+texts = next((row.parameters for row in rows if "text" in row.parameters), {})
+for name in ("text", "peer's text"):
+    print(f"\n{name}:", texts.get(name, "no record yet, see the command above"))
+
+# %% [markdown]
+# Bits are those of text that neither has seen, for each *character*, $-\log_2 p$: so both can be compared. The words counted are those of three letters or more, in 16 texts like these, that occur in the text for training.
 #
 # ## 8. Which way? A planner
 #

@@ -8,7 +8,6 @@ from torch.nn import functional
 from helpers.datasets.characters import VOCABULARY, batch, encode
 from helpers.models.pieces import Attention, Block
 from helpers.models.transformer import Config, layer, loss, parameter_count, transformer
-from helpers.models.writing import generate, train
 
 SMALL = Config(vocabulary=13, context=7, layers=2, heads=3, width=12)
 
@@ -120,16 +119,6 @@ def test_dropout_is_of_training_only():
     assert torch.equal(model(x), model(x))
 
 
-def test_it_learns_a_row_and_continues_it():
-    text = encode("parallel " * 40)
-    model = transformer(Config(context=16, layers=1, heads=2, width=32))
-    losses = train(model, text, steps=120, size=8, context=16, rate=1e-2)
-    assert losses[0] > 4
-    assert losses[-1] < 0.2
-    assert generate(model, "par", 15, context=16, temperature=0) == "parallel parallel "
-    assert generate(model, "par", 5, seed=1) == generate(model, "par", 5, seed=1)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -150,11 +139,6 @@ def test_bad_input_is_named():
         transformer(SMALL)(torch.zeros(1, 8, dtype=torch.int64))
     with pytest.raises(ValueError, match="index=4: the model has pieces 0 to 3"):
         layer(SMALL, 4)
-    model = transformer(Config(context=8, layers=1, heads=1, width=4))
-    with pytest.raises(ValueError, match="start='é'"):
-        generate(model, "é")
-    with pytest.raises(ValueError, match="temperature=-1"):
-        generate(model, "a", temperature=-1)
     with pytest.raises(ValueError, match="6 tokens make no piece of context=6"):
         batch(encode("abcdef"), 1, 6)
     assert Config().vocabulary == VOCABULARY
