@@ -584,8 +584,11 @@ for b in range(3):
 _ = plots.waits(3, predicted, measured)
 plt.show()
 
-# %% [markdown]
-# With $b = 0$ this is the same experiment twice. With $b > 0$ two things are not as in the sample: a late worker has to finish its gradient (a backward pass that computes cannot be stopped) and begins the next step late, and workers that are not kept waiting leave the cores to others for a shorter time. So the sample promises, and the stopwatch decides. Run the last two cells again: neighbours that come and go make no two runs alike.
+# %% [markdown] claims="12-real-backup"
+# With $b = 0$ this is the same experiment twice. With $b > 0$ two things are not as in the sample: a late worker has to finish its gradient (a backward pass that computes cannot be stopped) and begins the next step late, and workers that are not kept waiting leave the cores to others for a shorter time. So the sample promises, and the stopwatch decides. Neighbours that come and go make no two runs alike (run the last cell again), so here are five seeds:
+
+# %%
+claims.evidence("12-real-backup")
 
 # %% [markdown] claims="12-backup-bias"
 # **What breaks.** Dropping is harmless while it drops at random. If the slow worker alone has the eights and nines, they are dropped:
