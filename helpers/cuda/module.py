@@ -277,6 +277,11 @@ class Kernel:
         """The kernel's own lines, with the comment above it: to show them in a notebook."""
         return source_text.excerpt(self.module.source, self.signature)
 
+    @property
+    def listing(self) -> str:
+        """The same lines, each with the number by which records and faults name it."""
+        return source_text.excerpt(self.module.source, self.signature, numbered=True)
+
     def __getitem__(self, shape: Any) -> Launch:
         if not isinstance(shape, tuple) or len(shape) not in (2, 3):
             raise LaunchError(

@@ -223,7 +223,7 @@ def dynamic_shared(source: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def excerpt(source: str, signature: Signature) -> str:
+def excerpt(source: str, signature: Signature, *, numbered: bool = False) -> str:
     """Return the lines of one kernel, from the comment directly above it to its last brace.
 
     Parameters
@@ -232,6 +232,8 @@ def excerpt(source: str, signature: Signature) -> str:
         CUDA C.
     signature : Signature
         The kernel.
+    numbered : bool
+        Whether each line begins with its number in ``source``.
 
     Returns
     -------
@@ -248,7 +250,10 @@ def excerpt(source: str, signature: Signature) -> str:
         depth += plain[last].count("{") - plain[last].count("}")
         if opened and depth <= 0:
             break
-    return "\n".join(rows[first : last + 1])
+    chosen = rows[first : last + 1]
+    if numbered:
+        chosen = [f"{number:3}  {row}".rstrip() for number, row in enumerate(chosen, first + 1)]
+    return "\n".join(chosen)
 
 
 def explain(log: str, source: str, name: str) -> str:

@@ -205,3 +205,22 @@ def turns(answer):
         banks = [lane * columns % 32 for lane in range(32)]
         want = max(banks.count(bank) for bank in banks)
         equal(call(answer, columns), want, f"turns for rows of {columns}")
+
+
+@exercise
+def resident_warps(answer):
+    """answer(threads, registers, shared) -> warps on a multiprocessor of an A100 at a time."""
+    from helpers.cuda.occupancy import occupancy
+
+    for threads, registers, shared in (
+        (256, 32, 1728),  # threads
+        (32, 32, 384),  # blocks
+        (256, 64, 1728),  # registers
+        (384, 40, 0),  # registers, in whole blocks
+        (128, 32, 48 * 1024),  # shared memory
+        (128, 32, 20 * 1024),  # the same, by the system's share
+        (1024, 40, 4096),  # registers, one block
+    ):
+        want = occupancy(threads, registers, shared, "sm_80").warps
+        what = f"warps of blocks of {threads} threads, {registers} registers, {shared} bytes"
+        equal(call(answer, threads, registers, shared), want, what)

@@ -10,7 +10,7 @@
 # - predict the bytes that a convolution kernel asks for, and check the prediction by counting;
 # - load a tile with its halo into shared memory, with the barriers that it needs, and recognise a race where one is missing;
 # - tell a coalesced access from one that is not, and repair the second; predict bank conflicts;
-# - read from a table which limit decides how many warps are resident.
+# - compute how many warps are resident, and say which limit decides it.
 #
 # **You need** some Python and the look of C (`for`, `if`, arrays). *Time:* 150 minutes, of which your machine works for less than three. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
 
@@ -103,11 +103,12 @@ pixel_reads = Prediction(
 # %%
 add = Module("vector_add.cu")
 print(f"kernels run on: {add.device}")
-print(add.note or f"NVIDIA's compiler took the source: {add['vector_add'].resources}")
-Code(add["vector_add"].source, language="c++")
+needs = add["vector_add"].resources
+print(add.note or f"NVIDIA's compiler took the source: {needs.registers} registers a thread")
+Code(add["vector_add"].listing, language="c++")
 
 # %% [markdown]
-# `__global__` marks a kernel. Every thread runs the same function; only `threadIdx` (its number in its [block](glossary.md#block)) and `blockIdx` (its block's number in the [grid](glossary.md#grid)) differ. `blockDim` is the size of a block. In a grid of one dimension a thread finds its element by
+# (At the left stand the lines' numbers in the file; what follows names lines by them.) `__global__` marks a kernel. Every thread runs the same function; only `threadIdx` (its number in its [block](glossary.md#block)) and `blockIdx` (its block's number in the [grid](glossary.md#grid)) differ. `blockDim` is the size of a block. In a grid of one dimension a thread finds its element by
 #
 # $$ i = \text{blockIdx} \cdot \text{blockDim} + \text{threadIdx} $$
 #
@@ -125,7 +126,7 @@ print(c)
 thread_picture(record, "a", "c")
 
 # %% [markdown]
-# The picture was drawn from a record: `record(...)` runs the launch on the CPU and notes every access of every thread. 12 threads ran, 10 of them wrote: the other two failed the test `i < n`. Here is the whole record, one row for each access in the source.
+# The picture was drawn from a record: `record(...)` runs the launch on the CPU and notes every access of every thread. 12 threads ran, 10 of them wrote: the other two failed the test `i < n`. Here is the whole record, one row for each access in the source: its line, how often threads did it, and how many bytes they asked for. Threads go in groups of 32 at most, and a *request* is one such group asking once. (*Sectors* and *conflicts* have their sections below.)
 
 # %%
 print(record)
@@ -188,7 +189,7 @@ check.axpy(axpy)
 # %%
 weights = rng.standard_normal((P.k, P.k)).astype(np.float32)
 convolution = Convolution(weights, "zero", device="cpu")
-Code(convolution.module["convolve_global"].source, language="c++")
+Code(convolution.module["convolve_global"].listing, language="c++")
 
 # %% [markdown]
 # `pixel(...)` returns the image's value, or zero outside. First the check against SciPy, then the picture: an image of $8 \times 12$, blocks of $4 \times 4$, a filter of $3 \times 3$. Click an output to see what its thread reads, then a pixel of the image to see how many threads read *it*.
@@ -239,6 +240,7 @@ check.reads_inside(reads_inside)
 
 # %%
 image = rng.random((P.side, P.side), np.float32)
+# blocks=[]: every block is counted, and the single accesses of none are kept
 counted = {rung: convolution.record(image, rung, blocks=[]) for rung in RUNGS}
 H, W = image.shape
 k, r = P.k, P.k // 2
@@ -254,7 +256,7 @@ print(
 #
 # ## The filter in constant memory
 #
-# Every thread reads the same 25 weights at the same time. *[Constant memory](glossary.md#constant-memory)* is made for that: 64 KiB that a kernel may only read, with a cache that hands one value to all threads of a *[warp](glossary.md#warp)* at once. A warp is a group of 32 threads of a block that execute together. The declaration stands outside of the kernel, and the host fills it: `module.constant("weights", array)`.
+# Every thread reads the same 25 weights at the same time. *[Constant memory](glossary.md#constant-memory)* is made for that: 64 KiB that a kernel may only read, with a cache that hands one value to all threads of a *[warp](glossary.md#warp)* at once. A warp is a group of 32 threads of a block that execute together, its *lanes* 0 to 31. The declaration stands outside of the kernel, and the host fills it: `module.constant("weights", array)`.
 
 # %%
 predicted["constant"] = 4 * (inside + H * W)
@@ -285,7 +287,7 @@ tile_animation(tiled, "image", "tile", (6, 6), block=1)
 # Block 1 lies at the upper border: its first pass writes zeros for the row above the image. In pass 3 only four threads have something left to load.
 
 # %%
-Code(convolution.module["convolve_tiled"].source, language="c++")
+Code(convolution.module["convolve_tiled"].listing, language="c++")
 
 # %% [markdown]
 # `__syncthreads()` is the *[barrier](glossary.md#barrier)*: no thread passes it before all threads of the block have reached it, and what they wrote before is then visible to all. The count:
@@ -351,7 +353,7 @@ half[1, 64](np.arange(64, dtype=np.float32))
 #
 # ### Exercise 4: a missing barrier
 #
-# *Difficulty ●●○, 5 minutes.* The kernel below turns round each block of 64 elements, and it lacks one line. The last cell of the exercise launches it and prints what goes wrong; put the line in. The last block may be shorter than 64.
+# *Difficulty ●●○, 5 minutes.* The kernel below turns round each block of 64 elements, and it lacks one line. **Predict**: which thread is the first to read what is not there, if they take turns from thread 0 on? The last cell of the exercise launches it and prints what goes wrong; put the line in. The last block may be shorter than 64.
 #
 # <details><summary>Hint</summary>
 #
@@ -578,6 +580,13 @@ def turns(columns):
 # %% check="turns" points=2
 check.turns(turns)
 
+# %% [markdown]
+# > **Predict.** One column of padding, and four: in how many turns is a column of the tile then read?
+
+# %%
+one_more = Prediction("turns with one column of padding", None)  # your number for None
+four_more = Prediction("turns with four columns of padding", None)
+
 # %%
 for pad in (0, 1, 2, 4):
     module = Module("access.cu", {"PAD": pad}, device="cpu")
@@ -588,6 +597,8 @@ for pad in (0, 1, 2, 4):
     print(
         f"tile[32][32 + {pad}]: {passes} turns, {ideal} would do; yours: {(yours or 0) * ideal or '–'}"
     )
+    if said := {1: one_more, 4: four_more}.get(pad):
+        said.answer(passes / ideal)
 assert np.array_equal(copy, matrix.T)
 
 # %% [markdown] claims="05-padding"
@@ -619,6 +630,21 @@ assert np.array_equal(copy, matrix.T)
 check.brighten(brighten)
 
 # %% [markdown]
+# ### What breaks: four floats at once, from anywhere
+#
+# A `float4` is four floats that a lane loads with one instruction. They must begin at a multiple of 16 bytes. Here each thread begins one float later:
+
+# %% language="cuda"
+# __global__ void shifted(const float *x, float4 *y) {
+#     y[threadIdx.x] = *(const float4 *)(x + 4 * threadIdx.x + 1);
+# }
+
+# %% tags=["raises-exception"]
+shifted[1, 8](np.arange(64, dtype=np.float32), np.zeros((8, 4), np.float32))
+
+# %% [markdown]
+# A GPU stops such a kernel too ("misaligned address"), without saying which thread, array or line.
+#
 # ## Rows through registers
 #
 # The tiled kernel reads $k^2$ values of *shared* memory for each output, and a multiprocessor hands out 128 bytes of shared memory per clock. Whether that limits it on a given GPU only a measurement there can say; here none was made. The last rung goes round it. A thread owns four neighbouring columns and walks down the rows. It loads a row's $k + 3$ pixels into registers once; the row then feeds $k$ outputs above and below it, whose sums wait in registers until they are complete.
@@ -626,7 +652,7 @@ check.brighten(brighten)
 # A value that is loaded once serves up to $k^2$ multiply-adds, no barrier is needed, and neighbouring lanes ask for 16 bytes each. `load_window` fetches one row's $k+3$ pixels (`WINDOW`), as whole `float4` away from the border (`HALO_QUADS` of them on each side) and one by one near it; `inside` says which pixel stands for one beyond the border; `STRIP` is how many rows a thread walks down. All of it is in `helpers/cuda/kernels/convolution.cu`.
 
 # %%
-Code(convolution.module["convolve_rows"].source, language="c++")
+Code(convolution.module["convolve_rows"].listing, language="c++")
 
 # %%
 for rung in RUNGS:
@@ -683,13 +709,42 @@ Markdown("\n".join(lines))
 # ## Occupancy and the size of a tile
 #
 # A GPU is made of *multiprocessors*, each of which runs some blocks at a time. It hides the time of a load by running other warps meanwhile, so it needs many of them. How many fit is its *[occupancy](glossary.md#occupancy)*: limited by threads, registers and shared memory. The compiler of NVIDIA tells what each kernel takes; the limits are those of an A100 (`sm_80`).
+#
+# ### Exercise 10: how many warps fit?
+#
+# *Difficulty ●●○, 10 minutes.* A multiprocessor of an A100 has room for 2048 threads, 32 blocks, 65 536 registers and 167 936 bytes of shared memory, and a block takes 1024 bytes of the latter for the system beside its own. Return how many warps are resident, of blocks of `threads` threads (a multiple of 32) with so many registers a thread (a multiple of 8) and so many bytes of shared memory a block.
+#
+# <details><summary>Hint</summary>
+#
+# Whole blocks only. How many fit by each of the four? The scarcest decides.
+#
+# </details>
+
+
+# %% exercise="resident"
+def resident(threads, registers, shared):
+    """Return the warps that one multiprocessor holds."""
+    # BEGIN SOLUTION
+    by_registers, by_shared = 65_536 // (threads * registers), 167_936 // (shared + 1024)
+    return min(2048 // threads, 32, by_registers, by_shared) * threads // 32
+    # END SOLUTION
+
+
+# %% check="resident" points=2
+check.resident_warps(resident)
+
+# %% [markdown]
+# > **Predict.** What limits a tile of 8 × 32 outputs: threads, registers, shared memory or blocks?
+
+# %%
+scarce = Prediction("what limits a tile of 8 × 32", None)  # a word, such as "registers"
 
 # %%
 from helpers.cuda.occupancy import occupancy
 
 lines = [
-    "| tile | loads per output | registers | shared (B) | resident warps | limit |",
-    "|---" * 6 + "|",
+    "| tile | loads per output | registers | shared (B) | resident warps | yours | limit |",
+    "|---" * 7 + "|",
 ]
 for tile in ((4, 8), (8, 8), (8, 32), (16, 16), (16, 32), (32, 32)):
     made = Convolution(weights, tile=tile, device="cpu").module["convolve_tiled"].resources
@@ -697,11 +752,14 @@ for tile in ((4, 8), (8, 8), (8, 32), (16, 16), (16, 32), (32, 32)):
         continue  # NVIDIA's compiler is not installed here
     threads = tile[0] * tile[1]
     fits = occupancy(threads, made.registers, made.shared, "sm_80")
+    mine = resident(threads, -(-made.registers // 8) * 8, made.shared)
     loads = (tile[0] + k - 1) * (tile[1] + k - 1) / threads
     lines.append(
         f"| {tile[0]} × {tile[1]} | {loads:.2f} | {made.registers} | {made.shared} "
-        f"| {fits.warps} of 64 | {fits.limit} |"
+        f"| {fits.warps} of 64 | {mine or '–'} | {fits.limit} |"
     )
+    if tile == (8, 32):
+        scarce.answer(fits.limit)
 Markdown("\n".join(lines))
 
 # %% [markdown]

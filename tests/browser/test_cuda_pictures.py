@@ -40,6 +40,8 @@ def test_a_click_tells_who_computes_an_output_and_who_reads_a_pixel(page, pictur
     assert bold.count() == 9
     page.get_by_test_id("accesses-cell-image-39").click()  # row 3, column 3: four blocks meet
     assert "read by 9 threads of 4 blocks" in said.inner_text()
+    page.get_by_test_id("accesses-cell-image-0").click()  # the corner: four outputs need it
+    assert "read by 4 threads of 1 block." in said.inner_text()
     assert page.errors == []
 
 
@@ -48,9 +50,12 @@ def test_the_tile_is_filled_step_by_step(page, pictures):
     frame, step = page.get_by_test_id("accesses-frame"), page.get_by_test_id("accesses-step")
     assert frame.inner_text() == "step 0 of 4"
     step.click()
-    assert "6 of them lie outside the image" in page.get_by_test_id("accesses-text").inner_text()
+    said = page.get_by_test_id("accesses-text")
+    assert "6 of them lie outside the image" in said.inner_text()
+    assert said.inner_text().endswith("The number is the thread.")  # of one warp: one colour
     for _ in range(3):
         step.click()
+    assert "thread 8, which makes the output at [2][4], reads 9 elements" in said.inner_text()
     assert frame.inner_text() == "step 4 of 4"
     assert step.is_disabled()
     page.get_by_test_id("accesses-first").click()
@@ -113,6 +118,10 @@ def test_clicks_and_keys_are_answered_inside_jupyterlab(browser, lab):
         cell.get_by_test_id("accesses-cell-c-5").click()
         said = cell.get_by_test_id("accesses-text").inner_text()
         assert "thread (1, 0, 0) of block (1, 0, 0)" in said
+        cell.get_by_test_id("accesses-cell-a-5").click()
+        said = cell.get_by_test_id("accesses-text").inner_text()
+        assert said == "a[5] was read by 1 thread of 1 block."
+        cell.get_by_test_id("accesses-cell-c-5").click()
         keyboard = notebook.page.keyboard
         for key in ("ArrowRight", "ArrowDown", "Enter"):  # down: there is none, nothing moves
             keyboard.press(key)

@@ -47,6 +47,15 @@ def test_arrays_are_written_in_place_and_constants_arrive(scale, check):
     assert np.array_equal(x, 3 * np.arange(1000, dtype=np.float32))
 
 
+def test_a_listing_has_the_numbers_by_which_a_record_names_lines(scale):
+    record = scale["scale"][1, 32].record(np.ones(10, np.float32), 10)
+    listed = dict(row.split(maxsplit=1) for row in scale["scale"].listing.splitlines())
+    assert [listed[str(a.line)] for a in record.select(array="x", kind="write")] == [
+        "if (i < n) x[i] = times(x[i], factor[0]);"
+    ]
+    assert list(listed.values()) == [row.strip() for row in scale["scale"].source.splitlines()]
+
+
 def test_a_torch_tensor_is_written_in_place(scale):
     torch = pytest.importorskip("torch")
     x = torch.arange(10, dtype=torch.float32)

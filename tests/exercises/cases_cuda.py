@@ -102,6 +102,11 @@ def inside(height, width, k):
     return rows * columns
 
 
+def resident(threads, registers, shared, system=1024, blocks=32):
+    by_registers, by_shared = 65_536 // (threads * registers), 167_936 // (shared + system or 1)
+    return min(2048 // threads, blocks, by_registers, by_shared) * threads // 32
+
+
 CASES = {
     "reads_inside": Case(
         right=inside,
@@ -156,6 +161,17 @@ CASES = {
             lambda columns: 32 if columns == 32 else 1,
             lambda columns: columns % 32 or 32,
             lambda columns: 1 if columns % 2 else 32,
+        ],
+    ),
+    "resident_warps": Case(
+        right=resident,
+        wrong=[
+            lambda *needs: resident(*needs, system=0),
+            lambda *needs: resident(*needs, blocks=10**6),
+            lambda *needs: resident(*needs) * 32,  # threads
+            lambda threads, registers, shared: min(  # of no whole blocks
+                64, threads, 2048 // registers, 167_936 // (shared + 1024) * threads // 32
+            ),
         ],
     ),
     "axpy": Case(

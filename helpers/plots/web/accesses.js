@@ -100,7 +100,7 @@ export function start(root, data) {
     blocks();
     paint(0, k, "#F0E442", undefined, true);
     for (const [block, , , writes] of found) for (const w of writes) paint(1, w, blockColour(block), undefined, true);
-    said.textContent = `${place(data.arrays[0], k)} was read by ${found.length} threads of ${count} block${count === 1 ? "" : "s"}.`;
+    said.textContent = `${place(data.arrays[0], k)} was read by ${found.length} thread${found.length === 1 ? "" : "s"} of ${count} block${count === 1 ? "" : "s"}.`;
   }
 
   // How a block fills its tile: a frame for each pass, then one for what a thread reads after the barrier.
@@ -108,12 +108,14 @@ export function start(root, data) {
     const shape = data.arrays[1].shape, steps = data.passes.length + 1, threads = data.blockDim[0] * data.blockDim[1];
     const warp = (thread) => data.palette[Math.floor(thread / 32) % data.palette.length];
     const [reader, used] = data.used[Math.floor(data.used.length / 2)] || [0, []];
+    const [across, down] = data.blockDim, [column, row] = data.block;
+    const made = `[${row * down + Math.floor(reader / across)}][${column * across + reader % across}]`;
     const label = (frame) => {
       if (frame === 0) return `Block ${triple(data.block)} has ${threads} threads and a tile of ${shape[0]} × ${shape[1]} = ${shape[0] * shape[1]} elements to fill. Press step.`;
-      if (frame === steps) return `After the barrier: thread ${reader} reads ${used.length} elements of the tile, most of them loaded by other threads.`;
+      if (frame === steps) return `After the barrier: thread ${reader}, which makes the output at ${made}, reads ${used.length} elements of the tile, most of them loaded by other threads.`;
       const pass = data.passes[frame - 1], outside = pass.filter((r) => r[1] < 0).length;
       return `Pass ${frame} of ${steps - 1}: ${pass.length} of ${threads} threads load one element each` +
-        (outside ? `; ${outside} of them lie outside the image and write 0` : "") + ". The number is the thread, the colour its warp.";
+        (outside ? `; ${outside} of them lie outside the image and write 0` : "") + `. The number is the thread${threads > 32 ? ", the colour its warp" : ""}.`;
     };
     const show = (frame) => {
       clear();
