@@ -55,11 +55,16 @@ bool marked(uintptr_t address) {
          "\"kind\":%d,%s", name, from, bytes, size, kind, place);
 }
 
-void look(uintptr_t address, unsigned size, Kind kind, void *pc) {
-    if (!current || !size || address - stacks_begin >= STACKS_BYTES) return;
+__attribute__((noinline)) void look_closer(uintptr_t address, unsigned size, Kind kind, void *pc) {
+    if (!current) return;
     uintptr_t last = address + size - 1;
     for (uintptr_t a = address; a <= last; a = (a | 7) + 1)  // of each eight bytes the last one
         if (marked((a | 7) < last ? a | 7 : last)) report(address, size, kind, pc);
+}
+
+inline void look(uintptr_t address, unsigned size, Kind kind, void *pc) {
+    if (address - stacks_begin >= STACKS_BYTES || !size) return;
+    if (*shadow(address) || (address & 7) + size > 8) look_closer(address, size, kind, pc);
 }
 
 }  // namespace
