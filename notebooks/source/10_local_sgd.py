@@ -702,7 +702,9 @@ fastest = min(seen, key=lambda row: row["measured"] or row["predicted"])
 guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 
 # %% [markdown] claims="10-link"
-# The slower the link, the larger the best $H$. Measured seconds are up to one and a half times the predicted ones (in the record `one average` takes twice what the formula gives at 100 Mbit/s, but hardly more than that at 10 Mbit/s, and a third more at 1 Gbit/s; where that half of the time goes we do not know), but the $H$ that is chosen by prediction is the fastest one or its neighbour. At a fixed number of steps, what $H=16$ saves is all a matter of the link:
+# The slower the link, the larger the best $H$. Measured seconds are up to one and a half times the predicted ones, and the $H$ that is chosen by prediction is the fastest one or its neighbour. In the record `one average` takes twice what the formula gives at 100 Mbit/s, but hardly more than that at 10 Mbit/s, and a third more at 1 Gbit/s. Much of it is the link and not the ring. The kernel holds a link to its rate with a timer, and what a late timer cannot catch up with is lost: all beyond 250 µs at 100 Mbit/s, beyond 2.4 ms at 10 Mbit/s, while at 1 Gbit/s a whole message of this ring may go at once. When we allowed 2 ms at 100 Mbit/s and changed nothing else (`BURST_SECONDS` in `helpers/cluster/network/commands.py`), an average took about what the formula gives, four times out of four; letting ranks sleep while they wait helped too, but less.
+#
+# At a fixed number of steps, what $H=16$ saves is all a matter of the link:
 
 # %%
 claims.evidence("10-link")
