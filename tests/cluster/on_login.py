@@ -99,6 +99,15 @@ def one_world() -> dict:
     return told | {"left": left()}
 
 
+def started() -> dict:
+    """Say what starts the ranks, and which world they see, twice."""
+    with slurm() as cluster:
+        how = cluster._processes._launch.split()[0], cluster._processes._mpi
+        first = on_ranks(cluster, WORLD)
+        cluster.restart()
+        return {"how": how, "world": [first, on_ranks(cluster, WORLD)], "is": repr(cluster)}
+
+
 def restarts() -> dict:
     """Lose the ranks in all ways that keep the job."""
     with slurm() as cluster:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ import time
 import psutil
 import pytest
 
-from tests.cluster.lab import HOSTS, LOGIN, Lab, why_not
+from tests.cluster.lab import HOSTS, LOGIN, PATHS, Lab, why_not
 from tests.cluster.test_forkserver import eventually
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slurm, pytest.mark.alone, pytest.mark.timeout(300)]
@@ -90,6 +91,22 @@ def test_ranks_are_one_world_whatever_mpi_slurm_defaults_to(tmp_path, mpi):
         assert nothing_left(lab)
     finally:
         lab.stop()
+
+
+@pytest.mark.openmpi
+def test_open_mpi_is_started_by_srun_through_pmix(lab, openmpi):
+    programs = os.path.dirname(openmpi.python)
+    told = json.loads(
+        lab.run(
+            LOGIN,
+            *[openmpi.python, "-m", "tests.cluster.on_login", "started"],
+            cwd=lab.folder / "home" / "work",
+            env={**openmpi.variables, "PATH": os.pathsep.join([programs, PATHS])},
+        ).splitlines()[-1]
+    )
+    assert told["how"] == ["srun", "pmix"]
+    assert "Open MPI" in told["is"]
+    assert told["world"] == [SIX, SIX]
 
 
 def test_restarts_keep_the_job_and_name_the_host(lab):
