@@ -147,7 +147,7 @@ OURS = {"claims", "helpers", "tests", "tools", "bench"}
 OPTIONAL = {"cupy", "cupyx", "cuda", "dgl"}  # imported where present only
 FOLDERS = {
     "helpers": (),
-    "tools": ("notebooks", "test"),
+    "tools": ("notebooks", "site", "test"),
     "claims": (),
     "bench": ("notebooks", "bench", "test"),
     "tests": ("notebooks", "bench", "test"),
