@@ -215,7 +215,8 @@ def waiting(seed: int, processes: int, batches: int = 40) -> tuple[float, float]
     threads = max(2, usable_cores())
     call = functools.partial(curve_runs.crowd, threads, batches)
     found: dict[bool, list[float]] = {True: [], False: []}
-    with Cluster(processes) as asleep, Cluster(processes) as looking:
+    afresh = functools.partial(Cluster, processes, launcher="spawn")  # none has torch yet
+    with afresh() as asleep, afresh() as looking:
         both = {True: asleep, False: looking}
         for way, cluster in both.items():
             cluster.run(curve_runs.wait_asleep, way)
