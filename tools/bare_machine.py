@@ -37,7 +37,7 @@ DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 NAMESPACES = ("unshare", "--mount", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc")
 GRACE = 5.0  # seconds in which the last processes may end
 LIMIT = 900.0  # seconds for a step
-ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/lab\?token=\w+")
+ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/lab[\w/.]*\?token=\w+")
 
 
 class TrialError(RuntimeError):

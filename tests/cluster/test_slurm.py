@@ -22,6 +22,8 @@ MODULE = [sys.executable, "-m", "tests.cluster.on_login"]
 
 @pytest.fixture(scope="module", autouse=True)
 def possible():
+    if "slurm" not in os.environ.get("REQUIRE", "").split(","):
+        pytest.skip("takes minutes and a machine of its own: make test REQUIRE=slurm asks for it")
     if why := why_not():
         pytest.skip(why)
 
