@@ -238,7 +238,7 @@ def test_no_file_of_mpiexec_or_its_ranks_is_left(kernel, end):
             "mpiexec": "import os, psutil\n"
             "for p in psutil.Process().children(recursive=True):\n"
             "    if p.name().startswith('mpiexec'): p.kill()\n"
-            "cluster.run(int)",
+            "while True: cluster.run(int)",  # until the ranks have ended too, a moment later
         }[end]
         execute(client, code)
         reply = execute(client, "assert cluster.run(int) == [0, 0]\ncluster.stop()")

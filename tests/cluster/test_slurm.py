@@ -95,7 +95,6 @@ def test_ranks_are_one_world_whatever_mpi_slurm_defaults_to(tmp_path, mpi):
         lab.stop()
 
 
-@pytest.mark.openmpi
 def test_open_mpi_is_started_by_srun_through_pmix(lab, openmpi):
     programs = os.path.dirname(openmpi.python)
     told = json.loads(

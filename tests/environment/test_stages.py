@@ -75,6 +75,15 @@ def test_leaves_a_file():
     pathlib.Path(tempfile.gettempdir(), "left-by-a-test").touch()
 """
 
+HAS_MPI = """
+import pytest
+from mpi4py import MPI
+
+@pytest.mark.alone
+def test_has_a_world_of_one_rank():
+    assert MPI.COMM_WORLD.size == 1
+"""
+
 
 def run_tests(tmp_path, source, **environment):
     (tmp_path / "tests").mkdir()
@@ -104,6 +113,12 @@ def test_what_is_left_behind_is_said_and_no_success(tmp_path):
     assert said[0] == "0 tests failed"
     assert "left behind: " in said[1]
     assert "left-by-a-test" in said[1]
+
+
+@pytest.mark.timeout(900)
+def test_what_mpi_has_until_the_tests_own_process_ends_is_not_left_behind(tmp_path):
+    status, said = run_tests(tmp_path, HAS_MPI, CI="true")
+    assert (status, said) == (0, ["0 tests failed"])
 
 
 def test_a_stage_that_left_no_report_is_no_success(tmp_path):
