@@ -17,6 +17,30 @@ Part = tuple[str, Any]  # ("stdout" | "stderr", text) or ("display" | "result", 
 MAX_CHARACTERS = 200_000  # per rank and cell: an endless loop that prints must not fill the memory
 
 
+def settled(line: str) -> str:
+    """Return what a terminal shows of a line that was written over.
+
+    Parameters
+    ----------
+    line : str
+        One line, in which a carriage return takes the pen back to its beginning.
+
+    Returns
+    -------
+    str
+        The last state.
+
+    Examples
+    --------
+    >>> settled("step 10 of 99\\rstep 11")
+    'step 11 of 99'
+    """
+    shown = ""
+    for state in line.split("\r"):
+        shown = state + shown[len(state) :]
+    return shown
+
+
 class Capture:
     """``with Capture(shell) as parts:`` collects what is printed and displayed inside.
 

@@ -72,7 +72,7 @@ class Progress:
             self._show(text)
 
     def _show(self, text: str) -> None:
-        if text == self._shown or not _in_kernel():
+        if text == self._shown or not in_kernel():
             return
         from IPython.display import display
 
@@ -84,7 +84,14 @@ class Progress:
             self._handle.update(data, raw=True)
 
 
-def _in_kernel() -> bool:
+def in_kernel() -> bool:
+    """Tell whether there is a notebook to show things in.
+
+    Returns
+    -------
+    bool
+        False in a script, in a terminal's IPython and under pytest.
+    """
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     return getattr(shell, "kernel", None) is not None

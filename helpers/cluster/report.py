@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 
+from helpers.cluster import folding
+from helpers.cluster.folding import label
 from helpers.cluster.gathering import Reply
 from helpers.cluster.processes import AFTER_LOSS
+from helpers.cluster.progress import in_kernel
 from helpers.cluster.stuck import Wait, table
 
 LOST = AFTER_LOSS
+NAMED_SINGLY = 4
+ERROR_LINE = r"^(\x1b\[[\d;]*m)*[A-Za-z_][\w.]*(\x1b\[[\d;]*m)*: "
 KEPT = "Variables on all ranks are kept."
 
 
@@ -19,47 +25,32 @@ def show(replies: dict[int, Reply]) -> None:
     Parameters
     ----------
     replies : dict of int to Reply
-        By rank.
+        By rank. What several gave alike is shown once; where many gave much, a line for each
+        unfolds into the rest.
     """
-    for rank, reply in sorted(replies.items()):
-        for kind, part in reply.parts:
+    found = folding.groups(replies)
+    if in_kernel() and folding.too_long(found):
+        from IPython.display import publish_display_data
+
+        data = {"text/plain": folding.as_text(found), "text/html": folding.as_html(found)}
+        publish_display_data(data)
+        return
+    for ranks, parts in found:
+        for kind, part in parts:
             if kind in ("stdout", "stderr"):
-                print(label(rank, part), file=getattr(sys, kind))
+                print(label(ranks, part), file=getattr(sys, kind))
             else:
-                _display(rank, part["data"], part.get("metadata") or {})
+                _display(ranks, part["data"], part.get("metadata") or {})
 
 
-def label(rank: int, text: str) -> str:
-    """Put the rank before each line.
-
-    Parameters
-    ----------
-    rank : int
-        Whose text.
-    text : str
-        One line or more.
-
-    Returns
-    -------
-    str
-        Without a newline at its end.
-
-    Examples
-    --------
-    >>> label(2, "a\\nb\\n")
-    '[2] a\\n[2] b'
-    """
-    return "\n".join(f"[{rank}] {line}" for line in text.rstrip("\n").split("\n"))
-
-
-def _display(rank: int, data: dict, metadata: dict) -> None:
-    """Show one rank's display data: text gets the label on each line, the rest a label above."""
+def _display(ranks: list[int], data: dict, metadata: dict) -> None:
+    """Show display data: text gets the label on each line, the rest a label above."""
     if set(data) <= {"text/plain"}:
-        print(label(rank, data.get("text/plain", "")))
+        print(label(ranks, data.get("text/plain", "")))
         return
     from IPython.display import publish_display_data
 
-    print(f"[{rank}]")
+    print(f"[{folding.spans(ranks)}]")
     publish_display_data(data, metadata)
 
 
@@ -205,20 +196,44 @@ def not_started(what: str, why: object, output: str) -> str:
 
 
 def _raised(tracebacks: dict[int, str]) -> str:
-    """Join the tracebacks; the same one on several ranks is shown once."""
-    ranks_of: dict[str, list[int]] = {}
+    """Join the tracebacks; the same one on several ranks is shown once.
+
+    Where only the last words differ, as in ``f"rank {rank} has no data"``, those follow by rank.
+    """
+    alike: dict[str, dict[str, list[int]]] = {}
     for rank, text in tracebacks.items():
-        ranks_of.setdefault(text, []).append(rank)
-    return "\n\n".join(
-        f"{_names(ranks).capitalize()} raised:\n{text}" for text, ranks in ranks_of.items()
-    )
+        way, words = _last_words(text)
+        alike.setdefault(way, {}).setdefault(words, []).append(rank)
+    return "\n\n".join(_told(way, ranks_of) for way, ranks_of in alike.items())
+
+
+def _told(way: str, ranks_of: dict[str, list[int]]) -> str:
+    ranks = sorted(rank for some in ranks_of.values() for rank in some)
+    raised = f"{_names(ranks).capitalize()} raised:\n{way}"
+    if len(ranks_of) == 1:
+        return raised + "".join(ranks_of)
+    return raised + "\n".join(label(some, words) for words, some in ranks_of.items())
+
+
+def _last_words(traceback: str) -> tuple[str, str]:
+    """Cut before the last line that names the error, coloured or not.
+
+    >>> _last_words("----> 2 fail(1 / 0)\\nZeroDivisionError: division by zero")
+    ('----> 2 fail(1 / 0)\\n', 'ZeroDivisionError: division by zero')
+    """
+    *_, begin = [0, *(found.start() for found in re.finditer(ERROR_LINE, traceback, re.MULTILINE))]
+    return traceback[:begin], traceback[begin:]
 
 
 def _names(ranks: Iterable[int]) -> str:
     """Name the ranks.
 
-    >>> _names([0]), _names([0, 2, 3])
-    ('rank 0', 'ranks 0, 2 and 3')
+    >>> _names([0]), _names([0, 2, 3]), _names([0, 2, 3, 4, 5])
+    ('rank 0', 'ranks 0, 2 and 3', 'ranks 0 and 2 to 5')
     """
-    *first, last = (str(rank) for rank in ranks) if ranks else ("?",)
-    return f"ranks {', '.join(first)} and {last}" if first else f"rank {last}"
+    names = [str(rank) for rank in ranks]
+    if len(names) > NAMED_SINGLY:
+        names = folding.spans(int(name) for name in names).replace("-", " to ").split(",")
+    *first, last = names or ["?"]
+    several = bool(first) or "to" in last
+    return f"{'ranks' if several else 'rank'} {', '.join(first)}{' and ' if first else ''}{last}"

@@ -97,7 +97,7 @@ guess = Predictions()
 cluster = Cluster(n=P.ranks)
 
 # %% [markdown]
-# A cell that begins with `%%ranks` does not run in the kernel: it runs on every rank. There `rank` is the number of the process, from 0, and `size` is how many there are. What each prints appears under the cell, with its number in front, in the order of the ranks.
+# A cell that begins with `%%ranks` does not run in the kernel: it runs on every rank. There `rank` is the number of the process, from 0, and `size` is how many there are. What each prints appears under the cell, with its number in front, in the order of the ranks; what several print alike stands there once, with all their numbers, such as `[0-3]`.
 
 # %%
 # %%ranks

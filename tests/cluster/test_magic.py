@@ -47,7 +47,7 @@ def test_output_and_last_expression_in_rank_order(cell):
 
 def test_cells_see_mpi_comm_rank_and_size(cell):
     printed, _ = cell("%%ranks\nMPI.COMM_WORLD is comm, rank == comm.rank, size == comm.size")
-    assert printed == "".join(f"[{rank}] (True, True, True)\n" for rank in range(3))
+    assert printed == "[0-2] (True, True, True)\n"
 
 
 def test_variables_persist_between_cells(cell):
@@ -62,6 +62,16 @@ def test_a_semicolon_and_none_show_nothing(cell):
 
 def test_only_some_ranks(cell):
     assert cell("%%ranks --only 0,2\nrank")[0] == "[0] 0\n[2] 2\n"
+
+
+def test_what_several_ranks_show_alike_is_shown_once(cell):
+    assert cell("%%ranks\nprint(rank % 2)\nrank % 2")[0] == "[0,2] 0\n[0,2] 0\n[1] 1\n[1] 1\n"
+    source = (
+        "%%ranks\nfrom matplotlib import pyplot as plt\nplt.plot([1, 2 + (rank == 1)])\nplt.show()"
+    )
+    printed, outputs = cell(source)
+    assert printed == "[0,2]\n[1]\n"
+    assert sum(out["output_type"] == "display_data" for out in outputs) == 2
 
 
 def test_a_named_cluster(cell):
@@ -92,7 +102,7 @@ def test_prints_and_displays_keep_their_order(cell):
 
 def test_an_error_names_rank_and_line_of_the_readers_cell(cell):
     printed, outputs = cell("%%ranks\nprint('x')\nif rank == 1:\n    undefined_name")
-    assert printed == "[0] x\n[1] x\n[2] x\n"
+    assert printed == "[0-2] x\n"
     text = plain(errors(outputs))
     assert "Rank 1 raised" in text
     assert "line 4" in text
@@ -115,14 +125,14 @@ def test_a_deadlock_is_explained_and_the_next_cell_works(cell):
     assert "0 → 1 → 2 → 0" in text
     assert "variables are gone" in text
     printed, outputs = cell("%%ranks\ncomm.allreduce(1)")
-    assert printed == "[0] 3\n[1] 3\n[2] 3\n"
+    assert printed == "[0-2] 3\n"
     assert not errors(outputs)
 
 
 def test_what_a_stuck_rank_had_printed_is_shown(cell):
     source = "%%ranks --timeout 2\nprint('got here', flush=True)\nif rank == 0: comm.recv(source=1)"
     printed, outputs = cell(source)
-    assert printed == "[0] got here\n[1] got here\n[2] got here\n"
+    assert printed == "[0-2] got here\n"
     assert "Time limit" in errors(outputs)
 
 
@@ -131,7 +141,7 @@ def test_output_of_a_long_cell_is_shown_once_in_the_end(cell):
         "%%ranks\nimport time\nfor i in range(4):\n    print(i, flush=True)\n    time.sleep(0.7)"
     )
     printed, _ = cell(source)
-    assert printed == "".join(f"[{rank}] {i}\n" for rank in range(3) for i in range(4))
+    assert printed == "".join(f"[0-2] {i}\n" for i in range(4))
 
 
 def test_endless_printing_is_cut(cell):

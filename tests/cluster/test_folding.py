@@ -1,0 +1,92 @@
+"""What the ranks give, in little room: folded where it is equal, a choice where it is long."""
+
+import re
+
+import pytest
+
+from helpers.cluster import folding, report
+from helpers.cluster.gathering import Reply
+
+
+def replies(*texts: str) -> dict[int, Reply]:
+    return {rank: Reply(rank, "ok", parts=_printed(text)) for rank, text in enumerate(texts)}
+
+
+def _printed(text: str) -> list:
+    return [("stdout", text)] if text else []
+
+
+@pytest.mark.parametrize(
+    ("texts", "shown"),
+    [
+        (["same\n"] * 8, "[0-7] same\n"),
+        (["a\n", "b\n", "a\n", "a\n"], "[0,2-3] a\n[1] b\n"),
+        (["a\nb\n", "a\nc\n"], "[0] a\n[0] b\n[1] a\n[1] c\n"),
+        (["", "a\n", "", "a\n"], "[1,3] a\n"),
+        (["a", "a\n"], "[0-1] a\n"),  # seen, they do not differ
+        (["  0%\r 50%\r100%\n", " 10%\r100%\n"], "[0-1] 100%\n"),
+    ],
+)
+def test_equal_output_has_one_label(capsys, texts, shown):
+    report.show(replies(*texts))
+    assert capsys.readouterr().out == shown
+
+
+def test_the_same_text_elsewhere_is_another_output(capsys):
+    given = replies("a\n", "a\n")
+    given[1].parts = [("stderr", "a\n")]
+    report.show(given)
+    assert capsys.readouterr() == ("[0] a\n", "[1] a\n")
+
+
+def test_equal_pictures_are_one_though_they_are_updated_by_different_numbers():
+    pictures = [
+        {"data": {"image/png": "x"}, "metadata": {}, "transient": {"display_id": str(number)}}
+        for number in range(2)
+    ]
+    given = {rank: Reply(rank, parts=[("display", pictures[rank])]) for rank in range(2)}
+    assert [ranks for ranks, _ in folding.groups(given)] == [[0, 1]]
+    pictures[1]["data"] = {"image/png": "y"}
+    assert [ranks for ranks, _ in folding.groups(given)] == [[0], [1]]
+
+
+def test_long_output_of_many_ranks_is_a_choice():
+    texts = [f"rank {rank}\n<b>\n\x1b[31mred\x1b[0m\n" for rank in range(32)]
+    found = folding.groups(replies(*texts))
+    assert folding.too_long(found)
+    page = folding.as_html(found)
+    heads = re.findall(r"<summary><code>(.*?)</code>(.*?)</summary>", page)
+    assert heads[7] == ("[7] rank 7", " … (3 lines)")
+    assert len(heads) == page.count("</details>") == 32
+    assert "&lt;b&gt;\nred</pre>" in page
+    assert folding.as_text(found).count("\n") == 3 * 32 - 1
+
+
+@pytest.mark.parametrize("texts", [["a\n" * 99] * 32, [f"{i}\n" * 99 for i in range(8)]])
+def test_few_outputs_stay_open(texts):
+    assert not folding.too_long(folding.groups(replies(*texts)))
+
+
+def test_a_picture_is_unfolded_with_its_rank():
+    content = {"data": {"image/png": "iVBO\n", "text/plain": '<Figure "1">'}, "metadata": {}}
+    page = folding.as_html([([3], [("display", content)])])
+    assert '<img alt="&lt;Figure &quot;1&quot;&gt;" src="data:image/png;base64,iVBO">' in page
+
+
+def test_an_equal_traceback_is_shown_once_with_many_ranks_named_in_short():
+    text = report.failed(dict.fromkeys(range(32), "line 2\nValueError: no"), [], False)
+    assert text.count("line 2") == 1
+    assert text.startswith("Ranks 0 to 31 raised:\nline 2\nValueError: no\n\n")
+
+
+def test_of_tracebacks_that_differ_in_the_message_the_messages_are_by_rank():
+    name = "\x1b[31mValueError\x1b[39m: rank"
+    tracebacks = {rank: f"line 2\n{name} {rank // 2}\nnote" for rank in range(4)}
+    text = report.failed(tracebacks, [], False)
+    assert text.count("line 2") == 1
+    assert f"line 2\n[0-1] {name} 0\n[0-1] note\n[2-3] {name} 1\n[2-3] note" in text
+
+
+def test_tracebacks_of_other_lines_stay_apart():
+    text = report.failed({0: "line 2\nValueError: a", 1: "line 3\nValueError: a"}, [], False)
+    assert text.startswith("Rank 0 raised:\nline 2\nValueError: a\n\nRank 1 raised:\nline 3\n")
