@@ -8,12 +8,10 @@ and measured; notebook 08 shows this record where no hosts can be made.
 from __future__ import annotations
 
 from helpers.cluster import Cluster, Network
-from helpers.collectives import ALGORITHMS, cost, measure, placement
-from helpers.collectives.on_hosts import SUITE
+from helpers.collectives import ALGORITHMS, cost, measure, on_hosts, placement
 from helpers.records import Row
 
-__all__ = ["SUITE", "rows"]
-
+SUITE = on_hosts.SUITE
 RATES = (10e6, 100e6, 1e9)  # bit/s
 HOSTS, EACH = 4, 2
 SIZES = (1_024, 16_384, 262_144, 1_048_576)  # bytes

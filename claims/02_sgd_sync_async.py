@@ -235,6 +235,31 @@ def _mix(same_source: bool, gradients: int) -> int:
 FEW, TIMED = range(5), range(4)
 SHORT = {"steps": 2}
 
+
+@functools.cache
+def _alone(seed: int, rate: float, batches: int) -> float:
+    """Seconds of one paced rank, on the hosts on which others will work beside it."""
+    return _paced(1, rate, batches)
+
+
+def _paced(n: int, rate: float, batches: int) -> float:
+    from helpers.cluster import Network
+    from helpers.data_parallel import curve_runs
+
+    hosts = ranks(8, Network(8, rate=rate))
+    return hosts.run(curve_runs.speed, n, batches, repeats=1, timeout=LIMIT)[0]
+
+
+def speed_on_links(seed: int, n: int, rate: float, batches: int = 40) -> tuple[float, float]:
+    """How many times faster n paced replicas are than one: measured, and by R / (1 + ratio)."""
+    from helpers.cluster import Network
+    from helpers.data_parallel import local_runs
+
+    sync = local_runs.link_time(16_401, n, Network(8, rate=rate).payload)
+    predicted = n / (1 + sync / 10e-3)
+    return _alone(seed, rate, batches) / _paced(n, rate, batches), predicted
+
+
 CLAIMS = [
     Claim(
         id="02-one-larger-batch",
@@ -483,5 +508,24 @@ CLAIMS = [
         rival_share=0.5,
         unit="1",
         smallest={"gradients": 2},
+    ),
+    Claim(
+        id="02-link-speed",
+        sentence="Paced replicas on a link speed up as the inequality's two times say.",
+        experiment=speed_on_links,
+        seeds=range(5),
+        settings={
+            f"{n} replicas, {name}": {"n": n, "rate": rate}
+            for n in (2, 4, 8)
+            for name, rate in (("10 Mbit/s", 10e6), ("100 Mbit/s", 100e6), ("1 Gbit/s", 1e9))
+        },
+        verdict="depends on the number of replicas",
+        margin=0.15,
+        scale="ratio",
+        axis="the number of replicas",
+        ours="measured",
+        rival="predicted",
+        unit="1",
+        smallest={"batches": 8},
     ),
 ]

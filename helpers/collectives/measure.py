@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 SIZES = tuple(4**k for k in range(2, 12))  # bytes: 16 B to 4 MB
-# For a link of a chosen rate: short, and longer than the 64 KB that such a link lets pass at once.
-LINK_SIZES = (64, 512, 262_144, 524_288)
+# For a link of a chosen rate: two far longer than the bytes that it lets pass at once, after which a
+# message is as long as the rate says, and one of hardly any bytes. (Between them time is no line.)
+LINK_SIZES = (524_288, 262_144, 64)
 
 
 def world(comm: MPI.Intracomm | None = None) -> MPI.Intracomm:

@@ -175,3 +175,55 @@ def count_steps(answer):
         }
         for way, steps in want.items():
             equal(call(answer, way, G, M), steps, f"{way}, {M} nodes of {G}: the steps")
+
+
+@exercise
+def seating(answer):
+    """answer(hosts) -> how many times longer a step of the ring takes than side by side."""
+    for hosts, want in (
+        ((0, 0, 1, 1, 2, 2, 3, 3), 1),
+        ((0, 1, 2, 3, 0, 1, 2, 3), 2),
+        ((0, 1, 0, 1, 0, 1), 3),
+        ((0, 0, 1, 0, 1, 1), 2),
+        ((0, 0, 0, 1, 2, 2, 1, 3, 3), 2),
+        ((5, 5, 5), 1),
+        ((1, 0, 0, 1), 1),
+        ((1, 0, 2, 0), 2),  # the last rank sends to the first
+    ):
+        got = call(answer, hosts)
+        close(got, want, f"hosts = {hosts}: the factor", rtol=1e-9)
+
+
+@exercise
+def ring_on_hosts(answer):
+    """answer(H, K, alpha, payload) -> seconds of a ring allreduce over H hosts."""
+    for H, K, alpha, payload in (
+        (2, 1_000_000, 0.0, 1e6),
+        (4, 1_048_576, 5e-4, 11.9e6),
+        (8, 1_000, 1e-3, 1.2e8),
+        (3, 500_000, 2e-4, 6e6),
+    ):
+        want = 2 * (H - 1) * (alpha + K / H / payload)
+        what = f"{H} hosts, {K} bytes, alpha = {alpha} s, {payload:g} bytes/s: the seconds"
+        close(call(answer, H, K, alpha, payload), want, what, rtol=1e-6)
+
+
+@exercise
+def choose(answer):
+    """answer(K, alpha, beta) -> "ring" or "recursive_doubling" for 8 hosts."""
+    # α/β is how many bytes a latency is worth; the two cross at 8.8 times that.
+    for K, alpha, beta in (
+        (1_000, 1e-3, 8e-8),
+        (1_000_000, 1e-3, 8e-8),
+        (100_000, 1e-3, 8e-8),
+        (120_000, 1e-3, 8e-8),
+        (262_144, 5e-4, 8.4e-9),
+        (4_000_000, 5e-4, 8.4e-9),
+    ):
+        doubling, ring = 3 * (alpha + K * beta), 14 * (alpha + K / 8 * beta)
+        want = "ring" if ring < doubling else "recursive_doubling"
+        what = f"{K} bytes, alpha = {alpha} s, beta = {beta} s/B: the faster"
+        got = call(answer, K, alpha, beta)
+        if got not in ("ring", "recursive_doubling"):
+            wrong(f'{what}: expected one of "ring" and "recursive_doubling"; you returned {got!r}')
+        equal(got, want, what)

@@ -10,6 +10,8 @@ from helpers.plots.style import GREY, MARKERS, colour, ensure_axes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+FEW = 6  # numbers of ranks that have room below an axis
+
 
 def bytes_by_rank(sent: Mapping[str, Sequence[float]], K: float, ax: Axes | None = None) -> Axes:
     """Draw, for each algorithm, a bar for each rank: what it sent, in multiples of K.
@@ -128,6 +130,10 @@ def times_by_ranks(
             ax.plot(ranks, predicted[name], color=colour(number), marker="", linestyle="--")
     ax.set(xlabel="number of ranks, N", ylabel="time (s)", yscale="log")
     ax.set_xscale("log", base=2)
+    if predicted:
+        ax.plot([], [], color=GREY, marker="", linestyle="--", label="predicted")
+    if len(ranks) <= FEW:  # each by its number, in place of powers of two
+        ax.set_xticks(list(ranks), [str(n) for n in ranks])
     ax.legend(fontsize=12)
     return ax
 

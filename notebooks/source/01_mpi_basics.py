@@ -11,7 +11,7 @@
 # - build broadcast, scatter, gather, reduce, allgather and allreduce from sends and receives;
 # - predict how long a message takes, and how much faster a computation gets with more ranks.
 #
-# **You need** [00_start_here](00_start_here.ipynb) and some NumPy. *Time:* 115 minutes, of which your machine works for less than two; the project takes another 40. *Cores:* any number; with one core the timings in the last part say little. *GPU:* none.
+# **You need** [00_start_here](00_start_here.ipynb) and some NumPy. *Time:* 120 minutes, of which your machine works for less than two; the project takes another 40. *Cores:* any number; with one core the timings in the last part say little. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -982,6 +982,35 @@ yours = through(tuple(samples[0]), tuple(samples[-1]))
 print(f"fit to all points: α = {1e6 * link.alpha:.2f} µs, 1/β = {1 / link.beta / 1e9:.2f} GB/s")
 if yours:
     print(f"through two points: α = {1e6 * yours[0]:.2f} µs, 1/β = {1 / yours[1] / 1e9:.2f} GB/s")
+
+# %% [markdown]
+# ### Between two hosts
+#
+# Ranks on one machine hand messages over in memory. Between machines a message takes a *link*: it is cut into packets, each with a header, and they follow one another at the link's rate. `Network` makes two [hosts](glossary.md#host) inside this machine, each with a memory and a network of its own, and lets a link of 100 Mbit/s join them. The same two ranks, the same ping-pong:
+#
+# > **Predict:** how many times as long as in memory takes a message of 1 MB over the link? And how much of $10^8/8$ bytes a second will be left for your bytes?
+
+# %%
+guess["1 MB, link ÷ memory"] = ...
+
+# %%
+from helpers.cluster import Network, StartError
+from helpers.collectives import on_hosts
+
+try:
+    with Cluster(n=2, network=Network(hosts=2, rate=100e6)) as pair:
+        far = pair.run(measure.ping_pong, measure.LINK_SIZES, 5, timeout=60)[0]
+    over_link = cost.fit(far, "link")
+except StartError as error:
+    print(f"No hosts here ({error}): this link is from a record.")
+    over_link = on_hosts.recorded(100e6, [1_024])[0]
+for way in (link, over_link):
+    print(f"{way.name:13s} α = {1e6 * way.alpha:7.1f} µs   1/β = {way.bandwidth / 1e6:8.1f} MB/s")
+print(f"the wire at most                     {Network(2, rate=100e6).payload / 1e6:8.1f} MB/s")
+guess.answer("1 MB, link ÷ memory", over_link.message(1e6) / link.message(1e6))
+
+# %% [markdown]
+# The rest of 12.5 MB/s is headers. In memory the cores decide what a message costs; on this link the wire does, and no program can be faster. Notebook [08](08_allreduce_animation.ipynb#Between-hosts) runs whole allreduces there.
 
 # %% [markdown]
 # ## How much faster with more ranks?

@@ -19,7 +19,7 @@ _ = plots.schemes()
 # - write the receive of an asynchronous [parameter server](glossary.md#parameter-server), train with it, and tell [staleness](glossary.md#staleness) from batch and rate;
 # - predict from two measured times whether a second replica pays.
 #
-# **You need** notebook [01](01_mpi_basics.ipynb) (ranks, send and receive, allreduce) and how a network is trained by gradient descent. *Time:* 90 minutes, of which your machine works for two; the project at the end takes another 40. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebook [01](01_mpi_basics.ipynb) (ranks, send and receive, allreduce) and how a network is trained by gradient descent. *Time:* 100 minutes, of which your machine works for two; the project at the end takes another 40. *Cores:* 2 or more. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -867,6 +867,40 @@ for p in lenet2 + lenet4 + wide:
 # The perceptron over TCP pays only from the batch that your formula finds: below it, two processes are *slower* than one. LeNet pays early.
 #
 # The last column tells which assumption holds. The model takes $T_{comp}$ for the same alone and together. While every rank has a core of its own, the column stays near 1 (somewhat above: cores share caches and memory) and the prediction near the measurement. With more ranks than cores it climbs towards $R$ / cores: the ranks take turns on the cores, and the predicted speed-up never comes.
+
+# %% [markdown]
+# ### A core for each, and a link between
+#
+# Sharing cores and sending gradients came together in that table. To part them, let each rank be [paced](glossary.md#paced): it computes for real, then sleeps until 10 ms have passed, so that every rank has a device of its own, however few cores there are. And give each rank a [host](glossary.md#host): `Network` makes hosts inside this machine, joined by links of a rate that you choose. 20 batches of a small network, 16 401 parameters, 65.6 kB of gradients.
+#
+# > **Predict:** two ranks, 10 Mbit/s. What is $T_{sync}/T_{comp}$, with $2(R-1)/R$ times 65.6 kB to send? Do two such devices pay? And at 1 Gbit/s?
+
+# %%
+guess["T_sync/T_comp at 10 Mbit/s"] = ...
+
+# %%
+from helpers.cluster import Network, StartError
+from helpers.data_parallel import curve_runs, local_runs
+
+print("link          T_sync/T_comp   R - 1   predicted   measured speed-up")
+for rate in (10e6, 100e6, 1e9):
+    network = Network(2, rate=rate)
+    ratio = local_runs.link_time(16_401, 2, network.payload) / 10e-3
+    line = f"{rate / 1e6:5.0f} Mbit/s {ratio:15.2f} {1:7d} {2 / (1 + ratio):11.2f}"
+    try:
+        with Cluster(n=2, network=network, preload=("torch",)) as hosts:
+            one, two = (hosts.run(curve_runs.speed, n, 20, repeats=1)[0] for n in (1, 2))
+        print(f"{line} {one / two:10.2f}")
+    except StartError as error:
+        print(f"{line}   no hosts here ({error})")
+    if rate == 10e6:
+        guess.answer("T_sync/T_comp at 10 Mbit/s", ratio)
+
+# %% [markdown] claims="02-link-speed"
+# The inequality holds where only these two times matter. In the record (five runs each) two and four paced replicas speed up as $R/(1 + T_{sync}/T_{comp})$ says, within 10 %, on all three links. On the slowest one two devices take three times as *long* as one (0.32): there $T_{sync}/T_{comp}$ is 5.5 and $R - 1$ is 1. On the fastest they do pay (1.88). Eight replicas fall short, by 22 % at 100 Mbit/s and by 31 % at 1 Gbit/s, where the messages are shortest and what a rank must wait for a core counts most; these runs do not take that apart.
+
+# %%
+claims.evidence("02-link-speed")
 
 # %% [markdown]
 # And the baseline is a matter of choice: the one process may use all cores by itself.

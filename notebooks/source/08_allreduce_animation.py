@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
 import numpy as np
-from IPython.display import Code, Markdown
+from IPython.display import Code, Markdown, display
 
 from helpers import claims
 from helpers.cluster import Cluster
@@ -44,10 +44,10 @@ animate(plans)
 # - draw the six collectives of MPI and say how many messages and bytes each needs;
 # - write a ring allreduce from two loops, say why part *i* ends at rank *i*, and race it;
 # - predict the time of four allreduce algorithms from three numbers that you measure, and say how far to trust that;
-# - choose between ring, tree and two levels for a given array and machine;
+# - choose between ring, tree and two levels for a given array and machine, and seat the ranks;
 # - judge the sentence "the cost of a ring allreduce does not depend on the number of workers".
 #
-# **You need** ranks, send and receive, latency and bandwidth from [01_mpi_basics](01_mpi_basics.ipynb). *Time:* 90 minutes, of which the machine works for less than two; the project takes another 30. *Cores:* two are enough. *GPU:* none.
+# **You need** ranks, send and receive, latency and bandwidth from [01_mpi_basics](01_mpi_basics.ipynb). *Time:* 115 minutes, of which the machine works for less than two; the project takes another 30. *Cores:* two are enough. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -638,6 +638,177 @@ lane = 8e9 * 128 / 130 / 8  # bytes per second
 print(f"{lane / 1e6:.0f} MB/s = {lane / 2**20:.0f} MiB/s")
 
 # %% [markdown]
+# ## Between hosts
+#
+# All ranks so far shared one memory. A [host](glossary.md#host) is a machine in a network. `Network` makes four of them inside this one, each with a memory, a network and a name of its own (*namespaces* of the Linux kernel), and each with one link, of the rate that you ask for, to a switch that joins them all. Ranks on one host share memory; what goes to another host is cut into packets and waits for its turn on the link. So it is in a cluster, and a link of 100 Mbit/s is slow enough for a clock to see every byte.
+#
+# > **Predict:** four hosts with two ranks each, links of 100 Mbit/s. In an allreduce of $K$ bytes over $H$ hosts, whatever the algorithm, at least $2(H-1)/H \cdot K$ bytes must leave each host. How many ms is that for 1 MB? And which of the five algorithms comes nearest to it?
+
+# %%
+guess["least ms for 1 MB"] = ...
+guess["fastest between hosts"] = ...
+
+# %% [markdown]
+# Two ranks on different hosts play ping-pong, then two on the same host; the other ranks sleep meanwhile. Then all eight run the algorithms.
+
+# %%
+from helpers.cluster import Network, StartError
+from helpers.collectives import on_hosts
+
+network = Network(hosts=4, rate=100e6)  # bit/s; two ranks on each, side by side: 0 and 1, 2 and 3
+host_sizes = [1_024, 16_384, 262_144, 1_048_576]
+try:
+    with Cluster(n=8, network=network) as hosts:
+        wire = hosts.run(measure.ping_pong, measure.LINK_SIZES, 5, None, 2)[0]
+        memory = hosts.run(measure.ping_pong, measure.SIZES, 9)[0]
+        timed = hosts.run(measure.allreduce_times, list(ALGORITHMS), host_sizes, 3, timeout=120)[0]
+    between, inside = cost.fit(wire, "between hosts"), cost.fit(memory[1:], "inside a host")
+except StartError as error:
+    print(f"No hosts here ({error}): this is the record of a run elsewhere.")
+    between, inside, timed = on_hosts.recorded(network.rate, host_sizes)
+print(between, inside, sep="\n")
+print(f"the wire carries {network.payload / 1e6:.2f} MB/s, the rest of 12.5 is packets' headers")
+
+# %% [markdown]
+# β of the link is the wire's. α is a few microseconds, for these links have a rate but no length (`delay=` gives them one): as much as a hundred bytes take on the link, and tens of thousands in memory. With α, β and a *schedule*, who sends what to whom in which step, an allreduce can be priced: a step takes as long as its slowest part, and all that leaves a host, or enters it, in one step goes through its one link.
+
+# %%
+from helpers.collectives import placement
+
+Code(inspect.getsource(placement._seconds), language="python")
+
+# %%
+side_by_side = network.places(8)
+said = {
+    name: placement.seconds(name, host_sizes, side_by_side, inside, between) for name in ALGORITHMS
+}
+least = 2 * 3 / 4 * 1_048_576 / network.payload
+guess.answer("least ms for 1 MB", 1e3 * least)
+guess.answer("fastest between hosts", min(timed, key=lambda name: timed[name][-1]))
+ax = costs.times_by_size(host_sizes, timed, said)
+ax.set_title("Four hosts, two ranks each, links of 100 Mbit/s")
+plt.show()
+
+# %% [markdown] claims="08-two-levels 08-hosts-model"
+# In the record (five runs) 1 MB over 100 Mbit/s takes the ring and the two levels 9 and 14 % longer than schedule, α and β say. Two levels win, 149 ms to 167, as predicted: in all, $2 \cdot 3/4$ of the array leaves each host, and $2 \cdot 7/8$ by the ring of eight. The tree takes a quarter longer than predicted and recursive doubling half as long again; two exchanges of the same size without an allreduce around them keep to the wire, and what is in the way here has not been found.
+#
+# Two more things the model has no term for. At 16 KB two levels take *twice* the ring's time: a step of a short message does not last α but as long as eight ranks need to take turns on your cores. And at 1 Gbit/s all four take 2.6 to 3.3 times what is predicted. Every packet of every host is carried by the same few cores: a ring over two hosts of one rank each takes 1.07 times the prediction at that rate, over four 1.9, over eight 2.6 (`make bench SUITE=links` on two cores). What this machine cannot show is a cluster of fast links.
+
+# %%
+display(claims.evidence("08-two-levels"), claims.evidence("08-hosts-model"))
+
+# %% [markdown]
+# ### Who sits where
+#
+# The ring's ranks sat side by side: of each host's two ranks, only one sends to another host. Deal the same ranks out in turn, as a job scheduler can be told to, 0 to 3 on hosts 0 to 3 and 4 to 7 on hosts 0 to 3 again:
+
+# %%
+dealt = Network(hosts=4, rate=100e6, placement="cyclic")
+print("side by side", side_by_side, " dealt out", dealt.places(8))
+for name in ("ring", "two_level"):
+    for way, places in (("side by side", side_by_side), ("dealt out", dealt.places(8))):
+        (took,) = placement.seconds(name, [1_048_576], places, inside, between)
+        print(f"{name:10s} {way:13s} {1e3 * took:6.1f} ms")
+
+# %% [markdown] claims="08-placement"
+# Now both ranks of each host send to another one, and its link carries twice the bytes in every step. Measured over five runs: 2.0 times as long for 256 KB, 2.1 times for 1 MB. Two levels form their rings by host, whatever the ranks' numbers are. A job script that asks for `--distribution=block` or `cyclic` asks for one of these two lines.
+
+# %%
+claims.evidence("08-placement")
+
+# %% [markdown]
+# ### Exercise 7: a seating plan
+#
+# *Difficulty ●●○, 10 minutes.* In the flat ring rank $r$ sends to rank $(r+1) \bmod N$. Given the host of each rank, by what factor does this seating make the ring slower than the best one, for a long array? Every step is the same, so count what the busiest link must carry in one.
+#
+# <details><summary>Hint</summary>
+#
+# For each host count its ranks whose right neighbour sits elsewhere. In the best seating that is 1 for each host. A link carries both directions at once, and what leaves a host equals what enters it in number.
+#
+# </details>
+
+
+# %% exercise="seating"
+def seating(hosts):
+    """Return how many times longer a step takes than with hosts side by side."""
+    # BEGIN SOLUTION
+    n = len(hosts)
+    if len(set(hosts)) == 1:
+        return 1
+    leaving = dict.fromkeys(hosts, 0)
+    for rank in range(n):
+        leaving[hosts[rank]] += hosts[rank] != hosts[(rank + 1) % n]
+    return max(leaving.values())
+    # END SOLUTION
+
+
+# %% check="seating" points=2
+check.seating(seating)
+
+# %% [markdown]
+# ### Exercise 8: predict, then set it
+#
+# *Difficulty ●●○, 10 minutes.* Write the least time of an allreduce of $K$ bytes over $H$ hosts of one rank, on links that carry `payload` bytes/s and have a latency of `alpha` seconds, by a ring (leave γ out). Then choose a number of hosts, a rate and a size: the next cell makes those hosts, takes the time, and compares.
+
+
+# %% exercise="ring-on-hosts"
+def ring_on_hosts(H, K, alpha, payload):
+    """Return the seconds of a ring allreduce over H hosts."""
+    # BEGIN SOLUTION
+    return 2 * (H - 1) * (alpha + K / H / payload)
+    # END SOLUTION
+
+
+my_hosts, my_rate, my_size = 3, 50e6, 500_000  # yours: 2 to 8 hosts, bit/s, bytes
+
+# %% check="ring-on-hosts" points=2
+check.ring_on_hosts(ring_on_hosts)
+
+# %%
+mine = Network(my_hosts, rate=my_rate)
+if check.ring_on_hosts.passed(ring_on_hosts):
+    try:
+        with Cluster(n=my_hosts, network=mine) as hosts:
+            took = hosts.run(measure.allreduce_times, ["ring"], [my_size], 3, timeout=120)[0]
+        told = ring_on_hosts(my_hosts, my_size, between.alpha, mine.payload)
+        print(f"predicted {seconds(told)}, measured {seconds(took['ring'][0])}")
+    except StartError as error:
+        print(f"No hosts here ({error}).")
+
+# %% [markdown]
+# ### Exercise 9: eight hosts
+#
+# *Difficulty ●●○, 10 minutes.* Eight hosts with one rank each. Which algorithm, `"recursive_doubling"` (3 steps of $K$) or `"ring"` (14 steps of $K/8$), do you take for $K$ bytes on a link of latency `alpha` and `beta` seconds a byte?
+
+
+# %% exercise="choose"
+def choose(K, alpha, beta):
+    """Return the name of the faster algorithm."""
+    # BEGIN SOLUTION
+    doubling = 3 * (alpha + K * beta)
+    ring = 14 * (alpha + K / 8 * beta)
+    return "ring" if ring < doubling else "recursive_doubling"
+    # END SOLUTION
+
+
+# %% check="choose" points=1
+check.choose(choose)
+
+# %% [markdown]
+# Time against the number of hosts, for an array of 256 KB: the record beside the model, and what you would choose. Here a clock can look at the sentence that the ring's cost does not depend on the number of workers.
+
+# %%
+counts, grown, model_says = on_hosts.growing(rate=100e6)
+ax = costs.times_by_ranks(counts, grown, predicted=model_says)
+ax.set(xlabel="number of hosts, one rank each", title="256 KB, links of 100 Mbit/s")
+plt.show()
+if check.choose.passed(choose):
+    print({f"{K:,} bytes": choose(K, between.alpha, between.beta) for K in (1_024, 262_144)})
+
+# %% [markdown]
+# From two hosts to eight the ring's time doubles, from 22 to 45 ms. Most of that is $2(N-1)/N$, which grows from 1 to 1.75 and never beyond 2; the other two grow without end.
+
+# %% [markdown]
 # ## Thousands of ranks
 #
 # Take nodes of $G = 8$ GPUs, joined by NVLink inside and by InfiniBand between nodes, with **one** InfiniBand port that the eight share (`ports=1`; large training machines have four to eight, which helps the two levels most), and grow to $M = 2048$ nodes. Three ways to allreduce:
@@ -690,7 +861,7 @@ Markdown("\n".join(rows))
 # %% [markdown]
 # Each row is a division: where two straight lines, a constant plus a multiple of $K$, cross. The more nodes, the longer an array may be for which the tree is best, since its steps grow so slowly. The flat ring wins for very long arrays only because our two levels work one after the other: the links inside a node rest while those between nodes work. Libraries cut the array into pieces and overlap the two.
 #
-# ### Exercise 7: count the steps
+# ### Exercise 10: count the steps
 #
 # *Difficulty ●○○, 5 minutes.* The whole difference is in the steps that follow one another. Count them for `"flat ring"`, `"tree"` and `"two levels"`, for $M$ nodes of $G$ ranks, both powers of two.
 #
@@ -837,6 +1008,7 @@ claims.evidence("08-order")
 # | ring allreduce, with a question mark: can workers do without a server? | yes: two loops over `Sendrecv`, no rank is special |
 # | "cost for each worker is 2(N−1)K/N, independent of N" | counted exactly $2(N-1)K/N$; it tends to $2K$, and latency steps grow with $N$ |
 # | reduce part $i$ to worker $i$, all at once, then broadcast each | the ring above, with the same numbering |
+# | one ring through all ranks (two levels are not in the sources) | on four hosts at 100 Mbit/s: two levels take 149 ms for 1 MB and the ring 167; for 16 KB twice the ring's time |
 # | PCIe 3.0: 985 MiB/s a lane | 985 MB/s |
 # | Ethernet 10M-100G, 100-20 µs; InfiniBand 2.5-250G, 5-0.5 µs | taken over, with units; 2.5G carries 2 Gbit/s of data |
 # | NVLink, RDMA: named without figures | figures with other origins in the table of links |

@@ -1,6 +1,8 @@
 """Answers to the exercises of notebook 08."""
 
 import math
+from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 
@@ -250,6 +252,36 @@ def steps_of(way, G, M):
     }[way]
 
 
+def seats(hosts):
+    n = len(hosts)
+    if len(set(hosts)) == 1:
+        return 1
+    leaving = Counter(hosts[rank] for rank in range(n) if hosts[rank] != hosts[(rank + 1) % n])
+    return max(leaving.values())
+
+
+def ranks_of_a_host(hosts):
+    return max(Counter(hosts).values())
+
+
+def all_crossings(hosts):
+    n = len(hosts)
+    return sum(hosts[rank] != hosts[(rank + 1) % n] for rank in range(n)) / len(set(hosts))
+
+
+def not_a_circle(hosts):
+    leaving = Counter(one for one, other in pairwise(hosts) if one != other)
+    return max(leaving.values(), default=1)
+
+
+def ring_time(H, K, alpha, payload):
+    return 2 * (H - 1) * (alpha + K / H / payload)
+
+
+def chosen(K, alpha, beta):
+    return "ring" if 14 * (alpha + K / 8 * beta) < 3 * (alpha + K * beta) else "recursive_doubling"
+
+
 CASES = {
     "chunk_to_send": Case(
         right=chunk,
@@ -292,6 +324,32 @@ CASES = {
             lambda way, G, M: steps_of(way, G, M) // 2,
             lambda way, G, M: 2 * (G * M - 1),
             lambda way, G, M: steps_of(way, G, M) - (way == "two levels"),
+        ],
+    ),
+    "seating": Case(
+        right=seats,
+        wrong=[ranks_of_a_host, all_crossings, not_a_circle, lambda hosts: len(set(hosts))],
+        also=[lambda hosts: np.int64(seats(hosts)), lambda hosts: float(seats(hosts))],
+    ),
+    "ring_on_hosts": Case(
+        right=ring_time,
+        wrong=[
+            lambda H, K, alpha, payload: 2 * (H - 1) / H * K / payload,
+            lambda H, K, alpha, payload: (H - 1) * (alpha + K / H / payload),
+            lambda H, K, alpha, payload: 2 * (H - 1) * (alpha + K / payload),
+            lambda H, K, alpha, payload: 8 * ring_time(H, K, alpha, payload),
+            lambda H, K, alpha, payload: 1e3 * ring_time(H, K, alpha, payload),
+        ],
+        also=[lambda H, K, alpha, payload: np.float64(ring_time(H, K, alpha, payload))],
+    ),
+    "choose": Case(
+        right=chosen,
+        wrong=[
+            lambda K, alpha, beta: "ring",
+            lambda K, alpha, beta: "recursive_doubling",
+            lambda K, alpha, beta: "ring" if K > 500_000 else "recursive_doubling",
+            lambda K, alpha, beta: "ring" if K * beta > alpha else "recursive_doubling",
+            lambda K, alpha, beta: "doubling" if chosen(K, alpha, beta) != "ring" else "ring",
         ],
     ),
 }
