@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 SIZES = tuple(4**k for k in range(2, 12))  # bytes: 16 B to 4 MB
-# For a link of a chosen rate: two far longer than the bytes that it lets pass at once, after which a
-# message is as long as the rate says, and one of hardly any bytes. (Between them time is no line.)
+# For a link of a chosen rate: two far longer than the bytes that it lets pass at once, beyond which
+# time is a line, and one of hardly any bytes.
 LINK_SIZES = (524_288, 262_144, 64)
 
 
