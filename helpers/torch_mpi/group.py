@@ -12,9 +12,10 @@ from torch._C import _distributed_c10d as c10d
 from torch._C._dynamo import eval_frame
 
 from helpers.torch_mpi import point_to_point
-from helpers.torch_mpi.collectives import Collectives, Tensors
+from helpers.torch_mpi.collectives import Collectives
 from helpers.torch_mpi.layout import checked
 from helpers.torch_mpi.network import Network
+from helpers.torch_mpi.operations import Tensors
 from helpers.torch_mpi.options import Options
 from helpers.torch_mpi.rendezvous import connect, retire, window_for
 from helpers.torch_mpi.runner import Runner

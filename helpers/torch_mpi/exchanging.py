@@ -1,0 +1,209 @@
+"""Collectives that carry a part for each rank: gather, scatter, all-to-all."""
+
+# mypy: disable-error-code="override, assignment"
+# Torch declares two overloads of most methods; one method here takes what both bring.
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch._C import _distributed_c10d as c10d
+
+from helpers.torch_mpi.layout import Receiving, as_bytes, checked, innermost, options_of, rooted
+from helpers.torch_mpi.operations import Operations, Tensors
+
+
+class Exchanging(Operations):
+    """The collectives of a process group with a part for each rank."""
+
+    def gather(
+        self,
+        outputs: Sequence,
+        inputs: Tensors,
+        opts: Any = None,
+        timeout: timedelta | None = None,
+    ) -> dist.Work:
+        """Give the root the tensor of each rank.
+
+        Parameters
+        ----------
+        outputs
+            On the root a list of N tensors, or that list in another; elsewhere empty.
+        inputs
+            The tensor.
+        opts
+            Torch's options, or the root's rank.
+        timeout
+            The call's own time limit, where ``opts`` says nothing of it.
+
+        Returns
+        -------
+        dist.Work
+            Its handle.
+
+        Raises
+        ------
+        ValueError
+            There are not N outputs on the root.
+        """
+        opts = opts if isinstance(opts, c10d.GatherOptions) else rooted(opts, None, timeout)
+        (tensor,) = checked(inputs)
+        root = opts.rootRank == self.rank()
+        outputs_ = self._one_each(innermost(outputs), "gather") if root else []
+
+        def call(deadline: float) -> None:
+            with Receiving(outputs_) as views:
+                self.transport.gather(views, as_bytes(tensor), opts.rootRank, deadline)
+
+        return self._run("gather", call, outputs, opts)
+
+    def scatter(
+        self,
+        outputs: Tensors,
+        inputs: Sequence,
+        opts: Any = None,
+        timeout: timedelta | None = None,
+    ) -> dist.Work:
+        """Give each rank its tensor of those that the root brings.
+
+        Parameters
+        ----------
+        outputs
+            The tensor to receive into.
+        inputs
+            On the root a list of N tensors, or that list in another; elsewhere empty.
+        opts
+            Torch's options, or the root's rank.
+        timeout
+            The call's own time limit, where ``opts`` says nothing of it.
+
+        Returns
+        -------
+        dist.Work
+            Its handle.
+
+        Raises
+        ------
+        ValueError
+            There are not N inputs on the root.
+        """
+        opts = opts if isinstance(opts, c10d.ScatterOptions) else rooted(opts, None, timeout)
+        (output,) = checked(outputs)
+        root = opts.rootRank == self.rank()
+        inputs_ = self._one_each(innermost(inputs), "scatter") if root else []
+
+        def call(deadline: float) -> None:
+            with Receiving([output]) as (view,):
+                parts = [as_bytes(tensor) for tensor in inputs_]
+                self.transport.scatter(view, parts, opts.rootRank, deadline)
+
+        return self._run("scatter", call, outputs, opts)
+
+    def alltoall(
+        self,
+        outputs: Tensors,
+        inputs: Tensors,
+        opts: Any = None,
+        timeout: timedelta | None = None,
+    ) -> dist.Work:
+        """Give each rank the tensor that every rank brings for it.
+
+        Parameters
+        ----------
+        outputs
+            N tensors: the r-th becomes what rank r brings for this one.
+        inputs
+            N tensors: the r-th goes to rank r.
+        opts
+            Torch's options.
+        timeout
+            The call's own time limit, where ``opts`` says nothing of it.
+
+        Returns
+        -------
+        dist.Work
+            Its handle.
+
+        Raises
+        ------
+        ValueError
+            There are not N of each.
+        """
+        opts = options_of(c10d.AllToAllOptions, opts, timeout)
+        outputs_ = self._one_each(outputs, "all_to_all")
+        inputs_ = self._one_each(inputs, "all_to_all")
+
+        def call(deadline: float) -> None:
+            with Receiving(outputs_) as views:
+                self.transport.all_to_all(views, [as_bytes(t) for t in inputs_], deadline)
+
+        return self._run("all_to_all", call, outputs, opts)
+
+    def all_to_all_single(
+        self,
+        output: torch.Tensor,
+        tensor: torch.Tensor,
+        out_splits: Sequence[int],
+        in_splits: Sequence[int],
+        opts: Any = None,
+        timeout: timedelta | None = None,
+    ) -> dist.Work:
+        """Do what ``alltoall`` does with parts of two tensors.
+
+        Parameters
+        ----------
+        output
+            What comes, in the order of the ranks that it comes from.
+        tensor
+            What goes, in the order of the ranks that it goes to.
+        out_splits
+            N numbers of rows of ``output``; empty: equal parts.
+        in_splits
+            N numbers of rows of ``tensor``; empty: equal parts.
+        opts
+            Torch's options.
+        timeout
+            The call's own time limit, where ``opts`` says nothing of it.
+
+        Returns
+        -------
+        dist.Work
+            Its handle.
+
+        Raises
+        ------
+        ValueError
+            The splits do not fit the rows.
+        """
+        opts = options_of(c10d.AllToAllOptions, opts, timeout)
+        outputs = self._split(checked([output])[0], out_splits, "output")
+        inputs = self._split(checked([tensor])[0], in_splits, "input")
+
+        def call(deadline: float) -> None:
+            with Receiving(outputs) as views:
+                self.transport.all_to_all(views, [as_bytes(part) for part in inputs], deadline)
+
+        return self._run("all_to_all_single", call, [output], opts)
+
+    # Older names of the same operations, which parts of torch still call.
+    alltoall_base = all_to_all_single
+
+    def _split(self, tensor: torch.Tensor, splits: Sequence[int], which: str) -> list[torch.Tensor]:
+        rows = tensor.shape[0] if tensor.dim() else 1
+        if not splits:
+            if rows % self.size():
+                raise ValueError(
+                    f"all_to_all_single on {self.size()} ranks expects split sizes, or rows that "
+                    f"divide evenly; got {which} of {rows} rows"
+                )
+            splits = [rows // self.size()] * self.size()
+        if len(splits) != self.size() or sum(splits) != rows:
+            raise ValueError(
+                f"all_to_all_single on {self.size()} ranks expects {self.size()} {which} split "
+                f"sizes with sum {rows}; got {list(splits)}"
+            )
+        return list(tensor.split(splits))

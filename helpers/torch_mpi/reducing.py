@@ -1,0 +1,266 @@
+"""Collectives that combine what ranks have: allreduce, reduce, reduce-scatter."""
+
+# mypy: disable-error-code="override, assignment"
+# Torch declares two overloads of most methods; one method here takes what both bring.
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch._C import _distributed_c10d as c10d
+
+from helpers.torch_mpi.layout import (
+    checked,
+    flatten,
+    innermost,
+    options_of,
+    put_back,
+    rooted,
+    spell,
+)
+from helpers.torch_mpi.operations import Operations, Tensors
+from helpers.torch_mpi.reductions import reduction
+from helpers.torch_mpi.sparse import all_reduce_sparse
+
+_SUM = dist.ReduceOp.SUM
+
+
+class Reducing(Operations):
+    """The collectives of a process group that reduce."""
+
+    def allreduce(
+        self, tensors: Tensors, opts: Any = None, timeout: timedelta | None = None
+    ) -> dist.Work:
+        """Replace a tensor by its reduction over ranks.
+
+        Parameters
+        ----------
+        tensors
+            The tensor, dense or sparse (COO, for which the operation is the sum).
+        opts
+            Torch's options, or a reduce operation.
+        timeout
+            The call's own time limit, where ``opts`` says nothing of it.
+
+        Returns
+        -------
+        dist.Work
+            Its handle.
+
+        Raises
+        ------
+        ValueError
+            The reduce operation does not fit the dtype.
+        """
+        opts = options_of(c10d.AllreduceOptions, opts, timeout)
+        (tensor,) = checked(tensors)
+        if tensor.is_sparse:
+            return self._run(
+                "all_reduce",
+                lambda deadline: all_reduce_sparse(self.transport, tensors[0], deadline),
+                tensors,
+                opts,
+            )
+        op = reduction(opts.reduceOp, tensor.dtype)
+
+        def call(deadline: float) -> None:
+            flat = flatten(tensor)
+            self.transport.all_reduce(flat, op, deadline)
+            put_back(flat, tensor)
+
+        return self._run("all_reduce", call, tensors, opts)
+
+    def allreduce_coalesced(self, tensors: Tensors, opts: Any = None) -> dist.Work:
+        """Replace several tensors by their reductions over ranks, in one operation.
+
+        Parameters
+        ----------
+        tensors
+            Tensors of one dtype.
+        opts
+            Torch's options.
+
+        Returns
+        -------
+        dist.Work
+            Its handle.
+
+        Raises
+        ------
+        ValueError
+            The dtypes differ, or the reduce operation does not fit.
+        """
+        opts = options_of(c10d.AllreduceCoalescedOptions, opts)
+        parts = checked(tensors, count=None)
+        if len({part.dtype for part in parts}) > 1:
+            kinds = ", ".join(str(part.dtype) for part in parts)
+            raise ValueError(f"all_reduce_coalesced expects tensors of one dtype; got {kinds}")
+        op = reduction(opts.reduceOp, parts[0].dtype)
+
+        def call(deadline: float) -> None:
+            flat = torch.cat([flatten(part) for part in parts])
+            self.transport.all_reduce(flat, op, deadline)
+            for part, new in zip(parts, flat.split([p.numel() for p in parts]), strict=True):
+                part.copy_(new.view_as(part))
+
+        return self._run("all_reduce_coalesced", call, tensors, opts)
+
+    def reduce(
+        self,
+        tensors: Tensors,
+        opts: Any = None,
+        op: dist.ReduceOp = _SUM,
+        timeout: timedelta | None = None,
+    ) -> dist.Work:
+        """Replace the root's tensor by the reduction over ranks.
+
+        Parameters
+        ----------
+        tensors
+            The tensor.
+        opts
+            Torch's options, or the root's rank.
+        op
+            What to reduce with, where ``opts`` is a rank.
+        timeout
+            The call's own time limit, where ``opts`` says nothing of it.
+
+        Returns
+        -------
+        dist.Work
+            Its handle.
+
+        Raises
+        ------
+        ValueError
+            The reduce operation does not fit the dtype.
+        """
+        opts = opts if isinstance(opts, c10d.ReduceOptions) else rooted(opts, op, timeout)
+        (tensor,) = checked(tensors)
+        how = reduction(opts.reduceOp, tensor.dtype)
+
+        def call(deadline: float) -> None:
+            flat = flatten(tensor)
+            self.transport.reduce(flat, how, opts.rootRank, deadline)
+            put_back(flat, tensor)
+
+        return self._run("reduce", call, tensors, opts)
+
+    def reduce_scatter(
+        self,
+        outputs: Tensors,
+        inputs: Sequence,
+        opts: Any = None,
+        timeout: timedelta | None = None,
+    ) -> dist.Work:
+        """Give each rank the reduction over ranks of what they bring for it.
+
+        Parameters
+        ----------
+        outputs
+            The tensor to receive into.
+        inputs
+            A list of N tensors, or that list in another: the r-th is for rank r.
+        opts
+            Torch's options, or a reduce operation.
+        timeout
+            The call's own time limit, where ``opts`` says nothing of it.
+
+        Returns
+        -------
+        dist.Work
+            Its handle.
+
+        Raises
+        ------
+        ValueError
+            There are not N inputs, or the reduce operation does not fit the dtype.
+        """
+        opts = options_of(c10d.ReduceScatterOptions, opts, timeout)
+        (output,) = checked(outputs)
+        inputs_ = self._one_each(innermost(inputs), "reduce_scatter")
+        return self._reduce_scatter([(output, inputs_)], outputs, opts)
+
+    def reduce_scatter_single(
+        self, output: torch.Tensor, tensor: torch.Tensor, opts: Any = None
+    ) -> dist.Work:
+        """Give each rank its part of the reduction of one tensor over ranks.
+
+        Parameters
+        ----------
+        output
+            The part.
+        tensor
+            Of N times as many elements: the r-th part is for rank r.
+        opts
+            Torch's options.
+
+        Returns
+        -------
+        dist.Work
+            Its handle.
+
+        Raises
+        ------
+        ValueError
+            The sizes, dtypes or the reduce operation do not fit.
+        """
+        return self.reduce_scatter_single_coalesced([output], [tensor], opts)
+
+    def reduce_scatter_single_coalesced(
+        self, outputs: Tensors, inputs: Tensors, opts: Any = None
+    ) -> dist.Work:
+        """Do what ``reduce_scatter_single`` does with several tensors, in one operation.
+
+        Parameters
+        ----------
+        outputs
+            The parts.
+        inputs
+            One for each output, of N times as many elements.
+        opts
+            Torch's options.
+
+        Returns
+        -------
+        dist.Work
+            Its handle.
+
+        Raises
+        ------
+        ValueError
+            The sizes, dtypes or the reduce operation do not fit.
+        """
+        opts = options_of(c10d.ReduceScatterOptions, opts)
+        jobs: list[tuple[torch.Tensor, Tensors]] = []
+        for output, tensor in zip(checked(outputs, None), checked(inputs, None), strict=True):
+            if tensor.numel() != output.numel() * self.size() or output.dtype != tensor.dtype:
+                raise ValueError(
+                    f"reduce_scatter_tensor on {self.size()} ranks expects an input "
+                    f"{self.size()} times as large as an output {spell(output)}; got "
+                    f"{spell(tensor)}"
+                )
+            jobs.append((output, tensor.reshape(self.size(), -1).unbind(0)))
+        return self._reduce_scatter(jobs, outputs, opts)
+
+    # Older names of the same operations, which parts of torch still call.
+    _reduce_scatter_base = reduce_scatter_single
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+
+    def _reduce_scatter(
+        self, jobs: Sequence[tuple[torch.Tensor, Tensors]], outputs: Sequence, opts: Any
+    ) -> dist.Work:
+        ops = [reduction(opts.reduceOp, output.dtype) for output, _ in jobs]
+
+        def call(deadline: float) -> None:
+            for (output, inputs), op in zip(jobs, ops, strict=True):
+                flat = flatten(output)
+                parts = [flatten(part) for part in inputs]
+                self.transport.reduce_scatter(flat, parts, op, deadline)
+                put_back(flat, output)
+
+        return self._run("reduce_scatter", call, outputs, opts)
