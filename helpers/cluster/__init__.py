@@ -32,7 +32,7 @@ __all__ = [
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Register ``%%ranks``, and have a process warm for the ranks to come.
+    """Register ``%%ranks`` and ``%autoranks``, and have a process warm for the ranks to come.
 
     IPython calls this at ``%load_ext helpers.cluster``.
 
@@ -43,5 +43,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     """
     from helpers.cluster.magic import RanksMagics
 
-    shell.register_magics(RanksMagics)
+    magics = RanksMagics(shell)
+    shell.register_magics(magics)
+    shell.input_transformers_cleanup.insert(0, magics.cells.transform)
     keep_warm()

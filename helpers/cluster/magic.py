@@ -2,35 +2,48 @@
 
 from __future__ import annotations
 
+import argparse
 import re
-import time
 from typing import TYPE_CHECKING
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, cell_magic, magics_class
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from helpers.cluster import remote, report
 from helpers.cluster.arguments import positive
+from helpers.cluster.cells import HERE, Cells
 from helpers.cluster.cluster import DEFAULT_TIMEOUT, Cluster
+from helpers.cluster.errors import ClusterError
 from helpers.cluster.gathering import Reply
+from helpers.cluster.live import Live
 
 if TYPE_CHECKING:
-    from helpers.tracing.trace import Trace
+    from IPython.core.interactiveshell import InteractiveShell
 
-LIVE_AFTER = 1.0  # seconds: output of a longer cell is shown while it runs
-LIVE_EVERY = 0.5
+    from helpers.tracing.trace import Trace
 
 
 @magics_class
 class RanksMagics(Magics):
-    """The cell magic ``%%ranks``."""
+    """The cell magic ``%%ranks``, and ``%autoranks``, which spares writing it.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+        The kernel's shell.
+    """
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell=shell)
+        self.cells = Cells(shell)
 
     @magic_arguments()
     @argument("cluster", nargs="?", help="a variable that holds a Cluster (default: the only one)")
     @argument("--timeout", type=float, default=DEFAULT_TIMEOUT, help="time limit in seconds")
     @argument("--only", default=None, help="ranks that run the cell, such as 0,2 (default: all)")
     @argument("--trace", default=None, help="record the MPI calls into a variable of this name")
+    @argument("--whole", action="store_true", help=argparse.SUPPRESS)  # by %autoranks: no own line
     @cell_magic
     def ranks(self, line: str, cell: str) -> None:
         """Run the cell on MPI ranks; show what each prints, in rank order.
@@ -44,21 +57,14 @@ class RanksMagics(Magics):
         cell : str
             The lines below it.
         """
-        options = parse_argstring(self.ranks, line)
-        try:
-            cluster = self._cluster(options.cluster)
-            only = cluster.some_ranks(_rank_list(options.only))
-            timeout = positive("timeout", options.timeout)
-            if options.trace is not None and not options.trace.isidentifier():
-                raise ValueError(f"--trace {options.trace}: expected a name for a variable")
-        except ValueError as error:
-            raise UsageError(f"%%ranks {line}: {error}") from None  # without a traceback
+        options, cluster, only = self._read(line)
+        timeout = options.timeout
         clocks = cluster.clocks() if options.trace else {}
-        live = _Live()
+        live = Live()
         # a first line in place of the magic's: line numbers are those that the reader sees
         outcome = cluster.submit(
             remote.execute,
-            f"# %%ranks {line}\n{cell}",
+            cell if options.whole else f"# %%ranks {line}\n{cell}",
             bool(options.trace),
             timeout=timeout,
             only=only,
@@ -69,6 +75,49 @@ class RanksMagics(Magics):
         if options.trace:
             self._variables[options.trace] = _trace(outcome.replies, clocks)
         cluster.settle(outcome, timeout)
+
+    @line_magic
+    def autoranks(self, line: str) -> None:
+        """Run every cell on the ranks from the next one on: ``%autoranks on``, ``%autoranks off``.
+
+        What begins with a magic or with ``!`` is run here, and so is a cell under ``%%local``.
+
+        Parameters
+        ----------
+        line : str
+            ``on``, followed by options of ``%%ranks`` such as ``--timeout 60``, or ``off``.
+        """
+        word, _, options = line.strip().partition(" ")
+        if word == "off" and not options:
+            self.cells.options = None
+            print("Cells run in the kernel again.")
+        elif word == "on":
+            _, cluster, _ = self._read(options)
+            self.cells.options = options.strip()
+            print(
+                f"From the next cell on, all run on the {cluster.n} ranks, but for those that "
+                f"begin with a magic (% or !) or with {HERE}. '%autoranks off' ends this."
+            )
+        else:
+            state = "off" if self.cells.options is None else f"on {self.cells.options}".strip()
+            raise UsageError(f"%autoranks {line}: expected on or off; it is {state}")
+
+    def _read(self, line: str) -> tuple[argparse.Namespace, Cluster, list[int]]:
+        """Return the options of a cell, its cluster and its ranks."""
+        options = parse_argstring(self.ranks, line)
+        try:
+            cluster = self._cluster(options.cluster)
+            only = cluster.some_ranks(_rank_list(options.only))
+            options.timeout = positive("timeout", options.timeout)
+            if options.trace is not None and not options.trace.isidentifier():
+                raise ValueError(f"--trace {options.trace}: expected a name for a variable")
+        except ValueError as error:
+            raise UsageError(f"%%ranks {line}: {error}") from None  # without a traceback
+        except ClusterError as error:
+            if not options.whole:
+                raise
+            raise ClusterError(f"{error}, under {HERE} or after '%autoranks off'") from None
+        return options, cluster, only
 
     def _cluster(self, name: str | None) -> Cluster:
         if name is None:
@@ -108,43 +157,3 @@ def _rank_list(text: str | None) -> list[int] | None:
     if not re.fullmatch(r"\d+(,\d+)*", text):
         raise ValueError(f"--only {text}: expected ranks with commas between, such as 0,2")
     return [int(part) for part in text.split(",")]
-
-
-class _Live:
-    """Shows the output so far of a cell that takes long, and takes it away for the final one."""
-
-    def __init__(self) -> None:
-        self._begin = time.monotonic()
-        self._next = self._begin + LIVE_AFTER
-        self._shown = ""
-
-    def update(self, replies: dict[int, Reply]) -> None:
-        """Print what the ranks have printed so far, if there is something new.
-
-        Parameters
-        ----------
-        replies : dict of int to Reply
-            As far as they are known.
-        """
-        now = time.monotonic()
-        if now < self._next:
-            return
-        self._next = now + LIVE_EVERY
-        text = "\n".join(
-            report.label(rank, part)
-            for rank, reply in replies.items()
-            for kind, part in reply.parts
-            if kind == "stdout"
-        )
-        if text and text != self._shown:
-            self.clear()
-            print(text, flush=True)
-            self._shown = text
-
-    def clear(self) -> None:
-        """Take the shown text away as soon as something else is printed."""
-        if self._shown:
-            from IPython.display import clear_output
-
-            clear_output(wait=True)
-            self._shown = ""
