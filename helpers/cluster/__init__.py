@@ -32,7 +32,7 @@ __all__ = [
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Register ``%%ranks`` and ``%autoranks``, and have a process warm for the ranks to come.
+    """Register ``%%ranks`` and ``%autoranks``; have a process warm for the ranks to come.
 
     IPython calls this at ``%load_ext helpers.cluster``.
 
@@ -41,9 +41,12 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     shell : IPython.core.interactiveshell.InteractiveShell
         The kernel's shell.
     """
+    from helpers.cluster import asking
     from helpers.cluster.magic import RanksMagics
 
     magics = RanksMagics(shell)
     shell.register_magics(magics)
     shell.input_transformers_cleanup.insert(0, magics.cells.transform)
+    if kernel := getattr(shell, "kernel", None):
+        asking.install(kernel, magics.who_runs)
     keep_warm()

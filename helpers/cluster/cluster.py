@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 MAX_RANKS = 64  # on one machine; a rank takes about 80 MB before it imports anything
 DEFAULT_TIMEOUT = 30.0  # seconds
+ASK_SECONDS = remote.ANSWER_SECONDS + 0.2
 
 
 class Cluster:
@@ -322,6 +323,43 @@ class Cluster:
                 self._relaunch()
             return outcome
 
+    def ask(self, function: Callable[..., dict], *args: object, rank: int = 0) -> dict | None:
+        """Ask one rank something small; rather than wait for it, go without.
+
+        Parameters
+        ----------
+        function : callable
+            Of :mod:`helpers.cluster.remote`.
+        *args : object
+            Its arguments.
+        rank : int
+            Which.
+
+        Returns
+        -------
+        dict or None
+            None from ranks that are busy, not ready or gone, or have a question unanswered.
+        """
+        unanswered = self._question is not None and not self._question.ready()
+        if unanswered or not self.running or not self._lock.acquire(blocking=False):
+            return None
+        try:
+            if not self._engine_ids:
+                return None
+            client = self._processes.connect()
+            view = client.direct_view(self._engine_ids[rank])
+            self._question = view.apply_async(function, *args)
+            client.wait([self._question], ASK_SECONDS)
+            if not self._question.ready():
+                return None
+            answer = self._question.get()
+            client.purge_local_results([self._question])
+            return answer
+        except Exception:  # whatever it is, the next cell will say it better
+            return None
+        finally:
+            self._lock.release()
+
     def some_ranks(self, only: list[int] | None) -> list[int]:
         """Return the ranks that a call is for.
 
@@ -413,6 +451,7 @@ class Cluster:
     # -- inside ---------------------------------------------------------------------------------
 
     _death: tuple[int | None, str] = (None, "")
+    _question: ipyparallel.AsyncResult | None = None  # the last that ask() asked
 
     def _exclusive(self) -> AbstractContextManager:
         if not self._lock.acquire(blocking=False):
@@ -443,6 +482,7 @@ class Cluster:
     def _relaunch(self) -> None:
         """Replace the ranks; the new ones get ready while the reader reads."""
         self._engine_ids = []
+        self._question = None
         self._processes.kill_ranks()
         self._processes.start_ranks()
 

@@ -102,6 +102,28 @@ class RanksMagics(Magics):
             state = "off" if self.cells.options is None else f"on {self.cells.options}".strip()
             raise UsageError(f"%autoranks {line}: expected on or off; it is {state}")
 
+    def who_runs(self, code: str) -> tuple[Cluster, int] | None:
+        """Tell who runs a cell.
+
+        Parameters
+        ----------
+        code : str
+            What stands in it so far.
+
+        Returns
+        -------
+        (Cluster, int) or None
+            The first of the ranks that do; None for the kernel, and where there is no cluster.
+        """
+        line = self.cells.asked(code)
+        if line is None:
+            return None
+        try:
+            _, cluster, only = self._read(line)
+        except (UsageError, ClusterError):
+            return None
+        return cluster, only[0]
+
     def _read(self, line: str) -> tuple[argparse.Namespace, Cluster, list[int]]:
         """Return the options of a cell, its cluster and its ranks."""
         options = parse_argstring(self.ranks, line)

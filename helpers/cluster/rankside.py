@@ -119,6 +119,7 @@ class RankSide:
         from IPython import get_ipython
 
         shell = get_ipython()
+        shell.set_hook("show_in_pager", _print_page, 0)  # what ``name?`` explains
 
         def work() -> None:
             shell._showtraceback = lambda *error: None  # the error travels with the reply
@@ -238,6 +239,13 @@ class RankSide:
             return False
         told = (now.busy_since, now.call, now.begin_ns)
         return told == (last.busy_since, last.call, last.begin_ns)
+
+
+def _print_page(shell: InteractiveShell, data: dict | str, start: int, screen_lines: int) -> None:
+    """Print what a notebook would open a pager for: a rank has none."""
+    text = data["text/plain"] if isinstance(data, dict) else data
+    # the same on all ranks: without the number of this one's process
+    print(re.sub(r"/\S*/ipykernel_\d+/\d+\.py", "a cell", text))
 
 
 class _Shown(Exception):  # noqa: N818

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+from helpers.waiting import at_most
 
 if TYPE_CHECKING:
     from helpers.cluster.rankside import RankSide
+
+ANSWER_SECONDS = 0.8  # what a reader waits for names
 
 
 def hello() -> dict:
@@ -64,6 +69,61 @@ def call(blob: bytes, trace: bool) -> dict:
         The fields of a :class:`~helpers.cluster.gathering.Reply`; the value is pickled.
     """
     return _side().call(blob, trace)
+
+
+def complete(code: str, cursor: int) -> dict:
+    """Tell which names of this rank may stand at the cursor.
+
+    Parameters
+    ----------
+    code : str
+        Of a cell.
+    cursor : int
+        Where, in characters.
+
+    Returns
+    -------
+    dict
+        As a kernel replies to Tab; empty if that takes too long.
+    """
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    shell.Completer.use_jedi = False  # takes a second to load; the names can be looked at
+    return _soon(lambda: shell.kernel.do_complete(code, cursor))
+
+
+def inspect(code: str, cursor: int, detail: int, omitted: tuple[str, ...]) -> dict:
+    """Explain the name at the cursor.
+
+    Parameters
+    ----------
+    code : str
+        Of a cell.
+    cursor : int
+        Where, in characters.
+    detail : int
+        1 for the source.
+    omitted : tuple of str
+        What is not asked for.
+
+    Returns
+    -------
+    dict
+        As a kernel replies to Shift+Tab; empty if that takes too long.
+    """
+    from IPython import get_ipython
+
+    return _soon(lambda: get_ipython().kernel.do_inspect(code, cursor, detail, omitted))
+
+
+def _soon(work: Callable[[], dict]) -> dict:
+    """Return what there is within the time that somebody waits for it, who runs cells here."""
+    try:
+        with at_most(ANSWER_SECONDS, TimeoutError):
+            return work()
+    except TimeoutError:
+        return {}
 
 
 def _side() -> RankSide:
