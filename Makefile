@@ -26,7 +26,7 @@ SETTINGS = PYTHON='$(PYTHON)' TORCH_INDEX='$(TORCH_INDEX)' WHEELS='$(WHEELS)' CO
 LINT = sh tools/lint.sh
 
 .PHONY: help setup setup-openmpi lab hosts test notebooks html site course bench claims conformance soak gpu bare-machine lint format reset \
-	wheels clean distclean
+	wheels release clean distclean
 
 help: ## Print this list
 	@echo "make COMMAND [SETTING=...]"
@@ -105,6 +105,9 @@ wheels: ## Fill a folder for a class without a network: make wheels WHEELS=wheel
 	@$(SETTINGS) WHEELS= COMPILER=no sh tools/setup.sh course
 	@$(PY) -m tools.wheels '$(or $(WHEELS),wheels)' --torch-index '$(TORCH_INDEX)' \
 	    $(if $(SYSTEM),--system $(SYSTEM)) $(if $(VERSION),--python $(VERSION))
+
+release: setup ## Make a release in dist/: archive, site, lock with hashes, what is known of its packages
+	@$(PY) -m tools.publish $(TEST_ARGS)
 
 clean: ## Remove what was made, but not the environment and not work/
 	@rm -rf build dist html .pytest_cache .ruff_cache .hypothesis *.egg-info

@@ -15,7 +15,7 @@ from helpers.torch_mpi import point_to_point
 from helpers.torch_mpi.collectives import Collectives
 from helpers.torch_mpi.layout import checked
 from helpers.torch_mpi.network import Network
-from helpers.torch_mpi.operations import Tensors
+from helpers.torch_mpi.operations import Operations, Tensors
 from helpers.torch_mpi.options import Options
 from helpers.torch_mpi.rendezvous import connect, retire, window_for
 from helpers.torch_mpi.runner import Runner
@@ -226,7 +226,7 @@ def _leave_untraced(group: type) -> None:
     In a compiled program torch calls them as Python functions: without this they are traced too.
     """
     skip = eval_frame._FrameAction.SKIP
-    for kind in group.__mro__[: group.__mro__.index(Collectives) + 1]:
+    for kind in group.__mro__[: group.__mro__.index(Operations) + 1]:
         for function in vars(kind).values():
             if isinstance(function, FunctionType):
                 strategy = eval_frame._FrameExecStrategy(skip, skip)

@@ -1,0 +1,129 @@
+"""`make release`: one version everywhere, what is committed, hashes, and no false clean bill."""
+
+import functools
+import http.server
+import json
+import re
+import shutil
+import subprocess
+import tarfile
+import threading
+import zipfile
+
+import pytest
+
+from helpers.paths import ROOT
+from tools import publish
+
+PLACES = ("pyproject.toml", "CITATION.cff", "CHANGELOG.md")
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A repository of its own with the places in which the version stands."""
+    root = tmp_path / "copy"
+    root.mkdir()
+    for name in PLACES:
+        shutil.copy(ROOT / name, root)
+    for command in ("init -q", "add -A", "-c user.name=a -c user.email=a@b commit -qm one"):
+        subprocess.run(["git", *command.split()], cwd=root, check=True)
+    return root
+
+
+def test_the_version_is_one():
+    assert publish.version() == publish.helpers.__version__
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "says"),
+    [
+        ("pyproject.toml", 'version = "0', 'version = "7', "expected one version everywhere"),
+        ("CITATION.cff", "version: 0", "version: 7", r"CITATION.cff': '7\.1\.0'"),
+        ("CHANGELOG.md", "## 0", "## 7", r"CHANGELOG.md': '7\.1\.0'"),
+        ("CHANGELOG.md", "## 0.1.0 (2", "## 0.1.0 (3", "name one day; got 2026.* and 3026"),
+        ("CHANGELOG.md", "## 0.1.0 (", "## next (", "expected a heading such as .* got 'none'"),
+    ],
+)
+def test_versions_and_days_that_differ_are_named(copy, name, old, new, says):
+    text = (copy / name).read_text()
+    assert old in text
+    (copy / name).write_text(text.replace(old, new, 1))
+    with pytest.raises(publish.PublishError, match=says):
+        publish.version(copy)
+
+
+def test_what_is_not_committed_is_refused_by_name(copy):
+    publish.committed(copy)
+    (copy / "new.txt").touch()
+    with pytest.raises(publish.PublishError, match=r"to be committed; changed: new\.txt"):
+        publish.committed(copy)
+
+
+def test_a_release_is_whole_and_its_sums_are_right(copy, tmp_path, monkeypatch):
+    monkeypatch.setattr(publish, "hashed", lambda text: text)  # the index is tried below
+    monkeypatch.setattr(publish, "AUDITOR", "no-such-program-anywhere")
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "index.html").write_text("<p>here</p>")
+    files = publish.publish(tmp_path / "dist", tmp_path / "site", copy)
+    now = f"parallel-deep-learning-{publish.version()}"
+    assert {path.name for path in files} == {
+        f"{now}.tar.gz", f"{now}-site.zip", "requirements-hashed.txt", "audit.txt", "SHA256SUMS",
+    }  # fmt: skip
+    with tarfile.open(tmp_path / "dist" / f"{now}.tar.gz") as archive:
+        assert {f"{now}/{name}" for name in PLACES} <= set(archive.getnames())
+    with zipfile.ZipFile(tmp_path / "dist" / f"{now}-site.zip") as archive:
+        assert archive.read("site/index.html") == b"<p>here</p>"
+    check = ["sha256sum", "--check", "--quiet", "SHA256SUMS"]
+    assert subprocess.run(check, cwd=tmp_path / "dist").returncode == 0
+    assert (tmp_path / "dist" / "audit.txt").read_text().startswith("NOT AUDITED: ")
+    (tmp_path / "dist" / "audit.txt").write_text("no fault")
+    assert subprocess.run(check, cwd=tmp_path / "dist", capture_output=True).returncode == 1
+
+
+@pytest.fixture
+def index(tmp_path, monkeypatch):
+    """An index on loopback: ``one`` has a hash there, ``two`` has none."""
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        folder.mkdir()
+        wheel = folder / f"{name}-1.0-py3-none-any.whl"
+        with zipfile.ZipFile(wheel, "w") as archive:
+            about = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+            archive.writestr(f"{name}-1.0.dist-info/METADATA", about)
+            archive.writestr(f"{name}-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\n")
+            archive.writestr(f"{name}-1.0.dist-info/RECORD", "")
+        anchor = f"#sha256={publish.sums(folder).split()[0]}" if name == "one" else ""
+        (folder / "index.html").write_text(f'<a href="{wheel.name}{anchor}">{wheel.name}</a>')
+    serve = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    for name in ("UV_FIND_LINKS", "UV_EXTRA_INDEX_URL", "UV_INDEX"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("UV_DEFAULT_INDEX", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
+    yield tmp_path
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_pin_has_its_hashes_or_is_named(index):
+    found = publish.hashed("one==1.0\n")
+    wheel = re.search(r"(\w+)  one-1", publish.sums(index / "one"))
+    assert wheel[1] in found
+    with pytest.raises(publish.PublishError, match=r"none for two==1\.0"):
+        publish.hashed("one==1.0\ntwo==1.0\n")
+    with pytest.raises(publish.PublishError, match="three"):
+        publish.hashed("three==2.0\n")
+
+
+def test_packages_without_data_are_no_clean_bill():
+    unknown = {"name": "a", "skip_reason": "not found"}
+    assert "NOT AUDITED" in publish.audit(json.dumps({"dependencies": [unknown]}))
+    fault = {"id": "CVE-1", "fix_versions": ["2.0"]}
+    known = {"name": "b", "version": "1.0", "vulns": [fault]}
+    said = publish.audit(json.dumps({"dependencies": [unknown, known]}))
+    assert "data on 1 of 2 packages" in said
+    assert "b 1.0: CVE-1, mended in 2.0" in said
+    assert "NOT AUDITED" not in said

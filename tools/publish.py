@@ -1,0 +1,243 @@
+"""Make a release in ``dist/NAME-VERSION``: ``make release``.
+
+    source archive      what git has of the last commit
+    site archive        the site over executed notebooks: pages for a class without a network
+    lock with hashes    each pin with the SHA-256 of every wheel that the index has of it
+    audit.txt           what pip-audit knows of the lock's packages, or that it could know nothing
+    SHA256SUMS          of all these (``sha256sum --check SHA256SUMS``)
+
+The version stands in four places, which have to agree; the newest heading of CHANGELOG.md is one of
+them. Uncommitted changes would be in the site and not in the archive: they are refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import yaml
+
+import helpers
+from helpers.paths import ROOT
+from tools.lock import LOCK
+
+NAME = "parallel-deep-learning"
+AUDITOR = "pip-audit==2.10.1"  # of its own environment, made by uv: the course needs none of it
+HEADING = re.compile(r"^## (\d+\.\d+\.\d+)(?: \((\d{4}-\d\d-\d\d)\))?$", re.MULTILINE)
+
+
+class PublishError(RuntimeError):
+    """A release that cannot be made; the message says what was found and what was expected."""
+
+
+def version(root: Path = ROOT) -> str:
+    """Return the version on which all places agree.
+
+    Parameters
+    ----------
+    root : Path
+        The repository.
+
+    Returns
+    -------
+    str
+        Such as ``"0.1.0"``.
+
+    Raises
+    ------
+    PublishError
+        They do not agree, or the changelog's newest heading has another form or day.
+    """
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    citation = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
+    heading = HEADING.search((root / "CHANGELOG.md").read_text(encoding="utf-8"))
+    if heading is None or heading[2] is None:
+        raise PublishError(
+            "CHANGELOG.md: expected a heading such as '## 0.1.0 (2026-11-22)' above the newest "
+            f"changes; got {heading[0] if heading else 'none'!r}"
+        )
+    said = {
+        "pyproject.toml": project["version"],
+        "helpers/__init__.py": helpers.__version__,
+        "CITATION.cff": citation["version"],
+        "CHANGELOG.md": heading[1],
+    }
+    if len(set(said.values())) > 1:
+        raise PublishError(f"expected one version everywhere; got {said}")
+    if str(citation["date-released"]) != heading[2]:
+        raise PublishError(
+            f"expected CITATION.cff and CHANGELOG.md to name one day; got "
+            f"{citation['date-released']} and {heading[2]}"
+        )
+    return heading[1]
+
+
+def committed(root: Path = ROOT) -> None:
+    """Refuse a working tree that differs from its last commit.
+
+    Parameters
+    ----------
+    root : Path
+        The repository.
+
+    Raises
+    ------
+    PublishError
+        It names the files.
+    """
+    said = _run(["git", "status", "--porcelain"], root)
+    if said.strip():
+        names = ", ".join(line[3:] for line in said.splitlines()[:5])
+        raise PublishError(f"expected everything to be committed; changed: {names}")
+
+
+def hashed(text: str) -> str:
+    """Return the lock with a SHA-256 for every file that the index has of a pin.
+
+    Parameters
+    ----------
+    text : str
+        The lock.
+
+    Returns
+    -------
+    str
+        For ``pip install --require-hashes -r``.
+
+    Raises
+    ------
+    PublishError
+        The index does not answer, or a pin has no hash.
+    """
+    command = [sys.executable, "-m", "uv", "pip", "compile", "-", "--universal", "--no-deps"]
+    command += ["--generate-hashes", "--only-binary=:all:", "--python-version", "3.11.0"]
+    command += ["--no-header", "--no-annotate", "--quiet"]
+    found = _run(command, ROOT, text)
+    bare = [pin for pin in re.split(r"\n(?=\S)", found.strip()) if "--hash=sha256:" not in pin]
+    if bare:
+        raise PublishError(f"expected a hash for every pin; none for {', '.join(bare)}")
+    return found
+
+
+def audit(said: str) -> str:
+    """Put pip-audit's answer into words.
+
+    Where its data cannot be reached pip-audit skips every package and reports no fault; that is no
+    clean bill, and it is said.
+
+    Parameters
+    ----------
+    said : str
+        What it printed with ``--format json``.
+
+    Returns
+    -------
+    str
+        Lines: how many packages it knew of, and each known vulnerability.
+    """
+    packages = json.loads(said)["dependencies"]
+    known = [one for one in packages if "skip_reason" not in one]
+    lines = [f"{AUDITOR} had data on {len(known)} of {len(packages)} packages of the lock."]
+    if not known:
+        lines.append("NOT AUDITED: its data could not be reached from this machine.")
+    for one in known:
+        lines += [
+            f"{one['name']} {one['version']}: {fault['id']}, mended in "
+            f"{', '.join(fault['fix_versions']) or 'no version yet'}"
+            for fault in one["vulns"]
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def sums(folder: Path) -> str:
+    """Return the SHA-256 of each file of a folder, as ``sha256sum`` writes them.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the release.
+
+    Returns
+    -------
+    str
+        A line for each file, by name.
+    """
+    files = sorted(path for path in folder.iterdir() if path.name != "SHA256SUMS")
+    return "".join(
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files
+    )
+
+
+def publish(output: Path, site: Path | None, root: Path = ROOT) -> list[Path]:
+    """Make all files of a release.
+
+    Parameters
+    ----------
+    output : Path
+        A folder, which is made anew.
+    site : Path, optional
+        The site's folder; None leaves its archive out.
+    root : Path
+        The repository.
+
+    Returns
+    -------
+    list of Path
+        The files.
+    """
+    now = f"{NAME}-{version(root)}"
+    shutil.rmtree(output, ignore_errors=True)
+    output.mkdir(parents=True)
+    archive = output / f"{now}.tar.gz"
+    _run(["git", "archive", f"--prefix={now}/", "-o", str(archive), "HEAD"], root)
+    if site is not None:
+        shutil.make_archive(str(output / f"{now}-site"), "zip", site.parent, site.name)
+    (output / "requirements-hashed.txt").write_text(hashed(LOCK.read_text(encoding="utf-8")))
+    command = [sys.executable, "-m", "uv", "tool", "run", AUDITOR, "-r", str(LOCK)]
+    command += ["--no-deps", "--disable-pip", "--progress-spinner=off", "--format=json"]
+    done = subprocess.run(command, cwd=output, capture_output=True, text=True)
+    report = audit(done.stdout) if done.stdout else f"NOT AUDITED: {done.stderr.strip()}\n"
+    (output / "audit.txt").write_text(report, encoding="utf-8")
+    (output / "SHA256SUMS").write_text(sums(output), encoding="utf-8")
+    return sorted(output.iterdir())
+
+
+def _run(command: list[str], folder: Path, text: str | None = None) -> str:
+    done = subprocess.run(command, cwd=folder, input=text, capture_output=True, text=True)
+    if done.returncode:
+        raise PublishError(f"{' '.join(command[:4])} ...: {done.stderr.strip()}")
+    return done.stdout
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line; 1 with a sentence where no release can be made."""
+    parser = argparse.ArgumentParser(prog="python -m tools.publish", description=__doc__)
+    parser.add_argument("--no-site", action="store_true", help="leave out what takes half an hour")
+    options = parser.parse_args(arguments)
+    site = ROOT / "build" / "site"
+    try:
+        output = ROOT / "dist" / f"{NAME}-{version()}"
+        committed()
+        if not options.no_site:
+            made = subprocess.run([sys.executable, "-m", "tools.site"], cwd=ROOT)
+            if made.returncode:
+                raise PublishError("the site has faults (above): no release")
+        files = publish(output, None if options.no_site else site)
+    except PublishError as error:
+        print(f"release: {error}", file=sys.stderr)
+        return 1
+    for path in files:
+        print(f"{path.relative_to(ROOT)}  {path.stat().st_size / 1e6:.1f} MB")
+    print((output / "audit.txt").read_text(encoding="utf-8"), end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
