@@ -10,11 +10,14 @@ import io
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
+from helpers.cluster.rank_widgets import VIEW, as_text, widget_of
+
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 Part = tuple[str, Any]  # ("stdout" | "stderr", text) or ("display" | "result", message content)
 MAX_CHARACTERS = 200_000  # per rank and cell: an endless loop that prints must not fill the memory
+MAX_LINE = 2000  # characters of a line that is shown while the cell runs
 
 
 def settled(line: str) -> str:
@@ -41,8 +44,40 @@ def settled(line: str) -> str:
     return shown
 
 
+def tail(parts: list[Part], lines: int) -> list[Part]:
+    """Return the end of what a rank has given.
+
+    Parameters
+    ----------
+    parts : list of Part
+        All of it.
+    lines : int
+        How many; a display counts as one.
+
+    Returns
+    -------
+    list of Part
+        In order.
+    """
+    found: list[Part] = []
+    for kind, content in reversed(parts):
+        if lines <= 0:
+            break
+        if isinstance(content, str):
+            # nothing is cut into lines but those that count: text may be long
+            last = content.rstrip("\n").rsplit("\n", lines)[-lines:]
+            found.append((kind, "\n".join(line[-MAX_LINE:] for line in last)))
+            lines -= len(last)
+        else:
+            found.append((kind, content))
+            lines -= 1
+    return found[::-1]
+
+
 class Capture:
     """``with Capture(shell) as parts:`` collects what is printed and displayed inside.
+
+    What a display is updated to takes its place, and what is cleared is gone, as in a notebook.
 
     Parameters
     ----------
@@ -53,28 +88,115 @@ class Capture:
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
         self.parts: list[Part] = []
+        self._widgets: list[tuple[dict, Any]] = []  # and what displays them
+        self._to_clear = False  # as soon as there is something else to see
 
     def __enter__(self) -> list[Part]:
         self._streams = sys.stdout, sys.stderr
-        sys.stdout = _Tee("stdout", sys.stdout, self.parts)
-        sys.stderr = _Tee("stderr", sys.stderr, self.parts)
+        sys.stdout = _Tee("stdout", sys.stdout, self)
+        sys.stderr = _Tee("stderr", sys.stderr, self)
         self._shell.display_pub.register_hook(self._on_display)
         self._shell.displayhook.register_hook(self._on_result)
         return self.parts
 
     def __exit__(self, *error: object) -> None:
         sys.stdout, sys.stderr = self._streams
+        self.look()
         self._shell.display_pub.unregister_hook(self._on_display)
         self._shell.displayhook.unregister_hook(self._on_result)
 
+    def look(self) -> list[Part]:
+        """Write down what displayed widgets say now.
+
+        Returns
+        -------
+        list of Part
+            All that there is so far, as it is now; another thread may ask.
+        """
+        parts = list(self.parts)
+        for content, widget in list(self._widgets):
+            data = content["data"]
+            data["text/plain"] = as_text(widget, data.get("text/plain", ""))
+        copies = ((kind, part if isinstance(part, str) else _copy(part)) for kind, part in parts)
+        return list(copies)
+
+    def add(self, kind: str, text: str) -> int:
+        """Add printed text; of lines that are written over, the last state is kept.
+
+        Parameters
+        ----------
+        kind : {"stdout", "stderr"}
+            The stream.
+        text : str
+            What was printed.
+
+        Returns
+        -------
+        int
+            By how many characters there is now more to keep.
+        """
+        self._clear_if_due()
+        before = ""
+        if self.parts and self.parts[-1][0] == kind:
+            before = self.parts[-1][1]
+        after = before + text
+        if "\r" in text:
+            begin = before.rfind("\n") + 1
+            after = before[:begin] + _written_over(after[begin:])
+        if before:
+            self.parts[-1] = (kind, after)
+        else:
+            self.parts.append((kind, after))
+        return len(after) - len(before)
+
     def _on_display(self, message: dict) -> dict:
-        if message["header"]["msg_type"] == "display_data":
-            self.parts.append(("display", message["content"]))
+        kind, content = message["header"]["msg_type"], message["content"]
+        if kind == "clear_output":
+            self._to_clear = True
+            if not content.get("wait"):
+                self._clear_if_due()
+        elif kind == "display_data" or not self._updated(content):
+            self._clear_if_due()
+            if (widget := widget_of(content["data"])) is not None:
+                content = _copy(content)
+                del content["data"][VIEW]
+                self._widgets.append((content, widget))
+            self.parts.append(("display", content))
         return message
 
+    def _updated(self, content: dict) -> bool:
+        """Put what an ``update_display_data`` says in place of what it updates, if that is here."""
+        name = content["transient"].get("display_id")
+        places = [
+            place
+            for place, (_, part) in enumerate(self.parts)
+            if isinstance(part, dict) and part.get("transient", {}).get("display_id") == name
+        ]
+        for place in places:
+            self.parts[place] = ("display", content)
+        return bool(places)
+
     def _on_result(self, message: dict) -> dict:
+        self._clear_if_due()
         self.parts.append(("result", message["content"]))
         return message
+
+    def _clear_if_due(self) -> None:
+        if self._to_clear:
+            self.parts.clear()
+            self._widgets.clear()
+            self._to_clear = False
+
+
+def _copy(content: dict) -> dict:
+    return {**content, "data": {**content["data"]}}
+
+
+def _written_over(text: str) -> str:
+    """Settle lines; a carriage return at the end still takes back the pen for what comes next."""
+    body = text.rstrip("\r")
+    end = "\r" if body != text else ""
+    return "\n".join(map(settled, body.split("\n"))) + end
 
 
 class _Tee(io.TextIOBase):
@@ -82,8 +204,8 @@ class _Tee(io.TextIOBase):
 
     encoding = "utf-8"
 
-    def __init__(self, name: str, stream: TextIO, parts: list[Part]) -> None:
-        self._name, self._stream, self._parts = name, stream, parts
+    def __init__(self, name: str, stream: TextIO, capture: Capture) -> None:
+        self._name, self._stream, self._capture = name, stream, capture
         self._room = MAX_CHARACTERS
 
     def write(self, text: str) -> int:
@@ -91,15 +213,12 @@ class _Tee(io.TextIOBase):
             raise TypeError(f"write() expects a str, got {type(text).__name__}")
         if self._room <= 0:
             return len(text)
-        self._room -= len(text)
-        if self._room <= 0:
+        given = len(text)
+        if given >= self._room:
             text = f"{text[: self._room]}\n… output cut after {MAX_CHARACTERS} characters\n"
-        if self._parts and self._parts[-1][0] == self._name:
-            self._parts[-1] = (self._name, self._parts[-1][1] + text)
-        else:
-            self._parts.append((self._name, text))
+        self._room -= self._capture.add(self._name, text)
         self._stream.write(text)
-        return len(text)
+        return given
 
     def flush(self) -> None:
         self._stream.flush()

@@ -30,7 +30,7 @@ from helpers.cluster.forked import (
     why_not_to_fork_here,
 )
 from helpers.cluster.forkserver.handle import CannotFork
-from helpers.cluster.gathering import Gathering, Outcome, Reply
+from helpers.cluster.gathering import Gathering, Outcome, Progress
 from helpers.cluster.network import Network
 from helpers.cluster.processes import Processes
 from helpers.cluster.starting import wait_ready
@@ -275,7 +275,7 @@ class Cluster:
         *args: object,
         timeout: float,
         only: list[int] | None = None,
-        on_progress: Callable[[dict[int, Reply]], None] | None = None,
+        on_progress: Progress | None = None,
     ) -> Outcome:
         """Call a function of :mod:`helpers.cluster.remote`; wait for the replies.
 
@@ -290,7 +290,7 @@ class Cluster:
         only : list of int, optional
             The ranks to call, by default all.
         on_progress : callable, optional
-            Called every 0.1 s with the replies so far.
+            Called every 0.1 s with a function that returns the replies so far.
 
         Returns
         -------

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from helpers.cluster import stuck
+from helpers.cluster import state, stuck
 from helpers.cluster.capture import Part
 from helpers.cluster.stuck import Wait
 
@@ -20,6 +20,7 @@ STEP_SECONDS = 0.1  # how often a death, the limit and a hopeless wait are looke
 GRACE_SECONDS = 1.5  # what an interrupted rank gets to come back from Python code
 HOPELESS_SECONDS = 1.0
 
+Progress = Callable[[Callable[[], "dict[int, Reply]"]], None]
 Cut = Literal["", "timeout", "hopeless", "died", "interrupt"]  # why waiting ended early
 
 
@@ -113,9 +114,7 @@ class Gathering:
         self.client = client
         self.results = results
 
-    def wait(
-        self, timeout: float, on_progress: Callable[[dict[int, Reply]], None] = lambda replies: None
-    ) -> Outcome:
+    def wait(self, timeout: float, on_progress: Progress = lambda so_far: None) -> Outcome:
         """Collect the replies; interrupt the ranks that have none when the time is up.
 
         Parameters
@@ -123,7 +122,7 @@ class Gathering:
         timeout : float
             In seconds.
         on_progress : callable
-            Called every 0.1 s with the replies so far.
+            Called every 0.1 s with a function that returns the replies so far.
 
         Returns
         -------
@@ -155,9 +154,14 @@ class Gathering:
         """
         return {rank: self._reply(rank) for rank in sorted(self.results)}
 
-    def _wait_until(
-        self, deadline: float, on_progress: Callable[[dict[int, Reply]], None]
-    ) -> tuple[Cut, list[Wait]]:
+    def _so_far(self) -> dict[int, Reply]:
+        """Return the replies, and of ranks without one what they say meanwhile."""
+        replies, folder = self.replies(), self.processes.state_dir
+        for rank in self._running():
+            replies[rank].parts = state.read_live(folder, rank)
+        return replies
+
+    def _wait_until(self, deadline: float, on_progress: Progress) -> tuple[Cut, list[Wait]]:
         while True:
             self._wait(min(STEP_SECONDS, max(0.0, deadline - time.monotonic())))
             running = self._running()
@@ -172,7 +176,7 @@ class Gathering:
                     return "hopeless", waits
             if time.monotonic() >= deadline:
                 return "timeout", self._waits()
-            on_progress(self.replies())
+            on_progress(self._so_far)
 
     def _interrupt(self) -> None:
         """Raise KeyboardInterrupt on the ranks, and give those in Python code time to come back."""

@@ -2,50 +2,54 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Callable
 
-from helpers.cluster import report
+from helpers.cluster import folding, report
+from helpers.cluster.capture import tail
+from helpers.cluster.folding import Group
 from helpers.cluster.gathering import Reply
+from helpers.cluster.state import LIVE_LINES
 
 LIVE_AFTER = 1.0  # seconds: output of a longer cell is shown while it runs
-LIVE_EVERY = 0.5
+LIVE_EVERY = 0.3
 
 
 class Live:
     """Shows the output so far of a cell that takes long, and takes it away for the final one."""
 
     def __init__(self) -> None:
-        self._begin = time.monotonic()
-        self._next = self._begin + LIVE_AFTER
-        self._shown = ""
+        self._next = time.monotonic() + LIVE_AFTER
+        self._shown: list[Group] = []
 
-    def update(self, replies: dict[int, Reply]) -> None:
-        """Print what the ranks have printed so far, if there is something new.
+    def update(self, so_far: Callable[[], dict[int, Reply]]) -> None:
+        """Show what the ranks have given so far, if there is something new and it is time.
 
         Parameters
         ----------
-        replies : dict of int to Reply
-            As far as they are known.
+        so_far : callable
+            Returns the replies as far as they are known.
         """
         now = time.monotonic()
         if now < self._next:
             return
         self._next = now + LIVE_EVERY
-        text = "\n".join(
-            report.label(rank, part)
-            for rank, reply in replies.items()
-            for kind, part in reply.parts
-            if kind == "stdout"
-        )
-        if text and text != self._shown:
+        replies = so_far()
+        lines = max(1, LIVE_LINES // max(1, len(folding.groups(replies))))
+        for reply in replies.values():
+            reply.parts = tail(reply.parts, lines)
+        groups = folding.groups(replies)
+        if groups and groups != self._shown:
             self.clear()
-            print(text, flush=True)
-            self._shown = text
+            report.show(replies)
+            sys.stdout.flush()
+            self._shown = groups
 
     def clear(self) -> None:
-        """Take the shown text away as soon as something else is printed."""
+        """Take what is shown away as soon as something else is."""
         if self._shown:
             from IPython.display import clear_output
 
             clear_output(wait=True)
-            self._shown = ""
+            self._shown = []

@@ -23,6 +23,7 @@ from mpi4py import MPI
 
 from helpers.cluster import state
 from helpers.cluster.capture import Capture
+from helpers.cluster.meanwhile import Meanwhile
 from helpers.cluster.names import let_see
 from helpers.cluster.state import RankState
 from helpers.machine.shared_memory import unlink_own
@@ -63,6 +64,7 @@ class RankSide:
         self.state_dir = Path(state_dir)
         self.busy_since: float | None = None
         self._code_file = ""  # where the function that was called stands, unless in a cell
+        self._meanwhile = Meanwhile(self.state_dir, self.rank)
         self._ancestors = _ancestors()
         self._published: RankState | None = None
         self._interrupted = state.asked_to_stop(self.state_dir)
@@ -174,7 +176,8 @@ class RankSide:
         begin = time.perf_counter()
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
-            with Capture(get_ipython()) as reply["parts"]:
+            self._meanwhile.begin(capture := Capture(get_ipython()))
+            with capture as reply["parts"]:
                 try:
                     reply["value"] = work()
                 finally:
@@ -184,6 +187,7 @@ class RankSide:
         finally:
             signal.signal(signal.SIGINT, before)
             self.busy_since = None
+            self._meanwhile.end()
         if trace:
             reply["events"], reply["dropped"] = self.recorder.stop(), self.recorder.dropped
         return reply
@@ -204,6 +208,7 @@ class RankSide:
                     signal.pthread_kill(main, signal.SIGINT)
             try:
                 self._publish(main)
+                self._meanwhile.tell()
             except FileNotFoundError:
                 pass  # the folder is being removed: the cluster stops
             except Exception as error:  # the watcher must outlive a state that it cannot write

@@ -5,6 +5,7 @@ file           written by                what it says
 =============  ========================  =======================================================
 interrupt      the notebook              its time of change: when busy ranks were asked to stop
 rank-N.json    rank N, every 0.1 s       a :class:`RankState`; an old file: the rank cannot run it
+live-N.json    rank N, every 0.5 s       the end of what a cell has printed and displayed so far
 stack-N        rank N, at SIGUSR1        its threads' stacks, even while C code holds the lock
 exit-N         the shell around rank N   the exit code, as a decimal number
 =============  ========================  =======================================================
@@ -21,6 +22,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 EXIT = "exit-"  # and the rank: a shell writes it, see launch.RANK_SCRIPT
+LIVE_LINES = 40  # so much of a cell's output is shown while it runs
 
 
 @dataclass(frozen=True)
@@ -216,6 +218,53 @@ def clear(folder: Path) -> None:
     """
     for path in folder.glob("*-*"):
         path.unlink(missing_ok=True)
+
+
+def write_live(folder: Path, rank: int, parts: list) -> None:
+    """Tell what a rank's cell has given so far.
+
+    Parameters
+    ----------
+    folder : Path
+        The cluster's folder.
+    rank : int
+        Which rank.
+    parts : list of Part
+        The end of it; none takes the file away.
+    """
+    path = _live_file(folder, rank)
+    if parts:
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps(parts, default=str))
+        part.replace(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def read_live(folder: Path, rank: int) -> list:
+    """Return what a rank's cell has given so far.
+
+    Parameters
+    ----------
+    folder : Path
+        The cluster's folder.
+    rank : int
+        Which rank.
+
+    Returns
+    -------
+    list of Part
+        The end of it; empty in its first second.
+    """
+    try:
+        told = json.loads(_live_file(folder, rank).read_text())
+    except (OSError, ValueError):
+        return []
+    return [(kind, content) for kind, content in told]
+
+
+def _live_file(folder: Path, rank: int) -> Path:
+    return folder / f"live-{rank}.json"
 
 
 def _state_file(folder: Path, rank: int) -> Path:
