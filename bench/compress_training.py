@@ -8,12 +8,14 @@ fewer cores are four devices of that speed. The looks at the accuracy do not cou
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from helpers.cluster import Cluster, Network
 from helpers.data_parallel import link_runs
 from helpers.records import Row
 
 SUITE = "compress_training"
-RANKS, PACE, TARGET, LIMIT = 4, 20e-3, 0.85, 250
+RANKS, PACE = 4, 20e-3
 LINKS = {"1 Gbit/s": 1e9, "100 Mbit/s": 100e6, "10 Mbit/s": 10e6}
 NAMES = ("float32", "float16, adding ring", "QSGD, s = 7", "QSGD, s = 3", "top 0.01, feedback",
          "sign, feedback", "PowerSGD, r = 2")  # fmt: skip
@@ -21,20 +23,53 @@ NAMES = ("float32", "float16, adding ring", "QSGD, s = 7", "QSGD, s = 3", "top 0
 
 def rows() -> list[Row]:
     """Train by each name on each link; the peer is float32 on the same link."""
+    return race("seconds to an accuracy", link_runs.to_accuracy, target=0.85, limit=250)
+
+
+def race(
+    what: str,
+    train: Callable,
+    target: float,
+    limit: int,
+    seconds: float = 170.0,
+    shapes: list | None = None,
+) -> list[Row]:
+    """Train to a target by each name on each link.
+
+    Parameters
+    ----------
+    what : str
+        What the rows are called.
+    train : callable
+        ``train(name, target, limit=, pace=)`` on every rank returns steps and seconds.
+    target : float
+        An accuracy, or a loss.
+    limit : int
+        Steps after which a scheme has not got there.
+    seconds : float
+        The time limit of one training.
+    shapes : list, optional
+        Of the parameters: with them the rows say the bytes that a rank sends in a step.
+
+    Returns
+    -------
+    list of Row
+        The peer of each is float32 on the same link.
+    """
     found = []
     for link, rate in LINKS.items():
         with Cluster(RANKS, network=Network(RANKS, rate=rate), preload=("torch",)) as cluster:
-            cluster.run(link_runs.to_accuracy, "float32", TARGET, limit=3, timeout=60)
+            cluster.run(train, "float32", target, limit=3, timeout=60)  # to warm up
             dense = None
             for name in NAMES:
-                settings = {"limit": LIMIT, "pace": PACE}
-                steps, seconds = cluster.run(
-                    link_runs.to_accuracy, name, TARGET, timeout=170, **settings
+                steps, took = cluster.run(
+                    train, name, target, limit=limit, pace=PACE, timeout=seconds
                 )[0]
-                print(link, name, steps, f"{seconds:.1f} s", flush=True)
-                dense = dense or seconds
-                parameters = {"scheme": name, "link": link, "rate": rate, "target": TARGET,
-                              "pace": PACE, "ranks": RANKS, "steps": steps}  # fmt: skip
-                found.append(Row("seconds to an accuracy", seconds, "s", "float32", dense,
-                                 parameters))  # fmt: skip
+                print(link, name, steps, f"{took:.1f} s", flush=True)
+                dense = dense or took
+                given = {"scheme": name, "link": link, "rate": rate, "target": target}
+                given |= {"pace": PACE, "ranks": RANKS, "steps": steps}
+                if shapes is not None:
+                    given["bytes"] = cluster.run(link_runs.sent, name, shapes, timeout=60)[0]
+                found.append(Row(what, took, "s", "float32", dense, given))
     return found

@@ -8,9 +8,8 @@ from urllib.parse import unquote, urlsplit
 
 from bs4 import BeautifulSoup
 
+from tools.export import MAX_BYTES
 from tools.site.sources import NO_ALT
-
-MAX_BYTES = 2_000_000
 
 
 def faults(site: Path) -> list[str]:
