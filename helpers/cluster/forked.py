@@ -120,6 +120,7 @@ class ForkedProcesses(Processes):
     """
 
     starter = "the ranks"
+    may_rest = True  # their hearts do not beat
 
     def __init__(
         self,

@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from helpers.cluster import state, stuck
 from helpers.cluster.capture import Part
+from helpers.cluster.dialogue import Dialogue
 from helpers.cluster.stuck import Wait
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ GRACE_SECONDS = 1.5  # what an interrupted rank gets to come back from Python co
 HOPELESS_SECONDS = 1.0
 
 Progress = Callable[[Callable[[], "dict[int, Reply]"]], None]
+AskAfter = Callable[[Callable[[], "dict[int, Reply]"], int, str], str]
 Cut = Literal["", "timeout", "hopeless", "died", "interrupt"]  # why waiting ended early
 
 
@@ -100,6 +103,9 @@ class Gathering:
         What each rank will reply.
     pids : dict of int to int
         Each rank's process.
+    ask : callable
+        Asks the reader what a rank wants to know: given a function that returns the replies so
+        far, the rank and the prompt.
     """
 
     def __init__(
@@ -108,7 +114,9 @@ class Gathering:
         client: Client,
         results: dict[int, AsyncResult],
         pids: dict[int, int],
+        ask: AskAfter,
     ) -> None:
+        self._dialogue = Dialogue(processes, pids, partial(ask, self._so_far))
         self.processes = processes
         self.pids = pids
         self.client = client
@@ -158,7 +166,8 @@ class Gathering:
         """Return the replies, and of ranks without one what they say meanwhile."""
         replies, folder = self.replies(), self.processes.state_dir
         for rank in self._running():
-            replies[rank].parts = state.read_live(folder, rank)
+            told = state.left(folder, "live", rank) or []
+            replies[rank].parts = [(kind, content) for kind, content in told]
         return replies
 
     def _wait_until(self, deadline: float, on_progress: Progress) -> tuple[Cut, list[Wait]]:
@@ -177,6 +186,7 @@ class Gathering:
             if time.monotonic() >= deadline:
                 return "timeout", self._waits()
             on_progress(self._so_far)
+            deadline += self._dialogue.serve(running)
 
     def _interrupt(self) -> None:
         """Raise KeyboardInterrupt on the ranks, and give those in Python code time to come back."""

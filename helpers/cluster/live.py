@@ -8,12 +8,14 @@ from collections.abc import Callable
 
 from helpers.cluster import folding, report
 from helpers.cluster.capture import tail
+from helpers.cluster.dialogue import ask_here
 from helpers.cluster.folding import Group
 from helpers.cluster.gathering import Reply
 from helpers.cluster.state import LIVE_LINES
 
 LIVE_AFTER = 1.0  # seconds: output of a longer cell is shown while it runs
 LIVE_EVERY = 0.3
+LINES_BEFORE = 12  # of a rank's output, above its question
 
 
 class Live:
@@ -35,6 +37,29 @@ class Live:
         if now < self._next:
             return
         self._next = now + LIVE_EVERY
+        self._show(so_far)
+
+    def ask(self, so_far: Callable[[], dict[int, Reply]], rank: int, prompt: str) -> str:
+        """Ask the reader, below what the ranks have given so far.
+
+        Parameters
+        ----------
+        so_far : callable
+            Returns the replies as far as they are known.
+        rank : int
+            Who wants to know.
+        prompt : str
+            What.
+
+        Returns
+        -------
+        str
+            What was typed.
+        """
+        self._show(so_far)
+        return ask_here(rank, prompt)
+
+    def _show(self, so_far: Callable[[], dict[int, Reply]]) -> None:
         replies = so_far()
         lines = max(1, LIVE_LINES // max(1, len(folding.groups(replies))))
         for reply in replies.values():
@@ -53,3 +78,26 @@ class Live:
 
             clear_output(wait=True)
             self._shown = []
+
+
+def ask_below(so_far: Callable[[], dict[int, Reply]], rank: int, prompt: str) -> str:
+    """Ask the reader, below the last lines that the rank has printed.
+
+    Parameters
+    ----------
+    so_far : callable
+        Returns the replies as far as they are known.
+    rank : int
+        Who wants to know.
+    prompt : str
+        What.
+
+    Returns
+    -------
+    str
+        What was typed.
+    """
+    reply = so_far()[rank]
+    reply.parts = tail(reply.parts, LINES_BEFORE)
+    report.show({rank: reply})
+    return ask_here(rank, prompt)

@@ -69,6 +69,7 @@ class RanksMagics(Magics):
             timeout=timeout,
             only=only,
             on_progress=live.update,
+            ask=live.ask,
         )
         live.clear()
         report.show(outcome.replies)

@@ -43,20 +43,26 @@ class Meanwhile:
             self._capture, self._next = capture, time.monotonic() + AFTER
             if self._told:
                 self._told = []
-                state.write_live(self._folder, self._rank, [])
+                state.leave(self._folder, "live", self._rank, None)
 
     def end(self) -> None:
         """Leave the rest to the reply."""
         self._capture = None
 
-    def tell(self) -> None:
-        """Write the end of what there is, if the cell takes long and there is something new."""
+    def tell(self, *, now: bool = False) -> None:
+        """Write the end of what there is, if the cell takes long and there is something new.
+
+        Parameters
+        ----------
+        now : bool
+            However short the cell has been.
+        """
         with self._lock:
-            capture, now = self._capture, time.monotonic()
-            if capture is None or now < self._next:
+            capture, at = self._capture, time.monotonic()
+            if capture is None or (at < self._next and not now):
                 return
-            self._next = now + EVERY
+            self._next = at + EVERY
             parts = tail(capture.look(), state.LIVE_LINES)
             if parts != self._told:
                 self._told = parts
-                state.write_live(self._folder, self._rank, parts)
+                state.leave(self._folder, "live", self._rank, parts)

@@ -38,6 +38,7 @@ class Processes(ABC):
         Whether the ranks run on this machine.
     """
 
+    may_rest = False  # whether a stopped rank is not taken for a dead one
     starter = "mpiexec"  # who starts the ranks, for a sentence
 
     def __init__(self, n: int, threads: int, folder: Path, local: bool = True) -> None:
@@ -190,6 +191,28 @@ class Processes(ABC):
     def stop(self) -> None:
         """End every process and remove the folder; safe to call again."""
 
+    def rest(self, pids: list[int]) -> None:
+        """Have ranks wait without a core while the reader thinks, where that does them no harm.
+
+        Parameters
+        ----------
+        pids : list of int
+            Their processes.
+        """
+        if self.may_rest:
+            _signal(pids, signal.SIGSTOP)
+
+    def go_on(self, pids: list[int]) -> None:
+        """End that rest.
+
+        Parameters
+        ----------
+        pids : list of int
+            Their processes.
+        """
+        if self.may_rest:
+            _signal(pids, signal.SIGCONT)
+
     def waits(self, running: Collection[int], pids: dict[int, int]) -> list[Wait]:
         """Return what each of the running ranks is doing.
 
@@ -248,3 +271,9 @@ def how(status: int) -> str:
     if -status in signal.valid_signals():
         return f"killed by signal {-status} ({signal.Signals(-status).name})"
     return f"it ended with exit code {status}"
+
+
+def _signal(pids: list[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)

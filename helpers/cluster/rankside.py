@@ -25,6 +25,7 @@ from helpers.cluster import state
 from helpers.cluster.capture import Capture
 from helpers.cluster.meanwhile import Meanwhile
 from helpers.cluster.names import let_see
+from helpers.cluster.questions import Questions
 from helpers.cluster.state import RankState
 from helpers.machine.shared_memory import unlink_own
 from helpers.tracing import communicator as traced
@@ -65,6 +66,7 @@ class RankSide:
         self.busy_since: float | None = None
         self._code_file = ""  # where the function that was called stands, unless in a cell
         self._meanwhile = Meanwhile(self.state_dir, self.rank)
+        self._questions = Questions(self.state_dir, self.rank, self._meanwhile)
         self._ancestors = _ancestors()
         self._published: RankState | None = None
         self._interrupted = state.asked_to_stop(self.state_dir)
@@ -177,7 +179,7 @@ class RankSide:
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             self._meanwhile.begin(capture := Capture(get_ipython()))
-            with capture as reply["parts"]:
+            with capture as reply["parts"], self._questions.forwarded():
                 try:
                     reply["value"] = work()
                 finally:

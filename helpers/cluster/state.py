@@ -5,7 +5,9 @@ file           written by                what it says
 =============  ========================  =======================================================
 interrupt      the notebook              its time of change: when busy ranks were asked to stop
 rank-N.json    rank N, every 0.1 s       a :class:`RankState`; an old file: the rank cannot run it
-live-N.json    rank N, every 0.5 s       the end of what a cell has printed and displayed so far
+live-N.json    rank N, every 0.2 s       the end of what a cell has printed and displayed so far
+ask-N.json     rank N                    a question to the reader, as long as it waits
+answer-N.json  the notebook              the reader's last answer to rank N
 stack-N        rank N, at SIGUSR1        its threads' stacks, even while C code holds the lock
 exit-N         the shell around rank N   the exit code, as a decimal number
 =============  ========================  =======================================================
@@ -20,8 +22,10 @@ import os
 import time
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any, Literal
 
 EXIT = "exit-"  # and the rank: a shell writes it, see launch.RANK_SCRIPT
+Left = Literal["live", "ask", "answer"]
 LIVE_LINES = 40  # so much of a cell's output is shown while it runs
 
 
@@ -220,51 +224,54 @@ def clear(folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def write_live(folder: Path, rank: int, parts: list) -> None:
-    """Tell what a rank's cell has given so far.
+def leave(folder: Path, what: Left, rank: int, content: object) -> None:
+    """Leave something about a rank for the other side; a reader never sees half of it.
 
     Parameters
     ----------
     folder : Path
         The cluster's folder.
+    what : {"live", "ask", "answer"}
+        Output so far, a question, an answer.
     rank : int
         Which rank.
-    parts : list of Part
-        The end of it; none takes the file away.
+    content : object
+        Plain data; nothing (None, []) takes away what was there.
     """
-    path = _live_file(folder, rank)
-    if parts:
+    path = _left_file(folder, what, rank)
+    if content:
         part = path.with_suffix(".part")
-        part.write_text(json.dumps(parts, default=str))
+        part.write_text(json.dumps(content, default=str))
         part.replace(path)
     else:
         path.unlink(missing_ok=True)
 
 
-def read_live(folder: Path, rank: int) -> list:
-    """Return what a rank's cell has given so far.
+def left(folder: Path, what: Left, rank: int) -> Any:
+    """Return what was left there.
 
     Parameters
     ----------
     folder : Path
         The cluster's folder.
+    what : {"live", "ask", "answer"}
+        Output so far, a question, an answer.
     rank : int
         Which rank.
 
     Returns
     -------
-    list of Part
-        The end of it; empty in its first second.
+    object
+        None if there is nothing.
     """
     try:
-        told = json.loads(_live_file(folder, rank).read_text())
+        return json.loads(_left_file(folder, what, rank).read_text())
     except (OSError, ValueError):
-        return []
-    return [(kind, content) for kind, content in told]
+        return None
 
 
-def _live_file(folder: Path, rank: int) -> Path:
-    return folder / f"live-{rank}.json"
+def _left_file(folder: Path, what: Left, rank: int) -> Path:
+    return folder / f"{what}-{rank}.json"
 
 
 def _state_file(folder: Path, rank: int) -> Path:

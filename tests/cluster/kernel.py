@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import queue
 import re
 import time
 from dataclasses import dataclass, field
@@ -54,6 +56,9 @@ class Kernel:
             shown.moments.append(time.monotonic())
 
         def asked(message: dict) -> None:
+            with contextlib.suppress(queue.Empty):  # what was shown before the question
+                while True:
+                    hear(self.client.get_iopub_msg(timeout=0.3))
             self.client.input(answer(message["content"]["prompt"], shown))
 
         self.client.execute_interactive(
