@@ -10,7 +10,6 @@ import logging
 import os
 import signal
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -91,9 +90,17 @@ class RankEngine(IPEngine):
         self.side = RankSide(self.state_dir)
         self.user_ns = self.side.namespace
         self.init_mpi = ""  # the namespace has MPI, comm, rank and size already
-        os.register_at_fork(
-            before=_hold_sigterm, after_in_parent=_let_sigterm, after_in_child=_end_at_sigterm
-        )
+
+    def init_signal(self) -> None:
+        """Let SIGTERM end this process at once, as it ends any other.
+
+        ipyparallel's own handler stops the engine's loop, after which MPI is finalized, which waits
+        for all ranks. Slurm and mpiexec send SIGTERM to all of them, and to the proxy between them:
+        whoever comes later would wait for ever for those that are gone (Slurm: until KillWait,
+        30 s). A rank within C code, or a process that it forked, would not even hear of it.
+        """
+        super().init_signal()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def load_connection_file(self) -> None:
         """Read the controller's file; it starts together with the ranks and may still write it."""
@@ -120,27 +127,6 @@ class RankEngine(IPEngine):
             self.session.send(self.registrar, "rank_connected", content=told)
         else:
             super().start_heartbeat(*args)
-
-
-def _hold_sigterm() -> None:
-    """Before a fork: what is sent to the child at once must not meet this rank's handler there."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-
-
-def _let_sigterm() -> None:
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-
-
-def _end_at_sigterm() -> None:
-    """In what a rank forks: SIGTERM ends it, as it ends any process, and wakes no loop of ours.
-
-    The rank's own handler stops its loop, which a child does not run: it would live on, and
-    ``multiprocessing.Pool`` wait for it for ever.
-    """
-    if threading.current_thread() is threading.main_thread():
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _let_sigterm()
 
 
 if __name__ == "__main__":

@@ -375,6 +375,23 @@ def test_a_rank_of_which_the_controller_hears_no_more_counts_as_dead(monkeypatch
         assert on_ranks(cluster, "return comm.allreduce(rank)") == [1, 1]
 
 
+def test_a_rank_that_is_asked_to_end_does_so_at_once_and_waits_for_no_other(cluster):
+    asked = psutil.Process(cluster.pids[0])
+    asked.terminate()
+    asked.wait(2)  # not the others' MPI_Finalize
+    with pytest.raises(RankDiedError, match=r"Rank 0 died, killed by signal 15"):
+        cluster.run(int)
+    cluster.run(int)
+    body = "import time\nif rank == 1: comm.recv(source=0)\ntime.sleep(10)"
+    terminate = threading.Timer(1.0, psutil.Process(cluster.pids[1]).terminate)
+    terminate.start()  # while C code waits, in which no handler of Python's would be heard
+    begin = time.monotonic()
+    with pytest.raises(RankDiedError, match=r"Rank 1 died, killed by signal 15"):
+        on_ranks(cluster, body, timeout=20)
+    assert time.monotonic() - begin < 8
+    assert on_ranks(cluster, "return comm.allreduce(rank)") == [3] * 3
+
+
 def test_what_cannot_be_preloaded_here_is_said():
     with (
         pytest.warns(UserWarning, match=r"preload=\('json',\) changes nothing.*launcher='mpiexec'"),
