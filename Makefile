@@ -16,6 +16,13 @@ OUT = data/gpu
 SYSTEM =
 VERSION =
 LAB_ARGS =
+HUB_ARGS =
+MEMORY =
+CORES =
+IDLE =
+EXCHANGE =
+STATE =
+MEMBERS =
 TEST_ARGS =
 REQUIRE =
 
@@ -23,9 +30,12 @@ BIN := .venv/bin
 PY := $(BIN)/python
 SETTINGS = PYTHON='$(PYTHON)' TORCH_INDEX='$(TORCH_INDEX)' WHEELS='$(WHEELS)' COMPILER='$(COMPILER)'
 
+HUB_SETTINGS = MEMORY='$(MEMORY)' CORES='$(CORES)' IDLE='$(IDLE)' COURSE='$(COURSE)' \
+    EXCHANGE='$(EXCHANGE)' STATE='$(STATE)' MEMBERS='$(MEMBERS)'
+
 LINT = sh tools/lint.sh
 
-.PHONY: help setup setup-openmpi lab hosts test notebooks html site course bench claims conformance soak gpu bare-machine lint format reset \
+.PHONY: help setup setup-openmpi setup-hub lab hub hosts test notebooks html site course bench claims conformance soak gpu bare-machine lint format reset \
 	wheels release clean distclean
 
 help: ## Print this list
@@ -37,6 +47,7 @@ help: ## Print this list
 	@echo "  set-up     PYTHON=interpreter (3.11 to 3.13)   TORCH_INDEX=index with another build of torch"
 	@echo "             WHEELS=folder (without a network)   COMPILER=no (go on without C++)"
 	@echo "  lab        WORK=folder of your copies   LAB_ARGS='options of JupyterLab'"
+	@echo "  hub        MEMORY=1.5G CORES=2 (a student's)   IDLE=seconds   COURSE=name   HUB_ARGS=..."
 	@echo "  notebooks, html, site, reset, claims, soak    NB=number or name"
 	@echo "  test       TEST_ARGS='arguments of pytest'   REQUIRE=markers whose skip is a failure"
 	@echo "  bench      SUITE=name   course     COURSE=folder   gpu        OUT=folder of the record"
@@ -50,6 +61,12 @@ setup-openmpi: setup
 
 lab: setup ## Open JupyterLab in work/, your own copies of the notebooks
 	@exec $(PY) -m tools.work lab $(LAB_ARGS)
+
+setup-hub: setup ## Make JupyterHub's environment, .venv-hub: deploy/jupyterhub/README.md
+	@sh deploy/jupyterhub/setup.sh
+
+hub: setup-hub ## Start a class on JupyterHub, as root: make hub MEMORY=1.5G CORES=2
+	@exec env $(HUB_SETTINGS) .venv-hub/bin/python -m jupyterhub -f deploy/jupyterhub/jupyterhub_config.py $(HUB_ARGS)
 
 hosts: setup ## Try whether this machine can be several hosts, say what lets it, open JupyterLab
 	@$(PY) -m tools.hosts
@@ -114,4 +131,4 @@ clean: ## Remove what was made, but not the environment and not work/
 	@find . -name __pycache__ -not -path './.venv*' -not -path './work/*' -prune -exec rm -rf {} +
 
 distclean: clean ## Remove the environments too
-	@rm -rf .venv .venv-openmpi
+	@rm -rf .venv .venv-openmpi .venv-hub

@@ -32,6 +32,7 @@ PARTS = {
 }
 """The notebooks as the site's menu groups them, each part in the order of reading."""
 
+HUB = "deploy/jupyterhub/README.md"
 PICTURES = {"image/png": "png", "image/jpeg": "jpg"}
 NO_ALT = "a picture without a description"  # found by `faults`, so that no build passes with it
 
@@ -55,8 +56,8 @@ def write(folder: Path, notebooks: Mapping[str, NotebookNode]) -> None:
         page.metadata.pop("widgets", None)
         nbformat.write(page, folder / "notebooks" / f"{name}.ipynb")
     shutil.copy(ROOT / "notebooks" / "glossary.md", folder / "notebooks")
-    (folder / "data").mkdir()
-    for name in ("TEACHING.md", "CONTRIBUTING.md", "data/README.md"):
+    for name in ("TEACHING.md", "CONTRIBUTING.md", "data/README.md", HUB):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(_leading_somewhere((ROOT / name).read_text("utf-8"), folder))
     for name, text in generated.pages().items():
         path = folder / name
@@ -129,7 +130,7 @@ def _landing(folder: Path, notebooks: Mapping[str, NotebookNode]) -> str:
         for part, numbers in parts.items()
     ]
     menu.append(_tree("Look up", ["notebooks/glossary", *generated.REFERENCE, "data/README"]))
-    menu.append(_tree("Teach and take part", ["TEACHING", "CONTRIBUTING"]))
+    menu.append(_tree("Teach and take part", ["TEACHING", HUB.removesuffix(".md"), "CONTRIBUTING"]))
     return text + "\n\n" + "\n\n".join(tree for tree in menu if tree)
 
 

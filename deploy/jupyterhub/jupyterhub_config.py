@@ -1,0 +1,74 @@
+"""A class on JupyterHub: one installation that nobody changes, a student's work in the home.
+
+``make hub MEMORY=1.5G CORES=2 IDLE=3600 COURSE=parallel`` starts it, as root; JupyterHub's own
+options pass through HUB_ARGS (``--JupyterHub.bind_url=...``). README.md here is the recipe.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+RECIPE = Path(__file__).resolve().parent
+ROOT = RECIPE.parents[1]
+HUB = Path(sys.prefix)  # .venv-hub
+COURSE = (ROOT / ".venv").resolve()
+sys.path.insert(0, str(RECIPE))
+
+from spawner import CourseSpawner  # noqa: E402 - it stands beside this file
+
+
+def setting(name: str, default: str) -> str:
+    """Return what `make hub NAME=...` says; an empty value is none."""
+    return os.environ.get(name) or default
+
+
+idle = int(setting("IDLE", "3600"))  # seconds
+state = Path(setting("STATE", "/srv/jupyterhub"))  # who is logged in, the hub's secrets
+state.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+c = get_config()  # noqa: F821 - JupyterHub defines it
+c.JupyterHub.bind_url = "http://127.0.0.1:8000"  # a web server with a certificate stands before it
+c.ConfigurableHTTPProxy.command = [str(HUB / "node_modules/.bin/configurable-http-proxy")]
+c.ConfigurableHTTPProxy.pid_file = str(state / "proxy.pid")
+c.JupyterHub.db_url = f"sqlite:///{state}/hub.sqlite"
+c.JupyterHub.cookie_secret_file = str(state / "cookie_secret")
+c.JupyterHub.spawner_class = CourseSpawner
+
+# --- who may come in: this machine's users, with their passwords, if they are in a group
+c.JupyterHub.authenticator_class = "pam"
+c.PAMAuthenticator.open_sessions = False  # would need the hub to be a session's leader
+c.PAMAuthenticator.allowed_groups = set(setting("MEMBERS", "students,teachers").split(","))
+
+# --- what each gets
+c.Spawner.mem_limit = setting("MEMORY", "1.5G")  # K, M, G or T behind the number
+c.Spawner.cpu_limit = float(setting("CORES", "2"))
+c.Spawner.cmd = [sys.executable, str(RECIPE / "student.py")]
+c.Spawner.notebook_dir = "~/work"
+c.Spawner.default_url = "/lab/tree/00_start_here.ipynb"
+c.Spawner.env_keep = ["LANG", "LC_ALL"]  # nothing else of root's
+c.Spawner.environment = {
+    "PATH": os.pathsep.join([f"{COURSE}/bin", "/usr/local/bin", "/usr/bin", "/bin"]),
+    "PYTHONPATH": str(ROOT),
+    "PYTHONDONTWRITEBYTECODE": "1",  # nobody can write beside the modules
+    "JUPYTER_PATH": os.pathsep.join(f"{one}/share/jupyter" for one in (HUB, COURSE)),
+    "JUPYTER_CONFIG_PATH": os.pathsep.join(
+        [f"{RECIPE}/jupyter", f"{ROOT}/tools/jupyterlab", f"{COURSE}/etc/jupyter"]
+    ),
+    "JUPYTERLAB_DIR": f"{COURSE}/share/jupyter/lab",
+    "COURSE_ID": Path(setting("COURSE", "parallel")).name,
+    "EXCHANGE": setting("EXCHANGE", "/srv/nbgrader/exchange"),
+}
+c.Spawner.start_timeout = 120  # thirty at once take their time
+c.Spawner.http_timeout = 120
+
+# --- what nobody uses ends: idle kernels with their ranks, then the server that has none left.
+# A cell that runs is not idle, so that no long computation and no grading is cut off.
+c.Spawner.args = [
+    f"--MappingKernelManager.cull_idle_timeout={idle}",
+    f"--MappingKernelManager.cull_interval={max(5, idle // 10)}",
+    "--MappingKernelManager.cull_connected=True",  # a forgotten tab keeps no ranks
+    f"--TerminalManager.cull_inactive_timeout={idle}",
+    f"--TerminalManager.cull_interval={max(5, idle // 10)}",
+    f"--ServerApp.shutdown_no_activity_timeout={idle}",
+]
+c.Spawner.poll_interval = 10  # seconds until the hub has seen that a server has ended

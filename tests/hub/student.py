@@ -1,0 +1,111 @@
+"""A person at a browser, by HTTP and WebSocket alone: logs in, opens notebooks, runs cells."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+
+import requests
+import websocket
+
+HUB = "http://127.0.0.1:8000"
+
+
+class CellError(RuntimeError):
+    """A cell raised; the message is its traceback."""
+
+
+class Student:
+    """One user of the hub, who has a name and a password."""
+
+    def __init__(self, name: str, password: str) -> None:
+        self.name, self.password = name, password
+        self.session = requests.Session()
+        self.base = f"{HUB}/user/{name}"
+        self.socket: websocket.WebSocket | None = None
+
+    def enter(self) -> None:
+        """Log in with the password, have the server started, and wait until it answers."""
+        deadline = time.monotonic() + 150
+        while (page := self.session.get(f"{HUB}/hub/login", timeout=60)).status_code == 503:
+            time.sleep(1)  # the hub has not yet seen that an idle server has ended
+            if time.monotonic() > deadline:
+                break
+        page.raise_for_status()
+        form = {"username": self.name, "password": self.password}
+        form["_xsrf"] = self.session.cookies.get("_xsrf", path="/hub/")
+        answer = self.session.post(f"{HUB}/hub/login?next=%2Fhub%2Fspawn", data=form, timeout=120)
+        if answer.status_code != 200 or "/hub/login" in answer.url:
+            raise PermissionError(f"{self.name}: {answer.status_code} at {answer.url}")
+        while True:
+            page = self.session.get(f"{self.base}/lab", timeout=60)
+            if page.status_code == 200 and page.url.startswith(f"{self.base}/lab"):
+                return
+            if page.status_code == 424 or time.monotonic() > deadline:  # not running
+                raise TimeoutError(f"{self.name}: {page.status_code} at {page.url}")
+            time.sleep(0.5)
+
+    def ask(self, method: str, path: str, **options) -> requests.Response:
+        """Call the own server, as JupyterLab's page does."""
+        token = self.session.cookies.get("_xsrf", path=f"/user/{self.name}/")
+        headers = {"X-XSRFToken": token or ""}
+        address = path if path.startswith("http") else f"{self.base}/{path}"
+        return self.session.request(method, address, headers=headers, timeout=120, **options)
+
+    def told(self, method: str, path: str, **options) -> object:
+        """Return what the own server answers; requests' HTTPError if it refuses."""
+        answer = self.ask(method, path, **options)
+        answer.raise_for_status()
+        return answer.json() if answer.content else None
+
+    def open(self, path: str) -> str:
+        """Open a notebook with a kernel of its own; return the kernel's identifier."""
+        self.told("GET", f"api/contents/{path}")
+        wanted = {"path": path, "name": path, "type": "notebook", "kernel": {"name": "python3"}}
+        kernel = self.told("POST", "api/sessions", json=wanted)["kernel"]["id"]
+        cookies = "; ".join(f"{one.name}={one.value}" for one in self.session.cookies)
+        self.socket = websocket.create_connection(
+            f"{self.base.replace('http', 'ws', 1)}/api/kernels/{kernel}/channels",
+            cookie=cookies,
+            origin=HUB,
+            timeout=60,
+        )
+        return kernel
+
+    def run(self, code: str, seconds: float = 120.0) -> str:
+        """Run a cell; return what it printed and its value. Raises CellError with its traceback."""
+        asked = uuid.uuid4().hex
+        header = {"msg_id": asked, "msg_type": "execute_request", "session": asked}
+        header |= {"username": self.name, "version": "5.3", "date": ""}
+        content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False}
+        message = {"header": header, "parent_header": {}, "metadata": {}, "content": content}
+        self.socket.send(json.dumps(message | {"channel": "shell", "buffers": []}))
+        self.socket.settimeout(seconds)
+        said = []
+        while True:
+            heard = json.loads(self.socket.recv())
+            kind, content = heard["header"]["msg_type"], heard["content"]
+            if kind == "status" and content["execution_state"] in ("restarting", "dead"):
+                raise CellError(f"the kernel has died: {content}")  # has no parent
+            if heard["parent_header"].get("msg_id") != asked:
+                continue
+            if kind == "stream":
+                said.append(content["text"])
+            elif kind in ("execute_result", "display_data"):
+                said.append(content["data"].get("text/plain", ""))
+            elif kind == "error":
+                raise CellError("\n".join([*said, *content["traceback"]]))
+            elif kind == "status" and content["execution_state"] == "idle":
+                return "".join(said)
+
+    def leave(self) -> None:
+        """Stop the own server by the hub's page, as *File → Hub Control Panel* does."""
+        if self.socket:
+            self.socket.close()
+        token = self.session.cookies.get("_xsrf", path="/hub/")
+        headers = {"X-XSRFToken": token, "Referer": f"{HUB}/hub/home"}
+        address = f"{HUB}/hub/api/users/{self.name}/server"
+        answer = self.session.delete(address, headers=headers, timeout=120)
+        if answer.status_code not in (202, 204):
+            raise RuntimeError(f"{self.name}: {answer.status_code} {answer.text}")

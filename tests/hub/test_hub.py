@@ -1,0 +1,122 @@
+"""A class on a real JupyterHub with its proxy: real users, their ranks, grades, and what is left.
+
+``HUB_STUDENTS=10 make test REQUIRE=hub TEST_ARGS=tests/hub`` has ten students in place of three.
+"""
+
+import json
+import os
+import re
+import subprocess
+
+import pytest
+
+from helpers.paths import ROOT
+from tests.hub import lesson, world
+
+pytestmark = [pytest.mark.mpi, pytest.mark.hub, pytest.mark.alone, pytest.mark.timeout(1200)]
+STUDENTS = int(os.environ.get("HUB_STUDENTS") or 3)
+IDLE = 30 + 5 * STUDENTS  # seconds: longer than a student waits for the others
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory):
+    """What a lesson on the hub was like, from making the users to removing them."""
+    if "hub" not in os.environ.get("REQUIRE", "").split(","):
+        pytest.skip("takes minutes and fetches JupyterHub: make test REQUIRE=hub asks for it")
+    if why := world.why_not():
+        pytest.skip(why)
+    made = subprocess.run(
+        ["sh", str(lesson.RECIPE / "setup.sh")], capture_output=True, text=True, timeout=600
+    )
+    if made.returncode:
+        pytest.skip(made.stderr.strip().splitlines()[-1])
+    folder = tmp_path_factory.mktemp("hub")
+    process = world.begin(folder, "tests.hub.lesson", str(folder), str(STUDENTS), str(IDLE))
+    try:
+        status = process.wait(240 + 60 * STUDENTS)
+    finally:
+        process.kill()
+        process.wait()
+    log = (folder / "hub.log").read_text()[-6000:] if (folder / "hub.log").exists() else ""
+    assert status == 0, (folder / "out").read_text() + log
+    return json.loads((folder / "seen.json").read_text())
+
+
+def test_ranks_of_a_student_meet_each_other_and_nobody_elses(seen):
+    everybody = []
+    for name, told in seen["told"].items():
+        uid = seen["uids"][name]
+        for ranks, total in told["ranks"]:
+            assert [of for of, _ in ranks] == [uid, uid]
+            assert total == 2 * uid
+        numbers = [number for _, number in told["ranks"][0][0]]
+        assert sorted(seen["running"][name]) == sorted(numbers)  # all while the others' ran too
+        everybody += numbers
+    assert len(set(everybody)) == 2 * STUDENTS
+
+
+def test_memory_and_cores_are_held_and_greed_harms_nobody_else(seen):
+    for told in seen["told"].values():
+        assert (told["memory"], told["cores"]) == (lesson.MEMORY, lesson.CORES)
+    assert "the kernel has died" in seen["greedy"]
+    *others, _ = seen["others after it"]
+    assert others == ["[42, 42]"] * (STUDENTS - 1)
+
+
+def test_nobody_reads_anothers_home_socket_or_connection_file(seen):
+    pried = seen["pried"]
+    for name, tried in pried["tried"].items():
+        assert tried["sockets"] >= 2, name
+        assert tried["connection files"] >= 1, name
+        assert tried["paths"] > 50, name
+        assert pried["reached"][name] == []
+    assert pried["of root's"] == []
+
+
+def test_nobody_hears_anothers_kernel_or_is_served_by_anothers_server(seen):
+    for name, heard in seen["pried"]["heard"].items():
+        assert seen["pried"]["tried"][name]["ports"] >= 6  # a server and a kernel
+        assert heard == []
+        through_the_proxy, *directly = seen["pried"]["served"][name]
+        assert through_the_proxy in (403, 404)
+        assert set(directly) <= {0, 403, 404}
+        assert set(directly) & {403, 404}  # the server itself was asked
+    assert seen["pried"]["abstract"] == []
+    assert seen["pried"]["outside"] == []
+    assert seen["wrong password"] is True
+
+
+def test_nobody_changes_the_installation(seen):
+    assert seen["pried"]["writable"] == []
+
+
+def test_all_submit_and_get_their_grades_and_feedback(seen):
+    assert len(seen["inbound"]["there"]) == STUDENTS
+    assert seen["inbound"]["could"] == []
+    grades = dict(re.findall(r"^first_ranks,.*?,(student\d+),.*?,(\d\.\d),", seen["grades"], re.M))
+    *solved, empty = seen["uids"]
+    assert {name: float(grade) for name, grade in grades.items()} == {
+        **dict.fromkeys(solved, 3.0),
+        empty: 0.0,
+    }
+    for name, page in seen["feedback"].items():
+        assert f"(Score: {float(grades[name])} / 3.0)" in page
+
+
+def test_what_is_idle_ends_and_nothing_is_left(seen):
+    assert seen["idle and there"] == []
+    assert seen["stopped and there"] == []
+    assert seen["hub ended with"] == 0
+    assert seen["left"] == []
+    assert seen["processes"] == []
+    assert seen["homes"] == []
+
+
+def test_makefile_starts_the_hub_as_the_lesson_does():
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    started = re.search(r"^hub:.*\n((?:\t.*\n)+)", text, re.M)[1]
+    assert "-m jupyterhub -f deploy/jupyterhub/jupyterhub_config.py" in started
+    for name in re.findall(
+        r'setting\("(\w+)"', (lesson.RECIPE / "jupyterhub_config.py").read_text()
+    ):
+        assert f"{name}='$({name})'" in text, name
