@@ -31,7 +31,7 @@ from helpers.cluster.forked import (
 )
 from helpers.cluster.forkserver.handle import CannotFork
 from helpers.cluster.gathering import AskAfter, Gathering, Outcome, Progress
-from helpers.cluster.live import ask_below
+from helpers.cluster.live import Below
 from helpers.cluster.network import Network
 from helpers.cluster.processes import Processes
 from helpers.cluster.starting import wait_ready
@@ -277,7 +277,7 @@ class Cluster:
         timeout: float,
         only: list[int] | None = None,
         on_progress: Progress | None = None,
-        ask: AskAfter = ask_below,
+        ask: AskAfter | None = None,
     ) -> Outcome:
         """Call a function of :mod:`helpers.cluster.remote`; wait for the replies.
 
@@ -293,7 +293,7 @@ class Cluster:
             The ranks to call, by default all.
         on_progress : callable, optional
             Called every 0.1 s with a function that returns the replies so far.
-        ask : callable
+        ask : callable, optional
             Asks the reader what a rank wants to know: given that function, the rank and the prompt.
 
         Returns
@@ -319,7 +319,7 @@ class Cluster:
                 rank: client.direct_view(self._engine_ids[rank]).apply_async(function, *args)
                 for rank in ranks
             }
-            gathering = Gathering(self._processes, client, results, self._pids, ask)
+            gathering = Gathering(self._processes, client, results, self._pids, ask or Below().ask)
             outcome = gathering.wait(timeout, *([on_progress] if on_progress else []))
             if outcome.cut == "died":
                 self._note_death(outcome.lost)

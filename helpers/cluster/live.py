@@ -7,15 +7,72 @@ import time
 from collections.abc import Callable
 
 from helpers.cluster import folding, report
-from helpers.cluster.capture import tail
+from helpers.cluster.capture import Part, tail
 from helpers.cluster.dialogue import ask_here
-from helpers.cluster.folding import Group
+from helpers.cluster.folding import Group, label
 from helpers.cluster.gathering import Reply
 from helpers.cluster.state import LIVE_LINES
 
 LIVE_AFTER = 1.0  # seconds: output of a longer cell is shown while it runs
 LIVE_EVERY = 0.3
-LINES_BEFORE = 12  # of a rank's output, above its question
+CLEAR_SECONDS = 0.5  # from an output to what must come after it
+QUIET_SECONDS = 2.0  # after an answer, in which more is asked, as a debugger does
+
+SoFar = Callable[[], "dict[int, Reply]"]
+
+
+class Below:
+    """Asks below what the rank has printed since its last question."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, list[str]] = {}
+
+    def note(self, rank: int, parts: list[Part]) -> list[str]:
+        """Take down what the reader sees of a rank.
+
+        Parameters
+        ----------
+        rank : int
+            Whose output.
+        parts : list of Part
+            The end of it.
+
+        Returns
+        -------
+        list of str
+            The lines that are new.
+        """
+        seen, lines = self._seen.get(rank, []), []
+        if parts:
+            lines = folding.as_text([([rank], parts)]).split("\n")
+        self._seen[rank] = lines
+        common = next(n for n in range(len(seen), -1, -1) if seen[len(seen) - n :] == lines[:n])
+        return lines[common:]
+
+    def ask(self, so_far: SoFar, rank: int, prompt: str) -> str:
+        """Ask the reader.
+
+        Parameters
+        ----------
+        so_far : callable
+            Returns the replies as far as they are known.
+        rank : int
+            Who wants to know.
+        prompt : str
+            What.
+
+        Returns
+        -------
+        str
+            What was typed.
+        """
+        new = self.note(rank, so_far()[rank].parts)
+        if new:
+            print("\n".join(new), flush=True)
+        answer = ask_here(rank, prompt)
+        # the box of the question says it already, and the rank will
+        self._seen[rank].append(label(rank, f"{prompt}{answer}"))
+        return answer
 
 
 class Live:
@@ -24,8 +81,10 @@ class Live:
     def __init__(self) -> None:
         self._next = time.monotonic() + LIVE_AFTER
         self._shown: list[Group] = []
+        self._cleared = 0.0
+        self._below = Below()
 
-    def update(self, so_far: Callable[[], dict[int, Reply]]) -> None:
+    def update(self, so_far: SoFar) -> None:
         """Show what the ranks have given so far, if there is something new and it is time.
 
         Parameters
@@ -39,7 +98,7 @@ class Live:
         self._next = now + LIVE_EVERY
         self._show(so_far)
 
-    def ask(self, so_far: Callable[[], dict[int, Reply]], rank: int, prompt: str) -> str:
+    def ask(self, so_far: SoFar, rank: int, prompt: str) -> str:
         """Ask the reader, below what the ranks have given so far.
 
         Parameters
@@ -56,11 +115,17 @@ class Live:
         str
             What was typed.
         """
-        self._show(so_far)
-        return ask_here(rank, prompt)
+        # a question and outputs take different ways: an output that clears must not meet a question
+        time.sleep(max(0.0, self._cleared + CLEAR_SECONDS - time.monotonic()))
+        answer = self._below.ask(so_far, rank, prompt)
+        self._next = time.monotonic() + QUIET_SECONDS
+        self._shown = self._shown or [([rank], [])]  # to take away in the end
+        return answer
 
-    def _show(self, so_far: Callable[[], dict[int, Reply]]) -> None:
+    def _show(self, so_far: SoFar) -> None:
         replies = so_far()
+        for rank, reply in replies.items():
+            self._below.note(rank, reply.parts)
         lines = max(1, LIVE_LINES // max(1, len(folding.groups(replies))))
         for reply in replies.values():
             reply.parts = tail(reply.parts, lines)
@@ -78,26 +143,4 @@ class Live:
 
             clear_output(wait=True)
             self._shown = []
-
-
-def ask_below(so_far: Callable[[], dict[int, Reply]], rank: int, prompt: str) -> str:
-    """Ask the reader, below the last lines that the rank has printed.
-
-    Parameters
-    ----------
-    so_far : callable
-        Returns the replies as far as they are known.
-    rank : int
-        Who wants to know.
-    prompt : str
-        What.
-
-    Returns
-    -------
-    str
-        What was typed.
-    """
-    reply = so_far()[rank]
-    reply.parts = tail(reply.parts, LINES_BEFORE)
-    report.show({rank: reply})
-    return ask_here(rank, prompt)
+            self._cleared = time.monotonic()
