@@ -100,13 +100,13 @@ def test_a_bar_moves_while_the_cell_runs(notebook):
 def test_the_debugger_of_a_rank_asks_in_the_notebook(notebook):
     area = begin(notebook, 4)
     for typed in ("p 6 * 7", "c"):
-        box = area.locator("input.jp-Stdin-input")
+        box = area.locator("input.jp-Stdin-input").last
         box.wait_for()
         assert "[2] (Pdb)" in area.inner_text()
         take(notebook.page, f"ranks_cell-debugger-{typed[0]}")
         box.fill(typed)
         box.press("Enter")
-        notebook.page.wait_for_timeout(300)
+        notebook.page.wait_for_timeout(1500)
     area.get_by_text("[0-1,3] 6").wait_for()
     shown = area.inner_text()
     assert "[2] 42" in shown
