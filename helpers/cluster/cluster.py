@@ -57,12 +57,13 @@ class Cluster:
     launcher : str
         ``"mpi"`` starts the ranks on this machine: forked from a warm process where that is
         possible (MPICH on Linux), each afresh on macOS, else by mpiexec. ``"spawn"`` and
-        ``"mpiexec"`` insist on the latter two. ``"slurm"`` asks Slurm for a job, whose nodes it
-        keeps when ranks are restarted; ``"ssh"`` starts them on ``hosts``, by mpiexec. In both the
-        controller listens on one address of this host, the one that those hosts reach; what is
-        said there is encrypted, and takes the key in the cluster's folder (``ranks-...``, made in
-        the working directory, which all hosts must see). Any other engine launcher of ipyparallel
-        (``"pbs"``, ``"sge"``...) does what its profile says.
+        ``"mpiexec"`` insist on the latter two; ``COURSE_RANKS`` in the environment says what
+        ``"mpi"`` is, for which ``slurm`` is a value too. ``"slurm"`` asks Slurm for a job, whose
+        nodes it keeps when ranks are restarted; ``"ssh"`` starts them on ``hosts``, by mpiexec. In
+        both the controller listens on one address of this host, the one that those hosts reach;
+        what is said there is encrypted, and takes the key in the cluster's folder (``ranks-...``,
+        made in the working directory, which all hosts must see). Any other engine launcher of
+        ipyparallel (``"pbs"``, ``"sge"``...) does what its profile says.
     network : Network, optional
         Hosts within this machine, which the ranks are shared out to; None: all are on one.
     preload : iterable of str
@@ -118,7 +119,6 @@ class Cluster:
         self.n = whole_number("n", n, limit)
         self.threads = whole_number("threads", threads, 4096)
         self.start_timeout = positive("start_timeout", start_timeout)
-        wishes = Wishes.checked(launcher, self.n, hosts, partition, account, time_limit, options)
         self._lock = threading.Lock()
         self._engine_ids: list[int] = []  # of ipyparallel, in rank order; empty: not ready
         self._pids: dict[int, int] = {}  # of each rank
@@ -127,11 +127,20 @@ class Cluster:
         self._library = ""
         modules = module_names("preload", preload)
         way = way_here() if launcher == "mpi" else launcher
-        if profile and launcher == "mpi":
+        if profile and launcher == "mpi" and way != "slurm":
             way = "mpiexec"
+        wishes = Wishes.checked(
+            way if way == "slurm" else launcher,
+            self.n,
+            hosts,
+            partition,
+            account,
+            time_limit,
+            options,
+        )
         if network is not None:
             _check_network(network, self.n, launcher, profile)
-        if modules and way != "fork":
+        if modules and way != "fork" and (launcher, way) != ("mpi", "slurm"):
             self._say_not_preloaded(modules, launcher)
         try:
             if way in ("fork", "spawn"):

@@ -36,28 +36,29 @@ LONGEST_PLACE = 76  # characters: the path of a Unix socket has 103 (macOS) or 1
 LOOK_SECONDS = 0.05  # the answer itself ends the wait
 RENEW_AFTER = 50  # starts of ranks: zmq keeps some 60 kB of each rank that was connected once
 
-VARIABLE = "COURSE_RANKS"  # fork, spawn or mpiexec: how "mpi" starts ranks
+VARIABLE = "COURSE_RANKS"  # one of WAYS: how "mpi" starts ranks
+WAYS = "fork", "spawn", "mpiexec", "slurm"
 
 _obstacle: list[str] = []  # why ranks cannot be forked in this kernel, once that is known
 
 
 def way_here() -> str:
-    """Choose how ranks on this machine are started.
+    """Choose how ranks are started of which a notebook says nothing more.
 
     Returns
     -------
-    {"fork", "spawn", "mpiexec"}
+    {"fork", "spawn", "mpiexec", "slurm"}
         Forked where that is safe, else started afresh; by mpiexec where MPI is not MPICH. The
-        environment's ``COURSE_RANKS`` has the last word.
+        environment's ``COURSE_RANKS`` has the last word, and alone asks for Slurm's nodes.
 
     Raises
     ------
     StartError
-        If that is none of the three.
+        If that is none of the four.
     """
     asked = os.environ.get(VARIABLE)
-    if asked and asked not in ("fork", "spawn", "mpiexec"):
-        raise StartError(f"{VARIABLE}={asked!r}: expected fork, spawn or mpiexec")
+    if asked and asked not in WAYS:
+        raise StartError(f"{VARIABLE}={asked!r}: expected fork, spawn, mpiexec or slurm")
     if asked:
         return asked
     if why_not_to_fork_here() is None:

@@ -53,6 +53,7 @@ MpiDefault={mpi}
 ReturnToService=2
 SlurmdParameters=config_overrides
 PartitionName=normal Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+PartitionName=spread Nodes=ALL MaxCPUsPerNode=2 MaxTime=INFINITE State=UP
 PartitionName=short Nodes=ALL MaxTime=10 State=UP
 """
 SSHD = """\

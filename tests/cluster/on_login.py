@@ -273,6 +273,17 @@ return sums, grad, MPI.Get_processor_name()
         return {"told": on_ranks(cluster, body, timeout=90)}
 
 
+def notebook(name: str) -> dict:
+    """Execute a reader's notebook, whose ranks the environment sends to Slurm."""
+    from tools import run
+
+    done = run.execute(run.location(name, "reader"), "reader")
+    said = [str(output.get("text", "")) for cell in done.notebook.cells
+            for output in cell.get("outputs", [])]  # fmt: skip
+    jobs = asked("squeue", "--noheader", "--states=all", "--format=%j %P %C").splitlines()
+    return {"problems": done.problems, "said": "".join(said), "jobs": jobs, "left": left()}
+
+
 # -- ssh -----------------------------------------------------------------------------------------
 
 

@@ -231,6 +231,24 @@ def test_torch_distributed_across_nodes(lab):
     assert [host for _, _, host in told] == [host for _, _, _, host in SIX]
 
 
+@pytest.mark.parametrize("name", ["01_mpi_basics", "08_allreduce_animation"])
+def test_a_notebook_runs_unchanged_on_slurms_nodes(lab, name):
+    said = lab.run(
+        LOGIN,
+        *MODULE,
+        "notebook",
+        name,
+        timeout=280,
+        cwd=lab.folder / "home" / "work",
+        env={"COURSE_RANKS": "slurm", "SBATCH_PARTITION": "spread"},
+    )
+    told = json.loads(said.splitlines()[-1])
+    assert told["problems"] == []
+    assert any(job.startswith("ranks-") and job.endswith(" spread 4") for job in told["jobs"])
+    assert "COURSE_RANKS='slurm', and it needs a fork" in told["said"]  # hosts: from a record
+    assert told["left"] == []
+
+
 def test_ssh_starts_one_world_in_blocks(lab):
     told = call(lab, "by_ssh")
     hosts = ["host1"] * 3 + ["host2"] * 2

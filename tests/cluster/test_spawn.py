@@ -32,9 +32,21 @@ def test_the_way_follows_the_system_the_library_and_the_environment(known):
     assert forked.way_here() == "mpiexec"
     known.setenv(forked.VARIABLE, "spawn")
     assert forked.way_here() == "spawn"
+    known.setenv(forked.VARIABLE, "slurm")
+    assert forked.way_here() == "slurm"
     known.setenv(forked.VARIABLE, "threads")
-    with pytest.raises(StartError, match="COURSE_RANKS='threads': expected fork, spawn or mpiexec"):
+    expected = "COURSE_RANKS='threads': expected fork, spawn, mpiexec or slurm"
+    with pytest.raises(StartError, match=expected):
         forked.way_here()
+
+
+def test_the_environment_sends_a_notebooks_ranks_to_slurm(known, tmp_path):
+    known.setenv(forked.VARIABLE, "slurm")
+    known.setenv("PATH", str(tmp_path))
+    with pytest.raises(StartError, match="no program srun here: launcher='slurm' is for"):
+        Cluster(2, partition="normal")
+    with pytest.raises(StartError, match="COURSE_RANKS='slurm', and it needs a fork"):
+        Cluster(2, network=Network(hosts=2))
 
 
 @pytest.mark.mpi
