@@ -25,7 +25,8 @@ Method = Callable[..., Any]
 # names, and what makes a watched method of (name, mpi4py's method)
 Table = tuple[tuple[str, Callable[[str, Method], Method]], ...]
 
-_ANY_TAG, _BYTE, _Status = MPI.ANY_TAG, MPI.BYTE, MPI.Status
+_ANY_SOURCE, _ANY_TAG = MPI.ANY_SOURCE, MPI.ANY_TAG
+_BYTE, _Status = MPI.BYTE, MPI.Status
 _Comm: Any = MPI.Comm
 
 
@@ -103,7 +104,13 @@ def keep(comm: Watched, call: tuple, request: MPI.Request | None) -> MPI.Request
 
 
 def _receive(name: str, plain: Method) -> Method:
-    """Recv, recv."""
+    """Recv, recv.
+
+    MPICH 5.0 posts a receive from any source twice, for memory and for the network, and may lose a
+    message when both have one: the receive then waits for ever. So Recv finds the message first, as
+    mpi4py's own recv does.
+    """
+    finds, find = name == "Recv", _Comm.Mprobe
 
     def call(self: Watched, buf: Any, source: int, tag: int, status: Any) -> Any:
         recorder, peer = self.recorder, self._world.get(source, source)
@@ -113,7 +120,10 @@ def _receive(name: str, plain: Method) -> Method:
         shown = "ANY_TAG" if tag == _ANY_TAG else tag
         recorder.current = (name, peer, shown, begin, self._members)
         try:
-            result = plain(self, buf, source, tag, status)
+            if finds and source == _ANY_SOURCE:
+                result = find(self, source, tag).Recv(buf, status)
+            else:
+                result = plain(self, buf, source, tag, status)
         finally:
             recorder.current = None
         if recording:

@@ -324,3 +324,22 @@ def test_a_kernel_that_ends_in_any_phase_leaves_nothing(tmp_path, end, waits):
         kernel.send_signal(end)
         kernel.wait(20)
         assert left(tmp_path, below) == []
+
+
+def test_no_message_from_anyone_is_lost_between_memory_and_network():
+    body = (
+        "import numpy, time\n"
+        "box, status, seen = numpy.zeros(2), MPI.Status(), []\n"
+        "for _ in range(25):\n"
+        "    for _ in range(4 if rank in (1, 2) else 0):\n"  # one beside rank 0, one elsewhere
+        "        comm.Send(numpy.full(2, float(rank)), dest=0)\n"
+        "        time.sleep(0.002)\n"
+        "    for _ in range(8 if rank == 0 else 0):\n"
+        "        comm.Recv(box, MPI.ANY_SOURCE, status=status)\n"
+        "        seen.append((int(box[0]), status.Get_source()))\n"
+        "    comm.Barrier()\n"
+        "return sorted(seen)"
+    )
+    with Cluster(4, network=Network(hosts=2)) as cluster:
+        seen = on_ranks(cluster, body, timeout=15)[0]
+    assert seen == [(1, 1)] * 100 + [(2, 2)] * 100
