@@ -118,10 +118,11 @@ def one_asks() -> str:
     return input("How many? ") if MPI.COMM_WORLD.rank else ""
 
 
-def test_a_function_asks_too(monkeypatch):
+@pytest.mark.parametrize("launcher", ["mpi", "mpiexec"])
+def test_a_function_asks_too(monkeypatch, launcher):
     asked = []
     monkeypatch.setattr("builtins.input", lambda prompt: asked.append(prompt) or "five")
-    with Cluster(2) as cluster:
+    with Cluster(2, launcher=launcher) as cluster:
         assert cluster.run(one_asks) == ["", "five"]
     assert asked == ["[1] How many? "]
 
