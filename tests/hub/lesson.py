@@ -172,6 +172,7 @@ def lesson(folder: Path, count: int, idle: int, seen: dict) -> None:
     seen["pss"] = {name: prying.pss(uid) for name, uid in seen["uids"].items()}
     seen["pss of the hub"] = prying.pss(0)
     seen["pried"] = prying.all_on_all(students, seen["uids"])
+    seen["of all"] = prying.of_all(names[0])
     passed("all have pried into all")
     seen["greedy"] = greed(students[-1])
     seen["others after it"] = all_do(

@@ -6,11 +6,11 @@ import contextlib
 import json
 import os
 import pwd
-import stat
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -18,7 +18,7 @@ import requests
 
 from helpers.paths import ROOT
 from tests.hub.student import HUB, Student
-from tests.hub.world import needed
+from tests.hub.world import groups, needed
 
 SHARED = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/srv")
 LISTENS = 0x10000  # in /proc/net/unix: SO_ACCEPTCON
@@ -159,58 +159,62 @@ def outside() -> list[str]:
     return found
 
 
-def all_on_all(students: list[Student], uids: dict[str, int]) -> dict:
-    """Let each student try everything of the next one's; return what could be done."""
-    seen: dict = {"reached": {}, "heard": {}, "served": {}, "tried": {}, "outside": outside()}
+def pry(student: Student, victim: Student, files: list[str], uid: int) -> dict:
+    """Let a student try the files of others, and the kernel and server of one; return what was."""
+    seen = {
+        "paths": len(files),
+        "sockets": sum(Path(path).is_socket() for path in files),
+        "connection files": sum("/runtime/kernel-" in path for path in files),
+        "ports": len(ports(uid)),
+        "reached": could(student.name, files),
+    }
+    with as_user(student.name, LISTEN, [ports(uid), 2.0]) as listener:
+        assert listener.stdout.readline() == "listening\n"
+        time.sleep(0.5)  # connections are made meanwhile
+        assert SECRET in victim.run(f"print({SECRET!r})")
+        seen["heard"] = json.loads(listener.stdout.readline())
+    doors = [HUB, *(f"http://127.0.0.1:{port}" for port in ports(uid))]
+    path = f"/user/{victim.name}/api/contents"
+    seen["served"] = [answer(student.session.get, door + path) for door in doors]
+    return seen
+
+
+def all_on_all(students: list[Student], uids: dict[str, int]) -> dict[str, dict]:
+    """Let each student pry into all others; return by name what was tried and could be done."""
+    files = {student.name: owned(uids[student.name]) for student in students}
+
+    def into_others(pair: tuple[Student, Student]) -> dict:
+        student, victim = pair
+        theirs = [path for name in files if name != student.name for path in files[name]]
+        return pry(student, victim, theirs, uids[victim.name])
+
+    pairs = list(zip(students, [*students[1:], students[0]], strict=True))
+    with ThreadPoolExecutor(4) as pool:
+        found = pool.map(into_others, pairs)
+        return {student.name: told for (student, _), told in zip(pairs, found, strict=True)}
+
+
+def of_all(student: str) -> dict[str, list[str]]:
+    """Return what a user can reach of root's, and what all listen on that no file guards."""
     sockets = [line.split() for line in Path("/proc/net/unix").read_text().splitlines()[1:]]
-    seen["abstract"] = [  # no file's permissions guard these; those of MPI's ranks do not listen
-        words[-1] for words in sockets if words[-1].startswith("@") and int(words[3], 16) & LISTENS
-    ]
-    for student, victim in zip(students, [*students[1:], students[0]], strict=True):
-        name, uid = student.name, uids[victim.name]
-        theirs = owned(uid)
-        assert stat.S_ISDIR(os.stat(theirs[0]).st_mode)
-        seen["tried"][name] = {
-            "paths": len(theirs),
-            "sockets": sum(Path(path).is_socket() for path in theirs),
-            "connection files": sum("/runtime/kernel-" in path for path in theirs),
-            "ports": len(ports(uid)),
-        }
-        seen["reached"][name] = could(name, theirs)
-        with as_user(name, LISTEN, [ports(uid), 2.0]) as listener:
-            assert listener.stdout.readline() == "listening\n"
-            time.sleep(0.5)  # connections are made meanwhile
-            assert SECRET in victim.run(f"print({SECRET!r})")
-            seen["heard"][name] = json.loads(listener.stdout.readline())
-        path = f"/user/{victim.name}/api/contents"
-        doors = [HUB, *(f"http://127.0.0.1:{port}" for port in ports(uid))]
-        seen["served"][name] = [answer(student.session.get, door + path) for door in doors]
-    one = students[0].name
-    writable = [
-        "find",
-        *map(str, needed()),
-        "(",
-        "-type",
-        "d",
-        "-o",
-        "-type",
-        "f",
-        ")",
-        "-writable",
-    ]
-    user = pwd.getpwnam(one)
+    listening = [words[-1] for words in sockets if int(words[3], 16) & LISTENS]
+    seen = {"outside": outside()}
+    # MPI's ranks have sockets of such names too, which do not listen
+    seen["abstract"] = [name for name in listening if name.startswith("@")]
+    user = pwd.getpwnam(student)
+    kinds = ("(", "-type", "d", "-o", "-type", "f", ")")
     seen["writable"] = subprocess.run(
-        [*writable, "-print"],
+        ["find", *map(str, needed()), *kinds, "-writable", "-print"],
         user=user.pw_uid,
         group=user.pw_gid,
-        extra_groups=os.getgrouplist(one, user.pw_gid),
+        extra_groups=os.getgrouplist(student, user.pw_gid),
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     ).stdout.splitlines()
     secrets = [*map(str, Path("/srv/jupyterhub").rglob("*")), "/srv/jupyterhub", "/etc/shadow"]
     secrets += [f"/proc/{process.pid}/environ" for process in of(0)]
-    seen["of root's"] = could(one, secrets)
+    seen["of root's"] = could(student, secrets)
     return seen
 
 
@@ -240,7 +244,7 @@ def traces(but: Path) -> set[str]:
     """Return all that lies in the folders that users share, and the control groups."""
     paths = {path for top in SHARED[:-1] for path in Path(top).rglob("*")}
     found = {str(path) for path in paths if but not in path.parents}
-    return found | {str(path) for path in Path("/sys/fs/cgroup").glob("**/student-*")}
+    return found | set(map(str, groups()))
 
 
 def processes() -> list[str]:

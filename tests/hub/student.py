@@ -10,6 +10,7 @@ import requests
 import websocket
 
 HUB = "http://127.0.0.1:8000"
+ENDED = (424, 503)  # the server is gone, whether or not the hub has seen it
 
 
 class CellError(RuntimeError):
@@ -28,23 +29,25 @@ class Student:
     def enter(self) -> None:
         """Log in with the password, have the server started, and wait until it answers."""
         deadline = time.monotonic() + 150
-        while (page := self.session.get(f"{HUB}/hub/login", timeout=60)).status_code == 503:
-            time.sleep(1)  # the hub has not yet seen that an idle server has ended
-            if time.monotonic() > deadline:
-                break
-        page.raise_for_status()
-        form = {"username": self.name, "password": self.password}
-        form["_xsrf"] = self.session.cookies.get("_xsrf", path="/hub/")
-        answer = self.session.post(f"{HUB}/hub/login?next=%2Fhub%2Fspawn", data=form, timeout=120)
-        if answer.status_code != 200 or "/hub/login" in answer.url:
-            raise PermissionError(f"{self.name}: {answer.status_code} at {answer.url}")
+        while (page := self._spawn()).status_code in ENDED and time.monotonic() < deadline:
+            time.sleep(1)
+        if page.status_code != 200 or "/hub/login" in page.url:
+            raise PermissionError(f"{self.name}: {page.status_code} at {page.url}")
         while True:
             page = self.session.get(f"{self.base}/lab", timeout=60)
             if page.status_code == 200 and page.url.startswith(f"{self.base}/lab"):
                 return
-            if page.status_code == 424 or time.monotonic() > deadline:  # not running
+            if page.status_code in ENDED:  # an old one was still ending: ask again
+                self._spawn()
+            if time.monotonic() > deadline:
                 raise TimeoutError(f"{self.name}: {page.status_code} at {page.url}")
             time.sleep(0.5)
+
+    def _spawn(self) -> requests.Response:
+        self.session.get(f"{HUB}/hub/login", timeout=60)
+        form = {"username": self.name, "password": self.password}
+        form["_xsrf"] = self.session.cookies.get("_xsrf", path="/hub/")
+        return self.session.post(f"{HUB}/hub/login?next=%2Fhub%2Fspawn", data=form, timeout=120)
 
     def ask(self, method: str, path: str, **options) -> requests.Response:
         """Call the own server, as JupyterLab's page does."""

@@ -7,10 +7,13 @@ this machine's own /etc, /home, /tmp and network are not touched. There it runs 
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from helpers.cluster.network.namespaces import MS_BIND, MS_NODEV, MS_NOSUID, MS_REC, mount
@@ -86,6 +89,43 @@ def begin(folder: Path, *command: str) -> subprocess.Popen:
             stdout=output,
             stderr=subprocess.STDOUT,
         )
+
+
+def groups() -> list[Path]:
+    """Return the control groups of students, which are this machine's own."""
+    return sorted(Path("/sys/fs/cgroup").glob("**/student-*"))
+
+
+def sweep(there: set[Path]) -> None:
+    """Remove the groups of a world that ended before its hub could; ``there`` were others'."""
+    deadline = time.monotonic() + 5
+    while (
+        left := [path for path in groups() if path not in there]
+    ) and time.monotonic() < deadline:
+        for path in left:
+            with contextlib.suppress(OSError):  # its last process is still ending
+                path.rmdir()
+        time.sleep(0.1)
+
+
+def hold(folder: Path, students: int) -> tuple[dict, str]:
+    """Hold a lesson in a world of its own; return what was seen, {} if it failed, and was said."""
+    idle = 30 + 5 * students  # seconds: longer than a student waits for the others
+    there = set(groups())
+    process = begin(folder, "tests.hub.lesson", str(folder), str(students), str(idle))
+    try:
+        status = process.wait(240 + 60 * students)
+    except subprocess.TimeoutExpired:
+        status = -1
+    finally:
+        process.kill()
+        process.wait()
+        sweep(there)
+    said = (folder / "out").read_text()
+    if status:
+        log = folder / "hub.log"
+        return {}, said + (log.read_text()[-6000:] if log.exists() else "")
+    return json.loads((folder / "seen.json").read_text()), said
 
 
 if __name__ == "__main__":
