@@ -42,6 +42,7 @@ def rows() -> list[Row]:
                 generate(model, START, tokens, context, TEMPERATURE, n, alphabet) for n in range(16)
             ]
             both.append((took, lost, known(" ".join(texts), words), texts[0]))
+            print(f"seed {seed}: {took:.0f} s, {lost:.3f} bits", flush=True)
         case = {"seed": seed, "threads": torch.get_num_threads(), "temperature": TEMPERATURE}
         for place, (name, unit) in enumerate(
             (("training", "s"), ("for each character", "bit"), ("words that exist", "1"))
