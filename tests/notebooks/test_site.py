@@ -14,7 +14,7 @@ from tools.notebooks import sources
 from tools.site import generated
 from tools.site.faults import faults
 from tools.site.rendering import definitions
-from tools.site.sources import NO_ALT, PARTS, with_pictures, with_solutions
+from tools.site.sources import NO_ALT, PARTS, with_anchors, with_pictures, with_solutions
 
 NAMES = [path.stem for path in sources(ROOT)]
 WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
@@ -35,6 +35,12 @@ def test_a_plot_becomes_a_file_with_its_words(tmp_path):
     (picture,) = BeautifulSoup(page.cells[0].outputs[0].data["text/html"], "html.parser")("img")
     assert picture["alt"] == 'a "b" < c'
     assert (tmp_path / picture["src"].rpartition("/")[2]).read_bytes().startswith(b"\x89PNG")
+
+
+def test_headings_of_other_notebooks_are_named_as_the_site_names_them():
+    text = "[a](08_x.ipynb#Who-sits-where?) [b](08_x.ipynb) [c](glossary.md#Kept)"
+    expected = "[a](08_x.ipynb#who-sits-where) [b](08_x.ipynb) [c](glossary.md#Kept)"
+    assert with_anchors(text) == expected
 
 
 def test_a_plot_without_words_fails_the_build(tmp_path):

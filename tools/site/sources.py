@@ -54,6 +54,9 @@ def write(folder: Path, notebooks: Mapping[str, NotebookNode]) -> None:
         solved = nbformat.read(ROOT / "notebooks" / "solutions" / f"{name}.ipynb", 4)
         page = with_pictures(with_solutions(without_widgets(notebook), solved), name, pictures)
         page.metadata.pop("widgets", None)
+        for cell in page.cells:
+            if cell.cell_type == "markdown":
+                cell.source = with_anchors(cell.source)
         nbformat.write(page, folder / "notebooks" / f"{name}.ipynb")
     shutil.copy(ROOT / "notebooks" / "glossary.md", folder / "notebooks")
     for name in ("TEACHING.md", "CONTRIBUTING.md", "data/README.md", HUB):
@@ -64,6 +67,31 @@ def write(folder: Path, notebooks: Mapping[str, NotebookNode]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     (folder / "index.md").write_text(_landing(folder, notebooks), encoding="utf-8")
+
+
+def with_anchors(text: str) -> str:
+    """Return the text with links to headings of notebooks as the site names them.
+
+    JupyterLab keeps a heading's capitals and its punctuation, MyST does not.
+
+    Parameters
+    ----------
+    text : str
+        A cell's Markdown.
+
+    Returns
+    -------
+    str
+        The same with other anchors.
+
+    Examples
+    --------
+    >>> with_anchors("see [there](08_rings.ipynb#Between-hosts,-again)")
+    'see [there](08_rings.ipynb#between-hosts-again)'
+    """
+    return re.sub(
+        r"(?<=\.ipynb#)[^)\s]+", lambda found: re.sub(r"[^\w-]", "", found[0]).lower(), text
+    )
 
 
 def with_solutions(notebook: NotebookNode, solved: NotebookNode) -> NotebookNode:
