@@ -689,7 +689,7 @@ for name in ("text", "peer's text"):
     print(f"\n{name}:", texts.get(name, "no record yet, see the command above"))
 
 # %% [markdown]
-# Bits are those of text that neither has seen, for each *character*, $-\log_2 p$: so both can be compared. The words counted are those of three letters or more, in 16 texts like these, that occur in the text for training. In the record, pieces predict better, 2.16 bits for each character against 2.50, and yet fewer of the words that they write exist: 75 to 78 % against 89 to 91. In a minute a model learns to spell the frequent words; one of pieces also joins pieces that make no word. Neither writes sentences that hold.
+# Bits are those of text that neither has seen, for each *character*, $-\log_2 p$: so both can be compared. The words counted are those of three letters or more, in 16 texts like these, that occur in the text for training. In the record, pieces predict better, 2.16 bits for each character against 2.50, and yet fewer of the words that they write exist: 75 to 78 % against 89 to 91. (One that writes only frequent words does well by this count, too.) Neither writes sentences that hold.
 #
 # ## 8. Which way? A planner
 #
