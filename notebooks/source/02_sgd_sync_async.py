@@ -897,7 +897,7 @@ for rate in (10e6, 100e6, 1e9):
         guess.answer("T_sync/T_comp at 10 Mbit/s", ratio)
 
 # %% [markdown] claims="02-link-speed"
-# The inequality holds where only these two times matter. In the record (five runs each) two and four paced replicas speed up as $R/(1 + T_{sync}/T_{comp})$ says, within 10 %, on all three links. On the slowest one two devices take three times as *long* as one (0.32): there $T_{sync}/T_{comp}$ is 5.5 and $R - 1$ is 1. On the fastest they do pay (1.88). Eight replicas fall short, by 22 % at 100 Mbit/s and by 31 % at 1 Gbit/s, where the messages are shortest and what a rank must wait for a core counts most; these runs do not take that apart.
+# The inequality holds where only these two times matter. In the record (five runs each) two and four paced replicas speed up as $R/(1 + T_{sync}/T_{comp})$ says, within 10 %, on all three links. On the slowest one two devices take three times as *long* as one (0.32): there $T_{sync}/T_{comp}$ is 5.5 and $R - 1$ is 1. On the fastest they do pay (1.88). Eight replicas fall short, by 22 % at 100 Mbit/s and by 31 % at 1 Gbit/s; why, these runs do not tell.
 
 # %%
 claims.evidence("02-link-speed")

@@ -690,9 +690,9 @@ ax.set_title("Four hosts, two ranks each, links of 100 Mbit/s")
 plt.show()
 
 # %% [markdown] claims="08-two-levels 08-hosts-model"
-# In the record (five runs) 1 MB over 100 Mbit/s takes the ring and the two levels 9 and 14 % longer than schedule, α and β say. Two levels win, 149 ms to 167, as predicted: in all, $2 \cdot 3/4$ of the array leaves each host, and $2 \cdot 7/8$ by the ring of eight. The tree takes a quarter longer than predicted and recursive doubling half as long again; two exchanges of the same size without an allreduce around them keep to the wire, and what is in the way here has not been found.
+# In the record (five runs) 1 MB over 100 Mbit/s takes the ring and the two levels 9 and 14 % longer than schedule, α and β say. Two levels win, 149 ms to 167, as predicted: in all, $2 \cdot 3/4$ of the array leaves each host, and $2 \cdot 7/8$ by the ring of eight. The tree takes a quarter longer than predicted and recursive doubling half as long again; what is in the way has not been found.
 #
-# Two more things the model has no term for. At 16 KB two levels take *twice* the ring's time: a step of a short message does not last α but as long as eight ranks need to take turns on your cores. And at 1 Gbit/s all four take 2.6 to 3.3 times what is predicted. Every packet of every host is carried by the same few cores: a ring over two hosts of one rank each takes 1.07 times the prediction at that rate, over four 1.9, over eight 2.6 (`make bench SUITE=links` on two cores). What this machine cannot show is a cluster of fast links.
+# Two more things the model has no term for. At 16 KB two levels take *twice* the ring's time: a step of a short message lasts many times α. Eight ranks take turns on your cores here, which the two ranks of a ping-pong do not; whether that is all of it was not isolated. And at 1 Gbit/s all four take 2.6 to 3.3 times what is predicted. Every packet of every host is carried by the same few cores: a ring over two hosts of one rank each takes 1.07 times the prediction at that rate, over four 1.9, over eight 2.6 (`make bench SUITE=links` on two cores). What this machine cannot show is a cluster of fast links.
 
 # %%
 display(claims.evidence("08-two-levels"), claims.evidence("08-hosts-model"))
