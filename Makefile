@@ -35,7 +35,7 @@ HUB_SETTINGS = MEMORY='$(MEMORY)' CORES='$(CORES)' IDLE='$(IDLE)' COURSE='$(COUR
 
 LINT = sh tools/lint.sh
 
-.PHONY: help setup setup-openmpi setup-hub lab hub hosts test notebooks html site course bench claims conformance soak gpu bare-machine lint format reset \
+.PHONY: help setup setup-openmpi setup-hub lab hub hosts test notebooks html site course grading bench claims conformance soak gpu bare-machine lint format reset \
 	wheels release clean distclean
 
 help: ## Print this list
@@ -48,7 +48,7 @@ help: ## Print this list
 	@echo "             WHEELS=folder (without a network)   COMPILER=no (go on without C++)"
 	@echo "  lab        WORK=folder of your copies   LAB_ARGS='options of JupyterLab'"
 	@echo "  hub        MEMORY=1.5G CORES=2 (a student's)   IDLE=seconds   COURSE=name   HUB_ARGS=..."
-	@echo "  notebooks, html, site, reset, claims, soak    NB=number or name"
+	@echo "  notebooks, html, site, grading, reset, claims, soak    NB=number or name"
 	@echo "  test       TEST_ARGS='arguments of pytest'   REQUIRE=markers whose skip is a failure"
 	@echo "  bench      SUITE=name   course     COURSE=folder   gpu        OUT=folder of the record"
 	@echo "  wheels     WHEELS=folder   SYSTEM=linux-x86_64, linux-aarch64, macos-arm64   VERSION=Python's"
@@ -83,15 +83,18 @@ test: setup setup-openmpi ## Check the style, run every test and every notebook
 notebooks: setup ## Make the notebooks from notebooks/source
 	@$(PY) -m tools.notebooks $(NB)
 
-html: setup ## Execute the notebooks and export them as pages that need no kernel: make html NB=01
-	@$(PY) -m tools.export $(NB)
-
 site: setup ## Execute the notebooks and build the site, in build/site: make site NB=01
 	@$(PY) -m tools.site $(NB)
+
+html: setup ## Make of the site a page in one file for each notebook, in build/html: make html NB=01
+	@$(PY) -m tools.site $(NB) --single build/html $(if $(NB),--output build/site-part)
 
 course: setup ## Make an nbgrader course folder from the notebooks: make course COURSE=~/course
 	@[ -n "$(COURSE)" ] || { echo "Say where: make course COURSE=~/course" >&2; exit 1; }
 	@$(PY) -m tools.course $(COURSE) $(NB)
+
+grading: setup ## Grade the notebooks as a class does, solved and untouched: make grading NB=01
+	@$(PY) -m tools.grading $(NB)
 
 bench: setup ## Measure ours beside its peers and write the record: make bench SUITE=cluster
 	@$(PY) -m bench $(SUITE)

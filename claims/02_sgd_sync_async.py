@@ -237,27 +237,53 @@ SHORT = {"steps": 2}
 
 
 @functools.cache
-def _alone(seed: int, rate: float, batches: int) -> float:
+def _alone(seed: int, rate: float, batches: int, pace: float, cores: int) -> float:
     """Seconds of one paced rank, on the hosts on which others will work beside it."""
-    return _paced(1, rate, batches)
+    return _paced(1, rate, batches, pace, cores)
 
 
-def _paced(n: int, rate: float, batches: int) -> float:
+def _paced(n: int, rate: float, batches: int, pace: float, cores: int) -> float:
     from helpers.cluster import Network
-    from helpers.data_parallel import curve_runs
 
     hosts = ranks(8, Network(8, rate=rate))
-    return hosts.run(curve_runs.speed, n, batches, repeats=1, timeout=LIMIT)[0]
+    return hosts.run(_on_cores, n, batches, pace, cores, timeout=LIMIT)[0]
 
 
-def speed_on_links(seed: int, n: int, rate: float, batches: int = 40) -> tuple[float, float]:
-    """How many times faster n paced replicas are than one: measured, and by R / (1 + ratio)."""
+def _on_cores(n: int, batches: int, pace: float, cores: int) -> float | None:
+    """On every rank: the seconds, with its main thread on so many of the cores; 0 for all."""
+    import os
+
+    from helpers.data_parallel import curve_runs
+
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(before)[: cores or None])
+    try:
+        return curve_runs.speed(n, batches, pace, repeats=1)
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _sync(n: int, rate: float) -> float:
+    """Seconds of an average over n replicas, by bytes and rate."""
     from helpers.cluster import Network
     from helpers.data_parallel import local_runs
 
-    sync = local_runs.link_time(16_401, n, Network(8, rate=rate).payload)
-    predicted = n / (1 + sync / 10e-3)
-    return _alone(seed, rate, batches) / _paced(n, rate, batches), predicted
+    return local_runs.link_time(16_401, n, Network(8, rate=rate).payload)
+
+
+def speed_on_links(
+    seed: int, n: int, rate: float, batches: int = 40, pace: float = 10e-3
+) -> tuple[float, float]:
+    """How many times faster n paced replicas are than one: measured, and by R / (1 + ratio)."""
+    how = rate, batches, pace, 0
+    return _alone(seed, *how) / _paced(n, *how), n / (1 + _sync(n, rate) / pace)
+
+
+def step_on_cores(seed: int, rate: float, n: int = 8, batches: int = 80) -> tuple[float, float]:
+    """Seconds of a step of 40 ms with its average, all replicas on one core, and on two."""
+    order = (1, 2) if seed % 2 else (2, 1)
+    took = {cores: n * _paced(n, rate, batches, 40e-3, cores) / batches for cores in order}
+    return took[1], took[2]
 
 
 CLAIMS = [
@@ -518,14 +544,31 @@ CLAIMS = [
             f"{n} replicas, {name}": {"n": n, "rate": rate}
             for n in (2, 4, 8)
             for name, rate in (("10 Mbit/s", 10e6), ("100 Mbit/s", 100e6), ("1 Gbit/s", 1e9))
+        }
+        | {
+            f"8 replicas, {name}, 80 ms": {"n": 8, "rate": rate, "pace": 80e-3}
+            for name, rate in (("100 Mbit/s", 100e6), ("1 Gbit/s", 1e9))
         },
-        verdict="depends on the number of replicas",
+        verdict="depends on replicas, link and pace",
         margin=0.15,
         scale="ratio",
-        axis="the number of replicas",
+        axis="replicas, link and pace",
         ours="measured",
         rival="predicted",
         unit="1",
+        smallest={"batches": 8},
+    ),
+    Claim(
+        id="02-link-cores",
+        sentence="A step of eight paced replicas takes longer on one core than on two.",
+        experiment=step_on_cores,
+        seeds=range(5),
+        settings={"100 Mbit/s": {"rate": 100e6}, "1 Gbit/s": {"rate": 1e9}},
+        verdict="holds",
+        margin=2e-3,
+        ours="one core",
+        rival="two cores",
+        unit="s",
         smallest={"batches": 8},
     ),
 ]

@@ -75,6 +75,21 @@ def transposed_turns(seed: int, pad: int, shape: tuple[int, int] = (64, 64)):
     return sum(one.wavefronts for one in reads), sum(one.ideal for one in reads)
 
 
+def scans(seed: int, n: int, what: str, pad: int = 0) -> tuple[float, float]:
+    """Accesses of shared memory, or turns of its banks, of a scan in steps and of one by a tree."""
+    import numpy as np
+
+    from helpers.cuda import Module
+
+    x = np.random.default_rng(seed).random(n, np.float32)
+    found = []
+    for name, threads, words in (("scan_steps", n, 0), ("scan_tree", n // 2, pad)):
+        with Module("scan.cu", {"N": n, "PAD": words}, device="cpu") as module:
+            record = module[name][1, threads].record(x, np.zeros_like(x), blocks=[])
+        found.append(sum(getattr(one, what) for one in record.select(space="shared")))
+    return found[0], found[1]
+
+
 SUM = """
 __global__ void sum(const float *x, float *total) {
     __shared__ float part[64];
@@ -190,6 +205,36 @@ CLAIMS = [
         axis="the padding",
         unit="turns",
         smallest={"shape": (8, 8)},
+    ),
+    _ratio(
+        "05-scan-work",
+        "A scan in steps asks shared memory for over twice as many accesses as one by a tree.",
+        functools.partial(scans, what="count"),
+        {"256 numbers": {"n": 256}, "1024 numbers": {"n": 1024}},
+        "holds",
+        1.0,
+        "in steps",
+        "by a tree",
+        unit="accesses",
+        smallest={"n": 64},
+    ),
+    _ratio(
+        "05-scan-turns",
+        "It also occupies the banks for more turns.",
+        functools.partial(scans, what="wavefronts"),
+        {
+            "256 numbers": {"n": 256},
+            "1024 numbers": {"n": 1024},
+            "256, padded": {"n": 256, "pad": 1},
+            "1024, padded": {"n": 1024, "pad": 1},
+        },
+        "depends on the padding",
+        0.1,
+        "in steps",
+        "by a tree",
+        axis="the padding",
+        unit="turns",
+        smallest={"n": 64},
     ),
     Claim(
         id="05-race",

@@ -162,6 +162,16 @@ def dense_against_csr(seed: int, nodes: int, what: str) -> tuple[float, float]:
     return (dense, csr) if what == "seconds" else (work[0] / dense, work[1] / csr)
 
 
+def formats(seed: int, rows: int, n: int, ours: str, rival: str) -> tuple[float, float]:
+    """Seconds of a layer in two formats, on one thread."""
+    import torch
+
+    from helpers.roofline import kernels
+
+    calls = [kernels.layer(rows, n, getattr(torch, dtype), seed)[1] for dtype in (ours, rival)]
+    return in_turn(*[lambda f=f: [f() for _ in range(3)] for f in calls], rounds=6)
+
+
 # ------------------------------------------------------------------------------ section 5: a layer
 
 
@@ -206,6 +216,7 @@ def unused_result(seed: int, n: int) -> tuple[float, float]:
 
 SIZES = {"n = 192": {"n": 192}, "n = 384": {"n": 384}, "n = 512": {"n": 512}}
 SMALL = {"n": 32, "rounds": 1}
+LAYERS = {"B = 1, n = 4096": {"rows": 1, "n": 4096}, "B = 64, n = 512": {"rows": 64, "n": 512}}
 
 
 _ratio = with_defaults(seeds=SEEDS, unit="s", scale="ratio")
@@ -403,6 +414,29 @@ CLAIMS = [
         "dense",
         "csr",
         smallest={"nodes": 64},
+    ),
+    _ratio(
+        "07-half-the-bytes",
+        "A layer takes at most two thirds of the time in float32 that it takes in float64.",
+        functools.partial(formats, ours="float64", rival="float32"),
+        LAYERS,
+        "holds",
+        0.5,
+        "float64",
+        "float32",
+        smallest={"n": 8},
+    ),
+    _ratio(
+        "07-bfloat16",
+        "It takes less time again in bfloat16.",
+        functools.partial(formats, ours="float32", rival="bfloat16"),
+        LAYERS,
+        "fails",
+        0.05,
+        "float32",
+        "bfloat16",
+        axis="the layer",
+        smallest={"n": 8},
     ),
     _ratio(
         "07-time-operations",

@@ -140,12 +140,19 @@ def _links(seed: int, rate: float) -> dict:
 
 
 @functools.cache
-def _on_hosts(seed: int, rate: float, nbytes: int, repeats: int, placement: str = "block") -> dict:
+def _on_hosts(
+    seed: int,
+    rate: float,
+    nbytes: int,
+    repeats: int,
+    placement: str = "block",
+    congestion: str = "reno",
+) -> dict:
     """Seconds of the algorithms on four hosts with two ranks each, in turns."""
     from helpers.cluster import Network
     from helpers.collectives import measure
 
-    hosts = ranks(8, Network(4, rate=rate, placement=placement))
+    hosts = ranks(8, Network(4, rate=rate, placement=placement, congestion=congestion))
     found = hosts.run(measure.allreduce_times, list(BETWEEN), [nbytes], repeats, timeout=LIMIT)[0]
     return {name: times[0] for name, times in found.items()}
 
@@ -172,6 +179,47 @@ def dealt_out(seed: int, rate: float, nbytes: int, repeats: int = 5) -> tuple[fl
     """Seconds of the ring with the ranks dealt out to hosts in turn, and side by side."""
     dealt = _on_hosts(seed, rate, nbytes, repeats, "cyclic")
     return dealt["ring"], _on_hosts(seed, rate, nbytes, repeats)["ring"]
+
+
+def by_bbr(seed: int, algorithm: str, repeats: int = 5) -> tuple[float, float]:
+    """Seconds for 1 MB with TCP's BBR, and with its reno."""
+    found = _on_hosts(seed, 100e6, 1_048_576, repeats, congestion="bbr")
+    return found[algorithm], _on_hosts(seed, 100e6, 1_048_576, repeats)[algorithm]
+
+
+@functools.cache
+def _waiting(seed: int, rate: float, repeats: int) -> dict:
+    """Seconds for 1 MB in turns: each as it is, with waiting ranks asleep, to a child at a time."""
+    from helpers.cluster import Network
+    from helpers.collectives import measure, variants
+
+    network = Network(4, rate=rate)
+    places = network.places(8)
+    functions = {"at once": variants.tree_at_once, "in turn": variants.tree_in_turn}
+    for name in BETWEEN:
+        functions[name] = functools.partial(_sum, algorithm=name, hosts=places)
+        functions[f"{name}, asleep"] = variants.asleep(name, places)
+    hosts = ranks(8, network)
+    found = hosts.run(measure.function_times, functions, [1_048_576], repeats, timeout=LIMIT)[0]
+    return {name: times[0] for name, times in found.items()}
+
+
+def _sum(work, comm, algorithm: str, hosts: tuple[int, ...]) -> None:
+    from helpers.collectives import allreduce
+
+    allreduce(work, comm, None, algorithm, out=work, hosts=hosts)
+
+
+def asleep(seed: int, algorithm: str, repeats: int = 5) -> tuple[float, float]:
+    """Seconds for 1 MB over 1 Gbit/s with waiting ranks asleep, and with MPI's waiting."""
+    found = _waiting(seed, 1e9, repeats)
+    return found[f"{algorithm}, asleep"], found[algorithm]
+
+
+def in_turn(seed: int, rate: float, repeats: int = 5) -> tuple[float, float]:
+    """Seconds of a tree for 1 MB, sent to one child at a time, and to all at once."""
+    found = _waiting(seed, rate, repeats)
+    return found["in turn"], found["at once"]
 
 
 TIMED = range(5)
@@ -274,6 +322,53 @@ CLAIMS = [
         axis="the algorithm and the rate",
         ours="measured",
         rival="predicted",
+        unit="s",
+        smallest=SHORT,
+    ),
+    Claim(
+        id="08-congestion",
+        sentence="1 MB over 100 Mbit/s takes longer with TCP's BBR than with its reno.",
+        experiment=by_bbr,
+        seeds=TIMED,
+        settings={name: {"algorithm": name} for name in BETWEEN},
+        verdict="depends on the algorithm",
+        margin=0.1,
+        scale="ratio",
+        axis="the algorithm",
+        ours="BBR",
+        rival="reno",
+        unit="s",
+        smallest=SHORT,
+    ),
+    Claim(
+        id="08-tree-in-turn",
+        sentence="A tree whose ranks send to one child at a time takes less time than at once.",
+        experiment=in_turn,
+        seeds=TIMED,
+        settings={"1 MB, 100 Mbit/s": {"rate": 100e6}, "1 MB, 1 Gbit/s": {"rate": 1e9}},
+        verdict="depends on the rate",
+        margin=0.1,
+        larger=False,
+        scale="ratio",
+        axis="the rate",
+        ours="one at a time",
+        rival="at once",
+        unit="s",
+        smallest=SHORT,
+    ),
+    Claim(
+        id="08-asleep",
+        sentence="1 MB over 1 Gbit/s takes less time when waiting ranks sleep.",
+        experiment=asleep,
+        seeds=TIMED,
+        settings={name: {"algorithm": name} for name in BETWEEN},
+        verdict="depends on the algorithm",
+        margin=0.15,
+        larger=False,
+        scale="ratio",
+        axis="the algorithm",
+        ours="asleep",
+        rival="looking without a pause",
         unit="s",
         smallest=SHORT,
     ),

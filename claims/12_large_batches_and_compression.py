@@ -41,29 +41,26 @@ def text_loss(seed: int, ours: str, rival: str = "float32", steps: int = 100):
     return _text(ours, steps, seed), _text(rival, steps, seed)
 
 
-@functools.cache
-def _steps(task: str, name: str, seed: int, limit: int) -> tuple[int, float]:
-    """Steps to an accuracy or a loss (``limit`` if it was not reached), and bytes of each."""
-    from helpers.data_parallel import link_runs, text_runs
-    from helpers.models.lenet import LeNet
-
-    call, target, shapes = {
-        "LeNet": (link_runs.to_accuracy, 0.85, [tuple(p.shape) for p in LeNet().parameters()]),
-        "transformer": (text_runs.to_loss, 2.75, text_runs.shapes()),
-    }[task]
-    made = ranks().run(call, name, target, limit=limit, seed=seed, timeout=2 * LIMIT)[0][0]
-    return made or limit, ranks().run(link_runs.sent, name, shapes, timeout=LIMIT)[0]
-
-
-def trained_on(seed: int, task: str, rate: float, limit: int = 300) -> tuple[float, float]:
-    """Seconds of PowerSGD and of float32 by steps and bytes on four hosts, 20 ms for a gradient."""
+def trained_on(
+    seed: int, task: str, rate: float, limit: int = 300, easy: bool = False
+) -> tuple[float, float]:
+    """Seconds to a target by PowerSGD and by float32: four paced hosts, 20 ms for a gradient."""
     from helpers.cluster import Network
+    from helpers.data_parallel import link_runs, text_runs
 
-    found, payload = [], Network(4, rate=rate).payload
+    train, target = {
+        "LeNet": (link_runs.to_accuracy, 0.0 if easy else 0.85),
+        "transformer": (text_runs.to_loss, 99.0 if easy else 2.75),
+    }[task]
+    hosts = ranks(4, Network(4, rate=rate))
+    how = {"limit": limit, "pace": 20e-3, "seed": seed, "timeout": 2 * LIMIT}
+    seconds = []
     for name in ("PowerSGD, r = 2", "float32"):
-        steps, nbytes = _steps(task, name, seed, limit)
-        found.append(steps * (20e-3 + nbytes / payload))
-    return found[0], found[1]
+        steps, took = hosts.run(train, name, target, **how)[0][:2]
+        if steps is None:
+            raise RuntimeError(f"{task} by {name} did not reach {target} in {limit} steps")
+        seconds.append(took)
+    return seconds[0], seconds[1]
 
 
 def order_statistics(seed: int, backups: int, abandon: bool = True, steps: int = 60):
@@ -262,8 +259,7 @@ CLAIMS = [
     ),
     Claim(
         id="12-link-training",
-        sentence="By its steps and its bytes PowerSGD trains in less than half the seconds of "
-        "float32.",
+        sentence="PowerSGD trains to the target in less than half the seconds of float32.",
         experiment=trained_on,
         seeds=FIVE,
         settings={
@@ -279,7 +275,7 @@ CLAIMS = [
         ours="PowerSGD",
         rival="float32",
         unit="s",
-        smallest={"limit": 3},
+        smallest={"limit": 10, "easy": True},
     ),
     Claim(
         id="12-order-statistics",

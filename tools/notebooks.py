@@ -14,7 +14,7 @@ import hashlib
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import jupytext
@@ -58,6 +58,14 @@ def sources(root: Path = ROOT, only: tuple[str, ...] = ()) -> list[Path]:
             names = ", ".join(path.stem for path in found)
             raise SourceError(f"there is no notebook {want!r}; there are {names}")
     return [path for path in found if not only or {path.stem, path.stem[:2]} & set(only)]
+
+
+def asked_for(parser: argparse.ArgumentParser, only: Sequence[str]) -> list[str]:
+    """Return the names of the notebooks of a command line; an unknown one ends the program."""
+    try:
+        return [path.stem for path in sources(only=tuple(only))]
+    except SourceError as error:
+        parser.exit(1, f"{error}\n")
 
 
 def build(source: Path) -> tuple[NotebookNode, NotebookNode]:

@@ -29,7 +29,7 @@ from nbformat import NotebookNode
 from nbmake.nb_run import NotebookRun
 
 from helpers.paths import ROOT
-from tools.notebooks import SourceError, sources
+from tools.notebooks import asked_for
 
 CELL_LIMIT = 180  # seconds: no cell of the course is meant to take half of it
 SLOW = 2.0  # seconds: slower cells are listed with their time
@@ -186,11 +186,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--set", choices=sorted(EXPECTED), help="only one of the two sets")
     parser.add_argument("--twice", action="store_true", help="run each section twice in a row")
     options = parser.parse_args(arguments)
-    try:
-        names = [path.stem for path in sources(ROOT, tuple(options.only))]
-    except SourceError as error:
-        print(error, file=sys.stderr)
-        return 1
+    names = asked_for(parser, options.only)
     done = []
     for name in names:
         for kind in EXPECTED:

@@ -24,7 +24,7 @@ from helpers import records
 from helpers.machine import guard
 from helpers.paths import ROOT
 from tools import run
-from tools.notebooks import SourceError, sources
+from tools.notebooks import asked_for
 
 TIMES, ROUNDS, KERNELS, RANKS = 30, 100, 8, 4
 STARTS, MEGABYTES = 200, 1024
@@ -149,12 +149,8 @@ def main(arguments: Sequence[str]) -> int:
     numbers = {name: getattr(options, name) for name in ("times", "clusters", "starts")}
     if min(numbers.values()) < 0:
         parser.error(f"expected numbers from 0 on; got {numbers}")
-    try:
-        names = [path.stem for path in sources(ROOT, tuple(options.only)) if options.times]
-    except SourceError as error:
-        print(error, file=sys.stderr)
-        return 1
-    rows = soak(names, **numbers)
+    names = asked_for(parser, options.only)
+    rows = soak(names if options.times else [], **numbers)
     asked = [f"--{name} {number}" for name, number in numbers.items()]
     command = " ".join(["python -m tools.soak", *asked, *options.only])
     written = records.write(records.record({"soak": rows}, command), options.out)

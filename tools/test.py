@@ -1,11 +1,12 @@
-"""Run the tests (``make test``) in three stages: side by side what may be, the rest alone.
+"""Run the tests (``make test``) in four stages: side by side what may be, the rest alone.
 
 Tests that compute share all cores. Tests that start ranks or execute notebooks wait more than they
-compute, so a few of them run at once. Tests that time something or drive a browser have the machine
-for themselves, at the end, when the process that ``--beside PID`` names has ended too. What failed
-is tried once more alone: a test that a busy machine made fail passes there and is named, and what
-fails twice has failed. At the end stands what did, in ``--failures FILE`` as well. Other arguments
-go to pytest: ``python -m tools.test tests/cuda``; ``-m EXPRESSION`` narrows every stage.
+compute, so a few of them run at once, and two of those on a Slurm. Tests that time something or
+drive a browser have the machine for themselves, at the end, when the process that ``--beside PID``
+names has ended too. What failed is tried once more alone: a test that a busy machine made fail
+passes there and is named, and what fails twice has failed. At the end stands what did, in
+``--failures FILE`` as well. Other arguments go to pytest: ``python -m tools.test tests/cuda``; ``-m
+EXPRESSION`` narrows every stage.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from helpers.machine import usable_cores
 from helpers.paths import ROOT
 
 RANKS = "mpi or notebook or openmpi"
+SLURM = "slurm"
 ALONE = "browser or alone"
 LAST = "one after the other"
 NO_TESTS = 5  # pytest's exit status when nothing was selected
@@ -45,13 +47,18 @@ def stages(cores: int, marks: str | None = None) -> dict[str, list[str]]:
 
     return {
         "side by side": [
-            *select(f"not ({RANKS} or {ALONE})"),
+            *select(f"not ({RANKS} or {ALONE} or {SLURM})"),
             *share(cores),
             "--durations=10",
         ],
         "with ranks, a few at once": [
-            *select(f"({RANKS}) and not ({ALONE})"),
+            *select(f"({RANKS}) and not ({ALONE} or {SLURM})"),
             *share(cores // 2 + 1),
+            "--durations=25",
+        ],
+        "on a Slurm, two at once": [
+            *select(f"{SLURM} and not ({ALONE})"),
+            *share(2),
             "--durations=25",
         ],
         LAST: [*select(f"({ALONE})"), "-p", "no:xdist", "--durations=25"],

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from helpers.paths import ROOT
 
-SETTINGS = ROOT / "tools" / "jupyterlab"  # no news, no grader's menus, the glossary as a page
+# No news, no grader's menus, figures' alt texts, the glossary as a page.
+SETTINGS = ROOT / "tools" / "jupyterlab"
 ORIGINS = ".origins.json"  # in work/: the digest of what each copy was made from
 
 
@@ -138,9 +139,13 @@ def lab(options: list[str], root: Path = ROOT) -> int:
     if (work / first).exists():
         command.append(f"--LabApp.default_url=/lab/tree/{first}")
     command += [f"--ServerApp.root_dir={work}", *options]
-    paths = [str(SETTINGS), *filter(None, [os.environ.get("JUPYTER_CONFIG_PATH")])]
+    # settings are found on the one path, extensions on the other
+    paths = {
+        name: os.pathsep.join([str(SETTINGS), *filter(None, [os.environ.get(name)])])
+        for name in ("JUPYTER_CONFIG_PATH", "JUPYTER_PATH")
+    }
     sys.stdout.flush()
-    os.execve(command[0], command, {**os.environ, "JUPYTER_CONFIG_PATH": os.pathsep.join(paths)})
+    os.execve(command[0], command, {**os.environ, **paths})
 
 
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:

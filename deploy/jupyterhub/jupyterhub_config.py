@@ -50,7 +50,9 @@ c.Spawner.environment = {
     "PATH": os.pathsep.join([f"{COURSE}/bin", "/usr/local/bin", "/usr/bin", "/bin"]),
     "PYTHONPATH": str(ROOT),
     "PYTHONDONTWRITEBYTECODE": "1",  # nobody can write beside the modules
-    "JUPYTER_PATH": os.pathsep.join(f"{one}/share/jupyter" for one in (HUB, COURSE)),
+    "JUPYTER_PATH": os.pathsep.join(
+        [f"{ROOT}/tools/jupyterlab", f"{HUB}/share/jupyter", f"{COURSE}/share/jupyter"]
+    ),
     "JUPYTER_CONFIG_PATH": os.pathsep.join(
         [f"{RECIPE}/jupyter", f"{ROOT}/tools/jupyterlab", f"{COURSE}/etc/jupyter"]
     ),

@@ -16,7 +16,7 @@ from helpers.attention.documents import PADDING, UNKNOWN, Batch, Ids
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to train; the defaults are what the notebook and the record use."""
+    """How to train; the notebook and its record state what they use otherwise."""
 
     epochs: int = 4
     batch: int = 48  # documents

@@ -98,8 +98,13 @@ def _cells(row: Row) -> list[str]:
     else:
         low, high = ("∞" if end is None else f"{end:+.3g}" for end in given["interval"])
         effect = f"{given['effect']:+.3g} ({low} to {high})"
-    sides = [f"{value:.4g} {row.unit}".removesuffix(" 1") for value in (row.value, row.peer_value)]
+    sides = [f"{_side(one)} {row.unit}".removesuffix(" 1") for one in (row.value, row.peer_value)]
     return [given["setting"], *sides, effect, str(given["runs"]), given["word"]]
+
+
+def _side(value: float | None) -> str:
+    assert value is not None, "a claim has two sides"
+    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
 
 
 def _part(value: float | None) -> str:

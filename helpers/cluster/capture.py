@@ -101,9 +101,11 @@ class Capture:
 
     def __exit__(self, *error: object) -> None:
         sys.stdout, sys.stderr = self._streams
-        self.look()
-        self._shell.display_pub.unregister_hook(self._on_display)
-        self._shell.displayhook.unregister_hook(self._on_result)
+        try:
+            self.look()
+        finally:
+            self._shell.display_pub.unregister_hook(self._on_display)
+            self._shell.displayhook.unregister_hook(self._on_result)
 
     def look(self) -> list[Part]:
         """Write down what displayed widgets say now.
@@ -157,12 +159,16 @@ class Capture:
                 self._clear_if_due()
         elif kind == "display_data" or not self._updated(content):
             self._clear_if_due()
-            if (widget := widget_of(content["data"])) is not None:
-                content = _copy(content)
-                del content["data"][VIEW]
-                self._widgets.append((content, widget))
-            self.parts.append(("display", content))
+            self.parts.append(("display", self._in_words(content)))
         return message
+
+    def _in_words(self, content: dict) -> dict:
+        """Return what is displayed; of a widget, what will be filled with what it says."""
+        if (widget := widget_of(content["data"])) is not None:
+            content = _copy(content)
+            del content["data"][VIEW]
+            self._widgets.append((content, widget))
+        return content
 
     def _updated(self, content: dict) -> bool:
         """Put what an ``update_display_data`` says in place of what it updates, if that is here."""
@@ -173,12 +179,12 @@ class Capture:
             if isinstance(part, dict) and part.get("transient", {}).get("display_id") == name
         ]
         for place in places:
-            self.parts[place] = ("display", content)
+            self.parts[place] = ("display", self._in_words(content))
         return bool(places)
 
     def _on_result(self, message: dict) -> dict:
         self._clear_if_due()
-        self.parts.append(("result", message["content"]))
+        self.parts.append(("result", self._in_words(message["content"])))
         return message
 
     def _clear_if_due(self) -> None:

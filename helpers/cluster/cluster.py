@@ -324,11 +324,11 @@ class Cluster:
         with self._exclusive():
             self._ensure_ready()
             client = self._processes.connect()
-            results = {
-                rank: client.direct_view(self._engine_ids[rank]).apply_async(function, *args)
-                for rank in ranks
-            }
-            gathering = Gathering(self._processes, client, results, self._pids, ask or Below().ask)
+            engines = client.direct_view([self._engine_ids[rank] for rank in ranks])
+            # the future of each rank's message: a result of its own would cost 0.4 ms a rank
+            sent = engines.apply_async(function, *args)._children
+            calls = dict(zip(ranks, sent, strict=True))
+            gathering = Gathering(self._processes, client, calls, self._pids, ask or Below().ask)
             outcome = gathering.wait(timeout, *([on_progress] if on_progress else []))
             if outcome.cut == "died":
                 self._note_death(outcome.lost)

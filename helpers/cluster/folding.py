@@ -165,9 +165,11 @@ def _details(ranks: list[int], parts: list[Part]) -> str:
 
 def _block(part: str | dict) -> str:
     data = {"text/plain": part} if isinstance(part, str) else part["data"]
+    metadata = {} if isinstance(part, str) else part.get("metadata") or {}
     for picture in ("image/png", "image/jpeg"):
         if picture in data:
-            alternative = html.escape(str(data.get("text/plain", "")), quote=True)
+            words = metadata.get(picture, {}).get("alt") or data.get("text/plain", "")
+            alternative = html.escape(str(words), quote=True)
             coded = data[picture].replace("\n", "")
             return f'<img alt="{alternative}" src="data:{picture};base64,{coded}">'
     for kind in ("text/html", "image/svg+xml"):

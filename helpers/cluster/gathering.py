@@ -14,7 +14,8 @@ from helpers.cluster.dialogue import Dialogue
 from helpers.cluster.stuck import Wait
 
 if TYPE_CHECKING:
-    from ipyparallel import AsyncResult, Client
+    from ipyparallel import Client
+    from ipyparallel.client.futures import MessageFuture
 
     from helpers.cluster.processes import Processes
 
@@ -99,8 +100,8 @@ class Gathering:
         The cluster's processes.
     client : ipyparallel.Client
         By which the call was made.
-    results : dict of int to ipyparallel.AsyncResult
-        What each rank will reply.
+    calls : dict of int to ipyparallel.client.futures.MessageFuture
+        What each rank will reply; an error is a result, too.
     pids : dict of int to int
         Each rank's process.
     ask : callable
@@ -112,7 +113,7 @@ class Gathering:
         self,
         processes: Processes,
         client: Client,
-        results: dict[int, AsyncResult],
+        calls: dict[int, MessageFuture],
         pids: dict[int, int],
         ask: AskAfter,
     ) -> None:
@@ -120,7 +121,7 @@ class Gathering:
         self.processes = processes
         self.pids = pids
         self.client = client
-        self.results = results
+        self.calls = calls
 
     def wait(self, timeout: float, on_progress: Progress = lambda so_far: None) -> Outcome:
         """Collect the replies; interrupt the ranks that have none when the time is up.
@@ -149,7 +150,7 @@ class Gathering:
         all_back = not self._running() and cut != "died"
         outcome = Outcome(self.replies(), cut, waits, all_back)
         if all_back:
-            self.client.purge_local_results(list(self.results.values()))
+            self.client.purge_local_results([call.msg_id for call in self.calls.values()])
         return outcome
 
     def replies(self) -> dict[int, Reply]:
@@ -160,7 +161,7 @@ class Gathering:
         dict of int to Reply
             One for each rank that was called.
         """
-        return {rank: self._reply(rank) for rank in sorted(self.results)}
+        return {rank: self._reply(rank) for rank in sorted(self.calls)}
 
     def _so_far(self) -> dict[int, Reply]:
         """Return the replies, and of ranks without one what they say meanwhile."""
@@ -181,7 +182,7 @@ class Gathering:
                 return "", []
             if "error" in told:
                 waits = self._waits()
-                if stuck.hopeless(waits, set(self.results) - running, HOPELESS_SECONDS) == running:
+                if stuck.hopeless(waits, set(self.calls) - running, HOPELESS_SECONDS) == running:
                     return "hopeless", waits
             if time.monotonic() >= deadline:
                 return "timeout", self._waits()
@@ -203,25 +204,26 @@ class Gathering:
                     return
 
     def _wait(self, seconds: float) -> None:
-        self.client.wait(list(self.results.values()), seconds)
+        self.client.wait(list(self.calls.values()), seconds)
 
     def _running(self) -> set[int]:
-        return {rank for rank, result in self.results.items() if not result.ready()}
+        return {rank for rank, call in self.calls.items() if not call.done()}
 
     def _waits(self) -> list[Wait]:
         return self.processes.waits(self._running(), self.pids)
 
     def _reply(self, rank: int) -> Reply:
-        result = self.results[rank]
-        if not result.ready():
-            return Reply(rank, parts=self._parts_so_far(result.msg_ids[0]))
-        try:
-            return Reply(rank, **result.get())
-        except Exception as error:  # ipyparallel's own: the engine died, the value did not travel
-            name, text = getattr(error, "ename", type(error).__name__), str(error)
-            parts = self._parts_so_far(result.msg_ids[0])
-            status: Literal["lost", "error"] = "lost" if name == "EngineError" else "error"
-            return Reply(rank, status, ename=name, evalue=text, traceback=text, parts=parts)
+        call = self.calls[rank]
+        if not call.done():
+            return Reply(rank, parts=self._parts_so_far(call.msg_id))
+        result = call.result()
+        if not isinstance(result, Exception):
+            return Reply(rank, **result)
+        # ipyparallel's own error: the engine died, or the value did not travel
+        name, text = getattr(result, "ename", type(result).__name__), str(result)
+        status: Literal["lost", "error"] = "lost" if name == "EngineError" else "error"
+        parts = self._parts_so_far(call.msg_id)
+        return Reply(rank, status, ename=name, evalue=text, traceback=text, parts=parts)
 
     def _parts_so_far(self, message: str) -> list[Part]:
         """Return what has come from a rank that has not replied, by ipyparallel's own way."""

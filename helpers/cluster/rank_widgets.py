@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import html
+import re
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 VIEW = "application/vnd.jupyter.widget-view+json"
+SPEAKING = ("HTML", "HTMLMath", "Label")
+BARS = ("IntProgress", "FloatProgress")
+APART = re.compile(r"<(?:br|/(?:p|div|li|td|th|tr|h\d))\b[^<>]*>", re.IGNORECASE)
+STILL = "(on a rank it cannot be moved: show it in a cell without %%ranks)"
 
 
 def widget_of(data: dict) -> Any:
@@ -28,20 +34,52 @@ def widget_of(data: dict) -> Any:
 
 
 def as_text(widget: Any, otherwise: str) -> str:
-    """Return what a row of widgets says now, such as tqdm's: the words to both sides of its bar.
+    """Return what a widget says now: tqdm's words to both sides of its bar, a control's value.
 
     Parameters
     ----------
     widget : ipywidgets.Widget
         Any.
     otherwise : str
-        What stands for a widget that has no words in it.
+        What stands for a widget that says nothing.
 
     Returns
     -------
     str
-        One line.
+        One line; behind a control, that it cannot be moved.
     """
-    values = [getattr(child, "value", None) for child in getattr(widget, "children", ())]
-    words = [html.unescape(value) for value in values if isinstance(value, str)]
-    return " ".join(" ".join(words).split()) or otherwise
+    parts = list(_leaves(widget))
+    words = [_words(part) for part in parts if _kind(part) in SPEAKING]
+    bars = [_bar(part) for part in parts if _kind(part) in BARS]
+    controls = [_control(part) for part in parts if hasattr(part, "disabled")]
+    said = " ".join(" ".join([*(words or bars), *controls]).split())
+    return f"{said} {STILL}" if controls else said or otherwise
+
+
+def _leaves(widget: Any) -> Iterator[Any]:
+    children = getattr(widget, "children", None)
+    if children is None:
+        yield widget
+    for child in children or ():
+        yield from _leaves(child)
+
+
+def _kind(widget: Any) -> str:
+    return str(getattr(widget, "_model_name", "")).removesuffix("Model")
+
+
+def _words(widget: Any) -> str:
+    text = str(getattr(widget, "value", ""))
+    if _kind(widget) == "Label":
+        return text
+    return html.unescape(re.sub(r"<[^<>]*>", "", APART.sub(" ", text)))
+
+
+def _bar(widget: Any) -> str:
+    return f"{widget.description} {widget.value:g}/{widget.max:g}"
+
+
+def _control(widget: Any) -> str:
+    name = getattr(widget, "description", "") or _kind(widget)
+    value = None if _kind(widget) == "Password" else getattr(widget, "value", None)
+    return f"[{name}]" if value is None else f"[{name.rstrip(':')}: {value}]"

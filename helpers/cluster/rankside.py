@@ -126,13 +126,21 @@ class RankSide:
         shell.set_hook("show_in_pager", _print_page, 0)  # what ``name?`` explains
 
         def work() -> None:
-            shell._showtraceback = lambda *error: None  # the error travels with the reply
+            # An error travels with the reply; IPython is not to put it into words, which an
+            # interrupt could meet. Some it would only show: of a __repr__, say.
+            shown: list[BaseException] = []
+
+            def remember(error: tuple | None = None, *rest: object, **how: object) -> None:
+                shown.extend(filter(None, [(error or sys.exc_info())[1]]))
+
+            shell.showtraceback, shell._showtraceback = remember, lambda *error: None
             try:
                 result = shell.run_cell(source, store_history=False)
             finally:
-                del shell._showtraceback
-            if result.error_before_exec or result.error_in_exec:
-                raise _Shown(result.error_before_exec or result.error_in_exec)
+                del shell.showtraceback, shell._showtraceback
+            for error in (result.error_before_exec, result.error_in_exec, *shown):
+                if error is not None:
+                    raise _Ours(error)
 
         reply = self._guarded(work, trace)
         if _ends_in_semicolon(shell, source):
@@ -185,7 +193,10 @@ class RankSide:
                 finally:
                     reply["seconds"] = time.perf_counter() - begin
         except BaseException as error:
-            reply.update(_describe(error))
+            try:
+                reply.update(_describe(error))
+            except KeyboardInterrupt as interrupt:
+                reply.update(_describe(interrupt))
         finally:
             signal.signal(signal.SIGINT, before)
             self.busy_since = None
@@ -255,8 +266,8 @@ def _print_page(shell: InteractiveShell, data: dict | str, start: int, screen_li
     print(re.sub(r"/\S*/ipykernel_\d+/\d+\.py", "a cell", text))
 
 
-class _Shown(Exception):  # noqa: N818
-    """Carries an error that IPython has formatted already."""
+class _Ours(Exception):  # noqa: N818
+    """Carries an error of the reader's code out of ours."""
 
 
 def _ends_in_semicolon(shell: InteractiveShell, source: str) -> bool:
@@ -271,7 +282,7 @@ def _describe(error: BaseException) -> dict:
     """Turn an error into plain data: type, message and a traceback of the reader's frames."""
     if isinstance(error, KeyboardInterrupt):
         return {"status": "interrupted", "ename": "KeyboardInterrupt"}
-    if isinstance(error, _Shown):
+    if isinstance(error, _Ours):
         error = error.args[0]
         if isinstance(error, KeyboardInterrupt):
             return {"status": "interrupted", "ename": "KeyboardInterrupt"}

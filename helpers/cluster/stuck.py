@@ -10,6 +10,12 @@ from pathlib import Path
 from helpers.cluster.state import RankState, confirmed
 
 SILENT_SECONDS = 1.0  # a watcher that runs confirms its rank's state every 0.1 s
+WORDS = {"all": "every rank", "ANY_SOURCE": "any rank", "PROC_NULL": "nobody"}
+LOSES = re.compile("irecv|recv_init|isendrecv|waitany|waitsome", re.IGNORECASE)
+LOST_MESSAGE = (  # see helpers.tracing.point_to_point.come
+    "Its message may be lost: MPICH 5.0 loses one from another host that arrives just before a "
+    "receive from ANY_SOURCE is begun that does not wait. Recv, recv and Mprobe lose none."
+)
 
 
 @dataclass(frozen=True)
@@ -233,7 +239,16 @@ def table(waits: list[Wait]) -> str:
     if circle:
         links = " → ".join(str(rank) for rank in [*circle, circle[0]])
         lines.append(f"Each waits for the next, in a circle: {links}. That is a deadlock.")
+    if any(map(_may_have_lost, waits)):
+        lines.append(LOST_MESSAGE)
     return "\n".join(lines)
+
+
+def _may_have_lost(wait: Wait) -> bool:
+    """Whether a rank waits, by a request, for a message from any rank of several hosts."""
+    peers = wait.peer if isinstance(wait.peer, list) else [wait.peer]
+    several = len(set(wait.hosts)) > 1
+    return several and "ANY_SOURCE" in peers and bool(LOSES.search(wait.call or ""))
 
 
 def _row(wait: Wait) -> tuple[str, ...]:
@@ -245,11 +260,11 @@ def _row(wait: Wait) -> tuple[str, ...]:
     peer: object = wait.peer
     if isinstance(peer, int):
         peer = f"rank {wait.name(peer)}"
-    elif isinstance(peer, list):
-        peer = "ranks " + ", ".join(map(wait.name, peer))
-    elif peer == "all":
-        peer = "every rank"
-    elif peer == "ANY_SOURCE":
-        peer = "any rank"
+    elif isinstance(peer, list):  # of which some may be words
+        ranks = [wait.name(one) for one in peer if isinstance(one, int)]
+        words = [WORDS.get(one, one) for one in peer if isinstance(one, str)]
+        peer = " and ".join([*([f"ranks {', '.join(ranks)}"] if ranks else []), *words])
+    else:
+        peer = WORDS.get(str(peer), peer)
     tag = "" if wait.tag is None else "any" if wait.tag == "ANY_TAG" else str(wait.tag)
     return wait.name(wait.rank), wait.call, str(peer or ""), tag, line, f"{wait.seconds:.1f} s"

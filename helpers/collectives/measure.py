@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from helpers.collectives.api import allreduce
+from helpers.collectives.hosts import hosts_of
 from helpers.collectives.parts import FIRST_TAG
 from helpers.waiting import doze
 
@@ -288,12 +289,13 @@ def _timed(
     from mpi4py import MPI
 
     times: dict[str, list[float]] = {name: [] for name in algorithms}
+    hosts = hosts_of(comm)  # once, as a program would: to ask takes messages
     for size in sizes:
         array = np.zeros(max(1, size // 4), np.float32)  # zeros: no sum ever overflows
         calls = {
             name: (lambda a=array: comm.Allreduce(MPI.IN_PLACE, a))
             if name == "MPI_Allreduce"
-            else (lambda a=array, name=name: allreduce(a, comm, None, name, out=a))
+            else (lambda a=array, name=name: allreduce(a, comm, None, name, out=a, hosts=hosts))
             for name in algorithms
         }
         for name, seconds in _in_turns(calls, repeats, comm).items():

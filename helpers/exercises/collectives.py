@@ -205,7 +205,8 @@ def ring_on_hosts(answer):
     ):
         want = 2 * (H - 1) * (alpha + K / H / payload)
         what = f"{H} hosts, {K} bytes, alpha = {alpha} s, {payload:g} bytes/s: the seconds"
-        close(call(answer, H, K, alpha, payload), want, what, rtol=1e-6)
+        # so wide that parts of whole bytes, or of whole numbers, are right as well
+        close(call(answer, H, K, alpha, payload), want, what, rtol=1e-3)
 
 
 @exercise

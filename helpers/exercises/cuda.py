@@ -199,6 +199,50 @@ def _tile_reads(height: int, width: int) -> int:
 
 
 @exercise
+def tiled_product(answer):
+    """tiled_product(a, b, c, m, k, n): c = a b through tiles of 16 × 16, any sides."""
+    rng = np.random.default_rng(11)
+    with _module(answer) as module:
+        for m, k, n in ((16, 16, 16), (33, 18, 50), (5, 40, 7), (1, 1, 1)):
+            a, b = rng.standard_normal((m, k)), rng.standard_normal((k, n))
+            a, b, c = a.astype(np.float32), b.astype(np.float32), np.full((m, n), np.nan, "f4")
+            across, down, what = -(-n // 16), -(-m // 16), f"{m} × {k} × {n}"
+            record = _run(module, "tiled_product", (across, down), (16, 16), a, b, c, m, k, n,
+                          record=True)  # fmt: skip
+            close(c, a @ b, f"c for {what}", rtol=1e-4, atol=1e-4)
+            for array, least in (("a", m * k * across), ("b", k * n * down)):
+                if (reads := record.count(array=array, kind="read")) > least:
+                    wrong(
+                        f"{what}: c is right, but {array} was read {reads} times: with tiles, "
+                        "each block reads each of its numbers once"
+                    )
+                _shared_out(record, array, "read", -(-k // 16), what)
+
+
+@exercise
+def my_scan(answer):
+    """my_scan(x, y): exclusive scans of blocks of 256 by 128 threads, in about 2 n additions."""
+    with _module(answer) as module:
+        for blocks in (1, 3):
+            x = np.random.default_rng(blocks).random(256 * blocks, np.float32)
+            y = np.full_like(x, np.nan)
+            record = _run(module, "my_scan", blocks, 128, x, y, record=True)
+            upto = x.reshape(blocks, 256).cumsum(axis=1, dtype=float).ravel()
+            what = f"y of {blocks} block{'s' * (blocks > 1)}"
+            if np.allclose(y, upto, rtol=1e-4):
+                wrong(f"{what}: each sum holds its own number too, not only those before it")
+            close(y, upto - x, what, rtol=1e-4, atol=1e-4)
+            events = record.picked(kind="read")
+            threads = events["block"].astype(np.int64) * 1024 + events["thread"]
+            most = int(np.unique(threads, return_counts=True)[1].max())
+            if most > 64 or len(events) > 9 * x.size:
+                wrong(
+                    f"{what} is right, but numbers are read {len(events)} times, by one thread "
+                    f"{most}: a way down as long as the way up reads less"
+                )
+
+
+@exercise
 def turns(answer):
     """answer(columns) -> turns in which 32 lanes read a column of tile[32][columns]."""
     for columns in (32, 33, 34, 36, 40, 48, 64, 31):

@@ -22,7 +22,7 @@ class Predictions(dict):
         name : str
             Of the prediction.
         result : object
-            What came out: a number (shown to two digits) or words.
+            What came out: a number (shown to two digits, or whole) or words.
 
         Raises
         ------
@@ -44,7 +44,9 @@ def _is_number(value: object) -> bool:
 
 
 def _shown(value: object) -> str:
-    return f"{value:.2g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.0f}" if 10 <= abs(value) < 1e6 else f"{value:.2g}"
 
 
 def _apart(mine: object, result: object) -> str:

@@ -27,7 +27,7 @@ class Later:
         self.jobs: list[tuple[nn.Parameter, Tensor, Tensor]] = []
 
     def work(self) -> None:
-        """Add gᵀ x to each matrix' gradient, and forget x and g."""
+        """Add gᵀ x to each matrix's gradient, and forget x and g."""
         with torch.no_grad():
             while self.jobs:
                 weight, x, g = self.jobs.pop()

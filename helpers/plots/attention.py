@@ -49,8 +49,8 @@ def document_html(sentences: Sequence[Sequence[str]], found: Weights, title: str
             )
         bar = f'<div style="background:{style.BLUE};height:12px;width:{share * 100:.0f}px"></div>'
         rows.append(
-            f'<tr style="background:white"><td style="width:110px;vertical-align:middle">{bar}</td>'
-            f'<td style="color:black">{share:.2f}</td>'
+            '<tr style="background:white;color:black">'
+            f'<td style="width:110px;vertical-align:middle">{bar}</td><td>{share:.2f}</td>'
             f'<td style="text-align:left;white-space:normal">{" ".join(spans)}</td></tr>'
         )
     return (
@@ -82,7 +82,7 @@ def confusion(counts: np.ndarray, names: Sequence[str], ax: Axes | None = None) 
     for i in range(len(names)):
         for j in range(len(names)):
             if shares[i, j] >= 0.005:
-                shade = "white" if shares[i, j] < 0.5 else "black"
+                shade = style.ink(picture.to_rgba(shares[i, j]))
                 ax.text(j, i, f"{shares[i, j]:.2f}", ha="center", va="center", color=shade, size=10)
     ax.set_xticks(range(len(names)), names, rotation=45, ha="right")
     ax.set_yticks(range(len(names)), names)
@@ -271,7 +271,7 @@ def hierarchy(
         (style.BLACK, style.BLUE, style.VERMILION, style.BLUE, style.VERMILION),
         strict=True,
     ):
-        ax.text(-0.8, y, name, ha="right", va="center", color=colour)
+        ax.text(-0.8, y, name, ha="right", va="center", color=style.legible(colour))
     ax.set(xlim=(-3.2, left - 0.5), ylim=(-0.5, 5.2))
     ax.set_axis_off()
     return ax

@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from helpers.plots.style import VERMILION, colour, ensure_axes
+from helpers.plots.style import VERMILION, colour, ensure_axes, legible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +62,7 @@ def draw_state(
     corner = [_corner(rank, schedule, ring) for rank in range(n)]
     arrived = {(t.dest, t.chunk) for t in schedule.at(step)} if not part else set()
     for rank, (x, y) in enumerate(corner):
-        ax.text(x, y + 0.1, f"rank {rank}", weight="bold", color=colour(rank), fontsize=13)
+        ax.text(x, y + 0.1, f"rank {rank}", weight="bold", color=legible(colour(rank)), fontsize=13)
         for chunk in range(schedule.chunks):
             held = states[step][rank][chunk]
             _copy(ax, held, n, x, y - ROW * (chunk + 1), (rank, chunk) in arrived)

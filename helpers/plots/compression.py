@@ -165,7 +165,9 @@ def stragglers(samples: Mapping[str, np.ndarray], axes=None):
                 taken, MARKERS[worker % len(MARKERS)], color=colour(worker), markersize=5,
                 label=f"worker {worker + 1}",
             )  # fmt: skip
-        ax.set(xlabel="step", title=name, ylim=(0, None))
+        ax.set(xlabel="step", title=name)
+    for ax in axes:  # last: a limit ends the scaling of the panels that share it
+        ax.set_ylim(0, None)
     axes[0].set_ylabel("ms until a gradient is there")
     axes[-1].legend(loc="upper left", bbox_to_anchor=(1, 1))
     return axes

@@ -93,6 +93,8 @@ def times_by_size(
             ax.plot(
                 sizes, predicted[name], color=colour(number), marker="", linestyle="--", label=label
             )
+    if set(measured) & set(predicted or {}):
+        ax.plot([], [], color=GREY, marker="", linestyle="--", label="predicted")
     ax.set(xscale="log", yscale="log", xlabel="size of the array, K (bytes)", ylabel="time (s)")
     ax.legend(fontsize=12)
     return ax

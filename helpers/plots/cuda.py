@@ -189,8 +189,8 @@ def images(named: Mapping[str, np.ndarray], axes: Sequence[Axes] | None = None) 
     sequence of matplotlib.axes.Axes
         One for each image.
     """
-    # as wide as a notebook shows without shrinking the titles
-    axes = style.ensure_panels(axes, len(named), figsize=(10.5, 10.5 / len(named)))
+    # as wide as a notebook shows without shrinking the titles, and one alone no higher than a page
+    axes = style.ensure_panels(axes, len(named), figsize=(10.5, 10.5 / max(len(named), 3)))
     for one, (name, image) in zip(axes, named.items(), strict=True):
         one.imshow(image, cmap="gray", vmin=0, vmax=1)
         one.set_title(name)

@@ -14,6 +14,7 @@ from helpers.plots.style import (
     colour,
     ensure_axes,
     ensure_panels,
+    legible,
 )
 
 _STYLES = ("-", "--", "-.", ":")
@@ -150,7 +151,7 @@ def schemes(ax=None):
             _arrow(ax, (top + 0.12, 2.4), (x + 0.12, 1.25), "-|>", BLUE, linestyle="--", **shade)
         note = "the server waits for all of them" if block == 1 else "one worker at a time"
         ax.text(left + 1.85, -0.25, note, ha="center")
-    ax.text(6.3, 1.75, "gradient ↑", color=VERMILION, ha="right", fontsize=11)
+    ax.text(6.3, 1.75, "gradient ↑", color=legible(VERMILION), ha="right", fontsize=11)
     ax.text(8.1, 1.75, "↓ parameters", color=BLUE, ha="center", fontsize=11)
     return ax
 

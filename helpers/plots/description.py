@@ -8,7 +8,7 @@ those of the run that drew the figure. After Jung, Mehta, Kulkarni, Zhao & Kim (
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -63,13 +63,18 @@ def install(shell: Any) -> None:
 
     # Load the backend now: loaded later, it would put its own formatter back.
     pyplot.switch_backend(pyplot.get_backend())
-    formatter = shell.display_formatter.formatters["image/png"]
-    try:
-        plain = formatter.lookup_by_type(Figure)
-    except KeyError:  # no inline figures here: a terminal, or a window of its own
-        return
-    if getattr(plain, "describes", False):
-        return
+    for kind in ("image/png", "image/svg+xml", "image/jpeg"):
+        formatter = shell.display_formatter.formatters[kind]
+        try:
+            plain = formatter.lookup_by_type(Figure)
+        except KeyError:  # not shown so: a terminal, a window of its own, another format
+            continue
+        if not getattr(plain, "describes", False):
+            formatter.for_type(Figure, _describing(plain))
+
+
+def _describing(plain: Callable) -> Callable:
+    """Return a formatter of figures that adds what they show to what they are."""
 
     def described(figure: Figure) -> Any:
         shown = plain(figure)
@@ -79,7 +84,7 @@ def install(shell: Any) -> None:
         return data, {**metadata, "alt": describe(figure)}
 
     described.describes = True  # type: ignore[attr-defined]
-    formatter.for_type(Figure, described)
+    return described
 
 
 def _panel(ax: Axes) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from helpers.plots.style import BLUE, GREEN, ORANGE, PURPLE, YELLOW, ensure_axes
+from helpers.plots.style import BLUE, GREEN, ORANGE, PURPLE, YELLOW, ensure_axes, ink
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +20,6 @@ NAMES = {
     "W": "backward: weights",
     "U": "update",
 }
-DARK = "FWU"  # kinds with white numbers
 
 
 def lanes(timeline: Timeline, ax: Axes | None = None, title: str | None = None) -> Axes:
@@ -56,8 +55,7 @@ def lanes(timeline: Timeline, ax: Axes | None = None, title: str | None = None) 
         if length * pixels > 16:
             ax.text(
                 (begin + length / 2) * factor, box.rank, str(box.action.micro), fontsize=11,
-                ha="center", va="center", color="white" if kind in DARK else "black",
-                clip_on=True,
+                ha="center", va="center", color=ink(COLOURS[kind]), clip_on=True,
             )  # fmt: skip
     where = "recorded" if timeline.recorded else "model, not recorded"
     note = f"; {timeline.note}" if timeline.note else ""

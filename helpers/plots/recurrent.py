@@ -131,14 +131,13 @@ def _column(ax: Axes, name: str, values: Tensor, left: float, top: float, gate: 
         shade = scale(value if gate else 0.5 + value / 4)  # a state lies in [−1, 1], an input in ±2
         bottom = top - 0.1 - (i + 1) * height
         ax.add_patch(mpl.patches.Rectangle((left, bottom), 0.5, height, fc=shade, ec="white", lw=2))
-        dark = sum(shade[:3]) < 1.4
         ax.text(
             left + 0.25,
             bottom + height / 2,
             f"{value:+.2f}",
             ha="center",
             va="center",
-            color="white" if dark else "black",
+            color=style.ink(shade),
         )
     ax.text(left + 0.25, top - 0.02, name, ha="center", va="center")
 

@@ -74,9 +74,11 @@ def roofline(
         ax.annotate(f"{name} {rate / 1e9:.0f} GB/s", (at, rate * at / 1e9), **near,
                     xytext=(5, -14) if below else (0, 6),
                     rotation=rise, rotation_mode="anchor", color=ink, size=11)  # fmt: skip
-    for name, rate in peaks.items():
+    for i, (name, rate) in enumerate(peaks.items()):
         ax.axhline(rate / 1e9, color=GREY, linewidth=1.3, linestyle="-" if rate == top else "--")
-        ax.annotate(f"{name} {rate / 1e9:.0f}", (high, rate / 1e9), xytext=(-2, 3), **near,
+        below = label_below(i, list(peaks.values()))
+        ax.annotate(f"{name} {rate / 1e9:.0f}", (high, rate / 1e9), **near,
+                    xytext=(-2, -3 if below else 3), va="top" if below else "bottom",
                     ha="right", size=11)  # fmt: skip
     scale = 72 / ax.figure.dpi  # pixels to points, downwards
     places = [
@@ -168,7 +170,7 @@ def bandwidths(rows: Sequence[Mapping], threads: int, ax: Axes | None = None) ->
         at = [levels.index(r["level"]) + 0.27 * (i - 1) for r in rows_]
         bars = ax.bar(at, rates, 0.25, label=kind, hatch=("", "//", "..")[i], edgecolor="white")
         for bar, rate in zip(bars, rates, strict=True):
-            bar.set_color(colour(i))
+            bar.set_facecolor(colour(i))  # its edge stays white, and with it the hatch
             ax.annotate(
                 f"{rate:.0f}", (bar.get_x() + bar.get_width() / 2, rate), ha="center", va="bottom"
             )

@@ -83,12 +83,12 @@ def apart(
     height: float = 12,
     width: float = 6.5,
 ) -> list[float]:
-    """Return how far down each label goes so that none covers another.
+    """Return how far down each label goes so that none covers another, nor another's point.
 
     Parameters
     ----------
     places : sequence of (float, float)
-        Where the labels begin, y downwards, in pixels or points.
+        The points right of which the labels stand, y downwards, in pixels or points.
     names : sequence of str
         The labels.
     height : float
@@ -104,11 +104,12 @@ def apart(
     moved, taken = [0.0] * len(places), []
     for i in sorted(range(len(places)), key=lambda i: places[i][1]):
         (x, y), length = places[i], width * len(names[i])
+        beside = [(u, v) for u, v in places if height < u - x < length + height]
         while blockers := [
             v
             for u, v, other in taken
             if u < x + length and x < u + other and abs(v - y) < 0.99 * height
-        ]:
+        ] + [v for _, v in beside if abs(v - y) < 0.8 * height]:
             y = max(blockers) + height
         taken.append((x, y, length))
         moved[i] = y - places[i][1]
@@ -161,11 +162,12 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> str:
     for e in range(math.ceil(bottom), math.floor(ceiling) + 1):
         parts.append(_line(LEFT, y(10**e), WIDTH - RIGHT, y(10**e), "#ddd", 1))
         parts.append(_text(LEFT - 6, y(10**e) + 4, _number(10.0 ** (e - 9)), "end"))
-    for name, rate in peaks.items():
+    for k, (name, rate) in enumerate(peaks.items()):
         dash = "" if rate == top else "6 4"
         parts.append(_line(LEFT, y(rate), WIDTH - RIGHT, y(rate), GREY, 2, dash))
         label = f"{name}: {rate / 1e9:.0f} Gflop/s"
-        parts.append(_text(WIDTH - RIGHT - 4, y(rate) - 5, label, "end"))
+        beside = 15 if label_below(k, list(peaks.values())) else -5
+        parts.append(_text(WIDTH - RIGHT - 4, y(rate) + beside, label, "end"))
     for k, (name, rate) in enumerate(bandwidths.items()):
         start = max(low, floor / rate)
         parts.append(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from helpers.plots.style import BLACK, GREY
+from helpers.plots.style import BLACK, GREY, ink
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +43,7 @@ def box(
     rounding : float
         Radius of the corners, in data coordinates.
     shade : str, optional
-        Colour of the text: by default white where the box is filled, else black.
+        Colour of the text: by default black or white, whichever is read better.
     fontsize : float, optional
         Of the text, in points: by default the style's.
     """
@@ -56,7 +56,7 @@ def box(
             facecolor=colour if fill else "white", edgecolor=colour, linewidth=1.5,
         )
     )  # fmt: skip
-    shade = shade or ("white" if fill else BLACK)
+    shade = shade or (ink(colour) if fill else BLACK)
     ax.text(x, y, text, ha="center", va="center", color=shade, fontsize=fontsize)
 
 

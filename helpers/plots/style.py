@@ -76,6 +76,63 @@ def colour(index: int) -> str:
     return PALETTE[index % 6]
 
 
+def ink(ground: str | Sequence[float]) -> str:
+    """Return the colour of text that is read best on a ground: black or white.
+
+    Parameters
+    ----------
+    ground : str or sequence of float
+        Any colour that matplotlib understands.
+
+    Returns
+    -------
+    str
+        The one with the greater contrast as WCAG 2.2 defines it, which is 4.58 or more.
+
+    Examples
+    --------
+    >>> ink(BLUE), ink(ORANGE), ink((1.0, 1.0, 1.0))
+    ('white', '#000000', '#000000')
+    """
+    light = _luminance(ground) + 0.05
+    return "white" if 1.05 / light > light / 0.05 else BLACK
+
+
+def legible(shade: str) -> tuple[float, float, float]:
+    """Return a colour for text on white: the same, as dark as WCAG 2.2 asks for (contrast 4.5).
+
+    Parameters
+    ----------
+    shade : str
+        Any colour that matplotlib understands.
+
+    Returns
+    -------
+    tuple of float
+        Red, green and blue.
+
+    Examples
+    --------
+    >>> from matplotlib.colors import to_hex
+    >>> to_hex(legible(BLUE)), to_hex(legible(VERMILION))
+    ('#0072b2', '#c05500')
+    """
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = to_rgb(shade)
+    while 1.05 / (_luminance((red, green, blue)) + 0.05) < 4.5:
+        red, green, blue = 0.95 * red, 0.95 * green, 0.95 * blue
+    return red, green, blue
+
+
+def _luminance(shade: str | Sequence[float]) -> float:
+    """WCAG 2.2's relative luminance, 0 to 1."""
+    from matplotlib.colors import to_rgb
+
+    linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in to_rgb(shade)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
 def ensure_axes(ax: Axes | None, **figure: Any) -> Axes:
     """Return the axes that a plot function was given, or else those of a new figure.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from helpers.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, ensure_axes
+from helpers.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, ensure_axes, ink
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -252,11 +252,10 @@ def _names(trace: Trace, ax: Axes, lanes: dict, factor: float) -> None:
     for event in trace.events:
         if event.duration * pixels > 9 * len(event.call) + 8:
             hatched = event.waiting > 0.3 * event.duration  # under the text
-            dark = event.kind in ("send", "receive", "collective") and not hatched
             ax.text(
                 (event.begin + event.end) / 2 * factor, lanes[event.rank], event.call,
                 fontsize=11, ha="center", va="center", zorder=5, clip_on=True,
-                color="white" if dark else BLACK,
+                color=BLACK if hatched else ink(COLOURS[event.kind]),
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1} if hatched else None,
             )  # fmt: skip
 

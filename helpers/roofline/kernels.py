@@ -154,6 +154,43 @@ def convolution(channels: int = 64, side: int = 56, kernel: int = 3, groups: int
     return name, lambda: layer(x), flops, moved, torch.get_num_threads()
 
 
+def layer(batch: int, n: int, dtype=None, seed: int = 0):
+    """A layer n → n of torch (fp32 unless stated): weights n × n, a batch in, a batch out."""
+    import torch
+
+    dtype = dtype or torch.float32
+    x, weights = _layer(batch, n, seed)
+    x, weights = x.to(dtype), weights.to(dtype)
+    moved = dtype.itemsize * (n * n + 2 * batch * n)
+    call = torch.nn.functional.linear
+    return (
+        f"B = {batch}",
+        lambda: call(x, weights),
+        2 * batch * n * n,
+        moved,
+        torch.get_num_threads(),
+    )
+
+
+def layer_error(batch: int, n: int, dtype, seed: int = 0) -> float:
+    """The largest error of :func:`layer` in a dtype, as a part of the largest result in float64."""
+    import torch
+
+    x, weights = _layer(batch, n, seed)
+    exact = torch.nn.functional.linear(x, weights)
+    result = torch.nn.functional.linear(x.to(dtype), weights.to(dtype))
+    return float((result.double() - exact).abs().max() / exact.abs().max())
+
+
+def _layer(batch: int, n: int, seed: int):
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    return tuple(
+        torch.rand(rows, n, dtype=torch.float64, generator=generator) - 0.5 for rows in (batch, n)
+    )
+
+
 def standard():
     """Return the builders that notebook 07 places, bandwidth-bound ones first."""
     return [dot, axpy, triad, unfused, passes, fused, softmax, gru_step, convolution]

@@ -56,9 +56,12 @@ def try_product(source: str, n: int, rounds: int = 5) -> Outcome:
         raise ProductError(
             f"no end within {LIMIT:g} s for n = {n}: does a loop never end?"
         ) from None
-    if done.returncode:
+    if done.returncode < 0:
         raise ProductError(
             f"it crashed for n = {n} (signal {-done.returncode}): does an index leave its array?"
         )
-    wrong, overrun, changed, mine, rival = done.stdout.split()
+    _, measured, figures = done.stdout.rpartition("\nmeasured: ")  # what multiply prints is before
+    if done.returncode or not measured:
+        raise ProductError(f"it ended the program for n = {n}: multiply has to return")
+    wrong, overrun, changed, mine, rival = figures.split()
     return Outcome(n, int(wrong), overrun == "1", changed == "1", float(mine), float(rival))

@@ -13,6 +13,8 @@ from mpi4py import MPI
 from torch.distributed import Work
 
 from helpers.torch_mpi.announced import Announced
+from helpers.torch_mpi.anyone import FromAnyone
+from helpers.torch_mpi.network import memory
 from helpers.torch_mpi.runner import deadline_after
 from helpers.waiting import until
 
@@ -34,12 +36,15 @@ class Owner(Protocol):
         The messages that MPI still works on.
     departed
         Returns the ranks that are known to have left the group.
+    from_anyone
+        The receives that have not begun.
     """
 
     comm: MPI.Intracomm
     seconds: float
     live: set[Message]
     departed: Callable[[], list[int]]
+    from_anyone: FromAnyone
 
     def alone(self, departed: list[int]) -> bool:
         """Tell whether nobody is left who could send.
@@ -63,7 +68,7 @@ class Message(Work):
     Parameters
     ----------
     request
-        MPI's.
+        MPI's; None for a receive that is not to begin before its message has been found.
     buffer
         The contiguous tensor that MPI reads or writes.
     target
@@ -76,7 +81,7 @@ class Message(Work):
 
     def __init__(
         self,
-        request: MPI.Request,
+        request: MPI.Request | None,
         buffer: torch.Tensor,
         target: torch.Tensor,
         call: str,
@@ -85,8 +90,10 @@ class Message(Work):
         owner: Owner,
     ):
         super().__init__()
-        self._request, self._buffer, self._target = request, buffer, target
-        self._call, self._peer, self._tag, self._owner = call, peer, tag, owner
+        self.request, self._buffer, self._target = request, buffer, target
+        self.peer, self.tag = peer, tag
+        self.room = memory(buffer)
+        self._call, self._owner = call, owner
         whom = "any rank" if peer == MPI.ANY_SOURCE else f"rank {peer}"
         self._label = f"{call} {'to' if call == 'send' else 'from'} {whom}, tag {tag}"
         self._status = MPI.Status()
@@ -94,6 +101,8 @@ class Message(Work):
         self._ended = False
         self._error: BaseException | None = None
         self._left_at: float | None = None  # when it was first seen that the peer has left
+        if request is None:
+            owner.from_anyone.add(self)
         owner.live.add(self)  # MPI uses the buffer to the end, whether or not the caller keeps this
 
     def poll(self) -> bool:
@@ -107,7 +116,9 @@ class Message(Work):
         with self._lock:
             if not self._ended:
                 try:
-                    self._ended = self._request.Test(self._status)
+                    if self.request is None:
+                        self._owner.from_anyone.look()
+                    self._ended = self.request is not None and self.request.Test(self._status)
                 except MPI.Exception as error:
                     self._ended = True
                     self._error = RuntimeError(f"{self._label}: {error}")
@@ -120,11 +131,11 @@ class Message(Work):
     def _hopeless(self) -> str:
         """Raise if the other rank has left, and what it had sent before would have come."""
         left = self._owner.departed()
-        if self._peer in left or (self._peer == MPI.ANY_SOURCE and self._owner.alone(left)):
+        if self.peer in left or (self.peer == MPI.ANY_SOURCE and self._owner.alone(left)):
             now = time.monotonic()
             self._left_at = self._left_at or now
             if now - self._left_at > UNDERWAY:
-                who = "every rank" if self._peer == MPI.ANY_SOURCE else f"rank {self._peer}"
+                who = "every rank" if self.peer == MPI.ANY_SOURCE else f"rank {self.peer}"
                 raise RuntimeError(f"{self._label}: {who} of this group has left it")
         return ""
 
@@ -154,7 +165,7 @@ class Message(Work):
                 self.poll,
                 deadline_after(seconds),
                 lambda: RuntimeError(f"{self._label}: timed out after {seconds} s"),
-                lambda: Announced(comm, self._call, self._peer, self._tag),
+                lambda: Announced(comm, self._call, self.peer, self.tag),
                 closed=self._hopeless,
             )
         except KeyboardInterrupt:
@@ -210,10 +221,12 @@ class Message(Work):
         """
         with self._lock:
             if not self._ended:
-                if self._call == "recv":
-                    self._request.Cancel()
+                if self.request is None:
+                    self._owner.from_anyone.remove(self)
+                if self.request is not None and self._call == "recv":  # another thread began it
+                    self.request.Cancel()
                     deadline = deadline_after(WITHDRAWN)
-                    while not self._request.Test() and deadline > time.monotonic():
+                    while not self.request.Test() and deadline > time.monotonic():
                         time.sleep(POLL)
                 self._ended = True
                 self._owner.live.discard(self)

@@ -9,6 +9,7 @@ import torch
 from mpi4py import MPI
 
 from helpers.torch_mpi.announced import Announced
+from helpers.torch_mpi.anyone import FromAnyone
 from helpers.torch_mpi.messages import Message, MessageThread
 from helpers.torch_mpi.network import memory
 from helpers.torch_mpi.runner import deadline_after
@@ -36,6 +37,8 @@ class PointToPoint:
     ----------
     live
         The messages that MPI still works on.
+    from_anyone
+        The receives that have not begun.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class PointToPoint:
     ):
         self.comm, self.seconds, self.departed = comm, seconds, departed
         self.live: set[Message] = set()
+        self.from_anyone = FromAnyone(comm)
         self._thread = MessageThread(name)
         self._highest_tag = int(comm.Get_attr(MPI.TAG_UB) or 0)
 
@@ -126,16 +130,18 @@ class PointToPoint:
         Raises
         ------
         ValueError
-            MPI has no such tag.
+            MPI has no such tag, or the group no such rank.
         """
         self._check(tag)
+        size = self.comm.Get_size()
+        if rank != MPI.ANY_SOURCE and not 0 <= rank < size:
+            raise ValueError(f"a rank expects a number from 0 to {size - 1}; got {rank}")
         buffer = tensor if tensor.is_contiguous() else torch.empty_like(tensor).contiguous()
-        request = self.comm.Irecv([memory(buffer), MPI.BYTE], rank, tag)
-        return self._message(request, buffer, tensor, "recv", rank, tag)
+        return self._message(None, buffer, tensor, "recv", rank, tag)
 
     def _message(
         self,
-        request: MPI.Request,
+        request: MPI.Request | None,
         buffer: torch.Tensor,
         target: torch.Tensor,
         call: str,

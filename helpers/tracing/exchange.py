@@ -5,6 +5,7 @@ from __future__ import annotations
 from time import perf_counter_ns as now
 from typing import Any
 
+import numpy as np
 from mpi4py import MPI
 
 from helpers.tracing.activity import EXCHANGE, Watched
@@ -14,6 +15,31 @@ from helpers.tracing.sizes import nbytes
 
 _BYTE, _Status = MPI.BYTE, MPI.Status
 _Comm: Any = MPI.Comm
+_Message: Any = MPI.Message
+_ANY_SOURCE = MPI.ANY_SOURCE
+
+
+def _from_anyone(
+    comm: Watched, sent: Any, dest: int, sendtag: int, into: Any, tag: int, status: Any
+) -> Any:
+    """Send, and receive from any source a message that is found first.
+
+    :func:`helpers.tracing.point_to_point.come` says why.
+    """
+    request = _Comm.Isend(comm, sent, dest, sendtag)
+    try:
+        _Message.Recv(_Comm.Mprobe(comm, _ANY_SOURCE, tag), into, status)
+    except MPI.Exception:
+        request.Wait()  # MPI reads what is sent to the end
+        raise
+    request.Wait()
+
+
+def _copied(buf: Any) -> Any:
+    """Return a specification of the same numbers elsewhere."""
+    if isinstance(buf, list | tuple):
+        return [_copied(buf[0]), *buf[1:]]
+    return np.array(buf, order="K")  # of its type: a count in the specification counts its numbers
 
 
 def _exchange(name: str, plain: Method) -> Method:
@@ -36,7 +62,10 @@ def _exchange(name: str, plain: Method) -> Method:
         peers = (peer, self._world.get(source, source))
         recorder.current = (name, peers, sendtag, begin, self._members)
         try:
-            result = plain(self, sendbuf, dest, sendtag, recvbuf, source, recvtag, status)
+            if source == _ANY_SOURCE:
+                result = _from_anyone(self, sendbuf, dest, sendtag, recvbuf, recvtag, status)
+            else:
+                result = plain(self, sendbuf, dest, sendtag, recvbuf, source, recvtag, status)
         finally:
             recorder.current = None
         if recording:
@@ -59,7 +88,10 @@ def _exchange_replace(name: str, plain: Method) -> Method:
         peers = (peer, self._world.get(source, source))
         recorder.current = (name, peers, sendtag, begin, self._members)
         try:
-            result = plain(self, buf, dest, sendtag, source, recvtag, status)
+            if source == _ANY_SOURCE:
+                result = _from_anyone(self, _copied(buf), dest, sendtag, buf, recvtag, status)
+            else:
+                result = plain(self, buf, dest, sendtag, source, recvtag, status)
         finally:
             recorder.current = None
         if recording:
@@ -89,6 +121,8 @@ def _exchange_pickled(name: str, plain: Method) -> Method:
             status = _Status() if status is None else status
         peers = (peer, self._world.get(source, source))
         recorder.current = (name, peers, sendtag, begin, self._members)
+        if source == _ANY_SOURCE:
+            recvbuf = None  # with a buffer mpi4py posts a receive, which may lose its message
         try:
             if recording:
                 request = _Comm.Isend(self, [data, _BYTE], dest, sendtag)

@@ -28,6 +28,7 @@ Table = tuple[tuple[str, Callable[[str, Method], Method]], ...]
 _ANY_SOURCE, _ANY_TAG = MPI.ANY_SOURCE, MPI.ANY_TAG
 _BYTE, _Status = MPI.BYTE, MPI.Status
 _Comm: Any = MPI.Comm
+_Message: Any = MPI.Message
 
 
 def _send(name: str, plain: Method) -> Method:
@@ -104,13 +105,9 @@ def keep(comm: Watched, call: tuple, request: MPI.Request | None) -> MPI.Request
 
 
 def _receive(name: str, plain: Method) -> Method:
-    """Recv, recv.
-
-    MPICH 5.0 posts a receive from any source twice, for memory and for the network, and may lose a
-    message when both have one: the receive then waits for ever. So Recv finds the message first, as
-    mpi4py's own recv does.
-    """
-    finds, find = name == "Recv", _Comm.Mprobe
+    """Recv, recv: from any source the message is found first, see :func:`come`."""
+    pickled = name == "recv"
+    find = _Comm.mprobe if pickled else _Comm.Mprobe
 
     def call(self: Watched, buf: Any, source: int, tag: int, status: Any) -> Any:
         recorder, peer = self.recorder, self._world.get(source, source)
@@ -120,10 +117,12 @@ def _receive(name: str, plain: Method) -> Method:
         shown = "ANY_TAG" if tag == _ANY_TAG else tag
         recorder.current = (name, peer, shown, begin, self._members)
         try:
-            if finds and source == _ANY_SOURCE:
-                result = find(self, source, tag).Recv(buf, status)
-            else:
+            if source != _ANY_SOURCE:
                 result = plain(self, buf, source, tag, status)
+            elif pickled:  # into memory of the message's size, whatever buf is
+                result = _Message.recv(find(self, source, tag), status)
+            else:
+                result = _Message.Recv(find(self, source, tag), buf, status)
         finally:
             recorder.current = None
         if recording:
@@ -137,8 +136,37 @@ def _receive(name: str, plain: Method) -> Method:
     return call
 
 
+def come(comm: Any, tag: int, find: Callable = _Comm.Improbe) -> MPI.Message | None:
+    """Take a message from any source that has come already, before a receive is posted for one.
+
+    MPICH 5.0 over UCX, with several hosts: a receive from ``ANY_SOURCE`` is posted twice, for
+    memory and for the network. A message from another host that is there before it is posted ends
+    only the second, and the first waits for ever; so it does, more rarely, where memory and network
+    both bring messages. A matched probe finds them all. So calls that wait probe till there is a
+    message. Those that do not take what is there, and post their receive where nothing is.
+
+    Parameters
+    ----------
+    comm : Watched
+        Where a receive is to be posted.
+    tag : int
+        That it waits for, or ``ANY_TAG``.
+    find : callable
+        ``Improbe``, or ``improbe`` for pickled objects.
+
+    Returns
+    -------
+    MPI.Message or None
+        None if there is none.
+    """
+    # it looks, and only then fetches what has arrived: so twice
+    return find(comm, _ANY_SOURCE, tag) or find(comm, _ANY_SOURCE, tag)
+
+
 def _ireceive(name: str, plain: Method) -> Method:
     """Irecv, irecv: peer, tag and size are filled in when the request is done."""
+    pickled = name == "irecv"
+    find = _Comm.improbe if pickled else _Comm.Improbe
 
     def call(self: Watched, buf: Any, source: int, tag: int) -> Any:
         recorder, peer = self.recorder, self._world.get(source, source)
@@ -146,7 +174,11 @@ def _ireceive(name: str, plain: Method) -> Method:
         shown = "ANY_TAG" if tag == _ANY_TAG else tag
         recorder.current = (name, peer, shown, begin, self._members)
         try:
-            result = plain(self, buf, source, tag)
+            found = come(self, tag, find) if source == _ANY_SOURCE else None
+            if found is None:
+                result = plain(self, buf, source, tag)
+            else:
+                result = _Message.irecv(found) if pickled else _Message.Irecv(found, buf)
         finally:
             recorder.current = None
         if not recording:

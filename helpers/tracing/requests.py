@@ -210,7 +210,8 @@ def _start(requests: Iterable, name: str, plain: Callable[[], None]) -> None:
 
 def _peers(requests: Iterable) -> Any:
     """The peers waited for: one, or a tuple of several different ones."""
-    peers = dict.fromkeys(r._peer for r in requests)
+    each = (r._peer if isinstance(r._peer, tuple) else (r._peer,) for r in requests)
+    peers = dict.fromkeys(peer for some in each for peer in some)
     return next(iter(peers)) if len(peers) == 1 else tuple(peers)
 
 

@@ -10,9 +10,10 @@
 # - predict the bytes that a convolution kernel asks for, and check the prediction by counting;
 # - load a tile with its halo into shared memory, with the barriers that it needs, and recognise a race where one is missing;
 # - tell a coalesced access from one that is not, and repair the second; predict bank conflicts;
+# - multiply matrices through tiles, and scan by a tree, each with its cost counted;
 # - compute how many warps are resident, and say which limit decides it.
 #
-# **You need** some Python and the look of C (`for`, `if`, arrays). *Time:* 150 minutes, of which your machine works for less than three. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
+# **You need** some Python and the look of C (`for`, `if`, arrays). *Time:* 210 minutes, of which your machine works for less than three. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
 
 # %% [markdown]
 # ## Notation
@@ -777,6 +778,175 @@ for tile in ((8, 32), (16, 16)):
 # %% [markdown] claims="05-banks-tile"
 # A warp of the second tile covers two rows, whose banks overlap: each of its reads takes two turns.
 #
+# ## The same tile multiplies matrices
+#
+# In $C = AB$, with $A$ of $m \times k$ and $B$ of $k \times n$ numbers ($k$ is no filter's side here), each $C_{ij}$ is a sum over a row of $A$ and a column of $B$. A thread for each output reads $2k$ numbers of global memory; all outputs of a row read the same row of $A$, all of a column the same column of $B$. A block of $T \times T$ threads can share: it walks along $k$ in steps of $T$, loads a square tile of $A$ and one of $B$, and every loaded number then serves $T$ threads.
+#
+# $$ Q_\text{direct} = 4\,mn\,(2k + 1) \qquad Q_\text{tiled} = 4\left( mk \left\lceil \tfrac{n}{T} \right\rceil + kn \left\lceil \tfrac{m}{T} \right\rceil + mn \right) $$
+#
+# **Predict**: how many barriers does a step along $k$ need, and what stands on each side of them?
+
+# %% language="cuda"
+# __global__ void direct_product(const float *a, const float *b, float *c, int m, int k, int n) {
+#     int j = blockIdx.x * 16 + threadIdx.x, i = blockIdx.y * 16 + threadIdx.y;
+#     if (i >= m || j >= n) return;
+#     float sum = 0;
+#     for (int p = 0; p < k; p++) sum += a[i * k + p] * b[p * n + j];
+#     c[i * n + j] = sum;
+# }
+
+# %% [markdown]
+# ### Exercise 11: a product through tiles
+#
+# *Difficulty ●●●, 25 minutes.* Write the body of the loop over `from`, which is the first column of A's tile and the first row of B's. Blocks are 16 × 16, and thread (x, y) loads one number into each tile. Sides need not be multiples of 16; what lies outside counts as zero, and no number is read twice by a block.
+#
+# <details><summary>Hint</summary>
+#
+# Thread (x, y) loads column `from + x` of its row `i`, and row `from + y` of its column `j`. Each has its own bounds test, and the load is what the test decides, not whether the thread goes on. A tile must be whole before it is read, and read by all before the next one overwrites it.
+#
+# </details>
+
+# %% language="cuda" exercise="tiled-product"
+# __global__ void tiled_product(const float *a, const float *b, float *c, int m, int k, int n) {
+#     __shared__ float left[16][16], right[16][16];
+#     int x = threadIdx.x, y = threadIdx.y;
+#     int j = blockIdx.x * 16 + x, i = blockIdx.y * 16 + y;
+#     float sum = 0;
+#     for (int from = 0; from < k; from += 16) {
+#         // your part
+#         // BEGIN SOLUTION
+#         left[y][x] = i < m && from + x < k ? a[i * k + from + x] : 0.0f;
+#         right[y][x] = from + y < k && j < n ? b[(from + y) * n + j] : 0.0f;
+#         __syncthreads();
+#         for (int p = 0; p < 16; p++) sum += left[y][p] * right[p][x];
+#         __syncthreads();
+#         // END SOLUTION
+#         // end of your part
+#     }
+#     if (i < m && j < n) c[i * n + j] = sum;
+# }
+
+# %% check="tiled-product" points=5
+check.tiled_product(tiled_product)
+
+# %%
+for m, k_, n in ((64, 64, 64), (50, 70, 90)):
+    pair = rng.random((m, k_), np.float32), rng.random((k_, n), np.float32)
+    across, down = -(-n // 16), -(-m // 16)  # blocks
+    say = 4 * m * n * (2 * k_ + 1), 4 * (m * k_ * across + k_ * n * down + m * n)
+    for kernel, bytes_ in zip((direct_product, tiled_product), say, strict=True):
+        if kernel is tiled_product and not check.tiled_product.passed(kernel):
+            continue
+        c = np.zeros((m, n), np.float32)
+        record = kernel[(across, down), (16, 16)].record(*pair, c, m, k_, n, blocks=[])
+        assert np.allclose(c, pair[0] @ pair[1], rtol=1e-4)
+        print(f"{m} × {k_} × {n} {record.kernel:15} predicted {bytes_:8}",
+              f"counted {record.requested_bytes(space='global'):8}")  # fmt: skip
+
+# %% [markdown]
+# Two barriers a step: one between loading the tiles and reading them, one between reading them and loading the next. And the bytes are as predicted, edges included. With whole tiles the inputs are read $T$ times less; the rows and columns that hang over the edge cost threads, not bytes. A wider tile would save more, until shared memory or the 1024 threads of a block end it: then a thread has to make several outputs and keep their sums in registers, as in [notebook 07](07_roofline.ipynb).
+#
+# ## A scan: fewer additions, and a new problem
+#
+# A **[scan](glossary.md#scan)** (or *prefix sum*) gives each place the sum of all that stand before it. One thread needs $n - 1$ additions, one after the other. Two ways to do it by many:
+#
+# - *Hillis and Steele*: in step $s = 1, 2, 4, \dots$ every place adds what stands $s$ to its left. $\log_2 n$ steps, nearly $n \log_2 n$ additions. What comes out is *inclusive*: each place's own number is in its sum.
+# - *Blelloch*: up and down a tree, $2 \log_2 n$ steps, $2(n-1)$ additions.
+#
+# | eight numbers | 3 | 1 | 7 | 0 | 4 | 1 | 6 | 3 |
+# |---|---|---|---|---|---|---|---|---|
+# | up, $s$ = 1: each right one of a pair adds the left one | 3 | 4 | 7 | 7 | 4 | 5 | 6 | 9 |
+# | up, $s$ = 2 | 3 | 4 | 7 | 11 | 4 | 5 | 6 | 14 |
+# | up, $s$ = 4 | 3 | 4 | 7 | 11 | 4 | 5 | 6 | 25 |
+# | the last becomes 0 | 3 | 4 | 7 | 11 | 4 | 5 | 6 | 0 |
+# | down, $s$ = 4: the left one takes the right one's number, the right one becomes the sum of both | 3 | 4 | 7 | 0 | 4 | 5 | 6 | 11 |
+# | down, $s$ = 2 | 3 | 0 | 7 | 4 | 4 | 11 | 6 | 16 |
+# | down, $s$ = 1: what stood *before* each place | 0 | 3 | 4 | 11 | 11 | 15 | 16 | 22 |
+#
+# ### Exercise 12: down the tree
+#
+# *Difficulty ●●●, 20 minutes.* A block of 128 threads scans 256 numbers; the way up is there. Write the way down: `y` gets the sum of what stands before each number, in as few additions as above.
+#
+# <details><summary>Hint</summary>
+#
+# The same pairs as on the way up, the widest first: from `step` 128 down to 1, one pair for each of the first `128 / step` threads. One thread sets `part[255]` to zero. Where does a thread read what another has just written?
+#
+# </details>
+
+# %% language="cuda" exercise="scan-tree"
+# __global__ void my_scan(const float *x, float *y) {
+#     __shared__ float part[256];
+#     int t = threadIdx.x, first = blockIdx.x * 256;
+#     for (int i = t; i < 256; i += 128) part[i] = x[first + i];
+#     for (int step = 1; step < 256; step *= 2) {
+#         __syncthreads();
+#         if (t < 128 / step) part[2 * step * (t + 1) - 1] += part[step * (2 * t + 1) - 1];
+#     }
+#     // your part
+#     // BEGIN SOLUTION
+#     if (t == 0) part[255] = 0;
+#     for (int step = 128; step > 0; step /= 2) {
+#         __syncthreads();
+#         if (t >= 128 / step) continue;
+#         float *right = part + 2 * step * (t + 1) - 1, left = right[-step];
+#         right[-step] = *right;
+#         *right += left;
+#     }
+#     __syncthreads();
+#     // END SOLUTION
+#     // end of your part
+#     for (int i = t; i < 256; i += 128) y[first + i] = part[i];
+# }
+
+# %% check="scan-tree" points=4
+check.my_scan(my_scan)
+
+# %% [markdown]
+# What is a scan for? It tells every thread where to put its result. Here it packs the bright pixels of the photograph side by side: each has as its place the number of bright ones before it, and all can move at once.
+
+# %%
+pixels = photograph.ravel()[: 256 * 400]
+bright = (pixels > 0.8).astype(np.float32)
+before = np.zeros_like(bright)
+if check.my_scan.passed(my_scan):
+    my_scan[400, 128](bright, before)
+    blocks = before.reshape(400, 256)  # each block's own scan; their totals are scanned here
+    totals = blocks[:, -1] + bright.reshape(400, 256)[:, -1]
+    places = (blocks + (totals.cumsum() - totals)[:, None]).ravel().astype(int)
+    packed = np.empty(int(totals.sum()), np.float32)
+    packed[places[bright == 1]] = pixels[bright == 1]
+    assert np.array_equal(packed, pixels[pixels > 0.8])
+    print(f"{len(packed)} bright pixels of {len(pixels)}, packed by your scan")
+
+# %% [markdown]
+# > **Predict.** Which of the two asks less of shared memory for 256 numbers, and by which factor? And which occupies the banks for fewer turns?
+
+# %%
+fewer = Prediction("accesses by steps ÷ by the tree", None)  # your number for None
+turns_of = Prediction("turns of the banks, steps ÷ the tree", None)
+
+# %%
+numbers, sums, seen = rng.random(256, np.float32), np.zeros(256, np.float32), {}
+for name, pad in (("scan_steps", 0), ("scan_tree", 0), ("scan_tree", 1)):
+    with Module("scan.cu", {"PAD": pad}, device="cpu") as module:
+        threads = 256 if name == "scan_steps" else 128
+        record = module[name][1, threads].record(numbers, sums)
+    shared = record.select(space="shared")
+    barriers = record.events["interval"].max()
+    seen[name, pad] = sum(a.count for a in shared), sum(a.wavefronts for a in shared)
+    print(f"{name + ', padded' * pad:17} {barriers:2} barriers, {seen[name, pad][0]} accesses,",
+          f"{seen[name, pad][1]} turns of the banks")  # fmt: skip
+steps, tree = seen["scan_steps", 0], seen["scan_tree", 0]
+fewer.answer(steps[0] / tree[0])
+turns_of.answer(steps[1] / tree[1])
+
+# %% [markdown] claims="05-scan-work 05-scan-turns"
+# The tree asks for 2.4 times less at 256 numbers and 3.0 times less at 1024. Its additions alone, 3.5 and 4.5 times fewer, promise more: on the way down each also moves a number. And it holds the banks *longer*, by over a third: its partners stand 2, 4, 8, ... words apart, in ever fewer banks. A word left out after every 32 mends that, and only then is the tree ahead in turns as well, 1.6 and 2.6 times. Its steps are twice as many, each with a barrier. **Fewer operations are not yet less of what is scarce**: count that.
+
+# %%
+display(evidence("05-scan-work"), evidence("05-scan-turns"))
+
+# %% [markdown]
 # ## Times on a GPU
 #
 # Arithmetic intensity and the GPU's two limits, operations and bytes per second, give the [roofline](glossary.md#roofline) that [notebook 07](07_roofline.ipynb) explains. The figures below come from a record that names its machine.
@@ -843,6 +1013,7 @@ print(claim)
 # - A barrier stands between the last write to a place and the first read by another thread, and every thread that has not returned must reach the same one.
 # - Lanes that take neighbouring addresses share sectors of 32 bytes; otherwise up to eight times the bytes move.
 # - Registers, shared memory and threads decide how many warps are resident.
+# - A product of matrices reads its inputs $T$ times less through tiles of side $T$; a scan by a tree has $2(n-1)$ additions, and bank conflicts to pad away.
 #
 # **In practice** you call cuDNN through `torch.nn.functional.conv2d`, `cupyx.scipy.ndimage` for images, or write Triton or CUTLASS. NVIDIA's `compute-sanitizer` finds on a GPU much of what was caught here: `memcheck` (bounds, and misaligned accesses), `racecheck` (races in shared memory), `synccheck` (barriers), `initcheck` (reads of global memory that was never written; not of shared memory, which is what exercise 4 shows); Nsight Compute counts the sectors.
 #
@@ -851,6 +1022,7 @@ print(claim)
 # - NVIDIA, *CUDA C++ Programming Guide*: the language, the limits per compute capability, what a barrier promises.
 # - NVIDIA, *CUDA C++ Best Practices Guide*: coalescing, banks, occupancy.
 # - V. Podlozhnyuk, *Image Convolution with CUDA* (NVIDIA, 2007): tiles with halos, measured.
+# - M. Harris, S. Sengupta, J. D. Owens, *Parallel prefix sum (scan) with CUDA* (GPU Gems 3, 2007): both scans, and the padding.
 # - S. Williams, A. Waterman, D. Patterson, *Roofline*, CACM 52(4), 2009: intensity against the two limits.
 #
 # **Next**: [notebook 06](06_pagerank_cpu_vs_gpu.ipynb) counts the bytes of a computation on a graph; [notebook 07](07_roofline.ipynb) measures the roofline of this machine and puts these kernels under it.

@@ -9,7 +9,7 @@
 # - compute arithmetic intensity from counted operations and bytes, and predict the time of a kernel;
 # - take apart why one order of loops is ten times faster than another: cache misses, additions that wait, vectors;
 # - write a matrix product in C that keeps its sums in registers;
-# - say from what batch on a layer is held up by arithmetic, and judge a change of it by operations *and* bytes.
+# - say from what batch on a layer is held up by arithmetic, how the number format moves that, and judge a change of a layer by operations *and* bytes.
 #
 # **You need** matrix products, and loops in C at reading level; [06_pagerank_cpu_vs_gpu](06_pagerank_cpu_vs_gpu.ipynb) for section 4. *Time:* 110 minutes, of which the machine works for less than three. *Cores:* one is enough, and a C compiler. *GPU:* none.
 
@@ -122,7 +122,7 @@ for dtype in ("float32", "float64"):
 #
 # ### Exercise 1: how many units?
 #
-# *Difficulty ●○○, 5 minutes.* From the measured peak of a row find how many vector instructions the core starts in a cycle.
+# *Difficulty ●○○, 5 minutes.* From the measured peak of a row find how many vector instructions the core starts in a cycle; do not round.
 #
 # <details><summary>Hint</summary>
 #
@@ -269,9 +269,9 @@ for p in points:
 # %% [markdown] claims="07-fusion 07-softmax 07-gru-step"
 # The column *predicted* is your `least_seconds`, with the roof of as many threads as the kernel uses: against the roof of one thread, a `dot` on two would stand far above it.
 #
-# `unfused`, `passes` and `fused` compute the same $\max(s x + z, 0) \cdot w$. NumPy makes four passes on one thread and makes three new arrays; `passes` is the same four passes in C, on all threads, with one array between them; `fused` is one loop. From `passes` to `fused` only the number of passes changes: 40 bytes an element become 16. **Fusion saves bytes**: on one thread four passes take 2.2 times as long as one from memory, and 1.9 times from the second cache; bytes alone would say 2.5.
+# `unfused`, `passes` and `fused` compute the same $\max(s x + z, 0) \cdot w$. NumPy makes four passes on one thread and makes three new arrays; `passes` is the same four passes in C, on all threads, with one array between them; `fused` is one loop. From `passes` to `fused` only the number of passes changes: 40 bytes an element become 16. **Fusion saves bytes**: on one thread four passes take 2.2 times as long as one from memory, and 1.7 times from the second cache; bytes alone would say 2.5.
 #
-# Three points stand apart. `softmax` reads and writes as much as a pass over the array, and takes nearly three times as long as a product that moves those bytes (four to five times from a cache): the *exp* is counted as one operation, and is many. `GRU step` reaches 0.55 of what one matrix product with as many operations does at a batch of 32 and 128 units, and five sixths at 256 and 512: two products, four passes over the gates and the cost of calls in between; all of that weighs less the larger the matrices are (exercise 6). The 3 × 3 convolution has the intensity of a matrix product, since a loaded weight serves all pixels and a loaded pixel all channels.
+# Three points stand apart. `softmax` reads and writes as much as a pass over the array, and takes nearly three times as long as a product that moves those bytes (nearly four times from a cache): the *exp* is counted as one operation, and is many. `GRU step` reaches 0.52 of what one matrix product with as many operations does at a batch of 32 and 128 units, and five sixths at 256 and 512: two products, four passes over the gates and the cost of calls in between; all of that weighs less the larger the matrices are (exercise 6). The 3 × 3 convolution has the intensity of a matrix product, since a loaded weight serves all pixels and a loaded pixel all channels.
 #
 # Point at a circle for its figures; type operations, bytes and seconds to add a kernel of your own:
 
@@ -436,14 +436,14 @@ for n in (192, P.n, 512):
         suspect.answer(max(gains, key=gains.get))
 
 # %% [markdown]
-# On the machine of the record (32 KiB of L1, 512 KiB of L2): a sixteenth of the misses gains *nothing* at $n = 192$, where B fits the second cache, 1.5 times at 384 and 2.3 times at 512. Additions that need not wait gain 1.7 to 1.9 times at each size, and vectors six to seven times. **Most of the factor that a swap of two lines gives is vectors; misses are the reason only where B has outgrown the second cache.** Counting misses and seeing a factor of ten do not yet make one the cause of the other.
+# On the machine of the record (32 KiB of L1, 512 KiB of L2): a sixteenth of the misses gains *nothing* at $n = 192$, where B fits the second cache, 1.5 times at 384 and 2.2 times at 512. Additions that need not wait gain 1.6 to 1.8 times at each size, and vectors six to seven times. **Most of the factor that a swap of two lines gives is vectors; misses are the reason only where B has outgrown the second cache.** Counting misses and seeing a factor of ten do not yet make one the cause of the other.
 
 # %%
 for claim in ("07-misses", "07-dependent-sum", "07-vectors", "07-power-of-two"):
     display(evidence(claim))
 
 # %% [markdown] claims="07-power-of-two"
-# A power of two costs extra: per operation `ijk` takes 1.6 times as long at 256 as at 272, and 1.9 times at 512 as at 528, since a column's elements then fall into few sets of the cache.
+# A power of two costs extra: per operation `ijk` takes 1.6 times as long at 256 as at 272, and 1.8 times at 512 as at 528, since a column's elements then fall into few sets of the cache.
 #
 # ### Blocks and tiles
 #
@@ -494,7 +494,7 @@ ax.legend(loc="lower left", bbox_to_anchor=(1, 0))
 plt.show()
 
 # %% [markdown] claims="07-blocked 07-tile-too-large 07-register-tile"
-# While B fits the second cache or nearly so ($n = 384$), blocks gain nothing that the runs of the record can tell from nothing, each in a process of its own (in one that had run other programs before, a fifth); at $n = 2304$, where B (21 MB) comes from the third cache or from memory, they are twice as fast. The plot answers where to put the tile: not at the first cache, but anywhere up to the second; what is twice too wide for that takes a fifth to two fifths longer. Inner loops along a row read from the second cache as fast as they compute, and a tile for the first cache makes them short. What sums in registers gain is another matter: 3.3 times at 384 and 3.8 times at 768 over blocks.
+# While B fits the second cache or nearly so ($n = 384$), blocks gain nothing that the runs of the record can tell from nothing, each in a process of its own (in one that had run other programs before, a fifth); at $n = 2304$, where B (21 MB) comes from the third cache or from memory, they are twice as fast. The plot answers where to put the tile: not at the first cache, but anywhere up to the second; what is twice too wide for that takes a quarter to nearly half as long again. Inner loops along a row read from the second cache as fast as they compute, and a tile for the first cache makes them short. What sums in registers gain is another matter: 3.1 times at 384 and 3.7 times at 768 over blocks.
 
 # %%
 for claim in ("07-blocked", "07-tile-too-large", "07-register-tile"):
@@ -596,7 +596,7 @@ for p in rungs:
 draw.interactive(peaks, roofs, rungs)
 
 # %% [markdown] claims="07-border-test 07-sums-in-registers"
-# At its least traffic this convolution does $2 \cdot 25$ operations for 8 bytes, more than most kernels here. `direct`, `untested` and `rows` move the same bytes and do the same operations. From `direct` to `untested` the test for the border alone goes: 7 times for 3 × 3 weights and 11 times for 5 × 5, because without it the compiler uses vectors. From `untested` to `rows` each loaded pixel feeds several sums: 1.4 times for 5 × 5; for 3 × 3 the compiler's own loop is the faster one. Why the libraries hang where they do is not measured here; SciPy uses one thread.
+# At its least traffic this convolution does $2 \cdot 25$ operations for 8 bytes, more than most kernels here. `direct`, `untested` and `rows` move the same bytes and do the same operations. From `direct` to `untested` the test for the border alone goes: 8 times for 3 × 3 weights and 11 times for 5 × 5, because without it the compiler uses vectors. From `untested` to `rows` each loaded pixel feeds several sums: 1.2 times for 5 × 5; for 3 × 3 the compiler's own loop is the faster one. Why the libraries hang where they do is not measured here; SciPy uses one thread.
 #
 # ### PageRank
 #
@@ -616,15 +616,15 @@ for name in ("scatter", "sparse", "dense", "dense_scaled", "csr", "bits"):
 draw.interactive(peaks, roofs, ranked)
 
 # %% [markdown] claims="07-dense-rate 07-dense-time"
-# The dense version does a hundred times the operations of the sparse one to reach the same answer, most of them multiplications by zero. In the record it does 5 to 8 times the operations a second, and takes 15 to 23 times as long. **The roofline ranks programs by speed per operation; what you wait for is time.** Look at both.
+# The dense version does a hundred times the operations of the sparse one to reach the same answer, most of them multiplications by zero. In the record it does 5 to 7 times the operations a second, and takes 14 to 20 times as long. **The roofline ranks programs by speed per operation; what you wait for is time.** Look at both.
 #
 # ### Exercise 6: from what batch on?
 #
-# *Difficulty ●●○, 15 minutes.* A layer multiplies a batch $x$ ($B \times n$) by weights ($n \times n$), in fp32: $2Bn^2$ operations; $x$, weights and result move once. Return the least $B$ at which its intensity reaches `ridge` (flop/byte), or `math.inf` where none does.
+# *Difficulty ●●○, 15 minutes.* A layer multiplies a batch $x$ ($B \times n$) by weights ($n \times n$): $2Bn^2$ operations; $x$, weights and result move once. A weight takes `weight` bytes, a number of $x$ or of the result `value` bytes (4 and 4 in fp32). Return the least $B$ at which its intensity reaches `ridge` (flop/byte), or `math.inf` where none does.
 #
 # <details><summary>Hint</summary>
 #
-# Bytes: $4(2Bn + n^2)$. Solve $I \ge$ ridge for $B$ and round up. What happens to $I$ as $B$ grows without end?
+# Bytes: those of $n^2$ weights and of $2Bn$ values. Solve $I \ge$ ridge for $B$ and round up. What happens to $I$ as $B$ grows without end?
 #
 # </details>
 
@@ -632,10 +632,11 @@ draw.interactive(peaks, roofs, ranked)
 import math
 
 
-def batch(n, ridge):
+def batch(n, ridge, weight, value):
     """The least batch whose layer n → n is not held up by memory, or math.inf."""
     # BEGIN SOLUTION
-    return math.ceil(2 * n * ridge / (n - 4 * ridge)) if n > 4 * ridge else math.inf
+    room = n - value * ridge
+    return math.ceil(n * ridge * weight / (2 * room)) if room > 0 else math.inf
     # END SOLUTION
 
 
@@ -643,19 +644,64 @@ def batch(n, ridge):
 check.compute_bound_batch(batch)
 
 # %%
-least, layers = batch(1024, one_core / one_memory), []
-w, threads = torch.rand(1024, 1024), torch.get_num_threads()
+least, layers = batch(1024, one_core / one_memory, 4, 4), []
+threads = torch.get_num_threads()
 torch.set_num_threads(1)
 for rows in sorted({1, 4, 16, 64, 256, least} - {None, math.inf}):
-    x = torch.rand(rows, 1024)
-    name = f"B = {rows}" + ", yours" * (rows == least)
-    moved = 4 * (2 * rows * 1024 + 1024**2)
-    layers.append(place(name, lambda x=x: x @ w, 2 * rows * 1024**2, moved, time_limit=0.5))
+    name, *layer = kernels.layer(rows, 1024)
+    layers.append(place(name + ", yours" * (rows == least), *layer, time_limit=0.5))
 torch.set_num_threads(threads)
 draw.interactive({"peak, one core": one_core}, {"memory": one_memory}, layers)
 
 # %% [markdown]
 # A batch of 1 reads all weights for two operations each: it stands far left, and above memory's roof only because 4 MB of weights fit the last cache. Every further sample uses the same weights once more, until arithmetic is the limit. That is why inference for one user is slow for what it does, and why servers collect requests.
+#
+# ### Fewer bytes a number
+#
+# From fp64 to fp32 a number has half the bytes, and a register twice the lanes. *Predict: by which factor does the least batch fall?* And by which, if only the weights are stored in fewer bytes, and widened on the way to fp32 arithmetic?
+
+# %%
+falls = Prediction("least batch in fp64 ÷ in fp32", None)  # your number for None
+
+# %%
+found = []
+for numbers, dtype, weight, value in (
+    ("fp64", "float64", 8, 8),
+    ("fp32", "float32", 4, 4),
+    ("fp32, weights of 2 bytes", "float32", 2, 4),
+    ("fp32, weights of 1 byte", "float32", 1, 4),
+):
+    peak, reading = machine.roof(1, dtype)
+    found.append(batch(4096, peak / reading, weight, value))
+    print(f"{numbers:25} ridge {peak / reading:5.2f} flop/byte, least batch {found[-1] or '–'}")
+if found[0]:
+    falls.answer(found[0] / found[1])
+
+# %% [markdown]
+# Peak and intensity change by the same factor, and the least batch hardly moves: fp32 is twice as fast as fp64 on *both* sides of it. Weights stored in fewer bytes change one of the two alone: with 2 bytes they halve the least batch, with 1 byte they quarter it. So much for the roof; now a layer of PyTorch, which has formats of 2 bytes. Both rows below do 34 million operations: one batch of 1 through 4096 units, whose weights come from memory, and one of 64 through 512, which arithmetic holds up. *Predict: what does `bfloat16` gain over `float32` in each?*
+
+# %%
+halves = Prediction("batch of 64: time in float32 ÷ in bfloat16", None)  # your number for None
+
+# %%
+torch.set_num_threads(1)
+for rows, n in ((1, 4096), (64, 512)):
+    taken = {}
+    for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
+        p = place(*kernels.layer(rows, n, dtype), time_limit=0.3)
+        taken[dtype] = p.seconds
+        print(f"B = {rows:2}, n = {n}: {str(dtype)[6:]:9} {seconds(p.seconds):>8}"
+              f" {p.performance / 1e9:6.1f} Gflop/s {p.bandwidth / 1e9:5.1f} GB/s")  # fmt: skip
+print("errors:", {str(d)[6:]: f"{kernels.layer_error(64, 512, d):.0e}" for d in list(taken)[1:]})
+torch.set_num_threads(threads)
+halves.answer(taken[torch.float32] / taken[torch.bfloat16])
+
+# %% [markdown] claims="07-half-the-bytes 07-bfloat16"
+# From `float64` to `float32` a layer gains 1.9 times where memory holds it up and 2.25 times where arithmetic does, near the two that the roof says for both. `bfloat16`, of half the bytes again, gains nothing on the machine of the record: the batch of 1 takes 1.2 times as long, and the batch of 64 nearly eight times. Its processor has no instruction for arithmetic in that format; whether widening the numbers is all of it was not isolated. **Fewer bytes raise the roof; whether a kernel rises with it has to be measured.** On a processor or GPU that computes in the format your table looks different. The error is the price in any case: about $10^{-7}$ of the largest result in `float32`, half a thousandth in `float16`, three thousandths in `bfloat16`, which has the exponent of `float32` and only 8 significant bits (`float16`: 11).
+
+# %%
+for claim in ("07-half-the-bytes", "07-bfloat16"):
+    display(evidence(claim))
 
 # %% [markdown]
 # ## 5. Designing a layer
@@ -725,7 +771,7 @@ for (name, (layer, _, _)), source in zip(variants(base).items(), stated, strict=
     print(f"{name:13} {show[0]:>38} {show[1]:>30}   {source}")
 
 # %% [markdown] claims="07-time-operations 07-shuffle"
-# The source's $1/g^2$ for the computation of groups is one power too many: each of the same $C$ output channels sees $C/g$ inputs, so operations and parameters both shrink by $1/g$. Its memory factor for small kernels stands upside down: from 3 to 1 a ninth of the parameters is left, not nine times as many. **And time does not follow operations.** On one thread each of the four changes keeps more of the time than of the operations: 0.14 against 0.11 for the small kernel, 0.30 against 0.25 for the stride, 0.28 against 0.25 for four groups, and 0.059 against 0.008 for the depthwise layer, over seven times its share: with 1/128 of the operations and nearly all of the bytes it stands left of the ridge. The channel shuffle, free by operations, adds 5 to 8 % to the grouped layer that it serves.
+# The source's $1/g^2$ for the computation of groups is one power too many: each of the same $C$ output channels sees $C/g$ inputs, so operations and parameters both shrink by $1/g$. Its memory factor for small kernels stands upside down: from 3 to 1 a ninth of the parameters is left, not nine times as many. **And time does not follow operations.** On one thread each of the four changes keeps more of the time than of the operations: 0.14 against 0.11 for the small kernel, 0.29 against 0.25 for the stride, 0.28 against 0.25 for four groups, and 0.049 against 0.008 for the depthwise layer, over six times its share: with 1/128 of the operations and nearly all of the bytes it stands left of the ridge. The channel shuffle, free by operations, adds 5 to 7 % to the grouped layer that it serves.
 
 # %%
 display(evidence("07-time-operations"), evidence("07-shuffle"))
@@ -751,7 +797,7 @@ for name, function in (("used", library.used), ("unused", library.unused)):
     print(f"{name:7} {seconds(timing.best):>8}: {3e6 / timing.best / 1e9:.3g} Gadditions/s")
 
 # %% [markdown] claims="07-unused-result"
-# The second line is faster than any processor adds: the loop is gone. A hundred times faster at $10^5$ additions, hundreds of times at $3 \cdot 10^6$: a rate that grows with the work is a rate of nothing.
+# The second line is faster than any processor adds: the loop is gone. A hundred times faster at $10^5$ additions, over two thousand times at $3 \cdot 10^6$: a rate that grows with the work is a rate of nothing.
 
 # %% [markdown]
 # ## 6. A GPU's roof
@@ -774,7 +820,7 @@ if gpu_peaks:
 # |---|---|---|
 # | D8 | L1 4 cycles, L2 10, L3 40 and more, memory 60-100 ns (a Xeon of 2009) | section 1: the staircase of this machine, in ns and cycles |
 # | D9 | peak = frequency × width × instructions per cycle, FMA counted twice | holds with the *measured* frequency and the *measured* instructions per cycle (exercise 1); the label's frequency overstates it, and so do two units where AVX-512 has one |
-# | D10 | swap the j and k loops | section 3: five to six times by vectors, 1.5 to 1.8 by additions that do not wait, and 1.0 to 2.3 by misses, depending on $n$; register tiles gain 2.8 to 3.8 more, blocks where the matrix outgrows the caches |
+# | D10 | swap the j and k loops | section 3: six to seven times by vectors, 1.6 to 1.8 by additions that do not wait, and 1.0 to 2.2 by misses, depending on $n$; register tiles gain 3.1 to 3.7 more, blocks where the matrix outgrows the caches |
 # | D12 | groups: computation $1/g^2$; small kernels: parameters $k_1^2/k_2^2$ | counted: $1/g$ and $k_2^2/k_1^2$; times stay above the operations' share in each row |
 # | D13 | $P = \min(\pi, \beta I)$ | section 2, with the roof of as many threads as the kernel uses |
 #
@@ -784,6 +830,7 @@ if gpu_peaks:
 # - Several causes hide behind one factor: change one at a time before you say *because*.
 # - Fusing saves bytes; blocks help where a matrix outgrows the caches; sums in registers help always here.
 # - A change of a layer saves less time than operations, and far less where it leaves the bytes.
+# - A number format of fewer bytes raises the roof; whether a library's kernel follows has to be measured: `bfloat16` did not on the machine of the record.
 #
 # **In practice**: Intel Advisor and `likwid-perfctr` (roofline from hardware counters), NVIDIA Nsight Compute (for GPUs), STREAM (bandwidth); OpenBLAS, oneDNN and `torch.compile` do the blocking and fusing.
 #

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -58,11 +59,13 @@ def lab(tmp_path_factory):
     try:
         described = home / "runtime" / f"jpserver-{server.pid}.json"
         deadline = time.monotonic() + 120
-        while not described.exists():
+        said = None
+        while said is None:
             assert server.poll() is None, f"JupyterLab ended at once:\n{log.read_text()}"
             assert time.monotonic() < deadline, f"no JupyterLab after 120 s:\n{log.read_text()}"
             time.sleep(0.2)
-        said = json.loads(described.read_text())
+            with contextlib.suppress(FileNotFoundError, ValueError):  # made first, written later
+                said = json.loads(described.read_text())
         yield Lab(said["url"], said["token"], home / "course" / "work")
     finally:
         server.send_signal(signal.SIGTERM)  # JupyterLab ends its kernels, and they their ranks

@@ -2,12 +2,16 @@
 
 import nbformat
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 
 from helpers.paths import ROOT
-from tests.browser.driver import OpenNotebook, take, wait_for
+from tests.browser.driver import PANEL, OpenNotebook, take, wait_for
 from tools.run import problems
 
 NAMES = ["01_mpi_basics", "08_allreduce_animation"]
+WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+THEME = "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})"
+SEEN = {"text/html", "text/markdown", "image/png", "error"}  # ours; plain text is JupyterLab's
 pytestmark = [pytest.mark.browser, pytest.mark.mpi, pytest.mark.timeout(1500)]
 
 
@@ -50,15 +54,20 @@ def test_four_ranks_answer_in_a_cell(both, name):
     raise AssertionError(f"no cell of {name} shows four ranks")
 
 
-def test_a_click_steps_the_animation(both):
-    notebook = both["08_allreduce_animation"]
+def first_animation(notebook):
+    """Return the notebook's first animation, in sight."""
     index = next(
         index
         for index, cell in enumerate(notebook.cells())
         for output in cell["outputs"]
         if 'data-testid="animation"' in str(output.get("data", {}).get("text/html", ""))
     )
-    animation = notebook.show(index).locator('[data-testid="animation"]').first
+    return notebook.show(index).locator('[data-testid="animation"]').first
+
+
+def test_a_click_steps_the_animation(both):
+    notebook = both["08_allreduce_animation"]
+    animation = first_animation(notebook)
     frame = animation.locator('[data-testid="animation-frame"]')
     before = int(frame.get_attribute("data-frame"))
     picture = animation.screenshot()
@@ -68,6 +77,41 @@ def test_a_click_steps_the_animation(both):
     assert animation.screenshot() != picture, "the picture did not change"
     take(notebook.page, "08_allreduce_animation-stepped")
     assert notebook.errors == []
+
+
+def first_of_each_kind(cells) -> list[int]:
+    """Return cells whose outputs stand for all, two of each kind: all would take minutes."""
+    chosen: dict[str, list[int]] = {kind: [] for kind in SEEN}
+    for index, cell in enumerate(cells):
+        kinds = {kind for output in cell["outputs"] for kind in output.get("data", {})}
+        for kind in SEEN & (kinds | {output["output_type"] for output in cell["outputs"]}):
+            chosen[kind].append(index)
+    assert all(chosen.values()), chosen
+    return sorted({index for indices in chosen.values() for index in indices[:2]})
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Dark", "JupyterLab Light"])
+def test_outputs_keep_nobody_out(both, theme, request):
+    notebook = both["08_allreduce_animation"]
+    request.addfinalizer(lambda: notebook.page.evaluate(THEME, "JupyterLab Light"))
+    notebook.page.evaluate(THEME, theme)
+    light = str("Light" in theme).lower()
+    body = notebook.page.locator(f'body[data-jp-theme-light="{light}"]')
+    body.wait_for(state="attached")
+    problems = []
+    for index in first_of_each_kind(notebook.cells()):
+        cell = notebook.show(index)
+        assert all(cell.locator(".jp-RenderedImage img").evaluate_all("all => all.map(i => i.alt)"))
+        area = f'{PANEL} [data-windowed-list-index="{index}"] .jp-Cell-outputWrapper'
+        answer = Axe().run(notebook.page, area, {"runOnly": WCAG}).response
+        take(notebook.page, f"08_allreduce_animation-{index}-{theme.split()[1]}")
+        problems += [
+            f"cell {index}: {fault['id']} {node['html'][:200]}"
+            for fault in answer["violations"]
+            if fault["impact"] in ("serious", "critical")
+            for node in fault["nodes"]
+        ]
+    assert problems == []
 
 
 def test_a_term_leads_to_the_glossary(browser, lab):

@@ -17,9 +17,11 @@ from pathlib import Path
 
 from helpers.cluster import Cluster, ClusterError
 from helpers.cluster.progress import Progress
+from helpers.machine.mpi import find_mpiexec
 from tests.cluster.test_cluster import on_ranks
 
 WORLD = "return rank, size, comm.allreduce(rank), MPI.Get_processor_name()"
+QUEUED = "waits in Slurm's queue 'normal', place 2 of 2 ("
 OFTEN = "import time\nfor _ in range(600): time.sleep(0.1)"
 
 
@@ -137,19 +139,31 @@ def restarts() -> dict:
 
 
 def waits() -> dict:
-    """Wait in a queue: give up, then wait to the end."""
+    """Wait in a queue: give up once it has been shown, then wait to the end."""
     said: list[str] = []
-    Progress._show = lambda self, text: said.append(text) if text not in said else None
+    shown = threading.Event()
+
+    def show(progress: Progress, text: str) -> None:
+        if text not in said:
+            said.append(text)
+        if QUEUED in text:
+            shown.set()
+
+    def once_shown(function, *args) -> None:
+        shown.clear()
+        threading.Thread(target=lambda: shown.wait(60) and function(*args), daemon=True).start()
+
+    Progress._show = show
     block = ["sbatch", "--parsable", "--exclusive", "--nodes=3", "--output=/dev/null"]
     first = asked(*block, "--wrap=sleep 1000")
     second = asked(*block, "--wrap=true")
     while "RUNNING" not in asked("squeue", "--noheader", "--format=%T", f"--jobs={first}"):
         time.sleep(0.1)
-    later(8, os.kill, os.getpid(), signal.SIGINT)
+    once_shown(os.kill, os.getpid(), signal.SIGINT)
     interrupted = failure(Cluster, 6, launcher="slurm")
     gave_up, after = list(said), left()
     said.clear()
-    later(6, asked, "scancel", first)
+    once_shown(asked, "scancel", first)
     with Cluster(6, launcher="slurm", start_timeout=30) as cluster:
         world = on_ranks(cluster, "return comm.allreduce(1)")
     return {
@@ -217,7 +231,7 @@ def by_profile() -> dict:
         "c.SlurmEngineSetLauncher.batch_template = '''#!/bin/sh\n"
         "#SBATCH --comment=mine\n"
         "export MINE={n}\n"
-        "mpiexec -launcher slurm -n {n} {program_and_args}\n'''\n"
+        f"{find_mpiexec()} -launcher slurm -n {{n}} {{program_and_args}}\n'''\n"
     )
     with Cluster(4, launcher="slurm", profile="there") as cluster:
         job = job_of(cluster)
@@ -280,7 +294,7 @@ def notebook(name: str) -> dict:
     done = run.execute(run.location(name, "reader"), "reader")
     said = [str(output.get("text", "")) for cell in done.notebook.cells
             for output in cell.get("outputs", [])]  # fmt: skip
-    jobs = asked("squeue", "--noheader", "--states=all", "--format=%j %P %C").splitlines()
+    jobs = asked("squeue", "--noheader", "--states=all", "--format=%j %C %P %a %l").splitlines()
     return {"problems": done.problems, "said": "".join(said), "jobs": jobs, "left": left()}
 
 

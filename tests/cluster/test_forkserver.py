@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,7 @@ import psutil
 import pytest
 
 from helpers.cluster import Cluster, RankDiedError, StartError, forked
+from helpers.cluster.forkserver.family import Family
 from helpers.cluster.forkserver.pmi import KeyValueSpace, fnv1a
 from helpers.cluster.script import run_script
 from tests.cluster.test_cluster import on_ranks
@@ -97,6 +99,22 @@ def test_an_unknown_request_is_named():
         KeyValueSpace(1, "name").answer(0, "mcmd=spawn")
 
 
+def test_who_has_gone_is_not_answered_and_the_others_are():
+    family = Family("name", 2)
+    ours, theirs = zip(*(socket.socketpair() for _ in range(2)), strict=True)
+    family.ends = dict(enumerate(ours))
+    family._unread = {0: b"", 1: b""}
+    for end in theirs:
+        end.sendall(b"cmd=barrier_in\n")
+    assert family.read(0)
+    family.ends.pop(0).close()  # as the server does when a rank says no more
+    assert family.read(1)
+    assert theirs[1].recv(64) == b"cmd=barrier_out rc=0\n"
+    for end in theirs:
+        end.close()
+    family.close()
+
+
 # -- what ranks share --------------------------------------------------------------------------
 
 
@@ -132,6 +150,22 @@ def test_random_numbers_differ_between_ranks_and_between_starts():
             seen.update(number for rank in drawn for number in rank)
             cluster.restart()
     assert len(seen) == 3 * 3 * 2
+
+
+@forks
+@pytest.mark.mpi
+def test_torchs_first_optimizer_imports_nothing_on_the_ranks():
+    def first():
+        import sys
+
+        import torch
+
+        before = len(sys.modules)
+        torch.optim.Adam([torch.nn.Parameter(torch.zeros(1))])
+        return len(sys.modules) - before
+
+    with Cluster(2, preload=("torch",)) as cluster:
+        assert cluster.run(first) == [0, 0]
 
 
 @forks
@@ -401,6 +435,7 @@ def test_where_ranks_cannot_be_forked_mpiexec_starts_them(monkeypatch, tmp_path)
     assert list(place.iterdir()) == []
 
 
+@pytest.mark.mpi
 def test_a_rank_that_aborts_takes_the_others_along_and_is_named(cluster):
     def aborts():
         from mpi4py import MPI
@@ -415,6 +450,22 @@ def test_a_rank_that_aborts_takes_the_others_along_and_is_named(cluster):
     assert time.perf_counter() - began < 10
 
 
+@pytest.mark.mpi
+def test_a_script_whose_process_that_starts_ranks_has_ended_did_not_succeed():
+    source = """
+        import os, signal
+        from mpi4py import MPI
+        parent = os.getppid()
+        MPI.COMM_WORLD.Barrier()
+        if MPI.COMM_WORLD.rank == 0:
+            os.kill(parent, signal.SIGKILL)
+        signal.pause()
+    """
+    with pytest.raises(StartError, match="has ended, and with it the ranks"):
+        run_script(textwrap.dedent(source), n=2, timeout=60, launcher="spawn")
+
+
+@pytest.mark.mpi
 def test_a_script_that_aborts_ends_with_its_code():
     source = """
         from mpi4py import MPI

@@ -60,6 +60,25 @@ def test_a_semicolon_and_none_show_nothing(cell):
     assert cell("%%ranks\nNone")[1] == []
 
 
+def test_ipython_puts_no_error_into_words_which_an_interrupt_could_meet(cell):
+    source = (
+        "%%ranks --timeout 2 --only 1\nimport time\nclass Slow(Exception):\n"
+        "    def _render_traceback_(self): time.sleep(6)\nraise Slow"
+    )
+    printed, outputs = cell(source)
+    assert not printed
+    assert [out["output_type"] for out in outputs] == ["error"], outputs
+    assert "Slow" in errors(outputs)
+    assert "Time limit" not in errors(outputs)
+
+
+def test_an_error_that_ipython_would_only_show_is_the_cells(cell):
+    source = "%%ranks\nclass Mute:\n    def __repr__(self): raise ValueError('no words')\nMute()"
+    printed, outputs = cell(source)
+    assert not printed
+    assert "no words" in errors(outputs)
+
+
 def test_only_some_ranks(cell):
     assert cell("%%ranks --only 0,2\nrank")[0] == "[0] 0\n[2] 2\n"
 
@@ -81,13 +100,14 @@ def test_a_named_cluster(cell):
 def test_figures_are_displayed_under_their_rank(cell):
     pytest.importorskip("matplotlib")
     source = (
-        "%%ranks\nimport matplotlib.pyplot as plt\nif rank == 1:\n    plt.plot([1, 2])\n"
-        "    plt.show()"
+        "%%ranks\nimport matplotlib.pyplot as plt\nfrom helpers.plots import style\nstyle.use()\n"
+        "if rank == 1:\n    plt.plot([1, 2])\n    plt.show()"
     )
     printed, outputs = cell(source)
     assert printed == "[1]\n"
     (picture,) = [out for out in outputs if out["output_type"] == "display_data"]
     assert base64.b64decode(picture["data"]["image/png"]).startswith(b"\x89PNG")
+    assert picture["metadata"]["image/png"]["alt"] == "Line: from 1 at 0 to 2 at 1."
 
 
 def test_prints_and_displays_keep_their_order(cell):

@@ -16,6 +16,7 @@ from helpers.cluster import (
     Cluster,
     Network,
     RankDiedError,
+    RankError,
     RanksInterrupted,
     RankTimeoutError,
     StartError,
@@ -326,20 +327,120 @@ def test_a_kernel_that_ends_in_any_phase_leaves_nothing(tmp_path, end, waits):
         assert left(tmp_path, below) == []
 
 
-def test_no_message_from_anyone_is_lost_between_memory_and_network():
+RULE = (
+    "import socket\n"
+    "told = socket.socket(), socket.socket()\n"
+    "if rank == 0:\n"
+    "    told[0].bind(('', 7777)), told[0].listen()\n"
+    "comm.Barrier()\n"
+    "if rank == size - 1:\n"
+    "    told[1].connect(('host0', 7777))\n"
+    "comm.Barrier()\n"  # till then rank 0 listens
+    "return told[1].getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).decode()"
+)
+
+
+def test_tcp_between_hosts_is_the_same_on_every_machine(pairs):
+    assert on_ranks(pairs, RULE, timeout=15)[-1].strip("\0") == "reno"
+
+
+def test_tcps_rule_is_the_one_asked_for():
+    known = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+    for rule in ("cubic", "bbr"):
+        if rule in known:
+            with Cluster(2, network=Network(2, congestion=rule)) as cluster:
+                assert on_ranks(cluster, RULE, timeout=15)[-1].strip("\0") == rule
+
+
+FROM_ANYONE = {
+    "Recv": "comm.Recv(box, ANY, 5, status)",
+    "recv": "box = comm.recv(source=ANY, tag=5, status=status)",
+    "Sendrecv": "comm.Sendrecv(box.copy(), MPI.PROC_NULL, 0, box, ANY, 5, status)",
+    "Sendrecv_replace": "comm.Sendrecv_replace(box, MPI.PROC_NULL, 0, ANY, 5, status)",
+    "sendrecv": "box = comm.sendrecv(0, MPI.PROC_NULL, 0, None, ANY, 5, status)",
+    "Irecv": "comm.Irecv(box, ANY, 5).Wait(status)",
+    "irecv": "box = comm.irecv(source=ANY, tag=5).wait(status)",
+}
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    with Cluster(4, network=Network(hosts=2)) as cluster:
+        yield cluster
+
+
+@pytest.mark.parametrize("name", [name for name in FROM_ANYONE if name.lower() != "irecv"])
+def test_no_message_from_anyone_is_lost_between_memory_and_network(pairs, name):
+    send = "Send" if name[0].isupper() else "send"
     body = (
         "import numpy, time\n"
-        "box, status, seen = numpy.zeros(2), MPI.Status(), []\n"
+        "box, status, seen, ANY = numpy.zeros(2), MPI.Status(), [], MPI.ANY_SOURCE\n"
         "for _ in range(25):\n"
         "    for _ in range(4 if rank in (1, 2) else 0):\n"  # one beside rank 0, one elsewhere
-        "        comm.Send(numpy.full(2, float(rank)), dest=0)\n"
+        f"        comm.{send}(numpy.full(2, float(rank)), dest=0, tag=5)\n"
         "        time.sleep(0.002)\n"
         "    for _ in range(8 if rank == 0 else 0):\n"
-        "        comm.Recv(box, MPI.ANY_SOURCE, status=status)\n"
+        f"        {FROM_ANYONE[name]}\n"
         "        seen.append((int(box[0]), status.Get_source()))\n"
         "    comm.Barrier()\n"
         "return sorted(seen)"
     )
-    with Cluster(4, network=Network(hosts=2)) as cluster:
-        seen = on_ranks(cluster, body, timeout=15)[0]
+    seen = on_ranks(pairs, body, timeout=15)[0]
     assert seen == [(1, 1)] * 100 + [(2, 2)] * 100
+
+
+@pytest.mark.parametrize("name", FROM_ANYONE)
+def test_a_message_of_another_host_that_is_there_first_is_not_lost(pairs, name):
+    send = "Send" if name[0].isupper() else "send"
+    body = (
+        "import numpy\n"
+        "box, status, ANY = numpy.zeros(2), MPI.Status(), MPI.ANY_SOURCE\n"
+        "if rank == 2:\n"
+        f"    comm.{send}(numpy.full(2, 2.0), dest=0, tag=5)\n"
+        "    comm.send(None, dest=0, tag=6)\n"
+        "if rank == 0:\n"
+        "    comm.recv(source=2, tag=6)\n"  # the other came before it
+        f"    {FROM_ANYONE[name]}\n"
+        "    return box.tolist(), status.Get_source(), status.Get_tag()"
+    )
+    assert on_ranks(pairs, body, timeout=15)[0] == ([2.0, 2.0], 2, 5)
+
+
+def test_what_is_sent_from_the_memory_it_is_received_in_is_what_was_there(pairs):
+    body = (
+        "import numpy\n"
+        "box, status = numpy.full((2, 2), float(rank)), MPI.Status()\n"
+        "spec = {'bare': box, 'typed': [box, 4, MPI.DOUBLE], 'counted': [box, 4]}[args[0]]\n"
+        "comm.Sendrecv_replace(spec, (rank + 1) % size, 7, MPI.ANY_SOURCE, 7, status)\n"
+        "return box.tolist(), status.Get_source()"
+    )
+    for given in ("bare", "typed", "counted"):
+        assert on_ranks(pairs, body, given, timeout=15) == [
+            ([[float(source)] * 2] * 2, source) for source in (3, 0, 1, 2)
+        ]
+
+
+def test_a_request_from_anyone_that_may_be_lost_is_said(pairs):
+    body = (
+        "import numpy\n"
+        "if rank == 0: comm.Recv_init(numpy.zeros(2), MPI.ANY_SOURCE).Start()\n"
+        "if rank == 1: comm.Irecv(numpy.zeros(2), MPI.ANY_SOURCE, 9).Wait()\n"
+        "if rank == 2: comm.Isendrecv(b'', 3, 1, numpy.zeros(2), MPI.ANY_SOURCE, 9).Wait()"
+    )
+    with pytest.raises(RankTimeoutError) as caught:
+        on_ranks(pairs, body, timeout=2)
+    assert "2 (host1)  Wait(Isendrecv)  ranks 3 (host1) and any rank" in str(caught.value)
+    assert "MPICH 5.0 loses one from another host" in str(caught.value)
+
+
+def test_a_halo_exchange_without_partners_names_them_all(pairs):
+    body = (
+        "import numpy\n"
+        "if rank == 0:\n"
+        "    MPI.Request.Waitall([\n"
+        "        comm.Isendrecv(b'', to, 1, numpy.zeros(2), to, 9) for to in (1, 2)])\n"
+        "if rank == 1: raise ValueError('no')"
+    )
+    with pytest.raises(RankError, match="no") as caught:
+        on_ranks(pairs, body, timeout=10)
+    assert "unhashable" not in str(caught.value)

@@ -28,6 +28,7 @@ from helpers.cluster.stuck import Wait, table
         ({"delay": 60}, "delay=60"),
         ({"delay": float("nan")}, "delay=nan"),
         ({"placement": "random"}, "placement='random'"),
+        ({"congestion": "vegas"}, "congestion='vegas'"),
     ],
 )
 def test_what_no_network_can_be_is_named(arguments, told):
@@ -69,6 +70,7 @@ def test_a_network_reads_as_one_says_it():
     told = repr(Network(4, rate=1e9, delay=2e-3, placement="cyclic"))
     assert told == "Network(4 hosts, 1 Gbit/s, 2 ms, cyclic)"
     assert repr(Network(1)) == "Network(1 host)"
+    assert repr(Network(2, congestion="bbr")) == "Network(2 hosts, bbr)"
     assert Network(2).payload is None
     assert Network(2, rate=1514 * 8e3).payload == 1448e3
 

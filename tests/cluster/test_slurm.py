@@ -1,4 +1,7 @@
-"""Ranks under a real Slurm: one world, its queue, its ends, and that nothing is left."""
+"""Ranks under a real Slurm: one world, its queue, its ends, and that nothing is left.
+
+REQUIRE=slurm asks for them, REQUIRE=slurm,long for notebook 02 as well, which takes minutes there.
+"""
 
 import contextlib
 import json
@@ -13,17 +16,22 @@ import psutil
 import pytest
 
 from tests.cluster.lab import HOSTS, LOGIN, PATHS, Lab, why_not
+from tests.cluster.on_login import QUEUED
 from tests.cluster.test_forkserver import eventually
 
-pytestmark = [pytest.mark.mpi, pytest.mark.slurm, pytest.mark.alone, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.mpi, pytest.mark.slurm, pytest.mark.timeout(300)]
 SIX = [[rank, 6, 15, f"host{1 + rank // 2}"] for rank in range(6)]
+ASKED = os.environ.get("REQUIRE", "").split(",")
+NOTEBOOKS = ["01_mpi_basics", "08_allreduce_animation"]
+NOTEBOOKS += ["02_sgd_sync_async"] if "long" in ASKED else []
+JOB = {"SBATCH_PARTITION": "spread", "SBATCH_ACCOUNT": "me", "SBATCH_TIMELIMIT": "40"}
 MODULE = [sys.executable, "-m", "tests.cluster.on_login"]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def possible():
-    if "slurm" not in os.environ.get("REQUIRE", "").split(","):
-        pytest.skip("takes minutes and a machine of its own: make test REQUIRE=slurm asks for it")
+    if "slurm" not in ASKED:
+        pytest.skip("takes minutes: make test REQUIRE=slurm asks for it")
     if why := why_not():
         pytest.skip(why)
 
@@ -103,6 +111,7 @@ def test_open_mpi_is_started_by_srun_through_pmix(lab, openmpi):
             *[openmpi.python, "-m", "tests.cluster.on_login", "started"],
             cwd=lab.folder / "home" / "work",
             env={**openmpi.variables, "PATH": os.pathsep.join([programs, PATHS])},
+            timeout=180,
         ).splitlines()[-1]
     )
     assert told["how"] == ["srun", "pmix"]
@@ -110,6 +119,7 @@ def test_open_mpi_is_started_by_srun_through_pmix(lab, openmpi):
     assert told["world"] == [SIX, SIX]
 
 
+@pytest.mark.alone
 def test_restarts_keep_the_job_and_name_the_host(lab):
     told = call(lab, "restarts")
     assert told["restarted"]
@@ -126,18 +136,20 @@ def test_restarts_keep_the_job_and_name_the_host(lab):
     assert told["left"] == []
 
 
+@pytest.mark.alone
 def test_the_queue_is_shown_and_an_interrupt_cancels(lab):
     told = call(lab, "waits")
     assert told["interrupted"][0] == "KeyboardInterrupt"
     assert told["interrupted"][2] < 15
     assert told["after"] == []
     for said in (told["gave up"], told["said"]):
-        assert any("waits in Slurm's queue 'normal', place 2 of 2 (" in line for line in said), said
+        assert any(QUEUED in line for line in said), said
     assert told["world"] == [6] * 6  # and what waited before it came first
     assert told["second"] == 1
     assert told["left"] == []
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("how", "word"),
     [(["scancel"], "was cancelled"), (["scancel", "--batch", "--signal=KILL"], "failed")],
@@ -155,6 +167,7 @@ def test_a_job_that_others_end_is_named_and_no_other_asked_for_unasked(lab, how,
     assert told["left"] == []
 
 
+@pytest.mark.alone
 def test_a_lost_node_is_named_and_not_asked_for_again(tmp_path):
     lab = Lab(tmp_path)
     try:
@@ -231,20 +244,21 @@ def test_torch_distributed_across_nodes(lab):
     assert [host for _, _, host in told] == [host for _, _, _, host in SIX]
 
 
-@pytest.mark.parametrize("name", ["01_mpi_basics", "08_allreduce_animation"])
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", NOTEBOOKS)
 def test_a_notebook_runs_unchanged_on_slurms_nodes(lab, name):
     said = lab.run(
         LOGIN,
         *MODULE,
         "notebook",
         name,
-        timeout=280,
+        timeout=580,
         cwd=lab.folder / "home" / "work",
-        env={"COURSE_RANKS": "slurm", "SBATCH_PARTITION": "spread"},
+        env={"COURSE_RANKS": "slurm", **JOB},
     )
     told = json.loads(said.splitlines()[-1])
     assert told["problems"] == []
-    assert any(job.startswith("ranks-") and job.endswith(" spread 4") for job in told["jobs"])
+    assert any(re.fullmatch(r"ranks-\w+ 4 spread me 40:00", job) for job in told["jobs"])
     assert "COURSE_RANKS='slurm', and it needs a fork" in told["said"]  # hosts: from a record
     assert told["left"] == []
 

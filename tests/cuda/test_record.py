@@ -122,6 +122,23 @@ def test_the_transpose_of_the_course_needs_its_padding():
     assert conflicts == {0: 128 * 31, 1: 0}
 
 
+@pytest.mark.parametrize(("n", "pad"), [(2, 0), (64, 0), (64, 1), (256, 0)])
+def test_the_scans_of_the_course_are_sums_by_the_additions_they_promise(n, pad):
+    x = np.random.default_rng(n).random(2 * n, np.float32)
+    upto = x.reshape(2, n).cumsum(axis=1).ravel()
+    reads = {}
+    for name, threads, want in (("scan_steps", n, upto), ("scan_tree", n // 2, upto - x)):
+        y = np.full_like(x, np.nan)
+        with Module("scan.cu", {"N": n, "PAD": pad}, device="cpu") as module:
+            record = module[name][2, threads].record(x, y)
+        np.testing.assert_allclose(y, want, atol=1e-4)
+        reads[name] = record.count(array="part", kind="read") / 2  # of a block
+    # An addition reads two numbers, and y one more each; a compiler may read one again or not.
+    steps, additions = n.bit_length() - 1, 2 * (n - 1)
+    assert 0 <= reads["scan_steps"] - (2 * n * steps - (n - 1)) <= n
+    assert 0 <= reads["scan_tree"] - 2 * additions <= n + (n - 1)
+
+
 def test_records_are_cut_at_their_limit_and_say_so(copy):
     x, y = np.zeros(1024, np.float32), np.zeros(32, np.float32)
     record = copy[1, 32].record(x, y, 1, 0, limit=10)

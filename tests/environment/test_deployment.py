@@ -44,6 +44,15 @@ def test_the_container_ends_as_an_ordinary_user():
     assert users == ["${NB_USER}"], "Binder passes NB_USER; root must not run notebooks"
 
 
+def test_figures_have_their_words_wherever_jupyterlab_is_started():
+    hub = (ROOT / "deploy" / "jupyterhub" / "jupyterhub_config.py").read_text(encoding="utf-8")
+    paths = re.search(r'"JUPYTER_PATH": os\.pathsep\.join\((.*?)\),\n', hub, re.S)[1]
+    binder = re.search(r"^ENV JUPYTER_PATH=(.+)$", DOCKERFILE, re.M)[1]
+    assert '"{ROOT}/tools/jupyterlab"' in paths
+    assert binder == "/home/${NB_USER}/course/tools/jupyterlab"
+    assert (ROOT / "tools" / "jupyterlab" / "labextensions" / "course-alt-text").is_dir()
+
+
 def test_what_git_ignores_does_not_enter_the_image():
     ignored = (ROOT / ".dockerignore").read_text().split()
     assert {".venv*", "work", "build"} <= set(ignored)

@@ -150,7 +150,7 @@ FOLDERS = {
     "tools": ("notebooks", "site", "test"),
     "claims": (),
     "bench": ("notebooks", "bench", "test"),
-    "tests": ("notebooks", "bench", "test"),
+    "tests": ("notebooks", "bench", "site", "test"),
 }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from helpers import records
-from tools import soak
+from tools import grading, run, soak
 
 DO = ("--clusters", "0", "--starts", "0")
 
@@ -88,9 +88,12 @@ def test_what_others_use_is_not_left():
         path.unlink()
 
 
-def test_a_notebook_that_is_not_there_is_named(capsys):
-    assert soak.main(["77"]) == 1
-    assert "77" in capsys.readouterr().err
+@pytest.mark.parametrize("tool", [soak, run, grading])
+def test_a_notebook_that_is_not_there_is_named(tool, capsys):
+    with pytest.raises(SystemExit) as ended:
+        tool.main(["77"])
+    assert ended.value.code == 1
+    assert "there is no notebook '77'; there are 00_start_here" in capsys.readouterr().err
 
 
 @pytest.mark.mpi

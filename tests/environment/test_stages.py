@@ -20,6 +20,11 @@ def test_shares_the_cores():
 def test_with_ranks_shares_too():
     assert os.environ.get("PYTEST_XDIST_WORKER")
 
+@pytest.mark.mpi
+@pytest.mark.slurm
+def test_on_a_slurm_shares_too():
+    assert os.environ["PYTEST_XDIST_WORKER_COUNT"] == "2"
+
 @pytest.mark.alone
 @pytest.mark.mpi
 def test_has_the_machine():
@@ -43,10 +48,10 @@ def test_one_exit_status_for_all_stages(statuses, expected):
 @pytest.mark.timeout(900)  # several sessions of pytest, one after the other
 @pytest.mark.parametrize(
     ("marks", "status", "passed"),
-    [("not gpu", 0, ["1", "1", "1"]), ("gpu", 1, [])],
+    [("not gpu", 0, ["1"] * 4), ("gpu", 1, [])],
 )
 def test_each_test_runs_in_its_stage(tmp_path, marks, status, passed):
-    (tmp_path / "test_three.py").write_text(TESTS)
+    (tmp_path / "test_four.py").write_text(TESTS)
     command = [sys.executable, "-m", "tools.test", "-m", marks, str(tmp_path)]
     command += ["-c", str(ROOT / "pyproject.toml")]
     said = tmp_path / "failures"
@@ -57,7 +62,7 @@ def test_each_test_runs_in_its_stage(tmp_path, marks, status, passed):
     assert re.findall(r"(\d+) passed", answer.stdout) == passed
     assert said.read_text().splitlines()[1] == f"{status} tests failed"
     assert ("once more alone" in answer.stdout) == (status == 1)
-    assert ("test_three::test_fails: assert False" in said.read_text()) == (status == 1)
+    assert ("test_four::test_fails: assert False" in said.read_text()) == (status == 1)
     assert answer.stdout.endswith(said.read_text())
 
 

@@ -339,8 +339,14 @@ CASES = {
             lambda H, K, alpha, payload: 2 * (H - 1) * (alpha + K / payload),
             lambda H, K, alpha, payload: 8 * ring_time(H, K, alpha, payload),
             lambda H, K, alpha, payload: 1e3 * ring_time(H, K, alpha, payload),
+            lambda H, K, alpha, payload: alpha + 2 * (H - 1) * K / H / payload,
+            lambda H, K, alpha, payload: 2 * H * (alpha + K / H / payload),
         ],
-        also=[lambda H, K, alpha, payload: np.float64(ring_time(H, K, alpha, payload))],
+        also=[
+            lambda H, K, alpha, payload: np.float64(ring_time(H, K, alpha, payload)),
+            lambda H, K, alpha, payload: 2 * (H - 1) * (alpha + -(-K // H) / payload),
+            lambda H, K, alpha, payload: 2 * (H - 1) * (alpha + 4 * -(-K // 4 // H) / payload),
+        ],
     ),
     "choose": Case(
         right=chosen,
@@ -349,6 +355,7 @@ CASES = {
             lambda K, alpha, beta: "recursive_doubling",
             lambda K, alpha, beta: "ring" if K > 500_000 else "recursive_doubling",
             lambda K, alpha, beta: "ring" if K * beta > alpha else "recursive_doubling",
+            lambda K, alpha, beta: "ring" if K > 110_000 else "recursive_doubling",
             lambda K, alpha, beta: "doubling" if chosen(K, alpha, beta) != "ring" else "ring",
         ],
     ),

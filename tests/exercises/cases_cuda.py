@@ -95,6 +95,99 @@ __global__ void my_convolution(const float *image, const float *filter, float *o
     out[y * width + x] = sum;
 }
 """
+PRODUCT = """
+__global__ void tiled_product(const float *a, const float *b, float *c, int m, int k, int n) {
+    __shared__ float left[16][16], right[16][16];
+    int x = threadIdx.x, y = threadIdx.y;
+    int j = blockIdx.x * 16 + x, i = blockIdx.y * 16 + y;
+    float sum = 0;
+    for (int from = 0; from < k; from += 16) {
+        left[y][x] = i < m && from + x < k ? a[i * k + from + x] : 0.0f;
+        right[y][x] = from + y < k && j < n ? b[(from + y) * n + j] : 0.0f;
+        __syncthreads(); // whole
+        for (int p = 0; p < 16; p++) sum += left[y][p] * right[p][x];
+        __syncthreads(); // read
+    }
+    if (i < m && j < n) c[i * n + j] = sum;
+}
+"""
+DIRECT = """
+__global__ void tiled_product(const float *a, const float *b, float *c, int m, int k, int n) {
+    int j = blockIdx.x * 16 + threadIdx.x, i = blockIdx.y * 16 + threadIdx.y;
+    if (i >= m || j >= n) return;
+    float sum = 0;
+    for (int p = 0; p < k; p++) sum += a[i * k + p] * b[p * n + j];
+    c[i * n + j] = sum;
+}
+"""
+SCAN = """
+__global__ void my_scan(const float *x, float *y) {
+    __shared__ float part[256];
+    int t = threadIdx.x, first = blockIdx.x * 256;
+    for (int i = t; i < 256; i += 128) part[i] = x[first + i];
+    for (int step = 1; step < 256; step *= 2) {
+        __syncthreads();
+        if (t < 128 / step) part[2 * step * (t + 1) - 1] += part[step * (2 * t + 1) - 1];
+    }
+    %s
+    for (int i = t; i < 256; i += 128) y[first + i] = part[i];
+}
+"""
+DOWN = """if (t == 0) part[255] = 0;
+    for (int step = 128; step > 0; step /= 2) {
+        __syncthreads(); // step
+        int right = 2 * step * (t + 1) - 1;
+        if (right < 256) {
+            float left = part[right - step];
+            part[right - step] = part[right];
+            part[right] += left;
+        }
+    }
+    __syncthreads(); // end"""
+SHIFTED = """for (int step = 64; step > 0; step /= 2) {
+        __syncthreads();
+        int right = 2 * step * (t + 1) - 1;
+        if (right + step < 256) part[right + step] += part[right];
+    }
+    __syncthreads();
+    float one = t ? part[t - 1] : 0, other = part[t + 127];
+    __syncthreads();
+    part[t] = one;
+    part[t + 128] = other;"""
+UP_TO = """for (int step = 64; step > 0; step /= 2) {
+        __syncthreads();
+        int right = 2 * step * (t + 1) - 1;
+        if (right + step < 256) part[right + step] += part[right];
+    }
+    __syncthreads();"""
+ALONE = """__syncthreads();
+    if (t == 0) {
+        float sum = 0;
+        for (int i = 0; i < 256; i++) { part[i] = sum; sum += x[first + i]; }
+        for (int i = 0; i < 256; i++) part[i] += 0;
+    }
+    __syncthreads();"""
+
+ANEW = """__syncthreads();
+    for (int i = t; i < 256; i += 128) {
+        float sum = 0;
+        for (int before = 0; before < i; before++) sum += x[first + before];
+        part[i] = sum;
+    }
+    __syncthreads();"""
+BY_STEPS = """__shared__ float own[256];
+    for (int i = t; i < 256; i += 128) own[i] = i ? x[first + i - 1] : 0;
+    for (int s = 1; s < 256; s *= 2) {
+        __syncthreads();
+        float low = own[t] + (t >= s ? own[t - s] : 0);
+        float high = own[t + 128] + (t + 128 >= s ? own[t + 128 - s] : 0);
+        __syncthreads();
+        own[t] = low;
+        own[t + 128] = high;
+    }
+    __syncthreads();
+    for (int i = t; i < 256; i += 128) part[i] = own[i];
+    __syncthreads();"""
 
 
 def inside(height, width, k):
@@ -153,6 +246,45 @@ CASES = {
             MINE.replace(
                 "[threadIdx.y + j][threadIdx.x + i]", "[threadIdx.y + i][threadIdx.x + j]"
             ),
+        ],
+    ),
+    "tiled_product": Case(
+        right=PRODUCT,
+        also=[
+            PRODUCT.replace("[p][x]", "[x][p]").replace("right[y][x]", "right[x][y]"),
+            PRODUCT.replace(  # the last step is shorter
+                "p < 16; p++", "p < 16 && from + p < k; p++"
+            ),
+        ],
+        wrong=[
+            DIRECT,
+            PRODUCT.replace("__syncthreads(); // whole", ""),
+            PRODUCT.replace("__syncthreads(); // read", ""),
+            PRODUCT.replace("__syncthreads(); // read", "__syncwarp();"),
+            PRODUCT.replace("i < m && from + x < k ?", "from + x < k ?"),
+            PRODUCT.replace("i < m && from + x < k ?", "i < m ?"),
+            PRODUCT.replace("from + y < k && j < n ?", "from + y < k ?"),
+            PRODUCT.replace("from + y < k && j < n ?", "j < n ?"),
+            PRODUCT.replace("float sum = 0;", "float sum = 0; if (i >= m || j >= n) return;"),
+            PRODUCT.replace("sum += left[y][p] * right[p][x]", "sum += left[p][y] * right[x][p]"),
+            PRODUCT.replace("from < k", "from + 15 < k"),
+        ],
+    ),
+    "my_scan": Case(
+        right=SCAN % DOWN,
+        also=[SCAN % SHIFTED],
+        wrong=[
+            SCAN % DOWN.replace("if (t == 0) part[255] = 0;", ""),
+            SCAN % DOWN.replace("if (t == 0) part[255] = 0;", "if (t == 127) part[255] = 0;"),
+            SCAN % DOWN.replace("__syncthreads(); // step", ""),
+            SCAN % DOWN.replace("__syncthreads(); // step", "__syncwarp();"),
+            SCAN % DOWN.replace("__syncthreads(); // end", ""),
+            SCAN % DOWN.replace("step = 128", "step = 64"),
+            SCAN % DOWN.replace("part[right] += left", "part[right] = left"),
+            SCAN % UP_TO,
+            SCAN % ALONE,
+            SCAN % ANEW,  # right, in 256²/2 additions
+            SCAN % BY_STEPS,  # right, in 8 · 256
         ],
     ),
     "turns": Case(

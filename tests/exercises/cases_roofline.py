@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from tests.exercises.case import Case
 
 
@@ -17,8 +19,17 @@ def side(cache, size, multiple):
     return int((cache / (3 * size)) ** 0.5) // multiple * multiple
 
 
-def batch(n, ridge):
-    return math.ceil(2 * n * ridge / (n - 4 * ridge)) if n > 4 * ridge else math.inf
+def batch(n, ridge, weight, value):
+    room = n - value * ridge
+    return math.ceil(n * ridge * weight / (2 * room)) if room > 0 else math.inf
+
+
+def tried_batches(n, ridge, weight, value):
+    """The same by counting up; past a million there is none."""
+    for b in range(1, 10**6):
+        if 2 * b * n * n >= ridge * (weight * n * n + 2 * value * b * n):
+            return b
+    return float("inf")
 
 
 def factors(k1, k2, stride, groups):
@@ -53,6 +64,7 @@ void multiply(int64_t n, const float *a, const float *b, float *c) {
         }
 }
 """
+SAYS = "#include <stdio.h>\n" + TILE.replace("{\n", '{\n    printf("n = %d", (int)n);\n', 1)
 
 CASES = {
     "fma_units": Case(
@@ -94,7 +106,11 @@ CASES = {
     ),
     "own_product": Case(
         right=TILE,
+        also=[SAYS, TILE.replace("+= 6", "+= 8").replace("r < 6", "r < 8").replace("[6]", "[8]")],
         wrong=[
+            "#include <stdlib.h>\n" + HEAD + " _Exit(0); }",
+            TILE.replace("for (int64_t i = 0;", "static int64_t i = 0; for (;"),  # right only once
+            TILE.replace("a[(i + r) * n + k]", "a[k * n + i + r]"),
             IJK,  # right, and slow
             HEAD + LOOPS % (*"kkk", *"jjj"),  # ikj itself: no faster than ikj
             TILE.replace("i += 6", "i += 12"),
@@ -109,15 +125,24 @@ CASES = {
     ),
     "compute_bound_batch": Case(
         right=batch,
+        also=[tried_batches],
         wrong=[
-            lambda n, ridge: math.ceil(2 * ridge),
-            lambda n, ridge: batch(n, ridge) - 1,
-            lambda n, ridge: batch(n, ridge) + 1,
-            lambda n, ridge: math.ceil(2 * n * ridge / (n - 4 * ridge)),
+            lambda n, ridge, weight, value: math.ceil(ridge * weight / 2),
+            lambda n, ridge, weight, value: batch(n, ridge, 4, 4),
+            lambda n, ridge, weight, value: batch(n, ridge, value, weight),
+            lambda n, ridge, weight, value: batch(n, ridge, value, value),
+            lambda n, ridge, weight, value: batch(n, ridge, weight, weight),
+            lambda n, ridge, weight, value: batch(n, ridge, weight, value / 2),  # no result moved
+            lambda n, ridge, weight, value: batch(n, ridge, weight, value) - 1,
+            lambda n, ridge, weight, value: batch(n, ridge, weight, value) + 1,
+            lambda n, ridge, weight, value: math.ceil(
+                n * ridge * weight / (2 * (n - value * ridge))
+            ),
         ],
     ),
     "layer_factors": Case(
         right=factors,
+        also=[lambda *answer: np.array(factors(*answer))],
         wrong=[
             lambda k1, k2, s, g: (k2**2 / k1**2 / s**2 / g**2, k2**2 / k1**2 / g, 1 / s**2),
             lambda k1, k2, s, g: (k2**2 / k1**2 / s**2 / g, k1**2 / k2**2 / g, 1 / s**2),

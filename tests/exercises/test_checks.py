@@ -67,6 +67,7 @@ def test_every_check_has_cases_and_every_case_a_check(topic):
     assert checks(topic), f"helpers.exercises.{topic} has no check"
 
 
+@pytest.mark.timeout(400)  # those that train take a minute alone, more beside others
 @pytest.mark.parametrize(("topic", "name"), everything())
 def test_stub_wrong_and_right(topic, name, ranks, monkeypatch, capfd):
     check, case = checks(topic)[name], cases(topic)[name]

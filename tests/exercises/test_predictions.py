@@ -28,3 +28,12 @@ def test_near_is_not_remarked_and_zero_has_no_ratio(capsys):
 def test_what_was_never_asked():
     with pytest.raises(KeyError, match=r"'speed-up'.*got 'speed'"):
         Predictions({"speed-up": 1}).answer("speed", 2)
+
+
+def test_a_number_of_three_digits_is_shown_whole(capsys):
+    guess = Predictions()
+    guess["MB"] = ...
+    for result in (199.8, 133.4, 0.1234, 2.5e7):
+        guess.answer("MB", result)
+    shown = [line.rpartition(" ")[2] for line in capsys.readouterr().out.splitlines()]
+    assert shown == ["200", "133", "0.12", "2.5e+07"]

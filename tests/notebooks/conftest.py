@@ -47,9 +47,11 @@ def built(place, executed):
     """The site over all notebooks, built once for the whole run, and Sphinx's complaints."""
     folder = place / "built" / "site"
     said = place / "site.txt"
-    notebooks = {path.stem: executed(path.stem, "reader").notebook for path in sources(ROOT)}
     with _turn(place / "site"):
         if not said.exists():
+            notebooks = {
+                path.stem: executed(path.stem, "reader").notebook for path in sources(ROOT)
+            }
             site_sources.write(place / "site-sources", notebooks)
             said.write_text(build(place / "site-sources", folder))
     return folder, said.read_text()

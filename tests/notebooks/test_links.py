@@ -5,12 +5,30 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 from helpers.paths import ROOT
-from tools.export import ExportError, markdown, mathml
 from tools.notebooks import build, sources
+from tools.site.formulas import FormulaError, mathml
 
 TEXTS = [*sources(ROOT), ROOT / "notebooks" / "glossary.md"]
+
+
+class Renderer(IPythonRenderer):
+    """Headings with JupyterLab's anchors, formulas as the site has them."""
+
+    def inline_math(self, body: str) -> str:
+        return mathml(body, display=False)
+
+    def block_math(self, body: str) -> str:
+        return mathml(body, display=True)
+
+    def latex_environment(self, name: str, body: str) -> str:
+        return mathml(f"\\begin{{{name}}}{body}\\end{{{name}}}", display=True)
+
+
+def markdown(source: str) -> str:
+    return MarkdownWithMath(renderer=Renderer(escape=False, anchor_link_text="¶")).render(source)
 
 
 def as_html(path) -> str:
@@ -62,7 +80,7 @@ def test_formulas_become_mathml(latex):
 
 
 def test_a_formula_that_cannot_be_read_is_repeated():
-    with pytest.raises(ExportError, match=r"cannot read the formula '\\\\nonsense\{x\}'"):
+    with pytest.raises(FormulaError, match=r"cannot read the formula '\\\\nonsense\{x\}'"):
         mathml(r"\nonsense{x}", display=False)
 
 

@@ -4,20 +4,21 @@ import re
 
 import nbformat
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup
 
 from helpers.paths import ROOT
+from tests.notebooks import axe
 from tools import executed as executed_module
-from tools.export import ExportError
 from tools.notebooks import sources
-from tools.site import generated
+from tools.site import generated, single
 from tools.site.faults import faults
+from tools.site.formulas import FormulaError, mathml
 from tools.site.rendering import definitions
-from tools.site.sources import NO_ALT, PARTS, with_anchors, with_pictures, with_solutions
+from tools.site.sources import NO_ALT, PARTS, title, with_anchors, with_pictures, with_solutions
 
 NAMES = [path.stem for path in sources(ROOT)]
-WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+LOOKED = ["index.html", "what_holds.html", "measured.html", "api/cluster.html"]
+LOOKED += ["notebooks/glossary.html", *(f"notebooks/{name}.html" for name in NAMES)]
 PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ"
     "AAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -32,7 +33,11 @@ def shown(metadata):
 
 def test_a_plot_becomes_a_file_with_its_words(tmp_path):
     page = with_pictures(shown({"image/png": {"alt": 'a "b" < c'}}), "01_x", tmp_path)
-    (picture,) = BeautifulSoup(page.cells[0].outputs[0].data["text/html"], "html.parser")("img")
+    html = BeautifulSoup(page.cells[0].outputs[0].data["text/html"], "html.parser")
+    assert html.figure["id"] == "figure-1"
+    assert html.figcaption.a["href"] == "#figure-1"
+    assert html.figcaption.text == "Figure 1.1"
+    (picture,) = html("img")
     assert picture["alt"] == 'a "b" < c'
     assert (tmp_path / picture["src"].rpartition("/")[2]).read_bytes().startswith(b"\x89PNG")
 
@@ -59,6 +64,9 @@ def test_a_plot_without_words_fails_the_build(tmp_path):
         ('<a href="#gone">x</a>', "a.html links to #gone"),
         ('<script src="https://cdn.example/x.js"></script>', "<script> fetches https://cdn"),
         ('<script src="//cdn.example/x.js"></script>', "<script> fetches //cdn"),
+        ('<svg><image href="https://cdn.example/x.png"/></svg>', "<image> fetches https://cdn"),
+        ('<p style="background: url(//cdn.example/x.png)">', "a style fetches //cdn.example/x.png"),
+        ("<style>@import 'https://fonts.example/f.css';</style>", "a style fetches https://fonts"),
         ('<img alt="x" src="gone.png">', "<img> asks for gone.png, which is not there"),
         ('<img src="b.html">', "b.html has no description"),
         ('<img src="b.html" alt="">', "b.html has no description"),
@@ -128,11 +136,99 @@ def test_an_executed_notebook_is_kept_until_it_changes(tmp_path, monkeypatch):
         assert len(runs) == expected
 
 
-def test_a_formula_that_cannot_be_read_is_named():
-    from tools.export import mathml
+def test_a_title_is_the_first_heading_without_marks():
+    cells = [nbformat.v4.new_markdown_cell(text) for text in ("text", "## a\n\n# The *b* of $c$")]
+    assert title(nbformat.v4.new_notebook(cells=cells)) == "The b of c"
+    assert title(nbformat.v4.new_notebook(cells=cells[:1])) == ""
 
-    with pytest.raises(ExportError, match="frac"):
+
+SITE = {
+    "notebooks/01_a.html": """<title>A</title><link rel="stylesheet" href="../_static/a.css?v=1">
+        <link rel="next" href="02_b.html"><script src="../_static/furo.js"></script>
+        <script src="../_static/searchtools.js"></script><form action="../search.html"></form>
+        <body><ul class="sidebar-tree"><li><a href="02_b.html">B</a></li>
+        <li><a href="glossary.html">G</a></li></ul><img alt="x" src="../figures/p.png">
+        <a href="glossary.html#t">term</a> <a href="02_b.html">other</a> <a href="#here">here</a>
+        <a href="https://mpi-forum.org">out</a> <h1 id="here">A</h1></body>""",
+    "notebooks/glossary.html": "<body><h1 id='t'>T</h1><a href='../index.html'>up</a></body>",
+    "index.html": "<body><a href='notebooks/01_a.html'>A</a></body>",
+    "_static/a.css": "p > b { color: red }",
+    "_static/furo.js": "if (1 < 2) document.title = '</script>'",
+}
+
+
+def test_a_single_page_has_all_that_it_needs_and_no_link_to_what_is_not_there(tmp_path):
+    for name, text in SITE.items():
+        path = tmp_path / "site" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (tmp_path / "site" / "figures").mkdir()
+    (tmp_path / "site" / "figures" / "p.png").write_bytes(b"png")
+    made = tmp_path / "html"
+    assert {path.name for path in single.write(tmp_path / "site", ["01_a"], made)} == {
+        "01_a.html",
+        "glossary.html",
+        "index.html",
+    }
+    assert faults(made) == []
+    text = (made / "01_a.html").read_text()
+    assert "p > b { color: red }" in text
+    assert "document.title = '<\\/script>'" in text
+    soup = BeautifulSoup(text, "html.parser")
+    assert soup.img["src"] == "data:image/png;base64,cG5n"
+    assert [link["href"] for link in soup.select("a")] == [
+        "glossary.html",
+        "glossary.html#t",
+        "#here",
+        "https://mpi-forum.org",
+    ]
+    assert "other" in soup.text
+    assert not soup.select("form, script[src], link")
+
+
+def test_single_pages_of_other_notebooks_stay_and_are_linked_to(tmp_path):
+    for name, text in SITE.items():
+        path = tmp_path / "site" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.replace('<img alt="x" src="../figures/p.png">', ""))
+    made = tmp_path / "html"
+    made.mkdir()
+    (made / "02_b.html").write_text("made before")
+    single.write(tmp_path / "site", ["01_a"], made)
+    (tmp_path / "site" / "notebooks" / "02_b.html").write_text("")
+    single.write(tmp_path / "site", ["01_a"], made)
+    assert (made / "02_b.html").read_text() == "made before"
+    links = [a["href"] for a in BeautifulSoup((made / "01_a.html").read_text(), "html.parser")("a")]
+    assert links.count("02_b.html") == 2
+    assert faults(made) == []
+
+
+def test_a_formula_that_cannot_be_read_is_named():
+    with pytest.raises(FormulaError, match="frac"):
         mathml(r"\frac{1", display=True)
+
+
+BARS = "".join(
+    f"""<div style="background: {below}"><p style="color: {text}">some words
+    <b style="background: {text}">upon it</b> <i style="opacity: 0.5">paler</i></p></div>"""
+    for below in ("#fff", "#123456", "rgb(200 30 30 / 40%)", "oklch(0.7 0.1 200)", "white")
+    for text in ("#777", "black", "rgba(0, 0, 0, 0.4)", "color(srgb 0.31 0.4 0.5)", "hsl(9 9% 46%)")
+)
+
+
+@pytest.mark.notebook
+def test_axe_says_the_same_when_it_is_quick(browser):
+    page = browser.new_page()
+    said = []
+    for script in (axe.AXE, axe.QUICK % axe.AXE):
+        page.set_content(f"<title>x</title>{BARS}<img src='x.png'><input><a href='#'></a>")
+        found = axe.answers(page, axe.WCAG, script)
+        said.append([found[part] for part in ("violations", "passes", "incomplete")])
+    page.close()
+    assert said[0] == said[1]
+    (contrast,) = (one for one in said[0][0] if one["id"] == "color-contrast")
+    assert 10 < len(contrast["nodes"]) < 75
+    assert {"image-alt", "label", "link-name"} <= {one["id"] for one in said[0][0]}
 
 
 class TestWhole:
@@ -146,6 +242,22 @@ class TestWhole:
         assert {f"notebooks/{name}.html" for name in NAMES} <= pages
         assert {f"api/{name}.html" for name in generated.LIBRARIES} <= pages
 
+    def test_single_pages_stand_alone_and_play(self, built, browser, tmp_path):
+        pages = single.write(built[0], NAMES, tmp_path / "html")
+        assert faults(tmp_path / "html") == []
+        assert len(pages) == len(NAMES) + 2
+        page, trouble = browser.new_page(), []
+        page.on("pageerror", lambda error: trouble.append(str(error)))
+        page.on("request", lambda one: one.url.startswith("http") and trouble.append(one.url))
+        page.goto((tmp_path / "html" / "08_allreduce_animation.html").as_uri())
+        page.get_by_test_id("animation-last").first.click()
+        frame = page.get_by_test_id("animation-frame").first.inner_text()
+        assert re.fullmatch(r"step (\d+) of \1", frame)
+        page.get_by_role("link", name="Glossary").first.click()
+        assert page.url.endswith("glossary.html")
+        page.close()
+        assert trouble == []
+
     def test_terms_explain_themselves_and_pages_lead_on(self, built):
         soup = BeautifulSoup(
             (built[0] / "notebooks/01_mpi_basics.html").read_bytes(), "html.parser"
@@ -155,38 +267,29 @@ class TestWhole:
         turning = [link["href"] for link in soup.select(".related-pages a")]
         assert turning == ["08_allreduce_animation.html", "00_start_here.html"]
 
-    def test_in_chromium(self, built, browser):
-        """No request leaves, no serious fault of access, search finds, terms open by keyboard."""
-        folder = built[0]
-        looked = ["index.html", "what_holds.html", "measured.html", "api/cluster.html"]
-        looked += ["notebooks/glossary.html", *(f"notebooks/{name}.html" for name in NAMES)]
+    @pytest.mark.parametrize("name", LOOKED)
+    def test_in_chromium(self, built, browser, name):
+        """No request leaves, no script fails, no serious fault of access, nothing too wide."""
         problems = []
-        contrast = {"type": "rule", "values": ["color-contrast"]}  # what another scheme changes
-        for scheme, width, rules in (("light", 1280, WCAG), ("dark", 390, contrast)):
+        # what another scheme changes is the contrast
+        for scheme, width, rules in (("light", 1280, axe.WCAG), ("dark", 390, axe.CONTRAST)):
             context = browser.new_context(
                 color_scheme=scheme, viewport={"width": width, "height": 844}
             )
-            for name in looked:
-                page, asked, errors = context.new_page(), [], []
-                page.on("request", lambda request, asked=asked: asked.append(request.url))
-                page.on("pageerror", lambda error, errors=errors: errors.append(str(error)))
-                page.goto(f"file://{folder}/{name}")
-                answer = Axe().run(page, options={"runOnly": rules}).response
-                problems += [f"{scheme} {name}: {error}" for error in errors]
-                problems += [
-                    f"{scheme} {name}: asks for {url}"
-                    for url in asked
-                    if not url.startswith(("file:", "data:", "blob:"))
-                ]
-                problems += [
-                    f"{scheme} {name}: {fault['id']} {fault['nodes'][0]['target']}"
-                    for fault in answer["violations"]
-                    if fault["impact"] in ("serious", "critical")
-                ]
-                wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-                if wide > 1:
-                    problems.append(f"{scheme} {name}: {wide} pixels wider than the window")
-                page.close()
+            page, asked, found = context.new_page(), [], []
+            page.on("request", lambda request, asked=asked: asked.append(request.url))
+            page.on("pageerror", lambda error, found=found: found.append(str(error)))
+            page.goto(f"file://{built[0]}/{name}")
+            found += axe.serious(page, rules)
+            found += [
+                f"asks for {url}"
+                for url in asked
+                if not url.startswith(("file:", "data:", "blob:"))
+            ]
+            wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            if wide > 1:
+                found.append(f"{wide} pixels wider than the window")
+            problems += [f"{scheme}: {fault}" for fault in found]
             context.close()
         assert problems == []
 

@@ -10,7 +10,7 @@ from helpers.paths import ROOT
 from tools import run
 from tools.notebooks import sources
 
-CHEAP = ("00",)
+CHEAP = ("00", "05")
 NAMES = [path.stem for path in sources(ROOT) if path.stem.startswith(CHEAP)]
 
 

@@ -2,8 +2,10 @@
 
 import os
 from datetime import datetime
+from pathlib import Path
 
 import pytest
+from jupyterlab_server.config import get_federated_extensions
 
 from tools.work import UnknownNotebookError, lab, main, prepare, reset, work_folder
 
@@ -124,6 +126,17 @@ def test_lab_opens_the_first_notebook(root, monkeypatch):
     assert "--LabApp.default_url=/lab/tree/00_start.ipynb" in commands[0]
     assert f"--ServerApp.root_dir={root / 'work'}" in commands[0]
     assert commands[0][-1] == "--no-browser", "the reader's own options come last, and win"
+
+
+def test_lab_finds_the_courses_extension_and_what_the_reader_has(root, tmp_path, monkeypatch):
+    given = {}
+    monkeypatch.setattr(os, "execve", lambda program, command, variables: given.update(variables))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
+    lab([], root)
+    course, own = given["JUPYTER_PATH"].split(os.pathsep)
+    assert own == str(tmp_path)
+    found = get_federated_extensions([f"{course}/labextensions"])["course-alt-text"]
+    assert Path(found["ext_path"], found["jupyterlab"]["_build"]["load"]).is_file()
 
 
 @pytest.mark.parametrize("name", ["helpers.py", "helpers"])

@@ -72,3 +72,11 @@ def test_stragglers_are_drawn_worker_by_worker():
     assert left.lines[1].get_ydata() == pytest.approx([20, 10])
     assert right.lines[1].get_ydata() == pytest.approx([15] * 5)
     assert [t.get_text() for t in right.get_legend().get_texts()] == ["worker 1", "worker 2"]
+
+
+def test_no_straggler_is_above_the_picture():
+    even, late = np.full((5, 2), 0.015), np.array([[0.01, 0.02], [0.01, 0.3]])
+    for samples in ({"drawn": even, "real": late}, {"drawn": late, "real": even}):
+        for ax in plots.stragglers(samples):
+            assert ax.get_ylim()[0] == 0
+            assert ax.get_ylim()[1] > 300

@@ -33,10 +33,12 @@ def test_bars_are_bytes_over_k(ax):
 def test_measured_and_predicted_share_a_colour(ax):
     sizes = [10, 100]
     costs.times_by_size(sizes, {"ring": [1, 2], "MPI": [3, 4]}, {"ring": [1.5, 2.5]}, ax)
-    measured, predicted, other = ax.lines
+    measured, predicted, other, _ = ax.lines
     assert measured.get_color() == predicted.get_color() != other.get_color()
     assert (measured.get_linestyle(), predicted.get_linestyle()) == ("None", "--")
     assert np.array_equal(predicted.get_ydata(), [1.5, 2.5])
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert names == ["ring", "MPI", "predicted"]
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
     assert "bytes" in ax.get_xlabel()
     assert "(s)" in ax.get_ylabel()

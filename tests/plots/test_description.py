@@ -114,14 +114,21 @@ def test_a_figure_in_a_notebook_carries_it(tmp_path):
         "style.use()",
         "plt.plot([1, 2], [3, 4], label='a')\nplt.show()",
         "fig, ax = plt.subplots()\nax.set_title('second')",
+        "%config InlineBackend.figure_formats = ['svg']\nstyle.use()",
+        "fig, ax = plt.subplots()\nax.set_title('third')",
     ]
     cells = [nbformat.v4.new_code_cell(text) for text in source]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "n.ipynb")
     done = execute(tmp_path / "n.ipynb", "reader").notebook
     found = [
-        output.metadata["image/png"]["alt"]
+        (kind, output.metadata[kind]["alt"])
         for cell in done.cells
         for output in cell.outputs
-        if "image/png" in output.get("data", {})
+        for kind in output.get("data", {})
+        if kind.startswith("image/")
     ]
-    assert found == ['Line "a": from 3 at 1 to 4 at 2.', "second."]
+    assert found == [
+        ("image/png", 'Line "a": from 3 at 1 to 4 at 2.'),
+        ("image/png", "second."),
+        ("image/svg+xml", "third."),
+    ]

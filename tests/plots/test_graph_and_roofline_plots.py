@@ -64,6 +64,23 @@ def test_still_roofline_bends_at_the_ridge():
     assert {"dot & co", "gemm"} <= {t.get_text() for t in ax.texts}
 
 
+def test_names_of_two_equal_peaks_do_not_cover_each_other():
+    peaks = {"1 thread": 1e11, "2 threads": 1e11}
+    texts = {t.get_text(): t for t in roofs.roofline(peaks, BANDS).texts}
+    assert {texts[f"{name} 100"].get_va() for name in peaks} == {"bottom", "top"}
+    page = roofs.interactive(peaks, BANDS).data
+    places = [re.search(rf'<text[^>]* y="([\d.]+)"[^>]*>{name}: 100', page)[1] for name in peaks]
+    assert abs(float(places[0]) - float(places[1])) > 15
+
+
+def test_bars_of_a_kind_have_a_hatch_of_another_colour_than_their_own():
+    kinds = ("read", "copy", "triad")
+    rows = [{"level": "L1", "kind": kind, "threads": 1, "rate": 1e9} for kind in kinds]
+    bars = roofs.bandwidths(rows, threads=1).patches
+    assert [bar.get_hatch() for bar in bars] == ["", "//", ".."]
+    assert all(bar.get_edgecolor() != bar.get_facecolor() for bar in bars)
+
+
 def test_interactive_roofline_holds_the_figures_without_a_script():
     page = roofs.interactive(PEAKS, BANDS, POINTS).data
     picture = page.split("<script>")[0]
@@ -93,6 +110,7 @@ def test_labels_are_moved_apart():
     places = [y + d for y, d in zip((0, 2, 1), down[:3], strict=True)]
     gaps = np.diff(sorted(places))
     assert (gaps >= 11.8).all(), places
+    assert apart([(0, 0), (30, 2)], ["a long name", "b"]) == [14, 0]  # b's point lies on the name
 
 
 @settings(max_examples=60, deadline=2000)

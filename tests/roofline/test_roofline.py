@@ -200,6 +200,21 @@ def test_fused_and_unfused_agree_and_every_standard_kernel_runs():
         builder(8, 16)[1]()
 
 
+def test_a_layer_counts_the_bytes_of_its_format():
+    import torch
+
+    for dtype, size in ((torch.float64, 8), (torch.float32, 4), (torch.bfloat16, 2)):
+        name, call, flops, moved, _ = kernels.layer(3, 16, dtype)
+        # 16 × 16 weights, 3 × 16 numbers in and 3 × 16 out
+        assert (name, flops, moved) == ("B = 3", 2 * 3 * 256, size * (256 + 48 + 48))
+        assert call().shape == (3, 16)
+        assert call().dtype == dtype
+    errors = [
+        kernels.layer_error(3, 64, getattr(torch, f"{name}")) for name in
+              ("float64", "float32", "float16", "bfloat16")]  # fmt: skip
+    assert errors[0] == 0 < errors[1] < 1e-5 < errors[2] < errors[3] < 0.02
+
+
 def test_convolution_counts_by_hand():
     layer = design.Layer(inputs=8, outputs=4, kernel=3, stride=1, groups=2, side=5)
     # 4 output channels × 25 places × (8/2 channels × 9 weights) × 2

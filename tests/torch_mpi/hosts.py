@@ -174,6 +174,60 @@ def leave_in_the_middle() -> str:
     return "no error"
 
 
+def receive_from_anyone(how: str) -> list[tuple[int, int]]:
+    """Rank 0 receives what a rank beside it and one on another host send; (what, from whom)."""
+    import time
+
+    import torch
+    import torch.distributed as dist
+
+    from tests.torch_mpi import ranks
+
+    _, _, rank, _ = ranks.start("network")
+    box, seen = torch.zeros(2), []
+    for _ in range(25):
+        for _ in range(4 if rank in (1, 2) else 0):
+            dist.send(torch.full((2,), float(rank)), 0)
+            time.sleep(0.002)
+        for _ in range(8 if rank == 0 else 0):
+            if how == "recv":
+                source = dist.recv(box)
+            else:
+                work = dist.irecv(box)
+                work.wait()
+                source = work._source_rank()
+            seen.append((int(box[0]), source))
+        dist.barrier()
+    dist.destroy_process_group()
+    return sorted(seen)
+
+
+def receive_in_order() -> list[int]:
+    """Rank 0 asks for four messages, of which the first two may be anyone's; rank 2 sends them."""
+    import torch
+    import torch.distributed as dist
+
+    from tests.torch_mpi import ranks
+
+    _, _, rank, _ = ranks.start("network")
+    boxes = torch.zeros(5)
+    if rank == 0:
+        sources = (None, None, 2, None)
+        works = [dist.irecv(boxes[i], src, tag=3) for i, src in enumerate(sources)]
+        works.append(dist.irecv(boxes[4], 2, tag=4))  # of another tag: it need not wait for them
+        dist.barrier()
+        for work in reversed(works):
+            work.wait()
+    else:
+        dist.barrier()
+        if rank == 2:
+            dist.send(torch.tensor(9.0), 0, tag=4)
+            for number in range(1, 5):
+                dist.send(torch.tensor(float(number)), 0, tag=3)
+    dist.destroy_process_group()
+    return boxes.int().tolist()
+
+
 def _transmitted() -> int:
     links = Path("/sys/class/net")
     (link,) = (link for link in links.iterdir() if link.name not in ("lo", "bonding_masters"))

@@ -192,6 +192,7 @@ def check_messages(path: str) -> None:
         assert seen == set(range(1, size))
     else:
         dist.send(torch.tensor([float(rank)]), 0, tag=9)
+    refused(lambda: dist.recv(torch.ones(1), size), f"got {size}")  # and it stands in nobody's way
     got = torch.zeros(4)
     batch = [dist.P2POp(dist.irecv, got, left), dist.P2POp(dist.isend, torch.ones(4), right)]
     for request in dist.batch_isend_irecv(batch):

@@ -77,3 +77,13 @@ def test_halves_travel_in_two_bytes(cluster):
 def test_a_rank_that_leaves_is_named(cluster):
     said = cluster.run(hosts.leave_in_the_middle, timeout=60)
     assert all("rank 5 of this group has left it" in told for told in said[:5])
+
+
+@pytest.mark.parametrize("how", ["recv", "irecv"])
+def test_no_message_from_anyone_is_lost_between_memory_and_network(cluster, how):
+    seen = cluster.run(hosts.receive_from_anyone, how, timeout=30)[0]
+    assert seen == [(1, 1)] * 100 + [(2, 2)] * 100
+
+
+def test_messages_from_anyone_go_to_the_receives_in_their_order(cluster):
+    assert cluster.run(hosts.receive_in_order, timeout=30)[0] == [1, 2, 3, 4, 9]

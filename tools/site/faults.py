@@ -8,8 +8,10 @@ from urllib.parse import unquote, urlsplit
 
 from bs4 import BeautifulSoup
 
-from tools.export import MAX_BYTES
 from tools.site.sources import NO_ALT
+
+MAX_BYTES = 2_000_000  # of a page
+FETCHED = re.compile(r"(?:url\(|@import)\s*[\"']?((?:https?:)?//[^\s\"')]+)").findall
 
 
 def faults(site: Path) -> list[str]:
@@ -36,7 +38,7 @@ def faults(site: Path) -> list[str]:
         for picture in soup.select("img"):
             if picture.get("alt", NO_ALT) in ("", NO_ALT):
                 found.append(f"{name}: {picture.get('src', '')[:80]} has no description (alt)")
-        for tag in soup.select("script[src], img[src], source[srcset], link[href], iframe[src]"):
+        for tag in soup.select("[src], source[srcset], link[href], image[href], use[href]"):
             address = tag.get("src") or tag.get("srcset") or tag.get("href")
             if re.match(r"(https?:)?//", address) and tag.get("rel") != ["canonical"]:
                 found.append(f"{name}: <{tag.name}> fetches {address[:80]}")
@@ -49,24 +51,39 @@ def faults(site: Path) -> list[str]:
             if parts.path and not _there(site, name, parts.path):
                 found.append(f"{name} links to {link['href']}, which is not there")
                 continue
-            target = _resolve(site, name, parts.path) if parts.path else name
+            target = resolve(site, name, parts.path) if parts.path else name
             either = {parts.fragment, unquote(parts.fragment)}
             if parts.fragment and target in anchors and not either & {*anchors[target], "top"}:
                 found.append(f"{name} links to {link['href']}, and there is no such heading")
-    for style in site.rglob("*.css"):
-        for address in re.findall(r"(?:url\(|@import)\s*[\"']?(https?:[^\s\"')]+)", _text(style)):
-            found.append(f"{style.relative_to(site)} fetches {address[:80]}")
+        for style in [*soup.select("style"), *soup.select("[style]")]:
+            text = style.get("style") or style.get_text()
+            found += [f"{name}: a style fetches {address[:80]}" for address in FETCHED(text)]
+    for file in site.rglob("*.css"):
+        text = file.read_text(encoding="utf-8", errors="replace")
+        found += [f"{file.relative_to(site)} fetches {address[:80]}" for address in FETCHED(text)]
     return found
 
 
-def _resolve(site: Path, page: str, path: str) -> str:
+def resolve(site: Path, page: str, path: str) -> str:
+    """Return where a relative link of a page leads, from the site's folder.
+
+    Parameters
+    ----------
+    site : Path
+        The site's folder.
+    page : str
+        The page, from there.
+    path : str
+        The link without its anchor.
+
+    Returns
+    -------
+    str
+        The other page, from there.
+    """
     target = (site / page).parent / unquote(path)
     return target.resolve().relative_to(site.resolve()).as_posix()
 
 
 def _there(site: Path, page: str, address: str) -> bool:
     return ((site / page).parent / unquote(urlsplit(address).path)).exists()
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace")

@@ -18,7 +18,6 @@ from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 
 from helpers.paths import ROOT
-from tools.export import title
 from tools.site import generated
 from tools.widgets import without_widgets
 
@@ -69,6 +68,25 @@ def write(folder: Path, notebooks: Mapping[str, NotebookNode]) -> None:
     (folder / "index.md").write_text(_landing(folder, notebooks), encoding="utf-8")
 
 
+def title(notebook: NotebookNode) -> str:
+    """Return the notebook's first heading, without marks.
+
+    Parameters
+    ----------
+    notebook : NotebookNode
+        Any.
+
+    Returns
+    -------
+    str
+        Empty if there is none.
+    """
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown" and (found := re.search(r"^# +(.+)$", cell.source, re.M)):
+            return re.sub(r"[*`$]", "", found[1]).strip()
+    return ""
+
+
 def with_anchors(text: str) -> str:
     """Return the text with links to headings of notebooks as the site names them.
 
@@ -113,7 +131,12 @@ def with_solutions(notebook: NotebookNode, solved: NotebookNode) -> NotebookNode
 
 
 def with_pictures(notebook: NotebookNode, name: str, folder: Path) -> NotebookNode:
-    """Return the notebook with its plots as files in ``folder``, each with its description."""
+    """Return the notebook with its plots as files in ``folder``, each with words and a number.
+
+    The numbers count within a notebook, whose own stands before them, so that a text, a class or a
+    letter can name *figure 8.2* and link to it.
+    """
+    chapter, figure = int(name[:2]), 0
     for number, cell in enumerate(notebook.cells):
         for index, output in enumerate(cell.get("outputs", [])):
             data = output.get("data", {})
@@ -122,13 +145,15 @@ def with_pictures(notebook: NotebookNode, name: str, folder: Path) -> NotebookNo
                     continue
                 file = folder / f"{name}-{number}-{index}.{ending}"
                 file.write_bytes(base64.b64decode(data[kind]))
-                alt = output.metadata.get(kind, {}).get("alt", NO_ALT)
-                output.data = nbformat.from_dict(
-                    {
-                        "text/html": f'<img src="../figures/{file.name}" loading="lazy" '
-                        f'alt="{html.escape(alt)}">'
-                    }
+                alt = html.escape(output.metadata.get(kind, {}).get("alt", NO_ALT))
+                figure += 1
+                shown = (
+                    f'<figure id="figure-{figure}">'
+                    f'<img src="../figures/{file.name}" loading="lazy" alt="{alt}">'
+                    f'<figcaption><a href="#figure-{figure}">Figure {chapter}.{figure}</a>'
+                    "</figcaption></figure>"
                 )
+                output.data = nbformat.from_dict({"text/html": shown})
                 break
     return notebook
 

@@ -150,7 +150,7 @@ class Family:
                 self.kill()
                 return False
             for other, answer in answers.items():
-                with contextlib.suppress(OSError):  # it has just ended
+                with contextlib.suppress(OSError, KeyError):  # it has ended
                     self.ends[other].sendall(answer.encode())
         if self.space.aborted and self.first is None:
             number, code = self.space.aborted

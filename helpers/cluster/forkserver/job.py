@@ -67,6 +67,8 @@ class Job:
             options = {"path": str(self.script)}
             server.answer(server.fork(name, "script", n, options, self.folder, threads, place))
             ended = server.wait(name, timeout)
+            if ended and not server.alive:
+                raise StartError("the process that forks ranks has ended, and with it the ranks")
             first = server.first(name)
             code = os.waitstatus_to_exitcode(first[1]) if first else 0
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
@@ -10,9 +11,13 @@ from collections.abc import Iterable
 
 from helpers.machine.shared_memory import unlink_own
 
+# What a module imports only when it is first used: in every rank anew, were it not shared. Torch's
+# first optimizer imports its compiler, 1.4 s of a core.
+LATER = {"torch": ("torch._dynamo",)}
+
 
 def preload(modules: Iterable[str]) -> str | None:
-    """Import modules, in order.
+    """Import modules, in order, each with what it imports only on its first use.
 
     Parameters
     ----------
@@ -28,6 +33,9 @@ def preload(modules: Iterable[str]) -> str | None:
     for name in modules:
         try:
             importlib.import_module(name)
+            for later in LATER.get(name, ()):
+                with contextlib.suppress(ImportError):  # this version's are others
+                    importlib.import_module(later)
         except BaseException as error:
             return f"importing {name!r} raised {type(error).__name__}: {error}"
         if (why := why_not_to_fork()) is not None:

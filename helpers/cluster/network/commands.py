@@ -11,6 +11,7 @@ SMALLEST_BURST = 3028  # bytes: two full frames
 BURST_SECONDS = 2.5e-4  # what a late timer may catch up with; short messages gain from more
 QUEUE = 64 << 20  # bytes that wait at a link before any is dropped
 NETEM_PACKETS = 100_000
+NETWORK = "10.77.0.0/24"
 SUPERUSER_PATHS = "/usr/sbin", "/sbin"  # not on an ordinary user's PATH on Debian
 
 
@@ -99,7 +100,7 @@ def switch(pids: list[int], bridged: bool) -> list[str]:
     return lines
 
 
-def host(number: int, hosts: int) -> list[str]:
+def host(number: int, hosts: int, congestion: str = "reno") -> list[str]:
     """Return what gives a host its address, for ``ip`` on this host.
 
     Parameters
@@ -108,6 +109,8 @@ def host(number: int, hosts: int) -> list[str]:
         The host.
     hosts : int
         How many there are; each knows all others without asking.
+    congestion : str
+        The kernel's name of the rule by which TCP decides how fast to send.
 
     Returns
     -------
@@ -118,6 +121,7 @@ def host(number: int, hosts: int) -> list[str]:
         "link set lo up",
         f"link set eth0 address {hardware_address(number)} addrgenmode none up",
         f"addr add {address(number)}/24 dev eth0",
+        f"route replace {NETWORK} dev eth0 src {address(number)} congctl {congestion}",
     ]
     others = (other for other in range(hosts) if other != number)
     lines += [

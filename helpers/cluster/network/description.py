@@ -10,6 +10,7 @@ MAX_HOSTS = 64
 RATES = 1e3, 1e12  # bit/s
 LONGEST_DELAY = 10.0  # s
 PLACEMENTS = "block", "cyclic"
+CONGESTION = "reno", "cubic", "bbr"
 HEADERS = 66  # bytes of Ethernet, IP and TCP (with its time stamps) in each frame
 FRAME = 1514  # bytes of a full one
 
@@ -28,6 +29,11 @@ class Network:
         Seconds that a packet spends on the way from one host to another.
     placement : {"block", "cyclic"}
         Ranks 0, 1, 2, 3 on two hosts: on hosts 0, 0, 1, 1 or on hosts 0, 1, 0, 1.
+    congestion : {"reno", "cubic", "bbr"}
+        The rule by which TCP decides how fast a host sends, whatever this machine's is. Reno keeps
+        sending until a link drops packets, which these never do. BBR paces by the round trips that
+        it has seen; by it some allreduces take longer (claim 08-congestion). Each kernel has
+        reno; the others are often modules that an administrator has to load.
 
     Raises
     ------
@@ -46,6 +52,7 @@ class Network:
     rate: float | None = None
     delay: float = 0.0
     placement: str = "block"
+    congestion: str = "reno"
 
     def __post_init__(self) -> None:
         if not isinstance(self.hosts, numbers.Integral) or isinstance(self.hosts, bool):
@@ -64,6 +71,9 @@ class Network:
             )
         if self.placement not in PLACEMENTS:
             raise ValueError(f"placement={self.placement!r}: expected 'block' or 'cyclic'")
+        if self.congestion not in CONGESTION:
+            known = ", ".join(map(repr, CONGESTION))
+            raise ValueError(f"congestion={self.congestion!r}: expected one of {known}")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -132,6 +142,8 @@ class Network:
             told.append(f"{self.delay * 1e3:g} ms")
         if self.placement != "block":
             told.append(self.placement)
+        if self.congestion != "reno":
+            told.append(self.congestion)
         return f"Network({', '.join(told)})"
 
 

@@ -226,7 +226,7 @@ class _Host:
             become_host(asked.names[number], folder)
             theirs.sendall(b"\n")
             theirs.recv(1)  # the link is there
-            commands.run("ip", commands.host(number, asked.hosts))
+            commands.run("ip", commands.host(number, asked.hosts, asked.congestion))
             if slowed and (lines := commands.limits("eth0", asked.rate)):
                 commands.run("tc", lines)
             theirs.sendall(b"\n")

@@ -76,7 +76,7 @@ __global__ void convolve_constant(const float *image, float *out, int height, in
     out[y * width + x] = sum;
 }
 
-// Rung 3: the block's pixels and their halo in shared memory, loaded by all threads together.
+// Rung 3: the block's pixels and their halo in shared memory, loaded by all threads.
 __global__ void convolve_tiled(const float *image, float *out, int height, int width) {
     const int rows = TILE_HEIGHT + FILTER_HEIGHT - 1;
     const int columns = TILE_WIDTH + FILTER_WIDTH - 1;
@@ -143,9 +143,9 @@ __global__ void convolve_rows(const float *__restrict__ image, float *__restrict
     bool whole_quads = aligned && x >= 4 * HALO_QUADS && x + 4 + 4 * HALO_QUADS <= width;
     int bottom = min(top + STRIP, height);
 
-    float sums[FILTER_HEIGHT][4] = {};  // of the FILTER_HEIGHT outputs that this row belongs to
-    // FILTER_HEIGHT rows a turn: unrolled, the sums' places in `sums` are known to the compiler
-    // and stay in registers.
+    float sums[FILTER_HEIGHT][4] = {};  // of the outputs that this row belongs to
+    // FILTER_HEIGHT rows a turn: unrolled, the places in `sums` are known to the compiler,
+    // and the sums stay in registers.
     for (int first = top - RADIUS_Y; first < bottom + RADIUS_Y; first += FILTER_HEIGHT) {
 #pragma unroll
         for (int turn = 0; turn < FILTER_HEIGHT; turn++) {
@@ -170,7 +170,7 @@ __global__ void convolve_rows(const float *__restrict__ image, float *__restrict
                 if (whole_quads) {
                     float4 four = make_float4(sums[done][0], sums[done][1], sums[done][2],
                                               sums[done][3]);
-                    __stcs(reinterpret_cast<float4 *>(to), four);  // written once, not read again
+                    __stcs(reinterpret_cast<float4 *>(to), four);  // not read again
                 } else {
 #pragma unroll
                     for (int c = 0; c < 4; c++)

@@ -99,7 +99,7 @@ export function start(root, data) {
       const attributes = { x: x(begin), y, width: Math.max(w - 0.6, 0.5), height: lane * 0.84, fill: colours[kind], opacity: done ? 1 : started ? 0.6 : 0.13 };
       draw("rect", attributes, svg);
       if (chunk % 2) draw("rect", { x: x(begin), y: y + lane * 0.7, width: Math.max(w - 0.6, 0.5), height: lane * 0.14, fill: "#111", opacity: done ? 1 : 0.2 }, svg);
-      if (w > 13 && lane > 17) draw("text", { x: x((begin + end) / 2), y: y + lane * 0.42 + 5, "text-anchor": "middle", style: `fill:${started && (kind === 0 || kind === 3) ? "#fff" : "#111"}` }, svg, i);
+      if (w > 13 && lane > 17) draw("text", { x: x((begin + end) / 2), y: y + lane * 0.42 + 5, "text-anchor": "middle", style: `fill:${done && kind === 0 ? "#fff" : "#111"}` }, svg, i);
     }
     draw("line", { x1: x(t), x2: x(t), y1: TOP - 4, y2: height + 2, stroke: "#111", "stroke-width": 1.5 }, svg);
     key(height + 22);

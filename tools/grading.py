@@ -1,0 +1,210 @@
+"""Grade notebooks as a class does, with nbgrader: ``make grading``, ``make grading NB=01``.
+
+A teacher releases each, two students fetch it, one puts the solutions in and one leaves it as it
+is, both submit, the teacher collects and autogrades. The first must have full marks, the second
+none, and no cell may wait for a person. All of it happens in a folder that is gone afterwards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import nbformat
+
+from helpers.paths import ROOT
+from tools import course
+from tools.notebooks import asked_for
+from tools.run import location
+
+SOLVER, IDLER = "ada", "ben"
+COMMANDS = """
+import json, os, sys
+from nbgrader.apps import NbGraderApp
+for folder, *command in json.loads(sys.argv[1]):
+    os.chdir(folder)
+    app = NbGraderApp.instance()
+    app.initialize(command)
+    app.subapp.start()  # exits with an error if the command fails
+    type(app.subapp).clear_instance()
+    NbGraderApp.clear_instance()
+"""
+
+
+class GradingError(RuntimeError):
+    """A command of nbgrader that fails; the message is what it printed."""
+
+
+class Marks(NamedTuple):
+    """What a notebook is worth, what the two students got, and whether a person must look."""
+
+    full: float
+    solved: float
+    untouched: float
+    by_hand: bool
+
+    @property
+    def right(self) -> bool:
+        """Whether the solutions get all there is, and nothing gets nothing."""
+        return self.solved == self.full > 0 == self.untouched and not self.by_hand
+
+
+def nbgrader(home: Path, *commands: list[str]) -> None:
+    """Do what a teacher or a student types: each command is a folder and nbgrader's words.
+
+    One process for several, since nbgrader takes four seconds to load.
+
+    Parameters
+    ----------
+    home : Path
+        The home of all of them.
+    *commands : list of str
+        In this order.
+
+    Raises
+    ------
+    GradingError
+        One fails.
+    """
+    environment = os.environ | {
+        "PATH": os.defpath,  # a teacher need not have activated the environment
+        "HOME": str(home),
+        "JUPYTER_DATA_DIR": str(home / "data"),
+        "PYTHONPATH": str(ROOT),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", COMMANDS, json.dumps(commands)],
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    if done.returncode:
+        raise GradingError(done.stdout)
+
+
+def open_course(place: Path, names: Iterable[str]) -> Path:
+    """Make a teacher's folder, the exchange and two students' folders.
+
+    Parameters
+    ----------
+    place : Path
+        Where they will stand.
+    names : iterable of str
+        The notebooks, by the stem of their file.
+
+    Returns
+    -------
+    Path
+        The teacher's.
+    """
+    teacher = place / "course"
+    course.make(teacher, tuple(names))
+    with (teacher / "nbgrader_config.py").open("a") as config:
+        config.write(f"c.Exchange.root = {str(place / 'exchange')!r}\n")
+    for name in (SOLVER, IDLER):
+        (place / name).mkdir()
+        shutil.copy(teacher / "nbgrader_config.py", place / name)
+    return teacher
+
+
+def grade(place: Path, teacher: Path, name: str) -> Marks:
+    """Take one notebook from release to grades.
+
+    Parameters
+    ----------
+    place : Path
+        Where the students' folders are.
+    teacher : Path
+        The teacher's.
+    name : str
+        The notebook.
+
+    Returns
+    -------
+    Marks
+    """
+    from nbgrader.api import Gradebook
+
+    desks = {student: str(place / student) for student in (SOLVER, IDLER)}
+    nbgrader(
+        place,
+        [str(teacher), "generate_assignment", name],
+        [str(teacher), "release_assignment", name],
+        *([desk, "fetch_assignment", name] for desk in desks.values()),
+    )
+    solve(place / SOLVER / name / f"{name}.ipynb")
+    nbgrader(
+        place,
+        *([desk, "submit", name, f"--student={student}"] for student, desk in desks.items()),
+        [str(teacher), "collect", name],
+        [str(teacher), "autograde", name],
+    )
+    with Gradebook(f"sqlite:///{teacher / 'gradebook.db'}", teacher.name) as grades:
+        ada, ben = (grades.find_submission(name, student) for student in (SOLVER, IDLER))
+        by_hand = ada.needs_manual_grade or ben.needs_manual_grade
+        return Marks(ada.max_score, ada.score, ben.score, by_hand)
+
+
+def solve(path: Path) -> None:
+    """Put the solutions into the exercises, as a student who knows everything types them.
+
+    Parameters
+    ----------
+    path : Path
+        The notebook as it was fetched.
+    """
+    notebook = nbformat.read(path, 4)
+    answers = {
+        cell.metadata.nbgrader.grade_id: cell.source
+        for cell in nbformat.read(location(path.stem, "solved"), 4).cells
+        if cell.metadata.get("nbgrader", {}).get("solution")
+    }
+    for cell in notebook.cells:
+        if cell.metadata.get("nbgrader", {}).get("solution"):
+            cell.source = answers[cell.metadata.nbgrader.grade_id]
+    nbformat.write(notebook, path)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line: a line for each notebook; 1 unless all have full marks and none."""
+    parser = argparse.ArgumentParser(prog="python -m tools.grading", description=__doc__)
+    parser.add_argument("only", nargs="*", metavar="NN", help="numbers or names (default: all)")
+    options = parser.parse_args(arguments)
+    names = asked_for(parser, options.only)
+    wrong = False
+    print(
+        f"{'notebook':34} {'points':>6} {'solved':>6} {'untouched':>9} {'seconds':>7}", flush=True
+    )
+    with tempfile.TemporaryDirectory(prefix="grading-") as folder:
+        teacher = open_course(Path(folder), names)
+        for name in names:
+            begin = time.perf_counter()
+            try:
+                marks = grade(Path(folder), teacher, name)
+            except GradingError as error:
+                print(f"{name}: {error}", file=sys.stderr)
+                wrong = True
+                continue
+            seconds = time.perf_counter() - begin
+            note = "" if marks.right else "  <- expected full marks and none"
+            wrong |= not marks.right
+            print(
+                f"{name:34} {marks.full:6g} {marks.solved:6g} {marks.untouched:9g} "
+                f"{seconds:7.0f}{note}",
+                flush=True,
+            )
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
