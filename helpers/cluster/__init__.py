@@ -15,6 +15,7 @@ from helpers.cluster.errors import (
 )
 from helpers.cluster.forked import keep_warm
 from helpers.cluster.network import Network
+from helpers.machine.shared_memory import unlink_when_alone
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -47,6 +48,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     magics = RanksMagics(shell)
     shell.register_magics(magics)
     shell.input_transformers_cleanup.insert(0, magics.cells.transform)
+    shell.events.register("post_run_cell", unlink_when_alone)
     if kernel := getattr(shell, "kernel", None):
         asking.install(kernel, magics.who_runs)
     keep_warm()

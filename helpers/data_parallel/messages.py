@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from mpi4py import MPI
 
 from helpers import waiting
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 HELLO, READY, GRADIENT, PARAMETERS = 11, 12, 13, 14  # tags: one for each kind of message
 NAP = 100e-6  # seconds between two looks: a waiting rank leaves its core to one that computes
@@ -147,6 +149,8 @@ def next_hello(comm: MPI.Intracomm, seconds: float) -> tuple[int, Hello] | None:
     tuple of int and Hello, or None
         Who says it, and what; None if nobody did.
     """
+    from mpi4py import MPI  # here: a notebook's kernel imports this module and is no rank
+
     status = MPI.Status()
     if not _until(lambda: comm.iprobe(MPI.ANY_SOURCE, HELLO, status), seconds):
         return None

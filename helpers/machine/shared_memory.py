@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -75,6 +76,21 @@ def unlink_own() -> None:
     for name in guard.shared_files(os.getpid()):
         with contextlib.suppress(OSError):  # a sibling was faster
             os.unlink(name)
+
+
+def unlink_when_alone(info: object = None) -> None:
+    """Unlink what this process shares with nobody, if it began MPI by itself, as a kernel may.
+
+    A kernel that is killed has no time to, and "Restart Kernel" kills one that is slow.
+
+    Parameters
+    ----------
+    info : object, optional
+        What IPython tells those whom it calls after a cell; not used.
+    """
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
+        unlink_own()
 
 
 def sweep(folder: Path = FOLDER, age: float = STALE_SECONDS) -> None:

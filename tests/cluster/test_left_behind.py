@@ -1,5 +1,6 @@
 """Nothing is left, and nobody is let in: small shared memory, kills in each phase, open ports."""
 
+import ast
 import contextlib
 import json
 import os
@@ -224,6 +225,49 @@ def test_a_kill_in_each_phase_of_a_start_leaves_nothing(tmp_path, phase, victim)
     finally:
         run.kill()
         run.wait()
+
+
+def test_a_killed_kernel_that_began_mpi_by_itself_leaves_nothing():
+    from tests.cluster.kernel import Kernel
+
+    kernel = Kernel()
+    try:
+        said = kernel("%load_ext helpers.cluster\nfrom mpi4py import MPI\nMPI.COMM_WORLD.size")
+        assert said.text.endswith("1"), said
+        process = psutil.Process(kernel.manager.provisioner.pid)
+        said = kernel("MPI.COMM_WORLD.bcast('both')")
+        assert said.text == "'both'", said
+    finally:
+        process.kill()
+        kernel.end()
+    assert list(shared_memory.FOLDER.glob(f"mpich_shm_{process.pid:x}_*")) == []
+
+
+def test_no_notebook_begins_mpi_in_its_kernel():
+    lines = {line for path in sorted(ROOT.glob("notebooks/*.ipynb")) for line in imports(path)}
+    assert any("helpers.data_parallel.schemes" in line for line in lines)
+    code = "\n".join(
+        f"{line}\nif 'mpi4py.MPI' in sys.modules: sys.exit({line!r})" for line in sorted(lines)
+    )
+    done = subprocess.run(
+        [sys.executable, "-"], input=f"import sys\n{code}", cwd=ROOT, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+
+
+def imports(notebook: Path) -> list[str]:
+    """Return what a notebook's own cells import, those of the ranks left out."""
+    from IPython.core.inputtransformer2 import TransformerManager
+
+    found = []
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "code" and not source.startswith("%%"):
+            with contextlib.suppress(SyntaxError):  # a cell that shows an error
+                tree = ast.parse(TransformerManager().transform_cell(source))
+                kinds = (ast.Import, ast.ImportFrom)
+                found += [ast.unparse(node) for node in tree.body if isinstance(node, kinds)]
+    return found
 
 
 # -- ports -------------------------------------------------------------------------------------
