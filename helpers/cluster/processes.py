@@ -12,14 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from helpers.cluster import state, stuck
+from helpers.cluster import stacks, state, stuck
 from helpers.cluster.connection import ask_who_is_registered
 from helpers.cluster.stuck import Wait
 
 if TYPE_CHECKING:
     import ipyparallel
 
-STACK_SECONDS = 0.1
 AFTER_LOSS = "The ranks were restarted: their variables are gone, the next cell works."
 
 
@@ -232,14 +231,10 @@ class Processes(ABC):
         waits = {wait.rank: wait for wait in stuck.read(self.state_dir, running, now)}
         silent = [rank for rank in stuck.silent(self.state_dir, running, now) if rank in pids]
         if silent and self.local:
-            for rank in silent:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pids[rank], signal.SIGUSR1)  # its faulthandler writes its stack
-            time.sleep(STACK_SECONDS)
-            for rank in silent:
-                text = state.stack_file(self.state_dir, rank).read_text()
-                since = now - state.confirmed(self.state_dir, rank)
-                waits[rank] = stuck.from_stack(text, rank, since)
+            since = {rank: now - state.confirmed(self.state_dir, rank) for rank in silent}
+            asked = stacks.ask(self.state_dir, {rank: pids[rank] for rank in silent})
+            for rank, text in asked.items():
+                waits[rank] = stuck.from_stack(text, rank, since[rank])
         names = tuple(self.host_names)
         return [replace(wait, hosts=names) for wait in waits.values()]
 

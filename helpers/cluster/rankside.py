@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import faulthandler
 import linecache
 import os
 import pickle
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
-from helpers.cluster import state
+from helpers.cluster import stacks, state
 from helpers.cluster.capture import Capture
 from helpers.cluster.meanwhile import Meanwhile
 from helpers.cluster.names import let_see
@@ -70,10 +69,9 @@ class RankSide:
         self._ancestors = _ancestors()
         self._published: RankState | None = None
         self._interrupted = state.asked_to_stop(self.state_dir)
-        # works even while C code holds the interpreter lock, when the watcher cannot
-        stack = state.stack_file(self.state_dir, self.rank).open("w")  # open for life
-        faulthandler.register(signal.SIGUSR1, file=stack, all_threads=True)
-        threading.Thread(target=self._watch, name="watch", daemon=True).start()
+        watcher = threading.Thread(target=self._watch, name="watch", daemon=True)
+        watcher.start()
+        stacks.offer(self.state_dir, self.rank, watcher)
 
     def hello(self) -> dict:
         """Tell who this is.

@@ -8,7 +8,7 @@ rank-N.json    rank N, every 0.1 s       a :class:`RankState`; an old file: the 
 live-N.json    rank N, every 0.2 s       the end of what a cell has printed and displayed so far
 ask-N.json     rank N                    a question to the reader, as long as it waits
 answer-N.json  the notebook              the reader's last answer to rank N
-stack-N        rank N, at SIGUSR1        its threads' stacks, even while C code holds the lock
+stack-N        rank N, at SIGUSR1        its stack while C code holds the lock, see :mod:`.stacks`
 exit-N         the shell around rank N   the exit code, as a decimal number
 =============  ========================  =======================================================
 

@@ -91,7 +91,9 @@ def read(folder: Path, ranks: Collection[int], now: float) -> list[Wait]:
 
 
 def silent(folder: Path, ranks: Collection[int], now: float) -> list[int]:
-    """Return the ranks that have said nothing for a second: C code holds their interpreter lock.
+    """Return the ranks that have said nothing for a second.
+
+    C code may hold their interpreter lock, or other programs the cores: see ``stacks``.
 
     Parameters
     ----------
@@ -111,12 +113,12 @@ def silent(folder: Path, ranks: Collection[int], now: float) -> list[int]:
 
 
 def from_stack(text: str, rank: int, seconds: float) -> Wait:
-    """Read a Wait from the stacks that ``faulthandler`` wrote (the main thread's comes last).
+    """Read a Wait from the stack that ``faulthandler`` wrote (the last, of several).
 
     Parameters
     ----------
     text : str
-        The stacks.
+        The stack.
     rank : int
         Whose.
     seconds : float
@@ -125,7 +127,7 @@ def from_stack(text: str, rank: int, seconds: float) -> Wait:
     Returns
     -------
     Wait
-        What the stacks show: neither peer (but for a collective) nor tag.
+        What the stack shows: neither peer (but for a collective) nor tag.
     """
     frames = re.findall(r'File "(.+)", line (\d+) in (\S+)', text.rpartition("most recent call")[2])
     call = next((name for file, _, name in frames if file.startswith("<traced ")), None)

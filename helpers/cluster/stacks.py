@@ -1,0 +1,92 @@
+"""A rank's stack while C code holds its interpreter lock: its watcher, without it, cannot tell.
+
+The rank's ``faulthandler`` writes the stack at SIGUSR1. It reads the frames without the lock, and a
+process whose frames change meanwhile dies of that, after some hundred to some thousand signals. So
+it is asked only where C code is seen to hold the lock, not where others merely keep the cores busy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import signal
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from helpers.cluster import state
+
+WRITE_SECONDS = 0.1
+LOCK_SECONDS, LOCK_LOOKS = 0.2, 12  # who waits for the lock looks every 5 ms, who naps every 100
+
+
+def offer(folder: Path, rank: int, watcher: threading.Thread) -> None:
+    """Let this process write its stack when it is asked to.
+
+    Parameters
+    ----------
+    folder : Path
+        What ranks and notebook share.
+    rank : int
+        This one.
+    watcher : threading.Thread
+        A running thread that writes or confirms the rank's state, and naps for a tenth of a second.
+    """
+    file = state.stack_file(folder, rank).open("w")  # open for life
+    file.write(f"{watcher.native_id}\n")
+    file.flush()
+    faulthandler.register(signal.SIGUSR1, file=file, all_threads=False)
+
+
+def ask(folder: Path, pids: Mapping[int, int]) -> dict[int, str]:
+    """Return the stacks of those ranks whose C code holds their interpreter lock.
+
+    Parameters
+    ----------
+    folder : Path
+        What ranks and notebook share.
+    pids : mapping of int to int
+        The processes, on this machine, of the ranks that have said nothing for a second.
+
+    Returns
+    -------
+    dict of int to str
+        By rank, without those that run Python, sleep or have ended.
+    """
+    holders = _holders(folder, pids) if Path("/proc/self").exists() else list(pids)
+    for rank in holders:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pids[rank], signal.SIGUSR1)
+    if holders:
+        time.sleep(WRITE_SECONDS)
+    return {rank: state.stack_file(folder, rank).read_text() for rank in holders}
+
+
+def _holders(folder: Path, pids: Mapping[int, int]) -> list[int]:
+    """Return the ranks whose watchers wait for the interpreter lock all the while."""
+    told = {rank: state.confirmed(folder, rank) for rank in pids}
+    before = {rank: _sleeps(folder, rank, pid) for rank, pid in pids.items()}
+    found: list[int] = []
+    deadline = time.monotonic() + LOCK_SECONDS
+    while len(found) < len(before) and time.monotonic() < deadline:
+        time.sleep(LOCK_SECONDS / 10)
+        after = {rank: _sleeps(folder, rank, pid) for rank, pid in pids.items()}
+        found = [
+            rank
+            for rank, sleeps in after.items()
+            if sleeps is not None and sleeps - (before[rank] or sleeps) >= LOCK_LOOKS
+        ]
+    # among threads that compute a watcher waits too, but not for ever
+    return [rank for rank in found if state.confirmed(folder, rank) == told[rank]]
+
+
+def _sleeps(folder: Path, rank: int, pid: int) -> int | None:
+    """Return how often a rank's watcher has gone to sleep by itself; None if that is not told."""
+    try:
+        watcher = state.stack_file(folder, rank).read_text().partition("\n")[0]
+        status = Path(f"/proc/{pid}/task/{int(watcher)}/status").read_text()
+    except (OSError, ValueError):  # it has ended, or is just beginning
+        return None
+    return int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
