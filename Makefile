@@ -11,6 +11,7 @@ WHEELS =
 COMPILER =
 NB =
 COURSE =
+WRITTEN =
 SUITE =
 OUT = data/gpu
 SYSTEM =
@@ -50,7 +51,8 @@ help: ## Print this list
 	@echo "  hub        MEMORY=1.5G CORES=2 (a student's)   IDLE=seconds   COURSE=name   HUB_ARGS=..."
 	@echo "  notebooks, html, site, grading, reset, claims, soak    NB=number or name"
 	@echo "  test       TEST_ARGS='arguments of pytest'   REQUIRE=markers whose skip is a failure"
-	@echo "  bench      SUITE=name   course     COURSE=folder   gpu        OUT=folder of the record"
+	@echo "  bench      SUITE=name   gpu        OUT=folder of the record"
+	@echo "  course     COURSE=folder   NB=number or name   WRITTEN=yes (a question that a person grades)"
 	@echo "  wheels     WHEELS=folder   SYSTEM=linux-x86_64, linux-aarch64, macos-arm64   VERSION=Python's"
 
 setup: ## Make the environment .venv, or bring it up to date
@@ -91,7 +93,7 @@ html: setup ## Make of the site a page in one file for each notebook, in build/h
 
 course: setup ## Make an nbgrader course folder from the notebooks: make course COURSE=~/course
 	@[ -n "$(COURSE)" ] || { echo "Say where: make course COURSE=~/course" >&2; exit 1; }
-	@$(PY) -m tools.course $(COURSE) $(NB)
+	@$(PY) -m tools.course $(COURSE) $(NB) $(if $(WRITTEN),--written)
 
 grading: setup ## Grade the notebooks as a class does, solved and untouched: make grading NB=01
 	@$(PY) -m tools.grading $(NB)

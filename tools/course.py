@@ -2,7 +2,7 @@
 
 The folder gets ``nbgrader_config.py`` and ``source/NN_topic/NN_topic.ipynb`` (the solved notebooks,
 from which nbgrader releases), each with the glossary beside it. What is there already is left as it
-is.
+is. With ``--written`` (``WRITTEN=yes``) each notebook ends with a question that a person grades.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ import argparse
 import re
 import sys
 from pathlib import Path
+
+import nbformat
+from nbformat.v4 import new_markdown_cell
 
 from helpers.paths import ROOT
 from tools.notebooks import SourceError, sources
@@ -38,31 +41,74 @@ c.GenerateAssignment.preprocessors = [
     OpenExercises if each is ClearSolutions else each
     for each in GenerateAssignment.preprocessors.default_args[0]
 ]
-c.Execute.timeout = 300  # seconds for one cell: cells that start ranks or train need more than 30
+c.Execute.timeout = 600  # seconds for one cell: the longest check gives itself 300
 # Where assignments are handed out and in; every student must be able to write there.
 # c.Exchange.root = "/srv/nbgrader/exchange"
 '''
 
+POINTS = 4  # of the written question: the rows of its table
+QUESTION = """\
+## In your own words
 
-def make(folder: Path, only: tuple[str, ...] = (), root: Path = ROOT) -> list[Path]:
+*A person reads this; {points} points.* Take a prediction of this notebook, yours or the \
+notebook's, that your machine did not confirm, or the one that came nearest to failing. Write five \
+to ten sentences into the next cell. Cells with code of your own may stand anywhere in the \
+notebook; say which they are.
+
+| points | for |
+|---|---|
+| 1 | what was predicted and what came out on your machine, both as numbers with their unit |
+| 1 | a cause that would explain the difference, said so precisely that it could turn out wrong |
+| 1 | a run in which only that cause changes: which cell, what you changed, what came out |
+| 1 | what this run shows, and what it leaves open; "my cause was the wrong one" counts as much |
+"""
+
+
+def make(
+    folder: Path, only: tuple[str, ...] = (), root: Path = ROOT, *, written: bool = False
+) -> list[Path]:
     """Write what is absent in ``folder``; return the paths written.
 
-    Raises SourceError for an ``only`` that no notebook answers to.
+    With ``written`` each notebook gets the question that a person grades. Raises SourceError for
+    an ``only`` that no notebook answers to.
     """
     glossary = root / "notebooks" / "glossary.md"
     wanted = {folder / "nbgrader_config.py": CONFIG.format(root=str(root), name=folder.name)}
     for source in sources(root, only):
         text = location(source.stem, "solved", root).read_text(encoding="utf-8")
+        if written:
+            text = with_question(text)
         assignment = folder / "source" / source.stem
         wanted[assignment / f"{source.stem}.ipynb"] = among_assignments(text)
         wanted[assignment / glossary.name] = among_assignments(glossary.read_text("utf-8"))
-    written = []
+    made = []
     for path, text in wanted.items():
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-            written.append(path)
-    return written
+            made.append(path)
+    return made
+
+
+def with_question(text: str) -> str:
+    """Return a solved notebook's file with the question at its end, and a cell for the answer.
+
+    nbgrader hands the answer's cell out empty, gives no points where it stays so, and leaves every
+    other answer to a person.
+    """
+    notebook = nbformat.reads(text, 4)
+    question = {"grade": False, "solution": False, "locked": True}
+    answer = {"grade": True, "solution": True, "locked": False, "points": POINTS}
+    notebook.cells += [
+        _marked("written-question", QUESTION.format(points=POINTS), question),
+        _marked("written-answer", "An answer of the reader's own.", answer),
+    ]
+    return nbformat.writes(notebook)
+
+
+def _marked(name: str, text: str, marks: dict) -> nbformat.NotebookNode:
+    marks = {"grade_id": name, "schema_version": 3, "task": False, **marks}
+    return new_markdown_cell(text, id=name, metadata={"nbgrader": marks})
 
 
 def among_assignments(text: str) -> str:
@@ -75,9 +121,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("only", nargs="*", metavar="NN", help="numbers or names (default: all)")
+    parser.add_argument("--written", action="store_true", help="a question that a person grades")
     options = parser.parse_args(arguments)
+    folder, only = options.folder.expanduser().resolve(), tuple(options.only)
     try:
-        written = make(options.folder.expanduser().resolve(), tuple(options.only))
+        written = make(folder, only, written=options.written)
     except SourceError as error:
         print(error, file=sys.stderr)
         return 1

@@ -2,12 +2,14 @@
 
 A teacher releases each, two students fetch it, one puts the solutions in and one leaves it as it
 is, both submit, the teacher collects and autogrades. The first must have full marks, the second
-none, and no cell may wait for a person. All of it happens in a folder that is gone afterwards.
+none, and no cell may wait for a person. All of it happens in a folder that is gone afterwards. What
+came out, and what was left behind, is printed and written to ``data/bench/``.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -15,14 +17,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import nbformat
 
-from helpers.paths import ROOT
-from tools import course
+from helpers import records
+from helpers.paths import BENCH_RECORDS, ROOT
+from tools import course, soak
 from tools.notebooks import asked_for
 from tools.run import location
 
@@ -175,35 +178,90 @@ def solve(path: Path) -> None:
     nbformat.write(notebook, path)
 
 
+def measured(teacher: Path, name: str) -> records.Row:
+    """Grade one notebook, print its line, and return it as a row of a record.
+
+    Parameters
+    ----------
+    teacher : Path
+        The teacher's folder, with the students' beside it.
+    name : str
+        The notebook.
+
+    Returns
+    -------
+    records.Row
+        The solved one's points; what else came out is among the parameters.
+    """
+    begin = time.perf_counter()
+    try:
+        marks, error = grade(teacher.parent, teacher, name), ""
+    except GradingError as failed:
+        marks, error = Marks(0, 0, 0, False), str(failed)
+    seconds = time.perf_counter() - begin
+    note = "" if marks.right else "  <- expected full marks and none"
+    figures = f"{marks.full:6g} {marks.solved:6g} {marks.untouched:9g} {seconds:7.0f}{note}"
+    print(f"{name:34} {figures}", flush=True)
+    if error:
+        print(f"{name}: {error}", file=sys.stderr)
+    about = {
+        "points": marks.full,
+        "untouched": marks.untouched,
+        "waits for a person": marks.by_hand,
+        "right": marks.right,
+        "seconds": round(seconds),
+    }
+    return records.Row(name, marks.solved, "points", parameters=about | {"error": error[-300:]})
+
+
+def grade_all(names: Sequence[str]) -> list[records.Row]:
+    """Grade one notebook after the other; a row for each, and one for what is left behind.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The notebooks.
+
+    Returns
+    -------
+    list of records.Row
+        Fewer if the keyboard interrupts. What is left: files in the folder for temporary ones,
+        and shared memory that nobody uses.
+    """
+    with tempfile.TemporaryDirectory(prefix="grading-") as folder:
+        place = Path(folder)
+        temporary = place / "tmp"
+        temporary.mkdir()
+        folders, before = (temporary, soak.SHARED), soak.there([soak.SHARED])
+        with soak.temporary_files_in(str(temporary)):
+            teacher, rows = open_course(place, names), []
+            with contextlib.suppress(KeyboardInterrupt):  # what there is by then is recorded
+                for name in names:
+                    rows.append(measured(teacher, name))
+        time.sleep(soak.SETTLE)
+        left = sorted(soak.there(folders) - before - soak.in_use())
+    return [*rows, records.Row("left behind", len(left), "files", parameters={"names": left[:20]})]
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Command line: a line for each notebook; 1 unless all have full marks and none."""
     parser = argparse.ArgumentParser(prog="python -m tools.grading", description=__doc__)
     parser.add_argument("only", nargs="*", metavar="NN", help="numbers or names (default: all)")
+    parser.add_argument("--out", type=Path, default=BENCH_RECORDS, help="folder of the record")
     options = parser.parse_args(arguments)
     names = asked_for(parser, options.only)
-    wrong = False
     print(
         f"{'notebook':34} {'points':>6} {'solved':>6} {'untouched':>9} {'seconds':>7}", flush=True
     )
-    with tempfile.TemporaryDirectory(prefix="grading-") as folder:
-        teacher = open_course(Path(folder), names)
-        for name in names:
-            begin = time.perf_counter()
-            try:
-                marks = grade(Path(folder), teacher, name)
-            except GradingError as error:
-                print(f"{name}: {error}", file=sys.stderr)
-                wrong = True
-                continue
-            seconds = time.perf_counter() - begin
-            note = "" if marks.right else "  <- expected full marks and none"
-            wrong |= not marks.right
-            print(
-                f"{name:34} {marks.full:6g} {marks.solved:6g} {marks.untouched:9g} "
-                f"{seconds:7.0f}{note}",
-                flush=True,
-            )
-    return 1 if wrong else 0
+    *rows, left = grade_all(names)
+    print(f"left behind: {left.value} {left.unit} {' '.join(left.parameters['names'])}".rstrip())
+    if not rows:
+        return 1
+    command = " ".join(["python -m tools.grading", *options.only])
+    written = records.write(records.record({"grading": [*rows, left]}, command), options.out)
+    print(f"written: {written}")
+    right = len(rows) == len(names) and all(row.parameters["right"] for row in rows)
+    return int(not right or bool(left.value))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,23 @@
 """nbgrader from release to grades: solved is full marks, untouched is zero."""
 
+import contextlib
+import importlib
+import json
+import os
+import pkgutil
 import re
+import subprocess
+import sys
+import time
 
 import nbformat
 import pytest
+import requests
+from nbformat.v4 import new_code_cell, new_notebook
 
+from helpers import exercises, records
 from helpers.paths import ROOT
-from tools import course, grading
+from tools import course, grading, soak
 from tools.notebooks import SourceError, sources
 
 QUICK = ("00_start_here", "01_mpi_basics", "09_computation_graphs")  # the others: `make grading`
@@ -41,6 +52,49 @@ def test_marks_that_are_not_right(marks):
     assert not grading.Marks(*marks).right
 
 
+def test_what_came_out_and_what_was_left_is_recorded(tmp_path, monkeypatch, capsys):
+    def graded(place, teacher, name):
+        (place / "tmp" / f"forgotten-{name[:2]}").write_text("")
+        assert os.environ["TMPDIR"] == str(place / "tmp")
+        if name.startswith("00"):
+            return grading.Marks(4, 4, 0, False)
+        raise grading.GradingError("no exchange")
+
+    monkeypatch.setattr(grading, "grade", graded)
+    monkeypatch.setattr(soak, "SETTLE", 0.0)
+    monkeypatch.setattr(soak, "SHARED", tmp_path / "shm")
+    assert grading.main(["00", "01", "--out", str(tmp_path / "out")]) == 1
+    (record,) = records.load(tmp_path / "out")
+    right, failed, left = record.suites["grading"]
+    assert record.command == "python -m tools.grading 00 01"
+    assert (right.name, right.value, right.unit) == ("00_start_here", 4, "points")
+    assert (right.parameters["right"], right.parameters["error"]) == (True, "")
+    assert (failed.value, failed.parameters["right"]) == (0, False)
+    assert "no exchange" in failed.parameters["error"]
+    assert [path[-12:] for path in left.parameters["names"]] == ["forgotten-00", "forgotten-01"]
+    said = capsys.readouterr()
+    assert "no exchange" in said.err
+    assert "left behind: 2 files" in said.out
+    monkeypatch.setattr(grading, "grade", lambda *_: grading.Marks(4, 4, 0, False))
+    assert grading.main(["00", "--out", str(tmp_path / "out")]) == 0
+
+
+@pytest.mark.parametrize("done", [0, 1])
+def test_an_interrupted_run_records_what_it_has(done, tmp_path, monkeypatch):
+    marks = iter([grading.Marks(4, 4, 0, False)] * done)
+
+    def graded(*_):
+        for one in marks:
+            return one
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(grading, "grade", graded)
+    monkeypatch.setattr(soak, "SETTLE", 0.0)
+    assert grading.main(["00", "01", "--out", str(tmp_path)]) == 1
+    kept = [row.name for one in records.load(tmp_path) for row in one.suites["grading"]]
+    assert kept == ["00_start_here", "left behind"][: 2 * done]
+
+
 @pytest.mark.timeout(600)
 def test_every_notebook_is_released_and_its_links_lead_somewhere(tmp_path, nbgrader):
     folder = tmp_path / "course"
@@ -62,6 +116,18 @@ def test_every_notebook_is_released_and_its_links_lead_somewhere(tmp_path, nbgra
                 assert (assignment / target).exists(), f"{name} links to {target}"
 
 
+def test_nbgrader_waits_longer_than_any_check_and_the_last_is_not_cut_off():
+    limits = [
+        each.time_limit
+        for module in pkgutil.iter_modules(exercises.__path__)
+        for each in vars(importlib.import_module(f"helpers.exercises.{module.name}")).values()
+        if isinstance(each, exercises.core.Exercise)
+    ]
+    (seconds,) = re.findall(r"^c\.Execute\.timeout = (\d+)", course.CONFIG, re.MULTILINE)
+    assert len(limits) > 50
+    assert int(seconds) >= 2 * max(limits)
+
+
 def test_a_course_folder_is_made_once(tmp_path, capsys):
     folder = tmp_path / "course"
     assert course.main([str(folder)]) == 0
@@ -74,3 +140,137 @@ def test_a_course_folder_is_made_once(tmp_path, capsys):
         course.make(folder, ("77",))
     assert course.main([str(folder), "77"]) == 1
     assert "77" in capsys.readouterr().err
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A teacher's folder with one small notebook of one exercise, and the written question."""
+    marks = {"schema_version": 3, "task": False, "locked": False, "grade": False, "solution": False}
+    exercise = marks | {"grade_id": "two", "solution": True}
+    check = marks | {"grade_id": "two-check", "grade": True, "locked": True, "points": 1}
+    text = "# BEGIN SOLUTION\ntwo = 2\n# END SOLUTION"
+    notebook = new_notebook(metadata={"kernelspec": {"name": "python3", "display_name": "Python"}})
+    notebook.cells = [
+        new_code_cell(text, metadata={"nbgrader": exercise}),
+        new_code_cell("assert two == 2", metadata={"nbgrader": check}),
+    ]
+    folder = tmp_path / "root" / "notebooks"
+    for path, content in {
+        "source/77_two.py": "",
+        "solutions/77_two.ipynb": nbformat.writes(notebook),
+        "glossary.md": "",
+    }.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(content)
+    teacher = grading.open_course(tmp_path, ["00"])
+    course.make(teacher, root=tmp_path / "root", written=True)
+    return teacher
+
+
+@pytest.mark.timeout(300)
+def test_a_written_answer_waits_for_a_person_who_marks_it(tmp_path, nbgrader, small):
+    from nbgrader.api import Gradebook
+
+    name, teacher, ada, ben = "77_two", str(small), str(tmp_path / "ada"), str(tmp_path / "ben")
+    nbgrader(
+        [teacher, "generate_assignment", name],
+        [teacher, "release_assignment", name],
+        [ada, "fetch_assignment", name],
+        [ben, "fetch_assignment", name],
+    )
+    path = tmp_path / "ada" / name / f"{name}.ipynb"
+    notebook = nbformat.read(path, 4)
+    exercise, _, question, answer = notebook.cells
+    assert "only that cause changes" in question.source
+    assert answer.source == "YOUR ANSWER HERE"
+    exercise.source, answer.source = "two = 2", "I predicted 3 s; it took 2 s."
+    nbformat.write(notebook, path)
+    nbgrader(
+        [ada, "submit", name, "--student=ada"],
+        [ben, "submit", name, "--student=ben"],
+        [teacher, "collect", name],
+        [teacher, "autograde", name],
+    )
+
+    def marks(student):
+        with Gradebook(f"sqlite:///{small / 'gradebook.db'}", small.name) as grades:
+            found = grades.find_submission(name, student)
+            return found.score, found.max_score, found.needs_manual_grade
+
+    assert marks("ada") == (1, 1 + course.POINTS, True)
+    assert marks("ben") == (0, 1 + course.POINTS, False)
+    with formgrader(tmp_path, small) as ask:
+        submissions = ask("get", f"api/submitted_notebooks/{name}/{name}").json()
+        (hers,) = (one["id"] for one in submissions if one["needs_manual_grade"])
+        page = ask("get", f"submissions/{hers}/").text
+        assert "it took 2 s" in page
+        assert "only that cause changes" in page
+        grades = ask("get", f"api/grades?submission_id={hers}").json()
+        (written,) = (one for one in grades if one["name"] == "written-answer")
+        ask("put", f"api/grade/{written['id']}", json={"manual_score": 3, "extra_credit": 0})
+    assert marks("ada") == (4, 1 + course.POINTS, False)
+    nbgrader([teacher, "generate_feedback", name], [teacher, "export"])
+    assert (small / "feedback" / "ada" / name / f"{name}.html").exists()
+    assert re.search(r"77_two,.*\bada\b.*,4\.0,", (small / "grades.csv").read_text())
+    nbgrader([teacher, "autograde", name, "--force"])
+    assert marks("ada") == (4, 1 + course.POINTS, True)
+
+
+@pytest.mark.timeout(300)
+def test_a_cell_without_end_costs_what_it_is_worth_and_no_more(tmp_path, nbgrader, small):
+    from nbgrader.api import Gradebook
+
+    with (small / "nbgrader_config.py").open("a") as config:
+        config.write("c.Execute.timeout = 5\n")
+    nbgrader([str(small), "generate_assignment", "77_two"])
+    released = small / "release" / "77_two" / "77_two.ipynb"
+    notebook = nbformat.read(released, 4)
+    notebook.cells[0].source = "two = 2"
+    notebook.cells.insert(0, new_code_cell("while True:\n    pass"))
+    handed_in = small / "submitted" / "ada" / "77_two" / released.name
+    handed_in.parent.mkdir(parents=True)
+    nbformat.write(notebook, handed_in)
+    nbgrader([str(small), "autograde", "77_two"])
+    with Gradebook(f"sqlite:///{small / 'gradebook.db'}", small.name) as grades:
+        assert grades.find_submission("77_two", "ada").score == 1
+
+
+@contextlib.contextmanager
+def formgrader(home, folder):
+    """Open JupyterLab's server in the teacher's folder; yields a way to ask nbgrader's pages."""
+    options = ["--no-browser", "--allow-root", "--ip=127.0.0.1", "--port=0", "--log-level=ERROR"]
+    runtime = home / "runtime"
+    environment = os.environ | {
+        "HOME": str(home),
+        "JUPYTER_TOKEN": "a-token",
+        "JUPYTER_RUNTIME_DIR": str(runtime),
+    }
+    command = [sys.executable, "-m", "jupyter", "lab", *options]
+    server = subprocess.Popen(command, cwd=folder, env=environment)
+    try:
+        deadline = time.monotonic() + 120
+        while (url := _listening(runtime)) is None:
+            assert server.poll() is None, "the server ended"
+            assert time.monotonic() < deadline, "no server within two minutes"
+            time.sleep(0.1)
+
+        def ask(method, page, **more):
+            header = {"Authorization": "token a-token"}
+            answer = requests.request(method, f"{url}{page}", headers=header, timeout=60, **more)
+            answer.raise_for_status()
+            return answer
+
+        yield ask
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def _listening(runtime):
+    """Return the address of nbgrader's pages once the server answers, None before."""
+    with contextlib.suppress(OSError, ValueError):  # no file, half of one, nobody there yet
+        for path in runtime.glob("jpserver-*.json"):
+            url = json.loads(path.read_text())["url"]
+            requests.get(url, timeout=60)
+            return f"{url}formgrader/"
+    return None
