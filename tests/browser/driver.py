@@ -25,6 +25,7 @@ READY = """() => {
 }"""
 BEGUN = """() => window.jupyterapp.shell.currentWidget.content.widgets.some(({model}) =>
     model.type === 'code' && (model.executionCount || model.executionState !== 'idle'))"""
+THEME = "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})"
 SHOW = """async index => {
     const notebook = window.jupyterapp.shell.currentWidget.content;
     notebook.activeCellIndex = index;
@@ -80,6 +81,12 @@ class OpenNotebook:
         cell.wait_for()
         cell.scroll_into_view_if_needed()
         return cell
+
+    def dress(self, theme: str) -> None:
+        """Choose JupyterLab's theme, "Dark" or "Light"."""
+        self.page.evaluate(THEME, f"JupyterLab {theme}")
+        light = str(theme == "Light").lower()
+        self.page.locator(f'body[data-jp-theme-light="{light}"]').wait_for(state="attached")
 
     def save(self) -> None:
         """Save the notebook to its file."""

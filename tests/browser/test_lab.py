@@ -2,15 +2,13 @@
 
 import nbformat
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from helpers.paths import ROOT
 from tests.browser.driver import PANEL, OpenNotebook, take, wait_for
+from tests.notebooks import axe
 from tools.run import problems
 
 NAMES = ["01_mpi_basics", "08_allreduce_animation"]
-WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
-THEME = "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})"
 SEEN = {"text/html", "text/markdown", "image/png", "error"}  # ours; plain text is JupyterLab's
 pytestmark = [pytest.mark.browser, pytest.mark.mpi, pytest.mark.timeout(1500)]
 
@@ -90,26 +88,19 @@ def first_of_each_kind(cells) -> list[int]:
     return sorted({index for indices in chosen.values() for index in indices[:2]})
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Dark", "JupyterLab Light"])
+@pytest.mark.parametrize("theme", ["Dark", "Light"])
 def test_outputs_keep_nobody_out(both, theme, request):
     notebook = both["08_allreduce_animation"]
-    request.addfinalizer(lambda: notebook.page.evaluate(THEME, "JupyterLab Light"))
-    notebook.page.evaluate(THEME, theme)
-    light = str("Light" in theme).lower()
-    body = notebook.page.locator(f'body[data-jp-theme-light="{light}"]')
-    body.wait_for(state="attached")
+    request.addfinalizer(lambda: notebook.dress("Light"))
+    notebook.dress(theme)
     problems = []
     for index in first_of_each_kind(notebook.cells()):
         cell = notebook.show(index)
         assert all(cell.locator(".jp-RenderedImage img").evaluate_all("all => all.map(i => i.alt)"))
         area = f'{PANEL} [data-windowed-list-index="{index}"] .jp-Cell-outputWrapper'
-        answer = Axe().run(notebook.page, area, {"runOnly": WCAG}).response
-        take(notebook.page, f"08_allreduce_animation-{index}-{theme.split()[1]}")
+        take(notebook.page, f"08_allreduce_animation-{index}-{theme}")
         problems += [
-            f"cell {index}: {fault['id']} {node['html'][:200]}"
-            for fault in answer["violations"]
-            if fault["impact"] in ("serious", "critical")
-            for node in fault["nodes"]
+            f"cell {index}: {fault}" for fault in axe.serious(notebook.page, axe.WCAG, area)
         ]
     assert problems == []
 

@@ -33,7 +33,9 @@ Color.prototype.parseString = function (text) {
 })()"""
 
 
-def answers(page, rules: list[str] | dict, script: str = QUICK % AXE) -> dict:
+def answers(
+    page, rules: list[str] | dict, script: str = QUICK % AXE, within: str | None = None
+) -> dict:
     """Return what axe says of an open page: violations, passes and more, each by rule.
 
     Parameters
@@ -44,16 +46,19 @@ def answers(page, rules: list[str] | dict, script: str = QUICK % AXE) -> dict:
         axe's option ``runOnly``: tags, or rules by name.
     script : str, optional
         axe itself.
+    within : str, optional
+        A selector: the part of the page to look at.
 
     Returns
     -------
     dict
     """
     page.evaluate(script)
-    return page.evaluate(f"axe.run({json.dumps({'runOnly': rules})})")
+    where = "document" if within is None else json.dumps(within)
+    return page.evaluate(f"axe.run({where}, {json.dumps({'runOnly': rules})})")
 
 
-def serious(page, rules: list[str] | dict) -> list[str]:
+def serious(page, rules: list[str] | dict, within: str | None = None) -> list[str]:
     """Return a line for each serious fault of access: the rule, and the first that breaks it.
 
     Parameters
@@ -62,13 +67,15 @@ def serious(page, rules: list[str] | dict) -> list[str]:
         Where it stands.
     rules : list of str or dict
         As for :func:`answers`.
+    within : str, optional
+        As for :func:`answers`.
 
     Returns
     -------
     list of str
     """
     return [
-        f"{fault['id']} {fault['nodes'][0]['target']}"
-        for fault in answers(page, rules)["violations"]
+        f"{fault['id']} {fault['nodes'][0]['target']} {fault['nodes'][0]['html'][:200]}"
+        for fault in answers(page, rules, within=within)["violations"]
         if fault["impact"] in ("serious", "critical")
     ]
