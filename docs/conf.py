@@ -16,9 +16,10 @@ extensions = [
     "tools.site.rendering",
 ]
 exclude_patterns = ["extra", "static"]
-html_static_path = ["static"]
+FIGURES = ROOT / "tools/jupyterlab/labextensions/course-figures/static/dark.js"
+html_static_path = ["static", str(FIGURES)]
 html_css_files = ["course.css"]
-html_js_files = [("course.js", {"defer": "defer"})]
+html_js_files = [("course.js", {"defer": "defer"}), ("dark.js", {"defer": "defer"})]
 html_title = project
 html_theme = "furo"
 html_math_renderer = "mathml"

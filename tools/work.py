@@ -19,7 +19,7 @@ from pathlib import Path
 
 from helpers.paths import ROOT
 
-# No news, no grader's menus, figures' alt texts, the glossary as a page.
+# No news, no grader's menus, figures with words and dark in the dark, the glossary as a page.
 SETTINGS = ROOT / "tools" / "jupyterlab"
 ORIGINS = ".origins.json"  # in work/: the digest of what each copy was made from
 

@@ -171,7 +171,9 @@ def _block(part: str | dict) -> str:
             words = metadata.get(picture, {}).get("alt") or data.get("text/plain", "")
             alternative = html.escape(str(words), quote=True)
             coded = data[picture].replace("\n", "")
-            return f'<img alt="{alternative}" src="data:{picture};base64,{coded}">'
+            # dark in a dark theme: only where nothing in it has to keep its colours
+            of = ' class="course-figure"' if metadata.get(picture, {}).get("kept") == [] else ""
+            return f'<img{of} alt="{alternative}" src="data:{picture};base64,{coded}">'
     for kind in ("text/html", "image/svg+xml"):
         if kind in data:
             return f"<div>{data[kind]}</div>"

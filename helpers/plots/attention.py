@@ -55,7 +55,8 @@ def document_html(sentences: Sequence[Sequence[str]], found: Weights, title: str
         )
     return (
         f'<p style="font-size:15px"><b>{html.escape(title)}</b></p>'
-        f'<table style="font-size:15px;line-height:1.5">{"".join(rows)}</table>'
+        '<table class="course-figure" style="font-size:15px;line-height:1.5">'
+        f"{''.join(rows)}</table>"
     )
 
 

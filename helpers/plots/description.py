@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from helpers.plots import dark
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -53,6 +55,8 @@ def describe(figure: Figure) -> str:
 def install(shell: Any) -> None:
     """Let the figures that an IPython shell shows carry their description as alt text.
 
+    They also say which parts keep their colours in a dark theme (``helpers/plots/dark.py``).
+
     Parameters
     ----------
     shell : IPython.core.interactiveshell.InteractiveShell
@@ -74,14 +78,16 @@ def install(shell: Any) -> None:
 
 
 def _describing(plain: Callable) -> Callable:
-    """Return a formatter of figures that adds what they show to what they are."""
+    """Return a formatter of figures that adds what they show, and what of it keeps its colours."""
 
     def described(figure: Figure) -> Any:
         shown = plain(figure)
         if shown is None:
             return None
         data, metadata = shown if isinstance(shown, tuple) else (shown, {})
-        return data, {**metadata, "alt": describe(figure)}
+        found = {"alt": describe(figure)}
+        parts = dark.kept(figure, data)
+        return data, {**metadata, **found, **({} if parts is None else {"kept": parts})}
 
     described.describes = True  # type: ignore[attr-defined]
     return described

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from helpers.plots import description
+from helpers.plots.contrast import luminance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -94,7 +95,7 @@ def ink(ground: str | Sequence[float]) -> str:
     >>> ink(BLUE), ink(ORANGE), ink((1.0, 1.0, 1.0))
     ('white', '#000000', '#000000')
     """
-    light = _luminance(ground) + 0.05
+    light = luminance(ground) + 0.05
     return "white" if 1.05 / light > light / 0.05 else BLACK
 
 
@@ -120,17 +121,9 @@ def legible(shade: str) -> tuple[float, float, float]:
     from matplotlib.colors import to_rgb
 
     red, green, blue = to_rgb(shade)
-    while 1.05 / (_luminance((red, green, blue)) + 0.05) < 4.5:
+    while 1.05 / (luminance((red, green, blue)) + 0.05) < 4.5:
         red, green, blue = 0.95 * red, 0.95 * green, 0.95 * blue
     return red, green, blue
-
-
-def _luminance(shade: str | Sequence[float]) -> float:
-    """WCAG 2.2's relative luminance, 0 to 1."""
-    from matplotlib.colors import to_rgb
-
-    linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in to_rgb(shade)]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def ensure_axes(ax: Axes | None, **figure: Any) -> Axes:

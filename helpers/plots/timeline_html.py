@@ -132,7 +132,8 @@ def _head(width: float, height: float) -> str:
     """The beginning of the SVG: its style, the hatching and the head of the arrows."""
     style = (HERE / "timeline.css").read_text("utf-8")
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="timeline" viewBox="0 0 {width} {height}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="timeline course-figure" '
+        f'viewBox="0 0 {width} {height}" '
         f'role="img" aria-label="timeline of MPI calls"><style>{style}</style><defs>'
         f'<pattern id="hatch{OWN}" width="6" height="6" patternUnits="userSpaceOnUse" '
         'patternTransform="rotate(45)"><rect width="6" height="6" fill="#fff"/>'

@@ -337,7 +337,7 @@ check.strides(strides, free)
 # %% [markdown]
 # ### Count the misses
 #
-# A cache small enough to watch: lines, sets, and the line that was not used for the longest time leaves. Play the accesses of a tiny product, or move the slider; blue is in the cache, a white dot is a hit, a black cross a miss. Then set the line to 32 bytes, a whole row of these matrices: what becomes of the difference between `ijk` and `ikj`?
+# A cache small enough to watch: lines, sets, and the line that was not used for the longest time leaves. Play the accesses of a tiny product, or move the slider; blue is in the cache, a dot is a hit, a cross a miss. Then set the line to 32 bytes, a whole row of these matrices: what becomes of the difference between `ijk` and `ikj`?
 
 # %%
 from helpers.roofline.cache import ORDERS, Cache, count_misses

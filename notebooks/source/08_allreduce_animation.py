@@ -63,7 +63,7 @@ animate(plans)
 #
 # One thing has three names in the literature. Here a **part** is a rank's share of the array, 1/N of it in a ring; a **chunk** is what an animation draws as one box, a part or a piece of the array that travels by itself; a **piece** is what one message carries when a part is cut further.
 #
-# In the animations every rank is a column and every chunk of its array a box. A box has one **stripe for each rank**: a coloured stripe says that this rank's numbers are in the sum which the box holds. A box with a black border is complete. Below each rank you read how much it has sent, in multiples of $K$. A green label means that these messages were recorded on the ranks of this notebook: the *messages* are real; their order in *steps* is computed, as if all took equally long (how long they really take is a later section). A grey label means that they come from the same program run without sending (a *model*), because your machine is not asked to start that many ranks.
+# In the animations every rank is a column and every chunk of its array a box. A box has one **stripe for each rank**: a coloured stripe says that this rank's numbers are in the sum which the box holds. A box with a thick border is complete. Below each rank you read how much it has sent, in multiples of $K$. A green label means that these messages were recorded on the ranks of this notebook: the *messages* are real; their order in *steps* is computed, as if all took equally long (how long they really take is a later section). A grey label means that they come from the same program run without sending (a *model*), because your machine is not asked to start that many ranks.
 
 # %% [markdown]
 # ## A question to begin with

@@ -452,7 +452,7 @@ claims.evidence("10-rare-averages")
 # %% [markdown]
 # ### Watch them
 #
-# The source's curve again, three runs from one start; the plane through all their paths that shows most of them, with the loss of each point of it as colour (dark is high). Choose a run, press *play*: the replicas part, and jump to their mean when they meet.
+# The source's curve again, three runs from one start; the plane through all their paths that shows most of them, with the loss of each point of it as colour (the scale beside it says which is high). Choose a run, press *play*: the replicas part, and jump to their mean when they meet.
 
 # %%
 from helpers.plots.replicas_html import replicas

@@ -60,7 +60,7 @@ for line in lines.values():
     plt.show()
 
 # %% [markdown]
-# Each row is a rank, each box a pass of the micro-batch whose number it bears, white is idle. *Paced* means: this machine has fewer cores than ranks, so each rank does its real arithmetic and then sleeps until its stated time has passed. Messages, waiting and order are real.
+# Each row is a rank, each box a pass of the micro-batch whose number it bears, a gap is idle time. *Paced* means: this machine has fewer cores than ranks, so each rank does its real arithmetic and then sleeps until its stated time has passed. Messages, waiting and order are real.
 #
 # **You will be able to**
 #

@@ -73,6 +73,9 @@ def test_a_picture_is_unfolded_with_its_rank():
     assert '<img alt="&lt;Figure &quot;1&quot;&gt;" src="data:image/png;base64,iVBO">' in page
     content["metadata"] = {"image/png": {"alt": "Line: 3 at 1."}}
     assert '<img alt="Line: 3 at 1." ' in folding.as_html([([0], [("display_data", content)])])
+    content["metadata"]["image/png"]["kept"] = []
+    page = folding.as_html([([0], [("display_data", content)])])
+    assert '<img class="course-figure" alt="Line: 3 at 1." ' in page
 
 
 def test_an_equal_traceback_is_shown_once_with_many_ranks_named_in_short():

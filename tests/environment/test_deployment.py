@@ -50,7 +50,7 @@ def test_figures_have_their_words_wherever_jupyterlab_is_started():
     binder = re.search(r"^ENV JUPYTER_PATH=(.+)$", DOCKERFILE, re.M)[1]
     assert '"{ROOT}/tools/jupyterlab"' in paths
     assert binder == "/home/${NB_USER}/course/tools/jupyterlab"
-    assert (ROOT / "tools" / "jupyterlab" / "labextensions" / "course-alt-text").is_dir()
+    assert (ROOT / "tools" / "jupyterlab" / "labextensions" / "course-figures").is_dir()
 
 
 def test_what_git_ignores_does_not_enter_the_image():

@@ -1,5 +1,6 @@
 """The site: every page stands, explains its terms, is found, and can be used by everybody."""
 
+import json
 import re
 
 import nbformat
@@ -7,6 +8,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from helpers.paths import ROOT
+from tests.browser.looks import GLARING, glare, looked_at
 from tests.notebooks import axe
 from tools import executed as executed_module
 from tools.notebooks import sources
@@ -40,6 +42,13 @@ def test_a_plot_becomes_a_file_with_its_words(tmp_path):
     (picture,) = html("img")
     assert picture["alt"] == 'a "b" < c'
     assert (tmp_path / picture["src"].rpartition("/")[2]).read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_plot_says_what_of_it_keeps_its_colours(tmp_path):
+    said = {"image/png": {"alt": "a", "kept": [[0, 0.5, 1, 1]]}}
+    page = with_pictures(shown(said), "01_x", tmp_path)
+    (picture,) = BeautifulSoup(page.cells[0].outputs[0].data["text/html"], "html.parser")("img")
+    assert json.loads(picture["data-kept"]) == [[0, 0.5, 1, 1]]
 
 
 def test_headings_of_other_notebooks_are_named_as_the_site_names_them():
@@ -292,6 +301,19 @@ class TestWhole:
             problems += [f"{scheme}: {fault}" for fault in found]
             context.close()
         assert problems == []
+
+    def test_nothing_glares_in_the_dark(self, built, browser):
+        page = browser.new_page(color_scheme="dark")
+        seen = []
+        for name, shown in (("02_sgd_sync_async", "#figure-1 img"), ("08_allreduce_animation", "")):
+            page.goto(f"file://{built[0]}/notebooks/{name}.html")
+            for box in page.locator(shown or "figure img, .picture").all()[:4]:
+                box.scroll_into_view_if_needed()
+                page.wait_for_timeout(200)
+                seen.append(glare(looked_at(box)))
+        page.close()
+        assert len(seen) == 5
+        assert max(seen) < GLARING
 
     def test_search_and_terms_work_from_files_alone(self, built, browser):
         page = browser.new_page()

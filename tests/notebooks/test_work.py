@@ -135,7 +135,7 @@ def test_lab_finds_the_courses_extension_and_what_the_reader_has(root, tmp_path,
     lab([], root)
     course, own = given["JUPYTER_PATH"].split(os.pathsep)
     assert own == str(tmp_path)
-    found = get_federated_extensions([f"{course}/labextensions"])["course-alt-text"]
+    found = get_federated_extensions([f"{course}/labextensions"])["course-figures"]
     assert Path(found["ext_path"], found["jupyterlab"]["_build"]["load"]).is_file()
 
 

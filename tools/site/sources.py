@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import copy
 import html
+import json
 import re
 import shutil
 from collections.abc import Mapping
@@ -145,11 +146,13 @@ def with_pictures(notebook: NotebookNode, name: str, folder: Path) -> NotebookNo
                     continue
                 file = folder / f"{name}-{number}-{index}.{ending}"
                 file.write_bytes(base64.b64decode(data[kind]))
-                alt = html.escape(output.metadata.get(kind, {}).get("alt", NO_ALT))
+                said = output.metadata.get(kind, {})
+                alt = html.escape(said.get("alt", NO_ALT))
+                kept = f' data-kept="{json.dumps(said["kept"])}"' if "kept" in said else ""
                 figure += 1
                 shown = (
                     f'<figure id="figure-{figure}">'
-                    f'<img src="../figures/{file.name}" loading="lazy" alt="{alt}">'
+                    f'<img src="../figures/{file.name}" loading="lazy" alt="{alt}"{kept}>'
                     f'<figcaption><a href="#figure-{figure}">Figure {chapter}.{figure}</a>'
                     "</figcaption></figure>"
                 )
@@ -165,8 +168,8 @@ def _landing(folder: Path, notebooks: Mapping[str, NotebookNode]) -> str:
     text = re.sub(
         r"!\[([^\]]*)\]\(docs/ring_allreduce\.gif\)",
         lambda found: (
-            f'<picture>{still}<img src="static/ring_allreduce.gif" alt="{html.escape(found[1])}">'
-            "</picture>"
+            f'<picture>{still}<img class="course-figure" src="static/ring_allreduce.gif" '
+            f'alt="{html.escape(found[1])}"></picture>'
         ),
         text,
     )

@@ -1,37 +1,45 @@
-// A figure carries what it shows in words, "alt" in its metadata, and JupyterLab leaves them out. These are JupyterLab's
-// own renderers of pictures, which then put the words into the page; a picture without words stays as it is.
+// A figure carries what it shows in words, "alt" in its metadata, and what must not change its colours in a dark theme,
+// "kept"; JupyterLab leaves both out. These are JupyterLab's own renderers of pictures, which then put the words into the
+// page and hand the picture to dark.js; a picture without either stays as it is.
 //
 // A prebuilt extension written by hand, so that nothing is built: JupyterLab hands `init` the modules that it shares,
 // and asks `get` for what package.json names.
 (() => {
+  const dark = new URL("dark.js", document.currentScript.src);
   let shared;
 
-  function withWords(factory) {
+  function asAFigure(factory) {
     const createRenderer = (options) => {
       const renderer = factory.createRenderer(options), render = renderer.render;
       renderer.render = async function (model) {
         await render.call(this, model);
-        const alt = model.metadata[options.mimeType]?.alt;
+        const { alt, kept } = model.metadata[options.mimeType] ?? {};
         const picture = this.node.querySelector("img");
         if (picture && typeof alt === "string") picture.alt = alt;
+        if (picture && Array.isArray(kept)) window.courseFigures?.keep(picture, kept);
       };
       return renderer;
     };
     return { ...factory, createRenderer };
   }
 
+  const loaded = (src) => new Promise((resolve) => {
+    document.head.append(Object.assign(document.createElement("script"), { src, onload: resolve, onerror: resolve }));
+  });
+
   async function get() {
+    await loaded(dark);
     const [version] = Object.values(shared["@jupyterlab/rendermime"]);
     const { imageRendererFactory, svgRendererFactory } = (await version.get())();
     // Of two renderers of one kind the later counts; the rank says which kind of an output is shown, and stays.
     const renderers = [imageRendererFactory, svgRendererFactory].map((factory) => ({
-      id: "course-alt-text:" + factory.mimeTypes[0],
+      id: "course-figures:" + factory.mimeTypes[0],
       rank: factory.defaultRank,
       dataType: "string",
-      rendererFactory: withWords(factory),
+      rendererFactory: asAFigure(factory),
     }));
     return () => ({ __esModule: true, default: renderers });
   }
 
-  (window._JUPYTERLAB ??= {})["course-alt-text"] = { init: (scope) => { shared = scope; }, get };
+  (window._JUPYTERLAB ??= {})["course-figures"] = { init: (scope) => { shared = scope; }, get };
 })();

@@ -1,0 +1,112 @@
+"""Which parts of a figure keep their colours in a dark theme: photographs, and maps by colour.
+
+In a dark theme JupyterLab and the site show a figure as light ink on black. That is right for what
+is drawn as ink on paper, and makes a negative of a photograph. A figure's metadata therefore name
+the parts that stay as they are; ``dark.js`` of the JupyterLab extension ``course-figures`` obeys.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from helpers.plots.contrast import luminance
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PAPER = 0.5  # luminance of a map's lowest colour from which the map is ink on paper: gray_r
+
+
+def kept(figure: Figure, shown: Any) -> list[list[float]] | None:
+    """Return the parts of a picture of a figure that keep their colours.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        As it has just been drawn.
+    shown : str or bytes
+        The picture: a PNG, plain or in base64, or something else.
+
+    Returns
+    -------
+    list of list of float or None
+        Each part as its left, upper, right and lower edge, from 0 at the picture's left and upper
+        edge to 1 at the others; ``[]`` if there is none. None if there are, and where in the
+        picture they lie is not known: it must stay as it is.
+    """
+    parts = list(_parts(figure))
+    if not parts:
+        return []
+    left, low, right, high = _seen(figure, shown) or (0, 0, 0, 0)
+    width, height = right - left, high - low
+    if not width:
+        return None
+    edges = [
+        ((x0 - left) / width, (high - y1) / height, (x1 - left) / width, (high - y0) / height)
+        for x0, y0, x1, y1 in parts
+    ]
+    return [[round(float(min(1.0, max(0.0, edge))), 4) for edge in one] for one in edges]
+
+
+def _parts(figure: Figure) -> Iterator[tuple[float, float, float, float]]:
+    """Yield left, lower, right and upper edge of each, in inches of the figure."""
+    from matplotlib.collections import QuadMesh
+    from matplotlib.contour import ContourSet
+    from matplotlib.transforms import Bbox
+
+    for ax in figure.axes:
+        maps = [part for part in ax.collections if isinstance(part, QuadMesh | ContourSet)]
+        bar = getattr(ax, "_colorbar", None)
+        for part in [*ax.images, *maps]:
+            of = bar.mappable if bar is not None else part
+            if not (ax.get_visible() and part.get_visible()) or _is_ink(of):
+                continue
+            place = ax.bbox if part in maps else part.get_window_extent()
+            inside = Bbox.intersection(place, ax.bbox)
+            if inside is not None:
+                yield tuple(inside.extents / figure.dpi)
+
+
+def _is_ink(part: Any) -> bool:
+    """Whether a map begins with paper, or is none: points by colour lie on the figure's ground."""
+    from matplotlib.collections import QuadMesh
+    from matplotlib.contour import ContourSet
+    from matplotlib.image import AxesImage
+
+    if not isinstance(part, AxesImage | QuadMesh | ContourSet):
+        return True
+    if isinstance(part, ContourSet) and not part.filled:
+        return True
+    values = part.get_array()
+    if values is None or (isinstance(part, AxesImage) and values.ndim == 3):
+        return False
+    return luminance(part.get_cmap()(0.0)[:3]) > PAPER
+
+
+def _seen(figure: Figure, shown: Any) -> tuple[float, float, float, float] | None:
+    """Return the edges of what of the figure is in the picture, in inches; None if unknown."""
+    from matplotlib import rcParams
+
+    if not (size := _pixels(shown)):
+        return None
+    tight = figure.get_tightbbox()
+    cut = tight.padded(rcParams["savefig.pad_inches"]).extents
+    for left, low, right, high in (cut, figure.bbox_inches.extents):
+        per = size[0] / (right - left)  # pixels of an inch, twice as many on some screens
+        if abs(size[1] - per * (high - low)) <= 2 and round(per / figure.dpi, 2) in (1, 2):
+            return left, low, right, high
+    return None
+
+
+def _pixels(shown: Any) -> tuple[int, int] | None:
+    """Return width and height of a PNG."""
+    head = shown[:32].encode() if isinstance(shown, str) else bytes(shown[:32])
+    if not head.startswith(b"\x89PNG"):
+        try:
+            head = base64.b64decode(head)
+        except ValueError:
+            return None
+    return struct.unpack(">II", head[16:24]) if head.startswith(b"\x89PNG") else None
