@@ -13,6 +13,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from helpers.plots.pipeline import COLOURS, NAMES
+from helpers.plots.style import ink
 from helpers.plots.web.page import embed
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def pipelines(timelines: Sequence[Timeline], ranks: int = 4, micro: int = 8) -> 
         "ranks": ranks,
         "micro": micro,
         "colours": [COLOURS[kind] for kind in KINDS],
+        "inks": [ink(COLOURS[kind]) for kind in KINDS],
         "names": [NAMES[kind] for kind in KINDS],
     }
     return HTML(embed("pipeline.js", "pipeline.css", data, still=_still(found)))

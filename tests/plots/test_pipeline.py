@@ -9,6 +9,7 @@ from helpers.pipeline import Costs, Schedule, families, simulate
 from helpers.pipeline.timeline import Timeline
 from helpers.plots import pipeline as draw
 from helpers.plots.pipeline_html import pipelines
+from helpers.plots.style import ink
 from tests.plots.embedded import values
 
 
@@ -76,6 +77,7 @@ def test_the_player_has_every_run_once_recorded_ones_first():
     assert [draw.NAMES["FBIWU"[kind]] for kind in sorted(kinds)] == [
         data["names"][kind] for kind in sorted(kinds)
     ]
+    assert data["inks"] == [ink(colour) for colour in data["colours"]]
     with pytest.raises(ValueError, match="one timeline or more"):
         pipelines([])
 

@@ -5,7 +5,7 @@ import { player } from "./player.js";
 // many micro-batches it keeps at the moment that is shown.
 export function start(root, data) {
   const WIDTH = 900, LEFT = 74, RIGHT = 190, TOP = 26, FRAMES = 40;
-  const { colours, names, runs } = data;
+  const { colours, inks, names, runs } = data;
   let run = null, held = []; // none yet while the controls are made
   root.textContent = "";
   const bar = make("div", { class: "bar" }, root);
@@ -99,7 +99,7 @@ export function start(root, data) {
       const attributes = { x: x(begin), y, width: Math.max(w - 0.6, 0.5), height: lane * 0.84, fill: colours[kind], opacity: done ? 1 : started ? 0.6 : 0.13 };
       draw("rect", attributes, svg);
       if (chunk % 2) draw("rect", { x: x(begin), y: y + lane * 0.7, width: Math.max(w - 0.6, 0.5), height: lane * 0.14, fill: "#111", opacity: done ? 1 : 0.2 }, svg);
-      if (w > 13 && lane > 17) draw("text", { x: x((begin + end) / 2), y: y + lane * 0.42 + 5, "text-anchor": "middle", style: `fill:${done && kind === 0 ? "#fff" : "#111"}` }, svg, i);
+      if (w > 13 && lane > 17) draw("text", { x: x((begin + end) / 2), y: y + lane * 0.42 + 5, "text-anchor": "middle", style: `fill:${done ? inks[kind] : "#111"}` }, svg, i);
     }
     draw("line", { x1: x(t), x2: x(t), y1: TOP - 4, y2: height + 2, stroke: "#111", "stroke-width": 1.5 }, svg);
     key(height + 22);
