@@ -19,6 +19,7 @@ from helpers.cuda.errors import (
 )
 from helpers.cuda.module import Kernel, Launch, Module
 from helpers.cuda.record import Access, AccessRecord
+from helpers.cuda.warps import WarpRecord
 
 __all__ = [
     "Access",
@@ -35,6 +36,7 @@ __all__ = [
     "Module",
     "RaceError",
     "UninitialisedError",
+    "WarpRecord",
 ]
 
 

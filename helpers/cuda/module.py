@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from helpers.cuda import refused
+from helpers.cuda import refused, warps
 from helpers.cuda import source as source_text
-from helpers.cuda.arguments import bind, dimensions
+from helpers.cuda.arguments import Argument, bind, dimensions
 from helpers.cuda.cpu.backend import CpuBackend
 from helpers.cuda.errors import CompileError, CudaError, LaunchError
 from helpers.cuda.gpu import missing, nvrtc
 from helpers.cuda.occupancy import most_threads
 from helpers.cuda.record import AccessRecord
+from helpers.cuda.warps import WarpRecord
 
 if TYPE_CHECKING:
     from helpers.cuda.gpu.driver import GpuBackend
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 KERNELS = Path(__file__).parent / "kernels"
 TIMEOUT = 30.0  # seconds: far beyond any kernel of the course, on a loaded machine too
 EVENT_LIMIT = 4_000_000  # of 24 bytes
+WAY_LIMIT = 8_000_000  # of 4 bytes
 Size = tuple[int, int, int]  # (x, y, z)
 
 
@@ -377,6 +379,44 @@ class Launch:
         assert found is not None
         return found
 
+    def warps(
+        self, *arguments: object, limit: int = WAY_LIMIT, timeout: float | None = None
+    ) -> WarpRecord:
+        """Run the kernel on the CPU and return which lanes of its warps work in each pass.
+
+        Accesses are not checked. A kernel whose threads wait for one another in loops goes round
+        these as often as the clock says.
+
+        Parameters
+        ----------
+        *arguments : object
+            For the kernel's parameters, in order.
+        limit : int, default WAY_LIMIT
+            Most pieces of code, of all threads together.
+        timeout : float, optional
+            Seconds, in place of the module's.
+
+        Returns
+        -------
+        WarpRecord
+            The passes.
+
+        Raises
+        ------
+        LaunchError
+            On a GPU, for an argument that does not fit, or where the limit is too low.
+        KernelError
+            The kernel did something wrong.
+        """
+        module, signature = self.kernel.module, self.kernel.signature
+        if not isinstance(module._backend, CpuBackend):
+            raise LaunchError("warps are counted on the CPU: make the module with device='cpu'")
+        words, lines = module._backend.ways(
+            signature, self.grid, self.block, self.shared, self._bind(arguments),
+            timeout=self._limit(timeout), limit=limit,
+        )  # fmt: skip
+        return warps.record(signature.name, self.grid, self.block, words, lines, module.source)
+
     def _fit(self, registers: int) -> None:
         """Refuse a block that needs more registers than a multiprocessor has."""
         threads = self.block[0] * self.block[1] * self.block[2]
@@ -388,18 +428,23 @@ class Launch:
             )
 
     def _run(self, arguments: tuple, timeout: float | None, **options: Any) -> AccessRecord | None:
-        module = self.kernel.module
-        if timeout is None:
-            timeout = module.timeout
-        if not timeout > 0:
-            raise LaunchError(f"timeout must be above 0 seconds; got {timeout!r}")
-        bound = bind(self.kernel.signature, arguments, module.device)
+        return self.kernel.module._backend.launch(
+            self.kernel.signature, self.grid, self.block, self.shared, self._bind(arguments),
+            timeout=self._limit(timeout), **options,
+        )  # fmt: skip
+
+    def _bind(self, arguments: tuple) -> list[Argument]:
+        bound = bind(self.kernel.signature, arguments, self.kernel.module.device)
         if self.kernel.resources:
             self._fit(self.kernel.resources.registers)
-        return module._backend.launch(
-            self.kernel.signature, self.grid, self.block, self.shared, bound,
-            timeout=timeout, **options,
-        )  # fmt: skip
+        return bound
+
+    def _limit(self, timeout: float | None) -> float:
+        if timeout is None:
+            timeout = self.kernel.module.timeout
+        if not timeout > 0:
+            raise LaunchError(f"timeout must be above 0 seconds; got {timeout!r}")
+        return timeout
 
 
 def _read(source_or_path: str | Path) -> tuple[str, str]:

@@ -1,6 +1,6 @@
-"""Pictures of what a kernel touched: warps on memory, traffic by rung, rungs under a roofline.
+"""Pictures of kernels: warps on memory and in their passes, traffic by rung, a roofline.
 
-They take a :class:`helpers.cuda.AccessRecord` (or plain numbers) and an optional ``ax``, and return
+They take a record of :mod:`helpers.cuda` (or plain numbers) and an optional ``ax``, and return
 it.
 The pictures that answer clicks are in ``cuda_html.py``.
 """
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from helpers.cuda.record import AccessRecord
+    from helpers.cuda.warps import WarpRecord
 
 SECTOR = 32  # bytes
 
@@ -196,3 +197,68 @@ def images(named: Mapping[str, np.ndarray], axes: Sequence[Axes] | None = None) 
         one.set_title(name)
         one.axis("off")
     return axes
+
+
+HATCHES = ("", "///", "...", "xxx", "\\\\\\", "ooo", "+++", "---")
+
+
+def warp_passes(
+    record: WarpRecord,
+    *,
+    block: int = 0,
+    warp: int = 0,
+    lines: Sequence[int] = (),
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw which lanes of one warp work in each of its passes, a colour and a hatch for each line.
+
+    Parameters
+    ----------
+    record : helpers.cuda.WarpRecord
+        The passes of one launch.
+    block, warp : int
+        The block's number in the grid, and the warp's in the block.
+    lines : sequence of int
+        The lines of the source to show; by default all.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw: by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn in.
+
+    Raises
+    ------
+    ValueError
+        When the record has no such warp.
+    """
+    shown = record.select(*lines)
+    shown = shown[(shown["block"] == block) & (shown["warp"] == warp)]
+    if not len(shown):
+        raise ValueError(f"no pass of warp {warp} of block {block} is in the record")
+    ax = style.ensure_axes(ax, figsize=(9, 3.6))
+    text = record.source.splitlines()
+    for number, line in enumerate(np.unique(shown["line"]).tolist()):
+        boxes = []  # of a pass: its place, the first lane of a run, the run's length
+        for place in np.flatnonzero(shown["line"] == line):
+            bits = int(shown["lanes"][place])
+            lanes = np.array([0, *(bits >> lane & 1 for lane in range(32)), 0])
+            begin, end = (np.flatnonzero(np.diff(lanes) == step) for step in (1, -1))
+            boxes += [(place + 1, *run) for run in zip(begin, end - begin, strict=True)]
+        places, first, length = np.array(boxes).T
+        ax.bar(places, length, bottom=first - 0.5, width=0.9, fc=style.colour(number),
+               ec="white", lw=0.5, hatch=HATCHES[number % len(HATCHES)],
+               label=f"line {line}: {text[line - 1].strip()}")  # fmt: skip
+    idle = 1 - np.unpackbits(shown["lanes"].copy().view(np.uint8)).sum() / (32 * len(shown))
+    ax.set(
+        xlabel="pass of the warp",
+        ylabel="lane of the warp",
+        ylim=(-1, 32),
+        title=f"{len(shown)} passes, {idle:.0%} of the lanes idle",
+    )
+    ax.set_yticks((0, 8, 16, 24, 31))
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.24), fontsize=10)
+    ax.grid(False)
+    return ax

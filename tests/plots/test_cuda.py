@@ -88,3 +88,31 @@ def test_traffic_and_roofline():
     ax = plots.roofline(1e12, 1e11, [("x", 2.0, 1e11)], machine="a GPU")
     assert ax.get_title(loc="left") == "a GPU" or ax.get_title() == "a GPU"
     assert ax.lines[1].get_ydata()[0] == 100
+
+
+def test_a_warp_in_its_passes():
+    text = """__global__ void f(int *x) {
+    if (threadIdx.x % 32 < 8)
+        x[threadIdx.x] = 1;
+    else
+        x[threadIdx.x] += 2;
+}"""
+    with Module(text, device="cpu", verify=False) as module:
+        record = module["f"][1, 64].warps(np.zeros(64, np.int32))
+    axes = plots.warp_passes(record, warp=1)
+    drawn = {
+        bars.get_label(): [
+            (round(bar.get_x() + 0.45), bar.get_y() + 0.5, bar.get_height()) for bar in bars
+        ]
+        for bars in axes.containers
+    }
+    assert drawn == {
+        "line 2: if (threadIdx.x % 32 < 8)": [(1, 0, 32)],
+        "line 3: x[threadIdx.x] = 1;": [(2, 0, 8)],
+        "line 5: x[threadIdx.x] += 2;": [(3, 8, 24)],
+    }
+    assert axes.get_title() == "3 passes, 33% of the lanes idle"
+    assert len({bars[0].get_hatch() for bars in axes.containers}) == 3
+    assert len(plots.warp_passes(record, lines=[3]).patches) == 1
+    with pytest.raises(ValueError, match="no pass of warp 2 of block 0"):
+        plots.warp_passes(record, warp=2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -205,6 +205,66 @@ class CpuBackend:
         _copy_out(call, memory)
         return self._record(call, watch, program, answer, events)
 
+    def ways(
+        self,
+        signature: Signature,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        shared: int,
+        arguments: list[Argument],
+        *,
+        timeout: float,
+        limit: int,
+    ) -> tuple[np.ndarray, Callable[[Sequence[int]], list[int | None]]]:
+        """Run one kernel, block after block, and note each thread's way through its code.
+
+        Parameters
+        ----------
+        signature : Signature
+            The kernel.
+        grid, block : tuple of int
+            Blocks of the grid and threads of a block, (x, y, z).
+        shared : int
+            Bytes of dynamic shared memory of a block.
+        arguments : list of Argument
+            Bound to the kernel's parameters.
+        timeout : float
+            Seconds after which the kernel is stopped.
+        limit : int
+            Most pieces of code, of all threads together.
+
+        Returns
+        -------
+        numpy.ndarray
+            As :func:`helpers.cuda.warps.record` takes it.
+        callable
+            Gives the source's lines of pieces.
+
+        Raises
+        ------
+        LaunchError
+            The block has not that much shared memory, or the ways are longer than the limit.
+        KernelError
+            The kernel did something wrong.
+        """
+        self._fit(signature, shared)
+        call = _Call(signature, grid, block, shared, arguments, *lay_out(arguments), timeout)
+        worker, program = self._worker(compiler.TRACED), self._program(compiler.TRACED)
+        memory = self._copy_in(call, worker)
+        with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as folder:
+            kept = Path(folder) / "ways"
+            answer = self._send(call, worker, None, 1, (kept, limit))
+            if "error" in answer:
+                raise self._explainer(call, program).exception(answer)
+            words = np.fromfile(kept, np.uint32)
+        if answer["pieces"] > limit:
+            raise LaunchError(
+                f"kernel {signature.name}: its threads pass through more than {limit} pieces of "
+                "code; launch fewer of them, or give a higher limit"
+            )
+        _copy_out(call, memory)
+        return words, lambda pieces: symbols.lines(program.path, pieces, self.name)
+
     # One method for each step of a launch.
 
     def _fit(self, signature: Signature, shared: int) -> None:
@@ -279,7 +339,12 @@ class CpuBackend:
         )
 
     def _send(
-        self, call: _Call, worker: Worker, watch: protocol.Watch | None, threads: int
+        self,
+        call: _Call,
+        worker: Worker,
+        watch: protocol.Watch | None,
+        threads: int,
+        ways: tuple[Path, int] | None = None,
     ) -> dict:
         if worker.start():
             for name, data in self.constants.items():
@@ -296,6 +361,7 @@ class CpuBackend:
             call.arguments,
             call.places,
             watch,
+            ways,
         )
         return worker.ask(request.text(), call.timeout)
 

@@ -38,13 +38,15 @@ RUNTIME_SOURCES = (
     "tsan.cpp",
     "guard.cpp",
     "order.cpp",
+    "paths.cpp",
     "requests.cpp",
     "worker.cpp",
 )
 LARGEST_SHARED = 232_448  # bytes a block may use on the largest device (sm_90: 227 KiB)
 COMMON = ("-std=c++17", "-g", "-fno-pie", "-fno-omit-frame-pointer", "-fdiagnostics-color=never")
 SHADOW = 0x7FFF8000  # guard.cpp's OFFSET
-FAST, WATCHED, GUARDED = "fast", "watched", "guarded"  # the three programs of a source
+# The four programs of a source.
+FAST, WATCHED, GUARDED, TRACED = "fast", "watched", "guarded", "traced"
 FLAGS = {
     FAST: ("-O2",),
     # No vectorisation: one access of the source stays one access of the record.
@@ -52,7 +54,10 @@ FLAGS = {
     # Room before and after each local variable, which the flags of WATCHED cannot give. At -O2 two
     # equal ends of two lines become one, and the line that is told may be the other.
     GUARDED: ("-O1", "-fsanitize=kernel-address,bounds", f"-fasan-shadow-offset={SHADOW}"),
+    # A call where each piece of code begins; what the kernel calls is part of it (cuda_on_cpu.h).
+    TRACED: ("-O1", "-fno-tree-vectorize", "-DCUDA_TRACED"),
 }
+CLANG_FLAGS = {TRACED: ("-fsanitize-coverage=trace-pc,no-prune",)}
 GCC = ("-fno-extern-tls-init",)
 GCC_FLAGS = {
     FAST: (),
@@ -63,6 +68,7 @@ GCC_FLAGS = {
         *("--param", "asan-stack=1", "--param", "asan-instrument-allocas=0"),
         *("--param", "asan-instrumentation-with-call-threshold=0"),
     ),
+    TRACED: ("-fsanitize-coverage=trace-pc",),
 }
 FRAME = re.compile(r'\.string\s+"\d+ \d+ \d+ \d+ ')  # GUARDED has gaps in some function's frame
 LIMIT = 120.0  # seconds for one run of the compiler
@@ -127,8 +133,8 @@ def build(
     instances : list of str, optional
         Instances of kernel templates.
     kind : str
-        FAST; WATCHED, where every access calls the recorder; or GUARDED, where every access asks
-        whether it lies between local variables.
+        FAST; WATCHED, where every access calls the recorder; GUARDED, where every access asks
+        whether it lies between local variables; or TRACED, where each thread notes its way.
 
     Returns
     -------
@@ -147,8 +153,7 @@ def build(
     kernels = source_text.kernels(source, defines, instances)
     tail = _tail(source, defines, kernels)
     flags = [*COMMON, *FLAGS[kind]]
-    if not is_clang():
-        flags += [*GCC, *GCC_FLAGS[kind]]
+    flags += CLANG_FLAGS.get(kind, ()) if is_clang() else [*GCC, *GCC_FLAGS[kind]]
     flags += [f"-D{key}={value}" for key, value in sorted(defines.items())]
     # Kernels get names that the C library cannot have.
     names = dict.fromkeys([*source_text.templates(source), *kernels])

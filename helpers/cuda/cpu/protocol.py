@@ -24,6 +24,7 @@ variable   address bytes writable name     a ``__device__`` variable
 fixed      address bytes writable name     a ``__constant__`` variable
 record     limit path                      keep at most ``limit`` events in the file ``path``
 only       block                           keep events of this block (and of others so named)
+paths      limit path                      note each thread's way, ``limit`` pieces at most
 run                                        end of the launch: run it and answer
 =========  ==============================  =====================================================
 
@@ -33,13 +34,15 @@ An answer is one line of JSON on the worker's pipe. Of a launch that ended well:
 field         value                        meaning
 ============  ===========================  =====================================================
 seconds       number                       that the kernel ran
+pieces        number                       of code that all threads went through
 events        number                       kept in the file (:data:`helpers.cuda.record.EVENT`)
 instructions  objects                      :class:`Instruction`, one for each access of the code
 touched       [[read, written], ...]       bytes of each region touched at least once
 ============  ===========================  =====================================================
 
-``events`` and what follows come with ``check`` only. Of a launch that failed, ``error`` names the
-fault and the other fields describe it: :mod:`helpers.cuda.cpu.faults` has one method for each.
+``pieces`` comes with ``paths`` only, ``events`` and what follows with ``check``. Of a launch that
+failed, ``error`` names the fault and the other fields describe it: :mod:`helpers.cuda.cpu.faults`
+has one method for each.
 """
 
 from __future__ import annotations
@@ -192,6 +195,8 @@ class LaunchRequest:
         Of each argument the region's number and the offset in it; None for a number.
     watch : Watch, optional
         For an instrumented program.
+    ways : (Path, int), optional
+        Where to note the threads' ways, and most pieces of code.
     """
 
     kernel: str
@@ -205,6 +210,7 @@ class LaunchRequest:
     arguments: list[Argument]
     places: list[tuple[int, int] | None]
     watch: Watch | None = field(default=None)
+    ways: tuple[Path, int] | None = None
 
     def text(self) -> str:
         """Return the request.
@@ -234,6 +240,8 @@ class LaunchRequest:
                 rows.append(f"value {len(argument.value)} {argument.value.hex(' ')}")
         if self.watch:
             rows += self.watch.lines()
+        if self.ways:
+            rows.append("paths {1} {0}".format(*self.ways))
         return "\n".join([*rows, "run\n"])
 
 

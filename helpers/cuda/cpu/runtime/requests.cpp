@@ -123,7 +123,7 @@ static void add_variable(Space space) {
 bool read_launch() {
     alignas(16) static char values[8192];  // CUDA allows 4096 bytes
     static void *arguments[MAX_ARGUMENTS];
-    static char events[1024];
+    static char events[1024], ways[1024];
     char line[16], memory[1024];
     int count = 0, file = -1;
     size_t used = 0;
@@ -166,6 +166,10 @@ bool read_launch() {
             launch.event_limit = number();
             path(events);
             launch.events = events;
+        } else if (is("paths")) {
+            launch.way_limit = number();
+            path(ways);
+            launch.ways = ways;
         } else if (is("only")) {
             launch.every_block = false;
             launch.kept_blocks.push_back(number());

@@ -52,6 +52,8 @@ struct Launch {
     int granule;         // bytes per shadow cell
     const char *events;  // where single accesses are kept; null: nothing is recorded
     uint64_t event_limit;
+    const char *ways;    // where each thread's way through the code is kept; null: it is not noted
+    uint64_t way_limit;  // most pieces of code
     bool every_block = true;
     std::vector<uint64_t> kept_blocks;
     Array arrays[MAX_ARRAYS];  // the arguments come first
@@ -88,6 +90,11 @@ void recorder_block_end();
 void recorder_end(char *answer, size_t size);
 void record_access(const void *address, unsigned size, Kind kind, bool is_volatile, void *pc);
 [[noreturn]] void report_misaligned(const void *address, unsigned alignment, void *pc);
+
+// paths.cpp
+void paths_begin();
+void paths_block_end();
+int paths_end(char *answer, size_t size);
 
 // guard.cpp: of the fibers' stacks, in a program whose local variables have gaps between them
 extern const bool cuda_guards_locals;  // generated after the kernel's source (see compiler.py)

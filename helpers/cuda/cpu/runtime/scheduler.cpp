@@ -337,6 +337,7 @@ static void *run_blocks(void *argument) {
         if (launch.check) recorder_block_begin();
         run_block();
         if (launch.check) recorder_block_end();
+        if (launch.ways) paths_block_end();
     }
     if (launch.check) recorder_thread_end();
     signal_stack.ss_flags = SS_DISABLE;

@@ -108,6 +108,7 @@ static void on_fault(int signal, siginfo_t *info, void *context) {
 
 static void run_launch(char *answer, size_t answer_size) {
     if (launch.check) recorder_begin();
+    if (launch.ways) paths_begin();
     timespec begin, end;
     set_alarm(launch.milliseconds);
     clock_gettime(CLOCK_MONOTONIC, &begin);
@@ -115,8 +116,9 @@ static void run_launch(char *answer, size_t answer_size) {
     clock_gettime(CLOCK_MONOTONIC, &end);
     set_alarm(0);
     fflush(stdout);
-    int used = snprintf(answer, answer_size, "{\"seconds\":%.9f",
+    size_t used = snprintf(answer, answer_size, "{\"seconds\":%.9f",
                         end.tv_sec - begin.tv_sec + 1e-9 * (end.tv_nsec - begin.tv_nsec));
+    if (launch.ways) used += paths_end(answer + used, answer_size - used);
     if (launch.check) recorder_end(answer + used, answer_size - used);
     for (int r = 0; r < launch.region_count; r++)
         munmap(launch.arrays[r].mapping, launch.arrays[r].mapped);

@@ -1,0 +1,304 @@
+"""Which lanes of each warp work in each pass through the code: divergence, counted.
+
+Threads run one by one on a processor; here they are put together to warps of 32 afterwards. Each
+thread's way through the code is known piece by piece, a piece being code with no jump in it and
+none into it. A warp takes all its lanes through a piece in one pass. Where they part, the groups go
+one after another, and they go on together from the piece that all their ways come to (the
+*immediate post-dominator* of the piece where they parted; a lane that has returned comes nowhere
+and is not waited for). So do the warps of textbooks; since Volta a GPU is free to do worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+PASS = np.dtype(
+    [
+        ("block", "u4"),  # linear: x + X (y + Y z)
+        ("warp", "u4"),  # of the block
+        ("line", "u4"),  # of the source
+        ("lanes", "u4"),  # that work: bit 0 for lane 0
+    ]
+)
+LANES = 32
+END = None  # what follows a thread's last piece
+Way = Sequence[Hashable]  # the pieces that a thread goes through
+
+
+@dataclass(frozen=True)
+class WarpRecord:
+    """The passes of all warps of a launch.
+
+    Parameters
+    ----------
+    kernel : str
+        Its name.
+    grid, block : tuple of int
+        Sizes (x, y, z).
+    passes : numpy.ndarray
+        One entry for each pass of a warp through a piece of code (dtype :data:`PASS`), warp after
+        warp, as it went.
+    source : str
+        CUDA C.
+    """
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    passes: np.ndarray
+    source: str
+
+    def select(self, *lines: int) -> np.ndarray:
+        """Return the passes through some lines.
+
+        Parameters
+        ----------
+        *lines : int
+            Of the source; without any, all.
+
+        Returns
+        -------
+        numpy.ndarray
+            dtype :data:`PASS`.
+        """
+        return self.passes[np.isin(self.passes["line"], lines)] if lines else self.passes
+
+    def count(self, *lines: int) -> int:
+        """Return how many passes the warps made.
+
+        Parameters
+        ----------
+        *lines : int
+            Through these lines; by default through all.
+
+        Returns
+        -------
+        int
+            Passes.
+        """
+        return len(self.select(*lines))
+
+    def idle(self, *lines: int) -> int:
+        """Return how many lanes stood idle, summed over the passes.
+
+        Parameters
+        ----------
+        *lines : int
+            Through these lines; by default through all.
+
+        Returns
+        -------
+        int
+            Of 32 a pass.
+        """
+        return LANES * self.count(*lines) - working(self.select(*lines))
+
+    def line(self, text: str) -> int:
+        """Return the number of the only line of the kernel's source that holds a text.
+
+        Parameters
+        ----------
+        text : str
+            Part of the line.
+
+        Returns
+        -------
+        int
+            Its number, from 1.
+
+        Raises
+        ------
+        ValueError
+            No line holds it, or several do.
+        """
+        found = [n for n, row in enumerate(self.source.splitlines(), 1) if text in row]
+        if len(found) != 1:
+            raise ValueError(f"{len(found)} lines hold {text!r}; one must")
+        return found[0]
+
+    def table(self) -> str:
+        """Return one row for each line of the source that warps passed through.
+
+        Returns
+        -------
+        str
+            A table.
+        """
+        rows, text = [f"{'line':>4} {'passes':>8} {'idle lanes':>12}"], self.source.splitlines()
+        for line in np.unique(self.passes["line"]).tolist():
+            count, idle = self.count(line), self.idle(line)
+            share = f"{idle / (LANES * count):5.0%}"
+            rows.append(f"{line:4d} {count:8d} {idle:6d} {share}  {text[line - 1]}")
+        return "\n".join(rows)
+
+    def __str__(self) -> str:
+        return f"{self.kernel}: grid {self.grid}, block {self.block}\n{self.table()}"
+
+
+def working(passes: np.ndarray) -> int:
+    """Return how many lanes work, summed over passes.
+
+    Parameters
+    ----------
+    passes : numpy.ndarray
+        dtype :data:`PASS`.
+
+    Returns
+    -------
+    int
+        At most 32 a pass.
+    """
+    return int(np.unpackbits(np.ascontiguousarray(passes["lanes"]).view(np.uint8)).sum())
+
+
+def record(
+    kernel: str,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    words: np.ndarray,
+    lines: Callable[[Sequence[int]], list[int | None]],
+    source: str,
+) -> WarpRecord:
+    """Put the threads of a launch together to warps.
+
+    Parameters
+    ----------
+    kernel : str
+        Its name.
+    grid, block : tuple of int
+        Sizes (x, y, z).
+    words : numpy.ndarray
+        Of each thread its block, its number there, how many pieces follow, then these.
+    lines : callable
+        Gives the source's line of each of some pieces.
+    source : str
+        CUDA C.
+
+    Returns
+    -------
+    WarpRecord
+        Of all warps.
+    """
+    ways, at = {}, 0
+    while at < len(words):
+        here, thread, count = words[at : at + 3].tolist()
+        ways[here, thread] = words[at + 3 : at + 3 + count]
+        at += 3 + count
+    pieces = np.unique(np.concatenate([*ways.values(), np.zeros(0, np.uint32)])).tolist()
+    # A piece begins with a call, behind which stands the code itself: of the way out, where all
+    # returns meet, it belongs to the last brace. What the runner adds has no line.
+    text, behind = source.splitlines(), lines([piece + 1 for piece in pieces])
+    line_of = {
+        piece: line
+        for piece, line, next_ in zip(pieces, lines(pieces), behind, strict=True)
+        if line and not (next_ and text[next_ - 1].strip() == "}")
+    }
+    ours = np.array(list(line_of), np.uint32)
+    threads = {key: way[np.isin(way, ours)].tolist() for key, way in ways.items()}
+    meeting = meetings(list(threads.values()))
+    size, passes = block[0] * block[1] * block[2], []
+    for here in sorted({here for here, _ in ways}):
+        for first in range(0, size, LANES):
+            warp = [threads[here, t] for t in range(first, min(first + LANES, size))]
+            passes += [
+                (here, first // LANES, line_of[piece], lanes)
+                for piece, lanes in together(warp, meeting)
+            ]
+    return WarpRecord(kernel, grid, block, np.array(passes, PASS), source)
+
+
+def meetings(ways: Sequence[Way]) -> dict:
+    """Return of each piece the one at which lanes that part behind it meet again.
+
+    Parameters
+    ----------
+    ways : sequence of sequences
+        The pieces of each thread, in order.
+
+    Returns
+    -------
+    dict
+        A piece, or END, by piece.
+    """
+    after: dict = {}
+    for way in {tuple(way) for way in ways}:
+        for piece, follows in zip(way, [*way[1:], END], strict=True):
+            after.setdefault(piece, set()).add(follows)
+    reached = {piece: _reached(piece, after) for piece in after}
+    ends = [piece for piece in after if END in after[piece]]
+    for piece in ends:  # a return where the others go on to another end: nobody is waited for
+        if any(end in reached[piece] and piece not in reached[end] for end in ends):
+            after[piece] = after[piece] - {END}
+    # What every way from a piece comes to: shrunk until nothing changes (Aho, Sethi, Ullman).
+    everything = {*after, END}
+    common = dict.fromkeys(after, everything) | {END: {END}}
+    changed = True
+    while changed:
+        changed = False
+        for piece, follows in after.items():
+            now = {piece} | set.intersection(*(common[each] for each in follows))
+            changed |= now != common[piece]
+            common[piece] = now
+    # The nearest of them is the one from which all the others are still to come.
+    return {
+        piece: max(common[piece] - {piece}, key=lambda each: len(common[each])) for piece in after
+    }
+
+
+def _reached(start: Hashable, after: Mapping) -> set:
+    """Return all pieces that can follow one."""
+    found, waiting = set(), [*after[start]]
+    while waiting:
+        piece = waiting.pop()
+        if piece is not END and piece not in found:
+            found.add(piece)
+            waiting += after[piece]
+    return found
+
+
+def together(ways: Sequence[Way], meeting: Mapping) -> list[tuple]:
+    """Take up to 32 lanes through their code as a warp does.
+
+    >>> odd, even = ["test", "odd", "store"], ["test", "even", "store"]
+    >>> passes = together([even, odd] * 2, meetings([odd, even]))
+    >>> [(piece, f"{lanes:04b}") for piece, lanes in passes]
+    [('test', '1111'), ('even', '0101'), ('odd', '1010'), ('store', '1111')]
+
+    Parameters
+    ----------
+    ways : sequence of sequences
+        The pieces of each lane, in order.
+    meeting : dict
+        What :func:`meetings` found.
+
+    Returns
+    -------
+    list of (piece, int)
+        Each pass: the piece, and which lanes went through it (bit 0 for lane 0).
+    """
+    at, passes = [0] * len(ways), []
+
+    def go(lanes: list[int], stop: Hashable) -> None:
+        last = END
+        while True:
+            groups: dict = {}
+            for lane in lanes:
+                piece = ways[lane][at[lane]] if at[lane] < len(ways[lane]) else END
+                if piece is not END and piece != stop:
+                    groups.setdefault(piece, []).append(lane)
+            if not groups:
+                return
+            if len(groups) > 1:
+                for group in groups.values():
+                    go(group, meeting.get(last, END))
+                continue
+            ((last, group),) = groups.items()
+            passes.append((last, sum(1 << lane for lane in group)))
+            for lane in group:
+                at[lane] += 1
+
+    go(list(range(len(ways))), END)
+    return passes
