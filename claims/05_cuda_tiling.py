@@ -90,6 +90,53 @@ def scans(seed: int, n: int, what: str, pad: int = 0) -> tuple[float, float]:
     return found[0], found[1]
 
 
+PARTING = """
+__global__ void parting(const float *x, float *y, int group) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float v = x[i];
+    if (threadIdx.x / group % 2)
+        for (int k = 0; k < 8; k++)
+            v = 0.5f * v + 1;  // odd
+    else
+        for (int k = 0; k < 8; k++)
+            v = v * v - 0.5f;  // even
+    y[i] = v;
+}
+"""
+
+
+def parted(seed: int, group: int, blocks: int = 4) -> tuple[float, float]:
+    """Passes through two ways that groups of neighbours take in turn, and the least that do."""
+    import numpy as np
+
+    from helpers.cuda import Module
+
+    x = np.random.default_rng(seed).random(128 * (blocks + seed), np.float32)
+    with Module(PARTING, device="cpu") as module:
+        record = module["parting"][blocks + seed, 128].warps(x, np.empty_like(x), group)
+    lines = record.line("// odd"), record.line("// even")
+    return record.count(*lines), x.size * 8 / 32
+
+
+def summed(seed: int, n: int, ours: str, rival: str, what: str) -> tuple[float, float]:
+    """Passes of a tree's additions, or turns of the banks in all of it, of two trees of sums."""
+    import numpy as np
+
+    from helpers.cuda import Module
+
+    x, found = np.random.default_rng(seed).random(n * (seed + 1), np.float32), []
+    with Module("sums.cu", {"N": n}, device="cpu") as module:
+        for name in (ours, rival):
+            launch, total = module[f"{name}_sum"][seed + 1, n], np.zeros(seed + 1, np.float32)
+            if what == "passes":
+                record = launch.warps(x, total)
+                found.append(record.count(record.line(f"// {name}")))
+            else:
+                accesses = launch.record(x, total, blocks=[]).select(space="shared")
+                found.append(sum(one.wavefronts for one in accesses))
+    return found[0], found[1]
+
+
 SUM = """
 __global__ void sum(const float *x, float *total) {
     __shared__ float part[64];
@@ -233,6 +280,55 @@ CLAIMS = [
         "in steps",
         "by a tree",
         axis="the padding",
+        unit="turns",
+        smallest={"n": 64},
+    ),
+    _ratio(
+        "05-divergence",
+        "Lanes that part at a branch take their warp through both ways.",
+        parted,
+        {f"groups of {group}": {"group": group} for group in (1, 8, 16, 32, 64)},
+        "depends on the group",
+        0.1,
+        "passes",
+        "least",
+        axis="the group",
+        unit="passes",
+        smallest={"blocks": 1},
+    ),
+    _ratio(
+        "05-divergence-sum",
+        "The same additions take over three times the passes if the adding threads stand apart.",
+        functools.partial(summed, ours="interleaved", rival="packed", what="passes"),
+        {"256 numbers": {"n": 256}, "1024 numbers": {"n": 1024}},
+        "holds",
+        2.0,
+        "interleaved",
+        "packed",
+        unit="passes",
+        smallest={"n": 256},
+    ),
+    _ratio(
+        "05-divergence-banks",
+        "Packed, they occupy the banks for as many turns as before.",
+        functools.partial(summed, ours="interleaved", rival="packed", what="turns"),
+        {"256 numbers": {"n": 256}, "1024 numbers": {"n": 1024}},
+        "ties",
+        0.1,
+        "interleaved",
+        "packed",
+        unit="turns",
+        smallest={"n": 64},
+    ),
+    _ratio(
+        "05-divergence-halves",
+        "A sum by halves occupies the banks for fewer than half of these turns.",
+        functools.partial(summed, ours="packed", rival="halved", what="turns"),
+        {"256 numbers": {"n": 256}, "1024 numbers": {"n": 1024}},
+        "holds",
+        1.0,
+        "packed",
+        "halved",
         unit="turns",
         smallest={"n": 64},
     ),

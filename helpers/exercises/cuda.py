@@ -243,6 +243,41 @@ def my_scan(answer):
 
 
 @exercise
+def packed_sum(answer):
+    """packed_sum(x, total): sums of blocks of 256 as a tree, by threads that stand together."""
+    with _module(answer) as module:
+        for blocks in (1, 3):
+            x = np.random.default_rng(blocks).random(256 * blocks, np.float32)
+            total = np.full(blocks, np.nan, np.float32)
+            record = _run(module, "packed_sum", blocks, 256, x, total, record=True)
+            close(total, x.reshape(blocks, 256).sum(axis=1), f"total of {blocks} blocks", rtol=1e-5)
+            events = record.picked(array="part", kind="write")
+            passes = len(_warp_requests(events)) // blocks - 8  # less those that fill part
+            if passes > 12:
+                wrong(
+                    f"the sums are right, but their additions take the warps of a block {passes} "
+                    "passes: fewer would do if no warp took part of which a few lanes add and the "
+                    "additions of a step were the first threads' work"
+                )
+            events = record.picked(array="part", kind="read")
+            most = int(np.unique(_threads(events), return_counts=True)[1].max(initial=0))
+            if most > 24:  # two or three for each addition, and the result
+                wrong(f"the sums are right, but one thread reads part {most} times")
+
+
+def _threads(events) -> np.ndarray:
+    """Number the events' threads through all blocks."""
+    return events["block"].astype(np.int64) * 1024 + events["thread"]
+
+
+def _warp_requests(events) -> np.ndarray:
+    """Return the events' different requests: what a warp asks for at once."""
+    return np.unique(
+        np.stack([events["access"], events["occurrence"], _threads(events) // 32]), axis=1
+    ).T
+
+
+@exercise
 def turns(answer):
     """answer(columns) -> turns in which 32 lanes read a column of tile[32][columns]."""
     for columns in (32, 33, 34, 36, 40, 48, 64, 31):

@@ -11,9 +11,10 @@
 # - load a tile with its halo into shared memory, with the barriers that it needs, and recognise a race where one is missing;
 # - tell a coalesced access from one that is not, and repair the second; predict bank conflicts;
 # - multiply matrices through tiles, and scan by a tree, each with its cost counted;
+# - predict in how many passes a warp takes a branch, and give the work to threads that stand together;
 # - compute how many warps are resident, and say which limit decides it.
 #
-# **You need** some Python and the look of C (`for`, `if`, arrays). *Time:* 210 minutes, of which your machine works for less than three. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
+# **You need** some Python and the look of C (`for`, `if`, arrays). *Time:* 230 minutes, of which your machine works for less than three. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
 
 # %% [markdown]
 # ## Notation
@@ -947,6 +948,120 @@ turns_of.answer(steps[1] / tree[1])
 display(evidence("05-scan-work"), evidence("05-scan-turns"))
 
 # %% [markdown]
+# ## Lanes that part
+#
+# All lanes of a warp share one stream of instructions. Where an `if` sends some of them one way and the rest another, the warp goes both ways, one after the other, and those whose way it is not stand idle: the warp *[diverges](glossary.md#divergence)*. In the kernel below every thread has equally much to do, on one of two ways; `group` says how many neighbours go the same one.
+
+# %% language="cuda"
+# __global__ void parting(const float *x, float *y, int group) {
+#     int i = blockIdx.x * blockDim.x + threadIdx.x;
+#     float v = x[i];
+#     if (threadIdx.x / group % 2)
+#         for (int k = 0; k < 8; k++)
+#             v = 0.5f * v + 1;  // odd
+#     else
+#         for (int k = 0; k < 8; k++)
+#             v = v * v - 0.5f;  // even
+#     y[i] = v;
+# }
+
+# %% [markdown]
+# `parting[grid, block].warps(...)` runs the launch on the CPU, notes which pieces of the code each thread passes through, and puts 32 threads together to a warp. A *pass* is a warp going once through a piece; lanes that have parted go on together from where their ways meet. (So do the warps of textbooks. NVIDIA's compiler makes of a short branch instructions that all lanes go through and some ignore, and since Volta lanes that parted are free to meet later. Counted are passes through the source, not clocks of a GPU.)
+#
+# > **Predict.** With `group` 1 neighbouring lanes part, with 32 neighbouring warps. How many times the passes through the two loops does the first take? And `group` 8?
+
+# %%
+by_lane = Prediction("passes with group 1 ÷ with group 32", None)  # your number for None
+by_eight = Prediction("passes with group 8 ÷ with group 32", None)
+
+# %%
+numbers, passes = rng.random(256, np.float32), {}
+for group in (1, 8, 32, 64):
+    record = parting[4, 64].warps(numbers, np.empty_like(numbers), group)
+    two_ways = record.line("// odd"), record.line("// even")
+    passes[group] = record.count(*two_ways)
+    print(f"group {group:2}: {passes[group]:3} passes through the loops,",
+          f"{record.idle(*two_ways) / (32 * passes[group]):.0%} of their lanes idle")  # fmt: skip
+by_lane.answer(passes[1] / passes[32])
+by_eight.answer(passes[8] / passes[32])
+first = parting[4, 64].warps(numbers, np.empty_like(numbers), 8)
+print(first)
+
+# %%
+plots.warp_passes(first)
+plt.show()
+
+# %% [markdown] claims="05-divergence"
+# The same work in twice the passes as soon as a warp's lanes part, no matter how: what counts is whether a warp has lanes on both ways, and with a `group` of 32 or a multiple none has. A branch between warps costs nothing.
+#
+# Who does what is often the programmer's choice. The sum of 256 numbers below adds neighbours, then neighbours of those: in the step $s = 1, 2, 4, \dots$ every thread whose number is a multiple of $2s$ adds what stands $s$ to its right.
+
+# %%
+sums = Module("sums.cu", device="cpu")
+Code(sums["interleaved_sum"].listing, language="c++")
+
+# %% [markdown]
+# ### Exercise 13: the same additions by other threads
+#
+# *Difficulty ●●○, 10 minutes.* In step 1 every warp has 16 idle lanes, in step 16 it has 31. Write the step so that the same additions are made in as few passes as possible: $128/s$ of them in step $s$.
+#
+# <details><summary>Hint</summary>
+#
+# The additions of a step go to the places $0, 2s, 4s, \dots$: number them, and let the thread of that number make each. Which threads have none?
+#
+# </details>
+
+# %% language="cuda" exercise="packed-sum"
+# __global__ void packed_sum(const float *x, float *total) {
+#     __shared__ float part[256];
+#     int t = threadIdx.x;
+#     part[t] = x[blockIdx.x * 256 + t];
+#     for (int step = 1; step < 256; step *= 2) {
+#         __syncthreads();
+#         // your part
+#         // BEGIN SOLUTION
+#         int left = 2 * step * t;
+#         if (left < 256) part[left] += part[left + step];
+#         // END SOLUTION
+#         // end of your part
+#     }
+#     if (t == 0) total[blockIdx.x] = part[0];
+# }
+
+# %% check="packed-sum" points=2
+check.packed_sum(packed_sum)
+
+# %% [markdown]
+# > **Predict.** In how many passes do 8 warps make the 255 additions, as above and as you wrote it? The third sum of the table adds the upper half to the lower, as in exercise 6.
+
+# %%
+apart = Prediction("passes of the interleaved additions", None)  # your number for None
+
+# %%
+x, made = rng.random(256, np.float32), {"interleaved": sums["interleaved_sum"]}
+if check.packed_sum.passed(packed_sum):
+    made["yours"] = packed_sum
+made["halved"] = sums["halved_sum"]
+for name, kernel in made.items():
+    total = np.zeros(1, np.float32)
+    added = kernel[1, 256].record(x, total)
+    writes = added.select(array="part", kind="write")[1:]  # after the first, which fills part
+    shared = sum(a.wavefronts for a in added.select(space="shared"))
+    requests, additions = (sum(getattr(a, what) for a in writes) for what in ("requests", "count"))
+    print(f"{name:11} {additions} additions in {requests} passes,",
+          f"{1 - additions / (32 * requests):.0%} of the lanes idle, {shared} turns of the banks,",
+          f"sum {total[0]:.4f}")  # fmt: skip
+    if name == "interleaved":
+        apart.answer(requests)
+
+# %% [markdown] claims="05-divergence-sum 05-divergence-banks 05-divergence-halves"
+# (A pass that adds ends in one request to shared memory, so that the record of accesses counts these passes too.) The same additions by neighbouring threads take a quarter of the passes; with 1024 numbers less than a fifth. The banks gain nothing by it: the lanes that work together now want words that stand $2s$ apart, and take as many turns as before. Halves need few passes *and* few turns, because theirs are other additions, of neighbouring words. (A sum of `float`s may then differ in its last digits.)
+
+# %%
+display(evidence("05-divergence"), evidence("05-divergence-sum"))
+display(evidence("05-divergence-banks"), evidence("05-divergence-halves"))
+
+# %% [markdown]
 # ## Times on a GPU
 #
 # Arithmetic intensity and the GPU's two limits, operations and bytes per second, give the [roofline](glossary.md#roofline) that [notebook 07](07_roofline.ipynb) explains. The figures below come from a record that names its machine.
@@ -1014,6 +1129,7 @@ print(claim)
 # - Lanes that take neighbouring addresses share sectors of 32 bytes; otherwise up to eight times the bytes move.
 # - Registers, shared memory and threads decide how many warps are resident.
 # - A product of matrices reads its inputs $T$ times less through tiles of side $T$; a scan by a tree has $2(n-1)$ additions, and bank conflicts to pad away.
+# - A warp whose lanes part at a branch goes both ways; who does what decides how often, and the banks ask for something else again.
 #
 # **In practice** you call cuDNN through `torch.nn.functional.conv2d`, `cupyx.scipy.ndimage` for images, or write Triton or CUTLASS. NVIDIA's `compute-sanitizer` finds on a GPU much of what was caught here: `memcheck` (bounds, and misaligned accesses), `racecheck` (races in shared memory), `synccheck` (barriers), `initcheck` (reads of global memory that was never written; not of shared memory, which is what exercise 4 shows); Nsight Compute counts the sectors.
 #
@@ -1022,11 +1138,12 @@ print(claim)
 # - NVIDIA, *CUDA C++ Programming Guide*: the language, the limits per compute capability, what a barrier promises.
 # - NVIDIA, *CUDA C++ Best Practices Guide*: coalescing, banks, occupancy.
 # - V. Podlozhnyuk, *Image Convolution with CUDA* (NVIDIA, 2007): tiles with halos, measured.
+# - W. W. Hwu, D. B. Kirk, I. El Hajj, *Programming Massively Parallel Processors* (Morgan Kaufmann, 4th edition, 2022): trees of sums and what parting lanes cost them, among much else.
 # - M. Harris, S. Sengupta, J. D. Owens, *Parallel prefix sum (scan) with CUDA* (GPU Gems 3, 2007): both scans, and the padding.
 # - S. Williams, A. Waterman, D. Patterson, *Roofline*, CACM 52(4), 2009: intensity against the two limits.
 #
 # **Next**: [notebook 06](06_pagerank_cpu_vs_gpu.ipynb) counts the bytes of a computation on a graph; [notebook 07](07_roofline.ipynb) measures the roofline of this machine and puts these kernels under it.
 
 # %%
-for module in (add, on_cpu, access, convolution.module, three.module):
+for module in (add, on_cpu, access, sums, convolution.module, three.module):
     module.close()

@@ -190,6 +190,22 @@ BY_STEPS = """__shared__ float own[256];
     __syncthreads();"""
 
 
+PACKED = """
+__global__ void packed_sum(const float *x, float *total) {
+    __shared__ float part[256];
+    int t = threadIdx.x;
+    part[t] = x[blockIdx.x * 256 + t];
+    for (int step = 1; step < 256; step *= 2) {
+        __syncthreads();
+        %s
+    }
+    if (t == 0) total[blockIdx.x] = part[0];
+}
+"""
+PAIRS = "int left = 2 * step * t; if (left < 256) part[left] += part[left + step];"
+HALVES = "if (t < half) part[t] += part[t + half];"  # other additions, as few
+
+
 def inside(height, width, k):
     rows, columns = (sum(n - abs(i) for i in range(-(k // 2), k // 2 + 1)) for n in (height, width))
     return rows * columns
@@ -285,6 +301,25 @@ CASES = {
             SCAN % ALONE,
             SCAN % ANEW,  # right, in 256²/2 additions
             SCAN % BY_STEPS,  # right, in 8 · 256
+        ],
+    ),
+    "packed_sum": Case(
+        right=PACKED % PAIRS,
+        also=[
+            PACKED % "for (int k = t; k < 128 / step; k += 256) "
+            "part[2 * step * k] += part[step * (2 * k + 1)];",
+            PACKED % f"int half = 128 / step; {HALVES}",
+            PACKED % f"if (t >= 128 / step) continue; {PAIRS}",
+        ],
+        wrong=[
+            PACKED % "if (t % (2 * step) == 0) part[t] += part[t + step];",  # right, but apart
+            PACKED % "if (t < 128 / step) part[t] += part[t + step];",
+            PACKED % PAIRS.replace("left < 256", "left <= 256"),
+            PACKED % "int left = step * t; if (left < 256) part[left] += part[left + step];",
+            (PACKED % PAIRS).replace("__syncthreads();", ""),
+            (PACKED % PAIRS).replace("__syncthreads();", "__syncwarp();"),
+            PACKED % "if (t == 0 && step == 1) for (int k = 1; k < 256; k++) part[0] += part[k];",
+            PACKED % "part[t] += 2 * step * t < 256 ? part[2 * step * t + step] : 0;",
         ],
     ),
     "turns": Case(
