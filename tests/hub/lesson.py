@@ -84,11 +84,16 @@ def start_hub(folder: Path, idle: int) -> subprocess.Popen:
             stdout=output,
             stderr=subprocess.STDOUT,
         )
-    deadline = time.monotonic() + 60
+    answers(hub, 60)
+    return hub
+
+
+def answers(hub: subprocess.Popen, seconds: float) -> None:
+    """Wait until the hub's proxy answers; requests' error if it ends, or takes longer."""
+    deadline = time.monotonic() + seconds
     while True:
         try:
-            requests.get(f"{HUB}/hub/api/", timeout=5).raise_for_status()
-            return hub
+            return requests.get(f"{HUB}/hub/api/", timeout=5).raise_for_status()
         except requests.RequestException:
             if hub.poll() is not None or time.monotonic() > deadline:
                 raise

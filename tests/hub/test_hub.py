@@ -5,6 +5,7 @@
 
 import os
 import re
+import signal
 import subprocess
 
 import pytest
@@ -17,8 +18,8 @@ STUDENTS = int(os.environ.get("HUB_STUDENTS") or 3)
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory):
-    """What a lesson on the hub was like, from making the users to removing them."""
+def installed():
+    """The hub's environment, on a machine that can be a class."""
     if "hub" not in os.environ.get("REQUIRE", "").split(","):
         pytest.skip("takes minutes and fetches JupyterHub: make test REQUIRE=hub asks for it")
     if why := world.why_not():
@@ -28,6 +29,11 @@ def seen(tmp_path_factory):
     )
     if made.returncode:
         pytest.skip(made.stderr.strip().splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def seen(installed, tmp_path_factory):
+    """What a lesson on the hub was like, from making the users to removing them."""
     folder = tmp_path_factory.mktemp("hub")
     told, said = world.hold(folder, STUDENTS)
     if not told:
@@ -102,6 +108,17 @@ def test_what_is_idle_ends_and_nothing_is_left(seen):
     assert seen["left"] == []
     assert seen["processes"] == []
     assert seen["homes"] == []
+
+
+@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM"])
+def test_make_hub_starts_it_and_leaves_nothing_when_it_is_ended(installed, tmp_path, how):
+    seen, said = world.watch(tmp_path, 600, "tests.hub.typed", how)
+    if not seen:
+        pytest.fail(said, pytrace=False)
+    assert seen["cell"] == "42"
+    assert seen["running"] >= 5  # make, hub, proxy, the student's server and kernel
+    assert seen["ended with"] in (0, 2, -signal.Signals[how])  # 2: make calls it an error
+    assert (seen["processes"], seen["left"], seen["listening"]) == ([], [], [])
 
 
 def test_makefile_starts_the_hub_as_the_lesson_does():

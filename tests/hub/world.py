@@ -111,10 +111,15 @@ def sweep(there: set[Path]) -> None:
 def hold(folder: Path, students: int) -> tuple[dict, str]:
     """Hold a lesson in a world of its own; return what was seen, {} if it failed, and was said."""
     idle = 30 + 5 * students  # seconds: longer than a student waits for the others
+    return watch(folder, 240 + 60 * students, "tests.hub.lesson", str(students), str(idle))
+
+
+def watch(folder: Path, seconds: float, module: str, *arguments: str) -> tuple[dict, str]:
+    """Run a module on ``folder`` in a world of its own; return what was seen, and was said."""
     there = set(groups())
-    process = begin(folder, "tests.hub.lesson", str(folder), str(students), str(idle))
+    process = begin(folder, module, str(folder), *arguments)
     try:
-        status = process.wait(240 + 60 * students)
+        status = process.wait(seconds)
     except subprocess.TimeoutExpired:
         status = -1
     finally:
