@@ -250,6 +250,7 @@ class TestWhole:
         pages = {path.relative_to(folder).as_posix() for path in folder.rglob("*.html")}
         assert {f"notebooks/{name}.html" for name in NAMES} <= pages
         assert {f"api/{name}.html" for name in generated.LIBRARIES} <= pages
+        assert list(folder.rglob(".*")) == [], "what Sphinx keeps for itself"
 
     def test_single_pages_stand_alone_and_play(self, built, browser, tmp_path):
         pages = single.write(built[0], NAMES, tmp_path / "html")

@@ -33,8 +33,9 @@ def build(folder: Path, output: Path) -> str:
     done = subprocess.run(
         [*command, str(folder), str(output)], capture_output=True, text=True, env=environment
     )
-    for needless in (".doctrees", "_sources", ".buildinfo"):
+    for needless in (".doctrees", "_sources"):
         shutil.rmtree(output / needless, ignore_errors=True)
+    (output / ".buildinfo").unlink(missing_ok=True)
     complaint = done.stderr.strip()
     return complaint or ("" if done.returncode == 0 else f"sphinx ended with {done.returncode}")
 
