@@ -137,6 +137,40 @@ def summed(seed: int, n: int, ours: str, rival: str, what: str) -> tuple[float, 
     return found[0], found[1]
 
 
+def binned(seed: int, each: int, blocks: int = 8) -> tuple[float, float]:
+    """Atomics on global memory of a histogram of bytes: each counted there, or in blocks first."""
+    import numpy as np
+
+    from helpers.cuda import Module
+
+    n, found = each * blocks, []
+    x = np.random.default_rng(seed).integers(0, 256, n).astype(np.uint8)
+    with Module("histogram.cu", device="cpu") as module:
+        for name in ("direct", "own"):
+            bins = np.zeros(256, np.uint32)
+            record = module[f"{name}_histogram"][blocks, 256].record(x, bins, n, blocks=[])
+            found.append(record.count(array="bins", kind="atomic"))
+    return found[0], found[1]
+
+
+def wanted(seed: int, ours: str, name: str, array: str, n: int = 8192) -> tuple[float, float]:
+    """Turns at one place of a histogram's atomics: of a photograph or noise, of random bytes."""
+    import numpy as np
+    from sklearn.datasets import load_sample_image
+
+    from helpers.cuda import Module
+    from helpers.cuda.contention import turns
+
+    rng, found = np.random.default_rng(seed), []
+    grey = load_sample_image(ours).mean(axis=2).astype(np.uint8).ravel()
+    first = rng.integers(0, grey.size - n)
+    with Module("histogram.cu", device="cpu") as module:
+        for x in (grey[first : first + n], rng.integers(0, 256, n).astype(np.uint8)):
+            launch = module[f"{name}_histogram"][4, 256]
+            found.append(turns(launch.record(x.copy(), np.zeros(256, np.uint32), n), array=array))
+    return found[0], found[1]
+
+
 SUM = """
 __global__ void sum(const float *x, float *total) {
     __shared__ float part[64];
@@ -331,6 +365,36 @@ CLAIMS = [
         "halved",
         unit="turns",
         smallest={"n": 64},
+    ),
+    _ratio(
+        "05-histogram",
+        "Bins of a block's own save global atomics where it counts more bytes than it has bins.",
+        binned,
+        {f"{each} bytes a block": {"each": each} for each in (256, 1024, 4096)},
+        "depends on the bytes of a block",
+        0.1,
+        "direct",
+        "own bins",
+        axis="the bytes of a block",
+        unit="atomics",
+        smallest={"blocks": 1},
+    ),
+    _ratio(
+        "05-histogram-turns",
+        "Neighbouring pixels want the same bin more often than random bytes do.",
+        wanted,
+        {
+            "china.jpg, direct": {"ours": "china.jpg", "name": "direct", "array": "bins"},
+            "china.jpg, own bins": {"ours": "china.jpg", "name": "own", "array": "own"},
+            "flower.jpg, direct": {"ours": "flower.jpg", "name": "direct", "array": "bins"},
+        },
+        "holds",
+        0.5,
+        "photograph",
+        "random bytes",
+        unit="turns",
+        seeds=range(5),
+        smallest={"n": 512},
     ),
     Claim(
         id="05-race",

@@ -278,6 +278,57 @@ def _warp_requests(events) -> np.ndarray:
 
 
 @exercise
+def block_histogram(answer):
+    """block_histogram(x, bins, n): 256 bins counted in shared memory, then added to all."""
+    rng = np.random.default_rng(13)
+    with _module(answer) as module:
+        for n, grid, block, values in ((1000, 2, 64, 256), (777, 3, 256, 3), (2000, 2, 128, 256),
+                                       (1, 1, 32, 9), (3000, 1, 512, 256)):  # fmt: skip
+            x = rng.integers(256 - values, 256, n).astype(np.uint8)
+            bins, what = np.zeros(256, np.uint32), f"{n} bytes, {grid} blocks of {block}"
+            record = _counted(module, grid, block, x, bins, n)
+            equal(bins, np.bincount(x, minlength=256).astype(np.uint32), f"bins for {what}")
+            asked = record.count(array="bins")
+            if asked > 512 * grid or record.count(array="bins", kind="atomic") > 256 * grid:
+                wrong(
+                    f"{what}: the bins are right, but bins in global memory is accessed {asked} "
+                    "times: each block adds each of its own 256 counts to it once"
+                )
+            _shared_out(record, "x", "read", 2 * -(-n // (grid * block)), what)
+
+
+def _counted(module, grid: int, block: int, x, bins, n: int):
+    """Run a histogram; a fault is told with what usually is behind it."""
+    from helpers import cuda
+
+    if "block_histogram" not in module.signatures:
+        wrong(f"the cell defines no kernel block_histogram; it has {', '.join(module.signatures)}")
+    try:
+        return module["block_histogram"][grid, block].record(x, bins, n)
+    except cuda.CudaError as error:
+        wrong(f"with grid {grid} and block {block}: {error}{_behind(error, module.source, block)}")
+
+
+def _behind(error, source: str, block: int) -> str:
+    """Say what a histogram lacks that has this fault."""
+    from helpers import cuda
+
+    if isinstance(error, cuda.UninitialisedError):
+        return (
+            f"\nAll 256 counts of a block, which has {block} threads, must be zero before any of "
+            "these counts."
+        )
+    if not isinstance(error, cuda.RaceError):
+        return ""
+    if "atomic" in source.splitlines()[(error.line or 1) - 1]:
+        return "\nBetween zeroing, counting and adding up all threads of a block must have met."
+    return (
+        "\nMany threads may add to one count at a time: to read it, add and write it must be one "
+        "step. And between zeroing, counting and adding up all threads of a block must have met."
+    )
+
+
+@exercise
 def turns(answer):
     """answer(columns) -> turns in which 32 lanes read a column of tile[32][columns]."""
     for columns in (32, 33, 34, 36, 40, 48, 64, 31):

@@ -11,10 +11,11 @@
 # - load a tile with its halo into shared memory, with the barriers that it needs, and recognise a race where one is missing;
 # - tell a coalesced access from one that is not, and repair the second; predict bank conflicts;
 # - multiply matrices through tiles, and scan by a tree, each with its cost counted;
+# - count atomics, and write a histogram that needs few of them on global memory;
 # - predict in how many passes a warp takes a branch, and give the work to threads that stand together;
 # - compute how many warps are resident, and say which limit decides it.
 #
-# **You need** some Python and the look of C (`for`, `if`, arrays). *Time:* 230 minutes, of which your machine works for less than three. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
+# **You need** some Python and the look of C (`for`, `if`, arrays). *Time:* 260 minutes, of which your machine works for less than three. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
 
 # %% [markdown]
 # ## Notation
@@ -1062,6 +1063,89 @@ display(evidence("05-divergence"), evidence("05-divergence-sum"))
 display(evidence("05-divergence-banks"), evidence("05-divergence-halves"))
 
 # %% [markdown]
+# ## A histogram: many threads, one place
+#
+# How often does each of the 256 values occur among $n$ bytes? Which bin a thread adds to depends on the data, so that two threads may want the same one, and `bins[x[i]] += 1` is a race. An *atomic* operation reads, adds and writes in one step that nobody comes between:
+
+# %% language="cuda"
+# __global__ void direct_histogram(const unsigned char *x, unsigned *bins, int n) {
+#     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+#         atomicAdd(&bins[x[i]], 1u);
+# }
+
+# %% [markdown]
+# (The threads take the bytes in turns, each the next one a whole grid further on: so a grid of any size serves any $n$.) Right, but all $n$ atomics go to the same 256 places of global memory. The remedy is *[privatization](glossary.md#privatization)*: each block counts in bins of its own, in shared memory, and adds these to the common ones at the end.
+#
+# ### Exercise 14: bins of one's own
+#
+# *Difficulty ●●●, 20 minutes.* Write it for any grid and any block: with $B$ blocks `bins` is asked at most $256 B$ times. `bins` holds zeros at the start.
+#
+# <details><summary>Hint</summary>
+#
+# Three parts: zero, count, add up. A block of 64 threads has 256 bins to zero and to add up, so that each thread takes several. What must all have done before the next part begins? And which of the additions can two threads make at one place, of one block or of two?
+#
+# </details>
+
+# %% language="cuda" exercise="block-histogram"
+# __global__ void block_histogram(const unsigned char *x, unsigned *bins, int n) {
+#     __shared__ unsigned own[256];
+#     // your part
+#     // BEGIN SOLUTION
+#     for (int b = threadIdx.x; b < 256; b += blockDim.x) own[b] = 0;
+#     __syncthreads();
+#     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+#         atomicAdd(&own[x[i]], 1u);
+#     __syncthreads();
+#     for (int b = threadIdx.x; b < 256; b += blockDim.x) atomicAdd(&bins[b], own[b]);
+#     // END SOLUTION
+#     // end of your part
+# }
+
+# %% check="block-histogram" points=4
+check.block_histogram(block_histogram)
+
+# %% [markdown]
+# > **Predict.** 32 768 bytes, 8 blocks: how many times fewer atomics on global memory? And in a row of a photograph, how many of a warp's 32 lanes want the same bin, on average over the warps, in the bin that most of them want?
+
+# %%
+fewer_atomics = Prediction("global atomics, direct ÷ own bins", None)  # your number for None
+same_bin = Prediction("lanes of a warp that want one bin of the photograph", None)
+
+# %%
+from helpers.cuda.contention import turns as turns_at_one_place
+
+data = {"photograph": (255 * photograph).astype(np.uint8).ravel()[:32_768],
+        "random bytes": rng.integers(0, 256, 32_768).astype(np.uint8)}  # fmt: skip
+with Module("histogram.cu", device="cpu") as histograms:
+    for (name, x), bins in ((pair, b) for pair in data.items() for b in ("bins", "own")):
+        kernel = histograms["direct_histogram" if bins == "bins" else "own_histogram"]
+        record = kernel[8, 256].record(x, np.zeros(256, np.uint32), len(x))
+        atomics = record.count(array="bins", kind="atomic")
+        crowd = turns_at_one_place(record, array=bins) / (len(x) / 32)
+        print(f"{name:12}, {kernel.signature.name:16}: {atomics:5} atomics on global memory;",
+              f"a warp's count takes {crowd:.1f} turns")  # fmt: skip
+        if (name, bins) == ("photograph", "bins"):
+            same_bin.answer(crowd)
+fewer_atomics.answer(len(x) / atomics)
+
+# %% [markdown] claims="05-histogram 05-histogram-turns"
+# Predicted are $n$ and $256 B$, so $n / 256 B$ times fewer; a block that counts no more bytes than it has bins gains nothing. What privatization does not change is the crowd *within* a warp: lanes that want one place take turns, in shared memory as in global, and neighbouring pixels are alike, where random bytes seldom are. (Turns are counted as if lanes at one place went one after another; how fast a GPU serves them, no run here says.)
+#
+# A histogram is good for something: where few greys hold most pixels, a picture gains contrast if each grey becomes the share of pixels that are no brighter. That share is a scan of the histogram, here of yours.
+
+# %%
+grey, bins = (255 * photograph).astype(np.uint8), np.zeros(256, np.uint32)
+if check.block_histogram.passed(block_histogram):
+    block_histogram[32, 256](grey.ravel(), bins, grey.size)
+    assert bins.sum() == grey.size
+    share = bins.cumsum() / grey.size
+    plots.images({"photograph": photograph, "by your histogram": share[grey]})
+    plt.show()
+
+# %%
+display(evidence("05-histogram"), evidence("05-histogram-turns"))
+
+# %% [markdown]
 # ## Times on a GPU
 #
 # Arithmetic intensity and the GPU's two limits, operations and bytes per second, give the [roofline](glossary.md#roofline) that [notebook 07](07_roofline.ipynb) explains. The figures below come from a record that names its machine.
@@ -1130,6 +1214,7 @@ print(claim)
 # - Registers, shared memory and threads decide how many warps are resident.
 # - A product of matrices reads its inputs $T$ times less through tiles of side $T$; a scan by a tree has $2(n-1)$ additions, and bank conflicts to pad away.
 # - A warp whose lanes part at a branch goes both ways; who does what decides how often, and the banks ask for something else again.
+# - A histogram in bins of each block's own asks for $256 B$ atomics on global memory in place of $n$; lanes of a warp that want one bin crowd as before.
 #
 # **In practice** you call cuDNN through `torch.nn.functional.conv2d`, `cupyx.scipy.ndimage` for images, or write Triton or CUTLASS. NVIDIA's `compute-sanitizer` finds on a GPU much of what was caught here: `memcheck` (bounds, and misaligned accesses), `racecheck` (races in shared memory), `synccheck` (barriers), `initcheck` (reads of global memory that was never written; not of shared memory, which is what exercise 4 shows); Nsight Compute counts the sectors.
 #

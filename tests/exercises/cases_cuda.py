@@ -190,6 +190,39 @@ BY_STEPS = """__shared__ float own[256];
     __syncthreads();"""
 
 
+HISTOGRAM = """
+__global__ void block_histogram(const unsigned char *x, unsigned *bins, int n) {
+    __shared__ unsigned own[256];
+    for (int b = threadIdx.x; b < 256; b += blockDim.x) own[b] = 0;
+    __syncthreads(); // zeroed
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        atomicAdd(&own[x[i]], 1u);
+    __syncthreads(); // counted
+    for (int b = threadIdx.x; b < 256; b += blockDim.x) atomicAdd(&bins[b], own[b]);
+}
+"""
+OF_WARPS = """
+__global__ void block_histogram(const unsigned char *x, unsigned *bins, int n) {
+    __shared__ unsigned own[16][256];
+    int t = threadIdx.x, share = (n + gridDim.x * blockDim.x - 1) / (gridDim.x * blockDim.x);
+    for (int b = t; b < 16 * 256; b += blockDim.x) own[b / 256][b % 256] = 0;
+    __syncthreads();
+    int first = (blockIdx.x * blockDim.x + t) * share;
+    for (int i = first; i < first + share && i < n; i++) atomicInc(&own[t / 32][x[i]], 0xffffffff);
+    __syncthreads();
+    for (int b = t; b < 256; b += blockDim.x) {
+        unsigned sum = 0;
+        for (int w = 0; w < 16; w++) sum += own[w][b];
+        if (sum) atomicAdd(bins + b, sum);
+    }
+}
+"""  # a piece for each thread, bins for each warp, empty ones left out
+GLOBAL_ONLY = """
+__global__ void block_histogram(const unsigned char *x, unsigned *bins, int n) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        atomicAdd(&bins[x[i]], 1u);
+}
+"""
 PACKED = """
 __global__ void packed_sum(const float *x, float *total) {
     __shared__ float part[256];
@@ -320,6 +353,36 @@ CASES = {
             (PACKED % PAIRS).replace("__syncthreads();", "__syncwarp();"),
             PACKED % "if (t == 0 && step == 1) for (int k = 1; k < 256; k++) part[0] += part[k];",
             PACKED % "part[t] += 2 * step * t < 256 ? part[2 * step * t + step] : 0;",
+        ],
+    ),
+    "block_histogram": Case(
+        right=HISTOGRAM,
+        also=[OF_WARPS],
+        wrong=[
+            GLOBAL_ONLY,
+            HISTOGRAM.replace("__syncthreads(); // counted", ""),
+            HISTOGRAM.replace("__syncthreads(); // counted", "__syncwarp();"),
+            HISTOGRAM.replace("__syncthreads(); // zeroed", ""),
+            HISTOGRAM.replace(
+                "for (int b = threadIdx.x; b < 256; b += blockDim.x) own[b] = 0;",
+                "own[threadIdx.x % 256] = 0;",
+            ),
+            HISTOGRAM.replace(
+                "for (int b = threadIdx.x; b < 256; b += blockDim.x) own[b] = 0;", ""
+            ),
+            HISTOGRAM.replace("atomicAdd(&own[x[i]], 1u)", "own[x[i]] += 1"),
+            HISTOGRAM.replace("atomicAdd(&bins[b], own[b])", "bins[b] += own[b]"),
+            HISTOGRAM.replace("atomicAdd(&bins[b], own[b])", "bins[b] = own[b]"),
+            HISTOGRAM.replace("i < n;", "i < n - 1;"),
+            HISTOGRAM.replace(
+                "int b = threadIdx.x; b < 256; b += blockDim.x) atomic",
+                "int b = 0; b < 256; b++) if (threadIdx.x == b) atomic",
+            ),
+            HISTOGRAM.replace("int i = blockIdx.x * blockDim.x + threadIdx.x", "int i = 0")
+            .replace("i += gridDim.x * blockDim.x", "i++")
+            .replace(
+                "atomicAdd(&own[x[i]]", "if (blockIdx.x + threadIdx.x == 0) atomicAdd(&own[x[i]]"
+            ),
         ],
     ),
     "turns": Case(
