@@ -16,7 +16,7 @@ import requests
 from nbformat.v4 import new_code_cell, new_notebook
 
 from helpers import exercises, records
-from helpers.paths import ROOT
+from helpers.paths import BENCH_RECORDS, ROOT
 from tools import course, grading, soak
 from tools.notebooks import SourceError, sources
 
@@ -55,6 +55,7 @@ def test_marks_that_are_not_right(marks):
 def test_what_came_out_and_what_was_left_is_recorded(tmp_path, monkeypatch, capsys):
     def graded(place, teacher, name):
         (place / "tmp" / f"forgotten-{name[:2]}").write_text("")
+        (place / "tmp" / "torchinductor_me").write_text("")
         assert os.environ["TMPDIR"] == str(place / "tmp")
         if name.startswith("00"):
             return grading.Marks(4, 4, 0, False)
@@ -71,7 +72,7 @@ def test_what_came_out_and_what_was_left_is_recorded(tmp_path, monkeypatch, caps
     assert (right.parameters["right"], right.parameters["error"]) == (True, "")
     assert (failed.value, failed.parameters["right"]) == (0, False)
     assert "no exchange" in failed.parameters["error"]
-    assert [path[-12:] for path in left.parameters["names"]] == ["forgotten-00", "forgotten-01"]
+    assert left.parameters["names"] == ["forgotten-00", "forgotten-01"]
     said = capsys.readouterr()
     assert "no exchange" in said.err
     assert "left behind: 2 files" in said.out
@@ -140,6 +141,19 @@ def test_a_course_folder_is_made_once(tmp_path, capsys):
         course.make(folder, ("77",))
     assert course.main([str(folder), "77"]) == 1
     assert "77" in capsys.readouterr().err
+
+
+def test_teaching_names_the_notebooks_that_a_record_shows_graded():
+    newest = {}
+    for one in records.load(BENCH_RECORDS, "grading"):
+        for row in one.suites["grading"][:-1]:
+            newest.setdefault(row.name, row)
+    teaching = (ROOT / "TEACHING.md").read_text(encoding="utf-8")
+    (said,) = re.findall(
+        r"^A record in `data/bench/` has this for ([^;.]+)", teaching, re.MULTILINE
+    )
+    assert all(row.parameters["right"] for row in newest.values())
+    assert re.findall(r"\d\d", said) == sorted(name[:2] for name in newest)
 
 
 @pytest.fixture
