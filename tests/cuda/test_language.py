@@ -43,6 +43,29 @@ def test_a_template_of_a_kernel():
     assert source.templates(text) == {"scale": ("T", "N")}
 
 
+TURNED = """
+template <int C> __device__ void turn(float *y) {
+    __shared__ float s[32 * C];
+    s[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    y[threadIdx.x] = s[31 - threadIdx.x + %d];
+}
+__global__ void f(float *y) { turn<2>(y); }
+"""
+
+
+def test_shared_arrays_of_a_template_are_recorded_and_guarded():
+    with Module(TURNED % 0, device="cpu") as module:
+        record = module["f"][1, 32].record(y := zeros(np.float32))
+        assert y.tolist() == LANES[::-1].tolist()
+        assert record.requested_bytes(space="shared", kind="read") == 4 * 32
+    with (
+        Module(TURNED % 64, device="cpu", check=True) as module,
+        pytest.raises(cuda.BoundsError, match=r"\[95\], outside .*float \[64\] at line 6"),
+    ):
+        module["f"][1, 32](zeros(np.float32))
+
+
 def test_half_precision_is_rounded_as_numpy_rounds_it():
     text = """
     #include <cuda_fp16.h>

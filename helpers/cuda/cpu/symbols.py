@@ -116,7 +116,9 @@ def read(program: Path, dynamic: tuple[str, ...]) -> Symbols:
             begin = address
         elif name == "__stop_cuda_constant":
             end = address
-        elif reader and kind in ("TLS", "OBJECT"):
+        elif (reader and kind in ("TLS", "OBJECT")) or (
+            kind == "TLS" and words[4] in ("UNIQUE", "WEAK")  # in a template: under no file
+        ):
             found.append((kind, name, address, size))
     shared, variables = [], []
     for kind, name, address, size in found:
