@@ -23,8 +23,15 @@ def turns(record: AccessRecord, *, array: str) -> int:
     -------
     int
         Summed over all requests.
+
+    Raises
+    ------
+    ValueError
+        The record lacks some of the single accesses.
     """
     events = record.picked(array=array, kind=ATOMIC)
+    if len(events) != record.count(array=array, kind=ATOMIC):
+        raise ValueError("the record lacks single accesses: record all blocks, with a higher limit")
     if not len(events):
         return 0
     warp = events["block"].astype(np.int64) * 32 + events["thread"] // 32

@@ -404,7 +404,8 @@ class Launch:
         Raises
         ------
         LaunchError
-            On a GPU, for an argument that does not fit, or where the limit is too low.
+            On a GPU, for an argument that does not fit, where the limit is too low, or where
+            addr2line is missing.
         KernelError
             The kernel did something wrong.
         """

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from helpers.cuda.errors import LaunchError
+
 PASS = np.dtype(
     [
         ("block", "u4"),  # linear: x + X (y + Y z)
@@ -181,6 +183,11 @@ def record(
     -------
     WarpRecord
         Of all warps.
+
+    Raises
+    ------
+    LaunchError
+        Of no piece the line is known.
     """
     ways, at = {}, 0
     while at < len(words):
@@ -190,10 +197,15 @@ def record(
     pieces = np.unique(np.concatenate([*ways.values(), np.zeros(0, np.uint32)])).tolist()
     # A piece begins with a call, behind which stands the code itself: of the way out, where all
     # returns meet, it belongs to the last brace. What the runner adds has no line.
-    text, behind = source.splitlines(), lines([piece + 1 for piece in pieces])
+    text, begins = source.splitlines(), lines(pieces)
+    if pieces and not any(begins):
+        raise LaunchError(
+            f"kernel {kernel}: no line of its code is known; install binutils (addr2line)"
+        )
+    behind = lines([piece + 1 for piece in pieces])
     line_of = {
         piece: line
-        for piece, line, next_ in zip(pieces, lines(pieces), behind, strict=True)
+        for piece, line, next_ in zip(pieces, begins, behind, strict=True)
         if line and not (next_ and text[next_ - 1].strip() == "}")
     }
     ours = np.array(list(line_of), np.uint32)

@@ -282,7 +282,7 @@ def block_histogram(answer):
     """block_histogram(x, bins, n): 256 bins counted in shared memory, then added to all."""
     rng = np.random.default_rng(13)
     with _module(answer) as module:
-        for n, grid, block, values in ((1000, 2, 64, 256), (777, 3, 256, 3), (2000, 2, 128, 256),
+        for n, grid, block, values in ((1000, 2, 64, 256), (777, 3, 256, 3), (2000, 6, 128, 256),
                                        (1, 1, 32, 9), (3000, 1, 512, 256)):  # fmt: skip
             x = rng.integers(256 - values, 256, n).astype(np.uint8)
             bins, what = np.zeros(256, np.uint32), f"{n} bytes, {grid} blocks of {block}"

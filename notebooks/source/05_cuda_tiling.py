@@ -11,8 +11,8 @@
 # - load a tile with its halo into shared memory, with the barriers that it needs, and recognise a race where one is missing;
 # - tell a coalesced access from one that is not, and repair the second; predict bank conflicts;
 # - multiply matrices through tiles, and scan by a tree, each with its cost counted;
-# - count atomics, and write a histogram that needs few of them on global memory;
 # - predict in how many passes a warp takes a branch, and give the work to threads that stand together;
+# - count atomics, and write a histogram that needs few of them on global memory;
 # - compute how many warps are resident, and say which limit decides it.
 #
 # **You need** some Python and the look of C (`for`, `if`, arrays). *Time:* 260 minutes, of which your machine works for less than three. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
@@ -1002,9 +1002,9 @@ sums = Module("sums.cu", device="cpu")
 Code(sums["interleaved_sum"].listing, language="c++")
 
 # %% [markdown]
-# ### Exercise 13: the same additions by other threads
+# ### Exercise 13: as many additions by other threads
 #
-# *Difficulty ●●○, 10 minutes.* In step 1 every warp has 16 idle lanes, in step 16 it has 31. Write the step so that the same additions are made in as few passes as possible: $128/s$ of them in step $s$.
+# *Difficulty ●●○, 10 minutes.* In step 1 every warp has 16 idle lanes, in step 16 it has 31. Write the step so that as many additions are made in as few passes as possible: $128/s$ of them in step $s$.
 #
 # <details><summary>Hint</summary>
 #
@@ -1056,7 +1056,7 @@ for name, kernel in made.items():
         apart.answer(requests)
 
 # %% [markdown] claims="05-divergence-sum 05-divergence-banks 05-divergence-halves"
-# (A pass that adds ends in one request to shared memory, so that the record of accesses counts these passes too.) The same additions by neighbouring threads take a quarter of the passes; with 1024 numbers less than a fifth. The banks gain nothing by it: the lanes that work together now want words that stand $2s$ apart, and take as many turns as before. Halves need few passes *and* few turns, because theirs are other additions, of neighbouring words. (A sum of `float`s may then differ in its last digits.)
+# (A pass that adds ends in one request to shared memory, so that the record of accesses counts these passes too.) The same additions by neighbouring threads take a quarter of the passes; with 1024 numbers less than a fifth. The banks gain nothing by it: the lanes that work together now want words that stand $2s$ apart, and take as many turns as before. (If yours adds halves, its row is the third.) Halves need few passes *and* few turns, because theirs are other additions, of neighbouring words. (A sum of `float`s may then differ in its last digits.)
 
 # %%
 display(evidence("05-divergence"), evidence("05-divergence-sum"))

@@ -40,3 +40,12 @@ def test_lanes_that_want_one_place_take_turns(module, values, want):
     record = module["direct_histogram"][1, 64].record(x, np.zeros(256, np.uint32), len(x))
     assert turns(record, array="bins") == want
     assert turns(record, array="x") == 0
+
+
+@pytest.mark.parametrize("kept", [{"blocks": []}, {"blocks": [1]}, {"limit": 100}])
+def test_turns_of_a_record_that_lacks_accesses_are_refused(module, kept):
+    x = np.zeros(128, np.uint8)
+    launch = module["direct_histogram"][2, 64]
+    record = launch.record(x, np.zeros(256, np.uint32), len(x), **kept)
+    with pytest.raises(ValueError, match="lacks single accesses"):
+        turns(record, array="bins")

@@ -191,3 +191,15 @@ def test_faults_and_limits_are_reported(module):
         module["parting"][1, 64].warps(y, y.copy(), 1, 64, limit=100)
     assert (x == 0).all()
     assert module["parting"][1, 64].warps(y, y.copy(), 1, 64).count() > 0  # and goes on
+
+
+def test_passes_without_known_lines_are_refused_not_counted_as_none(module, monkeypatch):
+    monkeypatch.setattr("helpers.cuda.cpu.symbols.shutil.which", lambda name: None)
+    x = np.zeros(64, np.float32)
+    with pytest.raises(cuda.LaunchError, match=r"kernel parting: no line .* install binutils"):
+        module["parting"][1, 64].warps(x, x.copy(), 1, 64)
+
+
+def test_a_kernel_without_code_has_lines():
+    with Module("__global__ void idle(float *x) {\n}\n", device="cpu") as made:
+        made["idle"][1, 64].warps(np.zeros(64, np.float32))

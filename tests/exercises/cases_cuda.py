@@ -374,6 +374,10 @@ CASES = {
             HISTOGRAM.replace("atomicAdd(&bins[b], own[b])", "bins[b] += own[b]"),
             HISTOGRAM.replace("atomicAdd(&bins[b], own[b])", "bins[b] = own[b]"),
             HISTOGRAM.replace("i < n;", "i < n - 1;"),
+            HISTOGRAM.replace(  # block 0 counts alone
+                "int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x",
+                "int i = threadIdx.x; blockIdx.x == 0 && i < n; i += blockDim.x",
+            ),
             HISTOGRAM.replace(
                 "int b = threadIdx.x; b < 256; b += blockDim.x) atomic",
                 "int b = 0; b < 256; b++) if (threadIdx.x == b) atomic",

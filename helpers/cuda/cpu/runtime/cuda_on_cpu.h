@@ -321,8 +321,9 @@ struct cuda_argument {
 #define __device__
 #define __host__
 #if defined(__SANITIZE_THREAD__) || defined(CUDA_TRACED)
-// All that a kernel calls becomes part of it: the compiler then knows the size of the local variable
-// that a pointer leads to, and a way through the code does not lead through another function. What nobody reads is written all the same: it may be out of bounds.
+// All that a kernel calls becomes part of it: the compiler then knows the size of the local
+// variable that a pointer leads to, and a way through the code does not lead through another
+// function. What nobody reads is written all the same: it may be out of bounds.
 #define __global__ __attribute__((flatten))
 #define __noinline__
 #define __shared__ __attribute__((used)) thread_local
