@@ -93,7 +93,7 @@ html: setup ## Make of the site a page in one file for each notebook, in build/h
 
 course: setup ## Make an nbgrader course folder from the notebooks: make course COURSE=~/course
 	@[ -n "$(COURSE)" ] || { echo "Say where: make course COURSE=~/course" >&2; exit 1; }
-	@$(PY) -m tools.course $(COURSE) $(NB) $(if $(WRITTEN),--written)
+	@$(PY) -m tools.course $(COURSE) $(NB) $(if $(filter yes,$(WRITTEN)),--written)
 
 grading: setup ## Grade the notebooks as a class does, solved and untouched: make grading NB=01
 	@$(PY) -m tools.grading $(NB)

@@ -198,7 +198,7 @@ def measured(teacher: Path, name: str) -> records.Row:
     try:
         marks, error = grade(teacher.parent, teacher, name), ""
     except GradingError as failed:
-        marks, error = Marks(0, 0, 0, False), str(failed)
+        marks, error = Marks(0, 0, 0, False), str(failed).replace(f"{teacher.parent}/", "")
     seconds = time.perf_counter() - begin
     note = "" if marks.right else "  <- expected full marks and none"
     figures = f"{marks.full:6g} {marks.solved:6g} {marks.untouched:9g} {seconds:7.0f}{note}"

@@ -68,18 +68,15 @@ def _holders(folder: Path, pids: Mapping[int, int]) -> list[int]:
     """Return the ranks whose watchers wait for the interpreter lock all the while."""
     told = {rank: state.confirmed(folder, rank) for rank in pids}
     before = {rank: _sleeps(folder, rank, pid) for rank, pid in pids.items()}
-    found: list[int] = []
-    deadline = time.monotonic() + LOCK_SECONDS
-    while len(found) < len(before) and time.monotonic() < deadline:
-        time.sleep(LOCK_SECONDS / 10)
-        after = {rank: _sleeps(folder, rank, pid) for rank, pid in pids.items()}
-        found = [
-            rank
-            for rank, sleeps in after.items()
-            if sleeps is not None and sleeps - (before[rank] or sleeps) >= LOCK_LOOKS
-        ]
-    # among threads that compute a watcher waits too, but not for ever
-    return [rank for rank in found if state.confirmed(folder, rank) == told[rank]]
+    time.sleep(LOCK_SECONDS)  # among threads that compute a watcher waits too, but not so long
+    after = {rank: _sleeps(folder, rank, pid) for rank, pid in pids.items()}
+    return [
+        rank
+        for rank, sleeps in after.items()
+        if sleeps is not None
+        and sleeps - (before[rank] or sleeps) >= LOCK_LOOKS
+        and state.confirmed(folder, rank) == told[rank]
+    ]
 
 
 def _sleeps(folder: Path, rank: int, pid: int) -> int | None:
@@ -87,6 +84,6 @@ def _sleeps(folder: Path, rank: int, pid: int) -> int | None:
     try:
         watcher = state.stack_file(folder, rank).read_text().partition("\n")[0]
         status = Path(f"/proc/{pid}/task/{int(watcher)}/status").read_text()
-    except (OSError, ValueError):  # it has ended, or is just beginning
+        return int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+    except (OSError, ValueError, IndexError):  # ended, just beginning, or a sandbox's short /proc
         return None
-    return int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])

