@@ -1,8 +1,8 @@
 """`make hub`, typed as the recipe says, used by a student and ended; what was seen goes to a file.
 
 ``python -m tests.hub.typed FOLDER SIGNAL`` runs within a world (``tests.hub.world``) and writes
-``FOLDER/seen.json``. Ctrl-C at a terminal is SIGINT to make and all that it started; who ends a
-service sends SIGTERM to make alone.
+``FOLDER/seen.json``. Ctrl-C at a terminal is SIGINT to make and all that it started; `kill` of
+make is SIGTERM to make alone.
 """
 
 from __future__ import annotations
