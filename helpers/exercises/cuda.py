@@ -251,18 +251,20 @@ def packed_sum(answer):
             total = np.full(blocks, np.nan, np.float32)
             record = _run(module, "packed_sum", blocks, 256, x, total, record=True)
             close(total, x.reshape(blocks, 256).sum(axis=1), f"total of {blocks} blocks", rtol=1e-5)
-            events = record.picked(array="part", kind="write")
-            passes = len(_warp_requests(events)) // blocks - 8  # less those that fill part
+            made = [record.picked(array="part", kind=kind) for kind in ("write", "atomic")]
+            passes = len(_warp_requests(np.concatenate(made))) // blocks - 8  # less: part filled
             if passes > 12:
                 wrong(
                     f"the sums are right, but their additions take the warps of a block {passes} "
-                    "passes: fewer would do if no warp took part of which a few lanes add and the "
-                    "additions of a step were the first threads' work"
+                    "passes, and 12 would do: in many of these only a few lanes add"
                 )
             events = record.picked(array="part", kind="read")
             most = int(np.unique(_threads(events), return_counts=True)[1].max(initial=0))
             if most > 24:  # two or three for each addition, and the result
-                wrong(f"the sums are right, but one thread reads part {most} times")
+                wrong(
+                    f"the sums are right, but one thread reads part {most} times: with at most one "
+                    "addition a step it would be 17"
+                )
 
 
 def _threads(events) -> np.ndarray:
@@ -295,6 +297,7 @@ def block_histogram(answer):
                     "times: each block adds each of its own 256 counts to it once"
                 )
             _shared_out(record, "x", "read", 2 * -(-n // (grid * block)), what)
+            _shared_out(record, "bins", "atomic", -(-256 // block), what)
 
 
 def _counted(module, grid: int, block: int, x, bins, n: int):

@@ -773,7 +773,7 @@ for tile in ((8, 32), (16, 16)):
     made = Convolution(weights, tile=tile, device="cpu")
     reads = made.record(image, "tiled", blocks=[]).select(array="tile", kind="read")
     print(
-        f"tile {tile[0]} × {tile[1]}: {sum(a.wavefronts for a in reads)} passes through the banks,",
+        f"tile {tile[0]} × {tile[1]}: {sum(a.wavefronts for a in reads)} turns of the banks,",
         f"{sum(a.ideal for a in reads)} would do",
     )
 
@@ -951,7 +951,7 @@ display(evidence("05-scan-work"), evidence("05-scan-turns"))
 # %% [markdown]
 # ## Lanes that part
 #
-# All lanes of a warp share one stream of instructions. Where an `if` sends some of them one way and the rest another, the warp goes both ways, one after the other, and those whose way it is not stand idle: the warp *[diverges](glossary.md#divergence)*. In the kernel below every thread has equally much to do, on one of two ways; `group` says how many neighbours go the same one.
+# A warp is given one instruction at a time, for all of its lanes. Where an `if` sends some of them one way and the rest another, the warp goes both ways, one after the other, and those whose way it is not stand idle: the warp *[diverges](glossary.md#divergence)*. In the kernel below every thread has equally much to do, on one of two ways; `group` says how many neighbours go the same one.
 
 # %% language="cuda"
 # __global__ void parting(const float *x, float *y, int group) {
@@ -967,7 +967,7 @@ display(evidence("05-scan-work"), evidence("05-scan-turns"))
 # }
 
 # %% [markdown]
-# `parting[grid, block].warps(...)` runs the launch on the CPU, notes which pieces of the code each thread passes through, and puts 32 threads together to a warp. A *pass* is a warp going once through a piece; lanes that have parted go on together from where their ways meet. (So do the warps of textbooks. NVIDIA's compiler makes of a short branch instructions that all lanes go through and some ignore, and since Volta lanes that parted are free to meet later. Counted are passes through the source, not clocks of a GPU.)
+# `parting[grid, block].warps(...)` runs the launch on the CPU, notes which pieces of the code each thread passes through, and puts 32 threads together to a warp. A *pass* is a warp going once through a piece (told under one line of it: the `if` and the loops' tests have no row); lanes that have parted go on together from where their ways meet. (So do the warps of textbooks. NVIDIA's compiler makes of a short branch instructions that all lanes go through and some ignore, and since Volta lanes that parted are free to meet later. Counted are passes through the source, not clocks of a GPU.)
 #
 # > **Predict.** With `group` 1 neighbouring lanes part, with 32 neighbouring warps. How many times the passes through the two loops does the first take? And `group` 8?
 
@@ -993,7 +993,9 @@ plots.warp_passes(first)
 plt.show()
 
 # %% [markdown] claims="05-divergence"
-# The same work in twice the passes as soon as a warp's lanes part, no matter how: what counts is whether a warp has lanes on both ways, and with a `group` of 32 or a multiple none has. A branch between warps costs nothing.
+# The picture is of the first warp with `group` 8: two passes with all lanes, and 8 through each way with half of them.
+#
+# With two ways of equal length the same work takes twice the passes as soon as a warp has lanes on both, however they are dealt out; with a `group` of 32 or a multiple none has. A branch between warps costs no pass.
 #
 # Who does what is often the programmer's choice. The sum of 256 numbers below adds neighbours, then neighbours of those: in the step $s = 1, 2, 4, \dots$ every thread whose number is a multiple of $2s$ adds what stands $s$ to its right.
 
@@ -1004,7 +1006,7 @@ Code(sums["interleaved_sum"].listing, language="c++")
 # %% [markdown]
 # ### Exercise 13: as many additions by other threads
 #
-# *Difficulty ●●○, 10 minutes.* In step 1 every warp has 16 idle lanes, in step 16 it has 31. Write the step so that as many additions are made in as few passes as possible: $128/s$ of them in step $s$.
+# *Difficulty ●●○, 10 minutes.* In step 1 every warp has 16 idle lanes, in step 16 it has 31. Write the step so that the same number of additions is made in as few passes as possible: $128/s$ of them in step $s$, no thread more than one.
 #
 # <details><summary>Hint</summary>
 #
@@ -1046,7 +1048,7 @@ made["halved"] = sums["halved_sum"]
 for name, kernel in made.items():
     total = np.zeros(1, np.float32)
     added = kernel[1, 256].record(x, total)
-    writes = added.select(array="part", kind="write")[1:]  # after the first, which fills part
+    writes = [a for a in added.select(array="part") if a.kind != "read"][1:]  # the first fills part
     shared = sum(a.wavefronts for a in added.select(space="shared"))
     requests, additions = (sum(getattr(a, what) for a in writes) for what in ("requests", "count"))
     print(f"{name:11} {additions} additions in {requests} passes,",
@@ -1056,7 +1058,7 @@ for name, kernel in made.items():
         apart.answer(requests)
 
 # %% [markdown] claims="05-divergence-sum 05-divergence-banks 05-divergence-halves"
-# (A pass that adds ends in one request to shared memory, so that the record of accesses counts these passes too.) The same additions by neighbouring threads take a quarter of the passes; with 1024 numbers less than a fifth. The banks gain nothing by it: the lanes that work together now want words that stand $2s$ apart, and take as many turns as before. (If yours adds halves, its row is the third.) Halves need few passes *and* few turns, because theirs are other additions, of neighbouring words. (A sum of `float`s may then differ in its last digits.)
+# (A pass that adds ends in one request to shared memory, so that the record of accesses counts these passes too.) The same additions by neighbouring threads take a quarter of the passes; with 1024 numbers less than a fifth. The banks gain nothing by it. Before, a warp's words lay within 32, each in a bank of its own; now those of its adding lanes stretch over many times 32, $2s$ apart, and share banks: fewer requests, each of more turns, as many in all as before. (If yours adds halves, its row is the third.) Halves need few passes *and* few turns, because theirs are other additions, of neighbouring words. (A sum of `float`s may then differ in its last digits.)
 
 # %%
 display(evidence("05-divergence"), evidence("05-divergence-sum"))
@@ -1074,11 +1076,11 @@ display(evidence("05-divergence-banks"), evidence("05-divergence-halves"))
 # }
 
 # %% [markdown]
-# (The threads take the bytes in turns, each the next one a whole grid further on: so a grid of any size serves any $n$.) Right, but all $n$ atomics go to the same 256 places of global memory. The remedy is *[privatization](glossary.md#privatization)*: each block counts in bins of its own, in shared memory, and adds these to the common ones at the end.
+# (`atomicAdd` takes a place's address and what to add; `unsigned char` is a byte, `1u` a one without sign. `gridDim` is the number of blocks, so that `gridDim.x * blockDim.x` is that of all threads: they take the bytes in turns, each the next one a whole grid further on, and a grid of any size serves any $n$.) Right, but each byte is a request to global memory, $n$ of them to the same 256 places. The remedy is *[privatization](glossary.md#privatization)*: each block counts in bins of its own, in shared memory, and adds these to the common ones at the end.
 #
 # ### Exercise 14: bins of one's own
 #
-# *Difficulty ●●●, 20 minutes.* Write it for any grid and any block: with $B$ blocks `bins` is asked at most $256 B$ times. `bins` holds zeros at the start.
+# *Difficulty ●●●, 20 minutes.* Write it for any grid and any block: with $B$ blocks `bins` is asked at most $256 B$ times, and the threads of a block share all the work. `bins` holds zeros at the start.
 #
 # <details><summary>Hint</summary>
 #
@@ -1105,7 +1107,7 @@ display(evidence("05-divergence-banks"), evidence("05-divergence-halves"))
 check.block_histogram(block_histogram)
 
 # %% [markdown]
-# > **Predict.** 32 768 bytes, 8 blocks: how many times fewer atomics on global memory? And in a row of a photograph, how many of a warp's 32 lanes want the same bin, on average over the warps, in the bin that most of them want?
+# > **Predict.** 32 768 bytes, 8 blocks: how many times fewer atomics on global memory? And a warp counts 32 neighbouring pixels of a photograph: how many of its lanes want the bin that most of them want, on average over the warps?
 
 # %%
 fewer_atomics = Prediction("global atomics, direct ÷ own bins", None)  # your number for None
@@ -1114,7 +1116,7 @@ same_bin = Prediction("lanes of a warp that want one bin of the photograph", Non
 # %%
 from helpers.cuda.contention import turns as turns_at_one_place
 
-data = {"photograph": (255 * photograph).astype(np.uint8).ravel()[:32_768],
+data = {"photograph": (255 * photograph[4::8]).astype(np.uint8).ravel()[:32_768],
         "random bytes": rng.integers(0, 256, 32_768).astype(np.uint8)}  # fmt: skip
 with Module("histogram.cu", device="cpu") as histograms:
     for (name, x), bins in ((pair, b) for pair in data.items() for b in ("bins", "own")):
@@ -1129,9 +1131,9 @@ with Module("histogram.cu", device="cpu") as histograms:
 fewer_atomics.answer(len(x) / atomics)
 
 # %% [markdown] claims="05-histogram 05-histogram-turns"
-# Predicted are $n$ and $256 B$, so $n / 256 B$ times fewer; a block that counts no more bytes than it has bins gains nothing. What privatization does not change is the crowd *within* a warp: lanes that want one place take turns, in shared memory as in global, and neighbouring pixels are alike, where random bytes seldom are. (Turns are counted as if lanes at one place went one after another; how fast a GPU serves them, no run here says.)
+# Predicted are $n$ and $256 B$, so $n / 256 B$ times fewer; a block that counts no more bytes than it has bins gains nothing. What privatization does not change is the crowd *within* a warp: lanes that want one place take turns, in shared memory as in global, and neighbouring pixels are alike, where random bytes seldom are. How much alike depends on the picture: the claim below takes pieces of two photographs at random. (Turns are counted as if lanes at one place went one after another; how fast a GPU serves them, no run here says.)
 #
-# A histogram is good for something: where few greys hold most pixels, a picture gains contrast if each grey becomes the share of pixels that are no brighter. That share is a scan of the histogram, here of yours.
+# A histogram is good for something: let each grey become the share of pixels that are no brighter. Greys that hold many pixels then move apart, the others together: here the sky gains contrast, and the trees lose some. That share is a scan of the histogram, here of yours.
 
 # %%
 grey, bins = (255 * photograph).astype(np.uint8), np.zeros(256, np.uint32)
@@ -1139,6 +1141,9 @@ if check.block_histogram.passed(block_histogram):
     block_histogram[32, 256](grey.ravel(), bins, grey.size)
     assert bins.sum() == grey.size
     share = bins.cumsum() / grey.size
+    for part, rows in {"sky": np.s_[:51], "trees": np.s_[-80:]}.items():
+        print(f"{part:5} contrast (standard deviation of the greys)",
+              f"{photograph[rows].std():.2f}, then {share[grey][rows].std():.2f}")  # fmt: skip
     plots.images({"photograph": photograph, "by your histogram": share[grey]})
     plt.show()
 

@@ -343,9 +343,13 @@ CASES = {
             "part[2 * step * k] += part[step * (2 * k + 1)];",
             PACKED % f"int half = 128 / step; {HALVES}",
             PACKED % f"if (t >= 128 / step) continue; {PAIRS}",
+            PACKED % "int l = 2 * step * t; if (l < 256) atomicAdd(&part[l], part[l + step]);",
         ],
         wrong=[
             PACKED % "if (t % (2 * step) == 0) part[t] += part[t + step];",  # right, but apart
+            PACKED % "if (t % (2 * step) == 0) atomicAdd(&part[t], part[t + step]);",
+            PACKED % "if (t < 32) for (int u = 2 * step * t; u < 256; u += 64 * step) "
+            "part[u] += part[u + step];",
             PACKED % "if (t < 128 / step) part[t] += part[t + step];",
             PACKED % PAIRS.replace("left < 256", "left <= 256"),
             PACKED % "int left = step * t; if (left < 256) part[left] += part[left + step];",
@@ -372,6 +376,10 @@ CASES = {
             ),
             HISTOGRAM.replace("atomicAdd(&own[x[i]], 1u)", "own[x[i]] += 1"),
             HISTOGRAM.replace("atomicAdd(&bins[b], own[b])", "bins[b] += own[b]"),
+            HISTOGRAM.replace(  # thread 0 adds up alone
+                "for (int b = threadIdx.x; b < 256; b += blockDim.x) atomicAdd(&bins[b]",
+                "if (threadIdx.x == 0) for (int b = 0; b < 256; b++) atomicAdd(&bins[b]",
+            ),
             HISTOGRAM.replace("atomicAdd(&bins[b], own[b])", "bins[b] = own[b]"),
             HISTOGRAM.replace("i < n;", "i < n - 1;"),
             HISTOGRAM.replace(  # block 0 counts alone

@@ -9,7 +9,7 @@ import numpy as np
 from helpers.cuda import errors
 from helpers.cuda.cpu.assembly import indexed
 
-KINDS = {0: "read", 1: "wrote", 2: "updated atomically"}
+KINDS = {0: "read", 1: "wrote", 2: "atomically updated"}
 SPACES = {0: "global", 1: "shared", 2: "constant"}
 
 
