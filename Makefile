@@ -49,6 +49,7 @@ help: ## Print this list
 	@echo "             WHEELS=folder (without a network)   COMPILER=no (go on without C++)"
 	@echo "  lab        WORK=folder of your copies   LAB_ARGS='options of JupyterLab'"
 	@echo "  hub        MEMORY=1.5G CORES=2 (a student's)   IDLE=seconds   COURSE=name   HUB_ARGS=..."
+	@echo "             EXCHANGE=folder   STATE=folder   MEMBERS=groups that may log in"
 	@echo "  notebooks, html, site, grading, reset, claims, soak    NB=number or name"
 	@echo "  test       TEST_ARGS='arguments of pytest'   REQUIRE=markers whose skip is a failure"
 	@echo "  bench      SUITE=name   gpu        OUT=folder of the record"

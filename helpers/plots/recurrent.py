@@ -134,7 +134,7 @@ def _column(ax: Axes, name: str, values: Tensor, left: float, top: float, gate: 
         ax.text(
             left + 0.25,
             bottom + height / 2,
-            f"{value:+.2f}",
+            f"{value:.2f}" if gate else f"{value:+.2f}",
             ha="center",
             va="center",
             color=style.ink(shade),

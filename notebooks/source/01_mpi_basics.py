@@ -1047,7 +1047,7 @@ def shades(image):
 
 
 # %% [markdown]
-# To time it on 1, 2 and 4 ranks, `Split` makes a group of the first $n$, and the others `doze`: they look once in a millisecond whether the rest is done. A `Barrier` asks as fast as it can, which keeps a core busy that others need to compute. See how much of a core each takes from you:
+# To time it on 1, 2 and 4 ranks, `Split` makes a group of the first $n$, and the others `doze`: they look once in a millisecond whether the rest is done. `comm.Barrier()`, a [collective](glossary.md#collective) that returns when all ranks have called it (a [barrier](glossary.md#barrier)), asks as fast as it can, which keeps a core busy that others need to compute. See how much of a core each takes from you:
 
 
 # %%
@@ -1089,7 +1089,7 @@ for name, wait in (("Barrier", comm.Barrier), ("doze", lambda: doze(comm))):
         print(f"{name:8} kept {100 * share:5.1f} % of a core busy")
 
 # %% [markdown] claims="01-doze"
-# `comm.Barrier()` returns when all ranks have called it, and is a [collective](glossary.md#collective) like the others. Measured again, five times:
+# Measured again, five times:
 
 # %%
 claims.evidence("01-doze")

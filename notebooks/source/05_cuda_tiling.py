@@ -139,7 +139,7 @@ print(record)
 #
 # A cell that begins with `%%cuda` is CUDA C. It is compiled, by NVIDIA's compiler too where that is installed, and its kernels become names that you can launch. Without the test, threads 10 and 11 read beyond the arrays. A GPU would not say so: the memory there usually belongs to someone else's array, and the result is wrong later. Here a launch in a notebook is checked: bounds, races, what was never written.
 #
-# What runs on a processor differs from a GPU in more than speed: threads take turns in a fixed order, so that a result that depends on their order comes out the same each time, and multiplications and additions are not joined into one instruction, so that last bits may differ.
+# What runs on a processor differs from a GPU in more than speed: threads take turns in a fixed order, so that a result that depends on their order comes out the same each time, and multiplications and additions are not joined into one instruction, so that last bits may differ. Three things the checks do not see: a shuffle from a lane that takes no part, at which of two barriers on one line a thread waits, and that a checked and an unchecked launch have `__device__` variables of their own.
 
 # %% language="cuda"
 # __global__ void careless(const float *a, const float *b, float *c) {
@@ -1153,7 +1153,7 @@ display(evidence("05-histogram"), evidence("05-histogram-turns"))
 # %% [markdown]
 # ## Times on a GPU
 #
-# Arithmetic intensity and the GPU's two limits, operations and bytes per second, give the [roofline](glossary.md#roofline) that [notebook 07](07_roofline.ipynb) explains. The figures below come from a record that names its machine.
+# Arithmetic intensity and the GPU's two limits, operations and bytes per second, give the [roofline](glossary.md#roofline) that [notebook 07](07_roofline.ipynb) explains. The figures below come from a record that names its machine, where there is one.
 
 # %%
 from helpers.cuda.measured import MISSING, newest, table

@@ -989,6 +989,7 @@ collectives.allreduce(np.ones(7 if rank == 1 else 8), comm)
 
 # %% [markdown]
 # Where the lengths meet, an error says what did not fit. But look at what other ranks hold: a rank between two that fit may go on with numbers that nobody ever sent.
+#
 # **An operation that does not commute.** The ring adds part $i$ in the order $i+1, i+2, \dots, i$, another one for each part. For sums that is rounding. For an operation whose order matters, such as a product of matrices, it is another result. Here the operation appends digits, so that four ranks should make 1234; the ring's two loops are called directly, without the question whether the operation commutes:
 
 # %%
