@@ -15,7 +15,9 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
 def test_the_container_has_the_readmes_packages_and_no_others():
-    row = re.search(r"^\| Debian 12, Ubuntu 24.04, or later \| `sudo apt install ([^`]+)`", readme(), re.M)[1]
+    row = re.search(
+        r"^\| Debian 12, Ubuntu 24.04, or later \| `sudo apt install ([^`]+)`", readme(), re.M
+    )[1]
     assert set(packages(DOCKERFILE)) == {*row.split(), "ca-certificates"}
 
 
