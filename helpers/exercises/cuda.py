@@ -48,8 +48,7 @@ def _shared_out(record, array: str, kind: str, most: int, what: str) -> None:
     events = record.picked(array=array, kind=kind, space="global")
     if not len(events):
         return
-    threads = events["block"].astype(np.int64) * 1024 + events["thread"]
-    worker, times = np.unique(threads, return_counts=True)
+    worker, times = np.unique(_threads(events), return_counts=True)
     if times.max() > most:
         block, thread = divmod(int(worker[times.argmax()]), 1024)
         wrong(
@@ -157,7 +156,7 @@ def tree_sum(answer):
             record = _run(module, "tree_sum", blocks, 64, x, total, record=True)
             close(total, x.reshape(blocks, 64).sum(axis=1), f"total of {blocks} blocks", rtol=1e-5)
             events = record.picked(array="part", kind="read")
-            threads = events["block"].astype(np.int64) * 1024 + events["thread"]
+            threads = _threads(events)
             most = int(np.unique(threads, return_counts=True)[1].max())
             if most > 16:  # two for each addition, and the result
                 wrong(f"the sums are right, but one thread reads the tile {most} times")
@@ -233,7 +232,7 @@ def my_scan(answer):
                 wrong(f"{what}: each sum holds its own number too, not only those before it")
             close(y, upto - x, what, rtol=1e-4, atol=1e-4)
             events = record.picked(kind="read")
-            threads = events["block"].astype(np.int64) * 1024 + events["thread"]
+            threads = _threads(events)
             most = int(np.unique(threads, return_counts=True)[1].max())
             if most > 64 or len(events) > 9 * x.size:
                 wrong(
