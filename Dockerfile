@@ -14,8 +14,9 @@ USER ${NB_USER}
 WORKDIR /home/${NB_USER}/course
 RUN make setup TORCH_INDEX=https://download.pytorch.org/whl/cpu && rm -rf ~/.cache/pip
 ENV PATH=/home/${NB_USER}/course/.venv/bin:${PATH}
-# Binder starts JupyterLab by itself: figures have their alt texts there too.
+# Binder starts JupyterLab by itself: it finds the course's settings and its figures' alt texts too.
 ENV JUPYTER_PATH=/home/${NB_USER}/course/tools/jupyterlab
+ENV JUPYTER_CONFIG_PATH=/home/${NB_USER}/course/tools/jupyterlab
 EXPOSE 8888
 # A container has an address of its own: on its loopback nobody outside would reach JupyterLab.
 CMD ["make", "lab", "LAB_ARGS=--no-browser --ip=0.0.0.0 --port=8888"]

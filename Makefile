@@ -52,6 +52,8 @@ help: ## Print this list
 	@echo "             EXCHANGE=folder   STATE=folder   MEMBERS=groups that may log in"
 	@echo "  notebooks, html, site, grading, reset, claims, soak    NB=number or name"
 	@echo "  test       TEST_ARGS='arguments of pytest'   REQUIRE=markers whose skip is a failure"
+	@echo "  conformance, soak, release    TEST_ARGS=options: '--ranks 2', '--times 3', --no-site"
+	@echo "  bare-machine    PYTHON=interpreter   REQUIRE=bare-machine (fail where it cannot be made)"
 	@echo "  bench      SUITE=name   gpu        OUT=folder of the record"
 	@echo "  course     COURSE=folder   NB=number or name   WRITTEN=yes (a question that a person grades)"
 	@echo "  wheels     WHEELS=folder   SYSTEM=linux-x86_64, linux-aarch64, macos-arm64   VERSION=Python's"

@@ -461,7 +461,7 @@ CLAIMS = [
     ),
     Claim(
         id="01-message-model",
-        sentence="A message takes α + β·m, to a factor of 1.5, also at sizes not in the fit.",
+        sentence="A message takes longer than α + β·m by half or more, at sizes not in the fit.",
         experiment=message_as_predicted,
         seeds=range(12),
         settings={

@@ -171,6 +171,48 @@ def wanted(seed: int, ours: str, name: str, array: str, n: int = 8192) -> tuple[
     return found[0], found[1]
 
 
+@functools.cache
+def _product(seed: int, name: str, threads: int, shape: tuple[int, int], size: tuple[int, ...]):
+    """Bytes of global memory and turns of the banks of a product whose blocks have that shape."""
+    import numpy as np
+
+    from helpers.cuda import Module
+
+    (m, k, n), (high, wide), rng = size, shape, np.random.default_rng(seed)
+    a, b, c = rng.random((m, k), "f4"), rng.random((k, n), "f4"), np.zeros((m, n), np.float32)
+    with Module("product.cu", device="cpu", verify=False) as module:
+        launch = module[name][(-(-n // wide), -(-m // high)), (threads, threads)]
+        record = launch.record(a, b, c, m, k, n, blocks=[])
+    turns = sum(one.wavefronts for one in record.select(space="shared"))
+    return {"bytes": record.requested_bytes(space="global"), "turns": turns}
+
+
+def multiplied(
+    seed: int,
+    ours: int | None,
+    rival: int | None,
+    what: str = "bytes",
+    rows: int | None = None,
+    unit: int = 1,
+    largest: int = 128,
+) -> tuple[float, float]:
+    """Bytes or turns of two products: by so many outputs a thread, or (None) by a tile of 32 × 32.
+
+    Sides are drawn, multiples of ``unit`` above half of ``largest``; A has ``rows`` where given.
+    """
+    import numpy as np
+
+    half = largest // 2 // unit
+    m, k, n = (unit * np.random.default_rng(seed).integers(half + 1, 2 * half + 1, 3)).tolist()
+    found = []
+    for outputs in (ours, rival):
+        block = ("square_product<32>", 32, (32, 32))
+        if outputs is not None:
+            block = (f"coarse_product<{outputs}>", 16, (16, 16 * outputs))
+        found.append(_product(seed, *block, (rows or m, k, n))[what])
+    return found[0], found[1]
+
+
 SUM = """
 __global__ void sum(const float *x, float *total) {
     __shared__ float part[64];
@@ -395,6 +437,44 @@ CLAIMS = [
         unit="turns",
         seeds=range(5),
         smallest={"n": 512},
+    ),
+    _ratio(
+        "05-coarsening",
+        "Threads with several outputs each, of a row, ask for less of global memory.",
+        multiplied,
+        {f"{n} outputs": {"ours": 1, "rival": n} for n in (2, 4)},
+        "holds",
+        0.15,
+        "one output",
+        "several",
+        seeds=range(5),
+        smallest={"largest": 4},
+    ),
+    _ratio(
+        "05-coarse-or-square",
+        "They ask for more than a plain tile of 32 × 32, unless A has few rows.",
+        functools.partial(multiplied, ours=4, rival=None),
+        {"65 to 128 rows": {}, "16 rows": {"rows": 16}},
+        "depends on the rows of A",
+        0.05,
+        "4 outputs",
+        "32 × 32",
+        axis="the rows of A",
+        seeds=range(5),
+        smallest={"largest": 4},
+    ),
+    _ratio(
+        "05-coarse-shared",
+        "The plain tile of 32 × 32 occupies the banks for more turns.",
+        functools.partial(multiplied, ours=None, what="turns", unit=64),
+        {f"{n} output{'s' * (n > 1)}": {"rival": n} for n in (1, 2, 4)},
+        "depends on the outputs of a thread",
+        0.1,
+        "32 × 32",
+        "outputs a thread",
+        axis="the outputs of a thread",
+        unit="turns",
+        smallest={"unit": 1, "largest": 4},
     ),
     Claim(
         id="05-race",

@@ -9,6 +9,7 @@ import pytest
 
 from helpers import native
 from helpers.machine.compilers import has_compiler
+from helpers.roofline import ceilings
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="no C compiler")
 
@@ -73,7 +74,7 @@ def test_without_openmp_everything_that_compiles_runs(apples_clang):
         [sys.executable, "-c", WITHOUT_OPENMP], capture_output=True, text=True, timeout=150
     )
     assert done.stderr == ""
-    assert done.stdout.split() == ["ordered", "True", "[1]"]
+    assert done.stdout.split() == ["ordered", "True", "[1]", "[1]"]
 
 
 WITHOUT_OPENMP = """
@@ -93,4 +94,22 @@ print(bool((y == 3 * x).all() and out[2, 2] == 9))
 probes.bandwidth("triad", 4096, sample=0.001, repeats=1)
 probes.flops(instruction_sets()[0], "float32", sample=0.001, repeats=1)
 print(ceilings.thread_counts(8))
+makers = (kernels.dot, kernels.axpy, kernels.triad, kernels.fused, kernels.passes)
+print(sorted({make(8)[4] for make in makers}))
 """
+
+
+def test_ceilings_are_kept_for_each_compiler(apples_clang, monkeypatch):
+    measured = []
+
+    def measure(*_):
+        measured.append(ceilings.thread_counts(8))
+        return ceilings.Ceilings("m", "d", 8, 1.0, *([] for _ in range(5)), None, None, 1.0)
+
+    monkeypatch.setattr(ceilings, "_measure", measure)
+    for _ in range(2):
+        ceilings.ceilings()
+        assert measured == [[1]]
+    monkeypatch.delenv("CC")
+    ceilings.ceilings()
+    assert len(measured) == 1 + bool(native.openmp())

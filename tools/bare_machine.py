@@ -46,11 +46,12 @@ class TrialError(RuntimeError):
 
 # --- what the README says ---------------------------------------------------------------------
 def first_command(readme: str, address: str) -> str:
-    """Return the README's first commands as one line of shell, cloning from ``address``."""
-    block = re.search(r"^## Two commands\n+```bash\n(.*?)```", readme, re.M | re.S)
-    if not block or "ADDRESS-OF-THIS-REPOSITORY" not in block[1]:
-        raise TrialError("README.md has no commands under '## Two commands' that clone an address")
-    lines = block[1].replace("ADDRESS-OF-THIS-REPOSITORY", shlex.quote(address)).split("\n")
+    """Return the README's first commands as one line of shell, after a clone of ``address``."""
+    block = re.search(r"^## Two commands\n[^`#]*```bash\n(.*?)```", readme, re.M | re.S)
+    folder = re.match(r"cd ([\w-]+)\n", block[1]) if block else None
+    if not block or not folder:
+        raise TrialError("README.md has no commands under '## Two commands' that begin with cd")
+    lines = [f"git clone {shlex.quote(address)} {folder[1]}", *block[1].split("\n")]
     return " && ".join(filter(None, lines))
 
 

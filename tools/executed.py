@@ -17,7 +17,7 @@ from helpers.paths import ROOT
 from tools import run
 
 FOLDER = ROOT / "build" / "executed"
-RUNS = ("helpers", "claims", "data")  # what a notebook runs and reads
+RUNS = ("helpers", "claims", "data", "tools/states.py")  # what a notebook runs and reads
 MARK = "executed_from"  # metadata: the hash of all that the outputs come from
 
 
@@ -49,7 +49,7 @@ def executed(
         mark = _mark(source)
         notebook = nbformat.read(kept, 4) if kept.exists() else None
         if notebook is None or notebook.metadata.get(MARK) != mark:
-            done = run.execute(source, "reader")
+            done = run.execute(source, "reader", states=True)
             say(f"{name:32} executed in {done.seconds:.1f} s")
             notebook = done.notebook
             problems += [f"{name}: {problem}" for problem in done.problems]
@@ -69,7 +69,7 @@ def _code() -> str:
     """Return one hash for everything that a notebook may run or read."""
     digest = hashlib.sha256()
     for top in RUNS:
-        for path in sorted((ROOT / top).rglob("*")):
+        for path in [ROOT / top, *sorted((ROOT / top).rglob("*"))]:
             if path.is_file() and "__pycache__" not in path.parts:
                 digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()

@@ -29,13 +29,23 @@ class First:
         return None
 
 
-def install():
-    """Have every Python of this environment run this file at its start."""
+def place():
+    """Return the file in this environment's site-packages that runs this one."""
     import sysconfig
 
+    return os.path.join(sysconfig.get_path("purelib"), "parallel_deep_learning_first.pth")
+
+
+def ensure():
+    """Install where nobody has: conda's environment is made without `tools/setup.sh`."""
+    if not os.path.exists(place()):
+        install()
+
+
+def install():
+    """Have every Python of this environment run this file at its start."""
     line = "import os; f = {0!r}; os.path.exists(f) and exec(open(f).read(), {{'__name__': f}})\n"
-    place = os.path.join(sysconfig.get_path("purelib"), "parallel_deep_learning_first.pth")
-    with open(place, "w", encoding="utf-8") as file:
+    with open(place(), "w", encoding="utf-8") as file:
         file.write(line.format(os.path.abspath(__file__)))
 
 

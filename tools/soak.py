@@ -5,7 +5,7 @@ four ranks each at once, a hundred times; and 200 starts in a row and an ``all_r
 where ``/dev/shm`` has 64 MB. A row for each: how many of the runs failed, of how many, with the
 first words of the first failure; and what was left behind, by number. The record goes to
 ``data/bench/``. ``python -m tools.soak --times 2 --clusters 3 00 05`` does less, ``--times 0``
-leaves the notebooks out.
+leaves the notebooks out. Ctrl-C ends it with a record of the runs made so far.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,6 @@ from pathlib import Path
 from helpers import records
 from helpers.machine import guard
 from helpers.paths import ROOT
-from tools import run
 from tools.notebooks import asked_for
 
 TIMES, ROUNDS, KERNELS, RANKS = 30, 100, 8, 4
@@ -41,25 +41,58 @@ with Cluster({RANKS}) as cluster:
 """
 
 
-def repeat(name: str, times: int, attempt: Callable[[], Sequence[str]]) -> records.Row:
-    """Attempt something ``times`` times; each returns the sentences of what went wrong."""
-    failures, first, seconds = 0, "", []
-    for number in range(times):
+class Trial:
+    """Something that is attempted again and again; ``attempt`` says what went wrong."""
+
+    def __init__(self, name: str, times: int, attempt: Callable[[], Sequence[str]]):
+        self.name, self.times, self.attempt = name, times, attempt
+        self.failures, self.first = 0, ""
+        self.seconds: list[float] = []
+
+    def once(self) -> None:
+        """Attempt it, and print what went wrong."""
         began = time.perf_counter()
-        wrong = list(attempt())
-        seconds.append(time.perf_counter() - began)
+        wrong = list(self.attempt())
+        self.seconds.append(time.perf_counter() - began)
         if wrong:
-            failures += 1
-            first = first or wrong[0][:300]
-            print(f"{name}, run {number + 1} of {times}: {wrong[0]}", flush=True)
-    about = {"runs": times, "median seconds": round(sorted(seconds)[times // 2], 2)}
-    print(f"{name}: {failures} of {times} failed, {about['median seconds']} s each", flush=True)
-    return records.Row(name, failures, "failures", parameters=about | {"first": first})
+            self.failures += 1
+            self.first = self.first or wrong[0][:300]
+            print(f"{self.name}, run {len(self.seconds)} of {self.times}: {wrong[0]}", flush=True)
+
+    def row(self) -> records.Row:
+        """Return what the runs that ended showed."""
+        runs, median = len(self.seconds), round(statistics.median(self.seconds), 2)
+        print(f"{self.name}: {self.failures} of {runs} failed, {median} s each", flush=True)
+        about = {"runs": runs, "median seconds": median, "first": self.first}
+        return records.Row(self.name, self.failures, "failures", parameters=about)
+
+
+def in_turn(trials: Sequence[Trial]) -> list[records.Row]:
+    """Attempt each once, then each again, to the end or Ctrl-C; a row for each that ran."""
+    with contextlib.suppress(KeyboardInterrupt):
+        for number in range(max((trial.times for trial in trials), default=0)):
+            for trial in trials:
+                if number < trial.times:
+                    trial.once()
+    return [trial.row() for trial in trials if trial.seconds]
 
 
 def notebook(name: str) -> list[str]:
-    """Execute a notebook of the reader's; return what it showed that it must not."""
-    return list(run.execute(run.location(name, "reader"), "reader").problems)
+    """Execute a notebook of the reader's; return what it showed that it must not.
+
+    In a process of its own, and of its own session: Ctrl-C would be nbclient's.
+    """
+    command = [sys.executable, "-m", "tools.run", name, "--set", "reader"]
+    told = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen(command, cwd=ROOT, start_new_session=True, **told) as run:
+        try:
+            said = run.communicate()[0].strip().splitlines()
+        except KeyboardInterrupt:
+            run.terminate()  # which ends the kernel too
+            raise
+    first = f"{name}, reader: "
+    wrong = [line.removeprefix(first) for line in said if line.startswith(first)]
+    return wrong or (["".join(said[-1:])] if run.returncode else [])
 
 
 def at_once() -> list[str]:
@@ -68,13 +101,16 @@ def at_once() -> list[str]:
     with tempfile.TemporaryFile("w+") as said:
         kernels = [subprocess.Popen(command, cwd=ROOT, stderr=said) for _ in range(KERNELS)]
         deadline, failed = time.monotonic() + LIMIT, 0
-        for kernel in kernels:
-            try:
-                failed += kernel.wait(max(0.0, deadline - time.monotonic())) != 0
-            except subprocess.TimeoutExpired:
+        try:
+            for kernel in kernels:
+                try:
+                    failed += kernel.wait(max(0.0, deadline - time.monotonic())) != 0
+                except subprocess.TimeoutExpired:
+                    failed += 1
+        finally:
+            for kernel in kernels:
                 kernel.kill()
                 kernel.wait()
-                failed += 1
         said.seek(0)
         last = said.read().strip().splitlines()[-1:]
     return [f"{failed} of {KERNELS} kernels: {''.join(last) or 'no end'}"] if failed else []
@@ -122,16 +158,16 @@ def temporary_files_in(place: str) -> Iterator[None]:
 
 
 def soak(names: Sequence[str], times: int, clusters: int, starts: int) -> list[records.Row]:
-    """Do all of it; a row for each notebook and for the rest, one for what is left."""
+    """Do all of it in turn; a row for each notebook and for the rest, one for what is left."""
+    trials = [Trial(name, times, lambda name=name: notebook(name)) for name in names]
+    memory = f"{starts} starts, all_reduce of {MEGABYTES} MB, in 64 MB of {SHARED}"
+    trials.append(Trial(f"{KERNELS} clusters of {RANKS} at once", clusters, at_once))
+    trials.append(Trial(memory, int(starts > 0), lambda: small(starts)))
     with tempfile.TemporaryDirectory(prefix="soak-") as place, temporary_files_in(place):
         folders, before = (Path(place), SHARED), there([SHARED])
-        rows = [repeat(name, times, lambda name=name: notebook(name)) for name in names]
-        if clusters:
-            rows.append(repeat(f"{KERNELS} clusters of {RANKS} at once", clusters, at_once))
-        if starts:
-            what = f"{starts} starts, all_reduce of {MEGABYTES} MB, in 64 MB of {SHARED}"
-            rows.append(repeat(what, 1, lambda: small(starts)))
-        time.sleep(SETTLE)
+        rows = in_turn(trials)
+        with contextlib.suppress(KeyboardInterrupt):
+            time.sleep(SETTLE)
         left = sorted(there(folders) - before - in_use())
     rows.append(records.Row("left behind", len(left), "files", parameters={"names": left[:20]}))
     return rows

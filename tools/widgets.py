@@ -8,6 +8,8 @@ import html
 import nbformat
 from nbformat import NotebookNode
 
+from tools.states import STATES
+
 VIEW = "application/vnd.jupyter.widget-view+json"
 STATE = "application/vnd.jupyter.widget-state+json"
 PROGRESS = ("IntProgressModel", "FloatProgressModel")
@@ -16,8 +18,9 @@ PROGRESS = ("IntProgressModel", "FloatProgressModel")
 def without_widgets(notebook: NotebookNode) -> NotebookNode:
     """Return a copy with every widget replaced: by its picture, its outputs, and its settings.
 
-    An output widget (``interact``) gives what was drawn in it last; a control gives its label and
-    value in one line that says that it works in JupyterLab. Progress bars are left out.
+    What has its states (``tools.states``) keeps these alone, for a player. Of any other an output
+    widget gives what was drawn in it last; a control gives its label and value in one line that
+    says that it works in JupyterLab. Progress bars are left out.
     """
     notebook = copy.deepcopy(notebook)
     models = notebook.metadata.pop("widgets", {}).get(STATE, {}).get("state", {})
@@ -26,8 +29,12 @@ def without_widgets(notebook: NotebookNode) -> NotebookNode:
             continue
         kept = []
         for output in cell.outputs:
-            view = output.get("data", {}).pop(VIEW, None)
-            if view is None or output.data.keys() & {"text/html", "image/png", "image/svg+xml"}:
+            data = output.get("data", {})
+            view = data.pop(VIEW, None)
+            if STATES in data:
+                kept.append(_display({STATES: data[STATES]}))
+                continue
+            if view is None or data.keys() & {"text/html", "image/png", "image/svg+xml"}:
                 kept.append(output)
                 continue
             settings: list[str] = []
@@ -63,4 +70,8 @@ def _outputs(identity: str, models: dict, settings: list[str], seen: set[str]):
 
 
 def _html(text: str) -> NotebookNode:
-    return nbformat.v4.new_output("display_data", data={"text/html": text})
+    return _display({"text/html": text})
+
+
+def _display(data: dict) -> NotebookNode:
+    return nbformat.v4.new_output("display_data", data=data)

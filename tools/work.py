@@ -10,6 +10,7 @@ there, so an update of the course never meets a reader's answers.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -18,6 +19,7 @@ from datetime import datetime
 from pathlib import Path
 
 from helpers.paths import ROOT
+from tools import first
 
 # No news, no grader's menus, figures with words and dark in the dark, the glossary as a page.
 SETTINGS = ROOT / "tools" / "jupyterlab"
@@ -119,8 +121,29 @@ def hiding(folder: Path) -> list[str]:
     return [name for name in ("helpers.py", "helpers") if (folder / name).exists()]
 
 
+def homeless() -> str | None:
+    """Tell in a sentence why JupyterLab has nowhere to keep its files; None if it has."""
+    from jupyter_core.paths import jupyter_runtime_dir
+
+    folder = Path(jupyter_runtime_dir())
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        reason = None if os.access(folder, os.W_OK | os.X_OK) else "it is read-only"
+    except OSError as error:
+        reason = error.strerror
+    if reason is None:
+        return None
+    return (
+        f"JupyterLab keeps its files in {folder}, and that cannot be written ({reason}): name a "
+        "home that can, for example `HOME=/tmp/home make lab`"
+    )
+
+
 def lab(options: list[str], root: Path = ROOT) -> int:
     """Prepare ``work/`` and become JupyterLab there, on loopback, with its token; 00 is open."""
+    if why := homeless():
+        print(why, file=sys.stderr)
+        return 1
     copied, updated = prepare(root)
     work = work_folder(root)
     if copied:
@@ -129,15 +152,17 @@ def lab(options: list[str], root: Path = ROOT) -> int:
         number = name[:2] if name[:2].isdigit() else Path(name).stem
         print(f"{name} has been updated since you began it: `make reset NB={number}` gives you")
         print(f"  the new one and keeps yours in {_said(work, root)}backups/")
+    with contextlib.suppress(OSError):  # who cannot write there cannot set it up either
+        first.ensure()
     for name in hiding(work):
         hides = "hides the course's package `helpers` from your notebooks: rename it"
         print(f"{_said(work, root)}{name} {hides}")
     command = [sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:  # in a container; Jupyter asks to be told
         command.append("--allow-root")
-    first = originals(root)[0].name
-    if (work / first).exists():
-        command.append(f"--LabApp.default_url=/lab/tree/{first}")
+    beginning = originals(root)[0].name
+    if (work / beginning).exists():
+        command.append(f"--LabApp.default_url=/lab/tree/{beginning}")
     command += [f"--ServerApp.root_dir={work}", *options]
     # settings are found on the one path, extensions on the other
     paths = {

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
 from helpers.attention.documents import PADDING, Batch, Vocabulary, mask
-from helpers.recurrent.layers import GRU
+from helpers.recurrent.layers import GRU, choose
 
 
 class Reading(NamedTuple):
@@ -56,9 +56,9 @@ class Encoder(nn.Module):
 
     def __init__(self, inputs: int, hidden: int, pooling: str = "attention", gru: str = "torch"):
         super().__init__()
-        make = _choose("gru", gru, {"torch": nn.GRU, "ours": GRU})
+        make = choose("gru", gru, {"torch": nn.GRU, "ours": GRU})
         self.gru = make(inputs, hidden, batch_first=True, bidirectional=True)
-        pool = _choose("pooling", pooling, {"attention": AttentionPooling, "mean": MeanPooling})
+        pool = choose("pooling", pooling, {"attention": AttentionPooling, "mean": MeanPooling})
         self.pool = pool(2 * hidden) if pool is AttentionPooling else pool()
 
     def forward(
@@ -170,9 +170,3 @@ def one_sequence(batch: Batch) -> tuple[Tensor, Tensor]:
     per_sentence = batch.lengths.split(batch.counts.tolist())
     lengths = torch.stack([part.sum() for part in per_sentence])
     return pad_sequence(words.split(lengths.tolist()), batch_first=True), lengths
-
-
-def _choose(name: str, key: str, choices: dict):
-    if key not in choices:
-        raise ValueError(f"{name}={key!r}: expected one of {', '.join(choices)}")
-    return choices[key]

@@ -34,6 +34,7 @@ from helpers.cluster.gathering import AskAfter, Gathering, Outcome, Progress
 from helpers.cluster.live import Below
 from helpers.cluster.network import Network
 from helpers.cluster.processes import Processes
+from helpers.cluster.progress import AtWork
 from helpers.cluster.starting import wait_ready
 from helpers.cluster.wishes import Wishes
 
@@ -120,6 +121,7 @@ class Cluster:
         self.threads = whole_number("threads", threads, 4096)
         self.start_timeout = positive("start_timeout", start_timeout)
         self._lock = threading.Lock()
+        self._at_work = AtWork()
         self._engine_ids: list[int] = []  # of ipyparallel, in rank order; empty: not ready
         self._pids: dict[int, int] = {}  # of each rank
         self._hosts: dict[int, str] = {}  # of each rank
@@ -225,7 +227,13 @@ class Cluster:
         if not callable(function):
             raise TypeError(f"run expects a function to call on the ranks, got {function!r}")
         blob = cloudpickle.dumps((function, args, kwargs))
-        outcome = self.submit(remote.call, blob, False, timeout=timeout)
+        self._at_work.begin()
+        try:
+            outcome = self.submit(
+                remote.call, blob, False, timeout=timeout, on_progress=self._at_work.update
+            )
+        finally:
+            self._at_work.clear()
         report.show(outcome.replies)
         self.settle(outcome, timeout)
         return [pickle.loads(reply.value) for reply in outcome.replies.values()]

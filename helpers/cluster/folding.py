@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections.abc import Iterable
 
@@ -171,15 +172,24 @@ def _block(part: str | dict) -> str:
             words = metadata.get(picture, {}).get("alt") or data.get("text/plain", "")
             alternative = html.escape(str(words), quote=True)
             coded = data[picture].replace("\n", "")
-            # dark in a dark theme: only where nothing in it has to keep its colours
-            of = ' class="course-figure"' if metadata.get(picture, {}).get("kept") == [] else ""
+            of = _in_the_dark(metadata.get(picture, {}))
             return f'<img{of} alt="{alternative}" src="data:{picture};base64,{coded}">'
     for kind in ("text/html", "image/svg+xml"):
         if kind in data:
-            return f"<div>{data[kind]}</div>"
+            # of a figure's SVG it is not known where a photograph in it lies
+            of = _in_the_dark(metadata.get(kind, {}))
+            return f"<div{of}>{data[kind]}</div>"
     lines = str(data.get("text/plain", "")).rstrip("\n").split("\n")
     text = "\n".join(_colourless(settled(line)) for line in lines)
     return f'<pre style="{PRE}">{html.escape(text)}</pre>'
+
+
+def _in_the_dark(said: dict) -> str:
+    """Return the attributes by which a page's dark.js knows what to do in a dark theme."""
+    kept = said.get("kept")
+    if not isinstance(kept, list):
+        return ""  # not ours, or unknown where a photograph in it lies: it stays as it is
+    return f' data-kept="{json.dumps(kept)}"' if kept else ' class="course-figure"'
 
 
 def _colourless(line: str) -> str:

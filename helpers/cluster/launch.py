@@ -205,7 +205,11 @@ def _exited(launcher: Any) -> bool:
 
 
 def _read_log(launcher: Any) -> str:
+    """Return what a launcher's process wrote, also when ipyparallel has removed the file.
+
+    It does so in its callback for a process that ended, and keeps the text it found.
+    """
     try:
         return Path(launcher.output_file).read_text(errors="replace")
     except (AttributeError, OSError):
-        return ""
+        return getattr(launcher, "_output", None) or ""

@@ -295,10 +295,21 @@ def _describe(error: BaseException) -> dict:
     return {
         "status": "error",
         "ename": type(error).__name__,
-        "evalue": str(error),
+        "evalue": _as_mpi_names_it(str(error)),
         # the ranks count their own executions: that number means nothing to the reader
-        "traceback": re.sub(r"( |\x1b\[[\d;]*m)*In\s?\[\d+\](\x1b\[[\d;]*m)*, line", " line", text),
+        "traceback": re.sub(
+            r"( |\x1b\[[\d;]*m)*In\s?\[\d+\](\x1b\[[\d;]*m)*, line",
+            " line",
+            _as_mpi_names_it(text),
+        ),
     }
+
+
+def _as_mpi_names_it(text: str) -> str:
+    """Name the class of a watched communicator or request as mpi4py's documentation does."""
+    return re.sub(r"'Traced(\w+)' object", r"'MPI.\1' object", text).replace(
+        "'MPI.Comm' object", "'MPI.Intracomm' object"
+    )
 
 
 def _is_ours(filename: str) -> bool:

@@ -6,10 +6,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from helpers.collectives.registry import find
 from helpers.collectives.schedule import Schedule, from_trace, perform
+
+if TYPE_CHECKING:
+    import numpy as np
+    from mpi4py import MPI
 
 Log = dict[tuple[str, int, int], list]
 
@@ -78,21 +84,41 @@ def sent(algorithms: Sequence[str], K: int) -> dict[str, tuple[int, int]]:
     dict of str to (int, int)
         For each algorithm how many messages, and bytes.
     """
+    from helpers.collectives.api import allreduce
+
+    return {
+        name: sent_by(functools.partial(allreduce, algorithm=name, pieces=1), K)
+        for name in algorithms
+    }
+
+
+def sent_by(function: Callable[[np.ndarray, MPI.Intracomm], object], K: int) -> tuple[int, int]:
+    """On every rank: count what it sends from rank to rank while a function runs, by the trace.
+
+    Parameters
+    ----------
+    function : callable
+        Takes an array of ones and the communicator of all ranks. What MPI's own collectives send
+        is not seen.
+    K : int
+        Bytes of the array, which is of float32: a multiple of 4.
+
+    Returns
+    -------
+    tuple of int
+        How many messages, and bytes.
+    """
     import numpy as np
     from mpi4py import MPI
 
-    from helpers.collectives.api import allreduce
     from helpers.tracing import Recorder, TracedComm
     from helpers.tracing.activity import BYTES, EXCHANGE, KIND, SEND
 
     comm = TracedComm(MPI.Intracomm(MPI.COMM_WORLD), Recorder())
-    counted = {}
-    for algorithm in algorithms:
-        comm.recorder.start()
-        allreduce(np.ones(K // 4, np.float32), comm, None, algorithm, pieces=1)
-        sizes = [call[BYTES] for call in comm.recorder.stop() if call[KIND] in (SEND, EXCHANGE)]
-        counted[algorithm] = len(sizes), sum(sizes)
-    return counted
+    comm.recorder.start()
+    function(np.ones(K // 4, np.float32), comm)
+    sizes = [call[BYTES] for call in comm.recorder.stop() if call[KIND] in (SEND, EXCHANGE)]
+    return len(sizes), sum(sizes)
 
 
 def schedules(logs: Sequence[Log]) -> list[Schedule]:

@@ -19,7 +19,10 @@ class Convolution:
     """2-D convolution of one channel (float32) with an odd filter, by any rung of the ladder.
 
     >>> blur = Convolution(np.full((3, 3), 1 / 9, np.float32), device="cpu")
+    >>> image = np.ones((64, 64), np.float32)
     >>> out = blur(image)  # the last rung; blur(image, rung="tiled") another
+    >>> round(float(out[1, 1]), 3), round(float(out[0, 0]), 3)  # beyond the border all is zero
+    (1.0, 0.444)
 
     Parameters
     ----------

@@ -124,6 +124,8 @@ def _summary(module: Module) -> str:
         used = module.resources.get(name)
         size = f"  [{used.registers} registers, {used.shared} bytes shared]" if used else ""
         kernels.append(f"{signature}{size}")
+    for name, parameters in module.templates.items():
+        kernels.append(f"{name}<{', '.join(parameters)}>  [a template: compiled when asked for]")
     where = "the GPU" if module.device == "gpu" else "this CPU, every access checked"
     if module.device == "cpu" and not module.check:
         where = "this CPU, unchecked"

@@ -22,7 +22,8 @@ replica go its own way and averages the parameters now and then::
 - ``compression``: gradients in fewer bytes; the schemes that send them are in ``schemes``
 - ``flat``: all parameters in one buffer, all gradients in another
 - ``optimizers``: what a server needs in place of a model and its optimizer
-- ``stop``, ``faults``: when a server ends the training, and workers that fail on purpose
+- ``stop``: when a training ends, by updates, seconds or a loss; ``faults``: workers that fail on
+  purpose
 - ``sampling``, ``partition``: each worker's part of the data, alike or sorted by class
 - ``drift``: how far replicas are apart, predicted and followed
 - ``history``: what a training run leaves behind

@@ -9,7 +9,6 @@ import numpy as np
 from helpers.data_parallel.messages import GRADIENT, HELLO, READY, Hello, wait
 from helpers.data_parallel.replica import Replica
 from helpers.data_parallel.schemes.asynchronous import Asynchronous
-from helpers.data_parallel.stop import Stop
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -26,8 +25,6 @@ class Faulty(Asynchronous):
         At least two ranks.
     faults : dict
         {rank: (kind, push)}: how it fails, one of :data:`FAULTS`, and from which push on.
-    stop : Stop, optional
-        As for :class:`Asynchronous`.
     patience : float
         As for :class:`Asynchronous`.
 
@@ -41,10 +38,9 @@ class Faulty(Asynchronous):
         self,
         comm: Intracomm,
         faults: dict[int, tuple[str, int]],
-        stop: Stop | None = None,
         patience: float = 5.0,
     ):
-        super().__init__(comm, stop, patience)
+        super().__init__(comm, patience)
         for kind, _ in faults.values():
             if kind not in FAULTS:
                 raise ValueError(f"a fault must be one of {', '.join(FAULTS)}; got {kind!r}")

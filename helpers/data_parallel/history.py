@@ -43,6 +43,8 @@ class History:
         All trained parameters at the end, float32.
     report : list of str
         Faults, in the order of their discovery.
+    ended : str
+        What ended the run, in words: updates, seconds, a loss.
     """
 
     scheme: str
@@ -58,6 +60,7 @@ class History:
     accuracy: float | None = None
     weights: np.ndarray | None = None
     report: list[str] = field(default_factory=list)
+    ended: str = ""
 
     def record(self, seconds: float, loss: float, staleness: int = 0, worker: int = -1) -> None:
         """Append one update.
@@ -140,4 +143,5 @@ class History:
             compute=max(compute),
             synchronize=min(synchronize),
             report=[line for told in everyone for line in told[5]],
+            ended=self.ended,
         )

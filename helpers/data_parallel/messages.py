@@ -155,3 +155,27 @@ def next_hello(comm: MPI.Intracomm, seconds: float) -> tuple[int, Hello] | None:
     if not _until(lambda: comm.iprobe(MPI.ANY_SOURCE, HELLO, status), seconds):
         return None
     return status.Get_source(), comm.recv(source=status.Get_source(), tag=HELLO)
+
+
+def all_leave(
+    comm: MPI.Intracomm, seconds: float, answer: Callable[[int, Hello], None] | None = None
+) -> None:
+    """Wait until all ranks have come here, and go on without them after the time limit.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+        Every rank calls.
+    seconds : float
+        At most so long.
+    answer : callable, optional
+        ``answer(worker, hello)`` for each hello that comes in the meantime.
+    """
+    everybody = comm.Ibarrier()
+
+    def done() -> bool:
+        while answer is not None and (called := next_hello(comm, 0)):
+            answer(*called)
+        return everybody.Test()
+
+    _until(done, seconds)

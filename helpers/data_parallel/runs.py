@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
     from helpers.data_parallel.scheme import Scheme
+    from helpers.data_parallel.stop import Stop
 
 digits = functools.cache(mnist.load)
 
@@ -55,6 +56,8 @@ def train(
     seed: int = 0,
     slow: dict[int, float] | None = None,
     divide: bool = True,
+    stop: Stop | None = None,
+    shard: Callable[..., Iterable[int]] | None = None,
 ) -> History:
     """Train LeNet on the digits by any scheme; every rank calls.
 
@@ -66,7 +69,7 @@ def train(
     comm : mpi4py.MPI.Intracomm, optional
         :func:`world` unless given.
     steps : int, optional
-        Updates of the parameters; None leaves the end to the scheme.
+        Updates of the parameters; None leaves the end to ``stop``, or out of step to the scheme.
     batch : int
         B, samples of one worker in a step.
     rate, momentum : float
@@ -77,6 +80,11 @@ def train(
         {rank: k} makes a rank k times slower.
     divide : bool
         Whether each worker has a part of the data of its own. If not, all see the same batches.
+    stop : Stop, optional
+        What else ends the training, if it comes first.
+    shard : callable, optional
+        ``shard(count, part, parts, epoch)`` returns the positions of the samples of a worker in an
+        epoch, in place of ``divide`` and ``seed``.
 
     Returns
     -------
@@ -107,8 +115,8 @@ def train(
     part = made.workers.index(rank) if rank in made.workers else 0
     data = digits().train_images, digits().train_labels
     parts = (part, len(made.workers)) if divide else (0, 1)
-    mine = batches(*data, batch, *parts, seed)
-    history = loop(replica, mine, made, steps=steps)
+    mine = batches(*data, batch, *parts, seed, shard=shard)
+    history = loop(replica, mine, made, steps=steps, stop=stop)
     assert history.weights is not None
     history.accuracy = accuracy_of(history.weights, digits())
     return history

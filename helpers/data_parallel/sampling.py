@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,6 +56,43 @@ def positions(count: int, batch: int, part: int, parts: int, seed: int) -> Itera
         epoch += 1
 
 
+def from_shards(
+    count: int, batch: int, part: int, parts: int, shard: Callable[..., Iterable[int]]
+) -> Iterator[np.ndarray]:
+    """Yield, without end, the positions of one worker's mini-batches, of shards that another chose.
+
+    Parameters
+    ----------
+    count : int
+        All samples.
+    batch : int
+        B, of one worker; a remainder at an epoch's end is left out.
+    part, parts : int
+        Which worker this is, from 0, and how many there are.
+    shard : callable
+        ``shard(count, part, parts, epoch)`` returns the worker's positions in an epoch.
+
+    Yields
+    ------
+    numpy.ndarray (batch,)
+        Positions.
+
+    Raises
+    ------
+    ValueError
+        If an epoch's shard has not even one mini-batch.
+    """
+    for epoch in itertools.count():
+        mine = np.asarray([int(place) for place in shard(count, part, parts, epoch)])
+        if not 1 <= batch <= len(mine):
+            raise ValueError(
+                f"batches of {batch} do not fit the {len(mine)} samples of rank {part} of {parts} "
+                f"in epoch {epoch}"
+            )
+        for begin in range(0, len(mine) - batch + 1, batch):
+            yield mine[begin : begin + batch]
+
+
 def batches(
     inputs: np.ndarray,
     labels: np.ndarray,
@@ -62,6 +100,7 @@ def batches(
     part: int = 0,
     parts: int = 1,
     seed: int = 0,
+    shard: Callable[..., Iterable[int]] | None = None,
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield, without end, one worker's mini-batches.
 
@@ -77,18 +116,25 @@ def batches(
         Which worker this is, from 0, and how many there are.
     seed : int
         Of the order.
+    shard : callable, optional
+        Another order, as :func:`from_shards` takes it.
 
     Yields
     ------
     x, y : torch.Tensor
-        ``inputs`` and ``labels`` of the samples at :func:`positions`.
+        ``inputs`` and ``labels`` of the samples at :func:`positions`, or of the shards.
 
     Raises
     ------
     ValueError
         If not even one global batch fits.
     """
-    for where in positions(len(labels), batch, part, parts, seed):
+    chosen = (
+        positions(len(labels), batch, part, parts, seed)
+        if shard is None
+        else from_shards(len(labels), batch, part, parts, shard)
+    )
+    for where in chosen:
         yield torch.from_numpy(inputs[where]), torch.from_numpy(labels[where])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from helpers.data_parallel.history import History
+from helpers.data_parallel.stop import Stop
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -49,6 +50,9 @@ class Scheme:
     worker, staleness : int
         Of the last update: the rank whose gradient it was (−1: all of them), and how many updates
         had been made since that rank took its parameters.
+    stop : Stop
+        What ends the training before its steps do; the loop sets it in each training, to the
+        class's own unless it is told another.
 
     Raises
     ------
@@ -61,6 +65,7 @@ class Scheme:
     in_step = True
     worker = -1
     staleness = 0
+    stop = Stop()
 
     def __init__(self, comm: Intracomm):
         self.comm = comm

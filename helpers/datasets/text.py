@@ -17,9 +17,10 @@ NUMBER = "<number>"  # stands for every run of digits
 _BULLET = re.compile(r"^\s*(?:[-*+•·o#]|\(?\d{1,2}[.)])\s+")
 _LINK = re.compile(r"<?\b(?:https?|ftp|git|svn)://[^\s>]+>?|\bwww\.\S+|\S+@\S+\.\w+")
 _HEADER = re.compile(r"^\s*(?:homepage|url|web ?site|author|upstream authors?)\s*:", re.IGNORECASE)
-_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9<])")
+_CAPITALS = "".join(filter(str.isupper, map(chr, range(0x590))))  # Latin, Greek, Cyrillic, Armenian
+_END = re.compile(rf"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]*[{_CAPITALS}0-9<])")
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|resp|approx|incl|no|fig|et al|dr|mr|mrs|st|inc|[A-Za-z])\.)$",
+    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|resp|approx|incl|no|fig|et al|dr|mr|mrs|st|inc|[^\W\d_])\.)$",
     re.IGNORECASE,
 )
 _WORD = re.compile(r"<name>|[^\W\d_]+(?:['’][^\W\d_]+)*\+{0,2}|\d+")

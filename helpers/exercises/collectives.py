@@ -1,4 +1,4 @@
-"""Checks of notebook 08: the ring's chunks, an allgather on ranks, bytes and crossovers."""
+"""Checks of notebook 08: collectives on ranks, their bytes and steps, and what they cost."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import numbers
 
 from helpers.exercises.core import call, close, equal, exercise, on_ranks, wrong
 from helpers.exercises.groups import Case, by_case, in_groups
+
+PICKLE = 300  # bytes that pickling adds to a message, at most
 
 
 @exercise
@@ -65,6 +67,45 @@ def allgather(answer, cluster):
                     f"{where}: right, but it sent {outcome.messages} messages of {outcome.bytes} "
                     f"bytes altogether; on a ring it is one part of {length * 8} bytes in each of "
                     "N−1 steps"
+                )
+
+
+@exercise
+def long_broadcast(answer, cluster):
+    """answer(work, comm) -> work with rank 0's numbers on every rank, sent in N parts."""
+    import numpy as np
+
+    def work(rank: int, length: int, kind: str) -> tuple:
+        return ((_part(0, length) if rank == 0 else np.full(length, -1.0 - rank)).astype(kind),)
+
+    trials = [
+        *((4, 8, "float64"), (4, 100_000, "float64"), (3, 6, "float64"), (2, 2, "float64")),
+        *((1, 3, "float64"), (4, 12, "float32")),
+    ]
+    cases = [
+        Case(n, lambda r, length=length, kind=kind: work(r, length, kind))
+        for n, length, kind in trials
+    ]
+    found = by_case(on_ranks(cluster, in_groups, answer, cases), cases)
+    for (n, length, kind), outcomes in zip(trials, found, strict=True):
+        whole = np.dtype(kind).itemsize * length
+        for rank, outcome in enumerate(outcomes):
+            where = f"on rank {rank} of {n}, {length} numbers of {kind}"
+            if outcome.returned is None:
+                wrong(f"{where}: it returned None, expected the array")
+            close(outcome.returned, _part(0, length), where)
+        if sum(outcome.bytes for outcome in outcomes) < (n - 1) * whole:  # each must hear it all
+            wrong(
+                f"right, but {n} ranks sent too little by messages for all to hear it: do it with "
+                "sends and receives alone"
+            )
+        for rank, outcome in enumerate(outcomes):
+            most = (n - 1) * whole // n * (2 if rank == 0 else 1)
+            if outcome.bytes > most + PICKLE * outcome.messages:  # so only long ones are judged
+                wrong(
+                    f"right, but rank {rank} of {n} sent {outcome.messages} messages of "
+                    f"{outcome.bytes} bytes altogether, of an array of {whole}: scatter {n} "
+                    "parts by sends, then let them go round the ring"
                 )
 
 
@@ -164,17 +205,84 @@ def halving_doubling(answer, cluster):
                 )
 
 
+def _on_nodes(answer, trials: list[tuple[int, int, int, str]]) -> list:
+    """On every rank: call answer(x, node, across) on M nodes of G ranks.
+
+    Returns, for each trial, what it returned, whether x is as it was, and each call across, as
+    (name, kind, bytes); None where this rank took no part.
+    """
+    import numpy as np
+    from mpi4py import MPI
+
+    from helpers.tracing.activity import BYTES, COLLECTIVE, COMM, EXCHANGE, KIND, NAME, SEND
+    from helpers.waiting import doze
+
+    world = MPI.COMM_WORLD.Dup()  # without the barrier that an interrupted attempt left over
+    found: list = []
+    for G, M, length, kind in trials:
+        taking_part = world.rank < G * M
+        group = world.Split(0 if taking_part else 1, world.rank)
+        node, across = group.Split(group.rank // G), group.Split(group.rank % G)
+        if taking_part:
+            given = _numbers(group.rank, length).astype(kind)
+            x = given.copy()
+            returned = answer(x, node, across)
+            sent = [
+                (call[NAME], call[KIND], call[BYTES])
+                for call in answer.calls
+                if call[COMM] == across.identity and call[KIND] in (SEND, EXCHANGE, COLLECTIVE)
+            ]
+            found.append((returned, np.array_equal(x, given), sent))
+        else:
+            found.append(None)
+        doze(world)
+        for comm in (node, across, group):
+            comm.Free()
+    world.Free()
+    return found
+
+
+def _too_much_across(sent: list[tuple[str, str, int]], part: int, M: int) -> bool:
+    """Tell whether more than a rank's part went between M nodes: in a call, or in several."""
+    from helpers.tracing.activity import COLLECTIVE
+
+    sizes: dict[str, list[int]] = {"messages": [], "reduce": [], "bcast": [], "gather": []}
+    for name, kind, size in sent:
+        word = next((word for word in sizes if word in name.lower()), "gather")
+        sizes[word if kind == COLLECTIVE else "messages"].append(size)
+    # A rank reduces its part once and gives it to all once, but sends it to each other node, and
+    # is told what each node has.
+    times = {"messages": max(1, M - 1), "reduce": 1, "bcast": M, "gather": 1}
+    return any(size > part + PICKLE for _, _, size in sent) or any(
+        sum(found) > times[word] * part + PICKLE * len(found) for word, found in sizes.items()
+    )
+
+
 @exercise
-def count_steps(answer):
-    """answer(way, G, M) -> steps of "flat ring", "tree" or "two levels" on M nodes of G ranks."""
-    for G, M in ((8, 4), (4, 2), (8, 512), (2, 64)):
-        want = {
-            "flat ring": 2 * (G * M - 1),
-            "tree": 2 * (G.bit_length() + M.bit_length() - 2),
-            "two levels": 2 * (G - 1) + 2 * (M - 1),
-        }
-        for way, steps in want.items():
-            equal(call(answer, way, G, M), steps, f"{way}, {M} nodes of {G}: the steps")
+def two_levels(answer, cluster):
+    """answer(x, node, across) -> the sums over all ranks; a G-th of x goes between nodes."""
+    import numpy as np
+
+    shapes = [(2, 2, 8), (2, 2, 40_000), (4, 1, 12), (1, 4, 5), (2, 1, 6), (1, 1, 3)]
+    trials = [*((*shape, "float64") for shape in shapes), (2, 2, 12, "float32")]
+    replies = on_ranks(cluster, _on_nodes, answer, trials)
+    for number, (G, M, length, kind) in enumerate(trials):
+        whole = sum(_numbers(rank, length) for rank in range(G * M))
+        for rank in range(G * M):
+            returned, untouched, sent = replies[rank][number]
+            where = f"on rank {rank} of {M} nodes of {G}, {length} numbers of {kind}"
+            if returned is None:
+                wrong(f"{where}: it returned None, expected the array of sums")
+            close(returned, whole, where)
+            if not untouched:
+                wrong(f"{where}: right, but x has changed; return the sums as a new array")
+            size = np.dtype(kind).itemsize * length
+            if _too_much_across(sent, size // G, M):
+                wrong(
+                    f"right, but {where} it put {sum(call[-1] for call in sent)} bytes into calls "
+                    f"between nodes; each rank's part of {size} bytes is {size // G}, to be "
+                    "reduced once"
+                )
 
 
 @exercise

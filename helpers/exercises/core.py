@@ -458,6 +458,35 @@ def close(got: object, want: object, what: str, *, rtol: float = 1e-6, atol: flo
     )
 
 
+def whole_numbers(got: object, what: str) -> list[int]:
+    """Return an answer's list or array of whole numbers.
+
+    Parameters
+    ----------
+    got : object
+        What the answer gave.
+    what : str
+        Words for it.
+
+    Returns
+    -------
+    list of int
+        The same numbers.
+
+    Raises
+    ------
+    WrongAnswer
+        If it cannot be read so.
+    """
+    try:
+        whole = [int(number) for number in got]
+        if all(number == given for number, given in zip(whole, got, strict=True)):
+            return whole
+    except (TypeError, ValueError):
+        pass
+    wrong(f"{what}: expected whole numbers in a list or an array, got {_short(got)}")
+
+
 def _nan(values: np.ndarray) -> str:
     import numpy as np
 

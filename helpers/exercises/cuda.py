@@ -11,15 +11,34 @@ from helpers.exercises.core import NotAttempted, call, close, equal, exercise, w
 BEGIN, END = "// your part", "// end of your part"
 
 
-def _module(answer):
-    """Compile the reader's kernel (a Kernel, or its source); an empty part is not attempted."""
+def compiled(answer):
+    """Compile the reader's kernels for the CPU, every access checked.
+
+    Parameters
+    ----------
+    answer : helpers.cuda.Kernel or helpers.cuda.Module or str
+        A kernel of the reader's cell, the cell's module, or its source.
+
+    Returns
+    -------
+    helpers.cuda.Module
+        The same source.
+
+    Raises
+    ------
+    NotAttempted
+        If the reader's part is empty.
+    WrongAnswer
+        If it is no kernel, or does not compile.
+    """
     from helpers import cuda
 
     if callable(answer) and not isinstance(answer, cuda.Kernel):
         call(answer)
         wrong("expected the kernel that your %%cuda cell makes")
-    source = answer.module.source if isinstance(answer, cuda.Kernel) else answer
-    defines = answer.module.defines if isinstance(answer, cuda.Kernel) else {}
+    module = answer.module if isinstance(answer, cuda.Kernel) else answer
+    source = module.source if isinstance(module, cuda.Module) else answer
+    defines = module.defines if isinstance(module, cuda.Module) else {}
     if not isinstance(source, str):
         wrong(f"expected the kernel that your %%cuda cell makes, got {source!r}")
     part = re.search(rf"{BEGIN}[^\n]*\n(.*?){END}", source, re.DOTALL)
@@ -31,20 +50,67 @@ def _module(answer):
         wrong(f"it does not compile: {error}")
 
 
-def _run(module, name: str, grid, block, *arguments, record: bool = False):
+def run(module, name: str, grid, block, *arguments, record: bool = False):
+    """Launch one of the reader's kernels; a fault is a wrong answer.
+
+    Parameters
+    ----------
+    module : helpers.cuda.Module
+        Of :func:`compiled`.
+    name : str
+        The kernel, of a template an instance: "coarse_product<4>".
+    grid, block : int or tuple of int
+        Of the launch.
+    *arguments : object
+        The kernel's.
+    record : bool
+        Whether to record what it touches.
+
+    Returns
+    -------
+    helpers.cuda.AccessRecord or None
+        The record.
+
+    Raises
+    ------
+    WrongAnswer
+        If there is no such kernel, or it did something wrong.
+    """
     from helpers import cuda
 
-    if name not in module.signatures:
-        wrong(f"the cell defines no kernel {name}; it has {', '.join(module.signatures)}")
-    launch = module[name][grid, block]
+    base, instance, _ = name.partition("<")
+    if base not in (module.templates if instance else module.signatures):
+        there = ", ".join({**module.signatures, **module.templates}) or "none"
+        wrong(f"the cell defines no kernel {'template ' * bool(instance)}{base}; it has {there}")
     try:
+        launch = module[name][grid, block]
         return launch.record(*arguments) if record else launch(*arguments)
+    except cuda.CompileError as error:
+        wrong(f"{name} does not compile: {error}")
     except cuda.CudaError as error:
-        wrong(f"with grid {grid} and block {block}: {error}")
+        what = f"{name} with" if instance else "with"
+        wrong(f"{what} grid {grid} and block {block}: {error}")
 
 
-def _shared_out(record, array: str, kind: str, most: int, what: str) -> None:
-    """Refuse work that one thread does for many."""
+def shared_out(record, array: str, kind: str, most: int, what: str) -> None:
+    """Refuse work that one thread does for many.
+
+    Parameters
+    ----------
+    record : helpers.cuda.AccessRecord
+        Of a launch.
+    array, kind : str
+        Which accesses of global memory: "x", "read".
+    most : int
+        How many of them a thread may make.
+    what : str
+        What was launched, for the message.
+
+    Raises
+    ------
+    WrongAnswer
+        If a thread made more.
+    """
     events = record.picked(array=array, kind=kind, space="global")
     if not len(events):
         return
@@ -60,30 +126,30 @@ def _shared_out(record, array: str, kind: str, most: int, what: str) -> None:
 @exercise
 def axpy(answer):
     """axpy(a, x, y, n): y = a x + y, for any n and any grid that covers it, an element a thread."""
-    with _module(answer) as module:
+    with compiled(answer) as module:
         rng = np.random.default_rng(0)
         for n, grid, block in ((64, 2, 32), (1, 1, 32), (100, 4, 32), (33, 3, 16)):
             x, y = rng.standard_normal((2, n)).astype(np.float32)
             want = 2.5 * x + y
             what = f"{n} elements, {grid} blocks of {block}"
-            record = _run(module, "axpy", grid, block, 2.5, x, y, n, record=True)
+            record = run(module, "axpy", grid, block, 2.5, x, y, n, record=True)
             close(y, want, f"y for {what}", rtol=1e-5, atol=1e-6)
-            _shared_out(record, "y", "write", 1, what)
+            shared_out(record, "y", "write", 1, what)
 
 
 @exercise
 def moving_average(answer):
     """moving_average(x, y, n): y[i] = mean of x[i-2 .. i+2], zeros outside, through a tile."""
-    with _module(answer) as module:
+    with compiled(answer) as module:
         rng = np.random.default_rng(1)
         for n in (64, 100, 7, 1):
             x, y = rng.standard_normal(n).astype(np.float32), np.zeros(n, np.float32)
             grid = -(-n // 32)
-            record = _run(module, "moving_average", grid, 32, x, y, n, record=True)
+            record = run(module, "moving_average", grid, 32, x, y, n, record=True)
             want = np.convolve(np.pad(x, 2), np.full(5, 0.2), "valid")
             close(y, want, f"y for {n} elements", rtol=1e-4, atol=1e-5)
             reads = record.count(array="x", kind="read")
-            _shared_out(record, "x", "read", 2, f"{n} elements")
+            shared_out(record, "x", "read", 2, f"{n} elements")
             if n == 64 and reads > 36 * grid:
                 wrong(
                     f"y is right, but x was read {reads} times by {grid} blocks: each block needs "
@@ -94,15 +160,15 @@ def moving_average(answer):
 @exercise
 def brighten(answer):
     """brighten(image, out, height, width): out = 1.2 image, each warp's access coalesced."""
-    with _module(answer) as module:
+    with compiled(answer) as module:
         for height, width in ((64, 64), (33, 70)):
             image = np.random.default_rng(2).random((height, width), np.float32)
             out = np.zeros_like(image)
             grid = (-(-width // 32), -(-height // 32))
-            record = _run(module, "brighten", grid, (32, 32), image, out, height, width,
+            record = run(module, "brighten", grid, (32, 32), image, out, height, width,
                           record=True)  # fmt: skip
             close(out, 1.2 * image, f"out for {height} × {width}", rtol=1e-5, atol=1e-6)
-            _shared_out(record, "out", "write", 1, f"{height} × {width}")
+            shared_out(record, "out", "write", 1, f"{height} × {width}")
             worst = max(access.worst for access in record.select(space="global"))
             if height == 64 and worst > 4:
                 wrong(
@@ -114,11 +180,11 @@ def brighten(answer):
 @exercise
 def reverse_blocks(answer):
     """reverse_blocks(x, n): each block of 64 elements turned round, through shared memory."""
-    with _module(answer) as module:
+    with compiled(answer) as module:
         for n in (64, 256, 100):
             x = np.arange(n, dtype=np.float32)
             want = np.concatenate([part[::-1] for part in np.split(x, range(64, n, 64))])
-            _run(module, "reverse_blocks", -(-n // 64), 64, x, n)
+            run(module, "reverse_blocks", -(-n // 64), 64, x, n)
             close(x, want, f"x for {n} elements", rtol=0, atol=0)
 
 
@@ -149,11 +215,11 @@ def reads_inside(answer):
 @exercise
 def tree_sum(answer):
     """tree_sum(x, total): the sums of blocks of 64, as a tree, without a race."""
-    with _module(answer) as module:
+    with compiled(answer) as module:
         for blocks in (1, 3):
             x = np.random.default_rng(blocks).random(64 * blocks, np.float32)
             total = np.full(blocks, np.nan, np.float32)
-            record = _run(module, "tree_sum", blocks, 64, x, total, record=True)
+            record = run(module, "tree_sum", blocks, 64, x, total, record=True)
             close(total, x.reshape(blocks, 64).sum(axis=1), f"total of {blocks} blocks", rtol=1e-5)
             events = record.picked(array="part", kind="read")
             threads = _threads(events)
@@ -168,14 +234,14 @@ def my_convolution(answer):
     from scipy.ndimage import correlate
 
     rng = np.random.default_rng(9)
-    with _module(answer) as module:
+    with compiled(answer) as module:
         for height, width in ((16, 64), (33, 50), (5, 7)):
             image = rng.random((height, width), np.float32)
             weights = rng.standard_normal((5, 5)).astype(np.float32)
             out = np.full_like(image, np.nan)
             grid = (-(-width // 32), -(-height // 8))
             what = f"{height} × {width}"
-            record = _run(module, "my_convolution", grid, (32, 8), image, weights, out, height,
+            record = run(module, "my_convolution", grid, (32, 8), image, weights, out, height,
                           width, record=True)  # fmt: skip
             want = correlate(image, weights, mode="constant")
             close(out, want, f"out for {what}", rtol=1e-4, atol=1e-4)
@@ -185,7 +251,7 @@ def my_convolution(answer):
                     f"{what}: out is right, but image was read {reads} times: with a tile, each "
                     "block reads each of its pixels once"
                 )
-            _shared_out(record, "image", "read", 2, what)
+            shared_out(record, "image", "read", 2, what)
 
 
 def _tile_reads(height: int, width: int) -> int:
@@ -198,34 +264,13 @@ def _tile_reads(height: int, width: int) -> int:
 
 
 @exercise
-def tiled_product(answer):
-    """tiled_product(a, b, c, m, k, n): c = a b through tiles of 16 × 16, any sides."""
-    rng = np.random.default_rng(11)
-    with _module(answer) as module:
-        for m, k, n in ((16, 16, 16), (33, 18, 50), (5, 40, 7), (1, 1, 1)):
-            a, b = rng.standard_normal((m, k)), rng.standard_normal((k, n))
-            a, b, c = a.astype(np.float32), b.astype(np.float32), np.full((m, n), np.nan, "f4")
-            across, down, what = -(-n // 16), -(-m // 16), f"{m} × {k} × {n}"
-            record = _run(module, "tiled_product", (across, down), (16, 16), a, b, c, m, k, n,
-                          record=True)  # fmt: skip
-            close(c, a @ b, f"c for {what}", rtol=1e-4, atol=1e-4)
-            for array, least in (("a", m * k * across), ("b", k * n * down)):
-                if (reads := record.count(array=array, kind="read")) > least:
-                    wrong(
-                        f"{what}: c is right, but {array} was read {reads} times: with tiles, "
-                        "each block reads each of its numbers once"
-                    )
-                _shared_out(record, array, "read", -(-k // 16), what)
-
-
-@exercise
 def my_scan(answer):
     """my_scan(x, y): exclusive scans of blocks of 256 by 128 threads, in about 2 n additions."""
-    with _module(answer) as module:
+    with compiled(answer) as module:
         for blocks in (1, 3):
             x = np.random.default_rng(blocks).random(256 * blocks, np.float32)
             y = np.full_like(x, np.nan)
-            record = _run(module, "my_scan", blocks, 128, x, y, record=True)
+            record = run(module, "my_scan", blocks, 128, x, y, record=True)
             upto = x.reshape(blocks, 256).cumsum(axis=1, dtype=float).ravel()
             what = f"y of {blocks} block{'s' * (blocks > 1)}"
             if np.allclose(y, upto, rtol=1e-4):
@@ -244,11 +289,11 @@ def my_scan(answer):
 @exercise
 def packed_sum(answer):
     """packed_sum(x, total): sums of blocks of 256 as a tree, by threads that stand together."""
-    with _module(answer) as module:
+    with compiled(answer) as module:
         for blocks in (1, 3):
             x = np.random.default_rng(blocks).random(256 * blocks, np.float32)
             total = np.full(blocks, np.nan, np.float32)
-            record = _run(module, "packed_sum", blocks, 256, x, total, record=True)
+            record = run(module, "packed_sum", blocks, 256, x, total, record=True)
             close(total, x.reshape(blocks, 256).sum(axis=1), f"total of {blocks} blocks", rtol=1e-5)
             made = [record.picked(array="part", kind=kind) for kind in ("write", "atomic")]
             passes = len(_warp_requests(np.concatenate(made))) // blocks - 8  # less: part filled
@@ -282,7 +327,7 @@ def _warp_requests(events) -> np.ndarray:
 def block_histogram(answer):
     """block_histogram(x, bins, n): 256 bins counted in shared memory, then added to all."""
     rng = np.random.default_rng(13)
-    with _module(answer) as module:
+    with compiled(answer) as module:
         for n, grid, block, values in ((1000, 2, 64, 256), (777, 3, 256, 3), (2000, 6, 128, 256),
                                        (1, 1, 32, 9), (3000, 1, 512, 256)):  # fmt: skip
             x = rng.integers(256 - values, 256, n).astype(np.uint8)
@@ -295,8 +340,8 @@ def block_histogram(answer):
                     f"{what}: the bins are right, but bins in global memory is accessed {asked} "
                     "times: each block adds each of its own 256 counts to it once"
                 )
-            _shared_out(record, "x", "read", 2 * -(-n // (grid * block)), what)
-            _shared_out(record, "bins", "atomic", -(-256 // block), what)
+            shared_out(record, "x", "read", 2 * -(-n // (grid * block)), what)
+            shared_out(record, "bins", "atomic", -(-256 // block), what)
 
 
 def _counted(module, grid: int, block: int, x, bins, n: int):

@@ -83,7 +83,7 @@ def in_groups(answer: Callable, cases: list[Case]) -> list[Outcome | None]:
     )
     from helpers.waiting import doze
 
-    world = MPI.COMM_WORLD
+    world = MPI.COMM_WORLD.Dup()  # without the barrier that an interrupted attempt left over
     outcomes: list[Outcome | None] = []
     for case in cases:
         inside = world.rank < case.ranks
@@ -111,6 +111,7 @@ def in_groups(answer: Callable, cases: list[Case]) -> list[Outcome | None]:
         outcomes.append(outcome)
         doze(world)
         group.Free()
+    world.Free()
     return outcomes
 
 

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import math
 from collections import Counter, defaultdict
+from typing import Any
 
-from helpers.exercises.core import NotAttempted, call, close, equal, exercise, on_ranks, wrong
+from helpers.exercises.core import (
+    NotAttempted,
+    WrongAnswer,
+    call,
+    close,
+    equal,
+    exercise,
+    on_ranks,
+    wrong,
+)
 from helpers.exercises.groups import Case, Outcome, by_case, in_groups, rounds
 
 
@@ -37,7 +49,12 @@ def shift(answer, cluster):
         Case(n, lambda r, size=size: (np.full(size, float(r)) if size else words[r],))
         for n, size in sizes
     ]
-    found = _outcomes(answer, cases, cluster)
+    found = _outcomes(answer, cases[:1], cluster)
+    try:
+        found += _outcomes(answer, cases[1:2], cluster)
+    except WrongAnswer as error:
+        wrong(f"a short word came through on 4 ranks; with an array of 4 MB, {error}")
+    found += _outcomes(answer, cases[2:], cluster)
     for (n, size), outcomes in zip(sizes, found, strict=True):
         for rank, outcome in enumerate(outcomes):
             if size:
@@ -171,17 +188,33 @@ def life(answer, cluster):
 @exercise(time_limit=60.0)
 def grid_sums(answer, cluster):
     """answer(value, comm) -> (sum over my row, sum over my column) of a grid with two columns."""
-    cases = [Case(n, lambda r: (10**r,)) for n in (4, 2)]
-    for case, outcomes in zip(cases, _outcomes(answer, cases, cluster), strict=True):
-        n = case.ranks
-        for rank, outcome in enumerate(outcomes):
-            value = outcome.returned
-            if not isinstance(value, tuple | list) or len(value) != 2:
-                wrong(f"on rank {rank} of {n}: expected (row sum, column sum), got {value!r}")
-            row = sum(10**r for r in range(n) if r // 2 == rank // 2)
-            column = sum(10**r for r in range(n) if r % 2 == rank % 2)
-            equal(value[0], row, f"the sum over the row of rank {rank} of {n}")
-            equal(value[1], column, f"the sum over the column of rank {rank} of {n}")
+
+    def compare(ranks, sizes) -> None:
+        cases = [Case(n, lambda r: (10**r,)) for n in sizes]
+        for n, outcomes in zip(sizes, _outcomes(answer, cases, ranks), strict=True):
+            for rank, outcome in enumerate(outcomes):
+                value: Any = outcome.returned
+                try:  # of any kind that has an order: a tuple, a list, an array
+                    pair = len(value) == 2 and (value[0], value[1])
+                except (TypeError, KeyError, IndexError):
+                    pair = False
+                if not pair:
+                    wrong(f"on rank {rank} of {n}: expected (row sum, column sum), got {value!r}")
+                row = sum(10**r for r in range(n) if r // 2 == rank // 2)
+                column = sum(10**r for r in range(n) if r % 2 == rank % 2)
+                equal(pair[0], row, f"the sum over the row of rank {rank} of {n}")
+                equal(pair[1], column, f"the sum over the column of rank {rank} of {n}")
+
+    compare(cluster, (4, 2))
+    from helpers.cluster import Cluster, StartError
+
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):  # nobody's concern here
+            six = Cluster(n=6)
+    except StartError:  # an allocation of four tasks: the four have judged
+        return
+    with six:  # three rows: more than an answer for the notebook's four ranks may have foreseen
+        compare(six, (6,))
 
 
 @exercise

@@ -7,6 +7,8 @@ import math
 
 from helpers.exercises.core import call, close, exercise, wrong
 
+SHARES = ("inputs", "states", "h")  # what the cell with one gate is given
+
 
 @exercise
 def savings_as_recurrence(answer):
@@ -120,6 +122,47 @@ def gru_from_equations(answer):
             want = cell(x, h)
             got = call(answer, x, h, cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh)
         close(got, want, f"h_t for B={B}, I={inputs}, H={H}", rtol=1e-4, atol=1e-5)
+
+
+@exercise
+def one_gate_for_both(answer):
+    """answer(inputs, states, h) -> h_t (..., H) of a GRU with r = z; shares: reset, update, new."""
+    import torch
+
+    torch.manual_seed(0)
+    for shape in ((1, 1), (2, 3), (3, 2, 4)):
+        inputs, states = torch.randn(3, *shape).double(), torch.randn(3, *shape).double()
+        h = torch.randn(shape).double()
+        z = torch.sigmoid(inputs[1] + states[1])
+        want = (1 - z) * torch.tanh(inputs[2] + z * states[2]) + z * h
+        given = [part.clone() for part in (inputs, states, h)]
+        got = call(answer, given[0].unbind(0), given[1].unbind(0), given[2])
+        close(got, want, f"h_t for shares of shape {shape}")
+        for name, before, after in zip(SHARES, (inputs, states, h), given, strict=True):
+            if not torch.equal(before, after):
+                wrong(f"it changes {name} in place: the gradient of the step before needs it as is")
+    _one_gate_gradients(answer)
+
+
+def _one_gate_gradients(answer) -> None:
+    """Refuse a state through which other gradients come back than through the equations."""
+    import torch
+
+    leaves = [torch.randn(3, 2, 3).double().requires_grad_() for _ in range(2)]
+    leaves.append(torch.randn(2, 3).double().requires_grad_())
+    inputs, states, h = leaves
+    got = call(answer, inputs.unbind(0), states.unbind(0), h)
+    if not getattr(got, "requires_grad", False):
+        wrong("no gradient comes back through the state that it returns: is it torch throughout?")
+    z = torch.sigmoid(inputs[1] + states[1])
+    want = (1 - z) * torch.tanh(inputs[2] + z * states[2]) + z * h
+    weight = torch.randn(2, 3).double()
+    mine = torch.autograd.grad(got, leaves, weight, allow_unused=True)
+    true = torch.autograd.grad(want, leaves, weight)
+    for name, found, due in zip(SHARES, mine, true, strict=True):
+        if found is None:
+            wrong(f"right, but no gradient comes back to {name}: is it cut off on the way?")
+        close(found, due, f"h_t is right, but the gradient that comes back to {name} is not")
 
 
 @exercise

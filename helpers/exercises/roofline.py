@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import statistics
 
 from helpers.exercises.core import call, close, equal, exercise, wrong
 
 FASTER = 1.25  # times the ikj loop: what a product of the reader's own must reach
+TRIES = 5  # most of them count
 
 
 @exercise
@@ -87,18 +89,21 @@ def own_product(source):
                 wrong(f"n = {n}: it writes {'beside c' if tried.overrun else 'to a or b'}")
             if tried.wrong:
                 wrong(f"n = {n}: {tried.wrong} of {n * n} elements of c are not right")
-        gain = 0.0
-        for _ in range(3):  # a busy machine: the best of three
+        gains: list[float] = []
+        for _ in range(TRIES):  # a busy machine shows a gain, or hides one, now and then
             tried = try_product(source, 384)
-            gain = max(gain, tried.rival / tried.seconds)
+            gains.append(tried.rival / tried.seconds)
             if tried.wrong:
                 wrong(f"n = 384: {tried.wrong} of {384 * 384} elements of c are not right")
-            if gain >= FASTER:
+            if 2 * sum(gain >= FASTER for gain in gains) > TRIES:
                 return
+            if 2 * sum(gain < FASTER for gain in gains) > TRIES:
+                break
     except ProductError as error:
         wrong(str(error))
+    slower = 1 / statistics.median(gains)
     wrong(
-        f"the numbers are right, but it takes {1 / gain:.2f} times as long as ikj: "
+        f"the numbers are right, but it takes {slower:.2f} times as long as ikj: "
         f"at most {1 / FASTER:g} times is asked for"
     )
 

@@ -1,8 +1,8 @@
-"""Checks of notebook 00: how a check answers, and a fair share of work for each rank."""
+"""Checks of notebook 00: how a check answers, and the time and the shares of ranks on cores."""
 
 from __future__ import annotations
 
-from helpers.exercises.core import call, equal, exercise, wrong
+from helpers.exercises.core import call, close, equal, exercise, whole_numbers, wrong
 
 
 @exercise
@@ -16,19 +16,26 @@ def cores(answer):
 
 
 @exercise
+def at_least(answer):
+    """answer(ranks, cores, alone) -> least seconds in which ranks that take turns are done."""
+    for ranks, cores, alone in (
+        (4, 2, 1.0),
+        (4, 4, 0.2),
+        (3, 2, 1.0),
+        (2, 8, 0.5),
+        (5, 2, 3),
+        (1, 1, 4),
+    ):
+        what = f"{ranks} ranks on {cores} cores, each {alone} s when alone: the least seconds"
+        close(call(answer, ranks, cores, alone), max(1, ranks / cores) * alone, what)
+
+
+@exercise
 def shares(answer):
     """answer(items, ranks) -> list of the number of items for each rank, as even as can be."""
     for items, ranks in ((8, 4), (10, 4), (7, 3), (2, 4), (0, 3), (5, 1)):
         what = f"{items} items on {ranks} ranks"
-        parts = call(answer, items, ranks)
-        try:
-            whole = [int(part) for part in parts]
-            fits = all(number == part for number, part in zip(whole, parts, strict=True))
-        except (TypeError, ValueError):
-            fits = False
-        if not fits:
-            wrong(f"{what}: expected a list of whole numbers, got {parts!r}")
-        parts = whole
+        parts = whole_numbers(call(answer, items, ranks), what)
         if len(parts) != ranks:
             wrong(f"{what}: {parts} is not one number for each rank")
         if sum(parts) != items:

@@ -166,20 +166,53 @@ def sweep_topologies(folder: str = "/tmp", but: Collection[int] = ()) -> None:
                 os.unlink(path)
 
 
+def unlink_topology(rank: int, folder: str = "/tmp") -> None:
+    """Remove the file with the machine's topology that the mpiexec of a rank has made, on Linux.
+
+    Its proxy makes it when the first rank starts MPI. Where two are younger than the proxy nobody
+    can tell whose they are: both stay, until their mpiexec ends.
+
+    Parameters
+    ----------
+    rank : int
+        The id of a process that has just started MPI, as all ranks of its job have.
+    folder : str
+        Where mpiexec puts it.
+    """
+    if not os.path.isdir("/proc/self"):
+        return
+    proxy, _, began = _stat(int(_stat(rank)[1][1]))
+    found = []
+    for name in os.listdir(folder) if proxy == PROXY else ():
+        if name.startswith(TOPOLOGIES):
+            with contextlib.suppress(OSError):  # its mpiexec has ended
+                look = os.lstat(os.path.join(folder, name))
+                if look.st_uid == os.getuid() and look.st_mtime > began - 0.02:
+                    found.append(name)
+    if len(found) == 1:
+        os.unlink(os.path.join(folder, found[0]))
+
+
 def _proxies_started(but: Collection[int]) -> list[float]:
     """Return when each living process that makes such files began, in seconds since 1970."""
     if not os.path.isdir("/proc/self"):  # macOS: only old files are swept
         return [0.0]
-    now = time.clock_gettime(time.CLOCK_BOOTTIME)
-    booted, ticks, found = time.time() - now, os.sysconf("SC_CLK_TCK"), []
-    for name in filter(str.isdigit, os.listdir("/proc")):
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError, IndexError):
-            with open(f"/proc/{name}/stat") as file:
-                called, _, rest = file.read().partition(" ")[2].rpartition(")")
-            fields = rest.split()
-            if f"{called})" == PROXY and int(name) not in but and fields[0] != "Z":
-                found.append(booted + int(fields[19]) / ticks)
+            name, fields, began = _stat(int(pid))
+            if name == PROXY and int(pid) not in but and fields[0] != "Z":
+                found.append(began)
     return found
+
+
+def _stat(pid: int) -> tuple[str, list[str], float]:
+    """Return a process's name in parentheses, the fields after it, and when it began, on Linux."""
+    with open(f"/proc/{pid}/stat") as file:
+        called, _, rest = file.read().partition(" ")[2].rpartition(")")
+    fields = rest.split()
+    booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    return f"{called})", fields, booted + int(fields[19]) / os.sysconf("SC_CLK_TCK")
 
 
 def _processes() -> list[tuple[int, int]]:

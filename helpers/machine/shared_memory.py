@@ -71,8 +71,11 @@ def room() -> float:
 def unlink_own() -> None:
     """Remove the names of what MPICH shares with this process; who has mapped it keeps it.
 
-    To be called when all ranks have it. Then nothing is left however they end.
+    To be called when all ranks have it. Then nothing is left however they end. What UCX shares has
+    no name, and is left to this user alone: it is made for the user's group too.
     """
+    for segment in _system_v():
+        _close_to_group(segment)
     for name in guard.shared_files(os.getpid()):
         with contextlib.suppress(OSError):  # a sibling was faster
             os.unlink(name)
@@ -130,6 +133,22 @@ def ucx_transports() -> str:
         For ``UCX_TLS``.
     """
     return "self,sysv" if _has_system_v() else "self,posix"
+
+
+def _system_v() -> set[int]:
+    """Return the numbers of the segments of System V's shared memory that this process has."""
+    with contextlib.suppress(OSError), open("/proc/self/maps") as file:
+        return {int(line.split(None, 5)[4]) for line in file if " /SYSV" in line}
+    return set()
+
+
+def _close_to_group(segment: int) -> None:
+    """Take the rights of all but the user, where this user has made the segment, on Linux."""
+    control = getattr(ctypes.CDLL(None), "shmctl", None)
+    described = (ctypes.c_uint32 * 64)()  # of struct shmid_ds; the sixth word are the rights
+    if control is not None and control(segment, 2, described) == 0 and described[5] & 0o77:
+        described[5] &= ~0o77
+        control(segment, 1, described)
 
 
 def _has_system_v() -> bool:

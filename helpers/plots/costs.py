@@ -52,11 +52,44 @@ def bytes_by_rank(sent: Mapping[str, Sequence[float]], K: float, ax: Axes | None
     return ax
 
 
+def fine(sizes: Sequence[float], points: int = 100) -> list[int]:
+    """Return many sizes from the least to the largest of some, at equal ratios.
+
+    Parameters
+    ----------
+    sizes : sequence of float
+        Two or more, above 0, bytes.
+    points : int
+        How many there are at most: near 1 byte neighbours fall together.
+
+    Returns
+    -------
+    list of int
+        Whole numbers, each once, rising.
+
+    Raises
+    ------
+    ValueError
+        If a size is not above 0.
+
+    Examples
+    --------
+    >>> fine([10, 1000], points=3)
+    [10, 100, 1000]
+    """
+    import numpy as np
+
+    if not len(sizes) or min(sizes) <= 0:
+        raise ValueError(f"fine expects sizes above 0 bytes; got {list(sizes)}")
+    return np.unique(np.geomspace(min(sizes), max(sizes), points).round().astype(int)).tolist()
+
+
 def times_by_size(
     sizes: Sequence[float],
     measured: Mapping[str, Sequence[float]],
     predicted: Mapping[str, Sequence[float]] | None = None,
     ax: Axes | None = None,
+    at: Sequence[float] | None = None,
 ) -> Axes:
     """Draw seconds over bytes, both logarithmic: markers measured, dashed lines predicted.
 
@@ -70,13 +103,16 @@ def times_by_size(
         The same; a name that is in both keeps its colour.
     ax : matplotlib.axes.Axes, optional
         Where to draw: by default in a new figure.
+    at : sequence of float, optional
+        The sizes of ``predicted``, bytes; None: ``sizes``. Between few sizes a curve has corners
+        that no model has: :func:`fine` returns many.
 
     Returns
     -------
     matplotlib.axes.Axes
         What was drawn in.
     """
-    ax = ensure_axes(ax)
+    ax, at = ensure_axes(ax), sizes if at is None else at
     names = list(dict.fromkeys([*measured, *(predicted or {})]))
     for number, name in enumerate(names):
         if name in measured:
@@ -91,7 +127,7 @@ def times_by_size(
         if predicted and name in predicted:
             label = None if name in measured else name.replace("_", " ")
             ax.plot(
-                sizes, predicted[name], color=colour(number), marker="", linestyle="--", label=label
+                at, predicted[name], color=colour(number), marker="", linestyle="--", label=label
             )
     if set(measured) & set(predicted or {}):
         ax.plot([], [], color=GREY, marker="", linestyle="--", label="predicted")

@@ -147,10 +147,12 @@ def growth(
     size = np.interp(np.log(far), np.log(far_edges), np.log(far_nodes))
     dense = 4 * np.exp(size) ** 2
     fits = dense <= free
-    right.plot(far[fits], dense[fits] / 2**30, color=ORANGE, marker="", label="dense")
+    right.plot(far[fits], dense[fits] / 2**30, color=ORANGE, marker="", ls="--", label="dense")
     right.plot(far[~fits], dense[~fits] / 2**30, color=ORANGE, marker="", ls=":",
                label="dense: does not fit")  # fmt: skip
-    right.plot(far, dense / 32 / 2**30, color=GREY, marker="", label="dense, one bit an entry")
+    right.plot(
+        far, dense / 32 / 2**30, color=GREY, marker="", ls="-.", label="dense, one bit an entry"
+    )
     right.axhline(free / 2**30, color=VERMILION, linewidth=1.5, label="memory of this machine")
     if not fits.all() and fits.any():
         end = far[fits][-1]

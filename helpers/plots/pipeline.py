@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from helpers.plots.style import BLUE, GREEN, ORANGE, PURPLE, YELLOW, ensure_axes, ink
+from helpers.plots.style import BLUE, GREEN, ORANGE, PURPLE, YELLOW, edge, ensure_axes, ink
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +50,7 @@ def lanes(timeline: Timeline, ax: Axes | None = None, title: str | None = None) 
         later = box.action.chunk % 2 == 1
         ax.barh(
             box.rank, length * factor, left=begin * factor, height=0.8, color=COLOURS[kind],
-            edgecolor="white", linewidth=0.8, hatch="//" if later else None,
+            edgecolor=edge(COLOURS[kind]), linewidth=0.8, hatch="//" if later else None,
         )  # fmt: skip
         if length * pixels > 16:
             ax.text(
@@ -70,7 +70,11 @@ def lanes(timeline: Timeline, ax: Axes | None = None, title: str | None = None) 
     )
     ax.grid(visible=False)
     kinds = {box.action.kind for box in timeline.boxes}
-    handles = [Patch(color=COLOURS[kind], label=NAMES[kind]) for kind in COLOURS if kind in kinds]
+    handles = [
+        Patch(facecolor=fill, edgecolor=edge(fill), label=NAMES[kind])
+        for kind, fill in COLOURS.items()
+        if kind in kinds
+    ]
     if timeline.schedule.chunks > 1:
         handles.append(Patch(facecolor="lightgrey", hatch="//", edgecolor="white", label="chunk 1"))
     ax.legend(

@@ -13,7 +13,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from helpers.plots.pipeline import COLOURS, NAMES
-from helpers.plots.style import ink
+from helpers.plots.style import edge, ink
 from helpers.plots.web.page import embed
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def pipelines(timelines: Sequence[Timeline], ranks: int = 4, micro: int = 8) -> 
         "ranks": ranks,
         "micro": micro,
         "colours": [COLOURS[kind] for kind in KINDS],
+        "edges": [edge(COLOURS[kind]) for kind in KINDS],
         "inks": [ink(COLOURS[kind]) for kind in KINDS],
         "names": [NAMES[kind] for kind in KINDS],
     }

@@ -40,7 +40,9 @@ def norms_by_lag(
     ax = style.ensure_axes(ax)
     highest, lowest = 10.0, 0.1
     for i, (name, curve) in enumerate(curves.items()):
-        ax.semilogy(curve, color=style.colour(i), marker="", label=name)
+        every = max(1, len(curve) // 8)
+        mark = {"marker": style.MARKERS[i % 8], "markevery": (i * every // 8, every)}
+        ax.semilogy(curve, color=style.colour(i), label=name, **mark)
         highest = max(highest, float(curve.max()))
         lowest = min(lowest, float(curve.min()))
         if bounds and name in bounds:

@@ -204,10 +204,19 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> str:
         "box": [WIDTH, HEIGHT, LEFT, BOTTOM, RIGHT, TOP],
     }
     still = (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="group" aria-label="roofline" '
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="group" '
+        f'aria-label="{html.escape(_told(peaks, bandwidths, data))}" '
         f'font-family="sans-serif" font-size="13">{"".join(parts)}</svg>'
     )
     return embed("roofline.js", "roofline.css", scale, still=still)
+
+
+def _told(peaks: Mapping[str, float], bandwidths: Mapping[str, float], data) -> str:
+    """The picture in words, for those who do not see it: its ceilings, and where each kernel is."""
+    ceilings = [f"{name} {rate / 1e9:.0f} Gflop/s" for name, rate in peaks.items()]
+    ceilings += [f"{name} {rate / 1e9:.0f} GB/s" for name, rate in bandwidths.items()]
+    kernels = [f"{d['name']} {d['p'] / 1e9:.3g} Gflop/s at {d['i']:.3g} flop/byte" for d in data]
+    return f"roofline. Ceilings: {', '.join(ceilings)}. Kernels: {', '.join(kernels) or 'none'}"
 
 
 def own_roof(ceilings: Mapping[str, float], threads: int) -> float:

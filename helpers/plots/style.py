@@ -12,10 +12,12 @@ from helpers.plots.contrast import luminance
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe & Ito (2008), "Color Universal Design": distinguishable with every form of colour blindness.
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#000000")
+# After Okabe & Ito (2008), "Color Universal Design", whose orange and sky blue are too faint on
+# white for a line: WCAG 2.2 asks 3 : 1. Darkened alone they would meet their neighbours for the
+# colour-blind, so vermilion and purple moved too. Yellow (1.3 : 1) is for fills with a dark edge.
+PALETTE = ("#0072B2", "#CF8000", "#009E73", "#B84300", "#B97DAE", "#1C97FB", "#F0E442", "#000000")
 BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, YELLOW, BLACK = PALETTE
-GREY = "#999999"
+GREY = "#8a8a8a"  # 3.45 : 1 on white; WCAG 2.2 asks 3 of a line
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 SEQUENTIAL = "cividis"  # perceptually uniform, the same to red-green colour blindness
 DIVERGING = "PuOr"
@@ -99,6 +101,28 @@ def ink(ground: str | Sequence[float]) -> str:
     return "white" if 1.05 / light > light / 0.05 else BLACK
 
 
+def edge(fill: str) -> str:
+    """Return the colour of the edge with which a filled box is seen on white.
+
+    Parameters
+    ----------
+    fill : str
+        Any colour that matplotlib understands.
+
+    Returns
+    -------
+    str
+        White, which parts the box from its neighbours; black where the fill alone is too faint
+        (WCAG 2.2 asks 3 : 1).
+
+    Examples
+    --------
+    >>> edge(BLUE), edge(YELLOW)
+    ('white', '#000000')
+    """
+    return "white" if 1.05 / (luminance(fill) + 0.05) >= 3 else BLACK
+
+
 def legible(shade: str) -> tuple[float, float, float]:
     """Return a colour for text on white: the same, as dark as WCAG 2.2 asks for (contrast 4.5).
 
@@ -116,7 +140,7 @@ def legible(shade: str) -> tuple[float, float, float]:
     --------
     >>> from matplotlib.colors import to_hex
     >>> to_hex(legible(BLUE)), to_hex(legible(VERMILION))
-    ('#0072b2', '#c05500')
+    ('#0072b2', '#b84300')
     """
     from matplotlib.colors import to_rgb
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
@@ -81,7 +82,7 @@ def timeline_svg(trace: Trace, width: int = 900, limit: int = 1500) -> str:
     def x(moment: float) -> str:
         return f"{left + moment * scale:.1f}"
 
-    parts = [_head(width, height)]
+    parts = [_head(width, height, _summary(trace))]
     for rank, y in lanes.items():
         parts.append(f'<text x="4" y="{y + 20}">rank {rank}</text>')
         parts.append(f'<path class="lane" d="M{left} {y + box // 2}H{width - 10}"/>')
@@ -128,13 +129,37 @@ def timeline_svg(trace: Trace, width: int = 900, limit: int = 1500) -> str:
     return text.replace(OWN, hashlib.sha256(text.encode()).hexdigest()[:8])
 
 
-def _head(width: float, height: float) -> str:
-    """The beginning of the SVG: its style, the hatching and the head of the arrows."""
+def _summary(trace: Trace) -> str:
+    """The diagram in words, for those who do not see it: how many calls of what, and the waiting.
+
+    The SVG is a group and no image, since a reader is not shown what an image holds: here the
+    title of each call and message.
+    """
+    lines = []
+    for rank in trace.ranks:
+        own = [event for event in trace.events if event.rank == rank]
+        calls = ", ".join(f"{n} {call}" for call, n in Counter(e.call for e in own).most_common(4))
+        more = ", …" if len({event.call for event in own}) > 4 else ""
+        waited = sum(event.waiting for event in own)
+        waits = f", {seconds(waited)} waiting for others" if waited > 0 else ""
+        lines.append(f"rank {rank}: {calls or 'no call'}{more}{waits}")
+    return (
+        f"timeline of {_many(len(trace.events), 'MPI call')} and "
+        f"{_many(len(trace.messages), 'message')} in {seconds(trace.duration)}; {'; '.join(lines)}"
+    )
+
+
+def _many(n: int, thing: str) -> str:
+    return f"{n} {thing}{'' if n == 1 else 's'}"
+
+
+def _head(width: float, height: float, label: str) -> str:
+    """The beginning of the SVG: its name and style, the hatching and the head of the arrows."""
     style = (HERE / "timeline.css").read_text("utf-8")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="timeline course-figure" '
         f'viewBox="0 0 {width} {height}" '
-        f'role="img" aria-label="timeline of MPI calls"><style>{style}</style><defs>'
+        f'role="group" aria-label="{escape(label)}"><style>{style}</style><defs>'
         f'<pattern id="hatch{OWN}" width="6" height="6" patternUnits="userSpaceOnUse" '
         'patternTransform="rotate(45)"><rect width="6" height="6" fill="#fff"/>'
         '<path d="M0 0V6" stroke="#777" stroke-width="2"/></pattern>'

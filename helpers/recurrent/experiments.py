@@ -7,7 +7,6 @@ by element, so each seed learns as if it were alone, in a fraction of the time.
 from __future__ import annotations
 
 import functools
-import math
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,65 +16,11 @@ from torch import Tensor, nn
 from torch.func import stack_module_state
 
 from helpers.intervals import student
-from helpers.recurrent.layers import GRU
-from helpers.recurrent.tasks import FixedSequences, ForgetOnCue, LongCopy
+from helpers.recurrent.layers import GRU, Cell, choose
+from helpers.recurrent.readers import VARIANTS, Reader, half_life_bias, stacked
+from helpers.recurrent.tasks import FixedSequences, ForgetOnCue, LongCopy, Task
 
-# Every variant answers one of the open questions: what does each part do? All start with the
-# task's half-life, but for the one that starts as PyTorch does, with z = 1/2.
-VARIANTS: dict[str, dict] = {
-    "GRU": {},
-    "PyTorch's start": {"half_life": 1},
-    "without reset": {"reset": False},
-    "without update": {"update": False},
-    "ReLU for tanh": {"activation": "relu"},
-    "nothing for tanh": {"activation": "none"},
-    "hard sigmoid": {"gate": "hard"},
-    "hard, σ's start": {"gate": "hard", "start": "sigmoid"},
-}
-
-
-def half_life_bias(steps: float, gate: str = "sigmoid") -> float:
-    """Return the bias b of an update gate σ with σ(b)^steps = 1/2: half is left after ``steps``.
-
-    The idea of Tallec & Ollivier (2018). ``gate`` names σ, one of ``steps.GATES``: each has a bias
-    of its own. Raises ValueError unless ``steps`` is positive and the gate known.
-    """
-    if not steps > 0:
-        raise ValueError(f"steps={steps!r}: expected a positive number of steps")
-    kept = 0.5 ** (1 / steps)
-    if gate == "hard":
-        return 6 * (kept - 0.5)  # min(1, max(0, b/6 + 1/2)) = kept
-    if gate != "sigmoid":
-        raise ValueError(f"gate={gate!r}: expected one of sigmoid, hard")
-    return math.log(kept / (1 - kept))
-
-
-class Reader(nn.Module):
-    """Read a sequence with a GRU and classify its last state.
-
-    Before training, the state's half-life is ``half_life`` steps (1: the usual z = 1/2). ``start``
-    takes the bias of another gate function than the reader's own.
-    """
-
-    def __init__(
-        self,
-        inputs: int,
-        hidden: int,
-        classes: int,
-        half_life: float = 1,
-        start: str | None = None,
-        **variant,
-    ):
-        super().__init__()
-        self.gru = GRU(inputs, hidden, **variant)
-        self.answer = nn.Linear(hidden, classes)
-        gate = start or variant.get("gate", "sigmoid")
-        with torch.no_grad():
-            self.gru.bias_ih_l0[hidden : 2 * hidden] += half_life_bias(half_life, gate)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return logits (B, C) from x (T, B, I)."""
-        return self.answer(self.gru(x)[1][0])
+__all__ = ["VARIANTS", "Comparison", "Scores", "comparisons", "differ", "half_life_bias", "train"]
 
 
 @dataclass(frozen=True)
@@ -98,29 +43,23 @@ class Scores:
     def __str__(self) -> str:
         return f"{self.mean:.3f} ± {self.margin:.3f}"
 
+    def against(self, other: Scores) -> tuple[float, float, float]:
+        """Return by how much these lie above ``other``, seed by seed: mean, and its 95 % interval.
 
-def stacked(reader: Reader, parameters: dict[str, Tensor], x: Tensor) -> Tensor:
-    """Return what several readers answer, each to its own batch: logits (S, B, C).
-
-    ``reader`` says of which kind they are, ``parameters`` holds those of all, stacked, and x is
-    (S, T, B, I).
-    """
-    W, U, b, c = (
-        parameters[f"gru.{name}_l0"] for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-    )
-    S, T, B, _ = x.shape
-    gi = torch.baddbmm(b.unsqueeze(1), x.flatten(1, 2), W.mT)  # (S, T·B, 3H): for every step
-    c, U_T, h = c.unsqueeze(1), U.mT, x.new_zeros(S, B, reader.gru.hidden_size)
-    for gi_t in gi.view(S, T, B, -1).unbind(1):
-        h = reader.gru.mix(gi_t, torch.baddbmm(c, h, U_T), h)
-    return torch.baddbmm(parameters["answer.bias"].unsqueeze(1), h, parameters["answer.weight"].mT)
+        Paired, because the same seed gives both the same batches and test set. Raises ValueError
+        unless both have the same number of seeds, at least two.
+        """
+        n = len(self.values)
+        if n < 2 or n != len(other.values):
+            raise ValueError(f"{n} and {len(other.values)} seeds: expected as many, at least 2")
+        return student([a - b for a, b in zip(self.values, other.values, strict=True)])
 
 
 def train(
-    task,
+    task: Task,
     variant: dict,
     *,
-    held_out=None,
+    held_out: Task | None = None,
     seeds: int = 5,
     hidden: int = 24,
     steps: int = 300,
@@ -149,7 +88,7 @@ def train(
     every = functools.partial(stacked, readers[0])
     generators = [torch.Generator().manual_seed(1000 + seed) for seed in range(seeds)]
 
-    def batches(task, size: int) -> tuple[Tensor, Tensor]:
+    def batches(task: Task, size: int) -> tuple[Tensor, Tensor]:
         drawn = [task.draw(size, generator) for generator in generators]
         return tuple(torch.stack(part) for part in zip(*drawn, strict=True))
 
@@ -176,15 +115,17 @@ def train(
 class Comparison:
     """A task, what to test on, and how to train for it; the same for every variant."""
 
-    task: object
+    task: Task
     settings: dict
-    held_out: object = None
+    held_out: Task | None = None
 
-    def run(self, variant: str, **changes) -> Scores:
-        """Train the variant of that name; ``changes`` override settings. KeyError if unknown."""
-        return train(
-            self.task, VARIANTS[variant], held_out=self.held_out, **{**self.settings, **changes}
-        )
+    def run(self, variant: str | Cell, **changes) -> Scores:
+        """Train a variant by its name, or a cell of one's own; ``changes`` override settings.
+
+        Raises ValueError for a name that is not in ``VARIANTS``.
+        """
+        chosen = {"cell": variant} if callable(variant) else choose("variant", variant, VARIANTS)
+        return train(self.task, chosen, held_out=self.held_out, **{**self.settings, **changes})
 
 
 def comparisons() -> dict[str, Comparison]:
@@ -210,7 +151,7 @@ def _first_words(words: int = 16) -> tuple[FixedSequences, dict, FixedSequences]
     for documents in snapshot.split(fold=0):
         ids = [[row.get(w, -1) for w in d.words[:words]] for d in documents]
         labels = [snapshot.sections.index(d.section) for d in documents]
-        parts.append(FixedSequences(table[torch.tensor(ids)], torch.tensor(labels), "section"))
+        parts.append(FixedSequences(table[torch.tensor(ids)], torch.tensor(labels)))
     return parts[0], {"hidden": 24, "steps": 300, "half_life": words}, parts[1]
 
 
@@ -250,11 +191,9 @@ def one_that_forgets(
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         reader = Reader(task.inputs, 4, task.classes)
-    layer, reader.gru = (
-        reader.gru,
-        nn.GRU(task.inputs, 4),
-    )  # the same numbers in a third of the time
-    reader.gru.load_state_dict(layer.state_dict())
+    layer = reader.layer
+    reader.layer = nn.GRU(task.inputs, 4)  # the same numbers in a third of the time
+    reader.layer.load_state_dict(layer.state_dict())
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.Adam(reader.parameters(), lr=0.02)
     for _ in range(steps):
@@ -262,7 +201,7 @@ def one_that_forgets(
         optimizer.zero_grad()
         nn.functional.cross_entropy(reader(x), labels).backward()
         optimizer.step()
-    layer.load_state_dict(reader.gru.state_dict())
+    layer.load_state_dict(reader.layer.state_dict())
     x, _ = task.draw(1, generator)
     return layer, x, (x[:, 0, 0].tolist(), [t + 1 for t in range(len(x)) if x[t, 0, 1]])
 
@@ -270,11 +209,7 @@ def one_that_forgets(
 def differ(one: Scores, other: Scores) -> bool:
     """True if the seeds tell the two apart: paired t-test, p < 0.05.
 
-    Paired, because the same seed gives both variants the same start, batches and test set. Raises
-    ValueError unless both have the same number of seeds, at least two.
+    Raises ValueError unless both have the same number of seeds, at least two.
     """
-    n = len(one.values)
-    if n < 2 or n != len(other.values):
-        raise ValueError(f"{n} and {len(other.values)} seeds: expected as many, at least 2")
-    _, low, high = student([a - b for a, b in zip(one.values, other.values, strict=True)])
+    _, low, high = one.against(other)
     return not low <= 0 <= high  # no difference lies outside the interval at 95 %: p < 0.05

@@ -12,6 +12,8 @@ once.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -19,9 +21,24 @@ from torch.nn.utils.rnn import PackedSequence
 
 from helpers.recurrent.steps import ACTIVATIONS, GATES, GRUStep, gru_step
 
+Choice = TypeVar("Choice")
+# A cell of one's own: the input's shares of reset, update and candidate, then the state's, then the
+# state before; all (..., H), as is the state that it returns.
+Cell = Callable[[tuple[Tensor, ...], tuple[Tensor, ...], Tensor], Tensor]
+
+
+def choose(name: str, key: str, choices: Mapping[str, Choice]) -> Choice:
+    """Return ``choices[key]``; ``name`` is the argument that ``key`` came in.
+
+    Raises ValueError, with what was passed and what may be, for any other ``key``.
+    """
+    if key not in choices:
+        raise ValueError(f"{name}={key!r}: expected one of {', '.join(choices)}")
+    return choices[key]
+
 
 class _Recurrent(nn.Module):
-    """Parameters, shapes and directions, common to both layers; ``_loop`` is the recurrence."""
+    """Parameters, shapes and directions, common to both layers; ``step`` is the recurrence."""
 
     blocks: int  # G: gates and candidate, stacked in every parameter
 
@@ -164,7 +181,7 @@ class RNN(_Recurrent):
 
     def __init__(self, *args, activation: str = "tanh", **kwargs):
         super().__init__(*args, **kwargs)
-        self.activation = _choose("activation", activation, ACTIVATIONS)
+        self.activation = choose("activation", activation, ACTIVATIONS)
 
     def step(self, gi: Tensor, h: Tensor, U_T: Tensor, c: Tensor) -> Tensor:
         """Return the next state (B, H)."""
@@ -175,7 +192,9 @@ class GRU(_Recurrent):
     """The GRU of ``steps.gru_step``, and it with parts taken away or exchanged.
 
     ``reset=False`` holds r at 1, ``update=False`` holds z at 0 (their parameters then get no
-    gradient); ``activation`` is "tanh", "relu" or "none", ``gate`` "sigmoid" or "hard".
+    gradient); ``activation`` is "tanh", "relu" or "none", ``gate`` "sigmoid" or "hard". ``cell``,
+    a ``Cell``, takes the place of the whole rule: ``cell((i_r, i_z, i_n), (s_r, s_z, m), h)``. It
+    has no parameters of its own: nothing would train them. ValueError if it has.
     """
 
     blocks = 3
@@ -187,12 +206,17 @@ class GRU(_Recurrent):
         update: bool = True,
         activation: str = "tanh",
         gate: str = "sigmoid",
+        cell: Cell | None = None,
         **kwargs,
     ):
         super().__init__(*args, **kwargs)
+        owner = getattr(cell, "__self__", cell)
+        if isinstance(owner, nn.Module) and any(True for _ in owner.parameters()):
+            raise ValueError(f"cell: expected a function without parameters of its own, got {cell}")
+        self.cell = cell
         self.has_reset, self.has_update = reset, update
-        self.activation = _choose("activation", activation, ACTIVATIONS)
-        self.gate = _choose("gate", gate, GATES)
+        self.activation = choose("activation", activation, ACTIVATIONS)
+        self.gate = choose("gate", gate, GATES)
 
     def step(self, gi: Tensor, h: Tensor, U_T: Tensor, c: Tensor) -> Tensor:
         """Return the next state (B, H); both gates share one sum and one squashing."""
@@ -201,6 +225,11 @@ class GRU(_Recurrent):
     def mix(self, gi: Tensor, gh: Tensor, h: Tensor) -> Tensor:
         """Return the next state (..., H) from both shares of the gates (..., 3H) and the state."""
         H = self.hidden_size
+        if self.cell is not None:
+            state = self.cell(gi.chunk(3, -1), gh.chunk(3, -1), h)
+            if (got := getattr(state, "shape", state)) != h.shape:
+                raise ValueError(f"the cell returned {got}: expected a state of shape {h.shape}")
+            return state
         r, z = self.gate(gi[..., : 2 * H] + gh[..., : 2 * H]).chunk(2, -1)
         memory = r * gh[..., 2 * H :] if self.has_reset else gh[..., 2 * H :]
         n = self.activation(gi[..., 2 * H :] + memory)
@@ -211,7 +240,7 @@ class GRU(_Recurrent):
 
         x is (T, B, I). Raises ValueError for a GRU with parts exchanged, whose gates differ.
         """
-        plain = self.has_reset and self.has_update
+        plain = self.has_reset and self.has_update and self.cell is None
         if not (plain and self.activation is torch.tanh and self.gate is torch.sigmoid):
             raise ValueError("trace expects the full GRU: reset, update, tanh and sigmoid")
         h = x.new_zeros(x.shape[1], self.hidden_size) if h0 is None else h0[0]
@@ -220,9 +249,3 @@ class GRU(_Recurrent):
             steps.append(gru_step(x_t, h, *self.weights()))
             h = steps[-1].state
         return GRUStep(*(torch.stack(part) for part in zip(*steps, strict=True)))
-
-
-def _choose(name: str, key: str, choices: dict):
-    if key not in choices:
-        raise ValueError(f"{name}={key!r}: expected one of {', '.join(choices)}")
-    return choices[key]

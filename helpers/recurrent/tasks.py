@@ -7,9 +7,25 @@ x (T, B, I) and the class of each sequence (B); a model reads x and answers at t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
+
+
+class Task(Protocol):
+    """What can be trained for: sequences of numbers, each with a class."""
+
+    @property
+    def inputs(self) -> int:
+        """Columns of x."""
+
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+
+    def draw(self, batch: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Return ``batch`` sequences, x (T, B, I), and the class of each (B)."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +38,6 @@ class ForgetOnCue:
 
     length: int = 20  # steps
     cue: float = 0.12  # chance of a cue, per step
-    name = "forget on cue"
     inputs, classes = 2, 2
 
     def draw(self, batch: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -44,7 +59,6 @@ class LongCopy:
 
     length: int = 40  # steps
     classes: int = 4
-    name = "long copy"
 
     @property
     def inputs(self) -> int:
@@ -67,7 +81,6 @@ class FixedSequences:
 
     rows: Tensor
     labels: Tensor
-    name: str
 
     @property
     def inputs(self) -> int:

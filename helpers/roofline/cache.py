@@ -7,8 +7,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from ctypes import c_int32, c_int64
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,6 +48,38 @@ class Cache:
                 f"size={self.size}, line={self.line}, ways={self.ways}"
             )
         self.held = [[] for _ in range(sets)]
+
+    @classmethod
+    def like(cls, level: Mapping[str, int]) -> Cache:
+        """Return an empty cache like one that the system reports.
+
+        Parameters
+        ----------
+        level : mapping
+            ``size`` and ``line`` in bytes, and ``ways``, as in ``Ceilings.reported``; a line or
+            ways of 0 were not said, and are taken as 64 and as 8, or what is next to it.
+
+        Returns
+        -------
+        Cache
+            With a size such as 48 KiB, which is no power of two, in 12 ways. Of what cannot be
+            modelled, one of 32 KiB.
+
+        Examples
+        --------
+        >>> Cache.like({"size": 49152, "line": 64, "ways": 12}).ways
+        12
+        >>> Cache.like({"size": 49152, "line": 64, "ways": 0}).ways
+        12
+        """
+        line = level["line"] or 64
+        odd = level["size"] // line
+        while odd and odd % 2 == 0:
+            odd //= 2
+        for ways in (level["ways"], 8, *(odd << shift for shift in range(5) if odd << shift >= 8)):
+            with contextlib.suppress(ValueError):
+                return cls(level["size"], line, ways)
+        return cls()
 
     def access(self, address: int) -> bool:
         """Read or write one byte; return True for a hit."""

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from helpers import native
 from helpers.machine import cpu_model, usable_cores
 from helpers.machine.cache import cache_folder
-from helpers.machine.compilers import find_compiler
+from helpers.machine.compilers import compiler_version, find_compiler
 from helpers.machine.facts import processor
 from helpers.roofline import curve, probes
 from helpers.roofline.system import instruction_sets, reported_caches
@@ -129,8 +129,9 @@ def ceilings(*, again: bool = False, progress: bool = True, quick: bool = False)
     become few, and what is left at the end is skipped and named in ``skipped``.
     Raises helpers.machine.compilers.CompilerError without a C compiler.
     """
-    find_compiler()
-    key = hashlib.sha256(f"{processor()} {usable_cores()} {VERSION} {quick}".encode())
+    # The compiler counts too: one without OpenMP measures one thread.
+    built = f"{compiler_version(find_compiler())} {native.openmp()}"
+    key = hashlib.sha256(f"{processor()} {usable_cores()} {built} {VERSION} {quick}".encode())
     kept = cache_folder() / f"ceilings-{key.hexdigest()[:16]}.json"
     if not again and kept.exists():
         try:

@@ -2,7 +2,8 @@
 
 Each builder returns (name, call, flops, bytes, threads), as ``place(*builder())`` takes it. Bytes:
 inputs read once, outputs written once, fp32 unless stated. Threads: as many as the machine has for
-what is written in C, as many as torch was given for torch, one for NumPy.
+what is written in C (one where the compiler has no OpenMP), as many as torch was given for torch,
+one for NumPy.
 """
 
 from __future__ import annotations
@@ -52,6 +53,11 @@ void fused(int64_t n, float s, const float *x, const float *z, const float *w, f
 """
 
 
+def c_threads() -> int:
+    """Return how many threads the loops in C are divided over: one if the compiler cannot."""
+    return usable_cores() if native.openmp() else 1
+
+
 @cache
 def _elementwise():
     # fmaxf need not keep NaN apart here: without this the loop is a call for each element.
@@ -74,7 +80,7 @@ def dot(n: int = 1 << 24):
     """Σ x·y: 2 operations for 8 bytes."""
     x, y = _arrays(n, 2)
     call = _elementwise().dot
-    return "dot", lambda: call(n, x.ctypes.data, y.ctypes.data), 2 * n, 8 * n, usable_cores()
+    return "dot", lambda: call(n, x.ctypes.data, y.ctypes.data), 2 * n, 8 * n, c_threads()
 
 
 def axpy(n: int = 1 << 24):
@@ -82,7 +88,7 @@ def axpy(n: int = 1 << 24):
     x, y = _arrays(n, 2)
     call = _elementwise().axpy
     at, held = [a.ctypes.data for a in (x, y)], (x, y)
-    return "axpy", lambda: call(n, 1e-9, *at) or held, 2 * n, 12 * n, usable_cores()
+    return "axpy", lambda: call(n, 1e-9, *at) or held, 2 * n, 12 * n, c_threads()
 
 
 def triad(n: int = 1 << 24):
@@ -91,7 +97,7 @@ def triad(n: int = 1 << 24):
     call = _elementwise().triad
     at = [a.ctypes.data for a in (x, z, y)]
     held = (x, y, z)  # the arrays outlive the pointers
-    return "triad", lambda: call(n, 3.0, *at) or held, 2 * n, 12 * n, usable_cores()
+    return "triad", lambda: call(n, 3.0, *at) or held, 2 * n, 12 * n, c_threads()
 
 
 def unfused(n: int = 1 << 23):
@@ -107,7 +113,7 @@ def fused(n: int = 1 << 23):
     x, z, w, y = _arrays(n, 4)
     call = _elementwise().fused
     at, held = [a.ctypes.data for a in (x, z, w, y)], (x, z, w, y)
-    return "fused", lambda: call(n, 2.0, *at) or held, 4 * n, 16 * n, usable_cores()
+    return "fused", lambda: call(n, 2.0, *at) or held, 4 * n, 16 * n, c_threads()
 
 
 def passes(n: int = 1 << 23):
@@ -115,7 +121,7 @@ def passes(n: int = 1 << 23):
     x, z, w, y, t = _arrays(n, 5)
     call = _elementwise().passes
     at, held = [a.ctypes.data for a in (x, z, w, y, t)], (x, z, w, y, t)
-    return "passes", lambda: call(n, 2.0, *at) or held, 4 * n, 40 * n, usable_cores()
+    return "passes", lambda: call(n, 2.0, *at) or held, 4 * n, 40 * n, c_threads()
 
 
 def softmax(rows: int = 4096, columns: int = 2048):

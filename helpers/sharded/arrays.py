@@ -56,12 +56,12 @@ def shards(elements: int, ranks: int) -> list[slice]:
     Returns
     -------
     list of slice
-        One for each rank; the first ones are the longer.
+        One for each rank; their lengths differ by one at most.
 
     Examples
     --------
     >>> shards(7, 3)
-    [slice(0, 3, None), slice(3, 5, None), slice(5, 7, None)]
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 7, None)]
     """
     if elements < 0 or ranks < 1:
         raise ValueError(f"shards expects elements >= 0 and ranks >= 1; got {elements}, {ranks}")

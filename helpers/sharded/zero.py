@@ -66,7 +66,7 @@ def at_rest(stage: int, ranks: int, each: Bytes = FLOAT32) -> Bytes:
     Examples
     --------
     >>> [at_rest(stage, 4).total for stage in range(4)]
-    [16, 10.0, 7.0, 4.0]
+    [16.0, 10.0, 7.0, 4.0]
     """
     if stage not in STAGES:
         raise ValueError(f"ZeRO has stages 0, 1, 2, 3; got {stage!r}")

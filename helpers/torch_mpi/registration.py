@@ -19,6 +19,7 @@ from torch.distributed.constants import default_pg_timeout
 from torch.distributed.rendezvous import register_rendezvous_handler
 
 from helpers.torch_mpi.options import BACKEND, Options
+from helpers.torch_mpi.starting import start_mpi
 
 if TYPE_CHECKING:
     from helpers.torch_mpi.group import ProcessGroupMPI4Py
@@ -59,7 +60,9 @@ def rendezvous(
     RuntimeError
         MPI was not told of the other processes that were started with this one.
     """
-    from helpers.torch_mpi.rendezvous import mpi_store, mpi_world
+    start_mpi()
+    from helpers.torch_mpi.rendezvous import mpi_world
+    from helpers.torch_mpi.store import mpi_store
 
     rank, size = mpi_world()
     for name, value in parse_qsl(urlparse(url).query):
@@ -87,6 +90,7 @@ def create(options: Any, pg_options: Options | None) -> ProcessGroupMPI4Py:
     ProcessGroupMPI4Py
         The group.
     """
+    start_mpi()
     from helpers.torch_mpi.group import ProcessGroupMPI4Py
 
     if pg_options is None and dist.is_initialized():

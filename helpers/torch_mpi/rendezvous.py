@@ -1,10 +1,9 @@
-"""How ranks find one another: a store that MPI provides, and a communicator for each group."""
+"""How ranks find one another: who MPI says they are, and a communicator for each group."""
 
 from __future__ import annotations
 
 import json
 import os
-import socket
 import uuid
 import warnings
 import zlib
@@ -13,6 +12,7 @@ from datetime import timedelta
 import torch.distributed as dist
 from mpi4py import MPI
 
+from helpers.torch_mpi.starting import leave_no_name
 from helpers.torch_mpi.window import Window
 
 # Freeing an MPI window waits for every rank, and torch lets each rank destroy a group when it
@@ -51,44 +51,6 @@ def mpi_world() -> tuple[int, int]:
                 + advice.format(n=started)
             )
     return rank, size
-
-
-def mpi_store(timeout: timedelta) -> dist.Store:
-    """Return a key-value store from MPI alone, with its server in rank 0.
-
-    It listens on a port that the system chooses, on the loopback interface if all ranks share this
-    host. Collective over ``MPI.COMM_WORLD``.
-
-    Parameters
-    ----------
-    timeout
-        How long the store's users wait for a key.
-
-    Returns
-    -------
-    dist.Store
-        The store.
-    """
-    world = MPI.COMM_WORLD
-    rank, size = world.Get_rank(), world.Get_size()
-    names = world.allgather(MPI.Get_processor_name())
-    alone = len(set(names)) == 1
-    listener = None
-    if rank == 0:
-        listener = socket.create_server(("127.0.0.1" if alone else "", 0))
-    port = world.bcast(listener.getsockname()[1] if listener else None)
-    host = "127.0.0.1" if alone else names[0]
-    store = dist.TCPStore(
-        host,
-        port,
-        size,
-        is_master=rank == 0,
-        timeout=timeout,
-        wait_for_workers=False,
-        master_listen_fd=listener.detach() if listener else None,
-    )
-    world.Barrier()  # rank 0, and its server with it, may fail as soon as this returns
-    return store
 
 
 def connect(
@@ -133,6 +95,8 @@ def connect(
             f"new_group within {timeout.total_seconds():g} s"
         ) from error
     cards = [json.loads(store.get(key)) for key in keys]
+    if size == world.Get_size():
+        leave_no_name()  # every rank is past MPI_Init
     ranks = tuple(card["rank"] for card in cards)
     if len(set(ranks)) != size or any(card["size"] != world.Get_size() for card in cards):
         raise RuntimeError(

@@ -215,14 +215,18 @@ def _needs_of_collectives(events: list[Event]) -> Iterable[tuple[int, float]]:
         if event.kind == COLLECTIVE:
             rounds[event.comm, counts[event.comm, event.rank]].append(i)
             counts[event.comm, event.rank] += 1
+    waits = {i: wait for wait, event in enumerate(events) for i in event.completes}
     for together in rounds.values():
         last = max(events[i].begin for i in together)
         for i in together:
             name, rank, root = events[i].call.lower(), events[i].rank, events[i].peer
+            where = i
+            if name.startswith("i") and i in waits:  # a non-blocking one: its wait waits
+                name, where = name[1:], waits[i]
             if name in _ALL_WAIT_FOR_ALL or (name in _ROOT_WAITS_FOR_ALL and root == rank):
-                yield i, last
+                yield where, last
             elif name in _ALL_WAIT_FOR_ROOT:
                 yield (
-                    i,
+                    where,
                     max((events[j].begin for j in together if events[j].rank == root), default=0),
                 )

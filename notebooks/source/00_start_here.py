@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Start here: see what your machine can do
 #
-# In a quarter of an hour you will know that everything works here, you will have seen four processes compute at the same time, and you will have solved the first exercises.
+# In twenty minutes you will know that everything works here, you will have seen four processes compute at the same time, and you will have solved the first exercises.
 #
 # This is what you will work with. The notebook hands cells to four processes, called ranks, which send messages to each other; all of them share the cores of your machine, as many as the picture shows.
 
@@ -24,7 +24,7 @@ plt.show()
 # - explain why four ranks on two cores take at least twice as long as one, and see them take turns;
 # - solve an exercise, check it, and get a fresh copy of a notebook.
 #
-# **You need** some Python; nothing else. *Time:* 15 minutes, of which your machine works for less than two. *Cores:* any number. *GPU:* none.
+# **You need** some Python; nothing else. *Time:* 20 minutes, of which your machine works for less than two. *Cores:* any number. *GPU:* none.
 #
 # Words that are new stand in the [glossary](glossary.md). Run a cell with <kbd>Shift</kbd>+<kbd>Enter</kbd>; run them all with *Run → Run All Cells*.
 
@@ -37,6 +37,7 @@ plt.show()
 from IPython.display import Markdown, display
 
 from helpers.checkup import describe
+from helpers.exercises import start_here as check
 
 Markdown(describe())
 
@@ -49,6 +50,29 @@ Markdown(describe())
 from helpers.checkup import installed
 
 Markdown(installed())
+
+# %% [markdown]
+# ### Exercise 1: try the check
+#
+# *Difficulty ●○○, 1 minute.* Replace `None` by the number of cores in the first table. Run the check once before and once after; try a wrong number too.
+#
+# <details><summary>Hint</summary>
+#
+# It is in the third row. The check counts them again, so nothing that you type is compared with a number written down somewhere.
+#
+# </details>
+
+# %% exercise="cores"
+number_of_cores = None
+# BEGIN SOLUTION
+number_of_cores = usable_cores()
+# END SOLUTION
+
+# %% check="cores" points=1
+check.cores(number_of_cores)
+
+# %% [markdown]
+# A check says *not attempted*, *correct*, or what is wrong. It never gives the answer away, and you may run it as often as you like.
 
 # %% [markdown]
 # ## Test everything, in about a minute
@@ -80,7 +104,6 @@ print(f"{len(findings)} tests in {took:.0f} s;", f"failed: {failed}" if failed e
 from dataclasses import dataclass
 
 from helpers.cluster import Cluster
-from helpers.exercises import start_here as check
 from helpers.exercises.predictions import Predictions
 
 # %load_ext helpers.cluster
@@ -121,6 +144,27 @@ comm.allreduce(x)  # the sum over all ranks, on each of them
 
 # %%
 cluster.run(lambda: x + 1)
+
+# %% [markdown]
+# ### Exercise 2: an answer on every rank
+#
+# *Difficulty ●○○, 2 minutes.* Make a variable `mine` on every rank that holds the square of the rank's number.
+#
+# <details><summary>Hint</summary>
+#
+# The cell runs on all ranks, and `rank` differs from one to the next, so that one line is enough for all of them.
+#
+# </details>
+
+# %% exercise="squares"
+# %%ranks
+mine = None
+# BEGIN SOLUTION
+mine = rank**2
+# END SOLUTION
+
+# %% check="squares" points=1
+check.squares(cluster.run(lambda: mine))
 
 # %% [markdown]
 # ## Do they really run at the same time?
@@ -191,47 +235,53 @@ for name in ("00-turns", "00-lanes"):
     display(claims.evidence(name))
 
 # %% [markdown]
-# So more processes than cores do not run more at once. The course uses them often all the same, since messages between ranks can be studied on any machine. (Where the system counts each core twice, "a core for every rank" needs half of what it counts.)
+# So more processes than cores do not run more at once. The course uses them often all the same, since messages between ranks can be studied on any machine. (Where the system counts each core twice, you have half as many as it counts: a core for each of four ranks then takes *eight* counted ones.)
 
 # %% [markdown]
-# ## How the course works
+# ### Exercise 3: how long at least?
 #
-# | you want to | do this |
-# |---|---|
-# | stop a cell that takes too long | *Kernel → Interrupt*: the ranks survive, or are replaced within seconds |
-# | start the ranks anew | `cluster.restart()` |
-# | start the notebook anew | *Kernel → Restart Kernel*: its ranks end with it |
-# | have a fresh copy of this notebook | `make reset NB=00` in a terminal; your copy goes to `work/backups` |
-# | read the code behind a call | `checkup??` in a cell |
-# | read it all without running it | `make html` executes the notebooks and writes pages to `build/html` |
-#
-# Your notebooks are copies in the folder `work`, which an update of the course does not touch.
-
-# %% [markdown]
-# ### Exercise 1: try the check
-#
-# *Difficulty ●○○, 1 minute.* Replace `None` by the number of cores in the table at the top. Run the check once before and once after; try a wrong number too.
+# *Difficulty ●○○, 3 minutes.* Each of some ranks has work that takes `alone` seconds when it has a core to itself. They share `cores` cores and take turns without losing time over it, in turns much shorter than the work. After how many seconds, at the earliest, are all of them done?
 #
 # <details><summary>Hint</summary>
 #
-# It is in the third row. The check counts them again, so nothing that you type is compared with a number written down somewhere.
+# How many seconds of a core do all ranks need together, and how many do the cores give in one second? And can a single rank be done sooner than it would be alone?
 #
 # </details>
 
-# %% exercise="cores"
-number_of_cores = None
-# BEGIN SOLUTION
-number_of_cores = usable_cores()
-# END SOLUTION
 
-# %% check="cores" points=1
-check.cores(number_of_cores)
+# %% exercise="at-least"
+def at_least(ranks, cores, alone):
+    """Return the least seconds in which all ranks are done."""
+    # BEGIN SOLUTION
+    return alone * max(1, ranks / cores)
+    # END SOLUTION
+
+
+# %% check="at-least" points=1
+check.at_least(at_least)
 
 # %% [markdown]
-# A check says *not attempted*, *correct*, or what is wrong. It never gives the answer away, and you may run it as often as you like.
+# Your bound, beside what the ranks needed:
+
+# %%
+if check.at_least.passed(at_least):
+    bound = at_least(P.ranks, usable_cores(), seconds(alone))
+    print(f"at least {bound:.2f} s; measured {seconds(together):.2f} s")
+else:
+    print("Exercise 3 first")
 
 # %% [markdown]
-# ### Exercise 2: share the work
+# ### One job for four ranks
+#
+# So far every rank did the whole work. Now the four share what one process did. In Exercise 4 you say who does how much.
+#
+# > **Predict:** how many times as long does the one process take as the four ranks that share its work?
+
+# %%
+guess["one process ÷ four ranks that share its work"] = ...
+
+# %% [markdown]
+# ### Exercise 4: share the work
 #
 # *Difficulty ●○○, 5 minutes.* Ten items of work, four ranks: who does how many? Write a function that returns the number of items for each rank, so that no rank has more than one item more than another. Every parallel program has such a function somewhere, and the remainder is where it goes wrong.
 #
@@ -254,26 +304,35 @@ def shares(items, ranks):
 # %% check="shares" points=2
 check.shares(shares)
 
+
+# %%
+def one_share(steps):
+    return work(int(steps[rank]))
+
+
+if check.shares.passed(shares):
+    parts = shares(P.steps, P.ranks)
+    shared = min((cluster.run(one_share, parts) for _ in range(3)), key=seconds)
+    print(f"{P.steps:,} additions: one process {seconds(alone):.2f} s;", end=" ")
+    print(f"{P.ranks} ranks, {parts[0]:,} each, {seconds(shared):.2f} s")
+    guess.answer("one process ÷ four ranks that share its work", seconds(alone) / seconds(shared))
+
 # %% [markdown]
-# ### Exercise 3: an answer on every rank
-#
-# *Difficulty ●○○, 2 minutes.* Make a variable `mine` on every rank that holds the square of the rank's number.
-#
-# <details><summary>Hint</summary>
-#
-# The cell runs on all ranks, and `rank` differs from one to the next, so that one line is enough for all of them.
-#
-# </details>
+# Each rank has a quarter of the work. By your bound of Exercise 3 the four are at most four times as fast as the one process, or as many times as there are cores if these are fewer. What is missing to that is yours to look for in the course: ranks that begin late, ranks with more to do, and, in the next notebook, messages.
 
-# %% exercise="squares"
-# %%ranks
-mine = None
-# BEGIN SOLUTION
-mine = rank**2
-# END SOLUTION
-
-# %% check="squares" points=1
-check.squares(cluster.run(lambda: mine))
+# %% [markdown]
+# ## How the course works
+#
+# | you want to | do this |
+# |---|---|
+# | stop a cell that takes too long | *Kernel → Interrupt*: the ranks survive, or are replaced within seconds |
+# | start the ranks anew | `cluster.restart()` |
+# | start the notebook anew | *Kernel → Restart Kernel*: its ranks end with it |
+# | have a fresh copy of this notebook | `make reset NB=00` in a terminal; your copy goes to `work/backups` |
+# | read the code behind a call | `checkup??` in a cell |
+# | read it all without running it | `make html` executes the notebooks and writes pages to `build/html` |
+#
+# Your notebooks are copies in the folder `work`, which an update of the course does not touch.
 
 # %% [markdown]
 # ## What breaks

@@ -11,7 +11,7 @@
 # - build broadcast, scatter, gather, reduce, allgather and allreduce from sends and receives;
 # - predict how long a message takes, and how much faster a computation gets with more ranks.
 #
-# **You need** [00_start_here](00_start_here.ipynb) and some NumPy. *Time:* 120 minutes, of which your machine works for less than two; the project takes another 40. *Cores:* any number; with one core the timings in the last part say little. *GPU:* none.
+# **You need** [00_start_here](00_start_here.ipynb) and some NumPy. *Time:* 125 minutes, of which your machine works for less than two; the project takes another 40. *Cores:* any number; with one core the timings in the last part say little. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -353,6 +353,52 @@ claims.evidence("01-overlap")
 # The gaps between boxes are computing. If `Waitall` takes about as long as `Sendrecv` did, the messages did *not* move while you computed. (In the recorded runs it took as long at 16 MB, and between a seventh and two fifths longer at 4 MB.) That is what most libraries do inside one machine: bytes are moved by the processor, and only inside MPI calls. Non-blocking calls always spare you the waiting for somebody who is late; whether they hide the transfer too depends on hardware that moves bytes by itself, as network cards of clusters do.
 
 # %% [markdown]
+# ### A whole group can be begun, too
+#
+# `Allreduce`, which does for arrays what `allreduce` of notebook 00 does for objects, returns when all ranks have come to it. `comm.Iallreduce(mine, total)` begins the same and returns a request; until its `Wait` has returned, neither array is yours. Rank 3 comes 60 ms late, twice. The first time the others call `Allreduce` and then compute; the second time they begin with `Iallreduce`, compute, and wait at the end.
+#
+# > **Predict:** how many ms does rank 0 spend in `Allreduce`, and how many in the `Wait` after `Iallreduce`?
+
+# %%
+guess["ms in Allreduce"] = ...
+guess["ms in Wait"] = ...
+
+# %%
+# %%ranks --trace begun
+import time
+
+mine, total, numbers = np.full(100, float(rank)), np.empty(100), np.ones(100_000)
+
+
+def work_for(seconds):
+    """Compute for so long; return how many square roots were taken."""
+    done, begin = 0, time.perf_counter()
+    while time.perf_counter() - begin < seconds:
+        done += len(np.sqrt(numbers))
+    return done
+
+
+for calls in ("Allreduce", "Iallreduce, Wait"):
+    meet(comm)
+    if rank == 3:
+        time.sleep(0.06)  # comes late
+    request = comm.Iallreduce(mine, total) if "Wait" in calls else comm.Allreduce(mine, total)
+    done = work_for(0.04) if rank < 3 else 0
+    if request is not None:
+        request.Wait()
+    print(f"{calls:17}: sum {total[0]:g}, after {done:,} square roots")
+
+# %%
+timeline(begun, title="Rank 3 comes late: Allreduce, compute; Iallreduce, compute, Wait")
+plt.show()
+took = {event.call: 1e3 * event.duration for event in begun.of(0)}
+for name in ("Allreduce", "Wait"):
+    guess.answer(f"ms in {name}", took[name])
+
+# %% [markdown]
+# The square roots of the second line were taken *between* the beginning and the end of the sum: none of them uses it, so they need not wait for it. What is left to wait for stands, hatched, in `Wait`. Rank 3 came as late as before. Training uses this to average the gradients of one layer while the next ones are computed.
+
+# %% [markdown]
 # ### Exercise 2: which statements hold?
 #
 # *Difficulty ●○○, 3 minutes.* Rank 0 sends the array `box` to rank 1. Give the letters of the statements that hold for *any* MPI library and *any* size, such as `"AB"`. (`Ssend` is a `Send` that never copies the bytes away: *synchronous*.)
@@ -428,7 +474,7 @@ inside = max(e.begin for e in ring.events) < min(e.end for e in ring.events)
 print("in this run all four ranks were in their call at one moment:", inside)
 
 # %% [markdown] claims="01-at-once"
-# Whether the four messages travel *at the same time* is a question about a picture of milliseconds. With messages that last, and ranks that begin together, all four are in the call at one moment; a message of 8 B is over before the next rank has begun:
+# Whether the four messages travel *at the same time* is a question about a picture of milliseconds. With 8 MB, and ranks that begin at one moment, all four were in the call together in nearly every recorded round. With 8 B and the same beginning they were in about half of the rounds, and the record leaves open on which side of one half. With 8 B and no common beginning it was one round in forty: some rank had left the call before the last had come to it.
 
 # %%
 claims.evidence("01-at-once")
@@ -555,6 +601,14 @@ print(f"{len(documents)} documents, {sum(map(len, documents)) / 1000:.0f} kB of 
 print(documents[0][:200])
 
 # %% [markdown]
+# > **Predict:** four ranks count. How many messages will the MPI program send, and how many MapReduce, which hands out one document at a time? And how many times as long will MapReduce take?
+
+# %%
+guess["messages, MPI"] = ...
+guess["messages, MapReduce"] = ...
+guess["time, MapReduce ÷ MPI"] = ...
+
+# %% [markdown]
 # **MPI**: you say that rank $r$ takes every $N$-th document, you choose who adds up, and you name the calls.
 
 # %%
@@ -598,6 +652,9 @@ for trace, name, ax in ((by_mpi, "MPI", axes[0]), (by_mapreduce, "MapReduce", ax
     title = f"{name}: {len(trace.messages)} messages, {1e3 * trace.duration:.0f} ms"
     timeline(trace, ax, title=title, labels=False, arrows=name == "MPI")
 plt.show()
+guess.answer("messages, MPI", len(by_mpi.messages))
+guess.answer("messages, MapReduce", len(by_mapreduce.messages))
+guess.answer("time, MapReduce ÷ MPI", by_mapreduce.duration / by_mpi.duration)
 
 # %% [markdown]
 # Both count the same words, on one time axis (the arrows of MapReduce are left out: they would hide the rest). The upper program sends one message from each rank, because you planned it so; a rank that got the long documents makes rank 0 wait. In the lower one rank 0 does nothing but hand out documents, one to whoever asks (`ANY_SOURCE`, as above), and then all exchange pairs so that each word has one owner. That is many more messages, and every pair is pickled:
@@ -833,7 +890,7 @@ guess.answer("steps to 1024 ranks, as a tree", 10)
 claims.evidence("01-tree")
 
 # %% [markdown] claims="01-tree"
-# Fewer steps are not always fewer seconds. For 8 MB the tree wins; for 8 B it loses, since there the time is not in the steps but in the Python around them, and the course's tree has more of it than a bare loop of sends. How to make an allreduce in which nobody carries more than the others is the whole of [08_allreduce_animation](08_allreduce_animation.ipynb).
+# Fewer steps are not always fewer seconds. In the record the two tie for 8 MB, and for 8 B the tree takes longer. (The course's tree runs more Python around each message than a bare loop of sends does; whether that is why was not isolated.) How to make an allreduce in which nobody carries more than the others is the whole of [08_allreduce_animation](08_allreduce_animation.ipynb).
 
 # %% [markdown]
 # ### Exercise 6: broadcast as a tree
@@ -866,6 +923,34 @@ def tree_broadcast(value, comm):
 check.tree_broadcast(tree_broadcast, cluster=cluster)
 
 # %% [markdown]
+# Your tree on the ranks, recorded as the broadcasts above (nothing is sent as long as the exercise is open):
+
+# %%
+# %%ranks
+from helpers.waiting import meet
+
+handed = {}  # for functions of yours
+
+# %%
+right_tree = check.tree_broadcast.passed(tree_broadcast, cluster=cluster)
+if right_tree:
+    cluster.run(lambda tree: handed.update(tree=tree), tree_broadcast)
+
+# %%
+# %%ranks --trace your_tree
+meet(comm)
+if "tree" in handed:
+    handed["tree"]("from rank 0" if rank == 0 else None, comm)
+
+# %%
+if right_tree:
+    timeline(your_tree, title="Your tree")
+    plt.show()
+    print(f"{len(your_tree.messages)} messages in {your_tree.steps()} steps; one by one: {flat}")
+else:
+    print("Exercise 6 first")
+
+# %% [markdown]
 # ## Groups
 #
 # `comm.Split(colour, key)` makes smaller communicators: ranks that give the same `colour` come together, in the order of `key`, and are numbered anew. Here even and odd ranks form a group each, and each group adds up the *world* numbers of its members.
@@ -877,8 +962,12 @@ print(f"world rank {rank} is rank {group.Get_rank()} of {group.Get_size()} in it
 group_sum = group.allreduce(rank)
 group_sum
 
+# %%
+timeline(groups, labels=False, title="Two groups, a sum in each")
+plt.show()
+
 # %% [markdown]
-# The two sums were made at the same time, and a message in one group cannot be taken for one of the other: source and tag count only within a communicator. Training uses groups everywhere: ranks that hold the same part of a model average their gradients in one, ranks that hold different parts of it exchange activations in another.
+# The first box of each lane is `Split`, for which all four meet; the second is the sum. It waits for the ranks of its own group only, and a message in one group cannot be taken for one of the other: source and tag count only within a communicator. Training uses groups everywhere: ranks that hold the same part of a model average their gradients in one, ranks that hold different parts of it exchange activations in another.
 
 # %% [markdown]
 # ### Exercise 7: rows and columns
@@ -933,7 +1022,8 @@ link = cost.fit(samples, "this machine")
 figure, ax = plt.subplots()
 m, seconds = samples.T
 ax.loglog(m, 1e6 * seconds, "o", label="measured, one way")
-ax.loglog(m, 1e6 * (link.alpha + link.beta * m), "-", marker="", label=r"fit $\alpha + \beta m$")
+many = np.geomspace(m.min(), m.max(), 200)  # so that the fit has no corners
+ax.loglog(many, 1e6 * link.message(many), "-", marker="", label=r"fit $\alpha + \beta m$")
 ax.axvline(link.alpha / link.beta, color=style.GREY, linestyle="--")
 ax.annotate(" half latency,\n half bandwidth", (link.alpha / link.beta, 1e6 * seconds.max() / 3))
 ax.set(xlabel="size of the message m [B]", ylabel="time [µs]", title=str(link))
@@ -945,7 +1035,7 @@ for name, wanted in (("1 kB", 1_000), ("1 MB", 1_000_000)):
     guess.answer(f"{name} ÷ 16 B", float(by_size[near] / by_size[min(by_size)]))
 
 # %% [markdown] claims="01-message-model"
-# On the left the line is nearly flat, and only *how many* messages you send counts. On the right it rises with the size, and only *how many bytes* counts. Where measured points leave the line, something that the model does not know happens: the change from eager to rendezvous, or a buffer that no longer fits a cache. How good is the model at sizes that were not in the fit? At 3 MB it holds to a factor of 1.5 in the recorded runs; for short messages they scatter by more than that and do not decide it. Yours stand in the table *Cost* further down.
+# On the left the line is nearly flat, and only *how many* messages you send counts. On the right it rises with the size, and only *how many bytes* counts. Where measured points leave the line, something that the model does not know happens: the change from eager to rendezvous, or a buffer that no longer fits a cache. How good is the model at sizes that were not in the fit? In the record messages of 100 B and of 3 MB take what the line says, to a factor of 1.5 (*ties*); at 5 kB the runs scatter so much that they leave it open. An earlier record, of a machine with another processor, has 1.5 times the line's time at 5 kB: how good a straight line is depends on the machine as well. Yours stand in the table *Cost* further down.
 
 # %%
 claims.evidence("01-message-model")
@@ -992,6 +1082,7 @@ if yours:
 
 # %%
 guess["1 MB, link ÷ memory"] = ...
+guess["MB/s of 12.5 for your bytes"] = ...
 
 # %%
 from helpers.cluster import Network, StartError
@@ -1008,6 +1099,7 @@ for way in (link, over_link):
     print(f"{way.name:13s} α = {1e6 * way.alpha:7.1f} µs   1/β = {way.bandwidth / 1e6:8.1f} MB/s")
 print(f"the wire at most                     {Network(2, rate=100e6).payload / 1e6:8.1f} MB/s")
 guess.answer("1 MB, link ÷ memory", over_link.message(1e6) / link.message(1e6))
+guess.answer("MB/s of 12.5 for your bytes", over_link.bandwidth / 1e6)
 
 # %% [markdown]
 # The rest of 12.5 MB/s is headers. In memory the cores decide what a message costs; on this link the wire does, and no program can be faster. Notebook [08](08_allreduce_animation.ipynb#Between-hosts) runs whole allreduces there.
@@ -1177,10 +1269,10 @@ axes[1].set_title("Weak: a picture that grows with N")
 plt.show()
 
 # %% [markdown]
-# Both laws are about ranks that have a core each, on a machine that does nothing else. Right of the dashed line ranks take turns on the same cores, and the points fall below the law, which no serial fraction explains. If other programs keep your cores busy, the opposite can happen, even above the ideal line: twice as many processes get a larger share of a crowded machine. Points like those say nothing about the program; time on a quiet machine.
+# Both laws are about ranks that have a core each, on a machine that does nothing else. Right of the dashed line ranks take turns on the same cores, and the points fall below the law, which no serial fraction explains. If other programs keep your cores busy, twice as many processes may get a larger share of the machine, and points may come to lie too high (no run here shows that). Such points say nothing about the program; time on a quiet machine.
 
 # %% [markdown] claims="01-amdahl"
-# On a machine with two cores:
+# On a machine with two cores. The cores are two in both lines, and what varies is how many ranks share them: five runs leave open whether two ranks, a core for each, reach what the law says to a quarter; four reach about a third of it.
 
 # %%
 claims.evidence("01-amdahl")
@@ -1202,7 +1294,7 @@ plt.show()
 # %% [markdown]
 # ### Your queue hands out the rows
 #
-# Rows differ in work: those through the middle of the set need all rounds. Above, rank $r$ took every $N$-th row. Cut the picture into blocks of rows instead, and the ranks that get the middle work longest; unless a queue hands out the blocks to whoever asks. Rank 0 serves, three ranks compute. (While your `hand_out` is open, this cell says so.)
+# `mandelbrot` takes every pixel through all rounds, so that its rows cost alike. A program that stops at a pixel once it is no longer small has rows of very different work, and whoever deals them out beforehand must know which. A queue need not: it gives the next block of rows to whoever asks. Rank 0 serves, three ranks compute. (While your `hand_out` is open, this cell says so.)
 
 
 # %%
@@ -1222,6 +1314,9 @@ def by_queue(server, blocks, height, width):
 served, *done = cluster.run(by_queue, hand_out, 16, P.image_rows, P.image_columns)
 print("the whole picture:", served is not None and sorted(served) == list(range(16)))
 print("blocks by ranks 1 to 3:", done)
+if served:
+    rounds = [int(served[block].sum()) for block in sorted(served)]
+    print(f"rounds in which pixels were small: {min(rounds):,} to {max(rounds):,} in a block")
 
 # %% [markdown]
 # Move the slider to see both laws for more ranks than you have.
@@ -1245,7 +1340,7 @@ def laws(s=0.01):
     _, ax = plt.subplots(figsize=(9, 4.2))
     ax.loglog(N, N, linestyle=":", linewidth=5, marker="", color=style.GREY, label="ideal")
     ax.loglog(N, gustafson(N, s), marker="", label="Gustafson: the work grows")
-    ax.loglog(N, amdahl(N, s), marker="", label="Amdahl: the work stays")
+    ax.loglog(N, amdahl(N, s), linestyle="-.", marker="", label="Amdahl: the work stays")
     ax.axhline(1 / s, color=style.VERMILION, linestyle="--", label=f"1/s = {1 / s:.0f}")
     ax.set(xlabel="ranks N", ylabel="speed-up", title=f"Serial fraction s = {s:.4f}", ylim=(1, 2e4))
     ax.legend()
@@ -1281,6 +1376,16 @@ def ranks_for(speed_up, serial):
 
 # %% check="ranks-for" points=2
 check.ranks_for(ranks_for)
+
+# %% [markdown]
+# How many ranks would the picture need, by your function and the serial fraction that you measured?
+
+# %%
+if check.ranks_for.passed(ranks_for):
+    for wanted in (2, 4, 10, 100):
+        print(f"{wanted:3} times as fast: {ranks_for(wanted, s_strong)} ranks")
+else:
+    print("Exercise 9 first")
 
 # %% [markdown]
 # ## How ranks come to life
@@ -1419,6 +1524,13 @@ claims.evidence("01-pickling")
 # %% [markdown]
 # ## What breaks
 #
+# > **Predict:** every rank of a ring sends first and receives then. From what you measured above: from how many bytes on does such a program hang here? And rank 0 begins to send 8 MB of ones and at once writes −1 over them: what per cent of what arrives is −1?
+
+# %%
+guess["hangs from how many bytes"] = ...
+guess["per cent of −1"] = ...
+
+# %% [markdown]
 # **Send first, then receive.** Every rank sends to the right and then receives from the left. With small messages it works, today, with this library:
 
 # %%
@@ -1440,9 +1552,24 @@ box = np.empty(1_000_000)
 comm.Send(np.full(1_000_000, float(rank)), dest=right)
 comm.Recv(box, source=left)
 
+# %%
+print("800 B came through, 8,000,000 B did not. Between two ranks, further up, Send of up to")
+print(f"{max(eager):,} B waited for nobody, and from {min(waited):,} B on for the receive.")
+guess.answer("hangs from how many bytes", min(waited))
+
 # %% [markdown]
-# The program was wrong from the beginning, and eager sends had hidden it. To find such places before your users do, replace `Send` by `Ssend`, which always waits: what survives that is right.
+# (The first size that waited, of powers of two; the library changes its mind between the two.) The program was wrong from the beginning, and eager sends had hidden it. To find such places before your users do, replace `Send` by `Ssend`, which always waits: what survives that relies on no eager send. (Other faults survive it: an array that is overwritten too early, an order of messages that nobody promised.)
 #
+# Your `shift` of Exercise 3 begins its send without waiting. The same 8 MB, through your ring:
+
+# %%
+if check.shift.passed(shift, cluster=cluster):
+    came = cluster.run(lambda f: float(f(np.full(1_000_000, float(rank)), comm)[0]), shift)
+    print("received from the left:", came)
+else:
+    print("Exercise 3 first")
+
+# %% [markdown]
 # **Overwrite too early.** `Isend` returns before the array has been read. Rank 0 changes it at once, and rank 1 receives what was never meant for it. (First, the ranks are new: define again what is needed.)
 
 # %%
@@ -1462,13 +1589,17 @@ else:
     comm.Recv(weights, source=0)
     print(f"rank 0 sent ones; {np.mean(weights == -1):.0%} of what arrived is -1")
 
-# %% [markdown]
+# %%
+arrived = cluster.run(lambda: weights if rank == 1 else None)[1]
+guess.answer("per cent of −1", float(100 * np.mean(arrived == -1)))
+
+# %% [markdown] claims="01-overwritten"
 # No error, no warning, a wrong number: the worst kind. Between `Isend` and the end of `Wait` the array belongs to MPI. And a test with small arrays would not have shown it:
 
 # %%
 claims.evidence("01-overwritten")
 
-# %% [markdown] claims="01-overwritten"
+# %% [markdown]
 # ## Project: a world of cells on four ranks
 #
 # *Difficulty ●●●, 40 minutes.* Conway's *Game of Life*: a cell lives in the next generation if three of its eight neighbours live, or if it lives and two of them do. Top and bottom of the board are neighbours, and so are left and right. The board is shared out by rows, `np.array_split(board, N)[rank]`; in each step a rank needs one row from the rank above and one from the rank below, and no more. (This exchange of edges, a *halo*, is how weather, stars and pipelines of convolutions are computed.)
@@ -1532,25 +1663,25 @@ plt.show()
 first_send, large_send = (event for event in returns.of(0) if event.call == "Send")
 words = len(counted)
 rows = [
-    ("A1", "a blocking call is blocked *until the send or receive is finished*",
+    ("a blocking call is blocked *until the send or receive is finished*",
      f"*finished* means on your side: a `Send` of 8 B to a rank that was busy for 20 ms returned "
      f"after {1e3 * first_send.duration:.2f} ms, one of 4 MB after {1e3 * large_send.duration:.0f} ms"),
-    ("A2", "in MapReduce the system allocates the work, in MPI the programmer does",
+    ("in MapReduce the system allocates the work, in MPI the programmer does",
      f"so it is: {len(by_mapreduce.messages)} messages that nobody wrote, against "
      f"{len(by_mpi.messages)} that you did, for the same {words} words"),
-    ("A2", "the programmer must schedule so that messages of workers are not mixed",
+    ("the programmer must schedule so that messages of workers are not mixed",
      "MPI never mixes the bytes of two messages, and each carries its source and tag; "
      "what comes first is up to you (`ANY_SOURCE`, or a named source)"),
-    ("A3", "collectives, for example reduce and gather",
+    ("collectives, for example reduce and gather",
      f"all six by hand equal MPI's; a broadcast took {flat} steps so, {as_a_tree.steps()} as a tree"),
-    ("C6", "a number goes 0 → 1 → 2 → 3, one is added each time",
+    ("a number goes 0 → 1 → 2 → 3, one is added each time",
      f"ranks held {held}, in {chain.steps()} steps"),
-    ("C6", "reduce overwrites the input with the sum of all processes",
+    ("reduce overwrites the input with the sum of all processes",
      f"PyTorch's does, as MPI's with IN_PLACE; with a receive buffer the input is kept, "
      f"and after a reduce only the root has the sum: {totals}"),
 ]  # fmt: skip
-lines = ["| row | the source says | here |", "|---|---|---|"]
-Markdown("\n".join(lines + [f"| {a} | {b} | {c} |" for a, b, c in rows]))
+lines = ["| the source says | here |", "|---|---|"]
+Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
 
 # %% [markdown]
 # The first source also calls MPI "the lower-level software underneath MapReduce". The well-known implementations (Google's, Hadoop, Spark) do not use MPI: they need tasks that can fail and be repeated, and programs in MPI end when one rank does. That one *can* build the one on the other you have seen.

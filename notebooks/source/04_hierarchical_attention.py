@@ -30,7 +30,7 @@
 #
 # The sentence level has a $W_s$, $b_s$ and $u_s$ of its own.
 #
-# (Read $u_w$ as a *query* that is learned once and is the same for every sentence, and $u_{it}$ as the *key* of a word: then this is the attention of transformers with a single query, a key through a tanh, and the state itself as the *value*.)
+# (Read $u_w$ as a *query* that is learned once and is the same for every sentence, and $u_{it}$ as the *key* of a word: then this is the attention of transformers (networks made of attention, without recurrence) with a single query, a key through a tanh, and the state itself as the *value*.)
 #
 # Yang et al. (2016) write the GRU as $h_t=(1-z_t)\circ h_{t-1}+z_t\circ\tilde h_t$: their update gate is PyTorch's reversed, $z_{\text{paper}}=1-z_{\text{PyTorch}}$. The two describe the same family of functions, with the block of $z$ negated. The code below is PyTorch's.
 
@@ -308,11 +308,20 @@ check.masked_softmax(masked_softmax)
 #
 # $$x_{it}\xrightarrow{\text{GRU}}h_{it}\xrightarrow{\alpha_{it}}s_i\xrightarrow{\text{GRU}}h_i\xrightarrow{\alpha_i}v\xrightarrow{\text{linear}}\text{logits}$$
 
-# The attention is what you wrote in exercises 2 and 4, for $N$ sentences at once:
+# The *logits* are one number for each class, whose softmax are the probabilities that the model gives. The attention is what you wrote in exercises 2 and 4, for $N$ sentences at once:
 
 # %%
 print(inspect.getsource(model.AttentionPooling))
 
+# %%
+if check.attention_pooling.passed(pool):
+    with torch.no_grad(), torch.random.fork_rng():  # what follows draws as if this had not
+        layer, sentence = model.AttentionPooling(4), torch.randn(5, 4)
+        many, _ = layer(sentence[None], torch.ones(1, 5, dtype=torch.bool))
+        one, _ = pool(sentence, layer.represent.weight, layer.represent.bias, layer.context)
+    print(f"your pooling of one sentence and this layer's: {(one - many[0]).abs().max():.0e} apart")
+else:
+    print("Exercise 2 first")
 
 # %% [markdown]
 # If your mask and your softmax are right, the models below use them in its place:
@@ -454,7 +463,7 @@ for name in ("04-padding-trained", "04-padding-batch"):
 #
 # ## 6. Train
 #
-# The word vectors start from vectors of our own: pretrained without labels on the descriptions of all *other* source packages (`data/debian/word_vectors.py` says how), and trained on from there. Three things keep the few thousand documents from being learned by heart: *dropout* sets some numbers of every vector to 0, *word dropout* reads some words as unknown, and *smoothed labels* ask for 0.9 of the true section and spread the rest over all eight. While the cell runs, the bar shows how far it is, with the loss of the last batches.
+# The word vectors start from vectors of our own: pretrained without labels on the descriptions of all *other* source packages, by a truncated singular value decomposition (SVD) of a table that says how much more often than by chance two words stand near each other (`data/debian/word_vectors.py` says how), and trained on from there. Three things are there to keep the few thousand documents from being learned by heart (what each of them is worth was not measured here): *dropout* sets some numbers of every vector to 0, *word dropout* reads some words as unknown, and *smoothed labels* ask for 0.9 of the true section and spread the rest over all eight. While the cell runs, the bar shows how far it is, with the loss of the last batches.
 
 # %%
 print(inspect.getsource(training.Recipe))
@@ -842,7 +851,7 @@ print("answer:", snapshot.sections[training.predict(net, [ids]).argmax().item()]
 # | sentences must be of one length: cut and padded, the length chosen by quantile | section 3. Without a mask the model reads padding as words: cut and padded to one length, its answers are at least the same in every batch; padded to the batch, 2.8 % of them change (section 5) |
 # | the hierarchy makes for a better representation of the text | section 6: ahead of one flat GRU by one point of accuracy, with all documents, over five splits and at two rates |
 #
-# The paper's own ablation is the same as here: attention against plain means in the same hierarchy (HN-ATT, HN-AVE), on reviews and answers, from hundreds of thousands of documents up. Its model had 50 units a direction and word vectors of 200 numbers and learned by SGD with momentum; this one has 32 and 100, and Adam, dropout and smoothed labels against the small number of documents.
+# The paper's own ablation is the same as here: attention against plain means in the same hierarchy (HN-ATT, HN-AVE), on reviews and answers, from hundreds of thousands of documents up. Its model had 50 units a direction and word vectors of 200 numbers and learned by SGD with momentum; this one has 32 and 100, and Adam, dropout and smoothed labels against the small number of documents. None of the paper's accuracies stands beside ours: they are of other documents and other labels, so a difference would say nothing of the model.
 #
 # ## Summary
 #

@@ -10,12 +10,12 @@
 # - predict the bytes that a convolution kernel asks for, and check the prediction by counting;
 # - load a tile with its halo into shared memory, with the barriers that it needs, and recognise a race where one is missing;
 # - tell a coalesced access from one that is not, and repair the second; predict bank conflicts;
-# - multiply matrices through tiles, and scan by a tree, each with its cost counted;
+# - multiply matrices through tiles, with one output a thread and with several, and scan by a tree, each with its cost counted;
 # - predict in how many passes a warp takes a branch, and give the work to threads that stand together;
 # - count atomics, and write a histogram that needs few of them on global memory;
 # - compute how many warps are resident, and say which limit decides it.
 #
-# **You need** some Python and the look of C (`for`, `if`, arrays). *Time:* 260 minutes, of which your machine works for less than three. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
+# **You need** some Python and the look of C (`for`, `if`, arrays). *Time:* 290 minutes, of which your machine works for less than three. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
 
 # %% [markdown]
 # ## Notation
@@ -42,6 +42,7 @@ from helpers.claims import evidence
 from helpers.cuda import Module
 from helpers.cuda.ladder import RUNGS, Convolution, flops
 from helpers.exercises import cuda as check
+from helpers.exercises import cuda_products as check_products
 from helpers.plots import cuda as plots
 from helpers.plots import style
 from helpers.predictions import Prediction
@@ -117,7 +118,10 @@ Code(add["vector_add"].listing, language="c++")
 #
 # ### By hand: ten elements, blocks of four
 #
-# Ten elements need $\lceil 10/4 \rceil = 3$ blocks, which are 12 threads. **Predict** what threads 10 and 11 do before you run the cell, then click an element of `c`.
+# Ten elements need $\lceil 10/4 \rceil = 3$ blocks, which are 12 threads. **Predict** how many of the 12 write an element of `c`, and what the others do; then run the cell, and click an element of `c`.
+
+# %%
+writers = Prediction("threads that write, of 12", None)  # your number for None
 
 # %%
 from helpers.plots.cuda_html import thread_picture, tile_animation
@@ -126,6 +130,7 @@ a, b, c = np.arange(10, dtype=np.float32), np.full(10, 100, np.float32), np.zero
 on_cpu = Module("vector_add.cu", device="cpu")
 record = on_cpu["vector_add"][3, 4].record(a, b, c, 10)
 print(c)
+writers.answer(record.count(array="c", kind="write"))
 thread_picture(record, "a", "c")
 
 # %% [markdown]
@@ -139,7 +144,7 @@ print(record)
 #
 # A cell that begins with `%%cuda` is CUDA C. It is compiled, by NVIDIA's compiler too where that is installed, and its kernels become names that you can launch. Without the test, threads 10 and 11 read beyond the arrays. A GPU would not say so: the memory there usually belongs to someone else's array, and the result is wrong later. Here a launch in a notebook is checked: bounds, races, what was never written.
 #
-# What runs on a processor differs from a GPU in more than speed: threads take turns in a fixed order, so that a result that depends on their order comes out the same each time, and multiplications and additions are not joined into one instruction, so that last bits may differ. Three things the checks do not see: a shuffle from a lane that takes no part, at which of two barriers on one line a thread waits, and that a checked and an unchecked launch have `__device__` variables of their own.
+# What runs on a processor differs from a GPU in more than speed: threads take turns in a fixed order, so that a result that depends on their order comes out the same each time, and multiplications and additions are not joined into one instruction, so that last bits may differ. Three things the checks do not see: a shuffle (an instruction by which threads of one group of 32 read each other's registers) from a thread that takes no part, at which of two barriers on one line a thread waits, and that a checked and an unchecked launch have `__device__` variables of their own.
 
 # %% language="cuda"
 # __global__ void careless(const float *a, const float *b, float *c) {
@@ -157,6 +162,24 @@ careless[3, 4](a, b, c)
 
 # %% tags=["raises-exception"]
 add["vector_add"][1, 2048](a, b, c, 10)
+
+# %% [markdown]
+# ### Up to three dimensions
+#
+# Grid and block may have two dimensions, or three: `blockIdx` and `threadIdx` then have an `x`, a `y` and a `z`, and so do the sizes in the launch. Below each thread writes its $z$, $y$ and $x$ as three digits, in a grid of $2 \times 1 \times 2$ blocks of $3 \times 2 \times 2$ threads.
+
+# %% language="cuda"
+# __global__ void places(int *place, int height, int width) {
+#     int x = blockIdx.x * blockDim.x + threadIdx.x;
+#     int y = blockIdx.y * blockDim.y + threadIdx.y;
+#     int z = blockIdx.z * blockDim.z + threadIdx.z;
+#     place[(z * height + y) * width + x] = 100 * z + 10 * y + x;
+# }
+
+# %%
+volume = np.zeros((4, 2, 6), np.int32)  # z, y, x
+places[(2, 1, 2), (3, 2, 2)](volume, 2, 6)  # x, y, z
+print(volume)
 
 # %% [markdown]
 # ### Exercise 1: a times x plus y
@@ -187,7 +210,7 @@ check.axpy(axpy)
 #
 # $$ O_{y,x} = \sum_{j=0}^{k-1} \sum_{i=0}^{k-1} F_{j,i}\; I_{y+j-r,\;x+i-r} $$
 #
-# Deep learning calls this a convolution; a mathematician would turn the filter round first. Outside the image $I$ is taken as zero (or as the nearest pixel, or mirrored: the kernels know all three). Grid and block have two dimensions now: $x$ for columns, $y$ for rows.
+# Deep learning calls this a convolution; a mathematician would turn the filter round first. Outside the image $I$ is taken as zero (or as the nearest pixel, or mirrored: the kernels know all three). Grid and block have two dimensions here: $x$ for columns, $y$ for rows.
 
 # %%
 weights = rng.standard_normal((P.k, P.k)).astype(np.float32)
@@ -280,10 +303,17 @@ print(counted["constant"])
 #
 # $$ \text{tile} = (T_y + k - 1)(T_x + k - 1) \text{ pixels for } T_y T_x \text{ outputs} $$
 #
-# The tile has more pixels than the block has threads, so that each thread loads one, then the next $T_y T_x$ further on, until all are there. **Predict**: who loads the pixel in the corner of the halo at the lower right, and in which pass? Then step through it: a block of $4 \times 4$ threads, recorded while it ran.
+# The tile has more pixels than the block has threads, so that each thread loads one, then the next $T_y T_x$ further on, until all are there. **Predict**: which thread, numbered row by row from 0, loads the pixel in the corner of the halo at the lower right, and in which pass? Then step through it: a block of $4 \times 4$ threads, recorded while it ran.
+
+# %%
+corner_thread = Prediction("thread that loads the lower right corner", None)  # your number
+corner_pass = Prediction("its pass, from 1", None)
 
 # %%
 tiled = three.record(small, "tiled")
+passes_before, thread = divmod(6 * 6 - 1, 4 * 4)  # element 35 of the tile, 16 threads
+corner_thread.answer(thread)
+corner_pass.answer(passes_before + 1)
 tile_animation(tiled, "image", "tile", (6, 6), block=1)
 
 # %% [markdown]
@@ -650,7 +680,7 @@ shifted[1, 8](np.arange(64, dtype=np.float32), np.zeros((8, 4), np.float32))
 #
 # ## Rows through registers
 #
-# The tiled kernel reads $k^2$ values of *shared* memory for each output, and a multiprocessor hands out 128 bytes of shared memory per clock. Whether that limits it on a given GPU only a measurement there can say; here none was made. The last rung goes round it. A thread owns four neighbouring columns and walks down the rows. It loads a row's $k + 3$ pixels into registers once; the row then feeds $k$ outputs above and below it, whose sums wait in registers until they are complete.
+# The tiled kernel reads $k^2$ values of *shared* memory for each output, and a *multiprocessor*, the part of a GPU that runs a block, hands out 128 bytes of shared memory per clock. Whether that limits it on a given GPU only a measurement there can say; here none was made. The last rung goes round it. A thread owns four neighbouring columns and walks down the rows. It loads a row's $k + 3$ pixels into registers once; the row then feeds $k$ outputs above and below it, whose sums wait in registers until they are complete.
 #
 # A value that is loaded once serves up to $k^2$ multiply-adds, no barrier is needed, and neighbouring lanes ask for 16 bytes each. `load_window` fetches one row's $k+3$ pixels (`WINDOW`), as whole `float4` away from the border (`HALO_QUADS` of them on each side) and one by one near it; `inside` says which pixel stands for one beyond the border; `STRIP` is how many rows a thread walks down. All of it is in `helpers/cuda/kernels/convolution.cu`.
 
@@ -757,6 +787,8 @@ for tile in ((4, 8), (8, 8), (8, 32), (16, 16), (16, 32), (32, 32)):
     fits = occupancy(threads, made.registers, made.shared, "sm_80")
     mine = resident(threads, -(-made.registers // 8) * 8, made.shared)
     loads = (tile[0] + k - 1) * (tile[1] + k - 1) / threads
+    if check.loads_per_output.passed(loads_per_output):  # yours
+        loads = loads_per_output(*tile, k)
     lines.append(
         f"| {tile[0]} × {tile[1]} | {loads:.2f} | {made.registers} | {made.shared} "
         f"| {fits.warps} of 64 | {mine or '–'} | {fits.limit} |"
@@ -787,6 +819,9 @@ for tile in ((8, 32), (16, 16)):
 # $$ Q_\text{direct} = 4\,mn\,(2k + 1) \qquad Q_\text{tiled} = 4\left( mk \left\lceil \tfrac{n}{T} \right\rceil + kn \left\lceil \tfrac{m}{T} \right\rceil + mn \right) $$
 #
 # **Predict**: how many barriers does a step along $k$ need, and what stands on each side of them?
+
+# %%
+barriers = Prediction("barriers in a step along k", None)  # your number for None
 
 # %% language="cuda"
 # __global__ void direct_product(const float *a, const float *b, float *c, int m, int k, int n) {
@@ -829,15 +864,16 @@ for tile in ((8, 32), (16, 16)):
 # }
 
 # %% check="tiled-product" points=5
-check.tiled_product(tiled_product)
+check_products.tiled_product(tiled_product)
 
 # %%
+barriers.answer(2)  # after the loads, and before the next ones
 for m, k_, n in ((64, 64, 64), (50, 70, 90)):
     pair = rng.random((m, k_), np.float32), rng.random((k_, n), np.float32)
     across, down = -(-n // 16), -(-m // 16)  # blocks
     say = 4 * m * n * (2 * k_ + 1), 4 * (m * k_ * across + k_ * n * down + m * n)
     for kernel, bytes_ in zip((direct_product, tiled_product), say, strict=True):
-        if kernel is tiled_product and not check.tiled_product.passed(kernel):
+        if kernel is tiled_product and not check_products.tiled_product.passed(kernel):
             continue
         c = np.zeros((m, n), np.float32)
         record = kernel[(across, down), (16, 16)].record(*pair, c, m, k_, n, blocks=[])
@@ -846,8 +882,114 @@ for m, k_, n in ((64, 64, 64), (50, 70, 90)):
               f"counted {record.requested_bytes(space='global'):8}")  # fmt: skip
 
 # %% [markdown]
-# Two barriers a step: one between loading the tiles and reading them, one between reading them and loading the next. And the bytes are as predicted, edges included. With whole tiles the inputs are read $T$ times less; the rows and columns that hang over the edge cost threads, not bytes. A wider tile would save more, until shared memory or the 1024 threads of a block end it: then a thread has to make several outputs and keep their sums in registers, as in [notebook 07](07_roofline.ipynb).
+# Two barriers a step: one between loading the tiles and reading them, one between reading them and loading the next. And the bytes are as predicted, edges included. With whole tiles the inputs are read $T$ times less; the rows and columns that hang over the edge cost threads, not bytes. A wider tile would save more, until shared memory or the 1024 threads of a block end it.
 #
+# ## Several outputs a thread
+#
+# A thread may also make more than one output. With *[thread coarsening](glossary.md#thread-coarsening)* each of $16 \times 16$ threads takes $C$ outputs of one row, 16 columns apart (in this section $C$ is that number, as in the code, and not the product), and keeps their sums in registers. A block then loads a tile of $A$ once, and beside it $C$ tiles of $B$.
+#
+# > **Predict.** All sides are 64. How many bytes does $C = 4$ ask of global memory, as a share of what $C = 1$ asks for? And of two blocks that make 1024 outputs each, which asks for less: 256 threads with $C = 4$, or a plain tile of $32 \times 32$ with 1024 threads?
+
+# %%
+coarse_share = Prediction("bytes with C = 4 ÷ with C = 1", None)  # your number for None
+asks_less = Prediction("asks for less", None)  # "coarse" or "square"
+
+# %% [markdown]
+# ### Exercise 12: one tile of A for several of B
+#
+# *Difficulty ●●○, 20 minutes.* Write the body of the loop over `from` once more: `left` is a tile of $A$ as before, `right` has the $C$ tiles of $B$ side by side, and `sum[q]` belongs to column `j + 16 * q`. Each block reads each of its numbers once, and all threads take their part. `template <int C>` makes $C$ a number that is known when the kernel is compiled; the cell's module is called `coarse`, and `coarse["coarse_product<4>"]` is its kernel with $C = 4$.
+#
+# <details><summary>Hint</summary>
+#
+# Thread (x, y) loads one number of $A$ and $C$ of $B$, the last ones in a loop over `q`: column `j + 16 * q`, place `x + 16 * q`, each with its own bounds test. Where do the two barriers of exercise 11 stand now?
+#
+# </details>
+
+# %% language="cuda" magic_args="coarse" exercise="coarse-product"
+# template <int C>
+# __global__ void coarse_product(const float *a, const float *b, float *c, int m, int k, int n) {
+#     __shared__ float left[16][16], right[16][16 * C];
+#     int x = threadIdx.x, y = threadIdx.y, j = blockIdx.x * 16 * C + x, i = blockIdx.y * 16 + y;
+#     float sum[C] = {};
+#     for (int from = 0; from < k; from += 16) {
+#         // your part
+#         // BEGIN SOLUTION
+#         left[y][x] = i < m && from + x < k ? a[i * k + from + x] : 0.0f;
+#         for (int q = 0; q < C; q++)
+#             right[y][x + 16 * q] =
+#                 from + y < k && j + 16 * q < n ? b[(from + y) * n + j + 16 * q] : 0.0f;
+#         __syncthreads();
+#         for (int p = 0; p < 16; p++) {
+#             float one = left[y][p];  // read once, used C times
+#             for (int q = 0; q < C; q++) sum[q] += one * right[p][x + 16 * q];
+#         }
+#         __syncthreads();
+#         // END SOLUTION
+#         // end of your part
+#     }
+#     for (int q = 0; q < C; q++) if (i < m && j + 16 * q < n) c[i * n + j + 16 * q] = sum[q];
+# }
+
+# %% check="coarse-product" points=4
+check_products.coarse_product(coarse)
+
+# %% [markdown]
+# Predicted is
+#
+# $$ Q_\text{coarse} = 4\left( mk \left\lceil \tfrac{n}{16\,C} \right\rceil + kn \left\lceil \tfrac{m}{16} \right\rceil + mn \right) $$
+#
+# and for the plain tile $Q_\text{tiled}$ with $T = 32$. (Counted is your kernel if it passed its check, else the course's.)
+
+# %%
+products, taken = Module("product.cu", device="cpu"), {}
+made_by = coarse if check_products.coarse_product.passed(coarse) else products
+kinds = {f"coarse_product<{C}>": (made_by, 16, 16 * C, (16, 16)) for C in (1, 2, 4)}
+kinds["square_product<32>"] = products, 32, 32, (32, 32)
+for m, k_, n in ((64, 64, 64), (50, 70, 90)):
+    pair = rng.random((m, k_), np.float32), rng.random((k_, n), np.float32)
+    for name, (module, high, wide, threads) in kinds.items():
+        c, grid = np.zeros((m, n), np.float32), (-(-n // wide), -(-m // high))
+        record = module[name][grid, threads].record(*pair, c, m, k_, n, blocks=[])
+        assert np.allclose(c, pair[0] @ pair[1], rtol=1e-4)
+        say = 4 * (m * k_ * grid[0] + k_ * n * grid[1] + m * n)
+        taken[name, m] = record
+        print(f"{m} × {k_} × {n} {name:18} predicted {say:6}",
+              f"counted {record.requested_bytes(space='global'):6}",
+              f"in sectors {record.sector_bytes(space='global'):6}")  # fmt: skip
+bytes_of = {name: taken[name, 64].requested_bytes(space="global") for name in kinds}
+coarse_share.answer(bytes_of["coarse_product<4>"] / bytes_of["coarse_product<1>"])
+fewer = bytes_of["coarse_product<4>"] < bytes_of["square_product<32>"]
+asks_less.answer("coarse" if fewer else "square")
+
+# %% [markdown]
+# What the threads ask for is as predicted, at sides that are no multiples of 16 too. There the sectors hold more than was asked for: a row of 90 floats does not begin where a sector does. What else does each kernel take? (*Outputs in work* are those of all blocks that a multiprocessor of an A100 holds.)
+
+# %%
+lines = [
+    "| kernel | threads a block | outputs a block | shared (B) | registers | resident warps "
+    "| outputs in work | turns of the banks for 32 multiply-adds |",
+    "|---" * 8 + "|",
+]
+for name, (_, high, wide, (side, _)) in kinds.items():
+    made, row = products[name].resources, ["–"] * 4
+    if made is not None:  # NVIDIA's compiler is installed here
+        fits = occupancy(side**2, made.registers, made.shared, "sm_80")
+        row = [made.shared, made.registers, f"{fits.warps} of 64", fits.blocks * high * wide]
+    turns_ = sum(a.wavefronts for a in taken[name, 64].select(space="shared"))
+    row = [name, side**2, high * wide, *row, f"{turns_ / (64**3 / 32):.2f}"]
+    lines.append("|".join(["", *map(str, row), ""]))
+Markdown("\n".join(lines))
+
+# %% [markdown] claims="05-coarsening 05-coarse-or-square 05-coarse-shared"
+# Of the three terms only the first shrinks with $C$. And the simple rival asks for less: with whole tiles, $32 \times 32$ outputs read $mnk\,(\tfrac{1}{32} + \tfrac{1}{32})$ numbers, and $16 \times 16C$ of them $mnk\,(\tfrac{1}{16C} + \tfrac{1}{16})$, which is more, however large $C$ is. Bytes of global memory are a matter of the *shape* of a block's outputs, and a square is the better shape. Only where $A$ has few rows is it not: with 16 of them, half of the square's, $C = 4$ asks for less, and $C = 2$ for as much.
+#
+# What coarsening saves is elsewhere. A thread takes a number of $A$'s tile out of shared memory once for $C$ multiply-adds, so that the banks have fewer turns; with $C = 1$, a plain tile of $16 \times 16$, they have nearly as many as with one of $32 \times 32$ (the last column). And 256 threads do for as many outputs as 1024 did, so that as many resident warps have four times the outputs in work. The two do not exclude each other: a square of outputs, several for each thread, is how [notebook 07](07_roofline.ipynb) multiplies on a processor. What of this a GPU is short of, no run here says.
+
+# %%
+display(evidence("05-coarsening"), evidence("05-coarse-or-square"))
+display(evidence("05-coarse-shared"))
+
+# %% [markdown]
 # ## A scan: fewer additions, and a new problem
 #
 # A **[scan](glossary.md#scan)** (or *prefix sum*) gives each place the sum of all that stand before it. One thread needs $n - 1$ additions, one after the other. Two ways to do it by many:
@@ -865,7 +1007,7 @@ for m, k_, n in ((64, 64, 64), (50, 70, 90)):
 # | down, $s$ = 2 | 3 | 0 | 7 | 4 | 4 | 11 | 6 | 16 |
 # | down, $s$ = 1: what stood *before* each place | 0 | 3 | 4 | 11 | 11 | 15 | 16 | 22 |
 #
-# ### Exercise 12: down the tree
+# ### Exercise 13: down the tree
 #
 # *Difficulty ●●●, 20 minutes.* A block of 128 threads scans 256 numbers; the way up is there. Write the way down: `y` gets the sum of what stands before each number, in as few additions as above.
 #
@@ -1004,7 +1146,7 @@ sums = Module("sums.cu", device="cpu")
 Code(sums["interleaved_sum"].listing, language="c++")
 
 # %% [markdown]
-# ### Exercise 13: as many additions by other threads
+# ### Exercise 14: as many additions by other threads
 #
 # *Difficulty ●●○, 10 minutes.* In step 1 every warp has 16 idle lanes, in step 16 it has 31. Write the step so that the same number of additions is made in as few passes as possible: $128/s$ of them in step $s$, no thread more than one.
 #
@@ -1078,7 +1220,7 @@ display(evidence("05-divergence-banks"), evidence("05-divergence-halves"))
 # %% [markdown]
 # (`atomicAdd` takes a place's address and what to add; `unsigned char` is a byte, `1u` a one without sign. `gridDim` is the number of blocks, so that `gridDim.x * blockDim.x` is that of all threads: they take the bytes in turns, each the next one a whole grid further on, and a grid of any size serves any $n$.) Right, but each byte is a request to global memory, $n$ of them to the same 256 places. The remedy is *[privatization](glossary.md#privatization)*: each block counts in bins of its own, in shared memory, and adds these to the common ones at the end.
 #
-# ### Exercise 14: bins of one's own
+# ### Exercise 15: bins of one's own
 #
 # *Difficulty ●●●, 20 minutes.* Write it for any grid and any block: with $B$ blocks `bins` is asked at most $256 B$ times, and the threads of a block share all the work. `bins` holds zeros at the start.
 #
@@ -1151,6 +1293,31 @@ if check.block_histogram.passed(block_histogram):
 display(evidence("05-histogram"), evidence("05-histogram-turns"))
 
 # %% [markdown]
+# ## Before and after a launch: the copies
+#
+# All bytes so far were between a device's memory and its threads. Where the arrays belong to the host there are more: an array that the kernel reads has to be copied to the device before the launch, one that it writes has to be copied back. The records know both.
+
+
+# %%
+def copied(record):
+    """Return the bytes of all arrays that a launch reads, and of all that it writes."""
+    size = {name: np.prod(shape) * record.itemsizes[name] for name, shape in record.shapes.items()}
+    touched = record.touched.items()
+    return sum(size[name] * ((read > 0) + (written > 0)) for name, (read, written) in touched)
+
+
+added = on_cpu["vector_add"][3, 4].record(a, b, np.zeros(10, np.float32), 10)
+launches = {"vector_add": added} | {f"convolution, {rung}": counted[rung] for rung in RUNGS}
+launches |= {f"64 × 64 × 64, {name}": taken[name, 64] for name in kinds}
+for name, record in launches.items():
+    asked_for, moved_over = record.requested_bytes(space="global"), copied(record)
+    print(f"{name:34} copied {moved_over:7}, asked for {asked_for:9} bytes:",
+          f"{asked_for / moved_over:5.2f} times as many")  # fmt: skip
+
+# %% [markdown]
+# An addition of vectors asks for each number once: its copies are as many bytes as its whole work. The first convolution asks for 25 times as many, the tile for little more than was copied: the better a kernel uses what it has loaded, the larger is the part of the copies. They shrink only if a kernel finds its arrays on the device, from the launch before. The three filters of the photograph copy it three times and three results back; kept there, it would go once: four pictures in place of six. (How long a copied byte takes beside one of the device's own memory depends on the machine; no run here says.)
+
+# %% [markdown]
 # ## Times on a GPU
 #
 # Arithmetic intensity and the GPU's two limits, operations and bytes per second, give the [roofline](glossary.md#roofline) that [notebook 07](07_roofline.ipynb) explains. The figures below come from a record that names its machine, where there is one.
@@ -1191,7 +1358,7 @@ print(f"{P.side} × {P.side} on this CPU: {plain}; every access checked: {checke
 #
 # | the source says | here |
 # |---|---|
-# | host and device memory, copy, launch, grid of blocks of threads, at most 1024 threads in a block | launch, grid and limits run above (2048 threads are refused); `cudaMalloc`, copies and error codes only described, since no GPU is needed here |
+# | host and device memory, copy, launch, grid of blocks of threads, at most 1024 threads in a block | launch, grids of one, two and three dimensions, and limits run above (2048 threads are refused); the bytes of the copies counted; `cudaMalloc` and error codes only described, since no GPU is needed here |
 # | `ceil(N/256.0)` blocks and the test `i < N` | run above; without the test, threads 10 and 11 are caught |
 # | convolution by one thread per output, the filter in constant memory, a tile with all threads loading | run above, equal to SciPy, traffic counted |
 # | the parallel paradigm is *SIMD* | NVIDIA calls it SIMT: each thread has its own program counter and addresses, which is why threads of one warp can be at different lines, and a race needs a barrier |
@@ -1217,7 +1384,8 @@ print(claim)
 # - A barrier stands between the last write to a place and the first read by another thread, and every thread that has not returned must reach the same one.
 # - Lanes that take neighbouring addresses share sectors of 32 bytes; otherwise up to eight times the bytes move.
 # - Registers, shared memory and threads decide how many warps are resident.
-# - A product of matrices reads its inputs $T$ times less through tiles of side $T$; a scan by a tree has $2(n-1)$ additions, and bank conflicts to pad away.
+# - A product of matrices reads its inputs $T$ times less through tiles of side $T$. Several outputs a thread save turns of shared memory; the bytes of global memory depend on the shape of a block's outputs.
+# - A scan by a tree has $2(n-1)$ additions, and bank conflicts to pad away.
 # - A warp whose lanes part at a branch goes both ways; who does what decides how often, and the banks ask for something else again.
 # - A histogram in bins of each block's own asks for $256 B$ atomics on global memory in place of $n$; lanes of a warp that want one bin crowd as before.
 #
@@ -1235,5 +1403,5 @@ print(claim)
 # **Next**: [notebook 06](06_pagerank_cpu_vs_gpu.ipynb) counts the bytes of a computation on a graph; [notebook 07](07_roofline.ipynb) measures the roofline of this machine and puts these kernels under it.
 
 # %%
-for module in (add, on_cpu, access, sums, convolution.module, three.module):
+for module in (add, on_cpu, access, sums, products, convolution.module, three.module):
     module.close()

@@ -193,6 +193,21 @@ def step(G, x, damping):
 check.keep_the_rank(step)
 
 # %% [markdown]
+# Your step, repeated on the four nodes after the last of them has lost its link. NetworkX gives what dangles to all nodes, too:
+
+# %%
+cut = G.copy()
+cut[:, 3] = 0  # no link leaves node 3 now
+if check.keep_the_rank.passed(step):
+    x = np.full(4, 1 / 4)
+    for _ in range(200):
+        x = step(cut, x, P.damping)
+    directed = nx.from_numpy_array(cut.T, create_using=nx.DiGraph)
+    reference = nx.pagerank(directed, tol=1e-14, max_iter=500)
+    apart = max(abs(x[i] - reference[i]) for i in range(4))
+    print(x.round(4), "sum", round(x.sum(), 12), f"largest difference from NetworkX: {apart:.0e}")
+
+# %% [markdown]
 # ## 4. Four versions of one product
 #
 # The source compares four programs that compute $G\,(\mathrm{Out} \circ x)$, on a random graph in which each of the $N(N-1)$ links exists with probability $10^{-3}$ and every node has an out-link. They differ in how $G$ is stored:
@@ -214,8 +229,10 @@ import time
 
 from helpers.pagerank import versions as v
 from helpers.pagerank.graphs import random_links
+from helpers.timing import measure, seconds
 
-for version in (v.MessagePassing, v.SparseInLoop, v.DenseInLoop, v.DenseFolded, v.CSR):
+sources = (v.MessagePassingDGL, v.MessagePassing, v.SparseInLoop, v.DenseInLoop)
+for version in (*sources, v.DenseFolded, v.CSR, v.Bits):
     print(f"# version {version.number}: {version.title}")
     for part in (version.prepare, version.product):
         lines = inspect.getsource(part).splitlines()
@@ -235,6 +252,7 @@ for name in ("dgl", "scatter", "sparse", "dense", "dense_scaled", "csr", "csr fp
         print(f"skipped {name}: {str(error)[:90]}")
         continue
     prepare[name] = time.perf_counter() - begin
+    print(f"{name:12} stored in {seconds(prepare[name])}", flush=True)
 ranks = {name: v.iterate(version, 30) for name, version in held.items()}
 for name, x in ranks.items():
     print(f"{name:12} largest difference from csr: {(x - ranks['csr']).abs().max():.1e}")
@@ -246,8 +264,6 @@ for name, x in ranks.items():
 factor = Prediction("slowest version ÷ fastest", None)  # your number for None
 
 # %%
-from helpers.timing import measure, seconds
-
 spent = {}
 for name, version in held.items():
     few = 20 if version.bytes_moved < 1e8 else 3  # dense ones take their time
@@ -475,7 +491,8 @@ runs = {
 }
 draw.convergence({name: run.residuals for name, run in runs.items()}, P.damping, P.iterations)
 plt.show()
-print({name: run.iterations for name, run in runs.items()})
+for name, run in runs.items():
+    print(f"{name:18} {run.iterations:3} iterations")
 print("at the latest, as you say:", at_the_latest(P.damping, 1e-10))
 enough.answer(runs["random, 1e5 edges"].iterations)
 
@@ -571,9 +588,13 @@ for count in counts:
 draw.growth(counts, times, sizes, free_bytes(torch.device("cpu")), recorded_growth())
 plt.show()
 
+# %% [markdown] claims="06-per-edge"
+# Filled circles were measured just now. Hollow ones come from a record (`make bench SUITE=pagerank`, up to $5 \cdot 10^7$ edges), whose machine and date the legend names; graphs of that size take gigabytes to make. An edge costs more as the ranks outgrow the caches: in the record 1.3 times at $10^5$ nodes and 1.5 times at $10^6$ what it costs at $10^4$; with the hollow circles the curve turns upwards.
+
+# %%
+evidence("06-per-edge")
+
 # %% [markdown]
-# Filled circles were measured just now. Hollow ones come from a record (`make bench SUITE=pagerank`, up to $5 \cdot 10^7$ edges), whose machine and date the legend names; graphs of that size take gigabytes to make. An edge costs more as the ranks outgrow the caches: in the record 1.3 times at $10^5$ nodes and 1.6 times at $10^6$ what it costs at $10^4$; with the hollow circles the curve turns upwards.
-#
 # Sparse storage grows with the edges, dense storage with the square of the nodes. The web has more than $10^{11}$ pages.
 #
 # ### Exercise 6: where dense ends
@@ -603,25 +624,27 @@ for wide in (32, 1):
     most = largest_dense(free_bytes(torch.device("cpu")), wide)
     print(f"{wide} bits an entry: up to {most or '–'} nodes in this machine's free memory")
 
-# %% [markdown] claims="06-bits"
+# %% [markdown]
 # One bit an entry moves the limit out by a factor $\sqrt{32} \approx 6$ in nodes. Is it faster, too? Where a twentieth of all edges exist, 12.5 MB of bits stand against 40 MB of compressed rows. *Predict: which is faster?*
 
 # %%
-few = {}
-for name in ("csr", "bits"):
+few, yours = {}, check.count_bytes.passed(dense, csr, bits)
+for name, count in (("csr", csr), ("bits", bits)):
     try:
         version = v.VERSIONS[name](denser)
     except RuntimeError as error:
         print(f"skipped {name}: {str(error)[:90]}")
         continue
     few[name] = measure(lambda held=version: v.iterate(held, 5), repeats=3, time_limit=4).best / 5
-    print(f"{name:5} {version.bytes_moved / 1e6:5.1f} MB {seconds(few[name])} an iteration")
+    matrix = f"{count(denser.nodes, denser.edges) / 1e6:.1f}" if yours else "–"
+    print(f"{name:5} {version.bytes_moved / 1e6:5.1f} MB, of them the matrix, as you count it, "
+          f"{matrix} MB; {seconds(few[name])} an iteration")  # fmt: skip
 
-# %% [markdown] claims="06-per-edge"
-# Not at a twentieth of all edges: fewer bytes, and still three times the time, because each bit has to be taken out of its word. With 40 % of the edges the bits are nearly three times as *fast*. Bytes alone would have said the first is a win.
+# %% [markdown] claims="06-bits"
+# Not at a twentieth of all edges: fewer bytes, and still three times the time. The bits take as long at a twentieth as at 40 % of the edges, 16 ms: each of them is taken out of its word, whether it is set or not. So at 40 % they are nearly three times as *fast*. Bytes alone would have said the first is a win.
 
 # %%
-display(evidence("06-bits"), evidence("06-per-edge"))
+evidence("06-bits")
 
 # %% [markdown]
 # ## 8. On several ranks
@@ -672,10 +695,10 @@ for exchange in ("allgather", "boundary"):
     steps = answers[0]["iterations"]
     counted = [answer["received"] // steps for answer in answers]
     print(f"{exchange:10} {steps} iterations, {seconds(answers[0]['seconds'])}")
-    print(
-        "  bytes received, counted = predicted:",
-        counted == predicted_bytes(split(debian_links, P.ranks), exchange),
-    )
+    predicted = predicted_bytes(split(debian_links, P.ranks), exchange)
+    print("  rank  predicted B  received B  ratio")
+    for rank_, (say, got) in enumerate(zip(predicted, counted, strict=True)):
+        print(f"  {rank_:4} {say:12} {got:11} {got / say:6.3f}")
     distance = np.abs(together - runs["Debian"].scores).sum()
     print(f"  L1 distance from one process: {distance:.0e}")
 print("one process:", measure(lambda: pagerank(debian_links, "csr"), repeats=3, time_limit=5))
@@ -689,7 +712,7 @@ from helpers.pagerank import distributed
 print(inspect.getsource(distributed.rank_block).split('"""')[2])
 
 # %% [markdown] claims="06-boundary"
-# On a random graph every rank needs nearly everybody's rank, and the boundary saves little. On Debian it is a third of the allgather, on average over 2 to 8 ranks: half of the packages are needed by nobody, and most others by neighbours in the same block of names. Compare the three times above: if four ranks took longer than one process, and the boundary hardly less than the allgather, bytes were not what held them up: on one machine four ranks share the memory and the cores that one process has alone, and 80 small messages an iteration cost more in calls than in bytes. What they offer is room for a graph that is larger than one machine.
+# On a random graph every rank needs nearly everybody's rank, and the boundary saves little. On Debian it is a third of the allgather, on average over 2 to 8 ranks: half of the packages are needed by nobody, and most others by neighbours in the same block of names. Compare the three times above: if four ranks took longer than one process, and the boundary hardly less than the allgather, bytes were not what held them up. What did is not isolated here: on one machine four ranks share the memory and the cores that one process has alone, and in each iteration they wait for one another three times, in one exchange and in two sums of a single number. What they offer is room for a graph that is larger than one machine.
 #
 # ### Exercise 7: the boundary
 #
@@ -715,14 +738,24 @@ def boundary(columns, first, last):
 check.boundary(boundary)
 
 # %% [markdown]
+# Your count, 8 bytes each, beside what the ranks have received:
+
+# %%
+right = check.boundary.passed(boundary)
+print("rank  yours B  received B")
+for rank_, (block, got) in enumerate(zip(split(debian_links, P.ranks), counted, strict=True)):
+    yours = 8 * boundary(block.rows.indices, block.first, block.last) if right else "–"
+    print(f"{rank_:4} {yours:>8} {got:11}")
+
+# %% [markdown]
 # ## What the sources say, what we measured
 #
-# | row | the source says | here |
-# |---|---|---|
-# | C1 | tensors, `diag`, `mm`, `mv`, devices by name | run in section 2; conversion from NumPy shares memory |
-# | C2 | iterate $K=200$ times, $N=10\,000$, $d=0.85$ | the formula holds; the change is below $10^{-10}$ after 19 iterations |
-# | C3 | version 0 second best on the CPU; sparse "not competitive at all"; dense gains most from the GPU (source's own figures) | section 4: version 0 is the *fastest* of the source's four on this CPU, COO slower than its bytes explain, dense near the read bandwidth; compressed rows move a four-hundredth of the bytes. On a GPU nothing was measured here without a record |
-# | C3 | replacing $K$ vector products by a matrix product is "not very smart" | right, and it is not needed: scaling columns gives the same matrix (section 4) |
+# | the source says | here |
+# |---|---|
+# | tensors, `diag`, `mm`, `mv`, devices by name | run in section 2; conversion from NumPy shares memory |
+# | iterate $K=200$ times, $N=10\,000$, $d=0.85$ | the formula holds; the change is below $10^{-10}$ after 19 iterations |
+# | version 0 second best on the CPU; sparse "not competitive at all"; dense gains most from the GPU (source's own figures) | section 4: version 0 is the *fastest* of the source's four on this CPU, COO slower than its bytes explain, dense near the read bandwidth; compressed rows move a four-hundredth of the bytes. On a GPU nothing was measured here without a record |
+# | replacing $K$ vector products by a matrix product is "not very smart" | right, and it is not needed: scaling columns gives the same matrix (section 4) |
 #
 # ## Summary
 #

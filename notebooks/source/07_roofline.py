@@ -59,13 +59,13 @@ style.use()
 
 # %%
 from helpers.roofline import kernels, place
-from helpers.roofline.ceilings import ceilings
+from helpers.roofline.ceilings import ceilings, thread_counts
 from helpers.roofline.matmul import flops, least_bytes, versions
 
 machine = ceilings()
-counts = sorted({1, machine.cores})  # threads
+threads_tried = thread_counts(machine.cores)  # one alone where the compiler has no OpenMP
 peaks, roofs = {}, {}
-for k in counts:  # a kernel is held against the roof of as many threads as it uses
+for k in threads_tried:  # a kernel is held against the roof of as many threads as it uses
     words = f"{k} thread" + "s" * (k > 1)
     peaks[f"fp32, {words}"], roofs[f"memory, {words}"] = machine.roof(k)
 rng = np.random.default_rng(P.seed)
@@ -118,7 +118,7 @@ for dtype in ("float32", "float64"):
     print(f"{dtype}, best of 1 to {machine.cores} cores: {machine.peak(dtype) / 1e9:.0f} Gflop/s")
 
 # %% [markdown]
-# The narrow instruction sets waste most of the machine: a scalar loop leaves all lanes but one idle. The column *theory* supposes two units that each multiply and add in a cycle, in every row. On a machine shared with others, several cores together fall short: the neighbours take their part. One thread is timed by its own processor time, which leaves waiting out.
+# The narrow instruction sets waste most of the machine: a scalar loop leaves all lanes but one idle. The column *theory* supposes two units that each multiply and add in a cycle, in every row. On a machine shared with others several cores together may fall short of as many times one core; what of that the neighbours take is not isolated here. One thread is timed by its own processor time, which leaves waiting out.
 #
 # ### Exercise 1: how many units?
 #
@@ -163,15 +163,18 @@ further = Prediction("time of a load from memory ÷ from the first cache", None)
 # %%
 draw.latency(machine.latency, machine.found, machine.reported)
 plt.show()
-for k, level in enumerate(machine.found, 1):
-    cycles = level["seconds"] * machine.frequency
-    ends = f"up to {level['capacity'] / 1024:.0f} KiB" if level["capacity"] < 1e12 else "and beyond"
-    print(f"plateau {k}: {level['seconds'] * 1e9:6.1f} ns, {cycles:4.0f} cycles, {ends}")
-print("the system says:", [f"L{c['level']} {c['size'] // 1024} KiB" for c in machine.reported])
+for k, level in enumerate(machine.found):
+    cycles, ends, says = level["seconds"] * machine.frequency, "and beyond", ""
+    if level["capacity"] < 1e12:
+        ends = f"up to {level['capacity'] / 1024:.0f} KiB"
+    if k < len(machine.reported):
+        cache = machine.reported[k]
+        says = f"; the system says L{cache['level']} {cache['size'] // 1024} KiB"
+    print(f"plateau {k + 1}: {level['seconds'] * 1e9:6.1f} ns, {cycles:4.0f} cycles, {ends}{says}")
 further.answer(machine.found[-1]["seconds"] / machine.found[0]["seconds"])
 
 # %% [markdown]
-# Each step of the staircase is a cache that has become too small. The last cache often looks smaller than reported: it is shared with other cores, on a cloud machine with strangers, and the tables that translate addresses run out as well.
+# Each step of the staircase is a cache that has become too small. How many plateaus the curve is cut into is given, one more than the system reports caches: where two steps run into each other, one of the plateaus is a piece of a slope, and its time and end mean little. Read the sizes off the picture yourself before you believe the list. The last cache may look smaller than reported. It is shared with other cores, on a cloud machine with strangers, and the tables that translate addresses have an end as well; which of these it is is not isolated here.
 #
 # A cache moves whole **[lines](glossary.md#cache-line)**. Touch a second word $s$ bytes behind a first: while it lies in the same line it is free. And a line may only go into one small **set** of the cache, whose number is part of its address. Addresses a large power of two apart fall into the same set; one more than it has **[ways](glossary.md#associativity)**, and they throw each other out.
 
@@ -198,13 +201,31 @@ print(
 # ### Bandwidth
 
 # %%
-fig, axes = plt.subplots(1, len(counts), figsize=(6 * len(counts), 4.5), sharey=True, squeeze=False)
-for ax, threads in zip(axes[0], counts, strict=True):
+fig, axes = plt.subplots(
+    1, len(threads_tried), figsize=(6 * len(threads_tried), 4.5), sharey=True, squeeze=False
+)
+for ax, threads in zip(axes[0], threads_tried, strict=True):
     draw.bandwidths(machine.bandwidths, threads=threads, ax=ax)
 plt.show()
 
 # %% [markdown]
-# Bytes are counted as the program asks for them: 24 for each double of the triad (two read, one written). Before a line is written, most processors first fetch it (**[write-allocate](glossary.md#write-allocate)**); memory then moves 32. We do not count that, as STREAM does not. *Predict: in which level does a triad show less than reading, and in which more?*
+# Bytes are counted as the program asks for them: 24 for each double of the triad (two read, one written). Before a line is written, most processors first fetch it (**[write-allocate](glossary.md#write-allocate)**); memory then moves 32. We do not count that, as STREAM does not. *Predict: in which levels does a triad show less than reading?*
+
+# %%
+shows_less = Prediction("levels in which a triad shows less", None)  # "L1, memory", or "none"
+
+# %%
+less = []
+for level in machine.levels:
+    measured = {
+        b["kind"]: b["rate"] for b in machine.bandwidths if (b["level"], b["threads"]) == (level, 1)
+    }
+    if not {"triad", "read"} <= set(measured):  # left out
+        continue
+    triad, read = measured["triad"], measured["read"]
+    print(f"{level:6} triad ÷ reading, one thread: {triad / read:.2f}")
+    less += [level] * (triad < read)
+shows_less.answer(", ".join(less) or "none")
 
 # %%
 from helpers.claims import evidence
@@ -212,7 +233,7 @@ from helpers.claims import evidence
 evidence("07-triad-read")
 
 # %% [markdown] claims="07-triad-read 07-narrow-registers"
-# Where the first cache serves, a triad shows a third *more* than reading: two loads and a store go out side by side. From memory it shows a little more, too, on the machine of the record. The rule "a triad shows less, because of the write-allocate" is not what a single thread measures there. And the widest registers do eight times the work of a scalar loop in fp32, four times in fp64, as many times as they have lanes.
+# Where the first cache serves, a triad shows a third *more* than reading, as it can where two loads and a store go out side by side. From memory it shows a little more, too, on the machine of the record. The rule "a triad shows less, because of the write-allocate" is not what a single thread measures there. And the widest registers do eight times the work of a scalar loop in fp32, four times in fp64, as many times as they have lanes.
 
 # %% [markdown]
 # ## 2. The roof
@@ -280,7 +301,7 @@ caches = {level: machine.bandwidth(level, "read") for level in machine.levels if
 draw.interactive(peaks, roofs | caches, points)
 
 # %% [markdown]
-# A point above memory's roof is no miracle. Either its data came from a cache, whose roof is higher, or the roof is another's: `dot` with two threads, held against what one thread can read, may seem to reach 180 %.
+# A point above memory's roof is no miracle. Either its data came from a cache, whose roof is higher, or the roof is another's: `dot` with two threads, held against what one thread can read, may seem to reach more than 100 %.
 
 # %% [markdown]
 # ## 3. Swap two loops
@@ -395,7 +416,7 @@ if cachegrind.available():
 else:
     print("valgrind is not installed: skipped")
 
-# %% [markdown] claims="07-misses 07-dependent-sum 07-vectors"
+# %% [markdown]
 # ### Three suspects, one at a time
 #
 # From `ijk` to `ikj` three things change at once. Taken one after the other:
@@ -418,7 +439,7 @@ from functools import partial
 from helpers.roofline.cache import misses_per_step
 from helpers.roofline.matmul import causes
 
-first_cache = Cache(machine.reported[0]["size"]) if machine.reported else Cache()
+first_cache = Cache.like(machine.reported[0]) if machine.reported else Cache()
 order, turned = {"ijk": "ijk", "ijk, B turned": "ijk"}, {"ijk, B turned": True}
 for n in (192, P.n, 512):
     x, y = (rng.random((n, n), dtype=np.float32) for _ in range(2))
@@ -435,7 +456,7 @@ for n in (192, P.n, 512):
     if n == P.n:
         suspect.answer(max(gains, key=gains.get))
 
-# %% [markdown]
+# %% [markdown] claims="07-misses 07-dependent-sum 07-vectors"
 # On the machine of the record (32 KiB of L1, 512 KiB of L2): a sixteenth of the misses gains *nothing* at $n = 192$, where B fits the second cache, 1.5 times at 384 and 2.2 times at 512. Additions that need not wait gain 1.6 to 1.8 times at each size, and vectors six to seven times. **Most of the factor that a swap of two lines gives is vectors; misses are the reason only where B has outgrown the second cache.** Counting misses and seeing a factor of ten do not yet make one the cause of the other.
 
 # %%
@@ -447,7 +468,7 @@ for claim in ("07-misses", "07-dependent-sum", "07-vectors", "07-power-of-two"):
 #
 # ### Blocks and tiles
 #
-# A product of two $n \times n$ matrices needs $2n^3$ operations on $3n^2$ numbers: $I = n/6$ flop/byte in fp32, far right of the ridge. The loops never get there, because a line leaves before its next use. **Blocked** loops work on tiles of side $t$ that fit the cache together; **register tiles** keep a piece of C in registers, so that a loaded number serves several operations.
+# A product of two $n \times n$ matrices needs $2n^3$ operations on $3n^2$ numbers: $I = n/6$ flop/byte in fp32, far right of the ridge. That counts each number as read once; three loops read it again and again, from whatever cache still holds it. **Blocked** loops work on tiles of side $t$ that fit the cache together; **register tiles** keep a piece of C in registers, so that a loaded number serves several operations.
 #
 # ### Exercise 4: choose a tile
 #
@@ -494,7 +515,7 @@ ax.legend(loc="lower left", bbox_to_anchor=(1, 0))
 plt.show()
 
 # %% [markdown] claims="07-blocked 07-tile-too-large 07-register-tile"
-# While B fits the second cache or nearly so ($n = 384$), blocks gain nothing that the runs of the record can tell from nothing, each in a process of its own (in one that had run other programs before, a fifth); at $n = 2304$, where B (21 MB) comes from the third cache or from memory, they are twice as fast. The plot answers where to put the tile: not at the first cache, but anywhere up to the second; what is twice too wide for that takes a quarter to nearly half as long again. Inner loops along a row read from the second cache as fast as they compute, and a tile for the first cache makes them short. What sums in registers gain is another matter: 3.1 times at 384 and 3.7 times at 768 over blocks.
+# While B fits the second cache or nearly so ($n = 384$), blocks gain nothing that the runs of the record can tell from nothing, each in a process of its own (in one that had run other programs before, a fifth); at $n = 2304$, where B (21 MB) comes from the third cache or from memory, they are twice as fast. Where to put the tile you read off the plot: compare the tile for the first cache with that for the second. What is twice too wide for the second takes, in the record, a quarter to nearly half as long again. A tile for the first cache also makes the inner loops short; what that costs is not isolated here. What sums in registers gain is another matter: 3.1 times at 384 and 3.7 times at 768 over blocks.
 
 # %%
 for claim in ("07-blocked", "07-tile-too-large", "07-register-tile"):
@@ -586,7 +607,7 @@ calls["SciPy"] = partial(correlate, image, weights, out, mode="constant")
 calls["PyTorch"] = partial(torch.nn.functional.conv2d, in_torch, kernel, padding=2)
 for name, call in calls.items():
     work, moved = conv.flops(image.shape, 5), conv.least_bytes(image.shape)
-    threads = 1 if name == "SciPy" else machine.cores
+    threads = {"SciPy": 1, "PyTorch": machine.cores}.get(name, threads_tried[-1])
     rungs.append(place(name, call, work, moved, threads, time_limit=1.5))
 for p in rungs:
     share = p.share(*machine.roof(p.threads))
@@ -596,7 +617,7 @@ for p in rungs:
 draw.interactive(peaks, roofs, rungs)
 
 # %% [markdown] claims="07-border-test 07-sums-in-registers"
-# At its least traffic this convolution does $2 \cdot 25$ operations for 8 bytes, more than most kernels here. `direct`, `untested` and `rows` move the same bytes and do the same operations. From `direct` to `untested` the test for the border alone goes: 8 times for 3 × 3 weights and 11 times for 5 × 5, because without it the compiler uses vectors. From `untested` to `rows` each loaded pixel feeds several sums: 1.2 times for 5 × 5; for 3 × 3 the compiler's own loop is the faster one. Why the libraries hang where they do is not measured here; SciPy uses one thread.
+# At its least traffic this convolution does $2 \cdot 25$ operations for 8 bytes, more than most kernels here. `direct`, `untested` and `rows` move the same bytes and do the same operations. From `direct` to `untested` the test for the border alone goes: 8 times for 3 × 3 weights and 11 times for 5 × 5. (Without it the compiler can use vectors; whether that is all of it is not isolated here.) From `untested` to `rows` each loaded pixel feeds several sums: 1.2 times for 5 × 5; for 3 × 3 the compiler's own loop is the faster one. Why the libraries hang where they do is not measured here; SciPy uses one thread.
 #
 # ### PageRank
 #
@@ -654,14 +675,15 @@ torch.set_num_threads(threads)
 draw.interactive({"peak, one core": one_core}, {"memory": one_memory}, layers)
 
 # %% [markdown]
-# A batch of 1 reads all weights for two operations each: it stands far left, and above memory's roof only because 4 MB of weights fit the last cache. Every further sample uses the same weights once more, until arithmetic is the limit. That is why inference for one user is slow for what it does, and why servers collect requests.
+# A batch of 1 reads all weights for two operations each: it stands far left. (The weights take 4 MB: where the last cache holds them, the point may stand above memory's roof.) Every further sample uses the same weights once more, until arithmetic is the limit. That is why inference for one user is slow for what it does, and why servers collect requests.
 #
 # ### Fewer bytes a number
 #
-# From fp64 to fp32 a number has half the bytes, and a register twice the lanes. *Predict: by which factor does the least batch fall?* And by which, if only the weights are stored in fewer bytes, and widened on the way to fp32 arithmetic?
+# From fp64 to fp32 a number has half the bytes, and a register twice the lanes. *Predict: by which factor does the least batch fall?* And by which, if only the weights are stored in one byte, and widened on the way to fp32 arithmetic?
 
 # %%
 falls = Prediction("least batch in fp64 ÷ in fp32", None)  # your number for None
+narrow = Prediction("least batch ÷ with weights of 1 byte", None)  # your number for None
 
 # %%
 found = []
@@ -676,6 +698,7 @@ for numbers, dtype, weight, value in (
     print(f"{numbers:25} ridge {peak / reading:5.2f} flop/byte, least batch {found[-1] or '–'}")
 if found[0]:
     falls.answer(found[0] / found[1])
+    narrow.answer(found[1] / found[3])
 
 # %% [markdown]
 # Peak and intensity change by the same factor, and the least batch hardly moves: fp32 is twice as fast as fp64 on *both* sides of it. Weights stored in fewer bytes change one of the two alone: with 2 bytes they halve the least batch, with 1 byte they quarter it. So much for the roof; now a layer of PyTorch, which has formats of 2 bytes. Both rows below do 34 million operations: one batch of 1 through 4096 units, whose weights come from memory, and one of 64 through 512, which arithmetic holds up. *Predict: what does `bfloat16` gain over `float32` in each?*
@@ -816,19 +839,19 @@ if gpu_peaks:
 # %% [markdown]
 # ## What the sources say, what we measured
 #
-# | row | the source says | here |
-# |---|---|---|
-# | D8 | L1 4 cycles, L2 10, L3 40 and more, memory 60-100 ns (a Xeon of 2009) | section 1: the staircase of this machine, in ns and cycles |
-# | D9 | peak = frequency × width × instructions per cycle, FMA counted twice | holds with the *measured* frequency and the *measured* instructions per cycle (exercise 1); the label's frequency overstates it, and so do two units where AVX-512 has one |
-# | D10 | swap the j and k loops | section 3: six to seven times by vectors, 1.6 to 1.8 by additions that do not wait, and 1.0 to 2.2 by misses, depending on $n$; register tiles gain 3.1 to 3.7 more, blocks where the matrix outgrows the caches |
-# | D12 | groups: computation $1/g^2$; small kernels: parameters $k_1^2/k_2^2$ | counted: $1/g$ and $k_2^2/k_1^2$; times stay above the operations' share in each row |
-# | D13 | $P = \min(\pi, \beta I)$ | section 2, with the roof of as many threads as the kernel uses |
+# | the source says | here |
+# |---|---|
+# | L1 4 cycles, L2 10, L3 40 and more, memory 60-100 ns (a Xeon of 2009) | section 1: the staircase of this machine, in ns and cycles. What the source says of pipelines shows in section 3, where additions wait for one another; that its third cache takes longer for a line that another core has changed is not measured here |
+# | peak = frequency × width × instructions per cycle, FMA counted twice | holds with the *measured* frequency and the *measured* instructions per cycle (exercise 1); the label's frequency overstates it, and so do two units where AVX-512 has one |
+# | swap the j and k loops | section 3: six to seven times by vectors, 1.6 to 1.8 by additions that do not wait, and 1.0 to 2.2 by misses, depending on $n$; register tiles gain 3.1 to 3.7 more, blocks where the matrix outgrows the caches |
+# | groups: computation $1/g^2$; small kernels: parameters $k_1^2/k_2^2$ | counted: $1/g$ and $k_2^2/k_1^2$; times stay above the operations' share in each row |
+# | $P = \min(\pi, \beta I)$ | section 2, with the roof of as many threads as the kernel uses |
 #
 # ## Summary
 #
 # - Count operations and bytes before you optimise; their ratio says which of the two to reduce.
 # - Several causes hide behind one factor: change one at a time before you say *because*.
-# - Fusing saves bytes; blocks help where a matrix outgrows the caches; sums in registers help always here.
+# - Fusing saves bytes; blocks help where a matrix outgrows the caches; sums in registers help the product, and of two convolutions the larger.
 # - A change of a layer saves less time than operations, and far less where it leaves the bytes.
 # - A number format of fewer bytes raises the roof; whether a library's kernel follows has to be measured: `bfloat16` did not on the machine of the record.
 #

@@ -41,13 +41,13 @@ animate(plans)
 # %% [markdown]
 # **You will be able to**
 #
-# - draw the six collectives of MPI and say how many messages and bytes each needs;
+# - draw the six collectives of MPI, say how many messages and bytes each needs, and write one;
 # - write a ring allreduce from two loops, say why part *i* ends at rank *i*, and race it;
 # - predict the time of four allreduce algorithms from three numbers that you measure, and say how far to trust that;
 # - choose between ring, tree and two levels for a given array and machine, and seat the ranks;
 # - judge the sentence "the cost of a ring allreduce does not depend on the number of workers".
 #
-# **You need** ranks, send and receive, latency and bandwidth from [01_mpi_basics](01_mpi_basics.ipynb). *Time:* 115 minutes, of which the machine works for less than two; the project takes another 30. *Cores:* two are enough. *GPU:* none.
+# **You need** ranks, send and receive, latency and bandwidth from [01_mpi_basics](01_mpi_basics.ipynb). *Time:* 135 minutes, of which the machine works for less than two; the project takes another 30. *Cores:* two are enough. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -270,6 +270,95 @@ f"{sum(same.values())} of {len(same)} equal MPI's"
 claims.evidence("08-as-mpi")
 
 # %% [markdown]
+# ### A broadcast for long arrays
+#
+# Along the tree a broadcast has few steps, but rank 0 sends the whole array in each of them. You have all that another way consists of: rank 0 sends part $i$ to rank $i$, as in *scatter*; then the parts go round the ring, as in your *allgather*.
+#
+# > **Predict:** four ranks, an array of $K$ bytes. How many times $K$ does rank 0 send along the tree, and how many times $K$ the other way? And which takes less time on your machine for 4 MB, "tree" or "yours"?
+
+# %%
+guess["sent by rank 0 ÷ K, tree"] = ...
+guess["sent by rank 0 ÷ K, in parts"] = ...
+guess["the faster broadcast of 4 MB"] = ...
+
+# %% [markdown]
+# ### Exercise 4: broadcast in parts
+#
+# *Difficulty ●●○, 12 minutes.* Write it, with sends and receives alone. `work` holds the numbers on rank 0, and on the others whatever was there before. $N$ divides its length. Return it, filled in, on every rank. No rank but rank 0 may send more than $N - 1$ parts.
+#
+# <details><summary>Hint</summary>
+#
+# After the scatter, rank $i$ has part $i$ in its place: that is where Exercise 2 begins, and you may call `my_allgather`. The parts of `np.split(work, n)` are views; rank 0 need not send itself anything.
+#
+# </details>
+
+
+# %% exercise="long-broadcast"
+def long_broadcast(work, comm):
+    """Return `work` with the numbers of rank 0 on every rank: a scatter, then an allgather."""
+    # BEGIN SOLUTION
+    n, rank = comm.Get_size(), comm.Get_rank()
+    parts = np.split(work, n)
+    if rank == 0:
+        for peer in range(1, n):
+            comm.Send(parts[peer], peer)
+    else:
+        comm.Recv(parts[rank], 0)
+    for step in range(n - 1):
+        give, take = parts[(rank - step) % n], parts[(rank - step - 1) % n]
+        comm.Sendrecv(give, (rank + 1) % n, 0, take, (rank - 1) % n, 0)
+    return work
+    # END SOLUTION
+
+
+# %% check="long-broadcast" points=3
+check.long_broadcast(long_broadcast, cluster=cluster)
+
+# %% [markdown]
+# Your broadcast beside the tree and MPI's own: whether all give the same, what each rank sends (MPI's own messages are not seen), and the time.
+
+
+# %%
+# %%ranks
+from helpers.collectives import measure
+from helpers.collectives.recording import sent_by
+
+
+def by_tree(x, comm):
+    return collectives.broadcast(x, comm, root=0)
+
+
+def look_at(yours, K, sizes):
+    """Does it equal MPI's; how many bytes do I send of K; seconds for each size."""
+    mine, wanted = np.arange(1000.0) + 7 * rank, np.arange(1000.0) + 7 * rank
+    comm.Bcast(wanted)
+    equal = np.array_equal(yours(mine, comm), wanted)
+    ways = {"tree": by_tree, "yours": yours}
+    sent = {name: sent_by(way, K)[1] for name, way in ways.items()}
+    ways["MPI_Bcast"] = lambda x, comm: comm.Bcast(x)
+    return equal, sent, measure.function_times(ways, sizes, 5)
+
+
+# %%
+if check.long_broadcast.passed(long_broadcast, cluster=cluster):
+    K, sizes = 1_200_000, [4**k for k in range(5, 12)]
+    equal, sent, times = zip(
+        *cluster.run(lambda *a: look_at(*a), long_broadcast, K, sizes), strict=True
+    )
+    print("as MPI's, on every rank:", all(equal))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.4), layout="constrained")
+    costs.bytes_by_rank({way: [one[way] for one in sent] for way in sent[0]}, K, left)
+    costs.times_by_size(sizes, times[0], ax=right)
+    plt.show()
+    guess.answer("sent by rank 0 ÷ K, tree", sent[0]["tree"] / K)
+    guess.answer("sent by rank 0 ÷ K, in parts", sent[0]["yours"] / K)
+    faster = min(("tree", "yours"), key=lambda way: times[0][way][-1])
+    guess.answer("the faster broadcast of 4 MB", faster)
+
+# %% [markdown]
+# The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes, the other way $2(N-1)$ steps of $K/N$ bytes: few steps, or few bytes. You will meet this choice again with every allreduce below.
+
+# %% [markdown]
 # ## The naive allreduce: a chain
 #
 # **Idea.** Hand the sum from rank to rank; the last one hands the result back. **Cost.** $N-1$ messages of $K$ bytes one after another, twice:
@@ -307,7 +396,7 @@ animate([plan for plan in plans if plan.name == "chain"])
 Code(inspect.getsource(tree.reduce), language="python")
 
 # %% [markdown]
-# ### Exercise 4: doubling
+# ### Exercise 5: doubling
 #
 # *Difficulty ●●○, 10 minutes.* Write recursive doubling for $N$ a power of two: in each of $\log_2 N$ steps exchange the sum so far with one partner, and add. Return the sums as a new array.
 #
@@ -417,7 +506,7 @@ guess.answer("MB sent by each of a thousand, at least", round(100 * thousand, 1)
 # %% [markdown]
 # Chain and tree load some ranks more than others; the ring loads all the same, and least. Can no algorithm do with less? Each rank has a sum to deliver to the world and one to get from it: before the end, $N-1$ partial results of every number must have been added into one, so that all ranks together send at least $(N-1)K$ bytes for the sum; and $N-1$ ranks must then receive what they do not have, another $(N-1)K$. Shared evenly over $N$ ranks that is $2(N-1)K/N$ each, what the ring sends (Patarasuk and Yuan 2009 give the full proof).
 #
-# ### Exercise 5: the busiest rank
+# ### Exercise 6: the busiest rank
 #
 # *Difficulty ●●○, 8 minutes.* Write the formula for the bytes that the busiest rank sends: for `"chain"`, `"tree"` and `"ring"`, with $N$ a power of two and at least 4. Step through the animations with 4 and 8 ranks and read the numbers below the columns.
 #
@@ -442,6 +531,11 @@ def bytes_sent(algorithm, N, K):
 
 # %% check="bytes-sent" points=2
 check.bytes_sent(bytes_sent)
+
+# %%
+for name in ("chain", "tree", "ring"):  # your formula beside what the ranks have counted above
+    busiest, yours = max(rank[name][1] for rank in counted), bytes_sent(name, P.ranks, K)
+    print(f"{name:5} counted {busiest:,} B, yours", "–" if yours is None else f"{yours:,.0f} B")
 
 # %% [markdown]
 # ## Independent of the number of workers?
@@ -497,16 +591,18 @@ print(quiet, busy, f"adding: 1/γ = {1 / gamma / 1e9:.3g} GB/s", sep="\n")
 
 # %%
 sizes = [size for size, _ in alone]
+many = costs.fine(sizes)  # so many that the fit is drawn as the line that it is
 costs.times_by_size(
     sizes,
     {"ping-pong, 2 ranks": [t for _, t in alone], "ring step, all ranks": [t for _, t in together]},
-    {"ping-pong, 2 ranks": [quiet.message(m) for m in sizes],
-     "ring step, all ranks": [busy.message(m) for m in sizes]},
+    {"ping-pong, 2 ranks": [quiet.message(m) for m in many],
+     "ring step, all ranks": [busy.message(m) for m in many]},
+    at=many,
 ).set(xlabel="size of the message (bytes)")  # fmt: skip
 plt.show()
 
 # %% [markdown]
-# Dots are measured, dashed lines fitted. Where four ranks share two cores, a step takes longer than a message between two ranks that have the cores to themselves: most of what you see as α is then waiting for a core. So the ping-pong's numbers would promise too much for a collective; the predictions below use the fit of the *ring steps*, and γ. (For the ring that is nearly circular: it is made of such steps. For tree and doubling it is a guess: half of their ranks rest in each step.)
+# Dots are measured, dashed lines fitted. Where four ranks share two cores, a step takes longer than a message between two ranks that have the cores to themselves; how much of what you see as α is then waiting for a core is not isolated here. So the ping-pong's numbers would promise too much for a collective; the predictions below use the fit of the *ring steps*, and γ. (For the ring that is nearly circular: it is made of such steps. For tree and doubling it is a guess: half of their ranks rest in each step.)
 #
 # Now the four algorithms and MPI's own `Allreduce`, in turns, so that a disturbance hits all of them.
 #
@@ -521,10 +617,11 @@ array_sizes = [1_024, 16_384, 262_144, 1_048_576, 4_194_304]
 flat = [name for name in ALGORITHMS if name != "two_level"]  # here, the ring once more
 names = [*flat, "MPI_Allreduce"]
 measured = cluster.run(measure.allreduce_times, names, array_sizes, 5)[0]
-predicted = {
-    name: [cost.allreduce(name, P.ranks, busy).at(K) for K in array_sizes] for name in flat
-}
-costs.times_by_size(array_sizes, measured, predicted)
+model_of = {name: cost.allreduce(name, P.ranks, busy) for name in flat}
+predicted = {name: [model_of[name].at(K) for K in array_sizes] for name in flat}
+many = costs.fine(array_sizes)
+lines = {name: [model_of[name].at(K) for K in many] for name in flat}
+costs.times_by_size(array_sizes, measured, lines, at=many)
 plt.show()
 
 # %%
@@ -551,13 +648,13 @@ for size, place in (("1 KB", 0), ("4 MB", 4)):
     guess.answer(f"fastest at {size}", order[1][0])
 
 # %% [markdown] claims="08-ping-pong"
-# A model with three numbers does not know about caches, about the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous), nor about ranks that share cores. A ratio between a half and two is a good result for it, and with four ranks on two cores the order is often another one: then what a step costs is waiting for a core, and the algorithm with the fewest steps may win at every size. And had we predicted by the ping-pong of two ranks?
+# A model with three numbers does not know about caches, about the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous), nor about ranks that share cores. A ratio between a half and two is a good result for it, and with four ranks on two cores the order may be another one, and the algorithm with the fewest steps win at every size: a rank can wait for a core in each step, though how long it does is not isolated here. And had we predicted by the ping-pong of two ranks?
 
 # %%
 claims.evidence("08-ping-pong")
 
 # %% [markdown]
-# ### Exercise 6: where ring and tree cross
+# ### Exercise 7: where ring and tree cross
 #
 # *Difficulty ●●○, 10 minutes.* For $N$ a power of two, and ignoring γ, from which size $K$ on is the ring faster than the tree? Solve $T_\text{tree} = T_\text{ring}$ for $K$.
 #
@@ -581,7 +678,7 @@ def crossover(N, alpha, beta):
 check.crossover(crossover)
 
 # %% [markdown]
-# Your formula and your ring, in one picture: the line stands where, with the α and β of the ring steps, ring and tree should cross; the points are measured, your own ring among them.
+# Your formula and your ring, in one picture: the line stands where, with the α and β of the ring steps, ring and tree should cross; the points are measured, your own ring among them, and your recursive doubling of Exercise 5.
 
 
 # %%
@@ -593,17 +690,19 @@ def tree_of_the_course(x, comm):
     return collectives.allreduce(x, comm, algorithm="tree")
 
 
-def race(yours, sizes):
+def race(sizes, names, *yours):
     ways = {"tree": tree_of_the_course}
     ways["ring"] = lambda x, comm: collectives.allreduce(x, comm, algorithm="ring")
-    if yours(np.ones(8, np.float32), comm) is not None:
-        ways["your ring"] = yours
+    for name, way in zip(names, yours, strict=True):
+        if way(np.ones(8, np.float32), comm) is not None:
+            ways[name] = way
     return measure.function_times(ways, sizes)
 
 
 # %%
 race_sizes = [4**k for k in range(5, 12)]
-raced = cluster.run(lambda *a: race(*a), ring_allreduce, race_sizes)[0]
+own = ("your ring", "your doubling")
+raced = cluster.run(lambda *a: race(*a), race_sizes, own, ring_allreduce, doubling)[0]
 ax = costs.times_by_size(race_sizes, raced)
 crossing = crossover(P.ranks, busy.alpha, busy.beta)
 if crossing:
@@ -621,12 +720,17 @@ plt.show()
 # %%
 from helpers.collectives.links import PRESETS
 
+
+def held_together(took):  # a number and its unit stay on one line
+    return seconds(took).replace(" ", "\N{NO-BREAK SPACE}")
+
+
 rows = ["| link | α | 1/β (GB/s) | ring of 8, 102 MB | origin |", "|---|--:|--:|--:|---|"]
 for link in [*PRESETS.values(), busy]:
     took = cost.allreduce("ring", 8, link).at(P.gradient)
     rows.append(
-        f"| {link.name} | {seconds(link.alpha)} | {link.bandwidth / 1e9:.3g} | "
-        f"{seconds(took)} | {link.origin} |"
+        f"| {link.name} | {held_together(link.alpha)} | {link.bandwidth / 1e9:.3g} | "
+        f"{held_together(took)} | {link.origin} |"
     )
 Markdown("\n".join(rows))
 
@@ -678,19 +782,17 @@ from helpers.collectives import placement
 Code(inspect.getsource(placement._seconds), language="python")
 
 # %%
-side_by_side = network.places(8)
-said = {
-    name: placement.seconds(name, host_sizes, side_by_side, inside, between) for name in ALGORITHMS
-}
+side_by_side, many = network.places(8), costs.fine(host_sizes)
+said = {name: placement.seconds(name, many, side_by_side, inside, between) for name in ALGORITHMS}
 least = 2 * 3 / 4 * 1_048_576 / network.payload
 guess.answer("least ms for 1 MB", 1e3 * least)
 guess.answer("fastest between hosts", min(timed, key=lambda name: timed[name][-1]))
-ax = costs.times_by_size(host_sizes, timed, said)
+ax = costs.times_by_size(host_sizes, timed, said, at=many)
 ax.set_title("Four hosts, two ranks each, links of 100 Mbit/s")
 plt.show()
 
 # %% [markdown] claims="08-two-levels 08-hosts-model"
-# In the record (five runs, 1 MB over 100 Mbit/s) recursive doubling and the ring agree with schedule, α and β: they take 4 and 5 % longer, within the claim's margin of 15 %. The two levels take 19 % longer and the tree 25 %; why the two levels do, was not found. They should win (131 ms to 153: in all, $2 \cdot 3/4$ of the array leaves each host, and $2 \cdot 7/8$ by the ring of eight), and take 156 ms to the ring's 161, a draw within the margin of 10 %; nearest to the least 132 ms come these two. At 1 Gbit/s two levels take 29 % less than the ring, 38 ms to 54. At 16 KB five runs leave it open which is faster. (A two-level allreduce must know who shares a host. The times here are of ranks that have asked once, before; to ask each time, which takes a few short messages, made 16 KB take twice as long.)
+# In the record (five runs, 1 MB over 100 Mbit/s) recursive doubling and the ring agree with schedule, α and β: they take 4 and 5 % longer, within the claim's margin of 15 %. The two levels take 19 % longer and the tree 25 %; why the two levels do, was not found. They should win (131 ms to 153: in all, $2 \cdot 3/4$ of the array leaves each host, and $2 \cdot 7/8$ by the ring of eight), and take 156 ms to the ring's 161, a draw within the margin of 10 %; nearest to the least 132 ms come these two. At 1 Gbit/s two levels take 29 % less than the ring, 38 ms to 54. At 16 KB five runs leave it open which is faster. (A two-level allreduce must know who shares a host. The times here are of ranks that have asked once, before. To ask takes a few short messages more, which these times leave out.)
 
 # %%
 display(claims.evidence("08-two-levels"), claims.evidence("08-hosts-model"))
@@ -731,7 +833,7 @@ for name in ("ring", "two_level"):
 claims.evidence("08-placement")
 
 # %% [markdown]
-# ### Exercise 7: a seating plan
+# ### Exercise 8: a seating plan
 #
 # *Difficulty ●●○, 10 minutes.* In the flat ring rank $r$ sends to rank $(r+1) \bmod N$. Given the host of each rank, such as `(0, 0, 1, 1)`, by what factor does this seating make the ring slower than the best one, for a long array? Every step is the same, so count what the busiest link must carry in one. (Where all ranks share one host there is no link, and the factor is 1.)
 #
@@ -759,8 +861,12 @@ def seating(hosts):
 # %% check="seating" points=2
 check.seating(seating)
 
+# %%
+for way, places in (("side by side", side_by_side), ("dealt out", dealt.places(8))):
+    print(f"{way}: {places}, by your count × {seating(places) or '–'}")
+
 # %% [markdown]
-# ### Exercise 8: predict, then set it
+# ### Exercise 9: predict, then set it
 #
 # *Difficulty ●●○, 10 minutes.* Write the least time of an allreduce of $K$ bytes over $H$ hosts of one rank, on links that carry `payload` bytes/s and have a latency of `alpha` seconds, by a ring (leave γ out). Then choose a number of hosts, a rate and a size: the next cell makes those hosts, takes the time, and compares.
 #
@@ -796,7 +902,7 @@ if check.ring_on_hosts.passed(ring_on_hosts):
         print(f"No hosts here ({error}).")
 
 # %% [markdown]
-# ### Exercise 9: eight hosts
+# ### Exercise 10: eight hosts
 #
 # *Difficulty ●●○, 10 minutes.* Eight hosts with one rank each. Which algorithm, `"recursive_doubling"` (3 steps of $K$) or `"ring"` (14 steps of $K/8$), do you take for $K$ bytes on a link of latency `alpha` and `beta` seconds a byte?
 #
@@ -887,34 +993,62 @@ Markdown("\n".join(rows))
 # %% [markdown]
 # Each row is a division: where two straight lines, a constant plus a multiple of $K$, cross. The more nodes, the longer an array may be for which the tree is best, since its steps grow so slowly. The flat ring wins for very long arrays only because our two levels work one after the other: the links inside a node rest while those between nodes work. Libraries cut the array into pieces and overlap the two.
 #
-# ### Exercise 10: count the steps
+# ### Exercise 11: two levels, on two hosts
 #
-# *Difficulty ●○○, 5 minutes.* The whole difference is in the steps that follow one another. Count them for `"flat ring"`, `"tree"` and `"two levels"`, for $M$ nodes of $G$ ranks, both powers of two.
+# *Difficulty ●●○, 12 minutes.* Write the two levels. `node` is the communicator of the $G$ ranks of your node, `across` that of the ranks with your place in each of the $M$ nodes. Return the sums of `x` over all ranks of all nodes, as a new array. $G$ divides its length. You may call MPI's own collectives on both communicators (`Reduce_scatter_block` is its reduce-scatter with equal parts), but what you put into a call on `across` is your part alone, one $G$-th of the array. There may be one node, or one rank in each.
 #
 # <details><summary>Hint</summary>
 #
-# They stand in the list at the head of this section. `n.bit_length() - 1` is $\log_2 n$ of a power of two.
+# Three calls, one for each of the three things that the list at the head of this section names. `node.Reduce_scatter_block(x, part)` leaves in `part` the sums over the node of this rank's part of `x`: make `part` long enough for that, with numbers of the type of `x`.
 #
 # </details>
 
 
-# %% exercise="count-steps"
-def count_steps(way, G, M):
-    """Return the steps, one after another, of an allreduce over M nodes of G ranks."""
+# %% exercise="two-levels"
+def two_levels(x, node, across):
+    """Return the sums of x over all nodes; between nodes goes one part from each rank."""
     # BEGIN SOLUTION
-    if way == "flat ring":
-        return 2 * (G * M - 1)
-    if way == "tree":
-        return 2 * (G.bit_length() - 1 + M.bit_length() - 1)
-    return 2 * (G - 1) + 2 * (M - 1)
+    part = np.empty(len(x) // node.Get_size(), x.dtype)
+    node.Reduce_scatter_block(x, part)
+    total, whole = np.empty_like(part), np.empty_like(x)
+    across.Allreduce(part, total)
+    node.Allgather(total, whole)
+    return whole
     # END SOLUTION
 
 
-# %% check="count-steps" points=1
-check.count_steps(count_steps)
+# %% check="two-levels" points=3
+check.two_levels(two_levels, cluster=cluster)
+
+# %% [markdown]
+# Your two levels against the flat ring, on two hosts with two ranks each and links of 100 Mbit/s.
+#
+# > **Predict:** how many times as long as yours takes the flat ring for 1 MB? (Count what leaves a host: $2(N-1)/N \cdot K$ by the ring of $N = 4$, and what by yours?)
 
 # %%
-print({way: count_steps(way, 8, 512) for way in ("flat ring", "tree", "two levels")})
+guess["flat ring ÷ two levels, 1 MB"] = ...
+
+
+# %%
+def race_on_hosts(yours, sizes):
+    from helpers.collectives import allreduce, measure
+
+    node, across = comm.Split(rank // 2), comm.Split(rank % 2)
+    ways = {"flat ring": lambda x, comm: allreduce(x, comm, algorithm="ring")}
+    ways["your two levels"] = lambda x, comm: yours(x, node, across)
+    return measure.function_times(ways, sizes, 3)
+
+
+if check.two_levels.passed(two_levels, cluster=cluster):
+    try:
+        with Cluster(n=4, network=Network(2, rate=100e6)) as hosts:
+            raced = hosts.run(race_on_hosts, two_levels, host_sizes, timeout=120)[0]
+        costs.times_by_size(host_sizes, raced).set(title="Two hosts, two ranks each, 100 Mbit/s")
+        plt.show()
+        ring_took, yours_took = raced["flat ring"][-1], raced["your two levels"][-1]
+        guess.answer("flat ring ÷ two levels, 1 MB", ring_took / yours_took)
+    except StartError as error:
+        print(f"No hosts here ({error}).")
 
 # %% [markdown]
 # ## Project: few steps *and* few bytes
@@ -957,38 +1091,73 @@ def halving_doubling(x, comm):
 check.halving_doubling(halving_doubling, cluster=cluster)
 
 # %%
-entrants = cluster.run(lambda *a: race(*a), halving_doubling, race_sizes)[0]
-entrants = {{"your ring": "yours: halving, doubling"}.get(n, n): t for n, t in entrants.items()}
+own = ("your ring", "your doubling", "yours: halving, doubling")
+mine = (ring_allreduce, doubling, halving_doubling)
+entrants = cluster.run(lambda *a: race(*a), race_sizes, own, *mine)[0]
 costs.times_by_size(race_sizes, entrants)
 plt.show()
 
 # %% [markdown]
 # ## What breaks
 #
-# **One rank calls something else.** All ranks must call the same collectives in the same order. Rank 2 thinks that a broadcast comes first, the others an allreduce:
+# > **Predict:** three things go wrong below. Rank 2 calls a broadcast before an allreduce, the other three the other way round: what comes of it, "a deadlock", "an error" or "a result"? Rank 1 brings 7 numbers to an allreduce of 8: how many of the four ranks notice? An operation that does not commute goes round the ring: how many of four numbers come out right?
 
-# %% tags=["raises-exception"]
-# %%ranks --timeout 3
-first, then = (comm.bcast, comm.allreduce) if rank == 2 else (comm.allreduce, comm.bcast)
-first(rank)
-then(rank)
-print("everybody has come through")
+# %%
+guess["one rank in another order"] = ...
+guess["ranks that notice a missing number"] = ...
+guess["numbers that the ring gets right"] = ...
 
 # %% [markdown]
-# Libraries differ in what they make of that: a deadlock, as in the table, an error about sizes, or, worst, a result. In training it happens when one rank skips a layer, or takes an `if` that the others do not take.
+# **One rank calls something else.** All ranks must call the same collectives in the same order. Rank 2 thinks that a broadcast comes first, the others an allreduce:
+
+# %%
+import re
+
+from helpers.cluster import RankError, RankTimeoutError
+
+
+def in_another_order():
+    first, then = (comm.bcast, comm.allreduce) if rank == 2 else (comm.allreduce, comm.bcast)
+    first(rank)
+    return then(rank)
+
+
+try:
+    print(cluster.run(in_another_order, timeout=3))
+    came_of_it = "a result"
+except (RankTimeoutError, RankError) as error:
+    print(error)
+    came_of_it = "a deadlock" if isinstance(error, RankTimeoutError) else "an error"
+guess.answer("one rank in another order", came_of_it)
+
+# %% [markdown]
+# Libraries differ in what they make of that: a deadlock, an error about sizes, or, worst, a result. In training it happens when one rank skips a layer, or takes an `if` that the others do not take.
 #
 # **Arrays of different length.** Rank 1 has lost a number:
 
-# %% tags=["raises-exception"]
-# %%ranks --timeout 3
-import numpy as np
 
-from helpers import collectives
+# %%
+def one_has_lost_a_number():
+    from helpers import collectives
 
-collectives.allreduce(np.ones(7 if rank == 1 else 8), comm)
+    return collectives.allreduce(np.ones(7 if rank == 1 else 8), comm)
+
+
+try:
+    print(cluster.run(one_has_lost_a_number, timeout=3))
+    noticed = 0
+except RankTimeoutError as error:
+    print(error)
+    noticed = str(error).count(" raised ")
+except RankError as error:
+    for number, text in error.tracebacks.items():
+        last = text.strip().splitlines()[-1]
+        print(f"rank {number}:", re.sub(r"\x1b\[[0-9;]*m", "", last))  # without its colours
+    noticed = len(error.tracebacks)
+guess.answer("ranks that notice a missing number", noticed)
 
 # %% [markdown]
-# Where the lengths meet, an error says what did not fit. But look at what other ranks hold: a rank between two that fit may go on with numbers that nobody ever sent.
+# Where the lengths meet, an error says what did not fit, because the course's functions compare lengths; who waits for the failed rank's messages waits for ever, and no rank has a result. MPI alone says nothing where a message is *shorter* than the array that it was meant to fill: the rest keeps what was in it.
 #
 # **An operation that does not commute.** The ring adds part $i$ in the order $i+1, i+2, \dots, i$, another one for each part. For sums that is rounding. For an operation whose order matters, such as a product of matrices, it is another result. Here the operation appends digits, so that four ranks should make 1234; the ring's two loops are called directly, without the question whether the operation commutes:
 
@@ -1010,6 +1179,10 @@ tree.allreduce(by_tree, comm, append)
 if rank == 0:
     print("ring:", by_ring, " tree:", by_tree)
 
+# %%
+right = sum(cluster.run(lambda: by_ring)[0] == 1234)
+guess.answer("numbers that the ring gets right", int(right))
+
 # %% [markdown] claims="08-order"
 # Three of the ring's four numbers are wrong, and nothing warned. So the course's `allreduce` asks first:
 
@@ -1028,17 +1201,33 @@ claims.evidence("08-order")
 # %% [markdown]
 # ## What the sources say, what we measured
 #
-# | the sources say | here |
-# |---|---|
-# | collectives: broadcast, scatter, gather, allgather, reduce, allreduce, drawn | recorded from ranks, playable; all six equal to MPI's, from every root |
-# | allreduce by a chain: reduce to the last worker, then broadcast; "communication per worker is N" | $2K$ for each worker inside the chain, $K$ at its ends: the $N$ is in the number of *steps*, $2(N-1)$ |
-# | ring allreduce, with a question mark: can workers do without a server? | yes: two loops over `Sendrecv`, no rank is special |
-# | "cost for each worker is 2(N−1)K/N, independent of N" | counted exactly $2(N-1)K/N$; it tends to $2K$, and latency steps grow with $N$ |
-# | reduce part $i$ to worker $i$, all at once, then broadcast each | the ring above, with the same numbering |
-# | one ring through all ranks (two levels are not in the sources) | on four hosts at 100 Mbit/s: two levels and the ring tie for 1 MB, 156 ms to 161; at 1 Gbit/s two levels take 29 % less |
-# | PCIe 3.0: 985 MiB/s a lane | 985 MB/s |
-# | Ethernet 10M-100G, 100-20 µs; InfiniBand 2.5-250G, 5-0.5 µs | taken over, with units; 2.5G carries 2 Gbit/s of data |
-# | NVLink, RDMA: named without figures | figures with other origins in the table of links |
+# In the right column is what ran in this notebook on your machine, where it does not name another origin.
+
+# %%
+chain_sent, ring_sent = ([one[name][1] / K for one in counted] for name in ("chain", "ring"))
+level_ms, ring_ms = (1e3 * timed[name][-1] for name in ("two_level", "ring"))
+rows = [
+    ("collectives: broadcast, scatter, gather, allgather, reduce, allreduce, drawn",
+     "recorded from ranks, playable; all six equal to MPI's, from every root"),
+    ("allreduce by a chain: \"communication per worker is N\"",
+     f"sent by each of four, ÷ K: {', '.join(f'{x:g}' for x in chain_sent)}; the N is in the number "
+     f"of *steps*, {cost.steps('chain', P.ranks)}"),
+    ("ring allreduce, with a question mark: can workers do without a server?",
+     "yes: two loops over `Sendrecv`, no rank is special"),
+    ("\"cost for each worker is 2(N−1)K/N, independent of N\"",
+     f"counted {max(ring_sent):g} K; for N = 1000 by the formula {thousand:.3f} K"),
+    ("reduce part $i$ to worker $i$, all at once, then broadcast each", "the ring, numbered so"),
+    ("one ring through all ranks (two levels are not in the sources)",
+     f"four hosts, 100 Mbit/s, 1 MB: two levels {level_ms:.0f} ms, ring {ring_ms:.0f} ms; in the "
+     "record 156 and 161, a tie, and at 1 Gbit/s two levels take 29 % less"),
+    ("PCIe 3.0: 985 MiB/s a lane", f"computed: {lane / 1e6:.0f} MB/s"),
+    ("Ethernet 10M-100G, 100-20 µs; InfiniBand 2.5-250G, 5-0.5 µs", "*the sources' figures*, taken "
+     f"over with units, not measured; your ranks: {1 / busy.beta / 1e9:.2g} GB/s, "
+     f"{seconds(busy.alpha)}"),
+    ("NVLink, RDMA: named without figures", "*not measured*: other origins, in the table of links"),
+]  # fmt: skip
+table = ["| the sources say | here |", "|---|---|", *(f"| {a} | {b} |" for a, b in rows)]
+Markdown("\n".join(table))
 
 # %% [markdown]
 # ## Summary

@@ -906,7 +906,7 @@ draw.memory_against_time(
 plt.show()
 
 # %% [markdown] claims="09-segments-time"
-# To the predicted memory the room of a running step is added, as it was measured with everything kept. Horizontally, predicted and measured fall together. Vertically, the distance is your machine's doing: the prediction takes each way back for two ways forward, and knows of no other process. The record has two chains and ten seeds. Each run had a process of its own. Segments take a quarter longer in the second chain; in the first, of fewer and larger convolutions, less than the margin of a tenth. (In a process that had run other experiments before, it took 30 % longer in both chains: how memory lies matters as much as what is computed again.)
+# To the predicted memory the room of a running step is added, as it was measured with everything kept. Horizontally, predicted and measured fall together. Vertically, the distance is your machine's doing: the prediction takes each way back for two ways forward, and knows of no other process. The record has two chains and ten seeds. Each run had a process of its own. Segments take a quarter longer in the second chain; in the first, of fewer and larger convolutions, less than the margin of a tenth. (In a process that had run other experiments before, it took 30 % longer in both chains; what of that process makes the difference is not isolated.)
 
 # %%
 claims.evidence("09-segments-time")

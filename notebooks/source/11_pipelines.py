@@ -525,7 +525,7 @@ for name, line in lines.items():
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# The model leaves out messages, Python, and ranks that wake up late because others have the cores; so recorded steps are longer, and those with more actions (interleaved, zero-bubble) pay more.
+# The model leaves out messages, Python, and ranks that wake up late because others have the cores; which of these makes recorded steps longer is not isolated here. Compare the ratios of the schedules with more actions (interleaved, zero-bubble) with the others'.
 #
 # ### Project: a schedule of your own
 #
@@ -625,7 +625,7 @@ for stash in (True, False):
 display(claims.evidence("11-stash"), claims.evidence("11-no-stash"))
 
 # %% [markdown]
-# The distance without stashing depends on how far the weights moved meanwhile; near the end of training it is small. With stashing it is zero: the gradient of a model that never was on the ranks at one time (each stage's version is another), but of *a* model. Without, it is the gradient of none of them.
+# The distance without stashing is that of these few updates from the start of training; with weights that move less from one update to the next it should be smaller, which is not measured here. With stashing it is zero: the gradient of a model that never was on the ranks at one time (each stage's version is another), but of *a* model. Without, it is the gradient of none of them.
 #
 # ## What the sources say, what we measured
 #

@@ -328,8 +328,8 @@ for name in ("top-k-feedback", "sign-feedback"):
     display(claims.evidence(f"12-{name}"))
 
 # %% [markdown]
-# - **Top-$k$.** With a thousandth, training without feedback all but stalls. With a hundredth five seeds do not decide it: which numbers are the largest changes from batch to batch, so that the others have their turn.
-# - **Sign.** Without momentum feedback is worth a lot. With $\mu = 0.9$ at this rate it is *worse* than none: what comes back late comes on top of what momentum still carries. "Error feedback fixes the sign" is true of the method that it was proved for, which has no momentum.
+# - **Top-$k$.** With a thousandth, training without feedback all but stalls. With a hundredth five seeds do not decide it. (Which numbers are the largest may change from batch to batch, and the others then have their turn; that was not isolated.)
+# - **Sign.** Without momentum feedback is worth a lot. With $\mu = 0.9$ at this rate it is *worse* than none. (What comes back late may come on top of what momentum still carries; that, too, was not isolated.) "Error feedback fixes the sign" is true of the method that it was proved for, which has no momentum.
 
 # %% [markdown]
 # ## When does it pay?
@@ -765,7 +765,7 @@ for share in (0.01, 0.002, 0.0005):
     to_85(f"largest {share:.2%}", f"top {share}, feedback")
 
 # %% [markdown]
-# *Difficulty ●●●, 40 minutes.* Write a compressor that, with error feedback, reaches 85 % within 300 steps and in **less than three quarters of the bytes** that the largest 0.2 % need. To send still fewer of the largest is not enough: before the bytes are few enough, there are too many steps. Your compressor has `nbytes(n)`, the length of the code of $n$ values (the same on every rank), `encode(v)`, which turns $n$ values of float32 into a flat NumPy array of `nbytes(n)` numbers of `uint8`, and `add(code, out)`, which adds to the array `out` what the code stands for. It must serve any $n$ from 16 to 65 536 (LeNet has 61 706), in fewer than $4n$ bytes; `encode` leaves `v` as it is, and $v - C(v)$ must be shorter than $v$, or the feedback grows. Return one from `my_compressor()`.
+# *Difficulty ●●●, 40 minutes.* Write a compressor that, with error feedback, reaches 85 % within 300 steps and in **less than three quarters of the bytes** that the largest 0.2 % need, the bytes of three trainings (seeds 0, 1 and 2) taken together. To send still fewer of the largest is not enough: before the bytes are few enough, there are too many steps. Your compressor has `nbytes(n)`, the length of the code of $n$ values (the same on every rank), `encode(v)`, which turns $n$ values of float32 into a flat NumPy array of `nbytes(n)` numbers of `uint8`, and `add(code, out)`, which adds to the array `out` what the code stands for. It must serve any $n$ from 16 to 65 536 (LeNet has 61 706), in fewer than $4n$ bytes; `encode` leaves `v` as it is, and $v - C(v)$ must be shorter than $v$, or the feedback grows. Return one from `my_compressor()`.
 #
 # <details><summary>Hint</summary>
 #

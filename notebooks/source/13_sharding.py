@@ -733,7 +733,7 @@ for plan, seconds, counted in zip(plans, measured, held, strict=True):
     )
 
 # %% [markdown]
-# The largest ratios mostly stand where a rank sends most messages: the formula gives each its $\alpha + \beta b$, and knows nothing of two ranks that have to be awake at the same moment on cores that eight share. Which parts the bars are made of is the answer to *why*: replicas send all gradients over the slow link; with tensor parallelism inside each host only sums between two replicas cross it.
+# Where do the largest ratios stand on your machine? The formula gives each message its $\alpha + \beta b$, and knows nothing of two ranks that have to be awake at the same moment on cores that eight share; what makes a ratio large is not isolated here. Which parts the bars are made of says what the *prediction* differs by: replicas send all gradients over the slow link; with tensor parallelism inside each host only sums between two replicas cross it.
 #
 # And the second prediction: four parts of every matrix inside a host, or the same with neighbours on different hosts.
 
@@ -826,7 +826,7 @@ broken = cluster.run(two_matrices, lambda g, add: g, lambda g, add: add(g), time
 print(f"y differs from one process by {broken[0]:.0e}, the gradient by {broken[1]:.2f}")
 
 # %% [markdown]
-# Nothing warns; training goes on, worse. Compare gradients with one process before anything else.
+# Nothing warns: the loss is right, and each step follows a wrong gradient (what training makes of it is not measured here). Compare gradients with one process before anything else.
 #
 # **A rank that saves alone.** `if rank == 0: save()` is right for replicas. In shards to save is to gather, and the others have to be there:
 

@@ -46,10 +46,12 @@ def states_of(model):
 
 
 def test_lenet_has_the_losses_of_pytorch_step_by_step(digits):
-    model = LeNet(seed=1)
+    # in float32 one rounding may send a gradient another way through a maximum
+    model = LeNet(seed=1).double()
     step = models.training_step(models.lenet, states_of(model), (BATCH, 1, 28, 28), RATE)
     optimizer = torch.optim.SGD(model.parameters(), RATE)
     for images, labels in batches(digits, 1):
+        images = images.astype(np.float64)
         ours = step(images, labels)
         optimizer.zero_grad()
         loss = torch.nn.functional.cross_entropy(
@@ -57,7 +59,7 @@ def test_lenet_has_the_losses_of_pytorch_step_by_step(digits):
         )
         loss.backward()
         optimizer.step()
-        assert abs(ours - loss.item()) < 1e-5
+        assert abs(ours - loss.item()) < 1e-10
     assert ours < 2
 
 

@@ -15,7 +15,7 @@ from tests.browser.looks import GLARING, contrast, glare, looked_at
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 SCRIPT = ROOT / "tools/jupyterlab/labextensions/course-figures/static/dark.js"
-GREYS = ["#111111", "#222222", "#555555", "#595959", "#767676", "#888888", "#999999"]
+GREYS = ["#111111", "#222222", "#555555", "#595959", "#767676", "#888888", style.GREY]
 PALE = ["#ddd", "#eeeeee", "#f1f1f1", "#f4f4f4"]
 FILLS = [*style.PALETTE, *GREYS, "#00664b", "#00795a", "#8c6d31", "#7b6fd0"]
 SET_UP = """import numpy as np, matplotlib.pyplot as plt
@@ -31,6 +31,16 @@ CELLS = {
     "table": "found = SimpleNamespace(words=[[0.2, 0.8]], sentences=[1.0])\n"
     "HTML(attention.document_html([['two', 'words']], found, 'a document'))",
     "player": "animate(model('ring', 4))",
+    "folded": "from matplotlib.figure import Figure\nfrom helpers.cluster import folding\n"
+    "figure = Figure(figsize=(6, 3))\naxes = figure.subplots(1, 2)\n"
+    "axes[0].imshow(np.full((4, 6, 3), 200, np.uint8))\n"
+    "axes[1].plot([1, 2])\nfor ax in axes:\n    ax.axis('off')\n"
+    "data, said = get_ipython().display_formatter.format(figure, include={'image/png'})\n"
+    "from base64 import b64encode\nraw = data['image/png']\n"
+    "data = {'image/png': raw if isinstance(raw, str) else b64encode(raw).decode()}\n"
+    "assert said['image/png']['kept'], said\n"
+    "page = folding.as_html([([0], [('display', {'data': data, 'metadata': said})])])\n"
+    "HTML(page.replace('<details>', '<details open>'))",
     "photograph": "plt.imshow(np.full((40, 60, 3), 200, np.uint8))\nplt.grid(False)",
 }
 
@@ -138,5 +148,6 @@ def test_nothing_glares_in_jupyterlab(shown):
             take(shown.page, f"dark-{name}-{theme}")
     assert all(glare(light[name]) > 0.4 for name in CELLS), "the same were bright on white"
     assert {name for name in CELLS if glare(now[name]) > GLARING} == {"photograph"}
-    same = (light["photograph"] == 200) & (now["photograph"] == 200)
-    assert same.sum() > 0.9 * (light["photograph"] == 200).sum() > 0, "it is no negative"
+    for name in ("photograph", "folded"):
+        same = (light[name] == 200) & (now[name] == 200)
+        assert same.sum() > 0.9 * (light[name] == 200).sum() > 0, f"the {name} is no negative"

@@ -1,7 +1,10 @@
 """What a reader sees: `make lab` in Chromium, Run All in two notebooks at once, an animation."""
 
+import json
+
 import nbformat
 import pytest
+import requests
 
 from helpers.paths import ROOT
 from tests.browser.driver import PANEL, OpenNotebook, take, wait_for
@@ -9,7 +12,10 @@ from tests.notebooks import axe
 from tools.run import problems
 
 NAMES = ["01_mpi_basics", "08_allreduce_animation"]
-SEEN = {"text/html", "text/markdown", "image/png", "error"}  # ours; plain text is JupyterLab's
+KINDS = {  # of outputs, ours; plain text is JupyterLab's
+    "01_mpi_basics": {"error"},
+    "08_allreduce_animation": {"text/html", "text/markdown", "image/png"},
+}
 pytestmark = [pytest.mark.browser, pytest.mark.mpi, pytest.mark.timeout(1500)]
 
 
@@ -52,6 +58,17 @@ def test_four_ranks_answer_in_a_cell(both, name):
     raise AssertionError(f"no cell of {name} shows four ranks")
 
 
+def test_messages_of_a_kernel_are_encrypted(lab):
+    """Who else is on the machine can connect to its ports, which are TCP's."""
+    who = {"headers": {"Authorization": f"token {lab.token}"}, "timeout": 60}
+    kernel = requests.post(f"{lab.url}api/kernels", **who).json()["id"]
+    try:
+        (told,) = (lab.work.parents[1] / "runtime").glob(f"kernel-{kernel}.json")
+        assert json.loads(told.read_text()).get("curve_publickey")
+    finally:
+        requests.delete(f"{lab.url}api/kernels/{kernel}", **who)
+
+
 def first_animation(notebook):
     """Return the notebook's first animation, in sight."""
     index = next(
@@ -77,12 +94,12 @@ def test_a_click_steps_the_animation(both):
     assert notebook.errors == []
 
 
-def first_of_each_kind(cells) -> list[int]:
+def first_of_each_kind(cells, wanted: set[str]) -> list[int]:
     """Return cells whose outputs stand for all, two of each kind: all would take minutes."""
-    chosen: dict[str, list[int]] = {kind: [] for kind in SEEN}
+    chosen: dict[str, list[int]] = {kind: [] for kind in wanted}
     for index, cell in enumerate(cells):
         kinds = {kind for output in cell["outputs"] for kind in output.get("data", {})}
-        for kind in SEEN & (kinds | {output["output_type"] for output in cell["outputs"]}):
+        for kind in wanted & (kinds | {output["output_type"] for output in cell["outputs"]}):
             chosen[kind].append(index)
     assert all(chosen.values()), chosen
     return sorted({index for indices in chosen.values() for index in indices[:2]})
@@ -90,18 +107,21 @@ def first_of_each_kind(cells) -> list[int]:
 
 @pytest.mark.parametrize("theme", ["Dark", "Light"])
 def test_outputs_keep_nobody_out(both, theme, request):
-    notebook = both["08_allreduce_animation"]
-    request.addfinalizer(lambda: notebook.dress("Light"))
-    notebook.dress(theme)
     problems = []
-    for index in first_of_each_kind(notebook.cells()):
-        cell = notebook.show(index)
-        assert all(cell.locator(".jp-RenderedImage img").evaluate_all("all => all.map(i => i.alt)"))
-        area = f'{PANEL} [data-windowed-list-index="{index}"] .jp-Cell-outputWrapper'
-        take(notebook.page, f"08_allreduce_animation-{index}-{theme}")
-        problems += [
-            f"cell {index}: {fault}" for fault in axe.serious(notebook.page, axe.WCAG, area)
-        ]
+    for name, kinds in KINDS.items():
+        notebook = both[name]
+        request.addfinalizer(lambda notebook=notebook: notebook.dress("Light"))
+        notebook.dress(theme)
+        for index in first_of_each_kind(notebook.cells(), kinds):
+            cell = notebook.show(index)
+            images = cell.locator(".jp-RenderedImage img")
+            assert all(images.evaluate_all("all => all.map(i => i.alt)"))
+            area = f'{PANEL} [data-windowed-list-index="{index}"] .jp-Cell-outputWrapper'
+            take(notebook.page, f"{name}-{index}-{theme}")
+            problems += [
+                f"{name}, cell {index}: {fault}"
+                for fault in axe.serious(notebook.page, axe.WCAG, area)
+            ]
     assert problems == []
 
 

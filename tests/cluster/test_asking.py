@@ -92,7 +92,7 @@ def test_a_rank_that_does_not_answer_keeps_nobody_waiting(cell):
         assert time.monotonic() - begin < 2
         begin = time.monotonic()
         assert matches(cell, code) == []  # nothing is asked while something is unanswered
-        assert time.monotonic() - begin < 0.3
+        assert time.monotonic() - begin < 0.9  # it would wait for a second
     finally:
         os.kill(rank0, signal.SIGCONT)
     assert cell("%%ranks\ncomm.allreduce(1)").text == "[0-2] 3\n"

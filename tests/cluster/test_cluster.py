@@ -95,6 +95,20 @@ def test_a_rank_that_raises_keeps_everyones_variables(cluster):
     assert on_ranks(cluster, "return rank") == [0, 1, 2]
 
 
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        ("comm.sendrcv", "MPI.Intracomm"),
+        ("comm.irecv(source=rank).wiat", "MPI.Request"),
+    ],
+)
+def test_an_error_names_mpis_classes_and_not_those_that_watch_them(cluster, call, name):
+    with pytest.raises(RankError) as caught:
+        on_ranks(cluster, f"{call}()")
+    assert f"'{name}' object has no attribute" in str(caught.value)
+    assert "Traced" not in str(caught.value)
+
+
 def test_a_rank_that_raises_leaves_the_others_output(cluster, capsys):
     with pytest.raises(RankError):
         on_ranks(cluster, "print('before', rank)\nreturn 1 // (rank - 1)")
@@ -331,6 +345,22 @@ def test_mpiexec_of_another_mpi(monkeypatch, tmp_path):
 
 def test_mpiexec_that_fails(monkeypatch, tmp_path):
     fake_mpiexec(tmp_path, monkeypatch, "echo no hosts available; exit 3")
+    with pytest.raises(StartError, match="no hosts available"):
+        Cluster(2, launcher="mpiexec")
+
+
+def test_what_mpiexec_said_outlives_the_file_that_ipyparallel_removes(monkeypatch, tmp_path):
+    """Its callback for an end removes the log; if mpiexec ends at once, that is before we read."""
+    from ipyparallel.cluster.launcher import MPILauncher
+
+    fake_mpiexec(tmp_path, monkeypatch, "echo no hosts available; exit 3")
+    begin = MPILauncher._start_waiting
+
+    def until_it_has_ended(self):
+        begin(self)
+        self._wait_thread.join(10)
+
+    monkeypatch.setattr(MPILauncher, "_start_waiting", until_it_has_ended)
     with pytest.raises(StartError, match="no hosts available"):
         Cluster(2, launcher="mpiexec")
 

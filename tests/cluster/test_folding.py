@@ -76,6 +76,15 @@ def test_a_picture_is_unfolded_with_its_rank():
     content["metadata"]["image/png"]["kept"] = []
     page = folding.as_html([([0], [("display_data", content)])])
     assert '<img class="course-figure" alt="Line: 3 at 1." ' in page
+    content["metadata"]["image/png"]["kept"] = [[0, 0.25, 1, 1]]
+    page = folding.as_html([([0], [("display_data", content)])])
+    assert '<img data-kept="[[0, 0.25, 1, 1]]" alt="Line: 3 at 1." ' in page
+
+
+@pytest.mark.parametrize(("said", "of"), [({"kept": []}, ' class="course-figure"'), ({}, "")])
+def test_a_figure_in_svg_is_dark_only_if_nothing_in_it_keeps_its_colours(said, of):
+    content = {"data": {"image/svg+xml": "<svg/>"}, "metadata": {"image/svg+xml": said}}
+    assert f"<div{of}><svg/></div>" in folding.as_html([([0], [("display_data", content)])])
 
 
 def test_an_equal_traceback_is_shown_once_with_many_ranks_named_in_short():

@@ -83,8 +83,15 @@ def test_many_starts_in_64_mb_leave_nothing(tmp_path, launcher, times):
     assert [path.name for path in tmp_path.iterdir()] == ["program.py"]
 
 
+TOO_LITTLE = {
+    1: "4 MPI ranks need 4 MB of shared memory, and /dev/shm has ",
+    0: "MPI's ranks share memory in /dev/shm, and that cannot be used: No such file",
+}
+
+
+@pytest.mark.parametrize("megabytes", TOO_LITTLE)
 @pytest.mark.parametrize("launcher", ["mpi", "mpiexec"])
-def test_too_little_shared_memory_is_one_sentence(tmp_path, launcher):
+def test_too_little_shared_memory_is_one_sentence(tmp_path, launcher, megabytes):
     source = f"""
         from helpers.checkup import _run, _ranks
         from helpers.cluster import Cluster, StartError
@@ -95,10 +102,11 @@ def test_too_little_shared_memory_is_one_sentence(tmp_path, launcher):
                 print(error)
             print(_run("MPI ranks", lambda: _ranks(4)))
     """
-    said = with_shared_memory(1, script(tmp_path, source), tmp_path).splitlines()
+    said = with_shared_memory(megabytes, script(tmp_path, source), tmp_path).splitlines()
     assert len(said) == 2
     for line in said:
-        assert "4 MPI ranks need 4 MB of shared memory, and /dev/shm has " in line
+        assert TOO_LITTLE[megabytes] in line
+    assert [path.name for path in tmp_path.iterdir()] == ["program.py"]
 
 
 def test_shared_memory_that_is_missing_is_one_sentence(monkeypatch, tmp_path):
@@ -334,17 +342,24 @@ def test_nobody_listens_beyond_loopback_during_and_after_a_start(tmp_path, launc
 # -- other users -------------------------------------------------------------------------------
 
 INTRUDER = """
-    import json, os, socket, sys
+    import ctypes, json, os, socket, sys
     told = json.loads(sys.argv[1])
-    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+    os.setgroups([]); os.setgid(told["group"]); os.setuid(65534)
     opened = []
+    system = ctypes.CDLL(None)
+    system.shmat.restype = ctypes.c_void_p
     def attempt(what, act):
         try:
             act()
-        except (PermissionError, FileNotFoundError, ProcessLookupError):
+        except (PermissionError, FileNotFoundError, ProcessLookupError, ConnectionRefusedError):
             return
         opened.append(what)
     attempt("list", lambda: os.listdir(told["folder"]))
+    for number in told["segments"]:
+        if system.shmat(number, None, 0) != ctypes.c_void_p(-1).value:
+            opened.append(f"memory segment {number}")
+    for address in told["ports"]:
+        attempt(f"port {address}", lambda: socket.create_connection(address, 2))
     for path in told["files"]:
         attempt(path, lambda: open(path, "rb"))
         def connect():
@@ -360,25 +375,52 @@ INTRUDER = """
 """
 
 
-def test_another_user_reaches_no_rank_file_window_or_socket(tmp_path):
+def torch_group() -> list[str]:
+    """Begin torch.distributed on a rank; return the files and sockets that it has open."""
+    import torch
+    import torch.distributed as dist
+
+    import helpers.torch_mpi  # noqa: F401
+
+    if not dist.is_initialized():
+        dist.init_process_group("mpi4py", init_method="mpi://")
+    dist.all_reduce(torch.ones(3))
+    return [os.readlink(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")[:-1]]
+
+
+@pytest.mark.parametrize("launcher", ["mpi", "mpiexec"])
+@pytest.mark.parametrize("group", [65534, os.getgid()])
+def test_another_user_reaches_no_rank_file_window_or_socket(launcher, group):
+    """Nor one of the same group, and the same with a group of torch.distributed."""
     if os.getuid() != 0:
         pytest.skip("to be another user needs root")
     from helpers.cluster import Cluster
     from tests.cluster.test_cluster import on_ranks
 
-    with Cluster(2) as cluster:
+    with Cluster(2, launcher=launcher) as cluster:
         on_ranks(cluster, "global win; win = MPI.Win.Allocate_shared(4096, comm=comm)")
+        for opened in cluster.run(torch_group, timeout=120):
+            assert any("/torch_mpi-" in path for path in opened)  # the store
         folder = cluster._processes.folder
-        links = [
-            f"/proc/{pid}/map_files/{line.split()[0]}"
-            for pid in cluster.pids
-            for line in Path(f"/proc/{pid}/maps").read_text().splitlines()
-            if "/dev/shm/" in line or "/SYSV" in line
-        ]
         files = [str(path) for path in folder.rglob("*") if not path.is_dir()]
-        assert any("s:" in name for name in files)  # the controller's sockets
-        server = cluster._processes._server.process.pid
-        told = {"folder": str(folder), "pids": [server, *cluster.pids], "links": links}
+        told = {"folder": str(folder), "pids": list(cluster.pids), "group": group}
+        told |= {"links": [], "segments": [], "ports": []}
+        if launcher == "mpi":
+            assert any("s:" in name for name in files)  # the controller's sockets
+            told["pids"].append(cluster._processes._server.process.pid)
+        for pid in cluster.pids:
+            for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+                if "/dev/shm/" in line or "/SYSV" in line:
+                    told["links"].append(f"/proc/{pid}/map_files/{line.split()[0]}")
+                if "/SYSV" in line:
+                    told["segments"].append(int(line.split()[4]))
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                told["links"].append(f"/proc/{pid}/fd/{name}")
+            process = psutil.Process(pid)
+            for found in process.net_connections("inet"):
+                if not found.raddr and launcher == "mpi":  # mpiexec's port is inherited
+                    told["ports"].append(found.laddr)
+        assert told["segments"] or "sysv" not in shared_memory.ucx_transports()
         told["files"] = [*files, *map(str, Path("/dev/shm").glob("mpich_*"))]
         code = textwrap.dedent(INTRUDER)
         done = subprocess.run(
@@ -386,4 +428,5 @@ def test_another_user_reaches_no_rank_file_window_or_socket(tmp_path):
         )
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout) == []
+        assert told["ports"] == []
         assert on_ranks(cluster, "return comm.allreduce(1)") == [2, 2]

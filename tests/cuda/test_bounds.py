@@ -1,4 +1,7 @@
-"""One element too far, or one before the first, in each kind of memory: read and written."""
+"""One element too far, or one before the first, in each kind of memory: read and written.
+
+By one thread of many, in one block of many: the message says which.
+"""
 
 import re
 
@@ -22,15 +25,24 @@ __global__ void other(float *x) {
     theirs[threadIdx.x] = x[0];
     x[0] = theirs[threadIdx.x];
 }
-__global__ void read(float *x, int what, int i) {
+// The thread that is to be at fault goes on, the others have done what they may.
+__device__ bool innocent(int thread, int block) {
+    return thread != threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z) ||
+           block != blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+}
+__global__ void read(float *x, int what, int i, int thread, int block) {
     extern __shared__ float dynamic[];
     __shared__ float tile[8], neighbour[8];
     float local[8];
-    for (int k = 0; k < 8; k++) {
-        local[k] = tile[k] = neighbour[k] = outside[k] = k;
-        hidden[k] = k;
-        if (what == 10) dynamic[k] = k;
-    }
+    for (int k = 0; k < 8; k++) local[k] = k;
+    if (!threadIdx.x && !threadIdx.y && !threadIdx.z)
+        for (int k = 0; k < 8; k++) {
+            tile[k] = neighbour[k] = outside[k] = k;
+            if (what == 10) dynamic[k] = k;
+        }
+    __syncthreads();
+    if (innocent(thread, block) && x[7] + tile[7] + local[7] > 0) return;
+    for (int k = 0; k < 8; k++) hidden[k] = k;
     float v = 0;
     switch (what) {
         case 0: v = x[i]; break;
@@ -47,11 +59,14 @@ __global__ void read(float *x, int what, int i) {
     }
     x[0] = v + neighbour[0];
 }
-__global__ void write(float *x, int what, int i) {
+__global__ void write(float *x, int what, int i, int thread, int block) {
     extern __shared__ float dynamic[];
     __shared__ float tile[8], neighbour[8];
     float local[8] = {};
-    for (int k = 0; k < 8; k++) tile[k] = neighbour[k] = k;
+    if (!threadIdx.x && !threadIdx.y && !threadIdx.z)
+        for (int k = 0; k < 8; k++) tile[k] = neighbour[k] = k;
+    __syncthreads();
+    if (innocent(thread, block) && x[1] + tile[1] > 0) return;
     switch (what) {
         case 0: x[i] = 1; break;
         case 1: tile[i] = 1; break;
@@ -89,22 +104,37 @@ def line_of(kernel, what):
     return next(n for n, row in enumerate(rows) if n > begin and f"case {what}:" in row) + 1
 
 
+GRID, BLOCK = (3, 2, 2), (8, 3, 2)  # blocks of a warp and a half
+PLACES = {
+    "the first": ((0, 0, 0), (0, 0, 0)),
+    "in the second warp": ((5, 2, 1), (2, 1, 0)),
+    "the last block": ((3, 1, 0), (2, 1, 1)),
+}
+
+
+def number(at, sizes):
+    return at[0] + sizes[0] * (at[1] + sizes[1] * at[2])
+
+
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("index", [8, -1, 11])
 @pytest.mark.parametrize(
     ("kernel", "what", "array"),
     [("read", n, array) for n, array in enumerate(READ)]
     + [("write", n, array) for n, array in enumerate(WRITTEN)],
 )
-def test_one_element_too_far(module, kernel, what, array, index):
-    x = np.zeros(8, np.float32)
+def test_one_element_too_far(module, kernel, what, array, index, place):
+    x = np.ones(8, np.float32)
     shared = 32 if array == "dynamic" else 0
-    module[kernel][1, 1, shared](x, what, 7)  # the last one is inside
+    thread, block = PLACES[place]
+    who = number(thread, BLOCK), number(block, GRID)
+    module[kernel][GRID, BLOCK, shared](x, what, 7, *who)  # the last one is inside
     with pytest.raises(cuda.BoundsError) as caught:
-        module[kernel][(3, 1), 1, shared](x, what, index)
+        module[kernel][GRID, BLOCK, shared](x, what, index, *who)
     message = str(caught.value)
     done = "(read|touched)" if kernel == "read" else "(wrote|touched)"  # the index of a local one
-    where = rf"thread \(0, 0, 0\) of block \(0, 0, 0\) {done} {array}\[{index}\], outside {array}"
-    assert re.search(where, message), message
+    where = re.escape(f"thread {thread} of block {block} ")
+    assert re.match(rf"{where}{done} {array}\[{index}\], outside {array}", message), message
     helper = "put(" if kernel == "write" else "get("
     if helper not in SOURCE.splitlines()[line_of(kernel, what) - 1]:
         assert caught.value.line == line_of(kernel, what)
@@ -120,16 +150,27 @@ def test_a_row_may_be_left_as_long_as_the_array_is_not(module):
         module["flat"][1, 1](x, 9)
 
 
-def test_another_kernels_array_is_out_of_bounds_too():
+@pytest.mark.parametrize("done", ["read", "wrote"])
+def test_another_kernels_array_is_out_of_bounds_too(done):
     source = """
     __global__ void first(float *x) { __shared__ float big[4096]; big[threadIdx.x] = x[0]; }
-    __global__ void second(float *x, int i) { __shared__ float own[8]; own[i] = 1; x[0] = own[0]; }
+    __global__ void second(float *x, int i, int write) {
+        __shared__ float own[8];
+        if (threadIdx.x < 8) own[threadIdx.x] = x[1];
+        __syncthreads();
+        if (threadIdx.x != 35 || blockIdx.x != 1) return;
+        if (write) own[i] = 1;
+        else x[0] = own[i];
+    }
     __global__ void third(float *x) { __shared__ float big[4096]; big[threadIdx.x] = x[0]; }
     """
+    who = r"thread \(35, 0, 0\) of block \(1, 0, 0\)"
     with Module(source, device="cpu", check=True, verify=False) as module:
         for i in (8, 40, 200, -30, -1000):
-            with pytest.raises(cuda.BoundsError, match=rf"wrote own\[{i}\], outside own"):
-                module["second"][1, 1](np.zeros(1, np.float32), i)
+            match = rf"^{who} {done} own\[{i}\], outside own"
+            with pytest.raises(cuda.BoundsError, match=match) as caught:
+                module["second"][3, 64](np.zeros(2, np.float32), i, done == "wrote")
+            assert caught.value.line == (8 if done == "wrote" else 9)
 
 
 def test_a_constant_is_only_read(module):
@@ -139,13 +180,14 @@ def test_a_constant_is_only_read(module):
 
 def test_dynamic_shared_memory_that_the_launch_forgot(module):
     with pytest.raises(cuda.BoundsError, match=r"wrote dynamic\[0\], outside dynamic \(0 bytes"):
-        module["write"][1, 1](np.zeros(8, np.float32), 6, 0)
+        module["write"][1, 1](np.zeros(8, np.float32), 6, 0, 0, 0)
 
 
 MISALIGNED = """
 struct alignas(8) Pair { float a, b; };
 __global__ void f(float *x, int what) {
     float *odd = x + 1;
+    if (threadIdx.x != 33 || blockIdx.y != 1) return;
     if (what == 0) { float4 v = *(float4 *)odd; x[0] = v.x + v.y + v.z + v.w; }
     if (what == 1) *(float4 *)odd = make_float4(1, 2, 3, 4);
     if (what == 2) x[0] = ((float2 *)odd)->y;
@@ -164,9 +206,10 @@ def test_vectors_begin_at_a_multiple_of_their_size():
         x = np.zeros(16, np.float32)
         for what in range(8):
             with pytest.raises(cuda.KernelError, match=r"byte 4 of x: misaligned") as caught:
-                module["f"][1, 1](x, what)
-            assert caught.value.line == 5 + what
-        module["f"][1, 1](x, 8)
+                module["f"][(1, 2), 64](x, what)
+            assert "thread (33, 0, 0) of block (0, 1, 0) touched" in str(caught.value)
+            assert caught.value.line == 6 + what
+        module["f"][(1, 2), 64](x, 8)
 
 
 MANY_REGISTERS = """

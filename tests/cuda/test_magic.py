@@ -42,6 +42,15 @@ def test_errors_are_at_the_cells_own_lines(shell, capsys):
     assert "site-packages" not in shown
 
 
+def test_a_template_is_named_and_its_module_makes_the_kernel(shell, capsys):
+    cell = "template <int C, typename T> __global__ void f(T *x) { x[threadIdx.x] = C; }\n"
+    shell.run_cell_magic("cuda", "--device cpu mine", cell)
+    assert "f<C, T>  [a template" in capsys.readouterr().out
+    x = np.zeros(4, np.float32)
+    shell.user_ns["mine"]["f<3, float>"][1, 4](x)
+    assert x.tolist() == [3] * 4
+
+
 def test_options():
     assert parse("mine --timeout 3 -DA=1 -D B") == {
         "name": "mine",

@@ -65,8 +65,100 @@ def asynchronous(stop: dict, faults: dict | None = None, **settings):
     from helpers.data_parallel.faults import Faulty
     from helpers.data_parallel.schemes import Stop
 
-    scheme = functools.partial(Faulty, faults=faults or {}, stop=Stop(**stop), patience=3.0)
-    return runs.train(scheme, _comm(), **({"momentum": 0.0, "steps": None} | settings))
+    scheme = functools.partial(Faulty, faults=faults or {}, patience=3.0)
+    given = {"momentum": 0.0, "steps": None, "stop": Stop(**stop)} | settings
+    return runs.train(scheme, _comm(), **given)
+
+
+def stopped(scheme: str) -> list:
+    """How runs with several ends ended: (name, by what, updates, seconds, losses)."""
+    from helpers.data_parallel import runs, schemes
+    from helpers.data_parallel.schemes import Stop
+
+    made = getattr(schemes, scheme)
+    comm, found = _comm(), []
+    for name, steps, stop in (
+        ("steps", 12, Stop(updates=500, seconds=60.0, loss=-1.0)),
+        ("updates", None, Stop(updates=7)),
+        ("seconds", 10_000, Stop(seconds=0.4)),
+        ("loss", 3_000, Stop(loss=1.5)),
+        ("seconds before loss", None, Stop(seconds=0.2, loss=-1.0)),
+    ):
+        settings = {"momentum": 0.0, "batch": 8, "steps": steps, "stop": stop}
+        run = runs.train(made, comm, **settings)
+        found.append((name, run.ended, run.updates, run.seconds, run.losses))
+    return [comm.Get_rank(), *found]
+
+
+def late_worker() -> tuple:
+    """A run in which rank 2's first gradient takes seconds, and another run behind it."""
+    from helpers.data_parallel import runs
+    from helpers.data_parallel.schemes import Asynchronous, Stop
+
+    class Late(Asynchronous):
+        def after_backward(self, replica, step):
+            if self.comm.Get_rank() == 2 and step == 0:
+                time.sleep(1.5)
+            super().after_backward(replica, step)
+
+    comm, began = _comm(), time.perf_counter()
+    late = functools.partial(Late, patience=0.6)
+    settings = {"momentum": 0.0, "batch": 8}
+    first = runs.train(late, comm, steps=None, stop=Stop(seconds=0.3), **settings)
+    took = time.perf_counter() - began
+    return first, runs.train(Asynchronous, comm, steps=12, **settings), took
+
+
+def bad_stops() -> list[str]:
+    from helpers.data_parallel import runs
+    from helpers.data_parallel.schemes import MPIAllreduce, Stop, Unannounced
+
+    told, unannounced = [], functools.partial(Unannounced, receive=_from_one_source)
+    for scheme, stop in ((MPIAllreduce, 2.5), (unannounced, Stop(loss=1.0))):
+        try:
+            runs.train(scheme, _comm(), stop=stop)
+        except (TypeError, ValueError) as error:
+            told.append(str(error))
+    return told
+
+
+def _of_a_line(scheme, batches, **how):
+    import torch
+
+    from helpers.data_parallel import Replica, train
+
+    model = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    return train(Replica(model, torch.nn.functional.mse_loss, optimizer), batches, scheme, **how)
+
+
+def a_scheme_again() -> list[str]:
+    """How runs of one scheme ended, each with or without a stop; and of one with its own."""
+    import torch
+
+    from helpers.data_parallel.schemes import MPIAllreduce, Stop
+
+    class Short(MPIAllreduce):
+        stop = Stop(updates=2)
+
+    scheme, short = MPIAllreduce(_comm()), Short(_comm())
+    runs = ((scheme, Stop(updates=3)), (scheme, None), (short, Stop(updates=3)), (short, None))
+    batches = [(torch.ones(4, 1),) * 2] * 5
+    return [_of_a_line(made, batches, stop=stop).ended for made, stop in runs]
+
+
+def batches_that_end(scheme: str, listed: tuple[int, ...]) -> tuple[str, int]:
+    """Batches of which nobody knows the number, but on the ranks ``listed``; each has others."""
+    import torch
+
+    from helpers.data_parallel import schemes
+
+    rank = _comm().Get_rank()
+    mine = [(torch.ones(4, 1),) * 2] * (10 + 5 * rank)
+    stop = schemes.Stop(seconds=60)
+    made = getattr(schemes, scheme)(_comm())
+    history = _of_a_line(made, mine if rank in listed else iter(mine), stop=stop)
+    return history.ended, history.updates
 
 
 def with_settings(stop: dict, settings: dict):
@@ -337,20 +429,22 @@ def rebound(how: str) -> list[str]:
 
 def without_handshake(answer: str, steps: int):
     """Train by a receive of the given kind; with "none" it forgets to say whose gradient it was."""
-    from mpi4py import MPI
-
     from helpers.data_parallel import runs
     from helpers.data_parallel.schemes import Unannounced
 
-    def receive(comm, layers):
-        status = MPI.Status()
-        comm.Recv(layers[0], MPI.ANY_SOURCE, MPI.ANY_TAG, status)
-        for layer in layers[1:]:
-            comm.Recv(layer, status.Get_source())
-        return status.Get_source()
-
-    made = functools.partial(Unannounced, receive=receive if answer == "right" else _forgets)
+    receive = _from_one_source if answer == "right" else _forgets
+    made = functools.partial(Unannounced, receive=receive)
     return runs.train(made, _comm(), steps=steps, momentum=0.0)
+
+
+def _from_one_source(comm, layers):
+    from mpi4py import MPI
+
+    status = MPI.Status()
+    comm.Recv(layers[0], MPI.ANY_SOURCE, MPI.ANY_TAG, status)
+    for layer in layers[1:]:
+        comm.Recv(layer, status.Get_source())
+    return status.Get_source()
 
 
 def _forgets(comm, layers):

@@ -39,10 +39,10 @@ def test_a_worker_and_the_centre_pull_on_each_other():
 
 
 def test_the_cures_train():
-    for name, (accuracy, staleness, report) in run_ranks(4, out_of_step.cured, 150)[0].items():
-        assert accuracy > 0.25, name  # guessing: 0.1
+    for name, (accuracy, staleness, report) in run_ranks(4, out_of_step.cured, 300)[0].items():
+        assert accuracy > 0.3, name  # guessing: 0.1; three runs gave 0.67 or more
         assert 1 < staleness < 3
-        assert report[-1].startswith("the server stopped: 150 updates")
+        assert report[-1].startswith("the server stopped: 300 updates")
 
 
 class Four:

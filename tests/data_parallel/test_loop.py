@@ -65,6 +65,27 @@ def test_someone_elses_model_optimizer_and_loader():
 
 
 @pytest.mark.mpi
+def test_a_stop_ends_its_own_run_and_no_other():
+    ended = ["3 updates", "5 updates", "3 updates", "2 updates"]
+    assert run_ranks(2, ranks.a_scheme_again, timeout=120) == [ended] * 2
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("n", "scheme", "listed", "updates"),
+    [
+        (2, "MPIAllreduce", (), 10),
+        (2, "MPIAllreduce", (0,), 10),
+        (2, "MPIAllreduce", (1,), 10),
+        (3, "Server", (), 15),  # rank 0, which serves, has the fewest
+    ],
+)
+def test_in_step_the_first_without_a_batch_ends_all(n, scheme, listed, updates):
+    found = run_ranks(n, ranks.batches_that_end, scheme, listed, timeout=60)
+    assert found == [(f"{updates} updates", updates)] * n
+
+
+@pytest.mark.mpi
 def test_a_bucket_that_no_backward_pass_fills_travels_all_the_same():
     for by_mpi, by_buckets in run_ranks(2, ranks.unused_layer, timeout=120):
         assert np.array_equal(by_mpi, by_buckets)

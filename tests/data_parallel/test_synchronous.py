@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from helpers.data_parallel.history import History
-from helpers.data_parallel.sampling import positions
+from helpers.data_parallel.sampling import batches, from_shards, positions
 from helpers.datasets import mnist
 from tests.data_parallel import ranks
 from tests.mpi.runner import run_ranks
@@ -107,3 +107,24 @@ def test_buckets_cut_the_model_from_its_end():
     assert cut(LeNet(), nbytes=1)[0][0].shape == (10,)  # the last layer's bias
     with pytest.raises(ValueError, match="0"):
         Buckets(None, nbytes=0)
+
+
+def _shard(count, part, parts, epoch):
+    return [(place + 100 * epoch) for place in range(part, count, parts)]
+
+
+def test_a_shard_of_ones_own_is_cut_into_batches_epoch_by_epoch():
+    chosen = from_shards(10, 2, 1, 2, _shard)
+    assert [next(chosen).tolist() for _ in range(3)] == [[1, 3], [5, 7], [101, 103]]
+
+
+def test_a_shard_with_no_batch_in_it_is_refused():
+    with pytest.raises(ValueError, match="batches of 6 do not fit the 5 samples of rank 0 of 2"):
+        next(from_shards(10, 6, 0, 2, _shard))
+
+
+def test_batches_of_a_shard_hold_its_samples():
+    images, labels = np.arange(20.0).reshape(10, 2), np.arange(10)
+    x, y = next(batches(images, labels, 3, 0, 2, shard=_shard))
+    assert y.tolist() == [0, 2, 4]
+    assert x.tolist() == images[[0, 2, 4]].tolist()

@@ -37,6 +37,10 @@ def test_a_name_inside_another_word_stays():
         ("It is fast, e.g. Quick. It works.", 2),
         ("By J. Smith et al. It works!", 1),
         ('He said "stop." Then he left.', 2),
+        ("Es läuft. Änderungen folgen. Über alles! Ödes? Éclair. Øl. Żółw. Да. Ναι.", 9),
+        ("Von Ö. Müller und A. Übel. Es geht.", 2),
+        ("Es läuft. (Überall.) Das ist alles.", 3),
+        ("es läuft. ähnlich wie zuvor", 1),
         ("version 1.2 of it. lower case goes on", 1),
     ],
 )

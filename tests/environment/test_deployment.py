@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 
 import pytest
 import yaml
@@ -50,6 +51,8 @@ def test_figures_have_their_words_wherever_jupyterlab_is_started():
     hub = (ROOT / "deploy" / "jupyterhub" / "jupyterhub_config.py").read_text(encoding="utf-8")
     paths = re.search(r'"JUPYTER_PATH": os\.pathsep\.join\((.*?)\),\n', hub, re.S)[1]
     binder = re.search(r"^ENV JUPYTER_PATH=(.+)$", DOCKERFILE, re.M)[1]
+    settings = re.search(r"^ENV JUPYTER_CONFIG_PATH=(.+)$", DOCKERFILE, re.M)[1]
+    assert settings == binder, "as tools.work hands JupyterLab both"
     assert '"{ROOT}/tools/jupyterlab"' in paths
     assert binder == "/home/${NB_USER}/course/tools/jupyterlab"
     assert (ROOT / "tools" / "jupyterlab" / "labextensions" / "course-figures").is_dir()
@@ -88,3 +91,32 @@ def test_the_site_that_is_published_is_the_one_that_is_built():
 
 def readme():
     return (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("rights", [True, False])
+def test_ci_tries_the_bare_machine_as_root_or_lets_it_say_that_it_cannot(tmp_path, rights):
+    """The lines of .ci/run that choose by whom it is made, with other programs."""
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    chosen = re.search(r"^as_root=\(\)\n.*\n", script, re.M)[0]
+    made = re.search(r'^"\$\{as_root\[@\]\}" make bare-machine .*(?= >"\$log")', script, re.M)[0]
+    for name, text in {
+        "id": "echo 1000",
+        "sudo": f'[ {int(rights)} = 1 ] || exit 1; shift; [ "$*" = true ] || echo "root: $*"',
+        "make": 'echo "make: $*"',
+    }.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    done = subprocess.run(
+        ["bash", "-euc", f"{chosen}{made}"],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+    )
+    who = "root: make" if rights else "make:"
+    assert (done.returncode, done.stdout) == (0, f"{who} bare-machine REQUIRE=\n")
+
+
+def test_ci_is_strict_about_what_is_left_and_asks_for_the_bare_machine_where_it_has_rights():
+    assert re.search(r"^export CI=true\b", (ROOT / ".ci" / "run").read_text(), re.M)
+    (job,) = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text())["jobs"].values()
+    assert job["steps"][-1]["env"]["REQUIRE"] == "bare-machine"

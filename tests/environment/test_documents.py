@@ -57,6 +57,52 @@ def test_the_table_of_notebooks_is_complete_and_its_minutes_are_the_notebooks():
         assert re.search(r"\*Time:\* (\d+) minutes", source)[1] == rows[stem], stem
 
 
+def test_every_notebook_has_a_plan_and_its_minutes_in_the_term():
+    """Lesson and homework are no less than what the notebook asks of one reader."""
+    plans, term = text("TEACHING.md").split("### A term: ")
+    own = {
+        stem[:2]: int(re.search(r"\*Time:\* (\d+)", text(f"notebooks/source/{stem}.py"))[1])
+        for stem in SOURCES
+    }
+    planned = set(re.findall(r"^\| \d+-\d+ \| (\d\d) \|", plans, re.MULTILINE))
+    assert planned == set(own)
+    given = dict.fromkeys(own, 0)
+    lessons = re.findall(r"^\| \d+ \| (\d\d)\b[^|]*\| (\d+) \| ([^|]*) \|$", term, re.MULTILINE)
+    assert len(lessons) == 15
+    for number, minutes, home in lessons:
+        given[number] += int(minutes) + sum(map(int, re.findall(r"(\d+) min", home)))
+    given["01"] += given["00"]  # the first lesson begins 01
+    own["01"] += own.pop("00")
+    short = {number: (given[number], own[number]) for number in own if given[number] < own[number]}
+    assert not short
+
+
+def test_help_names_every_setting():
+    makefile = text("Makefile")
+    settings = set(re.findall(r"^([A-Z_]+) =$", makefile, re.MULTILINE))
+    said = re.findall(r'^\t@echo "(.*)"$', makefile, re.MULTILINE)
+    assert not {name for name in settings if not re.search(rf"\b{name}=", " ".join(said))}
+    recipes = re.split(r"^(?=[a-z-]+:)", makefile, flags=re.MULTILINE)[1:]
+    for recipe in recipes:
+        command = recipe.partition(":")[0]
+        for name in ("TEST_ARGS", "NB", "SUITE", "OUT", "REQUIRE"):
+            if f"$({name})" in recipe or f"$({name})," in recipe:
+                lines = [line for line in said if f"{name}=" in line or command in line]
+                assert any(command in line for line in lines if f"{name}=" in line), recipe
+
+
+def test_no_page_asks_for_an_address_that_is_not_there():
+    for name in (*DOCUMENTS, "deploy/jupyterhub/README.md"):
+        assert "ADDRESS" not in text(name)
+
+
+def test_the_systems_of_the_table_have_the_python_that_is_asked_for():
+    assert PYPROJECT["project"]["requires-python"] == ">=3.11,<3.14"
+    row = re.search(r"^\| Ubuntu 22\.04[^|]*\|(.*)\|$", text("README.md"), re.MULTILINE)[1]
+    assert "too old" in row
+    assert "conda" in row
+
+
 def test_the_picture_is_an_animation_under_a_megabyte():
     from PIL import Image
 

@@ -8,6 +8,7 @@ import venv
 import pytest
 
 from helpers.paths import ROOT
+from tools import first, work
 
 PROGRAM = "from helpers.cluster import Cluster; print(Cluster.__module__)"
 FINDER = f"""
@@ -70,3 +71,25 @@ def test_a_python_whose_course_is_gone_starts_in_silence(python, tmp_path):
     code = f"import site; site.addpackage({str(tmp_path)!r}, 'first.pth', set())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_conda_gets_it_by_its_first_lab(tmp_path, monkeypatch):
+    """`conda env create` runs no program of the course's; `python -m tools.work lab` does."""
+    placed = tmp_path / "parallel_deep_learning_first.pth"
+    monkeypatch.setattr(first, "place", lambda: str(placed))
+    monkeypatch.setattr(os, "execve", lambda *command: None)  # it would become JupyterLab
+    monkeypatch.setenv("WORK", str(tmp_path / "work"))
+    work.lab([])
+    assert str(ROOT / "tools" / "first.py") in placed.read_text()
+    placed.write_text("as it is")
+    work.lab([])
+    assert placed.read_text() == "as it is"
+
+
+def test_a_folder_that_nobody_may_write_to_is_no_obstacle(tmp_path, monkeypatch):
+    monkeypatch.setattr(first, "place", lambda: str(tmp_path / "none" / "first.pth"))
+    started = []
+    monkeypatch.setattr(os, "execve", lambda *command: started.append(command))
+    monkeypatch.setenv("WORK", str(tmp_path / "work"))
+    work.lab([])
+    assert started

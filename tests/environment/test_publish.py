@@ -52,6 +52,41 @@ def test_versions_and_days_that_differ_are_named(copy, name, old, new, says):
         publish.version(copy)
 
 
+def test_changes_are_not_shipped_under_an_old_number(copy):
+    text = (copy / "CHANGELOG.md").read_text()
+    now = publish.version(copy)
+    newest = text[text.index(f"## {now}") :]
+    (copy / "CHANGELOG.md").write_text(f"# Changes\n\n{newest}")
+    publish.unreleased(copy)
+    (copy / "CHANGELOG.md").write_text(f"# Changes\n\n## Not yet released\n\n- One.\n\n{newest}")
+    with pytest.raises(publish.PublishError, match=f"'## Not yet released' above {now}: raise"):
+        publish.unreleased(copy)
+    assert publish.version(copy) == now, "such changes are no fault of a copy at work"
+
+
+@pytest.mark.parametrize("how", ["", "-m out "])
+def test_a_version_whose_tag_is_on_another_commit_is_out(copy, how):
+    text = (copy / "CHANGELOG.md").read_text()
+    now = publish.version(copy)
+    (copy / "CHANGELOG.md").write_text(text[text.index(f"## {now}") :])
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "tag", *how.split(), f"v{now}"], cwd=copy, check=True)
+    publish.unreleased(copy)  # made once more from the commit that has the tag
+    subprocess.run([*git, "commit", "-qam", "two"], cwd=copy, check=True)
+    with pytest.raises(publish.PublishError, match=rf"v{now} is on another commit: raise"):
+        publish.unreleased(copy)
+
+
+def test_the_command_refuses_before_it_makes_anything(copy, monkeypatch, capsys):
+    text = (copy / "CHANGELOG.md").read_text()
+    (copy / "CHANGELOG.md").write_text("## Not yet released\n\n" + text)
+    refuse = publish.unreleased
+    monkeypatch.setattr(publish, "unreleased", lambda: refuse(copy))
+    monkeypatch.setattr(publish, "committed", lambda: pytest.fail("it went on"))
+    assert publish.main([]) == 1
+    assert "release: CHANGELOG.md has '## Not yet released'" in capsys.readouterr().err
+
+
 def test_what_is_not_committed_is_refused_by_name(copy):
     publish.committed(copy)
     (copy / "new.txt").touch()
@@ -60,22 +95,29 @@ def test_what_is_not_committed_is_refused_by_name(copy):
 
 
 def test_a_release_is_whole_and_its_sums_are_right(copy, tmp_path, monkeypatch):
-    monkeypatch.setattr(publish, "hashed", lambda text: text)  # the index is tried below
+    # the index is tried below
+    monkeypatch.setattr(publish, "hashed", lambda text, whole: text)
+    monkeypatch.setattr(publish, "wheels", lambda text, whole: {f"{len(text)}.whl": "0" * 64})
     monkeypatch.setattr(publish, "AUDITOR", "no-such-program-anywhere")
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "index.html").write_text("<p>here</p>")
     files = publish.publish(tmp_path / "dist", tmp_path / "site", copy)
     now = f"parallel-deep-learning-{publish.version()}"
     assert {path.name for path in files} == {
-        f"{now}.tar.gz", f"{now}-site.zip", "requirements-hashed.txt", "audit.txt", "SHA256SUMS",
+        f"{now}.tar.gz", f"{now}-site.zip", *publish.LOCKS, "wheels.txt", "audit.txt", "SHA256SUMS",
     }  # fmt: skip
+    for name, (lock, _) in publish.LOCKS.items():
+        assert (tmp_path / "dist" / name).read_text() == lock.read_text()
+    assert (tmp_path / "dist" / "wheels.txt").read_text().count(f"{'0' * 64}  ") == 3
     with tarfile.open(tmp_path / "dist" / f"{now}.tar.gz") as archive:
         assert {f"{now}/{name}" for name in PLACES} <= set(archive.getnames())
     with zipfile.ZipFile(tmp_path / "dist" / f"{now}-site.zip") as archive:
         assert archive.read("site/index.html") == b"<p>here</p>"
     check = ["sha256sum", "--check", "--quiet", "SHA256SUMS"]
     assert subprocess.run(check, cwd=tmp_path / "dist").returncode == 0
-    assert (tmp_path / "dist" / "audit.txt").read_text().startswith("NOT AUDITED: ")
+    audit = (tmp_path / "dist" / "audit.txt").read_text()
+    for lock, _ in publish.LOCKS.values():
+        assert f"{lock.relative_to(ROOT)}\nNOT AUDITED: " in audit
     (tmp_path / "dist" / "audit.txt").write_text("no fault")
     assert subprocess.run(check, cwd=tmp_path / "dist", capture_output=True).returncode == 1
 
@@ -118,12 +160,27 @@ def test_a_pin_has_its_hashes_or_is_named(index):
         publish.hashed("three==2.0\n")
 
 
+def test_the_wheels_of_the_pins_have_names_that_sha256sum_checks(index):
+    found = publish.wheels("one==1.0\n")
+    wheel = re.search(r"(\w+)  (one-1.*)", publish.sums(index / "one"))
+    assert found == {wheel[2]: wheel[1]}
+    with pytest.raises(publish.PublishError, match="three"):
+        publish.wheels("three==2.0\n")
+
+
+def test_every_lock_of_the_course_is_in_a_release():
+    names = subprocess.run(
+        ["git", "ls-files", "*requirements*.txt"], cwd=ROOT, capture_output=True, text=True
+    ).stdout.split()
+    assert {str(lock.relative_to(ROOT)) for lock, _ in publish.LOCKS.values()} == set(names)
+
+
 def test_packages_without_data_are_no_clean_bill():
     unknown = {"name": "a", "skip_reason": "not found"}
     assert "NOT AUDITED" in publish.audit(json.dumps({"dependencies": [unknown]}))
     fault = {"id": "CVE-1", "fix_versions": ["2.0"]}
     known = {"name": "b", "version": "1.0", "vulns": [fault]}
     said = publish.audit(json.dumps({"dependencies": [unknown, known]}))
-    assert "data on 1 of 2 packages" in said
+    assert "data on 1 of 2 packages." in said
     assert "b 1.0: CVE-1, mended in 2.0" in said
     assert "NOT AUDITED" not in said

@@ -92,6 +92,19 @@ def test_it_installs_the_lock_and_then_does_nothing(machine):
     assert (done.returncode, done.stdout, machine.calls()) == (0, "", [])
 
 
+def test_every_start_of_its_python_names_what_hides_the_course(machine):
+    """The line in site-packages that README promises (`tools/first.py` is tested by itself)."""
+    machine.python()
+    program = machine.programs / "python3"
+    text = program.read_text().replace(
+        'case "$1" in', f'echo "$1" >>"{machine.log}.all"\ncase "$1" in', 1
+    )
+    machine.program("python3", text)
+    assert machine.setup().returncode == 0
+    said = machine.log.with_name(machine.log.name + ".all").read_text().splitlines()
+    assert "tools/first.py" in said
+
+
 def test_an_updated_lock_is_installed(machine):
     machine.python()
     machine.setup()

@@ -1,10 +1,15 @@
 """`make soak`: what fails is counted and said, what is left is named, the record is written."""
 
+import contextlib
 import mmap
 import os
+import signal
 import tempfile
+import threading
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from helpers import records
@@ -20,10 +25,91 @@ def _soon(monkeypatch):
 
 def test_failures_are_counted_and_the_first_is_said(capsys):
     answers = iter([[], ["cell 3 raised", "and more"], [], ["died"]])
-    row = soak.repeat("01_a", 4, lambda: next(answers))
+    (row,) = soak.in_turn([soak.Trial("01_a", 4, lambda: next(answers))])
     assert (row.value, row.unit) == (2, "failures")
     assert (row.parameters["runs"], row.parameters["first"]) == (4, "cell 3 raised")
     assert "run 2 of 4: cell 3 raised" in capsys.readouterr().out
+
+
+def test_they_take_turns_and_ctrl_c_keeps_what_was_done(monkeypatch, tmp_path):
+    done = []
+
+    def the_fifth_is_interrupted(name):
+        done.append(name)
+        if len(done) == 5:
+            raise KeyboardInterrupt
+        return []
+
+    monkeypatch.setattr(soak, "notebook", the_fifth_is_interrupted)
+    monkeypatch.setattr(soak, "SHARED", tmp_path / "shm")
+    *ran, left = soak.soak(["00_a", "01_b", "02_c"], 3, 0, 0)
+    assert done == ["00_a", "01_b", "02_c", "00_a", "01_b"]
+    assert {row.name: row.parameters["runs"] for row in ran} == {"00_a": 2, "01_b": 1, "02_c": 1}
+    assert left.value == 0
+
+
+@pytest.mark.mpi
+def test_ctrl_c_while_a_notebook_runs_ends_its_kernel_and_leaves_nothing(monkeypatch):
+    found, seen = [], []
+
+    def words(of: list[psutil.Process]) -> str:
+        lines = []
+        for one in of:
+            with contextlib.suppress(psutil.Error):
+                lines += one.cmdline()
+        return " ".join(lines)
+
+    def interrupt():
+        deadline = time.monotonic() + 120
+        while "forkserver" not in words(found) and time.monotonic() < deadline:  # ranks are there
+            time.sleep(0.1)
+            found[:] = set(psutil.Process().children(recursive=True)) - before
+        seen.append(words(found))
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def alive() -> list[str]:
+        lines = []
+        for one in found:
+            with contextlib.suppress(psutil.Error):
+                if one.is_running() and one.status() != psutil.STATUS_ZOMBIE:
+                    lines.append(" ".join(one.cmdline()))
+        return lines
+
+    monkeypatch.setattr(soak, "SETTLE", 5.0)
+    before = set(psutil.Process().children(recursive=True))
+    threading.Thread(target=interrupt, daemon=True).start()
+    (left,) = soak.soak(["00_start_here"], 2, 0, 0)
+    assert "ipykernel" in seen[0]
+    assert "forkserver" in seen[0]
+    deadline = time.monotonic() + 10
+    while alive() and time.monotonic() < deadline:  # orphans too: pytest has them no longer
+        time.sleep(0.1)
+    assert alive() == []
+    assert left.parameters["names"] == []
+
+
+def test_ctrl_c_while_the_last_processes_end_keeps_the_record(monkeypatch, tmp_path):
+    def interrupted(seconds):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(soak, "notebook", lambda name: [])
+    monkeypatch.setattr(soak, "SHARED", tmp_path / "shm")
+    monkeypatch.setattr(soak.time, "sleep", interrupted)
+    ran, left = soak.soak(["00_a"], 1, 0, 0)
+    assert (ran.parameters["runs"], left.value) == (1, 0)
+
+
+def test_a_fault_of_a_notebook_is_told(monkeypatch, tmp_path):
+    fault = "00_start_here, reader: cell 3 raised"
+    monkeypatch.setattr(soak, "ROOT", tmp_path)
+    (tmp_path / "tools").mkdir()
+    run = tmp_path / "tools" / "run.py"
+    run.write_text(f"import sys; print('{fault}'); print('a table'); sys.exit(1)")
+    assert soak.notebook("00_start_here") == ["cell 3 raised"]
+    run.write_text("raise OSError('no kernel')")
+    assert soak.notebook("00_start_here") == ["OSError: no kernel"]
+    run.write_text("print('a table')")
+    assert soak.notebook("00_start_here") == []
 
 
 def test_what_is_left_is_named_and_the_record_says_all(monkeypatch, tmp_path):

@@ -244,12 +244,269 @@ def halve_only(x, comm):
     return work
 
 
-def steps_of(way, G, M):
-    return {
-        "flat ring": 2 * (G * M - 1),
-        "tree": 2 * round(math.log2(G) + math.log2(M)),
-        "two levels": 2 * (G - 1) + 2 * (M - 1),
-    }[way]
+def scatter_alone(work, comm):
+    n, rank = comm.Get_size(), comm.Get_rank()
+    parts = np.split(work, n)
+    for peer in range(1, n):
+        if rank == 0:
+            comm.Send(parts[peer], peer)
+        elif rank == peer:
+            comm.Recv(parts[rank], 0)
+    return work
+
+
+def scatter_and_allgather(work, comm):
+    return allgather(scatter_alone(work, comm), comm)
+
+
+def scatter_and_requests(work, comm):
+    """Right in another way: the scatter at once, the allgather by requests, in a new array."""
+    n, rank, work = comm.Get_size(), comm.Get_rank(), work.copy()
+    parts = np.split(work, n)
+    if rank == 0:
+        for request in [comm.Isend(parts[peer], peer, 99) for peer in range(1, n)]:
+            request.Wait()
+    else:
+        comm.Recv(parts[rank], 0, 99)
+    return by_requests(work, comm)
+
+
+def scatter_and_allgather_by_pickles(work, comm):
+    """Right in another way: what is sent is pickled, which adds some bytes."""
+    n, rank = comm.Get_size(), comm.Get_rank()
+    parts, to, source = np.split(work.copy(), n), (rank + 1) % n, (rank - 1) % n
+    if rank == 0:
+        for peer in range(1, n):
+            comm.send(parts[peer], peer)
+    else:
+        parts[rank] = comm.recv(source=0)
+    for step in range(n - 1):
+        parts[(rank - step - 1) % n] = comm.sendrecv(parts[(rank - step) % n], to, source=source)
+    return np.concatenate(parts)
+
+
+def scatter_and_open_ring(work, comm):
+    """Right in another way: rank 0 has everything, so the last rank sends nothing."""
+    n, rank = comm.Get_size(), comm.Get_rank()
+    parts = np.split(work, n)
+    for peer in range(1, n):
+        if rank == 0:
+            comm.Send(parts[peer], peer, 9)
+        elif rank == peer:
+            comm.Recv(parts[rank], 0, 9)
+    for step in range(n - 1):
+        request = comm.Isend(parts[(rank - step) % n], rank + 1) if rank < n - 1 else None
+        if rank:
+            comm.Recv(parts[(rank - step - 1) % n], rank - 1)
+        if request:
+            request.Wait()
+    return work
+
+
+def scatter_into_float64(work, comm):
+    """Right as long as the numbers are float64."""
+    n, rank = comm.Get_size(), comm.Get_rank()
+    parts, part = np.split(work, n), np.empty(len(work) // n)
+    for peer in range(1, n):
+        if rank == 0:
+            comm.Send(parts[peer], peer)
+        elif rank == peer:
+            comm.Recv(part, 0)
+            parts[rank][:] = part
+    return allgather(work, comm)
+
+
+def broadcast_along_a_tree(work, comm):
+    n, rank, have = comm.Get_size(), comm.Get_rank(), 1
+    while have < n:
+        if rank < have and rank + have < n:
+            comm.Send(work, rank + have)
+        elif have <= rank < 2 * have:
+            comm.Recv(work, rank - have)
+        have *= 2
+    return work
+
+
+def broadcast_along_a_chain(work, comm):
+    n, rank = comm.Get_size(), comm.Get_rank()
+    if rank:
+        comm.Recv(work, rank - 1)
+    if rank < n - 1:
+        comm.Send(work, rank + 1)
+    return work
+
+
+def broadcast_one_by_one(work, comm):
+    if comm.Get_rank():
+        comm.Recv(work, 0)
+    else:
+        for peer in range(1, comm.Get_size()):
+            comm.Send(work, peer)
+    return work
+
+
+def broadcast_by_mpi(work, comm):
+    comm.Bcast(work)
+    return work
+
+
+def broadcast_that_raises_alone(work, comm):
+    """On some ranks of a cluster only: what comes next must not meet what they left behind."""
+    return scatter_and_allgather(work, comm) if comm.Get_size() > 1 else work[len(work)].copy()
+
+
+def scatter_of_the_wrong_part(work, comm):
+    n, rank = comm.Get_size(), comm.Get_rank()
+    parts = np.split(work, n)
+    for peer in range(1, n):
+        if rank == 0:
+            comm.Send(parts[peer - 1], peer)
+        elif rank == peer:
+            comm.Recv(parts[rank], 0)
+    return allgather(work, comm)
+
+
+def by_all(part, across):
+    total = np.empty_like(part)
+    across.Allreduce(part, total)
+    return total
+
+
+def by_two_levels(x, node, across, add=by_all, dtype=None):
+    part = np.empty(len(x) // node.Get_size(), dtype or x.dtype)
+    node.Reduce_scatter_block(x, part)
+    whole = np.empty_like(x)
+    node.Allgather(add(part, across), whole)
+    return whole
+
+
+def by_a_root(part, across):
+    total = np.empty_like(part)
+    across.Reduce(part, total)
+    across.Bcast(total)
+    return total
+
+
+def by_pieces(part, across):
+    if len(part) % across.Get_size():
+        return by_all(part, across)
+    piece, total = np.empty(len(part) // across.Get_size(), part.dtype), np.empty_like(part)
+    across.Reduce_scatter_block(part, piece)
+    across.Allgather(piece, total)
+    return total
+
+
+def by_each_other(part, across):
+    n, rank = across.Get_size(), across.Get_rank()
+    total, theirs = part.copy(), np.empty_like(part)
+    for step in range(1, n):
+        across.Sendrecv(part, (rank + step) % n, 0, theirs, (rank - step) % n, 0)
+        total += theirs
+    return total
+
+
+def two_levels_into_float64(x, node, across):
+    """Right as long as the numbers are float64."""
+    return by_two_levels(x, node, across, dtype=float)
+
+
+def two_levels_in_place(x, node, across):
+    """Right, but the caller's numbers are gone."""
+    x[:] = by_two_levels(x, node, across)
+    return x
+
+
+def everything_in_two_calls(x, node, across):
+    """Right sums, and no call is large, but the whole array goes between nodes."""
+    inside = np.empty_like(x)
+    node.Allreduce(x, inside)
+    return np.concatenate([by_all(part, across) for part in np.split(inside, node.Get_size())])
+
+
+def everything_in_place(x, node, across):
+    inside = np.empty_like(x)
+    node.Allreduce(x, inside)
+    across.Allreduce(MPI.IN_PLACE, inside)  # noqa: F821
+    return inside
+
+
+def everything_by_messages(x, node, across):
+    inside = np.empty_like(x)
+    node.Allreduce(x, inside)
+    parts = np.split(inside, node.Get_size())
+    return np.concatenate([by_each_other(part, across) for part in parts])
+
+
+def everything_gathered(x, node, across):
+    """Right sums, and nothing reduced between nodes: every part of every node is gathered."""
+    inside = np.empty_like(x)
+    node.Allreduce(x, inside)
+    parts = np.split(inside, node.Get_size())
+    return np.concatenate([sum(across.allgather(part)) for part in parts])
+
+
+def parts_gathered(part, across):
+    found = np.empty((across.Get_size(), len(part)), part.dtype)
+    across.Allgather(part, found)
+    return found.sum(axis=0)
+
+
+def everything_from_a_root(x, node, across):
+    inside = np.empty_like(x)
+    node.Allreduce(x, inside)
+    return by_a_root(inside, across)
+
+
+def by_two_levels_by_hand(x, node, across):
+    """Right in another way: rings of our own, and the part in place."""
+    work = half_a_ring(x, node)
+    part = np.array_split(work, node.Get_size())[node.Get_rank()]
+    part[:] = whole_ring(part, across)
+    return allgather(work, node)
+
+
+def two_levels_that_raise_alone(x, node, across):
+    alone = node.Get_size() * across.Get_size() == 1
+    return x[len(x)].copy() if alone else by_two_levels(x, node, across)
+
+
+def level_by_level_of_everything(x, node, across):
+    """Right sums, but the whole array goes between nodes, from every rank."""
+    inside, total = np.empty_like(x), np.empty_like(x)
+    node.Allreduce(x, inside)
+    across.Allreduce(inside, total)
+    return total
+
+
+def through_the_first_of_each_node(x, node, across):
+    """Right sums, but one rank of each node sends the whole array."""
+    inside, total = np.empty_like(x), np.empty_like(x)
+    node.Reduce(x, inside)
+    if node.Get_rank() == 0:
+        across.Allreduce(inside, total)
+    node.Bcast(total)
+    return total
+
+
+def node_alone(x, node, across):
+    total = np.empty_like(x)
+    node.Allreduce(x, total)
+    return total
+
+
+def without_the_way_back(x, node, across):
+    part = np.empty(len(x) // node.Get_size())
+    node.Reduce_scatter_block(x, part)
+    across.Allreduce(part.copy(), part)
+    return part
+
+
+def parts_that_nobody_added(x, node, across):
+    part = np.split(x, node.Get_size())[node.Get_rank()]
+    total, whole = np.empty_like(part), np.empty_like(x)
+    across.Allreduce(part, total)
+    node.Allgather(total, whole)
+    return whole
 
 
 def seats(hosts):
@@ -318,12 +575,33 @@ CASES = {
         right=double, wrong=[double_what_was_brought, only_neighbours, whole_ring, by_mpis_own]
     ),
     "halving_doubling": Case(right=halve_and_double, wrong=[halve_only, whole_ring, double]),
-    "count_steps": Case(
-        right=steps_of,
+    "long_broadcast": Case(
+        right=scatter_and_allgather,
+        also=[
+            *(scatter_and_requests, scatter_and_allgather_by_pickles, scatter_and_open_ring),
+        ],
         wrong=[
-            lambda way, G, M: steps_of(way, G, M) // 2,
-            lambda way, G, M: 2 * (G * M - 1),
-            lambda way, G, M: steps_of(way, G, M) - (way == "two levels"),
+            *(broadcast_along_a_tree, broadcast_along_a_chain, broadcast_one_by_one),
+            *(broadcast_by_mpi, scatter_alone, scatter_of_the_wrong_part, nothing_moves),
+            *(broadcast_that_raises_alone, scatter_into_float64),
+        ],
+    ),
+    "two_levels": Case(
+        right=by_two_levels,
+        also=[
+            by_two_levels_by_hand,
+            lambda *a: by_two_levels(*a, add=by_a_root),
+            lambda *a: by_two_levels(*a, add=by_pieces),
+            lambda *a: by_two_levels(*a, add=parts_gathered),
+            lambda *a: by_two_levels(*a, add=by_each_other),
+            lambda *a: by_two_levels(*a, add=lambda part, across: across.allreduce(part)),
+        ],
+        wrong=[
+            *(level_by_level_of_everything, through_the_first_of_each_node, node_alone),
+            *(without_the_way_back, parts_that_nobody_added, two_levels_that_raise_alone),
+            *(two_levels_into_float64, two_levels_in_place, everything_in_two_calls),
+            *(everything_in_place, everything_by_messages, everything_from_a_root),
+            everything_gathered,
         ],
     ),
     "seating": Case(

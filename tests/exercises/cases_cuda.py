@@ -95,31 +95,6 @@ __global__ void my_convolution(const float *image, const float *filter, float *o
     out[y * width + x] = sum;
 }
 """
-PRODUCT = """
-__global__ void tiled_product(const float *a, const float *b, float *c, int m, int k, int n) {
-    __shared__ float left[16][16], right[16][16];
-    int x = threadIdx.x, y = threadIdx.y;
-    int j = blockIdx.x * 16 + x, i = blockIdx.y * 16 + y;
-    float sum = 0;
-    for (int from = 0; from < k; from += 16) {
-        left[y][x] = i < m && from + x < k ? a[i * k + from + x] : 0.0f;
-        right[y][x] = from + y < k && j < n ? b[(from + y) * n + j] : 0.0f;
-        __syncthreads(); // whole
-        for (int p = 0; p < 16; p++) sum += left[y][p] * right[p][x];
-        __syncthreads(); // read
-    }
-    if (i < m && j < n) c[i * n + j] = sum;
-}
-"""
-DIRECT = """
-__global__ void tiled_product(const float *a, const float *b, float *c, int m, int k, int n) {
-    int j = blockIdx.x * 16 + threadIdx.x, i = blockIdx.y * 16 + threadIdx.y;
-    if (i >= m || j >= n) return;
-    float sum = 0;
-    for (int p = 0; p < k; p++) sum += a[i * k + p] * b[p * n + j];
-    c[i * n + j] = sum;
-}
-"""
 SCAN = """
 __global__ void my_scan(const float *x, float *y) {
     __shared__ float part[256];
@@ -295,28 +270,6 @@ CASES = {
             MINE.replace(
                 "[threadIdx.y + j][threadIdx.x + i]", "[threadIdx.y + i][threadIdx.x + j]"
             ),
-        ],
-    ),
-    "tiled_product": Case(
-        right=PRODUCT,
-        also=[
-            PRODUCT.replace("[p][x]", "[x][p]").replace("right[y][x]", "right[x][y]"),
-            PRODUCT.replace(  # the last step is shorter
-                "p < 16; p++", "p < 16 && from + p < k; p++"
-            ),
-        ],
-        wrong=[
-            DIRECT,
-            PRODUCT.replace("__syncthreads(); // whole", ""),
-            PRODUCT.replace("__syncthreads(); // read", ""),
-            PRODUCT.replace("__syncthreads(); // read", "__syncwarp();"),
-            PRODUCT.replace("i < m && from + x < k ?", "from + x < k ?"),
-            PRODUCT.replace("i < m && from + x < k ?", "i < m ?"),
-            PRODUCT.replace("from + y < k && j < n ?", "from + y < k ?"),
-            PRODUCT.replace("from + y < k && j < n ?", "j < n ?"),
-            PRODUCT.replace("float sum = 0;", "float sum = 0; if (i >= m || j >= n) return;"),
-            PRODUCT.replace("sum += left[y][p] * right[p][x]", "sum += left[p][y] * right[x][p]"),
-            PRODUCT.replace("from < k", "from + 15 < k"),
         ],
     ),
     "my_scan": Case(

@@ -312,6 +312,26 @@ def sum_of_the_row_only(value, comm):
     return sums(value, comm)[0]
 
 
+def sums_for_four_ranks(value, comm):
+    """Right with two rows; with three, the second row is taken for the rest."""
+    me = comm.Get_rank()
+    row, column = comm.Split(me < 2, me), comm.Split(me % 2, me)
+    return row.allreduce(value), column.allreduce(value)
+
+
+def sums_in_an_array(value, comm):
+    import numpy as np
+
+    return np.array(sums(value, comm))
+
+
+def sums_of_gathered_values(value, comm):
+    """Right without a group: everybody hears everything."""
+    me, everything = comm.Get_rank(), comm.allgather(value)
+    row = me - me % 2
+    return sum(everything[row : row + 2]), sum(everything[me % 2 :: 2])
+
+
 def once_a_text(text):
     for word in set(text.split()):
         yield word, 1
@@ -461,7 +481,15 @@ CASES = {
             life_by_allgather,
         ],
     ),
-    "grid_sums": Case(right=sums, wrong=[sums_swapped, sums_over_everything, sum_of_the_row_only]),
+    "grid_sums": Case(
+        right=sums,
+        also=[sums_of_gathered_values, sums_in_an_array],
+        wrong=[
+            *(sums_swapped, sums_over_everything, sum_of_the_row_only),
+            lambda value, comm: {*sums(value, comm)},
+            sums_for_four_ranks,
+        ],
+    ),
     "document_frequency": Case(
         right=(once_a_text, add),
         wrong=[

@@ -61,7 +61,57 @@ def gru_back(d_h, gates, before, U, copy=True, slope=True, same=False):
     return inputs, states, states @ U + (z * d_h if copy else 0)
 
 
+def one_gate(inputs, states, h, reset=lambda z, r: z, swapped=False):
+    (i_r, i_z, i_n), (s_r, s_z, m) = inputs, states
+    z = torch.sigmoid(i_z + s_z)
+    n = torch.tanh(i_n + reset(z, torch.sigmoid(i_r + s_r)) * m)
+    return z * n + (1 - z) * h if swapped else (1 - z) * n + z * h
+
+
+def one_gate_in_place(inputs, states, h):
+    z = torch.sigmoid(torch.stack(inputs)[1].add(states[1]))
+    n = states[2].mul(z).add_(inputs[2]).tanh_()
+    return torch.lerp(n, h, z)
+
+
+def one_gate_on_the_argument(inputs, states, h):
+    """Right numbers, but the state of the step before is gone when its gradient is due."""
+    z = torch.sigmoid(inputs[1] + states[1])
+    n = torch.tanh(inputs[2] + z * states[2])
+    h *= z
+    h += (1 - z) * n
+    return h
+
+
+def one_gate_cut(inputs, states, h):
+    """Right numbers; the gate learns nothing."""
+    z = torch.sigmoid(inputs[1] + states[1]).detach()
+    return (1 - z) * torch.tanh(inputs[2] + z * states[2]) + z * h
+
+
+def one_gate_by_columns(inputs, states, h, of=1):
+    gi, gh, H = torch.cat(inputs, 1), torch.cat(states, 1), h.shape[of]
+    z = torch.sigmoid(gi[:, H : 2 * H] + gh[:, H : 2 * H])
+    return (1 - z) * torch.tanh(gi[:, 2 * H :] + z * gh[:, 2 * H :]) + z * h
+
+
 CASES = {
+    "one_gate_for_both": Case(
+        right=one_gate,
+        also=[one_gate_in_place, one_gate_by_columns],
+        wrong=[
+            lambda *a: one_gate(*a, reset=lambda z, r: r),  # the full GRU
+            lambda *a: one_gate(*a, reset=lambda z, r: 1),  # no reset gate
+            lambda *a: one_gate(*a, reset=lambda z, r: 1 - z),
+            lambda *a: one_gate(*a, swapped=True),
+            lambda *a: one_gate(*a).detach(),  # nothing to train
+            one_gate_on_the_argument,
+            one_gate_cut,
+            lambda inputs, states, h: one_gate(inputs, states, h.detach()),
+            lambda *a: one_gate(*a)[..., :1],
+            lambda *a: one_gate_by_columns(*a, of=-1),  # right for one seed only
+        ],
+    ),
     "reach_of_the_bound": Case(
         right=reach,
         also=[as_loop],

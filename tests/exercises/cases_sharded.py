@@ -36,6 +36,13 @@ def everything(values, gradient, comm, rate):
     return values - rate * total / comm.Get_size()
 
 
+def raises_on_one_rank(values, gradient, comm, rate):
+    """The others' messages to that rank are left over: the next answer must not receive them."""
+    if comm.Get_rank() == 1:
+        raise KeyError("no such shard")
+    return by_shards(values + 1, gradient - 1, comm, rate)
+
+
 def sums(values, gradient, comm, rate):
     return by_shards(values, gradient, comm, rate * comm.Get_size())
 
@@ -166,6 +173,12 @@ def own_largest(scores, target, comm):
     return scores.max() + np.log(total) - found
 
 
+def loss_that_one_rank_misses(scores, target, comm):
+    if comm.Get_rank() == 1:
+        raise KeyError(target)
+    return three_messages(scores + 1, target, comm)
+
+
 def wraps_around(scores, target, comm):
     from mpi4py import MPI
 
@@ -250,6 +263,7 @@ CASES = {
             by_a_root,
             by_all_gradients,
             by_gathered_gradients,
+            raises_on_one_rank,
         ],
     ),
     "conjugate_backward": Case(
@@ -270,7 +284,13 @@ CASES = {
     "vocabulary_loss": Case(
         right=three_messages,
         also=[by_logarithms],
-        wrong=[all_scores, without_the_largest, own_largest, wraps_around],
+        wrong=[
+            all_scores,
+            without_the_largest,
+            own_largest,
+            wraps_around,
+            loss_that_one_rank_misses,
+        ],
     ),
     "keep_within_capacity": Case(
         right=first_come,

@@ -34,6 +34,18 @@ def scalar(items, ranks):
 
 
 CASES = {
+    "at_least": Case(
+        right=lambda ranks, cores, alone: max(alone, ranks * alone / cores),
+        also=[lambda ranks, cores, alone: ranks * alone / min(ranks, cores)],
+        wrong=[
+            lambda ranks, cores, alone: ranks * alone / cores,
+            lambda ranks, cores, alone: -(-ranks // cores) * alone,
+            lambda ranks, cores, alone: ranks * alone,
+            lambda ranks, cores, alone: alone,
+            lambda ranks, cores, alone: max(1, ranks / cores),
+            lambda ranks, cores, alone: "twice",
+        ],
+    ),
     "cores": Case(right=usable_cores(), wrong=[usable_cores() + 1, 0, "two", True]),
     "shares": Case(
         right=even,

@@ -101,3 +101,13 @@ def test_stub_wrong_and_right(topic, name, ranks, monkeypatch, capfd):
         check(*parts(case.wrong[0]), **context)
     assert check(*right, **context) is None
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.mpi
+def test_an_answer_that_hangs_with_large_messages_only_is_told_the_size(ranks):
+    check, case = checks("mpi_basics")["shift"], cases("mpi_basics")["shift"]
+    sends_first = case.wrong[1]
+    assert sends_first.__name__ == "shift_that_sends_first"
+    message = check.examine(sends_first, cluster=ranks()).message
+    assert message.startswith("a short word came through on 4 ranks; with an array of 4 MB, no end")
+    assert "send" in message

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import queue
+import threading
 import time
 import uuid
 
@@ -25,6 +28,7 @@ class Student:
         self.session = requests.Session()
         self.base = f"{HUB}/user/{name}"
         self.socket: websocket.WebSocket | None = None
+        self.heard: queue.Queue[dict | None] = queue.Queue()
 
     def enter(self) -> None:
         """Log in with the password, have the server started, and wait until it answers."""
@@ -74,20 +78,27 @@ class Student:
             origin=HUB,
             timeout=60,
         )
+        self.socket.settimeout(None)
+        self.heard = queue.Queue()
+        threading.Thread(target=listen, args=(self.socket, self.heard), daemon=True).start()
         return kernel
 
     def run(self, code: str, seconds: float = 120.0) -> str:
-        """Run a cell; return what it printed and its value. Raises CellError with its traceback."""
+        """Run a cell; return what it printed and its value. Raises CellError with its traceback.
+
+        ``queue.Empty``: nothing was heard for so many seconds.
+        """
         asked = uuid.uuid4().hex
         header = {"msg_id": asked, "msg_type": "execute_request", "session": asked}
         header |= {"username": self.name, "version": "5.3", "date": ""}
         content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False}
         message = {"header": header, "parent_header": {}, "metadata": {}, "content": content}
         self.socket.send(json.dumps(message | {"channel": "shell", "buffers": []}))
-        self.socket.settimeout(seconds)
         said = []
         while True:
-            heard = json.loads(self.socket.recv())
+            heard = self.heard.get(timeout=seconds)
+            if heard is None:
+                raise ConnectionError(f"{self.name}: the server closed the connection")
             kind, content = heard["header"]["msg_type"], heard["content"]
             if kind == "status" and content["execution_state"] in ("restarting", "dead"):
                 raise CellError(f"the kernel has died: {content}")  # has no parent
@@ -112,3 +123,14 @@ class Student:
         answer = self.session.delete(address, headers=headers, timeout=120)
         if answer.status_code not in (202, 204):
             raise RuntimeError(f"{self.name}: {answer.status_code} {answer.text}")
+
+
+def listen(socket: websocket.WebSocket, heard: queue.Queue[dict | None]) -> None:
+    """Hear a kernel to the end, then None. Who does not listen answers no ping, and is hung up on.
+
+    Jupyter's server does that after two minutes.
+    """
+    with contextlib.suppress(websocket.WebSocketException, OSError):
+        for text in iter(socket.recv, ""):
+            heard.put(json.loads(text))
+    heard.put(None)

@@ -10,6 +10,7 @@ import pytest
 
 from helpers.machine.cache import cache_folder
 from helpers.machine.compilers import has_compiler
+from helpers.paths import ROOT
 
 EVERYTHING = """
 import numpy as np
@@ -69,6 +70,46 @@ def test_everything_works_without_a_home(tmp_path, home):
     left = {path.name.partition("-")[0] for path in paths}
     assert left <= {"parallel", "matplotlib"}
     assert (temporary / f"torchinductor_{getpass.getuser()}").is_dir()
+
+
+def below_a_file(tmp_path: Path, command: list[str]) -> subprocess.CompletedProcess:
+    """Run a command whose home cannot be made."""
+    (tmp_path / "file").touch()
+    (tmp_path / "t").mkdir()
+    environment = {
+        k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "JUPYTER", "IPY"))
+    }
+    environment |= {"HOME": str(tmp_path / "file" / "home"), "TMPDIR": str(tmp_path / "t")}
+    environment |= {"WORK": str(tmp_path / "work"), "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=150, cwd=ROOT
+    )
+
+
+KERNEL = """
+from tests.cluster.kernel import Kernel
+kernel = Kernel()
+try:
+    kernel("%load_ext helpers.cluster\\nfrom helpers.cluster import Cluster\\ncluster = Cluster(2)")
+    print(kernel("%%ranks\\ncomm.allreduce(rank + 20)").text)
+    kernel("cluster.stop()")
+finally:
+    kernel.end()
+"""
+
+
+@pytest.mark.mpi
+def test_a_notebook_has_ranks_without_a_home(tmp_path):
+    done = below_a_file(tmp_path, [sys.executable, "-c", KERNEL])
+    assert "[0-1] 41" in done.stdout, done.stdout + done.stderr
+
+
+def test_jupyterlab_without_a_home_says_what_to_set(tmp_path):
+    done = below_a_file(tmp_path, [sys.executable, "-m", "tools.work", "lab", "--no-browser"])
+    assert done.returncode == 1
+    assert "cannot be written (Not a directory): name a home that can" in done.stderr
+    assert "HOME=/tmp/home make lab" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_the_cache_settings_are_honoured(tmp_path, monkeypatch):

@@ -34,7 +34,7 @@ def executed(place, record_property):
         path = place / f"{name}-{kind}"
         with _turn(path):
             if not path.exists():
-                done = run.execute(run.location(name, kind), kind)
+                done = run.execute(run.location(name, kind), kind, states=kind == "reader")
                 path.write_bytes(pickle.dumps(done))
                 record_property("execution", astuple(done.timing))
         return pickle.loads(path.read_bytes())

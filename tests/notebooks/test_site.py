@@ -1,12 +1,15 @@
 """The site: every page stands, explains its terms, is found, and can be used by everybody."""
 
+import base64
 import json
 import re
+from dataclasses import replace
 
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
 
+from helpers import records
 from helpers.paths import ROOT
 from tests.browser.looks import GLARING, glare, looked_at
 from tests.notebooks import axe
@@ -15,11 +18,22 @@ from tools.notebooks import sources
 from tools.site import generated, single
 from tools.site.faults import faults
 from tools.site.formulas import FormulaError, mathml
+from tools.site.pictures import NO_ALT, with_pictures
 from tools.site.rendering import definitions
-from tools.site.sources import NO_ALT, PARTS, title, with_anchors, with_pictures, with_solutions
+from tools.site.sources import (
+    HUB,
+    PARTS,
+    moving,
+    title,
+    with_anchors,
+    with_difficulty,
+    with_solutions,
+)
 
 NAMES = [path.stem for path in sources(ROOT)]
-LOOKED = ["index.html", "what_holds.html", "measured.html", "api/cluster.html"]
+LOOKED = ["index.html", "what_holds.html", "measured.html", "search.html", "genindex.html"]
+LOOKED += ["TEACHING.html", "CONTRIBUTING.html", "data/README.html", HUB.replace(".md", ".html")]
+LOOKED += ["api/index.html", "api/cluster.html"]
 LOOKED += ["notebooks/glossary.html", *(f"notebooks/{name}.html" for name in NAMES)]
 PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ"
@@ -73,7 +87,12 @@ def test_a_plot_without_words_fails_the_build(tmp_path):
         ('<a href="#gone">x</a>', "a.html links to #gone"),
         ('<script src="https://cdn.example/x.js"></script>', "<script> fetches https://cdn"),
         ('<script src="//cdn.example/x.js"></script>', "<script> fetches //cdn"),
-        ('<svg><image href="https://cdn.example/x.png"/></svg>', "<image> fetches https://cdn"),
+        ("<svg><path/></svg>", "a.html: <svg><path></path></svg> has no name (aria-label)"),
+        ('<svg role="img" aria-label=" "/>', "has no name (aria-label)"),
+        (
+            '<svg aria-label="x"><image href="https://cdn.example/x.png"/></svg>',
+            "<image> fetches https://cdn",
+        ),
         ('<p style="background: url(//cdn.example/x.png)">', "a style fetches //cdn.example/x.png"),
         ("<style>@import 'https://fonts.example/f.css';</style>", "a style fetches https://fonts"),
         ('<img alt="x" src="gone.png">', "<img> asks for gone.png, which is not there"),
@@ -87,6 +106,21 @@ def test_faults_are_found(tmp_path, html, says):
     (tmp_path / "b.html").write_text("<h1 id='here'>b</h1><a href='a.html'>back</a>")
     (found,) = faults(tmp_path)
     assert says in found
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<svg role="img" aria-label="a ring"><svg/></svg>',
+        "<svg><title>a ring</title></svg>",
+        '<svg style="display: none;"><symbol><svg/></symbol></svg>',
+        '<button aria-label="menu"><svg/></button>',
+        '<div role="img" aria-label="a plot"><svg/></div>',
+    ],
+)
+def test_a_picture_with_a_name_is_no_fault(tmp_path, html):
+    (tmp_path / "a.html").write_text(html)
+    assert faults(tmp_path) == []
 
 
 def test_a_style_that_fetches_is_found(tmp_path):
@@ -104,6 +138,27 @@ def test_a_solution_stands_folded_below_its_exercise():
     )
     assert "answer = 42" in page.cells[1].source
     assert page.cells[1].source.startswith("<details><summary>")
+
+
+def test_the_table_of_notebooks_counts_exercises_by_difficulty():
+    said = [f"**Exercise.** *Difficulty {mark}, 5 minutes.* Go." for mark in ("●○○", "●●●", "●○○")]
+    page = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text) for text in said])
+    table = "| notebook | minutes |\n|---|---|\n| [01_x](01_x.ipynb) | 5 |\n\n| other |\n|---|"
+    lines = with_difficulty(table, {"01_x": page}).split("\n")
+    assert lines[:3] == [
+        "| notebook | minutes | exercises: easy · medium · hard |",
+        "|---|---| --- |",
+        "| [01_x](01_x.ipynb) | 5 | 2 · 0 · 1 |",
+    ]
+    assert lines[3:] == ["", "| other |", "|---|"]
+
+
+def test_every_row_of_the_readme_has_its_exercises():
+    course = {name: nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", 4) for name in NAMES}
+    text = with_difficulty((ROOT / "README.md").read_text("utf-8"), course)
+    rows = re.findall(r"^\| \[(\w+)\].* (\d+) · (\d+) · (\d+) \|$", text, re.M)
+    assert [row[0] for row in rows] == NAMES
+    assert all(sum(map(int, row[1:])) for row in rows)
 
 
 def test_every_notebook_has_its_place_in_the_menu():
@@ -127,11 +182,41 @@ def test_the_page_of_claims_has_every_claim():
             assert claim.sentence in text
 
 
+def test_the_page_of_figures_has_each_setting_of_a_suite_once(tmp_path, monkeypatch):
+    def wrote(command, second, value, *suites, name="passed"):
+        rows = (records.Row(name, value, "tests"),)
+        now = records.record(dict.fromkeys(suites, rows), command)
+        records.write(replace(now, date=f"2026-01-01T00:00:0{second}Z"), tmp_path)
+
+    wrote("python -m bench.conformance --ranks 2", 1, 111, "conformance")
+    wrote("python -m bench.conformance --ranks 3", 2, 222, "conformance")
+    wrote("python -m bench.conformance --ranks 2", 3, 333, "conformance")
+    wrote("python -m bench links", 4, 444, "links")
+    wrote("python -m bench cells links", 5, 555, "cells", "links")
+    wrote("python -m tools.soak --clusters 2", 1, 666, "soak", name="clusters")
+    wrote("python -m tools.soak --times 0", 2, 777, "soak", name="clusters")
+    wrote("python -m tools.soak 00 02", 3, 888, "soak", name="notebook 00")
+    monkeypatch.setattr(generated, "BENCH", tmp_path)
+    text = generated.measured()
+    assert text.count("## conformance\n") == text.count("## links\n") == 1
+    assert text.count("`python -m bench.conformance --ranks 2`") == 1
+    assert text.count("`python -m bench.conformance --ranks 3`") == 1
+    shown = {value for value in range(111, 999, 111) if f" {value} tests " in text}
+    assert shown == {222, 333, 555, 777, 888}  # of equal settings and of equal cases the newer
+
+
+def test_the_page_of_figures_has_every_number_of_ranks_of_conformance():
+    text = generated.measured()
+    for ranks in (2, 3, 4):
+        assert f"`python -m bench.conformance --ranks {ranks}`" in text
+
+
 def test_an_executed_notebook_is_kept_until_it_changes(tmp_path, monkeypatch):
     runs = []
     path = tmp_path / "n.ipynb"
 
-    def execute(source, kind):
+    def execute(source, kind, *, states):
+        assert states, "a page's widgets play"
         runs.append(source)
         return executed_module.run.Execution("n", kind, nbformat.read(source, 4), 0.1, ())
 
@@ -226,6 +311,35 @@ BARS = "".join(
 
 
 @pytest.mark.notebook
+@pytest.mark.browser
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+def test_a_moving_picture_can_be_stopped(browser, tmp_path, motion):
+    css = (ROOT / "docs" / "static" / "course.css").read_text("utf-8")
+    (tmp_path / "a.html").write_text(f"<style>{css}</style><p>{moving('ring', 'a ring')}</p>")
+    for ending in ("gif", "png"):
+        (tmp_path / f"ring.{ending}").write_bytes(base64.b64decode(PIXEL))
+    context = browser.new_context(reduced_motion=motion)
+    page = context.new_page()
+    page.goto((tmp_path / "a.html").as_uri())
+    seen = (
+        "[...document.images].filter((i) => i.checkVisibility())"
+        ".map((i) => i.currentSrc.split('.').at(-1)).join()"
+    )
+    switch = page.get_by_label("Stop the picture")
+    if motion == "reduce":
+        assert page.evaluate(seen) == "png"
+        assert not switch.is_visible()
+    else:
+        assert page.evaluate(seen) == "gif"
+        page.keyboard.press("Tab")
+        page.keyboard.press("Space")
+        assert page.evaluate(seen) == "png"
+        assert page.get_by_role("img", name="a ring").count() == 1
+        page.keyboard.press("Space")
+        assert page.evaluate(seen) == "gif"
+    context.close()
+
+
 def test_axe_says_the_same_when_it_is_quick(browser):
     page = browser.new_page()
     said = []
@@ -281,8 +395,12 @@ class TestWhole:
     def test_in_chromium(self, built, browser, name):
         """No request leaves, no script fails, no serious fault of access, nothing too wide."""
         problems = []
-        # what another scheme changes is the contrast
-        for scheme, width, rules in (("light", 1280, axe.WCAG), ("dark", 390, axe.CONTRAST)):
+        # what another scheme changes is the contrast; a projector is wide
+        for scheme, width, rules in (
+            ("light", 1280, axe.WCAG),
+            ("dark", 390, axe.CONTRAST),
+            ("light", 1920, None),
+        ):
             context = browser.new_context(
                 color_scheme=scheme, viewport={"width": width, "height": 844}
             )
@@ -290,7 +408,8 @@ class TestWhole:
             page.on("request", lambda request, asked=asked: asked.append(request.url))
             page.on("pageerror", lambda error, found=found: found.append(str(error)))
             page.goto(f"file://{built[0]}/{name}")
-            found += axe.serious(page, rules)
+            found += axe.serious(page, rules) if rules else []
+            found += ["sets a cookie"] if context.cookies() else []
             found += [
                 f"asks for {url}"
                 for url in asked

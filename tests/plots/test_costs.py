@@ -44,6 +44,21 @@ def test_measured_and_predicted_share_a_colour(ax):
     assert "(s)" in ax.get_ylabel()
 
 
+def test_a_prediction_at_many_sizes_is_drawn_at_those(ax):
+    many = costs.fine([10, 1000])
+    costs.times_by_size([10, 1000], {"ring": [1, 2]}, {"ring": [3.0] * len(many)}, ax, at=many)
+    measured, predicted, _ = ax.lines
+    assert measured.get_xdata().tolist() == [10, 1000]
+    assert predicted.get_xdata().tolist() == many
+    assert many[0] == 10
+    assert many[-1] == 1000
+    assert len(many) > 50
+    assert many == sorted(set(many))
+    for sizes in ([], [0, 10]):
+        with pytest.raises(ValueError, match=r"above 0 bytes; got \["):
+            costs.fine(sizes)
+
+
 def test_lines_by_ranks(ax):
     costs.times_by_ranks([2, 4], {"tree": [1, 2], "ring": [3, 4]}, ax)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["tree", "ring"]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 mpl.use("Agg")
 
@@ -14,6 +15,7 @@ from helpers.pagerank import pagerank
 from helpers.pagerank.graphs import random_links
 from helpers.plots import pagerank as graphs
 from helpers.plots import roofline as roofs
+from helpers.plots.contrast import luminance
 from helpers.roofline import Point
 from helpers.roofline.cache import Cache
 
@@ -55,6 +57,41 @@ def test_neighbourhood_names_its_nodes_and_escapes_them():
     assert again == page  # the same picture each time
 
 
+def test_neighbourhood_tells_its_kinds_by_more_than_colour_and_in_words():
+    matrix = csr_array(np.array([[0, 1, 0], [0, 0, 0], [1, 0, 0]]))
+    page = graphs.neighbourhood(matrix, ["a&b", "below", "above"], [0.2, 0.5, 0.3], 0).data
+    label = "a&amp;b and its surroundings. 1 that it needs: below; 1 that need it: above"
+    assert f'aria-label="{label}"' in page
+    looks = dict(re.findall(r'<circle [^>]*r="[.\d]+" fill="#\w+"([^>]*)><title>([&;\w]+):', page))
+    looks = {name: look for look, name in looks.items()}
+    assert 'stroke-width="3"' in looks["a&amp;b"]
+    assert looks["below"] == ""
+    assert "stroke-dasharray" in looks["above"]
+    alone = graphs.neighbourhood(csr_array(np.zeros((1, 1))), ["a"], [1.0], 0).data
+    assert 'aria-label="a and its surroundings. It has none"' in alone
+
+
+def test_a_node_without_neighbours_stands_in_the_middle():
+    page = graphs.neighbourhood(csr_array(np.zeros((3, 3))), ["a", "b", "c"], [1 / 3] * 3, 1).data
+    (x, y) = re.search(r'<circle[^>]*cx="([^"]*)"[^>]*cy="([^"]*)"', page).groups()
+    assert (float(x), float(y)) == (0.0, 0.0)
+
+
+def test_neighbourhood_lies_in_its_frame_and_its_edges_are_seen():
+    matrix = random_links(400, 0.05, seed=1).incoming.T.tocsr()
+    names = [f"package {i}" for i in range(400)]
+    page = graphs.neighbourhood(matrix, names, pagerank(matrix).scores, centre=3, limit=110).data
+    circles = re.findall(r'<circle cx="([-.\d]+)" cy="([-.\d]+)" r="([.\d]+)"', page)
+    assert len(circles) > 55
+    for x, y, r in ((float(v) for v in circle) for circle in circles):
+        assert abs(x) + r < 500
+        assert abs(y) + r < 330
+    edges = re.search(r"<g ([^>]*)><line", page)[1]
+    assert "opacity" not in edges
+    stroke = re.search(r'stroke="(#\w+)"', edges)[1]
+    assert 1.05 / (luminance(stroke) + 0.05) >= 3
+
+
 def test_still_roofline_bends_at_the_ridge():
     ax = roofs.roofline(PEAKS, BANDS, POINTS)
     memory = ax.lines[0]
@@ -85,6 +122,10 @@ def test_interactive_roofline_holds_the_figures_without_a_script():
     page = roofs.interactive(PEAKS, BANDS, POINTS).data
     picture = page.split("<script>")[0]
     assert "dot &amp; co: 0.25 flop/byte, 2 Gflop/s, 8 GB/s, 40 % of the memory" in picture
+    told = re.search('<svg [^>]*aria-label="([^"]*)"', picture)[1]
+    assert told.startswith("roofline. Ceilings: ")
+    assert all(name in told for name in [*PEAKS, *BANDS])
+    assert "dot &amp; co 2 Gflop/s at 0.25 flop/byte" in told
     assert len(re.findall("<circle", picture)) == 4  # two ridges, two kernels
     assert "src=" not in page  # nothing from the network
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")

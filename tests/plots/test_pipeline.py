@@ -2,12 +2,14 @@
 
 import matplotlib as mpl
 import pytest
+from matplotlib.colors import to_hex
 
 mpl.use("Agg")
 
 from helpers.pipeline import Costs, Schedule, families, simulate
 from helpers.pipeline.timeline import Timeline
 from helpers.plots import pipeline as draw
+from helpers.plots import style
 from helpers.plots.pipeline_html import pipelines
 from helpers.plots.style import ink
 from tests.plots.embedded import values
@@ -39,6 +41,14 @@ def test_each_action_is_a_box_in_its_rank_s_lane(name):
     assert "model, not recorded" in title(ax)
     assert f"{line.bubble:.0%} idle" in title(ax)
     assert [text.get_text() for text in ax.get_yticklabels()] == ["rank 0", "rank 1", "rank 2"]
+
+
+def test_a_pale_box_has_a_dark_edge():
+    ax = draw.lanes(simulate(families.FAMILIES["zero-bubble"](3, 6), Costs(update=0.5)))
+    for box in [*ax.patches, *ax.get_legend().get_patches()]:
+        fill, edge = to_hex(box.get_facecolor()), to_hex(box.get_edgecolor())
+        assert edge == to_hex(style.edge(fill)), fill
+    assert to_hex(style.YELLOW) in {to_hex(box.get_facecolor()) for box in ax.patches}
 
 
 def test_a_recorded_step_says_so_and_is_in_milliseconds():

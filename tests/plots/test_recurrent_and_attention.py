@@ -39,6 +39,15 @@ def test_a_document_shows_every_word_by_its_weight_and_no_markup_of_its_own():
     assert "width:75px" in page
 
 
+def test_norms_by_lag_tell_their_curves_by_markers_too():
+    curves = {f"{k}": torch.linspace(1, 0.1 * (k + 1), 40) for k in range(4)}
+    ax = recurrent.norms_by_lag(curves, {"0": curves["1"]})
+    drawn = [line for line in ax.lines if line.get_label() in curves]
+    assert len({line.get_marker() for line in drawn} - {"", "None"}) == 4
+    legend = ax.get_legend().get_lines()
+    assert len({line.get_marker() for line in legend}) == 5  # and the bound, which has none
+
+
 def test_confusion_shows_shares_of_rows():
     ax = attention.confusion(np.array([[3, 1], [0, 0]]), ["net", "web"])
     assert words(ax) == ["0.75", "0.25"]  # an empty row has no shares, and divides by nothing

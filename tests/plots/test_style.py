@@ -1,12 +1,16 @@
 """Words in a figure are read by everybody: the contrast that WCAG 2.2 asks for, 4.5 to 1."""
 
 import doctest
+import itertools
+import re
 
+import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
 from helpers.plots import style
 from helpers.plots.processes import processes
+from helpers.plots.web.page import HERE
 
 
 def luminance(colour):
@@ -29,6 +33,74 @@ def test_examples():
 def test_text_is_read_on_and_in_every_colour(colour):
     assert contrast(style.ink(colour), colour) >= 4.5
     assert contrast(style.legible(colour), "white") >= 4.5
+
+
+@pytest.mark.parametrize("colour", [*style.PALETTE[:6], style.BLACK, style.GREY])
+def test_a_line_is_seen_on_white(colour):
+    assert contrast(colour, "white") >= 3
+
+
+@pytest.mark.parametrize("fill", style.PALETTE)
+def test_a_box_or_its_edge_is_seen_on_white(fill):
+    assert max(contrast(fill, "white"), contrast(style.edge(fill), "white")) >= 3
+
+
+# Machado, Oliveira and Fernandes (2009), "A physiologically-based model for simulation of color
+# vision deficiency", table 1, severity 1.0: of linear red, green and blue.
+DEFICIENCIES = {
+    "none": np.eye(3),
+    "protan": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deutan": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "tritan": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
+}
+
+
+def lab(colour, deficiency):
+    """CIELAB under D65 of a colour as it is seen with a deficiency of colour vision."""
+    rgb = np.array(to_rgb(colour))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(np.array(deficiency) @ linear, 0, 1)
+    to_xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    ratio = np.array(to_xyz) @ seen / [0.9505, 1.0, 1.0888]
+    x, y, z = np.where(ratio > (6 / 29) ** 3, np.cbrt(ratio), ratio * (29 / 6) ** 2 / 3 + 4 / 29)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("kind", DEFICIENCIES)
+def test_the_colours_of_items_are_told_apart_with_every_colour_vision(kind):
+    seen = {colour: lab(colour, DEFICIENCIES[kind]) for colour in style.PALETTE[:6]}
+    near = {
+        pair: np.linalg.norm(seen[pair[0]] - seen[pair[1]])
+        for pair in itertools.combinations(seen, 2)
+    }
+    assert min(near.values()) > 15, min(near, key=near.get)
+
+
+def test_every_line_of_a_picture_in_html_is_seen_on_white():
+    sources = [*HERE.glob("*.css"), *HERE.glob("*.js"), *HERE.parent.glob("*_html.py")]
+    lines = [
+        (source.name, colour)
+        for source in sources
+        for line in source.read_text("utf-8").splitlines()
+        if ".lane" not in line  # guides behind what is drawn
+        for stroke in re.findall(r"stroke[\"']?[=:,]([^;}<>]*)", line)
+        for colour in re.findall(r"#(?:[\da-fA-F]{6}|[\da-fA-F]{3})\b", stroke.split("fill")[0])
+    ]
+    assert len(lines) > 30
+    faint = [(name, c) for name, c in lines if contrast(c, "white") < 3 and c != "#fff"]
+    assert faint == []
 
 
 def test_the_ranks_in_their_boxes_are_read():

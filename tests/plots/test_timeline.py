@@ -87,6 +87,15 @@ def test_the_svg_tells_call_peer_tag_size_and_duration():
     assert timeline_html(example()).data == svg
 
 
+def test_the_svg_says_in_words_what_it_shows_and_hides_nothing_of_it():
+    svg = ElementTree.fromstring(timeline_svg(example()))
+    assert svg.get("aria-label") == (
+        "timeline of 3 MPI calls and 1 message in 5 ms; rank 0: 1 Send, 1 Ibcast; "
+        "rank 1: 1 Recv, 2 ms waiting for others"
+    )
+    assert svg.get("role") == "group"  # an image's contents do not reach a screen reader
+
+
 def test_diagrams_on_one_page_do_not_lean_on_each_other():
     one, other = (timeline_svg(example(messages=n)) for n in (1, 2))
     names = [set(re.findall(r' id="([^"]+)"', svg)) for svg in (one, other)]

@@ -118,6 +118,54 @@ def test_each_neighbourhood_has_a_view_of_its_own(show, seeds):
     assert other.locator("svg").get_attribute("viewBox") == whole
 
 
+CROSSED = """() => {
+  const boxes = (kind) => [...document.querySelectorAll(`svg ${kind}`)].map((e) => e.getBBox());
+  const meet = (a, b) =>
+    a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
+  const names = boxes("text"), circles = boxes("circle");
+  const all = [...names, ...circles];
+  const pairs = names.flatMap((name, i) => all.map((other, j) => [name, other, i, j]));
+  const within = (b) => -500 < b.x && b.x + b.width < 500 && -330 < b.y && b.y + b.height < 330;
+  return {
+    met: pairs.filter(([a, b, i, j]) => j !== i && j !== i + names.length && meet(a, b)).length,
+    out: all.filter((box) => !within(box)).length,
+  };
+}"""
+
+
+@pytest.mark.browser
+def test_no_name_lies_on_another_or_on_a_circle_or_beyond_the_frame(show):
+    matrix = random_links(400, 0.05, seed=1).incoming.T.tocsr()
+    names = [f"python3-package{i}"[: 6 + i % 12] for i in range(400)]
+    scores = 1 / np.arange(1, 401)  # few are large, as ranks are
+    page = show(neighbourhood(matrix, names, scores / scores.sum(), centre=3, limit=110).data)
+    assert page.locator("svg text").count() > 55
+    assert page.evaluate(CROSSED) == {"met": 0, "out": 0}
+
+
+@pytest.mark.browser
+def test_the_view_has_limits_and_names_keep_their_size(show):
+    page = show(around(2))
+    svg, name = page.locator("svg"), page.locator("svg text").first
+    whole, high = svg.get_attribute("viewBox"), name.bounding_box()["height"]
+    closer, farther = (page.get_by_test_id(f"neighbourhood-{way}") for way in ("closer", "farther"))
+    often = "(button) => { for (let k = 0; k < 30; k++) button.click(); }"
+    farther.evaluate(often)
+    assert svg.get_attribute("viewBox") == whole
+    assert farther.get_attribute("aria-disabled") == "true"
+    page.mouse.move(500, 300)
+    page.mouse.down()
+    page.mouse.move(100, 900)
+    page.mouse.up()
+    assert svg.get_attribute("viewBox") == whole  # nothing to see beyond it
+    closer.click(click_count=3)
+    assert name.bounding_box()["height"] == pytest.approx(high, rel=0.1)
+    closer.evaluate(often)
+    width = page.evaluate("document.querySelector('svg').viewBox.baseVal.width")
+    assert 50 < width < 200
+    assert closer.get_attribute("aria-disabled") == "true"
+
+
 @pytest.mark.browser
 def test_the_wheel_scrolls_the_page_and_with_ctrl_it_zooms(show):
     page = show(around(2) + "<div style='height:3000px'></div>")

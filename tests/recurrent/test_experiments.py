@@ -8,15 +8,16 @@ from torch.func import stack_module_state
 
 from helpers.recurrent.experiments import (
     VARIANTS,
-    Reader,
+    Comparison,
     Scores,
     comparisons,
     differ,
     half_life_bias,
     one_that_forgets,
-    stacked,
     train,
 )
+from helpers.recurrent.lstm import LSTM, units_of_an_lstm
+from helpers.recurrent.readers import Reader, stacked
 from helpers.recurrent.tasks import FixedSequences, ForgetOnCue, LongCopy
 
 
@@ -41,7 +42,7 @@ def test_long_copy_shows_its_symbol_once():
 
 def test_fixed_sequences_keep_rows_with_their_labels():
     rows = torch.arange(12.0).view(4, 3, 1)
-    task = FixedSequences(rows, torch.tensor([0, 1, 2, 3]), "four")
+    task = FixedSequences(rows, torch.tensor([0, 1, 2, 3]))
     x, labels = task.draw(30, generator())
     assert x[0, :, 0].equal(labels * 3.0)
 
@@ -78,13 +79,58 @@ def test_every_variant_trains(variant):
     assert losses[-1] < losses[0]
 
 
+def full_gru(inputs, states, h):
+    (i_r, i_z, i_n), (s_r, s_z, m) = inputs, states
+    r, z = torch.sigmoid(i_r + s_r), torch.sigmoid(i_z + s_z)
+    return (1 - z) * torch.tanh(i_n + r * m) + z * h
+
+
+def test_a_cell_of_ones_own_is_trained_as_a_named_variant_is():
+    comparison = Comparison(LongCopy(length=3), {"hidden": 5, "steps": 10, "seeds": 2})
+    assert comparison.run(full_gru).values == pytest.approx(comparison.run("GRU").values, abs=0.01)
+    none = comparison.run(lambda inputs, states, h: torch.zeros_like(h))
+    assert max(none.values) < 0.5  # one that forgets all guesses
+    with pytest.raises(ValueError, match=r"the cell returned .*3.* expected a state"):
+        comparison.run(lambda inputs, states, h: h[..., :3])
+    with pytest.raises(ValueError, match="without parameters of its own, got Bilinear"):
+        comparison.run(torch.nn.Bilinear(1, 1, 1))
+    with pytest.raises(ValueError, match="without parameters of its own"):
+        comparison.run(torch.nn.Linear(1, 1).forward)
+    with pytest.raises(ValueError, match="the cell returned None"):
+        comparison.run(lambda inputs, states, h: None)
+    with pytest.raises(ValueError, match="variant='gru': expected one of GRU"):
+        comparison.run("gru")
+
+
+def test_an_lstm_of_many_seeds_is_pytorchs():
+    torch.manual_seed(0)
+    ours, x = LSTM(3, 4).double(), torch.randn(6, 2, 3).double()
+    state = torch.zeros(2, 8).double()
+    W, U, b, c = ours.weight_ih_l0, ours.weight_hh_l0, ours.bias_ih_l0, ours.bias_hh_l0
+    for x_t in x:
+        state = ours.mix(x_t @ W.T + b, state[:, :4] @ U.T + c, state)
+    library = torch.nn.LSTM(3, 4).double()
+    library.load_state_dict(ours.state_dict())
+    _, (h, cell) = library(x)
+    torch.testing.assert_close(state, torch.cat([h[0], cell[0]], 1))
+
+
+@pytest.mark.parametrize("sizes", [(2, 24, 2), (5, 12, 4), (100, 24, 8)])
+def test_an_lstm_has_about_the_parameters_of_the_gru(sizes):
+    def count(**kind):
+        return sum(p.numel() for p in Reader(*sizes, **kind).parameters())
+
+    assert count(lstm=True) == pytest.approx(count(), rel=0.06)
+    assert 1 <= units_of_an_lstm(*sizes) < sizes[1]
+
+
 def test_half_life_is_where_half_is_left():
     assert torch.sigmoid(torch.tensor(half_life_bias(7.0))).item() ** 7 == pytest.approx(0.5)
     assert half_life_bias(1) == 0
     hard = torch.nn.functional.hardsigmoid(torch.tensor(half_life_bias(7.0, "hard")))
     assert hard.item() ** 7 == pytest.approx(0.5, rel=1e-5)
     H = 4
-    biased = Reader(2, H, 2, half_life=10).gru.bias_ih_l0
+    biased = Reader(2, H, 2, half_life=10).layer.bias_ih_l0
     assert (biased[H : 2 * H] > 1).all()
     with pytest.raises(ValueError, match="steps=0"):
         half_life_bias(0)
@@ -94,6 +140,9 @@ def test_intervals_and_differences():
     near, far = Scores((0.9, 0.92, 0.91)), Scores((0.5, 0.52, 0.53))
     assert near.margin == pytest.approx(4.303 * 0.01 / math.sqrt(3), rel=1e-3)
     assert differ(near, far)
+    mean, low, high = far.against(near)
+    assert low < mean < high < 0
+    assert mean == pytest.approx((-0.4 - 0.4 - 0.38) / 3)
     assert not differ(near, Scores((0.93, 0.89, 0.91)))
     assert not differ(near, near)
     assert Scores((0.5,)).margin == math.inf

@@ -1,5 +1,7 @@
 """The simulated cache: by hand, by properties, and beside valgrind's cachegrind."""
 
+from dataclasses import asdict
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from helpers.machine.compilers import has_compiler
 from helpers.roofline import cachegrind
 from helpers.roofline.cache import ORDERS, Cache, count_misses, matmul_trace, misses_per_step
+from helpers.roofline.system import reported_caches
 
 
 def test_direct_mapped_by_hand():
@@ -91,6 +94,30 @@ def test_agrees_with_cachegrind(order, shape):
 def test_impossible_caches(bad):
     with pytest.raises(ValueError, match="Cache expects"):
         Cache(**bad)
+
+
+@pytest.mark.parametrize(
+    ("size", "line", "ways", "sets"),
+    [
+        (32768, 64, 8, 64),
+        (49152, 64, 12, 64),  # Intel's since 2019
+        (49152, 64, 8, 64),  # what cannot be: a virtual machine's
+        (49152, 64, 0, 64),
+        (131072, 128, 0, 128),  # Apple's
+        (65536, 0, 4, 256),
+        (1000, 60, 3, 64),  # as if nothing had been said
+    ],
+)
+def test_a_reported_cache_is_modelled(size, line, ways, sets):
+    cache = Cache.like({"level": 1, "size": size, "line": line, "ways": ways})
+    assert len(cache.held) == sets
+    assert cache.size == (size if size != 1000 else 32768)
+
+
+def test_this_machines_first_cache_is_modelled():
+    for level in map(asdict, reported_caches()[:1]):
+        cache = Cache.like(level)
+        assert (cache.size, cache.ways) == (level["size"], level["ways"] or cache.ways)
 
 
 def test_unknown_order():

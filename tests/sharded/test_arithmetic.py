@@ -99,7 +99,8 @@ def test_a_freed_tensor_can_be_had_again():
     assert view.tolist() == [[5.0] * 3] * 2
 
 
-def test_a_device_paces_each_part_before_its_message_and_adds_waits():
+def paced_parts():
+    """When two messages arrived in a computation of four parts, and when it was over."""
     device, moments = Device(speed=1e3), []
     began = time.perf_counter()
     with device.compute([10.0, 0.0, 20.0, 5.0]):
@@ -108,10 +109,16 @@ def test_a_device_paces_each_part_before_its_message_and_adds_waits():
             moments.append(time.perf_counter() - began)
             device.wait(wait)  # as if a message had taken so long: it did not, so all is later
     moments.append(time.perf_counter() - began)
-    assert moments[0] >= 0.010
-    assert moments[1] < 0.010 + 0.020  # nothing to compute before the second
-    assert 0.040 <= moments[2] < 0.080
     assert device.waited == 0.005
+    return moments
+
+
+def test_a_device_paces_each_part_before_its_message_and_adds_waits():
+    tried = [paced_parts() for _ in range(5)]  # a busy machine may be late: the best of five
+    assert min(first for first, _, _ in tried) >= 0.010
+    assert min(second for _, second, _ in tried) < 0.010 + 0.020  # nothing to compute before it
+    assert 0.040 <= min(end for _, _, end in tried) < 0.080
+    device = Device(speed=1e3)
     with device.compute([1.0]):
         time.sleep(0.01)
     assert device.late == 1

@@ -245,6 +245,52 @@ def sharded(backend: str) -> None:
     dist.destroy_process_group()
 
 
+def sharded_bf16(backend: str) -> None:
+    """fully_shard in bfloat16: weights gathered and products in it, the master weights in fp32."""
+    torch, dist, rank, size = begin(backend)
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+    mesh = init_device_mesh("cpu", (size,))
+    policy = MixedPrecisionPolicy(torch.bfloat16, torch.bfloat16, torch.float32)
+    model, X, Y = network(torch)
+    seen = []
+    model[0].register_forward_hook(lambda layer, given, out: seen.append(out.dtype))
+    fully_shard(model, mesh=mesh, mp_policy=policy)
+    train(torch, model, torch.optim.SGD(model.parameters(), 0.1), X[rank::size], Y[rank::size])
+    assert set(seen) == {torch.bfloat16}
+    whole = [p.full_tensor() for p in model.parameters()]
+    assert {p.dtype for p in whole} == {torch.float32}
+    close(torch, whole, expected(torch), 5e-3)
+    dist.barrier()  # rank 0 keeps the store
+    dist.destroy_process_group()
+
+
+def sharded_as_before(backend: str) -> None:
+    """FullyShardedDataParallel, in fp32 and with gradients reduced in bfloat16."""
+    torch, dist, rank, size = begin(backend)
+    from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecision
+
+    lower = MixedPrecision(torch.bfloat16, torch.bfloat16, torch.bfloat16)
+    for precision, atol in ((None, 1e-5), (lower, 5e-3)):
+        model, X, Y = network(torch)
+        wrapped = FullyShardedDataParallel(
+            model, device_id=torch.device("cpu"), mixed_precision=precision
+        )
+        train(
+            torch, wrapped, torch.optim.SGD(wrapped.parameters(), 0.1), X[rank::size], Y[rank::size]
+        )
+        with FullyShardedDataParallel.summon_full_params(wrapped):
+            whole = [p.detach().clone() for p in wrapped.parameters()]
+        theirs = expected(torch)
+        if len(whole) == 1:  # one flat parameter, its end filled up
+            theirs = [torch.cat([p.flatten() for p in theirs])]
+            whole = [whole[0][: len(theirs[0])]]
+        close(torch, whole, theirs, atol)
+    dist.barrier()  # rank 0 keeps the store
+    dist.destroy_process_group()
+
+
 def dtensor(backend: str) -> None:
     """DTensor: sharded products, resharding, partial sums; a mesh of two dimensions."""
     torch, dist, rank, size = begin(backend)
@@ -367,7 +413,7 @@ def functional(backend: str) -> None:
 
 FEATURES = (
     *(ddp, ddp_small_buckets, ddp_unused, ddp_accumulate, hooks, zero, sharded, dtensor),
-    *(tensor_parallel, pipelining, compiled_ddp, functional),
+    *(tensor_parallel, pipelining, compiled_ddp, functional, sharded_bf16, sharded_as_before),
 )
 
 

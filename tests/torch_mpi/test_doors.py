@@ -112,6 +112,7 @@ if dist.get_rank() == 2 and "{call}" == "recv":
 
 
 @pytest.mark.mpi
+@pytest.mark.alone
 @pytest.mark.parametrize("path", ["window", "network"])
 @pytest.mark.parametrize("call", ["all_reduce", "recv"])
 def test_a_rank_that_raises_ends_the_others_which_name_it(tmp_path, call, path):
@@ -123,8 +124,9 @@ def test_a_rank_that_raises_ends_the_others_which_name_it(tmp_path, call, path):
     done = script(tmp_path, text, MPIEXEC, "-n", "3")
     said = f"{done.returncode}\n{done.stdout}\n{done.stderr}"
     assert done.returncode != 0, said
-    # A second or two on a quiet machine, and far from the group's time limit on a busy one.
-    assert all(float(seconds) < 30 for seconds in done.stdout.split()), said
+    times = [float(seconds) for seconds in done.stdout.split()]
+    assert len(times) == (1 if call == "recv" else 2), said  # rank 2's recv raises
+    assert all(seconds < 5 for seconds in times), said
     assert "ArithmeticError: of rank 1" in done.stderr, said
     assert "rank 1 of this group has left it" in done.stderr, said
 

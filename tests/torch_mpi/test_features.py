@@ -10,6 +10,7 @@ pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
 GROUPS = {
     "replicas": ["ddp", "ddp_small_buckets", "ddp_unused", "ddp_accumulate", "hooks", "functional"],
     "shards": ["zero", "sharded", "dtensor", "tensor_parallel"],
+    "shards in bfloat16 and flat": ["sharded_bf16", "sharded_as_before"],
     "stages and graphs": ["pipelining", "compiled_ddp"],
 }
 

@@ -179,6 +179,32 @@ def test_waiting_is_told_from_transfer():
     assert 0.2 < trace.waiting()[0] < 0.5
 
 
+def late_to_a_collective():
+    """Rank 1 comes 0.3 s late to an allreduce that does not block."""
+    from mpi4py import MPI
+
+    with traces.record(MPI.COMM_WORLD) as comm:
+        mine, total = np.full(10, float(comm.rank + 1)), np.empty(10)
+        comm.Barrier()
+        if comm.rank == 1:
+            time.sleep(0.3)
+        request = comm.Iallreduce(mine, total)
+        request.Wait()
+    assert total.tolist() == [3.0] * 10
+    return traces.gather(comm)
+
+
+@pytest.mark.mpi
+def test_the_wait_for_a_collective_waits_and_not_the_call_that_began_it():
+    trace = run_ranks(2, late_to_a_collective)[0]
+    begun, waited = trace.of(0)[-2:]
+    assert (begun.call, waited.call) == ("Iallreduce", "Wait")
+    assert begun.waiting == 0
+    assert begun.done == waited.end
+    assert 0.2 < waited.waiting <= waited.duration
+    assert trace.of(1)[-1].waiting == 0
+
+
 def in_groups():
     from mpi4py import MPI
 

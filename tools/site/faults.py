@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, Tag
 
-from tools.site.sources import NO_ALT
+from tools.site.pictures import NO_ALT
 
 MAX_BYTES = 2_000_000  # of a page
 FETCHED = re.compile(r"(?:url\(|@import)\s*[\"']?((?:https?:)?//[^\s\"')]+)").findall
@@ -38,6 +38,9 @@ def faults(site: Path) -> list[str]:
         for picture in soup.select("img"):
             if picture.get("alt", NO_ALT) in ("", NO_ALT):
                 found.append(f"{name}: {picture.get('src', '')[:80]} has no description (alt)")
+        for picture in soup.select("svg"):
+            if not _named(picture):
+                found.append(f"{name}: {str(picture)[:80]} has no name (aria-label)")
         for tag in soup.select("[src], source[srcset], link[href], image[href], use[href]"):
             address = tag.get("src") or tag.get("srcset") or tag.get("href")
             if re.match(r"(https?:)?//", address) and tag.get("rel") != ["canonical"]:
@@ -83,6 +86,16 @@ def resolve(site: Path, page: str, path: str) -> str:
     """
     target = (site / page).parent / unquote(path)
     return target.resolve().relative_to(site.resolve()).as_posix()
+
+
+def _named(picture: Tag) -> bool:
+    """Whether an SVG has a name, or needs none: a part of another, hidden, an icon of a control."""
+    if picture.get("aria-label", "").strip() or picture.find("title", recursive=False):
+        return True
+    if "display: none" in picture.get("style", "") or picture.get("aria-hidden") == "true":
+        return True
+    around = picture.find_parent(["svg", "a", "button", "label"])
+    return bool(around or picture.find_parent(attrs={"role": "img", "aria-label": True}))
 
 
 def _there(site: Path, page: str, address: str) -> bool:

@@ -67,7 +67,11 @@ def _counted(known: Iterable[str], found: dict[str, Recorded]) -> list[tuple[str
 
 
 def measured() -> str:
-    """Return the page of measured figures: ours, the peer's and their ratio, newest run of each."""
+    """Return the page of measured figures: ours, the peer's and their ratio.
+
+    Of each suite the newest run stands there; of an older one, by another command, what no newer
+    run has: the rows of other cases, and all of a run on another number of ranks.
+    """
     lines = [
         "# What was measured",
         "",
@@ -75,15 +79,21 @@ def measured() -> str:
         "Another machine gives other seconds; the ratios travel further.",
         "",
     ]
-    seen: dict[str, records.Record] = {}
+    tables: dict[str, list[tuple[records.Record, list[records.Row]]]] = {}
+    commands: set[tuple[str, tuple[str, ...]]] = set()
+    names: set[tuple[str, str, str]] = set()
     for record in records.load(BENCH):  # the newest first
-        for suite in record.suites:
-            seen.setdefault(suite, record)
-    for suite, record in sorted(seen.items()):
-        rows = record.suites[suite]
+        ranks = record.command.partition("--ranks ")[2]
+        for suite, rows in record.suites.items():
+            new = [row for row in rows if (suite, ranks, row.name) not in names]
+            if new and (suite, setting(record)) not in commands:
+                tables.setdefault(suite, []).append((record, new))
+            commands.add((suite, setting(record)))
+            names |= {(suite, ranks, row.name) for row in rows}
+    for suite, (record, rows) in ((name, one) for name in sorted(tables) for one in tables[name]):
+        if record is tables[suite][0][0]:
+            lines += [f"## {suite}", ""]
         lines += [
-            f"## {suite}",
-            "",
             f"`{record.command}`, {record.machine['name']}, {record.date[:10]}.",
             "",
             "| what | case | ours | peer | peer's | ours ÷ peer's |",
@@ -94,6 +104,23 @@ def measured() -> str:
             lines += ["", f"{len(rows) - MOST} more rows stand in the record."]
         lines.append("")
     return "\n".join(lines)
+
+
+def setting(record: records.Record) -> tuple[str, ...]:
+    """Return what a record's command was told, but for the suites that it was asked for.
+
+    Parameters
+    ----------
+    record : Record
+        Of any run.
+
+    Returns
+    -------
+    tuple of str
+        The words of the command, such as ``("python", "-m", "bench.conformance", "--ranks", "2")``:
+        runs with equal ones measured the same, and the newer takes the older's place.
+    """
+    return tuple(word for word in record.command.split() if word not in record.suites)
 
 
 def _figures(row: records.Row) -> list[str]:

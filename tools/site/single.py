@@ -16,7 +16,7 @@ from bs4 import BeautifulSoup, Tag
 
 from tools.site.faults import resolve
 
-SCRIPTS = ("furo.js", "course.js", "dark.js")  # the others serve the search, which needs all pages
+SCRIPTS = ("furo.js", "course.js", "states.js", "dark.js")  # the others serve the search
 
 
 def write(site: Path, notebooks: Iterable[str], output: Path) -> list[Path]:

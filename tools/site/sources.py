@@ -5,10 +5,8 @@ The folder has the repository's shape, so that a link that works there works her
 
 from __future__ import annotations
 
-import base64
 import copy
 import html
-import json
 import re
 import shutil
 from collections.abc import Mapping
@@ -20,6 +18,7 @@ from nbformat import NotebookNode
 
 from helpers.paths import ROOT
 from tools.site import generated
+from tools.site.pictures import with_pictures
 from tools.widgets import without_widgets
 
 PARTS = {
@@ -33,8 +32,6 @@ PARTS = {
 """The notebooks as the site's menu groups them, each part in the order of reading."""
 
 HUB = "deploy/jupyterhub/README.md"
-PICTURES = {"image/png": "png", "image/jpeg": "jpg"}
-NO_ALT = "a picture without a description"  # found by `faults`, so that no build passes with it
 
 
 def write(folder: Path, notebooks: Mapping[str, NotebookNode]) -> None:
@@ -131,50 +128,16 @@ def with_solutions(notebook: NotebookNode, solved: NotebookNode) -> NotebookNode
     return page
 
 
-def with_pictures(notebook: NotebookNode, name: str, folder: Path) -> NotebookNode:
-    """Return the notebook with its plots as files in ``folder``, each with words and a number.
-
-    The numbers count within a notebook, whose own stands before them, so that a text, a class or a
-    letter can name *figure 8.2* and link to it.
-    """
-    chapter, figure = int(name[:2]), 0
-    for number, cell in enumerate(notebook.cells):
-        for index, output in enumerate(cell.get("outputs", [])):
-            data = output.get("data", {})
-            for kind, ending in PICTURES.items():
-                if kind not in data or "text/html" in data:
-                    continue
-                file = folder / f"{name}-{number}-{index}.{ending}"
-                file.write_bytes(base64.b64decode(data[kind]))
-                said = output.metadata.get(kind, {})
-                alt = html.escape(said.get("alt", NO_ALT))
-                kept = f' data-kept="{json.dumps(said["kept"])}"' if "kept" in said else ""
-                figure += 1
-                shown = (
-                    f'<figure id="figure-{figure}">'
-                    f'<img src="../figures/{file.name}" loading="lazy" alt="{alt}"{kept}>'
-                    f'<figcaption><a href="#figure-{figure}">Figure {chapter}.{figure}</a>'
-                    "</figcaption></figure>"
-                )
-                output.data = nbformat.from_dict({"text/html": shown})
-                break
-    return notebook
-
-
 def _landing(folder: Path, notebooks: Mapping[str, NotebookNode]) -> str:
     """The README as the first page, with the menu of all others."""
     text = (ROOT / "README.md").read_text("utf-8")
-    still = '<source srcset="static/ring_allreduce.png" media="(prefers-reduced-motion: reduce)">'
     text = re.sub(
         r"!\[([^\]]*)\]\(docs/ring_allreduce\.gif\)",
-        lambda found: (
-            f'<picture>{still}<img class="course-figure" src="static/ring_allreduce.gif" '
-            f'alt="{html.escape(found[1])}"></picture>'
-        ),
+        lambda found: moving("static/ring_allreduce", found[1]),
         text,
     )
     _first_frame(ROOT / "docs" / "ring_allreduce.gif", folder / "extra" / "static")
-    text = _leading_somewhere(text, folder)
+    text = _leading_somewhere(with_difficulty(text, notebooks), folder)
     known = {number for numbers in PARTS.values() for number in numbers}
     parts = dict(PARTS) | {"More": [n[:2] for n in sorted(notebooks) if n[:2] not in known]}
     by_number = {
@@ -188,6 +151,66 @@ def _landing(folder: Path, notebooks: Mapping[str, NotebookNode]) -> str:
     menu.append(_tree("Look up", ["notebooks/glossary", *generated.REFERENCE, "data/README"]))
     menu.append(_tree("Teach and take part", ["TEACHING", HUB.removesuffix(".md"), "CONTRIBUTING"]))
     return text + "\n\n" + "\n\n".join(tree for tree in menu if tree)
+
+
+def with_difficulty(text: str, notebooks: Mapping[str, NotebookNode]) -> str:
+    """Return the table of notebooks with a column that counts each one's exercises by difficulty.
+
+    The difficulties are read from the exercises, which are the one place that says them.
+
+    Parameters
+    ----------
+    text : str
+        A page with a table whose rows begin with a link to a notebook, after a head that begins
+        with ``| notebook``.
+    notebooks : mapping of str to NotebookNode
+        By name.
+
+    Returns
+    -------
+    str
+        The page.
+    """
+    lines, inside = text.split("\n"), False
+    for number, line in enumerate(lines):
+        inside = line.startswith("| notebook |") or (inside and line.startswith("|"))
+        if not inside:
+            continue
+        if found := re.match(r"\| \[(\w+)\]", line):
+            cells = notebooks[found[1]].cells if found[1] in notebooks else []
+            prose = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+            marks = re.findall(r"\*Difficulty ([●○]{3})", prose)
+            more = " · ".join(str(marks.count(mark)) for mark in ("●○○", "●●○", "●●●"))
+        else:
+            more = "---" if line.startswith("|---") else "exercises: easy · medium · hard"
+        lines[number] = f"{line} {more} |"
+    return "\n".join(lines)
+
+
+def moving(path: str, alt: str) -> str:
+    """Return HTML of a moving picture that a reader can stop, by ``course.css`` and no script.
+
+    Whoever asks the system for reduced motion gets the first frame, and no switch.
+
+    Parameters
+    ----------
+    path : str
+        Of the GIF and of its first frame, a PNG, without ``.gif`` and ``.png``.
+    alt : str
+        The picture in words.
+
+    Returns
+    -------
+    str
+        On one line, as a part of a paragraph.
+    """
+    picture, alt = f'<img class="course-figure" src="{path}', f'alt="{html.escape(alt)}">'
+    return (
+        f'<span class="moving"><picture><source srcset="{path}.png" '
+        f'media="(prefers-reduced-motion: reduce)">{picture}.gif" {alt}</picture>'
+        f'<span class="still">{picture}.png" {alt}</span>'
+        '<label><input type="checkbox"> Stop the picture</label></span>'
+    )
 
 
 def _first_frame(gif: Path, folder: Path) -> None:

@@ -31,13 +31,13 @@ from helpers.data_parallel.messages import (
     Hello,
     Ready,
     SilenceError,
+    all_leave,
     next_hello,
     receive,
     wait,
 )
 from helpers.data_parallel.replica import Replica
 from helpers.data_parallel.scheme import Ended, Scheme
-from helpers.data_parallel.stop import Stop
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -54,8 +54,6 @@ class Asynchronous(Scheme):
     ----------
     comm : mpi4py.MPI.Intracomm
         At least two ranks.
-    stop : Stop, optional
-        Other ends than the loop's number of steps.
     patience : float
         Seconds that the server waits for a worker; a worker waits twice as long for the server.
     strikes : int
@@ -71,14 +69,12 @@ class Asynchronous(Scheme):
     def __init__(
         self,
         comm: Intracomm,
-        stop: Stop | None = None,
         patience: float = 5.0,
         strikes: int = 3,
         layers: bool = True,
     ):
         super().__init__(comm)
         self.by_layer = layers
-        self.stop = stop or Stop()
         self.patience = patience if self.serves else 2 * patience
         self.strikes = strikes
         self.version = -1  # a worker's: updates behind its parameters; −1 before it has any
@@ -118,13 +114,14 @@ class Asynchronous(Scheme):
         # Part: the server dismisses every worker, and all take its history
         history = replica.history
         if self.serves:
-            self._stopped = self._stopped or f"{history.updates} updates"
+            self._stopped = history.ended = self._stopped or history.ended
             self._dismiss_all(history)
             history.gradients = history.updates
             history.report.append(f"the server stopped: {self._stopped}")
             history.weights = replica.flat.values.numpy().copy()
         elif not self._stopped:
             self.leave("")
+        all_leave(self.comm, 2 * self.patience, self._dismiss_late if self.serves else None)
         return self.comm.bcast(history, root=0)
 
     # ------------------------------------------------------------------ a worker's side
@@ -208,6 +205,7 @@ class Asynchronous(Scheme):
         while self._present:
             worker, hello = self._next_hello(history)
             if worker not in self._present:
+                self._dismiss_late(worker, hello)
                 continue
             self._stopped = self._stopped or self.stop.reached(
                 history, time.perf_counter() - self._began
@@ -277,6 +275,14 @@ class Asynchronous(Scheme):
     def _dismiss_all(self, history: History) -> None:
         """Refuse whatever the workers that are still there bring next."""
         while self._present:
-            worker, _ = self._next_hello(history)
+            worker, hello = self._next_hello(history)
             if worker in self._present:
                 self._refuse(worker, self._stopped, history)
+            else:
+                self._dismiss_late(worker, hello)
+
+    def _dismiss_late(self, worker: int, hello: Hello) -> None:
+        """Refuse a worker that had been given up: its hello must not reach the next training."""
+        if hello.brings != "goodbye":
+            reason = self._stopped or "given up: the server has waited too long"
+            self.comm.send(Ready(False, reason, self._updates), worker, READY)

@@ -43,6 +43,8 @@ class Unannounced(Scheme):
 
     def begin(self, replica: Replica) -> None:
         # All begin with rank 0's parameters: nobody needs to fetch any
+        if self.stop.loss is not None:
+            raise ValueError(f"{self.name}: the server is told no loss to stop at; got {self.stop}")
         super().begin(replica)
         self.gradients = replica.flat.layers(replica.flat.gradients)
         self.values = replica.flat.values.numpy()

@@ -37,7 +37,7 @@ export function start(root, data) {
       const made = [];
       for (let k = 0; k < array.shape[0] * array.shape[1]; k++) {
         const x = left + (k % array.shape[1]) * size, y = top + Math.floor(k / array.shape[1]) * size;
-        const box = draw("rect", { x, y, width: size, height: size, stroke: "#999", "stroke-width": .7, "data-testid": `accesses-cell-${array.name}-${k}` }, group);
+        const box = draw("rect", { x, y, width: size, height: size, stroke: "#8a8a8a", "stroke-width": .7, "data-testid": `accesses-cell-${array.name}-${k}` }, group);
         const label = draw("text", { x: x + size / 2, y: y + size / 2 + size * .14, "text-anchor": "middle", "font-size": Math.min(13, size * .4) }, group, "");
         if (clickable) {
           box.setAttribute("role", "button");
@@ -56,7 +56,7 @@ export function start(root, data) {
     const cell = cells[which][k];
     if (!cell) return;
     cell.box.setAttribute("fill", fill);
-    cell.box.setAttribute("stroke", bold ? "#000" : "#999");
+    cell.box.setAttribute("stroke", bold ? "#000" : "#8a8a8a");
     cell.box.setAttribute("stroke-width", bold ? 2.5 : .7);
     const inset = bold ? 1.6 : 0; // or the neighbours to the right and below would cover half of the frame
     for (const [name, value] of [["x", cell.x + inset], ["y", cell.y + inset], ["width", size - 2 * inset], ["height", size - 2 * inset]]) {

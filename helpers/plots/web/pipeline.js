@@ -5,7 +5,7 @@ import { player } from "./player.js";
 // many micro-batches it keeps at the moment that is shown.
 export function start(root, data) {
   const WIDTH = 900, LEFT = 74, RIGHT = 190, TOP = 26, FRAMES = 40;
-  const { colours, inks, names, runs } = data;
+  const { colours, edges, inks, names, runs } = data;
   let run = null, held = []; // none yet while the controls are made
   root.textContent = "";
   const bar = make("div", { class: "bar" }, root);
@@ -90,13 +90,13 @@ export function start(root, data) {
     for (let r = 0; r < run.ranks; r++) {
       const y = TOP + lane * r, peak = most(r), kept = now(r, t), over = peak > value(memory);
       draw("text", { x: LEFT - 8, y: y + lane / 2 + 5, "text-anchor": "end" }, svg, `rank ${r}`);
-      draw("rect", { x: WIDTH - RIGHT + 12, y: y + lane * 0.2, width: unit * peak, height: lane * 0.6, fill: "none", stroke: over ? "#D55E00" : "#111", "stroke-width": over ? 3 : 1, "stroke-dasharray": over ? "5 3" : "none" }, svg);
-      draw("rect", { x: WIDTH - RIGHT + 12, y: y + lane * 0.2, width: unit * kept, height: lane * 0.6, fill: "#56B4E9" }, svg);
+      draw("rect", { x: WIDTH - RIGHT + 12, y: y + lane * 0.2, width: unit * peak, height: lane * 0.6, fill: "none", stroke: over ? "#B84300" : "#111", "stroke-width": over ? 3 : 1, "stroke-dasharray": over ? "5 3" : "none" }, svg);
+      draw("rect", { x: WIDTH - RIGHT + 12, y: y + lane * 0.2, width: unit * kept, height: lane * 0.6, fill: "#1C97FB" }, svg);
       draw("text", { x: WIDTH - RIGHT + 16 + unit * peak, y: y + lane / 2 + 5 }, svg, `${+kept.toFixed(2)}${over ? " !" : ""}`);
     }
     for (const [r, kind, i, chunk, begin, end] of run.boxes) {
       const y = TOP + lane * r + lane * 0.08, w = x(end) - x(begin), done = end <= t + 0.5, started = begin < t;
-      const attributes = { x: x(begin), y, width: Math.max(w - 0.6, 0.5), height: lane * 0.84, fill: colours[kind], opacity: done ? 1 : started ? 0.6 : 0.13 };
+      const attributes = { x: x(begin), y, width: Math.max(w - 0.6, 0.5), height: lane * 0.84, fill: colours[kind], stroke: edges[kind], "stroke-width": 0.8, opacity: done ? 1 : started ? 0.6 : 0.13 };
       draw("rect", attributes, svg);
       if (chunk % 2) draw("rect", { x: x(begin), y: y + lane * 0.7, width: Math.max(w - 0.6, 0.5), height: lane * 0.14, fill: "#111", opacity: done ? 1 : 0.2 }, svg);
       if (w > 13 && lane > 17) draw("text", { x: x((begin + end) / 2), y: y + lane * 0.42 + 5, "text-anchor": "middle", style: `fill:${done ? inks[kind] : "#111"}` }, svg, i);
@@ -109,7 +109,7 @@ export function start(root, data) {
     let at = LEFT;
     const used = new Set(run.boxes.map((b) => b[1]));
     for (const kind of [...used].sort()) {
-      draw("rect", { x: at, y: y - 11, width: 14, height: 12, fill: colours[kind] }, svg);
+      draw("rect", { x: at, y: y - 11, width: 14, height: 12, fill: colours[kind], stroke: edges[kind], "stroke-width": 0.8 }, svg);
       draw("text", { x: at + 20, y }, svg, names[kind]);
       at += 40 + 8 * names[kind].length;
     }

@@ -99,8 +99,9 @@ CUDA_INLINE unsigned __match_any_sync(unsigned mask, T value, CUDA_LINE) {
 }
 template <typename T>
 CUDA_INLINE unsigned __match_all_sync(unsigned mask, T value, int *all, CUDA_LINE) {
-    unsigned same = cuda_shuffle(line, mask, 6, (unsigned long long)cuda_bits(value), 0, 32);
-    *all = same == mask;
+    // Compared with who takes part, not with the mask: a block's last warp may have fewer lanes.
+    unsigned long long same = cuda_shuffle(line, mask, 6, cuda_bits(value), 0, 32);
+    *all = (unsigned)same == same >> 32;
     return *all ? mask : 0;
 }
 CUDA_INLINE unsigned cuda_reduce(int line, unsigned mask, int operation, unsigned value) {

@@ -240,15 +240,17 @@ static void finish_warp(Fiber *warp, int lanes, unsigned mask) {
         Fiber &f = warp[i];
         if (!takes_part(i)) continue;
         int width = f.width > 0 ? f.width : 32, first = i - i % width, source = i;
+        int by = f.lane & 31;  // five bits: all that shfl.sync takes of an offset
         if (f.operation == SHUFFLE) source = first + ((f.lane % width) + width) % width;
-        if (f.operation == UP) source = i - f.lane >= first ? i - f.lane : i;
-        if (f.operation == DOWN) source = i + f.lane < first + width ? i + f.lane : i;
-        if (f.operation == XOR) source = (i ^ f.lane) < first + width ? i ^ f.lane : i;
+        if (f.operation == UP) source = i - by >= first ? i - by : i;
+        if (f.operation == DOWN) source = i + by < first + width ? i + by : i;
+        if (f.operation == XOR) source = (i ^ by) < first + width ? i ^ by : i;
         if (source < 0 || source >= lanes) source = i;
         f.result = f.operation == BALLOT ? ballot : f.operation ? warp[source].value : 0;
         if (f.operation == MATCH) f.result = 0;
         for (int j = 0; j < lanes; j++) {
             if (!takes_part(j)) continue;
+            if (f.operation == MATCH) f.result |= 1ull << (32 + j);  // above: who takes part
             if (f.operation == MATCH && warp[j].value == f.value) f.result |= 1ull << j;
             if (f.operation >= ADD && j != i)
                 f.result = reduced(f.operation, (unsigned)f.result, (unsigned)warp[j].value);

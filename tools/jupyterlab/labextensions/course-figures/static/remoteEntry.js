@@ -23,6 +23,20 @@
     return { ...factory, createRenderer };
   }
 
+  // Pictures in HTML, such as the folded output of many ranks, say it themselves.
+  function withFigures(factory) {
+    const createRenderer = (options) => {
+      const renderer = factory.createRenderer(options), render = renderer.render;
+      renderer.render = async function (model) {
+        await render.call(this, model);
+        for (const picture of this.node.querySelectorAll("img[data-kept]:not(.course-figure)"))
+          window.courseFigures?.keep(picture, JSON.parse(picture.dataset.kept));
+      };
+      return renderer;
+    };
+    return { ...factory, createRenderer };
+  }
+
   const loaded = (src) => new Promise((resolve) => {
     document.head.append(Object.assign(document.createElement("script"), { src, onload: resolve, onerror: resolve }));
   });
@@ -30,13 +44,14 @@
   async function get() {
     await loaded(dark);
     const [version] = Object.values(shared["@jupyterlab/rendermime"]);
-    const { imageRendererFactory, svgRendererFactory } = (await version.get())();
+    const { htmlRendererFactory, imageRendererFactory, svgRendererFactory } = (await version.get())();
     // Of two renderers of one kind the later counts; the rank says which kind of an output is shown, and stays.
-    const renderers = [imageRendererFactory, svgRendererFactory].map((factory) => ({
+    const factories = [...[imageRendererFactory, svgRendererFactory].map(asAFigure), withFigures(htmlRendererFactory)];
+    const renderers = factories.map((factory) => ({
       id: "course-figures:" + factory.mimeTypes[0],
       rank: factory.defaultRank,
       dataType: "string",
-      rendererFactory: asAFigure(factory),
+      rendererFactory: factory,
     }));
     return () => ({ __esModule: true, default: renderers });
   }

@@ -1,0 +1,102 @@
+"""What is trained for an ablation: a recurrent layer, read out at its end, and its variants."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from helpers.recurrent.layers import GRU
+from helpers.recurrent.lstm import LSTM, units_of_an_lstm
+
+# Every variant answers one of the open questions: what does each part do? All start with the
+# task's half-life, but for the one that starts as PyTorch does, with z = 1/2.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "GRU": {},
+    "PyTorch's start": {"half_life": 1},
+    "without reset": {"reset": False},
+    "without update": {"update": False},
+    "ReLU for tanh": {"activation": "relu"},
+    "nothing for tanh": {"activation": "none"},
+    "hard sigmoid": {"gate": "hard"},
+    "hard, σ's start": {"gate": "hard", "start": "sigmoid"},
+    "LSTM": {"lstm": True},
+    "LSTM, PyTorch's start": {"lstm": True, "half_life": 1},
+    "LSTM, i starts at 1 − f": {"lstm": True, "coupled": True},
+}
+
+
+def half_life_bias(steps: float, gate: str = "sigmoid") -> float:
+    """Return the bias b of an update gate σ with σ(b)^steps = 1/2: half is left after ``steps``.
+
+    The idea of Tallec & Ollivier (2018). ``gate`` names σ, one of ``steps.GATES``: each has a bias
+    of its own. Raises ValueError unless ``steps`` is positive and the gate known.
+    """
+    if not steps > 0:
+        raise ValueError(f"steps={steps!r}: expected a positive number of steps")
+    kept = 0.5 ** (1 / steps)
+    if gate == "hard":
+        return 6 * (kept - 0.5)  # min(1, max(0, b/6 + 1/2)) = kept
+    if gate != "sigmoid":
+        raise ValueError(f"gate={gate!r}: expected one of sigmoid, hard")
+    return math.log(kept / (1 - kept))
+
+
+class Reader(nn.Module):
+    """Read a sequence with a GRU, or with an LSTM, and classify its last state.
+
+    Before training, the state's half-life is ``half_life`` steps (1: the usual z = 1/2, and
+    PyTorch's start of an LSTM). ``start`` takes the bias of another gate function than the
+    reader's own. ``lstm`` takes an LSTM with as many parameters as the GRU of ``hidden`` units
+    would have, or as near as a whole number of units comes; its forget gate is started, and with
+    ``coupled`` its input gate too, at 1 − f, as in the GRU.
+    """
+
+    def __init__(
+        self,
+        inputs: int,
+        hidden: int,
+        classes: int,
+        half_life: float = 1,
+        start: str | None = None,
+        lstm: bool = False,
+        coupled: bool = False,
+        **variant,
+    ):
+        super().__init__()
+        if lstm:
+            hidden = units_of_an_lstm(inputs, hidden, classes)
+        self.layer = LSTM(inputs, hidden) if lstm else GRU(inputs, hidden, **variant)
+        self.answer = nn.Linear(hidden, classes)
+        gate = start or variant.get("gate", "sigmoid")
+        with torch.no_grad():  # the second block is the GRU's update, the LSTM's forget gate
+            kept = half_life_bias(half_life, gate)
+            self.layer.bias_ih_l0[hidden : 2 * hidden] += kept
+            if coupled:  # the first block of an LSTM: σ(−b) = 1 − σ(b)
+                self.layer.bias_ih_l0[:hidden] -= kept
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return logits (B, C) from x (T, B, I)."""
+        return self.answer(self.layer(x)[0][-1])
+
+
+def stacked(reader: Reader, parameters: dict[str, Tensor], x: Tensor) -> Tensor:
+    """Return what several readers answer, each to its own batch: logits (S, B, C).
+
+    ``reader`` says of which kind they are, ``parameters`` holds those of all, stacked, and x is
+    (S, T, B, I).
+    """
+    W, U, b, c = (
+        parameters[f"layer.{name}_l0"] for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    )
+    S, T, B, _ = x.shape
+    gi = torch.baddbmm(b.unsqueeze(1), x.flatten(1, 2), W.mT)  # (S, T·B, G·H): for every step
+    layer, H = reader.layer, reader.layer.hidden_size
+    c, U_T = c.unsqueeze(1), U.mT
+    state = x.new_zeros(S, B, 2 * H if isinstance(layer, LSTM) else H)
+    for gi_t in gi.view(S, T, B, -1).unbind(1):
+        state = layer.mix(gi_t, torch.baddbmm(c, state[..., :H], U_T), state)
+    h = state[..., :H]
+    return torch.baddbmm(parameters["answer.bias"].unsqueeze(1), h, parameters["answer.weight"].mT)
