@@ -36,6 +36,7 @@ from helpers.cluster.network import Network
 from helpers.cluster.processes import Processes
 from helpers.cluster.progress import AtWork
 from helpers.cluster.starting import wait_ready
+from helpers.cluster.uninterrupted import uninterrupted
 from helpers.cluster.wishes import Wishes
 
 if TYPE_CHECKING:
@@ -536,4 +537,5 @@ def _asked_otherwise() -> str | None:
 
 def _stop(processes: Processes, owner: int) -> None:
     if os.getpid() == owner:  # a forked child must not end its parent's ranks
-        processes.stop()
+        with uninterrupted():
+            processes.stop()

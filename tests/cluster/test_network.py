@@ -319,11 +319,15 @@ def test_a_kernel_that_ends_in_any_phase_leaves_nothing(tmp_path, end, waits):
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        kernel.stdout.readline()
-        time.sleep(wait)
-        below = psutil.Process(kernel.pid).children(recursive=True)
-        kernel.send_signal(end)
-        kernel.wait(20)
+        try:
+            kernel.stdout.readline()
+            time.sleep(wait)
+            below = psutil.Process(kernel.pid).children(recursive=True)
+            kernel.send_signal(end)
+            kernel.wait(20)
+        finally:
+            kernel.kill()
+            kernel.wait()
         assert left(tmp_path, below) == []
 
 

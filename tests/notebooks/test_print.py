@@ -12,6 +12,8 @@ WIDE = """<div class="cell_output"><pre>{code}</pre></div>
 PAGE = """<style>{style}</style><div class="sidebar-drawer">menu</div>
 <article class="content" style="width: 600px">{body}</article>"""
 SEEN = "all => all.map(one => one.checkVisibility({ contentVisibilityAuto: true }))"
+FOUND = "[...document.querySelectorAll('details > :not(summary)')]"
+ALL_SEEN, NONE_SEEN = f"({SEEN})({FOUND}).every(Boolean)", f"!({SEEN})({FOUND}).some(Boolean)"
 # what is wider than the paper, and what of a page lies upon another
 CUT = """() => [...document.querySelectorAll('.content *')].filter(one =>
     one.getBoundingClientRect().right > document.querySelector('.content').offsetWidth + 10
@@ -40,7 +42,7 @@ def test_on_paper_solutions_are_open_and_nothing_is_cut(page):
     assert not any(hidden.evaluate_all(SEEN))
     assert page.evaluate(CUT)
     page.emulate_media(media="print")
-    assert hidden.evaluate_all(SEEN) == [True] * 3
+    page.wait_for_function(ALL_SEEN)
     assert page.evaluate(CUT) == []
     assert page.evaluate(UNDER) >= 0, "what was folded lies upon what follows"
     assert page.locator(".sidebar-drawer").is_hidden()
@@ -48,5 +50,6 @@ def test_on_paper_solutions_are_open_and_nothing_is_cut(page):
 
 def test_on_the_screen_again_they_are_folded(page):
     page.emulate_media(media="print")
+    page.wait_for_function(ALL_SEEN)
     page.emulate_media(media="screen")
-    assert not any(page.locator("details > :not(summary)").evaluate_all(SEEN))
+    page.wait_for_function(NONE_SEEN)

@@ -1,0 +1,67 @@
+"""Ctrl-C while ranks are ended: they are ended all the same, and the interrupt is not lost."""
+
+import os
+import signal
+import threading
+import time
+
+import psutil
+import pytest
+
+from helpers.cluster import Cluster
+from helpers.cluster.uninterrupted import uninterrupted
+
+pytestmark = pytest.mark.mpi
+
+
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_it_comes_after_the_block():
+    steps = []
+    with pytest.raises(KeyboardInterrupt):
+        with uninterrupted():
+            interrupt()
+            steps.append("ended")
+        time.sleep(5)
+    assert steps == ["ended"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_what_the_block_raises_comes_first():
+    with pytest.raises(OSError, match="no"), uninterrupted():
+        raise OSError("no")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_in_another_thread_nothing_changes():
+    seen = []
+
+    def look():
+        with uninterrupted():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    other = threading.Thread(target=look)
+    other.start()
+    other.join()
+    assert seen == [signal.default_int_handler]
+
+
+@pytest.mark.parametrize("how", ["stopped", "no longer referred to"])
+def test_ranks_are_ended_and_the_program_is_interrupted(how):
+    cluster = Cluster(2)
+    ranks = [psutil.Process(pid) for pid in cluster.pids]
+    stop = cluster._processes.stop
+
+    def interrupted_stop():
+        interrupt()
+        stop()
+
+    cluster._processes.stop = interrupted_stop
+    with pytest.raises(KeyboardInterrupt):
+        if how == "stopped":
+            cluster.stop()
+        del cluster
+        time.sleep(5)
+    assert psutil.wait_procs(ranks, timeout=10)[1] == []
