@@ -20,11 +20,15 @@ def interrupt():
 
 def test_it_comes_after_the_block():
     steps = []
-    with pytest.raises(KeyboardInterrupt):
+
+    def run():
         with uninterrupted():
             interrupt()
             steps.append("ended")
         time.sleep(5)
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
     assert steps == ["ended"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -50,18 +54,20 @@ def test_in_another_thread_nothing_changes():
 
 @pytest.mark.parametrize("how", ["stopped", "no longer referred to"])
 def test_ranks_are_ended_and_the_program_is_interrupted(how):
-    cluster = Cluster(2)
-    ranks = [psutil.Process(pid) for pid in cluster.pids]
-    stop = cluster._processes.stop
+    ranks = []
 
-    def interrupted_stop():
-        interrupt()
-        stop()
-
-    cluster._processes.stop = interrupted_stop
-    with pytest.raises(KeyboardInterrupt):
+    def use():
+        cluster = Cluster(2)
+        ranks.extend(map(psutil.Process, cluster.pids))
+        stop = cluster._processes.stop
+        cluster._processes.stop = lambda: (interrupt(), stop())
         if how == "stopped":
             cluster.stop()
-        del cluster
+
+    def run():
+        use()
         time.sleep(5)
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
     assert psutil.wait_procs(ranks, timeout=10)[1] == []
