@@ -19,6 +19,11 @@ def uninterrupted() -> Iterator[None]:
     can only print: the rest of the ending would be left out, and the interrupt lost. So it is sent
     again a moment later, to whatever the program does then. Only the main thread is interrupted;
     in another, or where the program left interrupts to the system, nothing changes.
+
+    Yields
+    ------
+    None
+        To the block that is not to be cut short.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
