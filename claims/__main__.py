@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
         if options.smallest or not evidence:
             continue
         print(table(evidence), flush=True)
-        broken += [found.claim.id for found in evidence if found.verdict != found.claim.verdict]
+        broken += [one.claim.id for one in evidence if not one.claim.agrees(one.verdict)]
         whole = len(evidence) == len(claims.of(topic))
         if (whole or options.record) and not options.no_record:
             rows = [row for found in evidence for row in found.rows()]
@@ -76,9 +76,9 @@ def table(evidence: list[Evidence]) -> str:
     """Return a line for each claim and each of its settings."""
     lines = []
     for found in evidence:
-        stated = found.claim.verdict
-        verdict = found.verdict if found.verdict == stated else f"{found.verdict}, NOT {stated}"
-        lines.append(f"{found.claim.id}  {verdict}")
+        agrees, stated = found.claim.agrees(found.verdict), found.claim.verdict
+        note = "" if found.verdict == stated else f" ({stated})" if agrees else f", NOT {stated}"
+        lines.append(f"{found.claim.id}  {found.verdict}{note}")
         for row in found.rows():
             given = row.parameters
             low, high = ("∞" if end is None else f"{end:.3g}" for end in given["interval"])

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import claims
-from helpers.claims.claim import Claim
-from helpers.claims.recorded import recorded
+from helpers.claims.claim import PROCESSOR, Claim
+from helpers.claims.recorded import Recorded, recorded
 from helpers.paths import CLAIM_RECORDS
 
 
@@ -20,7 +20,8 @@ def faults(
     """Return a sentence for each disagreement of notebook ``topic``.
 
     ``named`` are the claims that its cells name; ``known`` those of ``claims/TOPIC.py``, unless
-    given. A name must have a claim, a claim a cell, and the record the verdict that it states.
+    given. A name must have a claim, a claim a cell, and the newest record of each processor the
+    verdict that it states; of one that depends on the processor, records must differ.
     """
     if known is None:
         known = claims.of(topic) if topic in claims.topics() else {}
@@ -36,7 +37,20 @@ def faults(
         if name not in measured:
             command = f"make claims NB={topic[:2]}"
             found.append(f"no record in {folder} holds claim {name!r}: `{command}` makes it")
-        elif measured[name].verdict != claim.verdict:
-            said = measured[name].verdict
-            found.append(f"claim {name!r} states {claim.verdict!r}, its record says {said!r}")
+        else:
+            found += _disagreements(claim, measured[name])
     return found
+
+
+def _disagreements(claim: Claim, measured: Recorded) -> list[str]:
+    if claim.verdict == PROCESSOR:
+        if measured.verdict == PROCESSOR:
+            return []
+        where = ", ".join(one.processor for one in measured.by_processor)
+        return [f"claim {claim.id!r} states {PROCESSOR!r}, all its records say the same ({where})"]
+    return [
+        f"claim {claim.id!r} states {claim.verdict!r}, its record on {one.processor} says "
+        f"{one.here!r}"
+        for one in measured.by_processor
+        if one.here != claim.verdict
+    ]

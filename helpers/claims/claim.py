@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-STATED = ("holds", "ties", "fails", "open")
+PROCESSOR = "depends on the processor"
+STATED = ("holds", "ties", "fails", "open", PROCESSOR)
 
 
 class ClaimError(ValueError):
@@ -45,7 +46,8 @@ class Claim:
         What else varies: a name for each setting, and its keyword arguments. At least two.
     verdict : str
         What the notebook states: "holds", "ties", "fails" (the reverse is so), "open" (these runs
-        do not decide), or "depends on ...".
+        do not decide), "depends on ..." its axis, or "depends on the processor" where records of
+        several say different things: then each machine's answer is right for that machine.
     margin : float
         The least difference that counts: in ``unit``, or for ``scale="ratio"`` as a part (0.1: ten
         per cent).
@@ -100,6 +102,10 @@ class Claim:
         need(self.scale in ("difference", "ratio"), "scale", "'difference' or 'ratio'")
         inside = self.rival_share is None or 0 <= self.rival_share <= 1
         need(inside, "rival_share", "a share from 0 to 1, or None")
+
+    def agrees(self, found: str) -> bool:
+        """Whether what runs on some machine said, ``found``, is what the notebook states."""
+        return self.verdict in (found, PROCESSOR)
 
     @property
     def notebook(self) -> str:

@@ -1,45 +1,68 @@
-"""The newest record of a claim, for the notebook that makes it."""
+"""The newest records of a claim, one for each processor, for the notebook that makes it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from helpers import records
-from helpers.claims.claim import ClaimError
+from helpers.claims.claim import PROCESSOR, ClaimError
 from helpers.paths import CLAIM_RECORDS
 from helpers.records import Row
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """A claim as the record has it: its rows, one for each setting, and where they come from."""
+    """A claim as a record has it: its rows, one for each setting, and where they come from.
+
+    ``others`` are the newest records that other processors left.
+    """
 
     id: str
     rows: tuple[Row, ...]
     machine: str
+    cpu_model: str
     date: str
+    others: tuple[Recorded, ...] = ()
+
+    @property
+    def here(self) -> str:
+        """What the runs on this processor said, over all settings."""
+        return self.rows[0].parameters["verdict"]
 
     @property
     def verdict(self) -> str:
-        """What the runs said, over all settings."""
-        return self.rows[0].parameters["verdict"]
+        """What the runs said, over all settings and processors."""
+        return PROCESSOR if len({one.here for one in self.by_processor}) > 1 else self.here
+
+    @property
+    def processor(self) -> str:
+        """The machine's name, and what tells processors of that name apart."""
+        return f"{self.machine} ({self.cpu_model})" if self.cpu_model else self.machine
+
+    @property
+    def by_processor(self) -> tuple[Recorded, ...]:
+        """This record and those of other processors, the newest first."""
+        return (self, *self.others)
 
     def _repr_markdown_(self) -> str:
         first = self.rows[0]
-        lines = [
-            f"**{first.parameters['sentence']}** *{self.verdict}* (`{self.id}`)",
-            "",
-            f"| {'setting'} | {first.parameters['ours']} | {first.peer} | effect (95 %) | runs | |",
-            "|---|---|---|---|---|---|",
-        ]
-        lines += [f"| {' | '.join(_cells(row))} |" for row in self.rows]
-        lines += ["", f"Recorded on {self.machine}, {self.date[:10]}."]
+        lines = [f"**{first.parameters['sentence']}** *{self.verdict}* (`{self.id}`)"]
+        for one in self.by_processor:
+            found = f": *{one.here}*" if self.others else ""
+            lines += [
+                "",
+                f"| setting | {first.parameters['ours']} | {first.peer} | effect (95 %) | runs | |",
+                "|---|---|---|---|---|---|",
+                *(f"| {' | '.join(_cells(row))} |" for row in one.rows),
+                "",
+                f"Recorded on {one.processor}, {one.date[:10]}{found}.",
+            ]
         return "\n".join(lines)
 
 
 def evidence(id: str, folder: str | Path = CLAIM_RECORDS) -> Recorded:
-    """Return what the newest record says of a claim.
+    """Return what the newest record of each processor says of a claim.
 
     Parameters
     ----------
@@ -79,15 +102,17 @@ def recorded(folder: str | Path = CLAIM_RECORDS) -> dict[str, Recorded]:
     dict of str to Recorded
         Empty if there is no record.
     """
-    found: dict[str, Recorded] = {}
+    found: dict[str, dict[str, Recorded]] = {}
     for record in records.load(folder):  # the newest first
         rows: dict[str, list[Row]] = {}
         for row in (row for suite in record.suites.values() for row in suite):
             rows.setdefault(row.name, []).append(row)
+        name, model = record.machine["name"], record.machine.get("cpu_model", "")
         for id, settings in rows.items():
-            if id not in found:
-                found[id] = Recorded(id, tuple(settings), record.machine["name"], record.date)
-    return found
+            one = Recorded(id, tuple(settings), name, model, record.date)
+            found.setdefault(id, {}).setdefault(one.processor, one)
+    newest = {id: list(processors.values()) for id, processors in found.items()}
+    return {id: replace(first, others=tuple(rest)) for id, (first, *rest) in newest.items()}
 
 
 def _cells(row: Row) -> list[str]:

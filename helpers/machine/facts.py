@@ -27,6 +27,14 @@ PACKAGES = (
 )
 
 
+WIDEST = (
+    ("avx512f", "AVX-512"),
+    ("avx2", "AVX2"),
+    ("avx", "AVX"),
+    ("sve", "SVE"),
+    ("asimd", "NEON"),
+)
+
 # What JSON Schema says of a value beyond its type: helpers.records writes and checks it.
 Filled = Annotated[str, {"minLength": 1}]
 Gibibytes = Annotated[float, {"minimum": 0}]
@@ -48,6 +56,7 @@ class Facts(TypedDict):
     os: Filled
     architecture: Annotated[str, {"description": "x86_64, arm64, ..."}]
     cpu: Annotated[str, {"minLength": 1, "description": "as the operating system names it"}]
+    cpu_model: NotRequired[Annotated[str, {"description": "family, model and widest registers"}]]
     cores: Annotated[int, {"minimum": 1, "description": "that this process may use, logical"}]
     memory_gib: Annotated[float, {"minimum": 0, "description": "that this process may use"}]
     mpi: Annotated[str, {"description": "library and version behind mpiexec; empty if none"}]
@@ -71,6 +80,7 @@ def machine() -> Facts:
         "os": operating_system(),
         "architecture": platform.machine(),
         "cpu": cpu,
+        "cpu_model": cpu_details(),
         "cores": cores,
         "memory_gib": round(memory_bytes() / 2**30, 1),
         "mpi": mpi_library(),
@@ -111,16 +121,35 @@ def cpu_model() -> str:
 
 def processor() -> str:
     """Return the processor's model and its instruction sets, as the system reports them."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
+    said = _cpuinfo()
+    if not said:
         return f"{platform.machine()} {platform.processor()}"
-    wanted: dict[str, str] = {}
-    for line in lines:
-        name, _, value = line.partition(":")
-        if name.strip() in ("model name", "flags", "Features"):
-            wanted.setdefault(name.strip(), value.strip())
-    return " ".join(wanted.values()) or platform.machine()
+    wanted = (said.get(name, "") for name in ("model name", "flags", "Features"))
+    return " ".join(filter(None, wanted)) or platform.machine()
+
+
+def cpu_details() -> str:
+    """Return what tells processors of one name apart, such as "family 25, model 17, AVX-512, bf16".
+
+    Clouds give all processors of a maker the same name; how fast what is follows the model and the
+    instruction sets. Empty where the system does not say.
+    """
+    said = _cpuinfo()
+    parts = [f"{key.split()[-1]} {said[key]}" for key in ("cpu family", "model") if key in said]
+    sets = set((said.get("flags") or said.get("Features") or "").split())
+    parts += [label for flag, label in WIDEST if flag in sets][:1]
+    parts += ["bf16"] if sets & {"avx512_bf16", "amx_bf16", "bf16"} else []
+    return ", ".join(parts)
+
+
+def _cpuinfo() -> dict[str, str]:
+    """What Linux says of its first processor; empty elsewhere."""
+    try:
+        first = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\n\n")[0]
+    except OSError:
+        return {}
+    pairs = (line.partition(":")[::2] for line in first.splitlines())
+    return {name.strip(): value.strip() for name, value in pairs}
 
 
 def usable_cores() -> int:

@@ -115,7 +115,7 @@ def test_settings_that_differ_depend():
         ({"seeds": [1]}, "seeds expects two different seeds or more"),
         ({"seeds": [1, 1]}, "two different seeds"),
         ({"settings": {"one": {}}}, "settings expects two settings or more"),
-        ({"verdict": "true"}, "verdict expects one of holds, ties, fails, open or 'depends on"),
+        ({"verdict": "true"}, "verdict expects one of holds, ties, fails, open, depends on the processor or"),
         ({"scale": "log"}, "scale expects 'difference' or 'ratio'; got 'log'"),
         ({"margin": -1}, "margin expects a number >= 0; got -1"),
     ],
@@ -125,9 +125,12 @@ def test_a_claim_that_does_not_fit_is_refused(change, says):
         replace(CLAIM, **change)
 
 
-def recorded(folder, claim=CLAIM):
+def recorded(folder, claim=CLAIM, **machine):
     found = run(claim)
-    records.write(records.record({"99_try": found.rows()}, "test"), folder)
+    made = records.record({"99_try": found.rows()}, "test")
+    if machine:
+        made = replace(made, machine={**made.machine, **machine}, date="2026-11-01T00:00:00Z")
+    records.write(made, folder)
     return found
 
 
@@ -191,8 +194,61 @@ def test_the_build_refuses_what_does_not_agree(tmp_path):
     ]
     stated = {"99-gap": replace(CLAIM, verdict="ties")}
     assert faults("99_try", ["99-gap"], stated, tmp_path) == [
-        "claim '99-gap' states 'ties', its record says 'holds'"
+        f"claim '99-gap' states 'ties', its record on {here(tmp_path)} says 'holds'"
     ]
+
+
+def here(folder):
+    return evidence("99-gap", folder).processor
+
+
+OTHERWISE = replace(CLAIM, experiment=lambda seed, gap: experiment(seed, -gap))
+
+
+def test_processors_that_differ_are_shown_apart(tmp_path):
+    recorded(tmp_path)
+    recorded(tmp_path, OTHERWISE, name="A", cpu_model="family 1")
+    recorded(tmp_path, name="A", cpu_model="family 2")
+    read = evidence("99-gap", tmp_path)
+    assert (read.here, read.processor) == ("holds", here(tmp_path))
+    told_apart = {one.processor: one.here for one in read.others}
+    assert told_apart == {"A (family 1)": "fails", "A (family 2)": "holds"}
+    shown = read._repr_markdown_()
+    assert shown.startswith("**Ours is larger.** *depends on the processor*")
+    assert "Recorded on A (family 1), 2026-11-01: *fails*." in shown
+    assert shown.count("| small |") == 3
+
+
+def test_only_the_newest_record_of_a_processor_counts(tmp_path):
+    recorded(tmp_path)
+    recorded(tmp_path, OTHERWISE, cores=1)  # of the same name, but older
+    assert evidence("99-gap", tmp_path).others == ()
+
+
+def test_the_build_asks_every_processor(tmp_path):
+    recorded(tmp_path)
+    recorded(tmp_path, OTHERWISE, name="A", cpu_model="family 1")
+    ask = ("99_try", ["99-gap"])
+    assert faults(*ask, {"99-gap": CLAIM}, tmp_path) == [
+        "claim '99-gap' states 'holds', its record on A (family 1) says 'fails'"
+    ]
+    depends = replace(CLAIM, verdict="depends on the processor")
+    assert faults(*ask, {"99-gap": depends}, tmp_path) == []
+    for path in tmp_path.glob("*-2026-11-01*"):
+        path.unlink()
+    assert faults(*ask, {"99-gap": depends}, tmp_path) == [
+        "claim '99-gap' states 'depends on the processor', all its records say the same "
+        f"({here(tmp_path)})"
+    ]
+
+
+def test_a_claim_of_the_processor_agrees_with_every_answer():
+    depends = replace(CLAIM, verdict="depends on the processor")
+    assert depends.agrees("holds")
+    assert depends.agrees("fails")
+    assert not CLAIM.agrees("fails")
+    assert "99-gap  holds (depends on the processor)" in table([run(depends)])
+    assert "99-gap  holds, NOT ties" in table([run(replace(CLAIM, verdict="ties"))])
 
 
 def test_what_does_not_exist_is_said():

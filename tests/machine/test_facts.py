@@ -43,3 +43,21 @@ def test_names_are_tidied():
     from helpers.machine.programs import tidy
 
     assert tidy("Intel(R) Xeon(R) CPU  E5 @ 2.30GHz") == "Intel Xeon E5"
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (
+            "processor : 0\ncpu family\t: 25\nmodel\t\t: 17\nmodel name : A\n"
+            "flags : fpu avx avx2 avx512f avx512_bf16\n\nprocessor : 1\nmodel : 18\n",
+            "family 25, model 17, AVX-512, bf16",
+        ),
+        ("cpu family : 6\nmodel : 85\nflags : avx avx2\n", "family 6, model 85, AVX2"),
+        ("processor : 0\nFeatures : fp asimd bf16\n", "NEON, bf16"),
+        ("", ""),
+    ],
+)
+def test_processors_of_one_name_are_told_apart(monkeypatch, said, expected):
+    monkeypatch.setattr(facts.Path, "read_text", lambda self, **_: said)
+    assert facts.cpu_details() == expected
