@@ -5,14 +5,14 @@
 - ``apart``: an experiment in a process of its own
 - ``verdict``: from the two sides of each run to an interval and a word
 - ``running``: run a claim, or only its smallest case
-- ``recorded``: the newest record of a claim, as a table for a notebook
+- ``recorded``: the newest record of each processor, as tables for a notebook
 
 The experiments themselves stand in the folder ``claims``, one module for each notebook.
 """
 
 from helpers.claims.apart import apart
-from helpers.claims.claim import Claim, Share, with_defaults
+from helpers.claims.claim import PROCESSOR, Claim, Share, with_defaults
 from helpers.claims.recorded import evidence
 from helpers.claims.turns import in_turn
 
-__all__ = ["Claim", "Share", "apart", "evidence", "in_turn", "with_defaults"]
+__all__ = ["PROCESSOR", "Claim", "Share", "apart", "evidence", "in_turn", "with_defaults"]

@@ -233,7 +233,9 @@ from helpers.claims import evidence
 evidence("07-triad-read")
 
 # %% [markdown] claims="07-triad-read 07-narrow-registers"
-# Where the first cache serves, a triad shows a third *more* than reading, as it can where two loads and a store go out side by side. From memory it shows a little more, too, on the machine of the record. The rule "a triad shows less, because of the write-allocate" is not what a single thread measures there. And the widest registers do eight times the work of a scalar loop in fp32, four times in fp64, as many times as they have lanes.
+# What this notebook concludes was run on two processors that both call themselves *AMD EPYC*, and each table shows both records. The **older** has registers of 8 floats (AVX2) and 512 KiB of second cache for a core, the **newer** registers of 16 (AVX-512) and 1 MiB. Where they disagree, the verdict is *depends on the processor*: yours may side with either, or with neither.
+#
+# Here they disagree about memory. Where the first cache serves, a triad shows a third more than reading on the older and nearly half more on the newer, as it can where two loads and a store go out side by side. From memory it shows 5 % *more* on the older and 6 % less on the newer: the rule "a triad shows less, because of the write-allocate" is not one that a single thread measures everywhere. And the widest registers do eight times the work of a scalar loop in fp32 on the older, as many times as they have lanes; with twice the lanes the newer reaches less than ten times, and exercise 1 shows how many of its wide instructions start in a cycle.
 
 # %% [markdown]
 # ## 2. The roof
@@ -290,9 +292,9 @@ for p in points:
 # %% [markdown] claims="07-fusion 07-softmax 07-gru-step"
 # The column *predicted* is your `least_seconds`, with the roof of as many threads as the kernel uses: against the roof of one thread, a `dot` on two would stand far above it.
 #
-# `unfused`, `passes` and `fused` compute the same $\max(s x + z, 0) \cdot w$. NumPy makes four passes on one thread and makes three new arrays; `passes` is the same four passes in C, on all threads, with one array between them; `fused` is one loop. From `passes` to `fused` only the number of passes changes: 40 bytes an element become 16. **Fusion saves bytes**: on one thread four passes take 2.2 times as long as one from memory, and 1.7 times from the second cache; bytes alone would say 2.5.
+# `unfused`, `passes` and `fused` compute the same $\max(s x + z, 0) \cdot w$. NumPy makes four passes on one thread and makes three new arrays; `passes` is the same four passes in C, on all threads, with one array between them; `fused` is one loop. From `passes` to `fused` only the number of passes changes: 40 bytes an element become 16. **Fusion saves bytes**: on one thread four passes take 2.1 to 2.2 times as long as one from memory, and 1.7 to 1.9 times from the second cache; bytes alone would say 2.5.
 #
-# Three points stand apart. `softmax` reads and writes as much as a pass over the array, and takes nearly three times as long as a product that moves those bytes (nearly four times from a cache): the *exp* is counted as one operation, and is many. `GRU step` reaches 0.52 of what one matrix product with as many operations does at a batch of 32 and 128 units, and five sixths at 256 and 512: two products, four passes over the gates and the cost of calls in between; all of that weighs less the larger the matrices are (exercise 6). The 3 × 3 convolution has the intensity of a matrix product, since a loaded weight serves all pixels and a loaded pixel all channels.
+# Three points stand apart. `softmax` reads and writes as much as a pass over the array, and takes two to three times as long as a product that moves those bytes (four times from a cache): the *exp* is counted as one operation, and is many. `GRU step` reaches 0.5 to 0.65 of what one matrix product with as many operations does at a batch of 32 and 128 units, and five sixths at 256 and 512: two products, four passes over the gates and the cost of calls in between; all of that weighs less the larger the matrices are (exercise 6). The 3 × 3 convolution has the intensity of a matrix product, since a loaded weight serves all pixels and a loaded pixel all channels.
 #
 # Point at a circle for its figures; type operations, bytes and seconds to add a kernel of your own:
 
@@ -457,14 +459,14 @@ for n in (192, P.n, 512):
         suspect.answer(max(gains, key=gains.get))
 
 # %% [markdown] claims="07-misses 07-dependent-sum 07-vectors"
-# On the machine of the record (32 KiB of L1, 512 KiB of L2): a sixteenth of the misses gains *nothing* at $n = 192$, where B fits the second cache, 1.5 times at 384 and 2.2 times at 512. Additions that need not wait gain 1.6 to 1.8 times at each size, and vectors six to seven times. **Most of the factor that a swap of two lines gives is vectors; misses are the reason only where B has outgrown the second cache.** Counting misses and seeing a factor of ten do not yet make one the cause of the other.
+# Additions that need not wait gain 1.5 to 1.8 times at each size, and vectors five to eight times. What a sixteenth of the misses gains depends on $n$: on the older processor nothing at 192, 1.5 times at 384 and 2.2 times at 512; on the newer, whose second cache is twice as large, 1.2 times and less up to 384 (its runs do not tell that from nothing) and 2.2 times at 512. **Most of the factor that a swap of two lines gives is vectors; misses count where B has outgrown the second cache.** Counting misses and seeing a factor of ten do not yet make one the cause of the other.
 
 # %%
 for claim in ("07-misses", "07-dependent-sum", "07-vectors", "07-power-of-two"):
     display(evidence(claim))
 
 # %% [markdown] claims="07-power-of-two"
-# A power of two costs extra: per operation `ijk` takes 1.6 times as long at 256 as at 272, and 1.8 times at 512 as at 528, since a column's elements then fall into few sets of the cache.
+# A power of two can cost extra, since a column's elements then fall into few sets of the cache. On the older processor `ijk` takes 1.6 times as long for an operation at 256 as at 272, and 1.8 times at 512 as at 528; on the newer 1.6 times at 512, and at 256 nothing that these runs can tell. Which of its caches made that difference is not isolated here.
 #
 # ### Blocks and tiles
 #
@@ -515,7 +517,7 @@ ax.legend(loc="lower left", bbox_to_anchor=(1, 0))
 plt.show()
 
 # %% [markdown] claims="07-blocked 07-tile-too-large 07-register-tile"
-# While B fits the second cache or nearly so ($n = 384$), blocks gain nothing that the runs of the record can tell from nothing, each in a process of its own (in one that had run other programs before, a fifth); at $n = 2304$, where B (21 MB) comes from the third cache or from memory, they are twice as fast. Where to put the tile you read off the plot: compare the tile for the first cache with that for the second. What is twice too wide for the second takes, in the record, a quarter to nearly half as long again. A tile for the first cache also makes the inner loops short; what that costs is not isolated here. What sums in registers gain is another matter: 3.1 times at 384 and 3.7 times at 768 over blocks.
+# At $n = 384$, where B takes 576 KiB, blocks gain a sixth on the newer processor; on the older nothing that its runs can tell from nothing, each in a process of its own (in one that had run other programs before, a fifth). At $n = 2304$, where B (21 MB) comes from the third cache or from memory, they are twice as fast on the older and four times on the newer. Where to put the tile you read off the plot: compare the tile for the first cache with that for the second. What is twice too wide for the second takes, in the records, a sixth to nearly half as long again. A tile for the first cache also makes the inner loops short; what that costs is not isolated here. What sums in registers gain is another matter: three to four times over blocks, at 384 and at 768.
 
 # %%
 for claim in ("07-blocked", "07-tile-too-large", "07-register-tile"):
@@ -617,7 +619,7 @@ for p in rungs:
 draw.interactive(peaks, roofs, rungs)
 
 # %% [markdown] claims="07-border-test 07-sums-in-registers"
-# At its least traffic this convolution does $2 \cdot 25$ operations for 8 bytes, more than most kernels here. `direct`, `untested` and `rows` move the same bytes and do the same operations. From `direct` to `untested` the test for the border alone goes: 8 times for 3 × 3 weights and 11 times for 5 × 5. (Without it the compiler can use vectors; whether that is all of it is not isolated here.) From `untested` to `rows` each loaded pixel feeds several sums: 1.2 times for 5 × 5; for 3 × 3 the compiler's own loop is the faster one. Why the libraries hang where they do is not measured here; SciPy uses one thread.
+# At its least traffic this convolution does $2 \cdot 25$ operations for 8 bytes, more than most kernels here. `direct`, `untested` and `rows` move the same bytes and do the same operations. From `direct` to `untested` the test for the border alone goes: 5 to 8 times for 3 × 3 weights and 11 times for 5 × 5. (Without it the compiler can use vectors; whether that is all of it is not isolated here.) From `untested` to `rows` each loaded pixel feeds several sums: 1.2 times for 5 × 5 on the older processor and nothing on the newer; for 3 × 3 the compiler's own loop is the faster one on both. Why the libraries hang where they do is not measured here; SciPy uses one thread.
 #
 # ### PageRank
 #
@@ -637,7 +639,7 @@ for name in ("scatter", "sparse", "dense", "dense_scaled", "csr", "bits"):
 draw.interactive(peaks, roofs, ranked)
 
 # %% [markdown] claims="07-dense-rate 07-dense-time"
-# The dense version does a hundred times the operations of the sparse one to reach the same answer, most of them multiplications by zero. In the record it does 5 to 7 times the operations a second, and takes 14 to 20 times as long. **The roofline ranks programs by speed per operation; what you wait for is time.** Look at both.
+# The dense version does a hundred times the operations of the sparse one to reach the same answer, most of them multiplications by zero. In the records it does 3 to 7 times the operations a second, and takes 14 to 35 times as long. **The roofline ranks programs by speed per operation; what you wait for is time.** Look at both.
 #
 # ### Exercise 6: from what batch on?
 #
@@ -720,7 +722,7 @@ torch.set_num_threads(threads)
 halves.answer(taken[torch.float32] / taken[torch.bfloat16])
 
 # %% [markdown] claims="07-half-the-bytes 07-bfloat16"
-# From `float64` to `float32` a layer gains 1.9 times where memory holds it up and 2.25 times where arithmetic does, near the two that the roof says for both. `bfloat16`, of half the bytes again, gains nothing on the machine of the record: the batch of 1 takes 1.2 times as long, and the batch of 64 nearly eight times. Its processor has no instruction for arithmetic in that format; whether widening the numbers is all of it was not isolated. **Fewer bytes raise the roof; whether a kernel rises with it has to be measured.** On a processor or GPU that computes in the format your table looks different. The error is the price in any case: about $10^{-7}$ of the largest result in `float32`, half a thousandth in `float16`, three thousandths in `bfloat16`, which has the exponent of `float32` and only 8 significant bits (`float16`: 11).
+# From `float64` to `float32` a layer gains 1.9 times where memory holds it up and 2.1 to 2.25 times where arithmetic does, near the two that the roof says for both. `bfloat16`, of half the bytes again, is a matter of the processor. On the older, which has no instruction for arithmetic in that format, the batch of 1 takes 1.2 times as long and the batch of 64 nearly eight times; whether widening the numbers is all of it was not isolated. On the newer, which has such instructions (AVX512-BF16), the batch of 64 gains 1.9 times, near the two of the roof, and the batch of 1 a tenth where the roof says two. **Fewer bytes raise the roof; whether a kernel rises with it has to be measured.** The error is the price in any case: about $10^{-7}$ of the largest result in `float32`, half a thousandth in `float16`, three thousandths in `bfloat16`, which has the exponent of `float32` and only 8 significant bits (`float16`: 11).
 
 # %%
 for claim in ("07-half-the-bytes", "07-bfloat16"):
@@ -794,7 +796,7 @@ for (name, (layer, _, _)), source in zip(variants(base).items(), stated, strict=
     print(f"{name:13} {show[0]:>38} {show[1]:>30}   {source}")
 
 # %% [markdown] claims="07-time-operations 07-shuffle"
-# The source's $1/g^2$ for the computation of groups is one power too many: each of the same $C$ output channels sees $C/g$ inputs, so operations and parameters both shrink by $1/g$. Its memory factor for small kernels stands upside down: from 3 to 1 a ninth of the parameters is left, not nine times as many. **And time does not follow operations.** On one thread each of the four changes keeps more of the time than of the operations: 0.14 against 0.11 for the small kernel, 0.29 against 0.25 for the stride, 0.28 against 0.25 for four groups, and 0.049 against 0.008 for the depthwise layer, over six times its share: with 1/128 of the operations and nearly all of the bytes it stands left of the ridge. The channel shuffle, free by operations, adds 5 to 7 % to the grouped layer that it serves.
+# The source's $1/g^2$ for the computation of groups is one power too many: each of the same $C$ output channels sees $C/g$ inputs, so operations and parameters both shrink by $1/g$. Its memory factor for small kernels stands upside down: from 3 to 1 a ninth of the parameters is left, not nine times as many. **And time does not follow operations.** On one thread each of the four changes keeps more of the time than of the operations: 0.14 to 0.15 against 0.11 for the small kernel, 0.28 to 0.29 against 0.25 for the stride, 0.28 against 0.25 for four groups, and 0.049 against 0.008 for the depthwise layer, over six times its share: with 1/128 of the operations and nearly all of the bytes it stands left of the ridge. The channel shuffle, free by operations, adds 3 to 7 % to the grouped layer that it serves.
 
 # %%
 display(evidence("07-time-operations"), evidence("07-shuffle"))
@@ -820,7 +822,7 @@ for name, function in (("used", library.used), ("unused", library.unused)):
     print(f"{name:7} {seconds(timing.best):>8}: {3e6 / timing.best / 1e9:.3g} Gadditions/s")
 
 # %% [markdown] claims="07-unused-result"
-# The second line is faster than any processor adds: the loop is gone. A hundred times faster at $10^5$ additions, over two thousand times at $3 \cdot 10^6$: a rate that grows with the work is a rate of nothing.
+# The second line is faster than any processor adds: the loop is gone. 75 to 100 times faster at $10^5$ additions, over a thousand times at $3 \cdot 10^6$: a rate that grows with the work is a rate of nothing.
 
 # %% [markdown]
 # ## 6. A GPU's roof
@@ -843,7 +845,7 @@ if gpu_peaks:
 # |---|---|
 # | L1 4 cycles, L2 10, L3 40 and more, memory 60-100 ns (a Xeon of 2009) | section 1: the staircase of this machine, in ns and cycles. What the source says of pipelines shows in section 3, where additions wait for one another; that its third cache takes longer for a line that another core has changed is not measured here |
 # | peak = frequency × width × instructions per cycle, FMA counted twice | holds with the *measured* frequency and the *measured* instructions per cycle (exercise 1); the label's frequency overstates it, and so do two units where AVX-512 has one |
-# | swap the j and k loops | section 3: six to seven times by vectors, 1.6 to 1.8 by additions that do not wait, and 1.0 to 2.2 by misses, depending on $n$; register tiles gain 3.1 to 3.7 more, blocks where the matrix outgrows the caches |
+# | swap the j and k loops | section 3: five to eight times by vectors, 1.5 to 1.8 by additions that do not wait, and 1.0 to 2.2 by misses, depending on $n$ and the second cache; register tiles gain three to four times more, blocks where the matrix outgrows the caches |
 # | groups: computation $1/g^2$; small kernels: parameters $k_1^2/k_2^2$ | counted: $1/g$ and $k_2^2/k_1^2$; times stay above the operations' share in each row |
 # | $P = \min(\pi, \beta I)$ | section 2, with the roof of as many threads as the kernel uses |
 #
@@ -853,7 +855,7 @@ if gpu_peaks:
 # - Several causes hide behind one factor: change one at a time before you say *because*.
 # - Fusing saves bytes; blocks help where a matrix outgrows the caches; sums in registers help the product, and of two convolutions the larger.
 # - A change of a layer saves less time than operations, and far less where it leaves the bytes.
-# - A number format of fewer bytes raises the roof; whether a library's kernel follows has to be measured: `bfloat16` did not on the machine of the record.
+# - A number format of fewer bytes raises the roof; whether a library's kernel follows has to be measured: `bfloat16` took eight times as long on one processor and half the time on another of the same name.
 #
 # **In practice**: Intel Advisor and `likwid-perfctr` (roofline from hardware counters), NVIDIA Nsight Compute (for GPUs), STREAM (bandwidth); OpenBLAS, oneDNN and `torch.compile` do the blocking and fusing.
 #
