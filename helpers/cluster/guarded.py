@@ -13,7 +13,13 @@ from helpers.cluster.errors import StartError
 from helpers.cluster.launch import LaunchedProcesses
 from helpers.cluster.state import EXIT
 from helpers.machine import guard
-from helpers.machine.mpi import OPEN_MPI_ENVIRONMENT, NoMpiexecError, find_mpiexec, mpi_library
+from helpers.machine.mpi import (
+    OPEN_MPI_CLOSED,
+    OPEN_MPI_ENVIRONMENT,
+    NoMpiexecError,
+    find_mpiexec,
+    mpi_library,
+)
 from helpers.machine.shared_memory import ucx_transports, why_not_enough
 
 if TYPE_CHECKING:
@@ -183,9 +189,13 @@ class LocalProcesses(GuardedProcesses):
         Returns
         -------
         dict of str to str
-            The ports that UCX would open are closed to all.
+            The ports that UCX and Open MPI would open are closed to all, unless the environment says
+            otherwise.
         """
-        return {"UCX_TLS": os.environ.get("UCX_TLS") or ucx_transports(), **OPEN_MPI_ENVIRONMENT}
+        closed = {"UCX_TLS": ucx_transports(), **OPEN_MPI_CLOSED}
+        return {name: os.environ.get(name) or value for name, value in closed.items()} | (
+            OPEN_MPI_ENVIRONMENT
+        )
 
 
 def _terminate(launchers: list) -> None:

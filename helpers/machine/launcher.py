@@ -16,7 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helpers.machine import guard
-from helpers.machine.mpi import OPEN_MPI_ENVIRONMENT, THREAD_VARIABLES, find_mpiexec
+from helpers.machine.mpi import (
+    OPEN_MPI_CLOSED,
+    OPEN_MPI_ENVIRONMENT,
+    THREAD_VARIABLES,
+    find_mpiexec,
+)
 from helpers.machine.shared_memory import ucx_transports
 
 _OUTPUT, _ERRORS = ".output", ".errors"
@@ -147,7 +152,8 @@ def start_ranks(
         There is no mpiexec.
     """
     mpiexec = mpiexec or find_mpiexec()
-    environment = {**OPEN_MPI_ENVIRONMENT, "UCX_TLS": ucx_transports(), **os.environ}
+    closed = {"UCX_TLS": ucx_transports(), **OPEN_MPI_CLOSED}
+    environment = {**OPEN_MPI_ENVIRONMENT, **closed, **os.environ}
     environment.pop("PYTHONUNBUFFERED", None)  # ranks would write into each other's lines
     if threads is not None:
         environment |= dict.fromkeys(THREAD_VARIABLES, str(threads))

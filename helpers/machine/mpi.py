@@ -21,6 +21,10 @@ OPEN_MPI_ENVIRONMENT = {
     "OMPI_MCA_mpi_yield_when_idle": "1",
 }
 
+# Where all ranks are on one machine none of them needs a port. (Its launcher opens one on every
+# address, refuses to start with the loopback alone, and has no setting that closes it.)
+OPEN_MPI_CLOSED = {"OMPI_MCA_btl": "^tcp"}
+
 # What numerical libraries read when they are loaded.
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",

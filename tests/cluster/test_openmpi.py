@@ -47,6 +47,12 @@ def outcome(function, **options):
 
 with Cluster(3) as cluster:
     told = {"repr": repr(cluster), "ring": cluster.run(ring)}
+    told["listens"] = [
+        found.laddr.ip
+        for pid in cluster.pids
+        for found in psutil.Process(pid).net_connections("inet")
+        if found.status == psutil.CONN_LISTEN
+    ]
     told["typo"] = outcome(typo)
     told["after typo"] = cluster.run(ring)
     told["barrier"] = outcome(typo_in_barrier, timeout=60)
@@ -80,6 +86,11 @@ def told(openmpi, tmp_path_factory):
 def test_three_ranks_of_open_mpi_exchange_messages(told):
     assert "3 ranks, Open MPI v" in told["repr"]
     assert told["ring"] == [[rank, 3, (rank - 1) % 3] for rank in range(3)]
+
+
+def test_ranks_listen_on_loopback_alone(told):
+    assert told["listens"], "their launcher's library listens there"
+    assert set(told["listens"]) == {"127.0.0.1"}
 
 
 def test_a_rank_that_raises_keeps_the_ranks(told):
