@@ -189,8 +189,8 @@ class LocalProcesses(GuardedProcesses):
         Returns
         -------
         dict of str to str
-            The ports that UCX and Open MPI would open are closed to all, unless the environment says
-            otherwise.
+            The ports that UCX and Open MPI would open are closed to all, unless the environment
+            says otherwise.
         """
         closed = {"UCX_TLS": ucx_transports(), **OPEN_MPI_CLOSED}
         return {name: os.environ.get(name) or value for name, value in closed.items()} | (

@@ -83,6 +83,48 @@ def test_many_starts_in_64_mb_leave_nothing(tmp_path, launcher, times):
     assert [path.name for path in tmp_path.iterdir()] == ["program.py"]
 
 
+INTERRUPTED = """
+    import os, signal, sys, threading, time
+    from helpers.cluster import Cluster, StartError
+
+    def there(folder):
+        return sorted(os.path.join(here, name) for here, _, names in os.walk(folder) for name in names)
+
+    def start(after):
+        timer = threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        try:
+            with Cluster(4, launcher={launcher!r}):
+                time.sleep(20)
+        except KeyboardInterrupt:
+            pass
+
+    if __name__ == "__main__":
+        Cluster(2, launcher={launcher!r}).stop()  # what is kept for good is there
+        home = there(os.environ["HOME"])
+        for tenths in {moments}:
+            start(tenths / 10)
+            assert os.listdir("/dev/shm") == [], (tenths, os.listdir("/dev/shm"))
+            assert there(os.environ["HOME"]) == home, (tenths, home, there(os.environ["HOME"]))
+        space = os.statvfs("/dev/shm")
+        print(space.f_blocks == space.f_bfree)
+"""
+
+
+@pytest.mark.parametrize(
+    ("launcher", "moments"), [("mpi", [0.5, 1, 2, 3, 5, 8, 12]), ("mpiexec", [2, 8, 15, 25])]
+)
+def test_a_start_that_is_interrupted_leaves_nothing(tmp_path, monkeypatch, launcher, moments):
+    home = tmp_path / "home"
+    home.mkdir()
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    command = script(tmp_path, INTERRUPTED.format(launcher=launcher, moments=moments))
+    assert with_shared_memory(64, command, temporary) == "True\n"
+    assert [path.name for path in temporary.iterdir()] == []
+
+
 TOO_LITTLE = {
     1: "4 MPI ranks need 4 MB of shared memory, and /dev/shm has ",
     0: "MPI's ranks share memory in /dev/shm, and that cannot be used: No such file",
