@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 
-from helpers.exercises.core import call, close, equal, exercise, on_ranks, wrong
+from helpers.exercises.core import NotAttempted, call, close, equal, exercise, on_ranks, wrong
 from helpers.exercises.groups import Case, by_case, in_groups
 
 PICKLE = 300  # bytes that pickling adds to a message, at most
@@ -135,6 +135,48 @@ def crossover(answer):
             wrong(
                 f"{what}: at your size of {K:.4g} bytes the tree takes {tree:.4g} s and the ring "
                 f"{ring:.4g} s, which is not the same"
+            )
+
+
+@exercise
+def rate_for(answer):
+    """answer(seconds, N, K, alpha, data) -> the bit/s that a ring needs, math.inf if none do."""
+    for seconds, N, K, alpha, data in (
+        (1.0, 2, 1_000_000, 0.0, 1.0),
+        (0.2, 4, 1_048_576, 1e-3, 0.95),
+        (0.05, 8, 102_000_000, 5e-6, 128 / 130),
+        (3.0, 64, 64_000, 0.02, 0.8),
+        (0.01, 4, 1_000, 0.002, 1.0),  # six latencies take 12 ms
+        (2.0, 1024, 8, 1e-3, 0.9),  # the latencies of one way would leave half of the time
+    ):
+        what = f"{seconds:g} s, N={N}, K={K}, alpha={alpha:g} s, data={data:.4g}"
+        try:
+            rate = call(answer, seconds, N, K, alpha, data)
+        except NotAttempted:
+            if N == 2:  # it has answered nothing else before
+                raise
+            wrong(f"{what}: expected a number of bits a second, or math.inf, got None")
+        try:
+            got = math.nan if isinstance(rate, bool | str) else float(rate)
+        except (TypeError, ValueError):
+            got = math.nan
+        if math.isnan(got):
+            wrong(f"{what}: expected a number of bits a second, got {rate!r}")
+        latencies = 2 * (N - 1) * alpha
+        if latencies >= seconds:
+            if got != math.inf:
+                wrong(
+                    f"{what}: you ask for {got:.4g} bit/s; latencies alone take "
+                    f"{latencies:.4g} s, so expected was that no rate is enough"
+                )
+            continue
+        if got <= 0 or got == math.inf:
+            wrong(f"{what}: expected a finite rate above 0, got {got:.4g} bit/s")
+        took = latencies + 2 * (N - 1) * 8 * K / N / (data * got)
+        if not math.isclose(took, seconds, rel_tol=1e-6):
+            wrong(
+                f"{what}: at your rate of {got:.4g} bit/s the ring takes {took:.4g} s, expected "
+                f"{seconds:g} s"
             )
 
 

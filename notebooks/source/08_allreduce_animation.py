@@ -47,7 +47,7 @@ animate(plans)
 # - choose between ring, tree and two levels for a given array and machine, and seat the ranks;
 # - judge the sentence "the cost of a ring allreduce does not depend on the number of workers".
 #
-# **You need** ranks, send and receive, latency and bandwidth from [01_mpi_basics](01_mpi_basics.ipynb). *Time:* 135 minutes, of which the machine works for less than two; the project takes another 30. *Cores:* two are enough. *GPU:* none.
+# **You need** ranks, send and receive, latency and bandwidth from [01_mpi_basics](01_mpi_basics.ipynb). *Time:* 145 minutes, of which the machine works for less than two; the project takes another 30. *Cores:* two are enough. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -150,6 +150,29 @@ def chunk_to_send(rank, step, N):
 check.chunk_to_send(chunk_to_send)
 
 # %% [markdown]
+# Your answer, on the ranks: each has its one finished number of the sums above, and in every step sends the one that you name. (Here a message carries the chunk's number along, so that no rank need know what will come.)
+
+
+# %%
+# %%ranks
+def go_round(choose):
+    have = {rank: float(mine[rank])}  # the finished number of this rank
+    for step in range(size - 1):
+        give = choose(rank, step, size)
+        number, value = comm.sendrecv((give, have[give]), dest=right, source=left)
+        have[number] = value
+    return [have[number] for number in range(size)]
+
+
+# %%
+if check.chunk_to_send.passed(chunk_to_send):
+    held = cluster.run(lambda f: (go_round(f), reference.tolist()), chunk_to_send)
+    for number, (yours, of_mpi) in enumerate(held):
+        print(f"rank {number} has {yours}, equal to MPI's: {yours == of_mpi}")
+else:
+    print("Exercise 1 first")
+
+# %% [markdown]
 # ### Exercise 2: the second half, on the ranks
 #
 # *Difficulty ●●○, 10 minutes.* Write the allgather. `work` has $N$ parts of equal length, of which only part `rank` is filled in; receive the others into their places, always from the left neighbour, and return `work`.
@@ -176,6 +199,23 @@ def my_allgather(work, comm):
 
 # %% check="allgather" points=3
 check.allgather(my_allgather, cluster=cluster)
+
+# %% [markdown]
+# The same finished numbers, by your allgather:
+
+
+# %%
+# %%ranks
+def filled(gather):
+    return gather(np.where(np.arange(size) == rank, mine, 0.0), comm).tolist()
+
+
+# %%
+if check.allgather.passed(my_allgather, cluster=cluster):
+    held = cluster.run(lambda f: (filled(f), reference.tolist()), my_allgather)
+    print("on each rank equal to MPI's:", [yours == of_mpi for yours, of_mpi in held])
+else:
+    print("Exercise 2 first")
 
 # %% [markdown]
 # ### Exercise 3: the whole ring
@@ -742,6 +782,44 @@ lane = 8e9 * 128 / 130 / 8  # bytes per second
 print(f"{lane / 1e6:.0f} MB/s = {lane / 2**20:.0f} MiB/s")
 
 # %% [markdown]
+# ### Exercise 8: the rate to ask for
+#
+# *Difficulty ●●○, 10 minutes.* A ring of $N$ ranks (two or more) should allreduce $K$ bytes in a given time. What rate must its links have at least, in *bits* a second? Every message has a latency of `alpha` seconds. Of the bits that a link carries, only the share `data` is the array's, such as 128/130 in a lane of PCIe 3.0. Leave γ out. If no rate is enough, return `math.inf` (Python's infinity, from the module `math`).
+#
+# <details><summary>Hint</summary>
+#
+# The formula of the ring stands in the section *The ring*. Share the time out among the steps. What is left of a step after its latency is for the bytes that one rank sends in it. What if nothing is left?
+#
+# </details>
+
+
+# %% exercise="rate-for"
+def rate_for(seconds, N, K, alpha, data):
+    """Return the bit/s at which a ring of N allreduces K bytes in so many seconds, or math.inf."""
+    # BEGIN SOLUTION
+    import math
+
+    for_bytes = seconds / (2 * (N - 1)) - alpha
+    return 8 * K / N / data / for_bytes if for_bytes > 0 else math.inf
+    # END SOLUTION
+
+
+# %% check="rate-for" points=2
+check.rate_for(rate_for)
+
+# %% [markdown]
+# Which links of the table let eight ranks allreduce the gradient of 102 MB in 50 ms, and would your own ranks' be enough? (The rates are taken as the table has them, so `data` is 1 here.) In the next section a link is made at the rate that you say.
+
+# %%
+in_time = 0.05  # s; try others
+print(f"a ring of 8, {P.gradient / 1e6:.0f} MB in {1e3 * in_time:g} ms, in Gbit/s:")
+for link in [*PRESETS.values(), busy]:
+    needed = rate_for(in_time, 8, P.gradient, link.alpha, 1.0)
+    has, asked = 8 * link.bandwidth / 1e9, "–" if needed is None else f"{needed / 1e9:.3g}"
+    verdict = "" if needed is None else ", enough" if needed / 1e9 <= has else ", too slow"
+    print(f"{link.name:24} has {has:6.4g}, needs {asked}{verdict}")
+
+# %% [markdown]
 # ## Between hosts
 #
 # All ranks so far shared one memory. A [host](glossary.md#host) is a machine in a network. `Network` makes four of them inside this one, each with a memory, a network and a name of its own (*namespaces* of the Linux kernel), and each with one link, of the rate that you ask for, to a switch that joins them all. Ranks on one host share memory; what goes to another host is cut into packets and waits for its turn on the link. So it is in a cluster, and a link of 100 Mbit/s is slow enough for a clock to see every byte.
@@ -772,6 +850,23 @@ except StartError as error:
     between, inside, timed = on_hosts.recorded(network.rate, host_sizes)
 print(between, inside, sep="\n")
 print(f"the wire carries {network.payload / 1e6:.2f} MB/s, the rest of 12.5 is packets' headers")
+
+# %% [markdown]
+# Now your Exercise 8 orders a link. A ring over four hosts with one rank each should allreduce 1 MB in 0.2 s; α is that between hosts, just printed, and `data` the share that headers leave. Hosts are made with links of the rate that you say, and the clock tells whether it was enough.
+
+# %%
+time_asked, data = 0.2, 8 * network.payload / network.rate
+if check.rate_for.passed(rate_for):
+    ordered = rate_for(time_asked, 4, 1_048_576, between.alpha, data)
+    print(f"ordered: links of {ordered / 1e6:.1f} Mbit/s, of which {data:.1%} are data")
+    try:
+        with Cluster(n=4, network=Network(hosts=4, rate=ordered)) as hosts:
+            took = hosts.run(measure.allreduce_times, ["ring"], [1_048_576], 3, timeout=120)[0]
+        print(f"asked for {1e3 * time_asked:.0f} ms, measured {1e3 * took['ring'][0]:.0f} ms")
+    except StartError as error:
+        print(f"No hosts here ({error}).")
+else:
+    print("Exercise 8 first")
 
 # %% [markdown]
 # β of the link is the wire's. α is a few microseconds, for these links have a rate but no length (`delay=` gives them one): as much as one or two hundred bytes take on the link, and some hundred thousand in memory. With α, β and a *schedule*, who sends what to whom in which step, an allreduce can be priced: a step takes as long as its slowest part, and all that leaves a host, or enters it, in one step goes through its one link.
@@ -833,7 +928,7 @@ for name in ("ring", "two_level"):
 claims.evidence("08-placement")
 
 # %% [markdown]
-# ### Exercise 8: a seating plan
+# ### Exercise 9: a seating plan
 #
 # *Difficulty ●●○, 10 minutes.* In the flat ring rank $r$ sends to rank $(r+1) \bmod N$. Given the host of each rank, such as `(0, 0, 1, 1)`, by what factor does this seating make the ring slower than the best one, for a long array? Every step is the same, so count what the busiest link must carry in one. (Where all ranks share one host there is no link, and the factor is 1.)
 #
@@ -866,7 +961,7 @@ for way, places in (("side by side", side_by_side), ("dealt out", dealt.places(8
     print(f"{way}: {places}, by your count × {seating(places) or '–'}")
 
 # %% [markdown]
-# ### Exercise 9: predict, then set it
+# ### Exercise 10: predict, then set it
 #
 # *Difficulty ●●○, 10 minutes.* Write the least time of an allreduce of $K$ bytes over $H$ hosts of one rank, on links that carry `payload` bytes/s and have a latency of `alpha` seconds, by a ring (leave γ out). Then choose a number of hosts, a rate and a size: the next cell makes those hosts, takes the time, and compares.
 #
@@ -902,7 +997,7 @@ if check.ring_on_hosts.passed(ring_on_hosts):
         print(f"No hosts here ({error}).")
 
 # %% [markdown]
-# ### Exercise 10: eight hosts
+# ### Exercise 11: eight hosts
 #
 # *Difficulty ●●○, 10 minutes.* Eight hosts with one rank each. Which algorithm, `"recursive_doubling"` (3 steps of $K$) or `"ring"` (14 steps of $K/8$), do you take for $K$ bytes on a link of latency `alpha` and `beta` seconds a byte?
 #
@@ -993,7 +1088,7 @@ Markdown("\n".join(rows))
 # %% [markdown]
 # Each row is a division: where two straight lines, a constant plus a multiple of $K$, cross. The more nodes, the longer an array may be for which the tree is best, since its steps grow so slowly. The flat ring wins for very long arrays only because our two levels work one after the other: the links inside a node rest while those between nodes work. Libraries cut the array into pieces and overlap the two.
 #
-# ### Exercise 11: two levels, on two hosts
+# ### Exercise 12: two levels, on two hosts
 #
 # *Difficulty ●●○, 12 minutes.* Write the two levels. `node` is the communicator of the $G$ ranks of your node, `across` that of the ranks with your place in each of the $M$ nodes. Return the sums of `x` over all ranks of all nodes, as a new array. $G$ divides its length. You may call MPI's own collectives on both communicators (`Reduce_scatter_block` is its reduce-scatter with equal parts), but what you put into a call on `across` is your part alone, one $G$-th of the array. There may be one node, or one rank in each.
 #

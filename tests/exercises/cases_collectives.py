@@ -531,6 +531,31 @@ def not_a_circle(hosts):
     return max(leaving.values(), default=1)
 
 
+def rate(seconds, N, K, alpha, data):
+    step = seconds / (2 * (N - 1)) - alpha
+    return 8 * K / N / data / step if step > 0 else math.inf
+
+
+def rate_of_all_bits(seconds, N, K, alpha, data):
+    """The ring's bits over the time that latencies leave; dividing by 0 or less gives infinity."""
+    with np.errstate(divide="ignore"):
+        left = max(np.float64(seconds - 2 * (N - 1) * alpha), np.float64(0))
+        return np.float64(2 * (N - 1) * 8 * K) / (N * data) / left
+
+
+def rate_below_zero(seconds, N, K, alpha, data):
+    return 8 * K / N / data / (seconds / (2 * (N - 1)) - alpha)
+
+
+def rate_or_nothing(*asked):
+    found = rate(*asked)
+    return None if found == math.inf else found
+
+
+def rate_of_one_way(seconds, N, K, alpha, data):
+    return rate(2 * seconds, N, K, alpha, data)
+
+
 def ring_time(H, K, alpha, payload):
     return 2 * (H - 1) * (alpha + K / H / payload)
 
@@ -624,6 +649,22 @@ CASES = {
             lambda H, K, alpha, payload: np.float64(ring_time(H, K, alpha, payload)),
             lambda H, K, alpha, payload: 2 * (H - 1) * (alpha + -(-K // H) / payload),
             lambda H, K, alpha, payload: 2 * (H - 1) * (alpha + 4 * -(-K // 4 // H) / payload),
+        ],
+    ),
+    "rate_for": Case(
+        right=rate,
+        also=[rate_of_all_bits, lambda *asked: np.asarray(rate(*asked))],
+        wrong=[
+            *(rate_below_zero, rate_or_nothing, rate_of_one_way),
+            lambda *asked: rate(*asked) / 8,
+            lambda seconds, N, K, alpha, data: rate(seconds, N, K, 0.0, data),
+            lambda seconds, N, K, alpha, data: rate(seconds, N, K, alpha, 1.0),
+            lambda seconds, N, K, alpha, data: rate(seconds, N, K, alpha, 1 / data),
+            lambda seconds, N, K, alpha, data: rate(seconds, N, N * K, alpha, data),
+            lambda seconds, N, K, alpha, data: 2 * (N - 1) * 8 * K / N / data / seconds,
+            lambda seconds, N, K, alpha, data: rate(seconds - alpha, N, K, 0.0, data),
+            *(lambda *asked: f"{rate(*asked):g} bit/s", lambda *asked: math.inf),
+            lambda *asked: math.nan,
         ],
     ),
     "choose": Case(
