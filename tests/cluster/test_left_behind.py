@@ -88,7 +88,7 @@ INTERRUPTED = """
     from helpers.cluster import Cluster, StartError
 
     def there(folder):
-        return sorted(os.path.join(here, name) for here, _, names in os.walk(folder) for name in names)
+        return sorted(os.path.join(at, name) for at, _, names in os.walk(folder) for name in names)
 
     def start(after):
         timer = threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT))
