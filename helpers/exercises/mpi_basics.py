@@ -16,6 +16,7 @@ from helpers.exercises.core import (
     equal,
     exercise,
     on_ranks,
+    whole_numbers,
     wrong,
 )
 from helpers.exercises.groups import Case, Outcome, by_case, in_groups, rounds
@@ -102,6 +103,37 @@ def hand_over(answer, cluster):
             equal(outcome.returned, want, f"what rank {rank} of {n} returned")
         if n > 1 and sum(outcome.messages for outcome in outcomes) != 1:
             wrong(f"right, but on {n} ranks it is not one message by send and recv")
+
+
+@exercise(time_limit=60.0)
+def elsewhere(answer, cluster):
+    """answer(name, comm) -> the ranks on other hosts than this rank, whose host has that name."""
+    seated = [
+        *(("node1", "node10", "node1", "node10"), ("b", "a", "a", "a"), ("d", "c", "b", "a")),
+        *(("one", "one", "one", "one"), ("z", "z", "y"), ("x", "y"), ("alone",)),
+    ]
+    cases = [Case(len(names), lambda r, names=names: (names[r],)) for names in seated]
+    for names, outcomes in zip(seated, _outcomes(answer, cases, cluster), strict=True):
+        for rank, outcome in enumerate(outcomes):
+            what = f"ranks on hosts {', '.join(names)}: rank {rank}"
+            got: Any = outcome.returned
+            kinds = {type(item).__name__ for item in got} if hasattr(got, "__iter__") else set()
+            if got is None or isinstance(got, str) or kinds & {"bool", "bool_", "str"}:
+                wrong(f"{what} returned {got!r}, expected a list of ranks")
+            others = whole_numbers(got, f"{what} returned {got!r}")
+            odd = [other for other in others if not 0 <= other < len(names)]
+            if odd:
+                wrong(f"{what} returned {others}, but there is no rank {odd[0]}")
+            for other in range(len(names)):
+                times, away = others.count(other), names[other] != names[rank]
+                if times != away:
+                    wrong(
+                        f"{what} returned {others}, with rank {other}, of host {names[other]}, "
+                        f"{times} times in it; expected a rank once if its host is another one, "
+                        "and else not"
+                    )
+            if others != sorted(others) and not isinstance(got, set | frozenset):
+                wrong(f"{what} returned {others}, expected the ranks in ascending order")
 
 
 def _queue(answer, tasks: list) -> tuple:

@@ -11,7 +11,7 @@
 # - build broadcast, scatter, gather, reduce, allgather and allreduce from sends and receives;
 # - predict how long a message takes, and how much faster a computation gets with more ranks.
 #
-# **You need** [00_start_here](00_start_here.ipynb) and some NumPy. *Time:* 125 minutes, of which your machine works for less than two; the project takes another 40. *Cores:* any number; with one core the timings in the last part say little. *GPU:* none.
+# **You need** [00_start_here](00_start_here.ipynb) and some NumPy. *Time:* 135 minutes, of which your machine works for less than two; the project takes another 40. *Cores:* any number; with one core the timings in the last part say little. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -178,6 +178,17 @@ def hand_over(value, comm):
 
 # %% check="hand-over" points=1
 check.hand_over(hand_over, cluster=cluster)
+
+# %% [markdown]
+# Your message, on the ranks. Rank 0 hands over the number of its process, which no other rank knows:
+
+# %%
+if check.hand_over.passed(hand_over, cluster=cluster):
+    received = cluster.run(lambda f: (os.getpid(), f(os.getpid(), comm)), hand_over)
+    for which, (own, came) in enumerate(received):
+        print(f"rank {which} is process {own}; your function returned {came}")
+else:
+    print("Exercise 1 first")
 
 # %% [markdown]
 # ### The chain 0 → 1 → 2 → 3
@@ -1103,6 +1114,53 @@ guess.answer("MB/s of 12.5 for your bytes", over_link.bandwidth / 1e6)
 
 # %% [markdown]
 # The rest of 12.5 MB/s is headers. In memory the cores decide what a message costs; on this link the wire does, and no program can be faster. Notebook [08](08_allreduce_animation.ipynb#Between-hosts) runs whole allreduces there.
+#
+# ### Exercise 9: who is elsewhere?
+#
+# *Difficulty ●●○, 8 minutes.* A program that knows which ranks share its memory can send its long messages there. Write how a rank finds out: `name` is the name of the host on which *this* rank runs, and all ranks of `comm` call the function, each with its own. Return a list of the ranks that are on other hosts than this rank, in ascending order. A host may have any name and any number of ranks; if there is only one host, the list is empty.
+#
+# <details><summary>Hint</summary>
+#
+# Each rank knows one name, and needs all of them, in the order of ranks. Which collective gives that to everybody, in one call?
+#
+# </details>
+
+
+# %% exercise="elsewhere"
+def elsewhere(name, comm):
+    """Return the ranks that run on another host than the one called `name`, this rank's."""
+    # BEGIN SOLUTION
+    names = comm.allgather(name)
+    return [other for other, there in enumerate(names) if there != name]
+    # END SOLUTION
+
+
+# %% check="elsewhere" points=2
+check.elsewhere(elsewhere, cluster=cluster)
+
+# %% [markdown]
+# Now four ranks on two hosts. Your function finds who sits where, from the names that MPI gives on each rank. Then rank 0 plays ping-pong with a rank that shares its memory, and with one that you say is elsewhere.
+
+
+# %%
+def found_by(yours):
+    return [int(other) for other in yours(MPI.Get_processor_name(), comm)]
+
+
+if check.elsewhere.passed(elsewhere, cluster=cluster):
+    try:
+        with Cluster(n=4, network=Network(2, rate=100e6, placement="cyclic")) as four:
+            others = four.run(found_by, elsewhere)
+            partners = {"here": min({1, 2, 3} - set(others[0])), "elsewhere": others[0][0]}
+            for where, partner in partners.items():
+                _, took = four.run(measure.ping_pong, [262_144], 5, None, partner)[0][0]
+                print(f"256 KB from rank 0 to rank {partner}, {where}: {1e3 * took:.2f} ms")
+    except StartError as error:
+        print(f"No hosts here ({error}), so the ranks of this notebook:")
+        others = cluster.run(found_by, elsewhere)
+    print("elsewhere are, as ranks 0 to 3 find:", others)
+else:
+    print("Exercise 9 first")
 
 # %% [markdown]
 # ## How much faster with more ranks?
@@ -1351,7 +1409,7 @@ slider = FloatLogSlider(value=0.01, min=-4, max=-0.3, step=0.1, continuous_updat
 _ = interact(laws, s=slider)
 
 # %% [markdown]
-# ### Exercise 9: how many ranks?
+# ### Exercise 10: how many ranks?
 #
 # *Difficulty ●●○, 6 minutes.* Turn Amdahl's law around: return the smallest whole number of ranks that reaches a speed-up, or `math.inf` (Python's infinity, from the module `math`) if no number of ranks does.
 #
@@ -1385,7 +1443,7 @@ if check.ranks_for.passed(ranks_for):
     for wanted in (2, 4, 10, 100):
         print(f"{wanted:3} times as fast: {ranks_for(wanted, s_strong)} ranks")
 else:
-    print("Exercise 9 first")
+    print("Exercise 10 first")
 
 # %% [markdown]
 # ## How ranks come to life
@@ -1422,7 +1480,7 @@ plt.show()
 # %% [markdown]
 # Read a lane from the left. A rank leaves its address with the parent, in pieces (`put`), and waits. When the last one has come, the parent lets all of them go (the end of the hatched part), and each asks for the addresses of all (`get`). Nobody gets before the last has put; that is what the barrier is for. You know the pattern: it is an allgather, by way of a process that is not in `comm`.
 #
-# ### Exercise 10: be the parent
+# ### Exercise 11: be the parent
 #
 # *Difficulty ●●○, 10 minutes.* Write the parent's answers. `serve` is called for each `put`, `get` and `barrier_in`, with the rank that asks, its request, a dictionary `words` and a list `waiting` (both empty at first, and yours from one request to the next), and the number of ranks. It returns who is told what, `{rank: text}`:
 #

@@ -180,6 +180,74 @@ def hands_over_by_a_collective(value, comm):
     return value if comm.Get_rank() == comm.Get_size() - 1 else None
 
 
+def on_other_hosts(name, comm):
+    return [other for other, there in enumerate(comm.allgather(name)) if there != name]
+
+
+def on_other_hosts_in_an_array(name, comm):
+    import numpy as np
+
+    return np.flatnonzero(np.array(comm.allgather(name)) != name)
+
+
+def on_other_hosts_by_messages(name, comm):
+    n, me = comm.Get_size(), comm.Get_rank()
+    requests = [comm.isend(name, other) for other in range(n) if other != me]
+    away = {other for other in range(n) if other != me and comm.recv(source=other) != name}
+    for request in requests:
+        request.wait()
+    return away
+
+
+def on_other_hosts_by_groups(name, comm):
+    names = comm.allgather(name)
+    mine = comm.Split(names.index(name), key=comm.Get_rank())
+    return tuple(sorted({*range(comm.Get_size())} - {*mine.allgather(comm.Get_rank())}))
+
+
+def on_this_host(name, comm):
+    return [other for other, there in enumerate(comm.allgather(name)) if there == name]
+
+
+def all_others(name, comm):
+    return [other for other in range(comm.Get_size()) if other != comm.Get_rank()]
+
+
+def on_other_hosts_than_rank_0(name, comm):
+    first = comm.bcast(name)
+    return [other for other, there in enumerate(comm.allgather(name)) if there != first]
+
+
+def on_hosts_with_other_beginnings(name, comm):
+    return [r for r, there in enumerate(comm.allgather(name)) if not there.startswith(name)]
+
+
+def names_of_other_hosts(name, comm):
+    return [there for there in comm.allgather(name) if there != name]
+
+
+def whether_elsewhere(name, comm):
+    return [there != name for there in comm.allgather(name)]
+
+
+def only_the_root_knows(name, comm):
+    names = comm.gather(name) or [name] * comm.Get_size()
+    return [other for other, there in enumerate(names) if there != name]
+
+
+def backwards(name, comm):
+    return on_other_hosts(name, comm)[::-1]
+
+
+def half_of_the_ranks(name, comm):
+    n, me = comm.Get_size(), comm.Get_rank()
+    return [other for other in range(n) if other // 2 != me // 2]
+
+
+def counted_from_one(name, comm):
+    return [other + 1 for other in on_other_hosts(name, comm)]
+
+
 def whoever_asks(tasks, comm):
     results, status, left = {}, MPI.Status(), list(tasks)  # noqa: F821 - known on the ranks
     for _ in range(len(tasks) + comm.Get_size() - 1):
@@ -468,6 +536,18 @@ CASES = {
         wrong=[
             *(hands_its_own, hands_over_to_rank_3, hands_over_and_keeps),
             hands_over_by_a_collective,
+        ],
+    ),
+    "elsewhere": Case(
+        right=on_other_hosts,
+        also=[
+            *(on_other_hosts_in_an_array, on_other_hosts_by_messages, on_other_hosts_by_groups),
+        ],
+        wrong=[
+            *(on_this_host, all_others, on_other_hosts_than_rank_0, names_of_other_hosts),
+            *(on_hosts_with_other_beginnings, whether_elsewhere, only_the_root_knows),
+            *(backwards, half_of_the_ranks, counted_from_one),
+            lambda name, comm: len(on_other_hosts(name, comm)),
         ],
     ),
     "hand_out": Case(
