@@ -13,7 +13,7 @@ import functools
 from collections.abc import Callable
 from itertools import pairwise
 
-from helpers.claims import apart, in_turn, with_defaults
+from helpers.claims import PROCESSOR, apart, in_turn, with_defaults
 
 SEEDS = range(10)
 TIME, BYTES = 0.1, 0.05  # margins
@@ -207,7 +207,7 @@ CLAIMS = [
             "50 × 1000": {"rows": 50, "columns": 1000},
             "5 × 8": {"rows": 5, "columns": 8, "rounds": 50},
         },
-        "depends on the size",
+        PROCESSOR,
         TIME,
         "one operator",
         "five, fused",

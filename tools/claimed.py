@@ -48,9 +48,12 @@ def _disagreements(claim: Claim, measured: Recorded) -> list[str]:
             return []
         where = ", ".join(one.processor for one in measured.by_processor)
         return [f"claim {claim.id!r} states {PROCESSOR!r}, all its records say the same ({where})"]
-    return [
+    found = [
         f"claim {claim.id!r} states {claim.verdict!r}, its record on {one.processor} says "
         f"{one.here!r}"
         for one in measured.by_processor
         if one.here != claim.verdict
     ]
+    if not found and measured.verdict == PROCESSOR:
+        found = [f"claim {claim.id!r} states {claim.verdict!r}, a setting of it {PROCESSOR}"]
+    return found

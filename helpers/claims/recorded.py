@@ -33,7 +33,12 @@ class Recorded:
     @property
     def verdict(self) -> str:
         """What the runs said, over all settings and processors."""
-        return PROCESSOR if len({one.here for one in self.by_processor}) > 1 else self.here
+        found = self.by_processor
+        words: dict[str, set[str]] = {}
+        for row in (row for one in found for row in one.rows):
+            words.setdefault(row.parameters["setting"], set()).add(row.parameters["word"])
+        contrary = any({"holds", "fails"} <= said for said in words.values())
+        return PROCESSOR if contrary or len({one.here for one in found}) > 1 else self.here
 
     @property
     def processor(self) -> str:

@@ -887,7 +887,7 @@ ax.set_title("Four hosts, two ranks each, links of 100 Mbit/s")
 plt.show()
 
 # %% [markdown] claims="08-two-levels 08-hosts-model"
-# In the record (five runs, 1 MB over 100 Mbit/s) recursive doubling and the ring agree with schedule, α and β: they take 4 and 5 % longer, within the claim's margin of 15 %. The two levels take 19 % longer and the tree 25 %; why the two levels do, was not found. They should win (131 ms to 153: in all, $2 \cdot 3/4$ of the array leaves each host, and $2 \cdot 7/8$ by the ring of eight), and take 156 ms to the ring's 161, a draw within the margin of 10 %; nearest to the least 132 ms come these two. At 1 Gbit/s two levels take 29 % less than the ring, 38 ms to 54. At 16 KB five runs leave it open which is faster. (A two-level allreduce must know who shares a host. The times here are of ranks that have asked once, before. To ask takes a few short messages more, which these times leave out.)
+# In the records of two processors (five runs each, 1 MB over 100 Mbit/s) recursive doubling and the ring agree with schedule, α and β: they take 3 to 6 % longer, within the claim's margin of 15 %. The two levels take 18 and 19 % longer and the tree a quarter; why the two levels do, was not found. They should win (131 ms to 153: in all, $2 \cdot 3/4$ of the array leaves each host, and $2 \cdot 7/8$ by the ring of eight), and take 155 or 156 ms to the ring's 163 or 161, a draw within the margin of 10 %; nearest to the least 132 ms come these two. At 1 Gbit/s two levels take 29 and 39 % less than the ring. At 16 KB five runs leave it open which is faster. (A two-level allreduce must know who shares a host. The times here are of ranks that have asked once, before. To ask takes a few short messages more, which these times leave out.)
 
 # %%
 display(claims.evidence("08-two-levels"), claims.evidence("08-hosts-model"))
@@ -895,9 +895,9 @@ display(claims.evidence("08-two-levels"), claims.evidence("08-hosts-model"))
 # %% [markdown] claims="08-tree-in-turn 08-asleep"
 # Two of the deviations can be taken away, one of them in part.
 #
-# **The tree's quarter.** When the sum comes back, a rank hands MPI the messages to all its children at once. Those to other hosts share its host's link, so all arrive late, and the ranks behind the farthest child wait for it. The model sends one after the other. A tree whose ranks do so too, each child saying when it has its message, takes 357 ms in place of 436; the model says 350. At 1 Gbit/s it changes nothing: there something else takes the time.
+# **The tree's quarter.** When the sum comes back, a rank hands MPI the messages to all its children at once. Those to other hosts share its host's link, so all arrive late, and the ranks behind the farthest child wait for it. The model sends one after the other. A tree whose ranks do so too, each child saying when it has its message, takes 357 ms in place of 433 or 436; the model says 350. At 1 Gbit/s it changes nothing: there something else takes the time.
 #
-# **Three times too long at 1 Gbit/s.** All four take three times what is predicted there and more, and the more hosts, the worse: a ring over two takes what the model says, over four two to three times that, over eight up to four times (one rank each, 256 KB, three runs of `make bench SUITE=links` on two cores). The kernel carries every packet of every host on the few cores of one machine, which cannot be taken away here. But on the same cores waiting ranks look for their message as fast as they can. Where they sleep between two looks, the tree takes less than half as long, 46 ms in place of 101 (predicted: 34). Recursive doubling changes by less than a tenth, and for the ring and the two levels five runs leave it open; what keeps these three from their prediction was not isolated. What this machine cannot show is a cluster of fast links.
+# **Three times too long at 1 Gbit/s.** All four take three to nearly five times what is predicted there, and the more hosts, the worse: a ring over two takes what the model says, over four two to three times that, over eight up to four times (one rank each, 256 KB, three runs of `make bench SUITE=links` on two cores). The kernel carries every packet of every host on the few cores of one machine, which cannot be taken away here. But on the same cores waiting ranks look for their message as fast as they can. Where they sleep between two looks, the tree takes less than half as long: 46 ms in place of 101 on one processor, 68 in place of 144 on the other (predicted: 34 and 37). The ring takes a third less on the second and is left open on the first; for recursive doubling and the two levels neither record shows a gain. What keeps these from their prediction was not isolated. What this machine cannot show is a cluster of fast links.
 
 # %%
 display(claims.evidence("08-tree-in-turn"), claims.evidence("08-asleep"))
@@ -1314,7 +1314,7 @@ rows = [
     ("reduce part $i$ to worker $i$, all at once, then broadcast each", "the ring, numbered so"),
     ("one ring through all ranks (two levels are not in the sources)",
      f"four hosts, 100 Mbit/s, 1 MB: two levels {level_ms:.0f} ms, ring {ring_ms:.0f} ms; in the "
-     "record 156 and 161, a tie, and at 1 Gbit/s two levels take 29 % less"),
+     "records 156 and 161, 155 and 163, a tie; at 1 Gbit/s two levels take 29 and 39 % less"),
     ("PCIe 3.0: 985 MiB/s a lane", f"computed: {lane / 1e6:.0f} MB/s"),
     ("Ethernet 10M-100G, 100-20 µs; InfiniBand 2.5-250G, 5-0.5 µs", "*the sources' figures*, taken "
      f"over with units, not measured; your ranks: {1 / busy.beta / 1e9:.2g} GB/s, "

@@ -242,6 +242,19 @@ def test_the_build_asks_every_processor(tmp_path):
     ]
 
 
+def test_a_setting_may_turn_round_on_another_processor(tmp_path):
+    depends = replace(CLAIM, verdict="depends on the setting")
+    for sign, machine in ((1, {}), (-1, {"name": "A", "cpu_model": "family 1"})):
+        gaps = {"small": {"gap": sign * 1.0}, "large": {"gap": -sign * 2.0}}
+        recorded(tmp_path, replace(depends, settings=gaps), **machine)
+    read = evidence("99-gap", tmp_path)
+    assert {one.here for one in read.by_processor} == {depends.verdict}
+    assert read.verdict == "depends on the processor"
+    assert faults("99_try", ["99-gap"], {"99-gap": depends}, tmp_path) == [
+        "claim '99-gap' states 'depends on the setting', a setting of it depends on the processor"
+    ]
+
+
 def test_a_claim_of_the_processor_agrees_with_every_answer():
     depends = replace(CLAIM, verdict="depends on the processor")
     assert depends.agrees("holds")
