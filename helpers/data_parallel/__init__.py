@@ -24,6 +24,7 @@ replica go its own way and averages the parameters now and then::
 - ``optimizers``: what a server needs in place of a model and its optimizer
 - ``stop``: when a training ends, by updates, seconds or a loss; ``faults``: workers that fail on
   purpose
+- ``interruptible``: a run that is cut off, and goes on from a checkpoint
 - ``sampling``, ``partition``: each worker's part of the data, alike or sorted by class
 - ``drift``: how far replicas are apart, predicted and followed
 - ``history``: what a training run leaves behind

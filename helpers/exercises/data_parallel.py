@@ -34,7 +34,7 @@ def _renew() -> None:
     _ready()
 
 
-def _on_ranks(cluster, function, answer, *arguments) -> list:
+def on_torch_ranks(cluster, function, answer, *arguments) -> list:
     """``core.on_ranks`` with a process group that the next attempt finds in order."""
     cluster.run(_ready, timeout=60)
     try:
@@ -114,11 +114,11 @@ def sync_gradients(answer, *, cluster):
 
     for factor in (1.0, -0.5):
         n = cluster.n
-        _compare(_on_ranks(cluster, _gradients, answer, factor), [1 / n] * n, factor)
+        _compare(on_torch_ranks(cluster, _gradients, answer, factor), [1 / n] * n, factor)
     with contextlib.redirect_stdout(io.StringIO()):  # that ranks start is nobody's concern here
         two = Cluster(n=2, preload=("torch",))
     with two:  # a number of ranks that nobody wrote down
-        _compare(_on_ranks(two, _gradients, answer, 1.0), [0.5, 0.5], 1.0)
+        _compare(on_torch_ranks(two, _gradients, answer, 1.0), [0.5, 0.5], 1.0)
 
 
 @exercise(time_limit=60)
@@ -126,7 +126,7 @@ def sync_weighted(answer, *, cluster):
     """answer(model, count) -> model, the mean over all *samples* in every gradient."""
     for counts, factor in ((range(2, 2 + cluster.n), 1.0), (range(cluster.n, 0, -1), -0.5)):
         counts = list(counts)
-        replies = _on_ranks(cluster, _gradients, answer, factor, counts)
+        replies = on_torch_ranks(cluster, _gradients, answer, factor, counts)
         _compare(replies, [count / sum(counts) for count in counts], factor)
 
 
@@ -203,13 +203,15 @@ def _pull(answer, period: int, pull: float, steps: int) -> dict:
 
     from helpers.data_parallel import Replica, Scheme, train
 
-    scheme = answer(MPI.COMM_WORLD, period, pull)
+    world = MPI.COMM_WORLD
+    comm = world.Split(0, world.rank)  # the answer's own: what it leaves there meets nobody later
+    scheme = answer(comm, period, pull)
     if not isinstance(scheme, Scheme):
         return {"kind": repr(scheme)}
-    torch.manual_seed(MPI.COMM_WORLD.rank)
+    torch.manual_seed(comm.rank)
     model = torch.nn.Linear(2, 1, bias=False)
     replica = Replica(model, lambda x, y: x.sum(), torch.optim.SGD(model.parameters(), lr=1.0))
-    slope = torch.tensor([[1.0, -2.0]]) * (MPI.COMM_WORLD.rank + 1)  # the gradient, in every step
+    slope = torch.tensor([[1.0, -2.0]]) * (comm.rank + 1)  # the gradient, in every step
     places = []
     after = scheme.after_step
 

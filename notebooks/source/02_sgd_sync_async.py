@@ -19,7 +19,7 @@ _ = plots.schemes()
 # - write the receive of an asynchronous [parameter server](glossary.md#parameter-server), train with it, and tell [staleness](glossary.md#staleness) from batch and rate;
 # - predict from two measured times whether a second replica pays.
 #
-# **You need** notebook [01](01_mpi_basics.ipynb) (ranks, send and receive, allreduce) and how a network is trained by gradient descent. *Time:* 115 minutes, of which your machine works for two; the project at the end takes another 40. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebook [01](01_mpi_basics.ipynb) (ranks, send and receive, allreduce) and how a network is trained by gradient descent. *Time:* 145 minutes, of which your machine works for two; the project at the end takes another 40. *Cores:* 2 or more. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -534,6 +534,79 @@ guess.answer("allreduces of 4 backwards, 3 of them under no_sync", within)
 # %% [markdown]
 # `DistributedDataParallel` averages in *every* `backward` that does not stand in `no_sync()`. The gradients are the same, up to the order in which numbers are added: a mean over ranks of a sum over batches is the sum of the means.
 #
+# ### Exercise 5: one average for several batches
+#
+# *Difficulty ●●○, 10 minutes.* Do by hand what `no_sync()` does. Every rank has a list `batches` of pairs `(x, y)`, all of one size, and `loss(model(x), y)` is the mean over a batch. Leave the mean over all samples of all batches **of all ranks** in every `.grad`, and return the model. `sync(model)` is what you wrote in Exercise 2: it replaces every `.grad` by its mean over all ranks. Call it once. Never hold the activations of more than one batch: each goes forward and backward before the next one goes forward. At the beginning every `.grad` is `None`.
+#
+# <details><summary>Hint</summary>
+#
+# `backward` *adds* to what `.grad` holds. By what must each batch's loss be divided, so that the sum of their gradients is the mean over the rank's samples?
+#
+# </details>
+
+
+# %% exercise="accumulate"
+def accumulate(model, loss, batches, sync):
+    """Leave the mean over all batches of all ranks in the gradients; return the model."""
+    # BEGIN SOLUTION
+    for x, y in batches:
+        (loss(model(x), y) / len(batches)).backward()
+    return sync(model)
+    # END SOLUTION
+
+
+# %% check="accumulate" points=2
+from helpers.exercises import going_on as check_on
+
+check_on.accumulate(accumulate, cluster=cluster)
+
+# %% [markdown]
+# Your function on LeNet: 32 digits on each rank, cut into 1, 2, 4 and 8 batches. Beside it stands one `backward` of all 32 with one average. (Both average by your `sync_gradients`, or, until that is right, by `averaged`.)
+
+
+# %%
+def averaged(model):
+    for parameter in model.parameters():
+        dist.all_reduce(parameter.grad, op=dist.ReduceOp.AVG)
+    return model
+
+
+def in_parts(count, function, sync):
+    """On each rank: the gradient of 32 digits in so many batches, and how often it averaged."""
+    averages = []
+
+    def counted(model):
+        averages.append(model)
+        return sync(model)
+
+    data, net = runs.digits(), LeNet(seed=0)
+    x, y = (torch.from_numpy(d[rank::size][:32]) for d in (data.train_images, data.train_labels))
+    if function is None:
+        torch.nn.functional.cross_entropy(net(x), y).backward()
+        counted(net)
+    else:
+        batches = list(zip(x.chunk(count), y.chunk(count), strict=True))
+        function(net, torch.nn.functional.cross_entropy, batches, counted)
+    return torch.cat([p.grad.flatten() for p in net.parameters()]), len(averages)
+
+
+# %%
+passed = check.sync_gradients.passed(sync_gradients, cluster=cluster)
+sync = sync_gradients if passed else averaged
+if check_on.accumulate.passed(accumulate, cluster=cluster):
+    at_once, _ = cluster.run(in_parts, 1, None, sync)[0]
+    for count in (1, 2, 4, 8):
+        found, averages = cluster.run(in_parts, count, accumulate, sync)[0]
+        print(
+            f"{count} batches of {32 // count:2d}: {10 * averages} allreduces of a tensor, "
+            f"{10 * count} with one in every backward; {(found - at_once).abs().max():.0e} from the whole"
+        )
+else:
+    print("Exercise 5 first")
+
+# %% [markdown]
+# However many batches: the gradient is that of all 32 samples of each rank, up to rounding, and each of LeNet's ten tensors is averaged once.
+#
 # ### A checkpoint
 #
 # Replicas are equal, so one of them is enough to save, and all read it. Nobody may read before rank 0 has written everything: hence the barrier. What has to be in it? Each line below trains three more steps: without an interruption; from the checkpoint; and from the checkpoint's parameters alone. The *fingerprint* is a hash of all parameters: equal to the last bit, or different.
@@ -583,7 +656,86 @@ if rank == 0:
     shutil.rmtree(folder)
 
 # %% [markdown]
-# One line for all ranks: after the load the four have the same bits, though each had begun with others. With the optimizer's state the run goes on as if nothing had happened. Without it, $v$ begins at 0 again, and the parameters are others: what moves the parameters belongs into the checkpoint. In a real run so does the place in the data, the epoch and how far it has got, or the same samples come again. (On several hosts the file must lie where all of them see it; else rank 0 reads and broadcasts.)
+# One line for all ranks: after the load the four have the same bits, though each had begun with others. With the optimizer's state the run goes on as if nothing had happened. Without it, $v$ begins at 0 again, and the parameters are others: what moves the parameters belongs into the checkpoint. (On several hosts the file must lie where all of them see it; else rank 0 reads and broadcasts.)
+#
+# Those three steps had the same batches each time. A run through the data in epochs has more to it. Here is a step of one:
+
+# %%
+from helpers.data_parallel.interruptible import Run
+
+print(inspect.getsource(Run.__init__), inspect.getsource(Run.step), sep="\n")
+
+# %% [markdown]
+# ### Exercise 6: cut off and gone on with
+#
+# *Difficulty ●●○, 12 minutes.* Write two functions. `state_of(run)` returns what a checkpoint of `run` (a `Run`) has to hold, as something that `torch.save` writes and `torch.load` reads: a dictionary of tensors, numbers and `state_dict()`s. `go_on_from(run, saved)` gets a **new** run, with another network's random parameters and nothing done yet, and what was read from the file; it changes the new run so that every further step is, to the last bit, the step that the old one would have made. It need not return anything. That must hold after any number of steps, for any network, and if a schedule has changed the rate in the meantime. You need no messages: rank 0 saves, all read.
+#
+# <details><summary>Hint</summary>
+#
+# Go through `step` and ask of every name that begins with `self.` whether a step changes it, and whether a new run would have it otherwise. `run.net` and `run.sgd` each have `state_dict()` and `load_state_dict(...)`; the latter changes in place, so that the optimizer goes on with the tensors that it holds.
+#
+# </details>
+
+
+# %% exercise="checkpoint"
+def state_of(run):
+    """Return all that a new run needs to go on as this one would."""
+    # BEGIN SOLUTION
+    nets = {"net": run.net.state_dict(), "sgd": run.sgd.state_dict()}
+    return nets | {"epoch": run.epoch, "done": run.done}
+    # END SOLUTION
+
+
+def go_on_from(run, saved):
+    """Change the new run so that it goes on as the saved one would."""
+    # BEGIN SOLUTION
+    run.net.load_state_dict(saved["net"])
+    run.sgd.load_state_dict(saved["sgd"])
+    run.epoch, run.done = saved["epoch"], saved["done"]
+    # END SOLUTION
+
+
+# %% check="checkpoint" points=2
+check_on.checkpoint(state_of, go_on_from)
+
+# %% [markdown]
+# Four ranks, 160 digits, five steps an epoch. After seven steps rank 0 saves what you say; then the run makes six more, and so does a new one on each rank, from your checkpoint. The third line is yours with the place in the data put back to the beginning.
+
+
+# %%
+def cut_off(state_of, go_on_from, sync):
+    """On each rank: fingerprints of a run and of those that go on from its checkpoint."""
+    data, path = runs.digits(), comm.bcast(tempfile.mkdtemp() if rank == 0 else None)
+    few = data.train_images[:160], data.train_labels[:160]
+    going = [Run(LeNet(seed=rank + n), *few, (rank, size), sync) for n in range(3)]
+    going[0].net.load_state_dict(comm.bcast(going[0].net.state_dict()))
+    for _ in range(7):
+        going[0].step()
+    if rank == 0:
+        torch.save(state_of(going[0]), f"{path}/checkpoint.pt")
+    dist.barrier()
+    for run in going[1:]:
+        go_on_from(run, torch.load(f"{path}/checkpoint.pt"))
+    going[2].epoch = going[2].done = 0
+    for run in going:
+        for _ in range(6):
+            run.step()
+    dist.barrier()
+    if rank == 0:
+        shutil.rmtree(path)
+    return [run.fingerprint() for run in going]
+
+
+# %%
+names = ("not interrupted", "from your checkpoint", "the data from the beginning")
+if check_on.checkpoint.passed(state_of, go_on_from):
+    for name, *found in zip(names, *cluster.run(cut_off, state_of, go_on_from, sync), strict=True):
+        print(f"{name:28s}", *found)
+else:
+    print("Exercise 6 first")
+
+# %% [markdown]
+# One column for each rank. From your checkpoint the run goes on to the last bit, on four ranks that had begun with four other networks. With the place in the data put back, the same samples come again, and the parameters are others.
 
 # %% [markdown]
 # ## In step, with a server
@@ -654,7 +806,7 @@ for from_whom in ("anyone", "the first one's source"):
 claims.evidence("02-mixed-layers")
 
 # %% [markdown]
-# ### Exercise 5: the server's receive
+# ### Exercise 7: the server's receive
 #
 # *Difficulty ●●○, 12 minutes.* Workers push their gradients, layer by layer and in the same order, without asking. `layers` are the server's arrays, to be filled with the layers of **one** worker's gradient: of whoever comes first. Return that worker's rank. Your function then serves a training.
 #
@@ -694,7 +846,7 @@ print(f"{own.updates} updates by ranks {sorted(set(own.workers))},", end=" ")
 print(f"accuracy {own.accuracy:.1%}", *own.report)
 
 # %% [markdown]
-# ### Exercise 6: staleness by hand
+# ### Exercise 8: staleness by hand
 #
 # *Difficulty ●●○, 8 minutes.* The list `workers` says whose gradient made each update. All began with the parameters of update 0, and each fetches the new ones right after its own update. How many updates old were the parameters behind each gradient? `staleness_of([1, 2, 1])` is `[0, 1, 1]`: rank 2's gradient belongs to the parameters before rank 1's update, and so does rank 1's second miss that of rank 2.
 #
@@ -896,7 +1048,33 @@ claims.evidence("02-staleness-aware")
 #
 # ## A straggler
 #
-# Make one rank a *[straggler](glossary.md#straggler)*: rank 3 is slower by a factor $k$ (it sleeps after each gradient). In step, everyone waits for the slowest; out of step, rank 3 only contributes less. Move the slider: all runs happen anew; the grey bars are $k = 1$.
+# Make one rank a *[straggler](glossary.md#straggler)*: rank 3 is slower by a factor $k$ (it sleeps after each gradient). In step, everyone waits for the slowest; out of step, rank 3 only contributes less. How much is that?
+#
+# ### Exercise 9: what a straggler costs
+#
+# *Difficulty ●●○, 8 minutes.* Of `workers` workers each needs `compute` seconds for a gradient, and `rest` seconds for all else between one of its gradients and its next (messages, waiting for its turn, the update). One of them is slow: it needs `k` times `compute`, and a `rest` like the others'. Return two numbers: the gradients per second of all workers together **in step**, where a step ends for all when the slow one has ended it; and **out of step**, where each works at its own pace.
+#
+# <details><summary>Hint</summary>
+#
+# In step `workers` gradients come in the time that the slow one needs for one. Out of step every worker brings one gradient in its own time: how many does each bring in a second?
+#
+# </details>
+
+
+# %% exercise="with-a-straggler"
+def with_a_straggler(k, workers, compute, rest):
+    """Return the gradients per second in step and out of step, one worker k times slower."""
+    # BEGIN SOLUTION
+    slow, others = k * compute + rest, compute + rest
+    return workers / slow, (workers - 1) / others + 1 / slow
+    # END SOLUTION
+
+
+# %% check="with-a-straggler" points=2
+check_on.with_a_straggler(with_a_straggler)
+
+# %% [markdown]
+# Move the slider: all runs happen anew; the grey bars are $k = 1$. The diamonds are your function's, for the $k$ of the slider. What it is given is measured at $k = 1$: `compute` is $T_{comp}$ in step, of the slowest rank; `rest` is what remains of a worker's time from gradient to gradient, in step and out of step each its own.
 
 # %%
 import ipywidgets
@@ -907,19 +1085,34 @@ def rates(k):
     together = cluster.run(runs.train, MPIAllreduce, steps=30, **common, **settings)[0]
     alone = cluster.run(runs.train, Asynchronous, steps=120, **common, **free)[0]
     pushes = np.bincount(alone.workers, minlength=chosen.ranks)[1:]
-    return [h.gradients / h.seconds[-1] for h in (together, alone)], pushes
+    return [h.gradients / h.seconds[-1] for h in (together, alone)], pushes, together.compute
 
 
+def foretold(k, speeds, compute):
+    """What your function says for k, of the speeds at k = 1."""
+    if not check_on.with_a_straggler.passed(with_a_straggler):
+        return []
+    pairs = enumerate(zip((chosen.ranks, chosen.ranks - 1), speeds, strict=True))
+    return [with_a_straggler(k, n, compute, n / speed - compute)[i] for i, (n, speed) in pairs]
+
+
+# %%
 def straggle(k=4):
     if not cluster.running:
         print("The ranks were stopped in the last cell: run the notebook's cluster cell again.")
         return
     _, axes = plt.subplots(1, 2, figsize=(10, 3.6))
+    schemes, names = ["in step", "out of step"], [f"rank {r}" for r in (1, 2, 3)]
+    measured = {1: rates(1), k: rates(k)}
     for factor, colours, width in ((1, [style.GREY], 0.8), (k, style.PALETTE[:2], 0.5)):
-        speeds, pushes = rates(factor)
-        axes[0].bar(["in step", "out of step"], speeds, width, color=colours, label=f"k = {factor}")
-        names = [f"rank {r}" for r in (1, 2, 3)]
+        speeds, pushes, _ = measured[factor]
+        axes[0].bar(schemes, speeds, width, color=colours, label=f"k = {factor}")
         axes[1].bar(names, pushes, width, color=colours[-1], label=f"k = {factor}")
+    told = foretold(k, measured[1][0], measured[1][2])
+    print("gradients/s:", *(f"{n} {v:.0f}," for n, v in zip(schemes, speeds, strict=True)), end=" ")
+    print("your function:", *([f"{value:.0f}" for value in told] or "–"))
+    if told:
+        axes[0].plot(schemes, told, "D", color=style.VERMILION, label="your function")
     axes[0].set(ylabel="gradients per second", title="rank 3 is k times slower")
     axes[1].set(ylabel="gradients pushed", title="out of step, of 120")
     axes[0].legend()
@@ -930,6 +1123,8 @@ slider = ipywidgets.IntSlider(4, 1, 10, description="k", continuous_update=False
 ipywidgets.interactive(straggle, k=slider)
 
 # %% [markdown]
+# At $k = 1$ your function gives back what was measured. At another $k$, where a diamond and its bar part, `compute` or `rest` is no longer what it was at $k = 1$.
+#
 # Workers also fail outright. The server gives up a worker that falls silent in the middle of a push, drops a gradient that is not finite, and refuses layers of the wrong shape; each is in its report. Beside it a worker that leaves cleanly: it says goodbye.
 
 # %%
@@ -975,7 +1170,7 @@ for name, (fixed, per_sample, synchronize) in fits.items():
     )
 
 # %% [markdown]
-# ### Exercise 7: predict the crossing
+# ### Exercise 10: predict the crossing
 #
 # *Difficulty ●●○, 10 minutes.* Let $T_{comp} = a + bB$ (`fixed` and `per_sample`, in ms) and $T_{sync}$ be given (`synchronize`, in ms). Return the smallest whole batch $B \ge 1$ for which $R$ replicas (`ranks`) are faster than one process.
 #

@@ -191,7 +191,17 @@ def fresh_at_first(workers):
     return [0 if worker not in workers[:i] else found[i] for i, worker in enumerate(workers)]
 
 
-def _elastic(name, sign=1.0, tell_centre=True, all_steps=False, own_centre=False, equal=True):
+def _elastic(
+    name,
+    sign=1.0,
+    tell_centre=True,
+    all_steps=False,
+    own_centre=False,
+    equal=True,
+    leaves_a_message=False,
+    by_messages=False,
+    one_is_missing=False,
+):
     """Make a class of elastic averaging, right or with one fault."""
 
     def make(comm, period, pull):
@@ -203,6 +213,8 @@ def _elastic(name, sign=1.0, tell_centre=True, all_steps=False, own_centre=False
             def begin(self, replica):
                 if equal:
                     super().begin(replica)
+                if leaves_a_message and self.comm.Get_rank():
+                    self.comm.send("nobody takes this", 0)
                 if tell_centre:
                     self.centre = replica.flat.values.clone()
 
@@ -212,7 +224,13 @@ def _elastic(name, sign=1.0, tell_centre=True, all_steps=False, own_centre=False
                 apart = pull * (replica.flat.values - self.centre)
                 replica.flat.values -= sign * apart
                 total = apart.numpy().copy()
-                if not own_centre:
+                if by_messages and self.comm.Get_rank():
+                    self.comm.send(total, 0)
+                elif by_messages:
+                    total = total + sum(self.comm.recv() for _ in range(1, self.comm.Get_size()))
+                if by_messages:
+                    total = self.comm.bcast(total)
+                elif not own_centre and not (one_is_missing and self.comm.Get_rank() == 2):
                     self.comm.Allreduce(apart.numpy(), total)
                 self.centre += type(apart)(total) if isinstance(total, np.ndarray) else total
 
@@ -286,11 +304,14 @@ CASES = {
     ),
     "elastic": Case(
         right=_elastic("right"),
+        also=[_elastic("by_messages", by_messages=True)],  # not one that another left over
         wrong=[
             _elastic("pushes_away", sign=-1.0),
             _elastic("in_every_step", all_steps=True),
             _elastic("a_centre_of_its_own", own_centre=True),
             _elastic("begin_different", equal=False),
+            _elastic("one_is_missing", one_is_missing=True),
+            _elastic("leaves_a_message", all_steps=True, leaves_a_message=True),
         ],
     ),
 }
