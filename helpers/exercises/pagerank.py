@@ -133,6 +133,39 @@ def at_the_latest(answer):
 
 
 @exercise
+def sweep(answer):
+    """answer(x, into, out, order, damping) -> the change; x holds the new ranks of order."""
+    import numpy as np
+
+    rng = np.random.default_rng(9)
+    for n, visited, damping in ((3, 3, 0.85), (6, 6, 0.5), (9, 4, 0.85)):
+        G = np.triu(rng.random((n, n)) < 0.6, 1) | (rng.random((n, n)) < 0.2)
+        G[0, :-1] = G[1, 0] = True  # every node but the last has a link out
+        G[:, -1] = False
+        np.fill_diagonal(G, False)
+        into, out = [np.flatnonzero(row).tolist() for row in G], G.sum(axis=0).tolist()
+        before, order = rng.random(n).tolist(), rng.permutation(n)[:visited].tolist()
+        want, old, change = before.copy(), before.copy(), 0.0
+        for i in order:
+            base = (1 - damping) / n
+            want[i] = base + damping * sum(want[j] / out[j] for j in into[i])
+            old[i] = base + damping * sum(before[j] / out[j] for j in into[i])
+            change += abs(want[i] - before[i])
+        x = before.copy()
+        given = [row.copy() for row in into], out.copy(), order.copy()
+        got = call(answer, x, *given, damping)
+        what = f"{n} nodes, {visited} visits, d = {damping}"
+        if list(x) == before:
+            wrong(f"{what}: the list x that was handed in is as it was, and you return {got!r}")
+        if len(x) == n and np.allclose(x, old) and not np.allclose(x, want):
+            wrong(f"{what}: every visit has read the ranks from before the first visit")
+        close(x, want, f"{what}, in the order {order}: the ranks")
+        close(got, change, f"{what}: the ranks are right, the change")
+        if list(given) != [into, out, order]:
+            wrong(f"{what}: it changes into, out or order, which the next sweep needs as they are")
+
+
+@exercise
 def largest_dense(answer):
     """answer(memory, bits) -> the most nodes whose dense matrix fits into so many bytes."""
     for memory, bits in ((2**34, 32), (2**34, 1), (10**9, 64), (1000, 8)):

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import TYPE_CHECKING
 
 from helpers.exercises.core import call, close, exercise, wrong
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 SHARES = ("inputs", "states", "h")  # what the cell with one gate is given
 
@@ -74,6 +78,44 @@ def reach_of_the_bound(answer):
     for U, what in ((triangle, "a norm of 5"), (torch.eye(2).double(), "a norm of 1")):
         if (got := call(boxed, U, 0.1)[1]) is not None:
             wrong(f"for {what} the bound promises nothing, and you return {got!r}")
+
+
+def _tensors(got: object, shapes: list, what: str) -> list[Tensor]:
+    """Return an answer's tensors as a list; refuse another number of them, or other shapes."""
+    import torch
+
+    if isinstance(got, torch.Tensor) or not hasattr(got, "__iter__"):
+        wrong(f"{what}: expected {len(shapes)} tensors, got {type(got).__name__}")
+    parts = list(got)
+    found = [tuple(getattr(part, "shape", ())) for part in parts]
+    if found != [tuple(shape) for shape in shapes]:
+        wrong(f"{what}: expected shapes {[tuple(shape) for shape in shapes]}, got {found}")
+    return parts
+
+
+@exercise
+def clip_together(answer):
+    """answer(gradients, limit) -> the list of tensors, of a joint norm of at most limit."""
+    import torch
+
+    torch.manual_seed(0)
+    for shapes, size, limit in (
+        ([(3, 4), (4,)], 1.0, 0.5),
+        ([(2, 3), (3,), (1,), (5, 2)], 10.0, 2.0),
+        ([(4, 4)], 1.0, 1.5),
+        ([(2, 2), (3,)], 1e-3, 1.0),  # shorter than the limit: left alone
+        ([(2, 2), (2,)], 0.0, 1.0),
+    ):
+        parts = [size * torch.randn(shape).double() for shape in shapes]
+        leaves = [torch.nn.Parameter(torch.zeros_like(part)) for part in parts]
+        for leaf, part in zip(leaves, parts, strict=True):
+            leaf.grad = part.clone()
+        norm = torch.nn.utils.clip_grad_norm_(leaves, limit).item()
+        what = f"{len(shapes)} tensors of joint length {norm:.3g}, limit {limit:g}"
+        got = _tensors(call(answer, [part.clone() for part in parts], limit), shapes, what)
+        for number, (mine, leaf) in enumerate(zip(got, leaves, strict=True)):
+            # torch divides by the length + 1e-6
+            close(mine, leaf.grad, f"{what}: tensor {number}", rtol=1e-5, atol=1e-12)
 
 
 @exercise
@@ -163,6 +205,124 @@ def _one_gate_gradients(answer) -> None:
         if found is None:
             wrong(f"right, but no gradient comes back to {name}: is it cut off on the way?")
         close(found, due, f"h_t is right, but the gradient that comes back to {name} is not")
+
+
+@exercise
+def lstm_from_equations(answer):
+    """answer(inputs, states, c) -> (h_t, c_t), (..., H) each; shares in the order i, f, g, o."""
+    import torch
+
+    torch.manual_seed(0)
+    for shape in ((1, 1), (2, 3), (3, 2, 4)):
+        *seeds, B, H = shape
+        cell = torch.nn.LSTMCell(2, H).double()
+        x, h, c = (torch.randn(*seeds, B, n).double().flatten(0, -2) for n in (2, H, H))
+        want = [part.detach().view(shape) for part in cell(x, (h, c))]
+        shares = [
+            [part.reshape(shape) for part in (rows @ weight.T + bias).detach().chunk(4, 1)]
+            for rows, weight, bias in (
+                (x, cell.weight_ih, cell.bias_ih),
+                (h, cell.weight_hh, cell.bias_hh),
+            )
+        ]
+        before = c.view(shape)
+        given = [torch.stack(share).clone() for share in shares] + [before.clone()]
+        kept = [part.clone() for part in given]
+        got = call(answer, given[0].unbind(0), given[1].unbind(0), given[2])
+        what = f"shares of shape {shape}"
+        mine = _tensors(got, [shape, shape], what)
+        if not torch.allclose(want[0], want[1]) and torch.allclose(mine[0], want[1]):
+            wrong(f"{what}: what you return first is c_t; h_t comes first")
+        for name, one, due in zip(("h_t", "c_t"), mine, want, strict=True):
+            close(one, due, f"{name} for {what}")
+        for name, one, was in zip(("inputs", "states", "c"), given, kept, strict=True):
+            if not torch.equal(one, was):
+                wrong(f"it changes {name} in place: the gradient of the step before needs it as is")
+    _lstm_gradients(answer)
+
+
+def _lstm_gradients(answer) -> None:
+    """Refuse states through which other gradients come back than through the equations."""
+    import torch
+
+    leaves = [torch.randn(4, 2, 3).double().requires_grad_() for _ in range(2)]
+    leaves.append(torch.randn(2, 3).double().requires_grad_())
+    inputs, states, before = leaves
+    got = list(call(answer, inputs.unbind(0), states.unbind(0), before))
+    if not all(getattr(part, "requires_grad", False) for part in got):
+        wrong("no gradient comes back through what it returns: is it torch throughout?")
+    i, f, g, o = inputs + states
+    c = torch.sigmoid(f) * before + torch.sigmoid(i) * torch.tanh(g)
+    want = torch.sigmoid(o) * torch.tanh(c), c
+    weights = [torch.randn(2, 3).double() for _ in want]
+    mine = torch.autograd.grad(got, leaves, weights, allow_unused=True)
+    true = torch.autograd.grad(want, leaves, weights)
+    for name, found, due in zip(("inputs", "states", "c"), mine, true, strict=True):
+        if found is None:
+            wrong(f"right, but no gradient comes back to {name}: is it cut off on the way?")
+        close(found, due, f"h_t and c_t are right, but the gradient back to {name} is not")
+
+
+@exercise
+def cut_at_once(answer):
+    """answer(gi) -> the T slices of gi (T, B, 3H), whose way back writes few numbers."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Written(TorchDispatchMode):
+        """Counts the numbers in all that an operation returns."""
+
+        numbers = 0
+
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            made = function(*args, **(kwargs or {}))
+            parts = made if isinstance(made, (tuple, list)) else [made]
+            self.numbers += sum(part.numel() for part in parts if isinstance(part, torch.Tensor))
+            return made
+
+    torch.manual_seed(0)
+    for T, B, columns in ((1, 2, 3), (4, 3, 6), (100, 2, 9)):
+        gi = torch.randn(T, B, columns).double().requires_grad_()
+        was, weight = gi.detach().clone(), torch.randn(T, B, columns).double()
+        what = f"gi of shape {(T, B, columns)}"
+        slices = _tensors(call(answer, gi), [(B, columns)] * T, what)
+        for t, one in enumerate(slices):
+            close(one.detach(), was[t], f"{what}: slice {t}")
+        if not torch.equal(gi.detach(), was):
+            wrong(f"{what}: it changes gi")
+        if not all(one.requires_grad for one in slices):
+            wrong(f"{what}: no gradient comes back through the slices")
+        with Written() as written:
+            (back,) = torch.autograd.grad(slices, gi, list(weight.unbind(0)), allow_unused=True)
+        if back is None:
+            wrong(f"{what}: no gradient comes back to gi")
+        close(back, weight, f"{what}: the gradient that comes back to gi")
+        if T > 20 and written.numbers > 10 * gi.numel():
+            times = written.numbers / gi.numel()
+            wrong(f"{what}: right slices, but the way back writes as much as {times:.0f} times gi")
+
+
+@exercise
+def weights_for_yang(answer):
+    """answer(W, U, b, c) -> the four with which a step whose z takes the new does the same."""
+    import torch
+
+    torch.manual_seed(0)
+    for B, inputs, H in ((1, 1, 1), (2, 3, 4), (3, 5, 2)):
+        cell = torch.nn.GRUCell(inputs, H).double()
+        parts = [part.detach().clone() for part in cell.parameters()]
+        given = [part.clone() for part in parts]
+        what = f"I={inputs}, H={H}"
+        got = _tensors(call(answer, *given), [part.shape for part in parts], what)
+        if not all(map(torch.equal, given, parts)):
+            wrong(f"{what}: it changes the weights that it was given")
+        x, h = torch.randn(B, inputs).double(), torch.randn(B, H).double()
+        W, U, b, c = got
+        i_r, i_z, i_n = (x @ W.T + b).chunk(3, 1)
+        s_r, s_z, m = (h @ U.T + c).chunk(3, 1)
+        z = torch.sigmoid(i_z + s_z)
+        mine = (1 - z) * h + z * torch.tanh(i_n + torch.sigmoid(i_r + s_r) * m)
+        close(mine.detach(), cell(x, h).detach(), f"{what}: h_t of step_of_yang with your weights")
 
 
 @exercise

@@ -119,12 +119,17 @@ class Comparison:
     settings: dict
     held_out: Task | None = None
 
-    def run(self, variant: str | Cell, **changes) -> Scores:
-        """Train a variant by its name, or a cell of one's own; ``changes`` override settings.
+    def run(self, variant: str | dict | Cell, **changes) -> Scores:
+        """Train a variant, or a cell of one's own; ``changes`` override settings.
 
-        Raises ValueError for a name that is not in ``VARIANTS``.
+        A variant is given by its name, or by its parts: a dict as ``VARIANTS`` has them. Raises
+        ValueError for a name that is not in ``VARIANTS``.
         """
-        chosen = {"cell": variant} if callable(variant) else choose("variant", variant, VARIANTS)
+        if isinstance(variant, dict):
+            chosen = variant
+        else:
+            own = {"cell": variant}
+            chosen = own if callable(variant) else choose("variant", variant, VARIANTS)
         return train(self.task, chosen, held_out=self.held_out, **{**self.settings, **changes})
 
 

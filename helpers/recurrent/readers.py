@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from helpers.recurrent.layers import GRU
-from helpers.recurrent.lstm import LSTM, units_of_an_lstm
+from helpers.recurrent.lstm import LSTM, Step, units_of_an_lstm
 
 # Every variant answers one of the open questions: what does each part do? All start with the
 # task's half-life, but for the one that starts as PyTorch does, with z = 1/2.
@@ -50,8 +50,9 @@ class Reader(nn.Module):
     Before training, the state's half-life is ``half_life`` steps (1: the usual z = 1/2, and
     PyTorch's start of an LSTM). ``start`` takes the bias of another gate function than the
     reader's own. ``lstm`` takes an LSTM with as many parameters as the GRU of ``hidden`` units
-    would have, or as near as a whole number of units comes; its forget gate is started, and with
-    ``coupled`` its input gate too, at 1 − f, as in the GRU.
+    would have, or as near as a whole number of units comes; a function makes its steps, as a
+    ``lstm.Step``. Its forget gate is started, and with ``coupled`` its input gate too, at 1 − f, as
+    in the GRU.
     """
 
     def __init__(
@@ -61,14 +62,15 @@ class Reader(nn.Module):
         classes: int,
         half_life: float = 1,
         start: str | None = None,
-        lstm: bool = False,
+        lstm: bool | Step = False,
         coupled: bool = False,
         **variant,
     ):
         super().__init__()
         if lstm:
             hidden = units_of_an_lstm(inputs, hidden, classes)
-        self.layer = LSTM(inputs, hidden) if lstm else GRU(inputs, hidden, **variant)
+        step = lstm if callable(lstm) else None
+        self.layer = LSTM(inputs, hidden, step) if lstm else GRU(inputs, hidden, **variant)
         self.answer = nn.Linear(hidden, classes)
         gate = start or variant.get("gate", "sigmoid")
         with torch.no_grad():  # the second block is the GRU's update, the LSTM's forget gate

@@ -11,7 +11,7 @@
 # - predict when a gradient [vanishes](glossary.md#vanishing-gradient) or [explodes](glossary.md#exploding-gradient), and say which remedy helps against which;
 # - test, with several seeds, whether a part of a network, or a cell of your own, earns its place.
 #
-# **You need** matrix calculus and PyTorch; no earlier notebook. *Time:* 110 minutes, of which your machine works for about one. *Cores:* one is enough. *GPU:* none.
+# **You need** matrix calculus and PyTorch; no earlier notebook. *Time:* 130 minutes, of which your machine works for about one. *Cores:* one is enough. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -54,6 +54,7 @@ from helpers.plots import style
 from helpers.predictions import Prediction
 from helpers.recurrent import experiments, gradients, jacobians, layers, steps
 from helpers.recurrent.readers import Reader
+from helpers.recurrent.tasks import ForgetOnCue
 from helpers.timing import measure
 
 torch.set_num_threads(1)  # a step is too small to share
@@ -426,6 +427,42 @@ _ = interact(
 #
 # [Clipping](glossary.md#gradient-clipping) shortens a gradient $\delta U$ that is longer than a limit $\ell$, $\delta U\leftarrow\delta U\,\min(1, \ell/\lVert\delta U\rVert)$, and keeps its direction. It cures steps that leap out of the map. It cannot lengthen what has vanished.
 #
+# ### Exercise 4: one length for all
+#
+# *Difficulty ●○○, 5 minutes.* A network has several weights, and the gradients of all of them are one long vector. Its length is the square root of the sum of all squares: over every entry of every tensor. `gradients` is a list of tensors of any shapes. Return them in a list, in the same order: as they are where that length is at most `limit`; else all scaled by one factor, so that it is `limit`.
+#
+# <details><summary>Hint</summary>
+#
+# `(g**2).sum()` for each `g`, added up, and one root. Divide only where the length is above the limit: it may be 0.
+#
+# </details>
+
+
+# %% exercise="clip"
+def clip(gradients, limit):
+    """Return the list of gradients with a joint length of at most limit."""
+    # BEGIN SOLUTION
+    length = sum((g**2).sum() for g in gradients).sqrt().item()
+    return [g * (limit / length) for g in gradients] if length > limit else list(gradients)
+    # END SOLUTION
+
+
+# %% check="clip" points=2
+check.clip_together(clip)
+
+
+# %%
+def clipped(parts, limit):
+    """Clip by your function, or by the course's while there is none."""
+    if check.clip_together.passed(clip):
+        return clip(parts, limit)
+    gradients.clip_by_norm(parts, limit)  # in place
+    return parts
+
+
+print("clipped by", "you" if check.clip_together.passed(clip) else "the course")
+
+# %% [markdown]
 # Watch both in the smallest case: a recurrence without squashing, $h_t=Uh_{t-1}$, that shall give back after 20 steps what it started with. Answering 0 always costs a loss of about 1, the mean square of the numbers to give back.
 
 
@@ -443,7 +480,7 @@ def descend(radius, limit, steps=150, rate=0.05):
         loss = (h - x).square().mean()
         (gradient,) = torch.autograd.grad(loss, U)
         if limit:
-            gradients.clip_by_norm([gradient], limit)
+            (gradient,) = clipped([gradient], limit)
         U.data -= rate * gradient
         losses.append(loss.item())
     return losses
@@ -512,7 +549,7 @@ for name, gate in (("reset r", gates.reset), ("update z", gates.update)):
 # %% [markdown]
 # Each column is a unit. At a cue both gates fall towards 0: $z$ discards the old state, $r$ keeps it out of the candidate. Train it from another `seed`: do both gates do so again?
 #
-# ### Exercise 4: write it
+# ### Exercise 5: write it
 #
 # *Difficulty ●●○, 10 minutes.* From the equations to code. `W`, `U`, `b`, `c` hold the three blocks on top of each other: reset, update, candidate.
 #
@@ -537,6 +574,54 @@ def my_gru_step(x, h, W, U, b, c):
 
 # %% check="my-gru-step" points=2
 check.gru_from_equations(my_gru_step)
+
+# %% [markdown]
+# Carry your step over a sequence: are the states those of `nn.GRU`, and the gradients that autograd brings back through them? Then train with it, on the task of the signs and cues above, from the same start and with the same batches as `nn.GRU`. All gradients together are clipped at 1 by `clipped`, of section 4.
+
+
+# %%
+def by_steps(step, layer, x):
+    """All states (T, B, H) from a GRU's weights, one step after the other, starting at 0."""
+    h, states = x.new_zeros(x.shape[1], layer.hidden_size), []
+    for x_t in x:
+        h = step(x_t, h, *layer.parameters())
+        states.append(h)
+    return torch.stack(states)
+
+
+def learn(read, updates=150):
+    """Train a GRU of 4 units whose states come from read(layer, x); return the losses."""
+    torch.manual_seed(0)
+    task, layer, answer, losses = ForgetOnCue(), nn.GRU(2, 4), nn.Linear(4, 2), []
+    parameters = [*layer.parameters(), *answer.parameters()]
+    optimizer, drawn = torch.optim.Adam(parameters, lr=0.02), torch.Generator().manual_seed(0)
+    for _ in range(updates):
+        x, labels = task.draw(32, drawn)
+        loss = nn.functional.cross_entropy(answer(read(layer, x)[-1]), labels)
+        gradient = clipped(torch.autograd.grad(loss, parameters), 1.0)
+        for part, g in zip(parameters, gradient, strict=True):
+            part.grad = g
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+# %%
+losses = {"nn.GRU": learn(lambda layer, x: layer(x)[0])}
+if check.gru_from_equations.passed(my_gru_step):
+    layer, x = nn.GRU(3, 4).double(), torch.randn(40, 2, 3).double()
+    weight, pair = torch.randn(40, 2, 4).double(), []
+    for states in (by_steps(my_gru_step, layer, x), layer(x)[0]):
+        back = torch.autograd.grad((states * weight).sum(), list(layer.parameters()))
+        pair.append([states, *back])
+    for name, one, other in zip(("h", "δW", "δU", "δb", "δc"), *pair, strict=True):
+        print(f"{name:2} over 40 steps, largest difference {(one - other).abs().max().item():.0e}")
+    losses["your step"] = learn(lambda layer, x: by_steps(my_gru_step, layer, x))
+print("loss after" + "".join(f"{count:8}" for count in (1, 50, 100, 150)), "updates")
+for name, row in losses.items():
+    print(f"{name:10}" + "".join(f"{row[count - 1]:8.4f}" for count in (1, 50, 100, 150)))
+if "your step" not in losses:
+    print("your step        –: exercise 5 first")
 
 # %% [markdown]
 # ### Special cases, exactly
@@ -584,7 +669,7 @@ print("r=0, z=0 forgets:", forgetful(x, h0)[0].equal(forgetful(x, other)[0]))
 #
 # The first is new: **no weight matrix on it**. Where $z_t=1$ the gradient passes unchanged.
 #
-# ### Exercise 5: one step of the GRU, backward
+# ### Exercise 6: one step of the GRU, backward
 #
 # *Difficulty ●●●, 25 minutes.* Derive the equations yourself before you use them: cover them, and walk the five of section 5 from the last to the first. Then write the step. `gates` has `.reset`, `.update`, `.memory`, `.candidate` of this step, each $(B,H)$; `U` has the three blocks on top of each other, $(3H,H)$. Return
 #
@@ -685,7 +770,7 @@ _ = interact(
 # %% [markdown] claims="03-open-gate"
 # With the gate nearly open for copying, the GRU's curve is almost flat where the RNN's falls off a cliff. Move the bias to −2: the GRU now overwrites most of its state at every step, as the RNN does all of it, and its reset gate, about one half, stands as a factor in what comes back through $U_n$. Which of the two curves is then the lower? (The slider draws one matrix, and no record here repeats this over others.)
 #
-# ### Exercise 6: a half-life for the state
+# ### Exercise 7: a half-life for the state
 #
 # *Difficulty ●○○, 5 minutes.* If $z$ were constant and the candidate 0, a state would keep the share $z^k$ of itself after $k$ steps. Which bias makes that one half after `steps` steps?
 #
@@ -716,7 +801,7 @@ if check.bias_for_half_life.passed(half_life):
     left = gru_norms(radius=0.8, bias=half_life(40))
     print(f"bias {half_life(40):.2f}: after 40 steps {left[40]:.2f} of the gradient is left")
 else:
-    print("Exercise 6 first")
+    print("Exercise 7 first")
 
 # %% [markdown]
 # ### Cut the walk
@@ -763,7 +848,7 @@ inputs_reached.answer(int((reached["cut every 20"][1] > 0).sum()))
 #
 # ## 7. What are the gates for? Ask by taking them away
 #
-# A natural question: *why a reset gate, when the update gate can already discard the past?* On paper: with $z=0$ the old state is overwritten, but the candidate that overwrites it still reads $U_nh_{t-1}$; only $r$ can keep the past out of the candidate. Whether a network needs that is another question, and so are: why tanh, why a sigmoid? So measure. Every variant is trained with several seeds, on tasks made to separate them. Before training, the update gates' bias is that of exercise 6, for the half-life in the table (1 is PyTorch's own start, $z=\tfrac12$):
+# A natural question: *why a reset gate, when the update gate can already discard the past?* On paper: with $z=0$ the old state is overwritten, but the candidate that overwrites it still reads $U_nh_{t-1}$; only $r$ can keep the past out of the candidate. Whether a network needs that is another question, and so are: why tanh, why a sigmoid? So measure. Every variant is trained with several seeds, on tasks made to separate them. Before training, the update gates' bias is that of exercise 7, for the half-life in the table (1 is PyTorch's own start, $z=\tfrac12$):
 #
 # | task | what it asks | units | training steps | half-life |
 # |---|---|---|---|---|
@@ -817,7 +902,7 @@ for name in (*asked, "hard-sigmoid", "hard-sigmoid-start"):
 # %% [markdown] claims="03-half-life 03-reset-gate 03-real-task 03-relu 03-hard-sigmoid 03-hard-sigmoid-start"
 # "Holds" means: the 95 % interval of the paired difference leaves out zero, and the difference is large enough to count; "ties": the whole interval is too small to count; "open": these seeds do not decide.
 #
-# - **Why an update gate?** Without it the long copy stays at chance, and the real task suffers. But the gate alone does not do it: the *full* GRU with PyTorch's start stays at chance too, even when trained five times as long. Gate *and* bias are needed, which is what exercise 6 was for.
+# - **Why an update gate?** Without it the long copy stays at chance, and the real task suffers. But the gate alone does not do it: the *full* GRU with PyTorch's start stays at chance too, even when trained five times as long. Gate *and* bias are needed, which is what exercise 7 was for.
 # - **Why a reset gate?** Here it helps where the network has 4 units and little training. With 24 units, or trained longer, its absence is not seen. Others found the same: Zhou et al. (2016) merge the two gates, Ravanelli et al. (2018) drop the reset gate.
 # - **Why tanh?** With ReLU these seeds do not show a difference of the means: single seeds fail where with tanh none does.
 # - **Why a sigmoid?** A hard sigmoid does as well, when it starts with the bias that gives *it* a half-life of 40. Started with the logistic function's bias it stays at chance, for a reason that you can compute: there it is exactly 1, with slope 0, and a gate that is stuck can never learn to open.
@@ -830,7 +915,7 @@ for name, gate in steps.GATES.items():
         print(f"{name:8} at the bias of {of:8} {a:.2f}: gate {gate(a):.4f}, slope {slope:.4f}")
 
 # %% [markdown]
-# ### Exercise 7: an ablation of your own
+# ### Exercise 8: an ablation of your own
 #
 # *Difficulty ●●○, 15 minutes.* At a cue of section 5 both gates fell together. Then let one gate do both works: $r_t=z_t$, the rest of the equations as it is. ($W_r$, $U_r$, $b_r$, $c_r$ are then read by nobody.) Write the new state.
 #
@@ -838,7 +923,7 @@ for name, gate in steps.GATES.items():
 #
 # <details><summary>Hint</summary>
 #
-# `_, i_z, i_n = inputs` and `_, s_z, m = states`; then the last lines of exercise 4, with `z` in the place of `r`.
+# `_, i_z, i_n = inputs` and `_, s_z, m = states`; then the last lines of exercise 5, with `z` in the place of `r`.
 #
 # </details>
 
@@ -876,7 +961,7 @@ for name, cell in cells.items():
         if name == "one gate":
             expected[task].answer(mean)
 if not cells:
-    print("no cell of yours is trained yet: exercise 7")
+    print("no cell of yours is trained yet: exercise 8")
 
 # %% [markdown]
 # In brackets: the 95 % interval of the mean difference, seed by seed. Where it holds 0, these seeds do not tell your cell from the GRU: that is "not seen", not "the same". Set `seeds` to 16 in the parameters and run again. Then put a cell of your own into `cells`: no reset ($r=1$), a gate that is turned round ($r=1-z$), no squashing.
@@ -887,6 +972,31 @@ if not cells:
 #
 # $$c_t=f_t\circ c_{t-1}+i_t\circ g_t,\qquad h_t=o_t\circ\tanh(c_t).$$
 #
+# ### Exercise 9: a step of the LSTM
+#
+# *Difficulty ●●○, 10 minutes.* $i$, $f$ and $o$ are sigmoids, $g$ is a tanh, each of the sum of two shares. `inputs` holds the input's four shares, in PyTorch's order $i, f, g, o$ (the first is $W_ix_t+b_i$), `states` the state's four in the same order (the first is $U_ih_{t-1}+c_i$, with $c_i$ a bias), and `before` is $c_{t-1}$. Each has the shape $(\ldots,H)$: as in exercise 8, keep to what works element by element. Return $h_t$ and $c_t$.
+#
+# <details><summary>Hint</summary>
+#
+# `a_i, a_f, a_g, a_o = (of_x + of_h for of_x, of_h in zip(inputs, states))`. Then $c_t$ before $h_t$.
+#
+# </details>
+
+
+# %% exercise="lstm-step"
+def lstm_step(inputs, states, before):
+    """Return (h_t, c_t), each of the shape of before."""
+    # BEGIN SOLUTION
+    a_i, a_f, a_g, a_o = (of_x + of_h for of_x, of_h in zip(inputs, states, strict=True))
+    c = torch.sigmoid(a_f) * before + torch.sigmoid(a_i) * torch.tanh(a_g)
+    return torch.sigmoid(a_o) * torch.tanh(c), c
+    # END SOLUTION
+
+
+# %% check="lstm-step" points=2
+check.lstm_from_equations(lstm_step)
+
+# %% [markdown]
 # $f$ keeps, as $z$ does. The GRU ties the new to the old, $1-z$ and $z$; the LSTM has a gate $i$ of its own for the new. It has four blocks of weights where the GRU has three. With as many parameters it has fewer units:
 
 # %%
@@ -897,7 +1007,28 @@ for units in (12, 24):
         print(f"{name} {reader.layer.hidden_size:2} units, {count} parameters")
 
 # %% [markdown]
-# Both on the tasks above (*forget on cue* with 24 units in place of 4, the long copy also three times as long), with the seeds, batches, rate and number of steps of the GRU, and $f$ started at the half-life at which $z$ starts:
+# Your step, trained on the long copy as the GRU was: the same seeds, batches, rate and number of steps. First with $f$ started at the half-life of 40 at which $z$ starts; then with $i$ started at $1-f$ besides, which the GRU's equation has by itself.
+#
+# > **Predict.** Which of the two starts, if any, reaches the GRU's accuracy on the long copy?
+
+# %%
+reaches = Prediction("the GRU's accuracy is reached by", None)  # "neither", "f", "f, i" or "both"
+
+# %%
+if check.lstm_from_equations.passed(lstm_step):
+    print(f"{'GRU':8} {live['long copy']['GRU']}")
+    reached_by = []
+    for name, start in (("f", {}), ("f, i", {"coupled": True})):
+        scores = compared["long copy"].run({"lstm": lstm_step, **start}, seeds=P.seeds)
+        mean, low, high = scores.against(live["long copy"]["GRU"])
+        print(f"{name:8} {scores}; minus the GRU's {mean:+.3f} [{low:+.3f}, {high:+.3f}]")
+        reached_by += [name] * (mean > -0.02)
+    reaches.answer("both" if len(reached_by) == 2 else "".join(reached_by) or "neither")
+else:
+    print("LSTM  –: exercise 9 first")
+
+# %% [markdown]
+# The records hold both on the tasks above (*forget on cue* with 24 units in place of 4, the long copy also three times as long), with the seeds, batches, rate and number of steps of the GRU, and $f$ started at the half-life at which $z$ starts:
 
 # %%
 for name in ("lstm", "lstm-start", "lstm-input"):
@@ -911,7 +1042,7 @@ for name in ("lstm", "lstm-start", "lstm-input"):
 # %% [markdown]
 # ## 8. What it costs
 #
-# The GRU of this course is plain PyTorch, and near to `nn.GRU`. One detail decides: how a step gets its slice of `gi`, the input's share of all gates for all steps, a $(T, B, 3H)$ tensor.
+# The GRU of this course is plain PyTorch, and near to `nn.GRU`. One detail decides: how a step gets its slice of `gi`, the input's share of all gates for all steps, a $(T, B, 3H)$ tensor. The plain way is `gi[t]`.
 
 # %%
 T, B, H = 100, 32, 128
@@ -933,29 +1064,66 @@ def scan(slices):
 ways = {
     "nn.GRU": lambda: library(x)[0],
     "our GRU": lambda: mine(x)[0],
-    "slices by gi.unbind(0)": lambda: scan(lambda gi: gi.unbind(0)),
     "slices by gi[t]": lambda: scan(lambda gi: (gi[t] for t in range(T))),
 }
 
+
 # %%
-taken = {name: [] for name in ways}
-for _ in range(P.repeats):  # interleaved: a busy moment hits all of them alike
-    for name, way in ways.items():
-        first = int(not taken[name])  # a run that does not count
-        work = lambda w=way: w().sum().backward()  # noqa: E731
-        taken[name].append(measure(work, repeats=1, warmup=first).median)
-middle = {name: sorted(samples)[len(samples) // 2] for name, samples in taken.items()}
-for name, value in middle.items():
-    print(f"{name:24} {value * 1e3:7.1f} ms   {value / middle['nn.GRU']:.2f} of nn.GRU")
+def in_turn(ways):
+    """Time each way forward and backward, and print the medians beside nn.GRU's."""
+    taken = {name: [] for name in ways}
+    for _ in range(P.repeats):  # interleaved: a busy moment hits all of them alike
+        for name, way in ways.items():
+            first = int(not taken[name])  # a run that does not count
+            work = lambda w=way: w().sum().backward()  # noqa: E731
+            taken[name].append(measure(work, repeats=1, warmup=first).median)
+    middle = {name: sorted(samples)[len(samples) // 2] for name, samples in taken.items()}
+    for name, value in middle.items():
+        print(f"{name:20} {value * 1e3:7.1f} ms   {value / middle['nn.GRU']:.2f} of nn.GRU")
+
+
+in_turn(ways)
 
 # %% [markdown] claims="03-slices 03-our-gru"
-# Why does `gi[t]` cost so much more? The times are of forward and backward together, in the cell and in the record. Forward, `gi[t]` is a view, which copies nothing. **Backward**, the gradient of *one* view is a tensor as large as `gi`, zero but for its slice, and $T$ of these are added up: $T\cdot T B\,3H$ numbers instead of $T B\,3H$. `unbind` (and `split`) is one operation with $T$ outputs, so its backward stacks the $T$ slices once. Count the bytes:
+# Why does `gi[t]` cost so much more? The times are of forward and backward together, in the cell and in the record. Forward, `gi[t]` is a view, which copies nothing. **Backward**, the gradient of *one* view is a tensor as large as `gi`, zero but for its slice, and $T$ of these are added up: $T\cdot T B\,3H$ numbers instead of $T B\,3H$. Count the bytes:
 
 # %%
 full = T * B * 3 * H * 4  # bytes of gi in float32
 print(
     f"gi holds {full / 1e6:.1f} MB; backward through gi[t] writes {T} times that, {T * full / 1e9:.2f} GB"
 )
+
+# %% [markdown]
+# ### Exercise 10: cut it once
+#
+# *Difficulty ●●○, 10 minutes.* Return the $T$ slices of `gi`, each $(B, 3H)$, in the order of the steps, such that the way back writes the numbers of `gi` a few times and not $T$ times. The check counts what is written. (Leave `gi` as it is, and let the gradient through.)
+#
+# <details><summary>Hint</summary>
+#
+# Every `gi[t]` is an operation of its own, with a way back of its own. Look in PyTorch's documentation, under *Indexing, Slicing, Joining*, for one operation that returns all slices.
+#
+# </details>
+
+
+# %% exercise="cut"
+def cut(gi):
+    """Return the T slices (B, 3H) of gi (T, B, 3H)."""
+    # BEGIN SOLUTION
+    return gi.unbind(0)
+    # END SOLUTION
+
+
+# %% check="cut" points=2
+check.cut_at_once(cut)
+
+# %%
+if check.cut_at_once.passed(cut):
+    in_turn({**ways, "slices by your cut": lambda: scan(cut)})
+else:
+    print("slices by your cut –: exercise 10 first")
+
+# %% [markdown]
+# `unbind` (and `split`) is one operation with $T$ outputs: its way back stacks the $T$ slices once.
 
 # %% [markdown]
 # ## 9. What breaks
@@ -972,16 +1140,45 @@ def step_of_yang(x, h, W, U, b, c):
     return (1 - z) * h + z * torch.tanh(i_n + r * m)
 
 
+# %% [markdown]
+# ### Exercise 11: from one convention to the other
+#
+# *Difficulty ●○○, 5 minutes.* `W`, `U`, `b`, `c` belong to a GRU whose $z$ keeps the old state; their blocks are stacked as in section 5. Return four tensors with which `step_of_yang` does the same. Leave those that you are given as they are: they are still in use.
+#
+# <details><summary>Hint</summary>
+#
+# $1-\sigma(a)=\sigma(-a)$. Which rows of the four make up the update gate's $a$?
+#
+# </details>
+
+
+# %% exercise="to-yang"
+def to_yang(W, U, b, c):
+    """Return W, U, b, c for step_of_yang."""
+    # BEGIN SOLUTION
+    H, turned = U.shape[1], [part.clone() for part in (W, U, b, c)]
+    for part in turned:
+        part[H : 2 * H] *= -1
+    return turned
+    # END SOLUTION
+
+
+# %% check="to-yang" points=1
+check.weights_for_yang(to_yang)
+
+# %% [markdown]
+# The weights of `nn.GRU` above, in `step_of_yang`: as they are, and as you turn them.
+
+# %%
 x, weights = torch.randn(20, 4, H), [part.detach().clone() for part in library.parameters()]
-expected = library(x)[0]
-for what in ("conventions mixed", "update block negated"):
-    h, off = torch.zeros(4, H), 0.0
-    for x_t, wanted in zip(x, expected, strict=True):
-        h = step_of_yang(x_t, h, *weights)
-        off = max(off, (h - wanted).abs().max().item())
-    print(f"{what}: off by {off:.0e}")
-    for part in weights:
-        part[H : 2 * H] *= -1  # σ(−a) = 1 − σ(a)
+wanted = library(x)[0]
+turned = to_yang(*weights) if check.weights_for_yang.passed(to_yang) else None
+for what, parts in (("conventions mixed", weights), ("turned by you", turned)):
+    if parts is None:
+        print(f"{what}: –, exercise 11 first")
+        continue
+    states = by_steps(lambda x_t, h, *_, parts=parts: step_of_yang(x_t, h, *parts), library, x)
+    print(f"{what}: off by {(states - wanted).abs().max().item():.0e}")
 
 # %% [markdown]
 # The cure is one sign. A second difference has none: Cho et al. apply the reset gate before the product, $U_n(r\circ h)$, PyTorch (and section 5) after it, $r\circ(U_nh+c_n)$. Weights of one are no weights of the other.

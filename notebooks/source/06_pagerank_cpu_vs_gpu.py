@@ -11,7 +11,7 @@
 # - repair the formula where nodes have no out-links, and stop iterating when enough is enough;
 # - cut a graph into row blocks for several MPI ranks and predict what they must exchange.
 #
-# **You need** a cluster of ranks as in [01_mpi_basics](01_mpi_basics.ipynb), and matrix-vector products. *Time:* 110 minutes, of which the machine works for less than three. *Cores:* two are enough, with 2.5 GB of memory. *GPU:* optional.
+# **You need** a cluster of ranks as in [01_mpi_basics](01_mpi_basics.ipynb), and matrix-vector products. *Time:* 120 minutes, of which the machine works for less than three. *Cores:* two are enough, with 2.5 GB of memory. *GPU:* optional.
 
 # %% [markdown]
 # ## Notation
@@ -503,7 +503,132 @@ enough.answer(runs["random, 1e5 edges"].iterations)
 evidence("06-slow-tail")
 
 # %% [markdown]
-# Apart from a few such cycles Debian's links never lead back. Visit the packages *in the order of their links* and use each new value at once (this is **Gauss-Seidel**; a power iteration works with the old values until all new ones are there), and one sweep is enough, with a second to confirm. That is what `pagerank` does by default:
+# ### New values at once
+#
+# A power iteration works with the old values until all new ones are there. **Gauss-Seidel** visits the nodes one after the other and writes each new rank over the old one, where the visits that follow read it. A round of visits to all nodes is a *sweep*, and a sweep has an order.
+#
+# ### Exercise 5: use it at once
+#
+# *Difficulty ●●○, 10 minutes.* Write the visits. `x` is a list of ranks, one for each of the $N$ nodes. Go through the nodes `i` of `order`, one after the other; each time
+#
+# $$\frac{1-d}{N} + d \sum_{j \to i} \frac{x_j}{\mathrm{out}(j)}$$
+#
+# takes the place of `x[i]`, in the list that you were given. `into[i]` lists the nodes $j$ that link to `i`, and `out[j]` is the number of links that leave $j$. Return the change: the sum of $|x_i^\text{new} - x_i^\text{old}|$ over the visits. `order` need not hold all nodes.
+#
+# <details><summary>Hint</summary>
+#
+# A loop over `order`. Keep the new rank under a name of its own until the change is added up, then write it.
+#
+# </details>
+
+
+# %% exercise="sweep"
+def sweep(x, into, out, order, damping):
+    """Write the new rank of each node in order into the list x; return the change."""
+    # BEGIN SOLUTION
+    change = 0.0
+    for i in order:
+        new = (1 - damping) / len(x) + damping * sum(x[j] / out[j] for j in into[i])
+        change += abs(new - x[i])
+        x[i] = new
+    return change
+    # END SOLUTION
+
+
+# %% check="sweep" points=2
+check.sweep(sweep)
+
+# %% [markdown]
+# In which order? `along_links` lists Debian's packages in groups, each after all groups from which a link leads to it. Packages of which each leads to the other, by one link or several, are one group; a package on no such cycle is a group of its own.
+
+# %%
+from helpers.pagerank.graphs import links
+from helpers.pagerank.order import along_links, linking
+
+debian_links = links(A)
+groups = along_links(debian_links)
+forward = [package for group in groups for package in group]
+cycles = [group for group in groups if len(group) > 1]
+print(f"{len(groups)} groups; {len(cycles)} of more than one package hold", end=" ")
+print(f"{sum(map(len, cycles))} packages, the largest {max(map(len, cycles))}")
+
+# %% [markdown]
+# A sweep does not send back what dangling packages lose: the ranks' sum ends below 1, and they are divided by it. (*What breaks*, below, says why that may be done; here the distance from the power iteration's ranks is the test.)
+#
+# *Predict: how many of your sweeps until Debian's ranks change by less than $10^{-10}$ of their sum, in this order, and in the reverse?*
+
+# %%
+along = Prediction("sweeps along Debian's links", None)  # your number for None
+against = Prediction("sweeps against Debian's links", None)
+
+
+# %%
+def settle(graph, order, keep_sum=False):
+    """Sweep until nothing changes; return the ranks, sum 1, and the number of sweeps."""
+    into, out = linking(graph), graph.out_weight.tolist()
+    x, sweeps, change = [1 / graph.nodes] * graph.nodes, 0, 1.0
+    while change > 1e-10 * sum(x):
+        change = sweep(x, into, out, order, P.damping)
+        sweeps += 1
+        if keep_sum:
+            total = sum(x)
+            x = [rank / total for rank in x]
+    return np.array(x) / sum(x), sweeps
+
+
+# %%
+yours, counts = check.sweep.passed(sweep), {}
+tried = [("random, 1e5 edges", graph, "one by one", range(P.nodes))]
+for which, order in (
+    ("as numbered", sorted(forward)),
+    ("against the links", forward[::-1]),
+    ("along the links", forward),
+):
+    tried.append(("Debian", debian_links, which, order))
+for name, sweeps_of, which, order in tried:
+    run = runs[name]
+    print(f"{name:17} power iteration {run.iterations:3};  sweeps {which:17}", end=" ")
+    if yours:
+        x, counts[which] = settle(sweeps_of, order)
+        print(f"{counts[which]:3}, L1 distance {np.abs(x - run.scores).sum():.0e}")
+    else:
+        print("–")
+if yours:
+    along.answer(counts["along the links"])
+    against.answer(counts["against the links"])
+
+# %% [markdown]
+# On the source's graph the sweeps are more than the power iterations. A power iteration keeps the sum of the ranks at 1; a sweep does not. This graph has no dangling node, so that the ranks in the end have the sum 1 too, and may be divided by their sum after each sweep. With nothing else changed:
+
+# %%
+if yours:
+    x, kept_sum = settle(graph, range(P.nodes), keep_sum=True)
+    apart = np.abs(x - runs["random, 1e5 edges"].scores).sum()
+    print(f"sum kept: {kept_sum} sweeps, not kept: {counts['one by one']}, L1 distance {apart:.0e}")
+else:
+    print("sum kept: – sweeps, exercise 5 first")
+
+# %% [markdown]
+# Debian's rows differ in the order alone, and the links' order is hardly better than that of the numbers, although along the links a visit outside of the cycles reads ranks that are final already. What is left for further sweeps are the cycles. So sweep each cycle by itself until it stands still, and only then go on:
+
+# %%
+into, out = linking(debian_links), debian_links.out_weight.tolist()
+x, visits = [1 / len(into)] * len(into), 0
+for group in groups if yours else ():
+    left = 1.0
+    while left > 1e-12:
+        change = sweep(x, into, out, group, P.damping)
+        visits += len(group)
+        left = change / sum(x[i] for i in group) if len(group) > 1 else 0.0
+if yours:
+    print(f"{visits / len(x):.3f} visits to a package, on average")
+    change = sweep(x, into, out, forward, P.damping) / sum(x)
+    print(f"one more sweep, over all of them, changes {change:.0e} of the ranks' sum")
+else:
+    print("– visits to a package: exercise 5 first")
+
+# %% [markdown]
+# That is what `pagerank` does by default where there is a C compiler: small cycles are repeated within a sweep, and a second sweep confirms the first.
 
 # %%
 swept = pagerank(A, "auto")
@@ -521,9 +646,6 @@ for method in (swept.method, "csr"):
 # The source's loop expects an out-link at every node. On Debian it loses rank at each dangling package:
 
 # %%
-from helpers.pagerank.graphs import links
-
-debian_links = links(A)
 naive = v.CSR(debian_links, "float64")
 sums = [float(v.iterate(naive, k).sum()) for k in (0, 1, 2, 5, 10, 50, 200)]
 print("dangling packages:", int((debian_links.out_weight == 0).sum()))
@@ -535,7 +657,7 @@ print("the top ten agree in", len({*order[:10]} & {*kept[:10]}), "places")
 # %% [markdown] claims="06-order-survives"
 # When the dangling rank returns to where walks restart, the ranks are the leaking ones times a constant: the order survives, the meaning as probabilities does not. Over twenty random graphs with a third of their nodes dangling, the twenty highest came in the same order in 20 of 20 where the rank went to everyone, and in 0 of 20 where each dangling node kept its own. Libraries differ here, so compare their sums before you compare their ranks.
 #
-# ### Exercise 5, a project: rank Debian yourself
+# ### Exercise 6, a project: rank Debian yourself
 #
 # *Difficulty ●●●, 40 minutes.* Write PageRank from the list of edges alone, in NumPy: edge $e$ leads from `source[e]` to `target[e]`, `nodes` counts the nodes. Dangling nodes give their rank to all nodes equally, and you stop when the L1 change is at most `tolerance`. It is tried with 60 000 nodes: a dense matrix would not fit.
 #
@@ -597,7 +719,7 @@ evidence("06-per-edge")
 # %% [markdown]
 # Sparse storage grows with the edges, dense storage with the square of the nodes. The web has more than $10^{11}$ pages.
 #
-# ### Exercise 6: where dense ends
+# ### Exercise 7: where dense ends
 #
 # *Difficulty ●○○, 5 minutes.* Return the largest number of nodes whose dense matrix fits into `memory` bytes, at `bits` bits an entry.
 #
@@ -714,7 +836,7 @@ print(inspect.getsource(distributed.rank_block).split('"""')[2])
 # %% [markdown] claims="06-boundary"
 # On a random graph every rank needs nearly everybody's rank, and the boundary saves little. On Debian it is a third of the allgather, on average over 2 to 8 ranks: half of the packages are needed by nobody, and most others by neighbours in the same block of names. Compare the three times above: if four ranks took longer than one process, and the boundary hardly less than the allgather, bytes were not what held them up. What did is not isolated here: on one machine four ranks share the memory and the cores that one process has alone, and in each iteration they wait for one another three times, in one exchange and in two sums of a single number. What they offer is room for a graph that is larger than one machine.
 #
-# ### Exercise 7: the boundary
+# ### Exercise 8: the boundary
 #
 # *Difficulty ●●○, 10 minutes.* A rank owns the nodes `first` to `last − 1`; `columns` holds the column index of every link in its rows, repeats included. How many ranks of other nodes must it receive in each iteration?
 #

@@ -117,7 +117,77 @@ def ranked_dense(source, target, nodes, damping=0.85, tolerance=1e-10):
     return G.sum(axis=1)
 
 
+def swept(x, into, out, order, damping, size=None, absolute=abs):
+    change = 0.0
+    for i in order:
+        new = (1 - damping) / (size or len(x)) + damping * sum(x[j] / out[j] for j in into[i])
+        change += absolute(new - x[i])
+        x[i] = new
+    return change
+
+
+def swept_with_numpy(x, into, out, order, damping):
+    out, before = np.maximum(out, 1), np.array(x)
+    for i in order:
+        j = np.array(into[i], dtype=int)
+        x[i] = (1 - damping) / len(x) + damping * (np.array(x)[j] / out[j]).sum()
+    return np.abs(np.array(x) - before).sum()
+
+
+def swept_at_the_end(x, into, out, order, damping):
+    """A power iteration: nobody reads a new value."""
+    new = list(x)
+    for i in order:
+        new[i] = (1 - damping) / len(x) + damping * sum(x[j] / out[j] for j in into[i])
+    change = sum(abs(a - b) for a, b in zip(x, new, strict=True))
+    x[:] = new
+    return change
+
+
+def swept_in_a_copy(x, *rest):
+    return swept(list(x), *rest)
+
+
+def swept_by_number(x, into, out, order, damping):
+    return swept(x, into, out, sorted(order), damping)
+
+
+def swept_all(x, into, out, order, damping):
+    rest = [i for i in range(len(x)) if i not in order]
+    return swept(x, into, out, [*order, *rest], damping)
+
+
+def swept_out_of_links(x, into, out, order, damping):
+    """Each share divided by the links of the one who receives."""
+    change = 0.0
+    for i in order:
+        new = (1 - damping) / len(x) + damping * sum(x[j] for j in into[i]) / max(out[i], 1)
+        change += abs(new - x[i])
+        x[i] = new
+    return change
+
+
+def swept_and_returned(*given):
+    swept(*given)
+    return given[0]
+
+
 CASES = {
+    "sweep": Case(
+        right=swept,
+        also=[swept_with_numpy],
+        wrong=[
+            swept_at_the_end,
+            swept_in_a_copy,
+            swept_by_number,
+            swept_all,
+            swept_out_of_links,
+            swept_and_returned,
+            lambda *given: swept(*given, size=len(given[3])),  # the nodes visited for N
+            lambda *given: swept(*given, absolute=lambda value: value),
+            lambda *given: max(swept(*given[:3], [i], given[4]) for i in given[3]),
+        ],
+    ),
     "timed": Case(
         right=best_time,
         also=[best_time_by_another_name],

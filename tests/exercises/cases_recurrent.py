@@ -95,7 +95,148 @@ def one_gate_by_columns(inputs, states, h, of=1):
     return (1 - z) * torch.tanh(gi[:, 2 * H :] + z * gh[:, 2 * H :]) + z * h
 
 
+def clip(gradients, limit):
+    norm = torch.cat([g.flatten() for g in gradients]).norm()
+    return [g * min(1.0, limit / norm.item()) if norm > 0 else g for g in gradients]
+
+
+def clip_in_place(gradients, limit):
+    norm = math.sqrt(sum(float((g * g).sum()) for g in gradients))
+    for g in gradients:
+        if norm > limit:
+            g.mul_(limit / norm)
+    return tuple(gradients)
+
+
+def clip_by_torch(gradients, limit):
+    leaves = [torch.nn.Parameter(torch.zeros_like(g)) for g in gradients]
+    for leaf, g in zip(leaves, gradients, strict=True):
+        leaf.grad = g
+    torch.nn.utils.clip_grad_norm_(leaves, limit)
+    return (leaf.grad for leaf in leaves)
+
+
+def clip_each(gradients, limit):
+    return [g * min(1.0, limit / (g.norm().item() or 1.0)) for g in gradients]
+
+
+def clip_always(gradients, limit):
+    norm = torch.cat([g.flatten() for g in gradients]).norm().item() or 1.0
+    return [g * (limit / norm) for g in gradients]
+
+
+def clip_by_sum_of_norms(gradients, limit):
+    norm = sum(g.norm().item() for g in gradients) or 1.0
+    return [g * min(1.0, limit / norm) for g in gradients]
+
+
+def clip_zero_by_zero(gradients, limit):
+    norm = torch.cat([g.flatten() for g in gradients]).norm().item()
+    return [g * min(1.0, limit / norm) for g in gradients]
+
+
+def lstm(inputs, states, c, order="ifgo", swapped=False, outside=torch.tanh):
+    a = dict(zip(order, (x + h for x, h in zip(inputs, states, strict=True)), strict=True))
+    i, f, o = (torch.sigmoid(a[name]) for name in "ifo")
+    c = f * c + i * torch.tanh(a["g"])
+    h = o * outside(c)
+    return (c, h) if swapped else (h, c)
+
+
+def lstm_by_stacks(inputs, states, c):
+    gates = torch.stack(list(inputs)) + torch.stack(list(states))
+    i, f, o = gates[[0, 1, 3]].sigmoid().unbind(0)
+    c = torch.addcmul(f * c, i, gates[2].tanh())
+    return [o * c.tanh(), c]
+
+
+def lstm_in_place(inputs, states, c):
+    i, f, g, o = (x + h for x, h in zip(inputs, states, strict=True))
+    c *= torch.sigmoid(f)
+    c += torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+def lstm_cut(inputs, states, c):
+    return lstm(inputs, states, c.detach())
+
+
+def turned(W, U, b, c, block=1, only=4):
+    H, parts = U.shape[1], [part.clone() for part in (W, U, b, c)]
+    for part in parts[:only]:
+        part[block * H : (block + 1) * H] *= -1
+    return parts
+
+
+def turned_by_sign(W, U, b, c):
+    sign = torch.tensor([1.0, -1.0, 1.0], dtype=W.dtype).repeat_interleave(U.shape[1])
+    return sign[:, None] * W, sign[:, None] * U, sign * b, sign * c
+
+
+def turned_in_place(W, U, b, c):
+    for part in (W, U, b, c):
+        part[U.shape[1] : 2 * U.shape[1]] *= -1
+    return W, U, b, c
+
+
 CASES = {
+    "clip_together": Case(
+        right=clip,
+        also=[clip_in_place, clip_by_torch],
+        wrong=[
+            clip_each,
+            clip_always,
+            clip_by_sum_of_norms,
+            clip_zero_by_zero,
+            lambda gradients, limit: [g.clamp(-limit, limit) for g in gradients],
+            lambda gradients, limit: torch.nn.utils.clip_grad_norm_(gradients, limit),
+            lambda gradients, limit: clip(gradients, limit)[0],
+            lambda gradients, limit: clip(gradients, limit)[::-1],
+        ],
+    ),
+    "lstm_from_equations": Case(
+        right=lstm,
+        also=[lstm_by_stacks],
+        wrong=[
+            lambda *a: lstm(*a, order="figo"),
+            lambda *a: lstm(*a, order="ifog"),
+            lambda *a: lstm(*a, swapped=True),
+            lambda *a: lstm(*a, outside=lambda c: c),
+            lambda *a: lstm(*a)[0],
+            lambda *a: [part.detach() for part in lstm(*a)],
+            lstm_in_place,
+            lstm_cut,
+        ],
+    ),
+    "cut_at_once": Case(
+        right=lambda gi: gi.unbind(0),
+        also=[
+            list,
+            lambda gi: [part.squeeze(0) for part in gi.split(1)],
+            lambda gi: [part[0] for part in torch.chunk(gi, len(gi))],
+        ],
+        wrong=[
+            lambda gi: [gi[t] for t in range(len(gi))],
+            lambda gi: [gi.select(0, t) for t in range(len(gi))],
+            lambda gi: gi.detach().unbind(0),
+            lambda gi: gi.unbind(0)[::-1],
+            lambda gi: gi.split(1),
+            lambda gi: gi.unbind(1),
+            lambda gi: gi,
+        ],
+    ),
+    "weights_for_yang": Case(
+        right=turned,
+        also=[turned_by_sign],
+        wrong=[
+            turned_in_place,
+            lambda *a: turned(*a, block=0),
+            lambda *a: turned(*a, block=2),
+            lambda *a: turned(*a, only=2),  # the biases forgotten
+            lambda *a: a,
+            lambda *a: [-part for part in a],
+        ],
+    ),
     "one_gate_for_both": Case(
         right=one_gate,
         also=[one_gate_in_place, one_gate_by_columns],

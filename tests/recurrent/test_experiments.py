@@ -115,6 +115,21 @@ def test_an_lstm_of_many_seeds_is_pytorchs():
     torch.testing.assert_close(state, torch.cat([h[0], cell[0]], 1))
 
 
+def lstm_step(inputs, states, c):
+    i, f, g, o = (of_x + of_h for of_x, of_h in zip(inputs, states, strict=True))
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+def test_a_step_of_ones_own_is_trained_as_the_lstm_is():
+    comparison = Comparison(LongCopy(length=3), {"hidden": 5, "steps": 10, "seeds": 2})
+    for name in ("LSTM", "LSTM, i starts at 1 − f"):
+        mine = comparison.run({**VARIANTS[name], "lstm": lstm_step})
+        assert mine.values == pytest.approx(comparison.run(name).values, abs=0.01)
+    with pytest.raises(ValueError, match="expected h and c"):
+        comparison.run({"lstm": lambda inputs, states, c: (c, c[..., :1])})
+
+
 @pytest.mark.parametrize("sizes", [(2, 24, 2), (5, 12, 4), (100, 24, 8)])
 def test_an_lstm_has_about_the_parameters_of_the_gru(sizes):
     def count(**kind):
