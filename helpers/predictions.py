@@ -52,6 +52,8 @@ def _compared(said: float | str | None, measured: float | str) -> str:
         return ""
     if isinstance(said, str) or isinstance(measured, str):
         return ": right" if str(said).strip().lower() == str(measured).lower() else ": no"
+    if said == measured:
+        return ": right"
     if not (said > 0 and measured > 0 and math.isfinite(measured / said)):
         return ""
     ratio = measured / said

@@ -27,6 +27,26 @@ def fma_units(answer):
 
 
 @exercise
+def moved_bytes(answer):
+    """answer(read, written, size, allocate) -> bytes that memory moves for one turn of a loop."""
+    for name, read, written, size in (
+        ("copy", ("b",), ("a",), 8),
+        ("triad", ("b", "c"), ("a",), 8),
+        ("update", ("a", "b"), ("a",), 8),
+        ("add", ("b", "c"), ("a",), 4),
+        ("a sum, which only reads", ("x",), (), 8),
+        ("fill, which only writes", (), ("x",), 4),
+        ("swap", ("a", "b"), ("b", "a"), 8),
+        ("a rotation", ("x", "y", "z"), ("y", "out"), 2),
+    ):
+        for allocate in (False, True):
+            fetched = len({*read, *written}) if allocate else len(read)
+            what = f"{name}: read {read}, written {written}, {size} bytes, allocate={allocate}"
+            got = call(answer, read, written, size, allocate)
+            equal(got, size * (fetched + len(written)), f"bytes for {what}")
+
+
+@exercise
 def predict_point(answer):
     """answer(flops, bytes, peak, bandwidth) -> seconds that a kernel takes at the least."""
     for flops, moved, peak, bandwidth in (

@@ -15,7 +15,7 @@
 # - count atomics, and write a histogram that needs few of them on global memory;
 # - compute how many warps are resident, and say which limit decides it.
 #
-# **You need** some Python and the look of C (`for`, `if`, arrays). *Time:* 290 minutes, of which your machine works for less than three. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
+# **You need** some Python and the look of C (`for`, `if`, arrays). *Time:* 300 minutes, of which your machine works for less than three. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
 
 # %% [markdown]
 # ## Notation
@@ -42,6 +42,7 @@ from helpers.claims import evidence
 from helpers.cuda import Module
 from helpers.cuda.ladder import RUNGS, Convolution, flops
 from helpers.exercises import cuda as check
+from helpers.exercises import cuda_memory as check_memory
 from helpers.exercises import cuda_products as check_products
 from helpers.plots import cuda as plots
 from helpers.plots import style
@@ -206,6 +207,21 @@ print(volume)
 check.axpy(axpy)
 
 # %% [markdown]
+# What is it good for? With $I$ the photograph and $B$ the blurred one, the sharpened one of the first figure is $2.5\,I - 1.5\,B$: an axpy with $a = -1.5$, $x = B$ and $y = 2.5\,I$. Here it is by yours, for the corner that was shown.
+
+# %%
+y, x = 2.5 * photograph[corner].ravel(), shown["blur"][corner].ravel()
+if check.axpy.passed(axpy):
+    axpy[-(-y.size // 256), 256](-1.5, x, y, y.size)
+    sharper = np.abs(y.reshape(photograph[corner].shape))
+    apart_by = np.abs(sharper - shown["sharpen"][corner]).max()
+    print(f"sharpened by your axpy, largest difference from the first figure: {apart_by:.1e}")
+    plots.images({"photograph": photograph[corner], "by your axpy": sharper})
+    plt.show()
+else:
+    print("sharpened by your axpy: –")
+
+# %% [markdown]
 # ## The simplest convolution: a thread for each output
 #
 # $$ O_{y,x} = \sum_{j=0}^{k-1} \sum_{i=0}^{k-1} F_{j,i}\; I_{y+j-r,\;x+i-r} $$
@@ -297,6 +313,65 @@ print(counted["constant"])
 # %% [markdown] claims="05-constant"
 # Nearly half of the global traffic is gone (a $k^2$ of $2k^2+1$); the weights' accesses now stand in a row of their own, `constant`. Its column of sectors says nothing about a GPU, which serves constant memory from a cache of its own.
 #
+# ### Exercise 3: the weights move
+#
+# *Difficulty ●●○, 10 minutes.* `from_global` below convolves an image of $h \times w$ pixels with 5 × 5 weights, zeros outside. Write `from_constant(image, out, h, w)` beside it, with the same results: the 25 weights stand in an array of `float` called `taps` in constant memory, and are no parameter. An array lies there if its declaration begins with `__constant__`. The cell's module is called `filters`: the host fills the array by `filters.constant("taps", weights)`, and `filters["from_constant"]` is your kernel.
+#
+# <details><summary>Hint</summary>
+#
+# The declaration stands before the kernel, outside of it, and says how many numbers there are: `__constant__ float taps[25];`. What changes in a copy of `from_global`? Its name, one parameter, and one place in the sum.
+#
+# </details>
+
+# %% language="cuda" magic_args="filters" exercise="constant-filter"
+# __global__ void from_global(const float *image, const float *filter, float *out, int h, int w) {
+#     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+#     if (x >= w || y >= h) return;
+#     float sum = 0;
+#     for (int j = -2; j <= 2; j++) for (int i = -2; i <= 2; i++)
+#         if (y + j >= 0 && y + j < h && x + i >= 0 && x + i < w)
+#             sum += filter[5 * (j + 2) + i + 2] * image[(y + j) * w + x + i];
+#     out[y * w + x] = sum;
+# }
+# // your part
+# // BEGIN SOLUTION
+# __constant__ float taps[25];
+# __global__ void from_constant(const float *image, float *out, int h, int w) {
+#     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+#     if (x >= w || y >= h) return;
+#     float sum = 0;
+#     for (int j = -2; j <= 2; j++) for (int i = -2; i <= 2; i++)
+#         if (y + j >= 0 && y + j < h && x + i >= 0 && x + i < w)
+#             sum += taps[5 * (j + 2) + i + 2] * image[(y + j) * w + x + i];
+#     out[y * w + x] = sum;
+# }
+# // END SOLUTION
+# // end of your part
+
+# %% check="constant-filter" points=2
+check_memory.constant_filter(filters)
+
+# %%
+given, results = {"from_global": (image, blur)}, {}
+if check_memory.constant_filter.passed(filters):
+    filters.constant("taps", blur)
+    given["from_constant"] = (image,)
+for name, inputs in given.items():
+    results[name] = np.zeros_like(image)
+    launch = filters[name][(-(-W // 32), -(-H // 8)), (32, 8)]
+    record = launch.record(*inputs, results[name], H, W, blocks=[])
+    print(f"{name:13} asks for {record.requested_bytes(space='global'):8} bytes of global memory,",
+          f"reads {record.count(array='filter', kind='read'):7} weights there",
+          f"and {record.count(space='constant'):7} in constant memory")  # fmt: skip
+if check.reads_inside.passed(reads_inside):
+    n = reads_inside(H, W, 5)
+    print(f"by your exercise 2: {4 * (2 * n + H * W)} bytes before, {4 * (n + H * W)} afterwards")
+if len(results) == 2:
+    print("largest difference:", np.abs(results["from_global"] - results["from_constant"]).max())
+
+# %% [markdown]
+# (Here a weight is read only where its pixel lies inside, so that there are as many reads of weights as of pixels.)
+#
 # ## A tile with its halo in shared memory
 #
 # The threads of a block can share: `__shared__` [memory](glossary.md#shared-memory) belongs to a block, is small (48 KiB by default) and far faster than global memory. The block first loads all pixels that its outputs need, once each: $T_y \times T_x$ pixels and a *[halo](glossary.md#halo)* of $r$ on each side. Then it computes from there.
@@ -311,9 +386,10 @@ corner_pass = Prediction("its pass, from 1", None)
 
 # %%
 tiled = three.record(small, "tiled")
-passes_before, thread = divmod(6 * 6 - 1, 4 * 4)  # element 35 of the tile, 16 threads
-corner_thread.answer(thread)
-corner_pass.answer(passes_before + 1)
+loads = tiled.picked(array="tile", kind="write", block=1)
+last = loads[tiled.elements(loads) == 6 * 6 - 1][0]  # whoever wrote the tile's last element
+corner_thread.answer(int(last["thread"]))
+corner_pass.answer(int(last["occurrence"]) + 1)
 tile_animation(tiled, "image", "tile", (6, 6), block=1)
 
 # %% [markdown]
@@ -342,7 +418,7 @@ pixel_reads.answer(read["global"] / (H * W))
 display(evidence("05-tile"), evidence("05-small-tiles"))
 
 # %% [markdown]
-# ### Exercise 3: how many loads for an output?
+# ### Exercise 4: how many loads for an output?
 #
 # *Difficulty ●○○, 5 minutes.* Write the number of global loads per output of the tiled kernel, away from the border, as a function of the tile and the filter.
 #
@@ -384,9 +460,9 @@ half[1, 64](np.arange(64, dtype=np.float32))
 # %% [markdown]
 # Threads that have *returned* are another matter: NVIDIA's guides promise that a barrier waits for the threads that have not exited. A block whose upper half has left by `if (i >= n) return;` before a barrier does not hang on a GPU since Volta; it is bad style, because the tile that those threads should have helped to load has holes, and older devices promise nothing. The runner reports it, as a warning would.
 #
-# ### Exercise 4: a missing barrier
+# ### Exercise 5: a missing barrier
 #
-# *Difficulty ●●○, 5 minutes.* The kernel below turns round each block of 64 elements, and it lacks one line. **Predict**: which thread is the first to read what is not there, if they take turns from thread 0 on? The last cell of the exercise launches it and prints what goes wrong; put the line in. The last block may be shorter than 64.
+# *Difficulty ●●○, 5 minutes.* The kernel below turns round each block of 64 elements, and it lacks one line: put it in. The last block may be shorter than 64.
 #
 # <details><summary>Hint</summary>
 #
@@ -410,17 +486,31 @@ half[1, 64](np.arange(64, dtype=np.float32))
 # %% check="barrier" points=2
 check.reverse_blocks(reverse_blocks)
 
+# %% [markdown]
+# > **Predict.** Without the line, and with threads that take turns from thread 0 on: which is the first to read what nobody has written? The cell after the next takes every barrier out of your kernel, launches it once without and once as it stands, and prints what goes wrong.
+
 # %%
+reads_first = Prediction("thread that first reads what is not there", None)  # its number for None
+
+# %%
+import re
+
 from helpers.cuda import KernelError
 
-try:
-    reverse_blocks[1, 64](np.arange(64, dtype=np.float32), 64)
-    print("no fault found")
-except KernelError as error:
-    print(error)
+without = re.sub(r"__syncthreads\s*\(\s*\)", "", reverse_blocks.module.source)
+sources = {"without a barrier": without, "as it stands": reverse_blocks.module.source}
+for name, source in sources.items():
+    with Module(source, device="cpu", check=True) as module:
+        try:
+            module["reverse_blocks"][1, 64](np.arange(64, dtype=np.float32), 64)
+            print(f"{name}: no fault found")
+        except KernelError as error:
+            print(f"{name}: {error}")
+            if name == "without a barrier":
+                reads_first.answer(int(re.search(r"thread \((\d+)", str(error))[1]))
 
 # %% [markdown]
-# ### Exercise 5: load a halo
+# ### Exercise 6: load a halo
 #
 # *Difficulty ●●○, 15 minutes.* A moving average: $y_i$ is the mean of $x_{i-2} \dots x_{i+2}$, with zeros outside. A block of 32 threads needs 36 elements. Fill `tile[k]` with $x_{\text{first}+k}$ for all $k$ from 0 to 35; no element may be read twice by a block.
 #
@@ -454,9 +544,32 @@ except KernelError as error:
 check.moving_average(moving_average)
 
 # %% [markdown]
+# Here it smooths a sine of 400 points to which noise was added. (The mean of five independent numbers has $1/\sqrt5 = 0.45$ of their standard deviation.)
+
+# %%
+wave = np.sin(np.linspace(0, 4 * np.pi, 400))
+noisy = (wave + np.random.default_rng(P.seed).normal(0, 0.3, 400)).astype(np.float32)
+curves = {"with noise": noisy}
+if check.moving_average.passed(moving_average):
+    curves["your moving average"] = np.zeros_like(noisy)
+    moving_average[-(-400 // 32), 32](noisy, curves["your moving average"], 400)
+figure, ax = plt.subplots(figsize=(8, 3.2))
+for (name, curve), line in zip(curves.items(), (":", "-"), strict=False):
+    ax.plot(curve, line, marker="", label=name)
+    print(f"{name}: standard deviation from the sine {np.std(curve - wave):.2f}")
+ax.set(xlabel="i", ylabel="$x_i$ and $y_i$", title="A sine with noise, and its moving average")
+ax.legend()
+plt.show()
+
+# %% [markdown]
 # ### A race
 #
-# So far a missing barrier meant reading what nobody had written yet. Worse is a **race**: two threads touch one place, one of them writes, and nothing says who comes first. Each run may give another sum. Here 64 threads add up a tile as a tree: 32 threads add the upper half to the lower, then 16, and so on. **Predict** which two threads meet where.
+# So far a missing barrier meant reading what nobody had written yet. Worse is a **race**: two threads touch one place, one of them writes, and nothing says who comes first. Each run may give another sum. Here 64 threads add up a tile as a tree: 32 threads add the upper half to the lower, then 16, and so on.
+#
+# > **Predict.** Threads take turns again: thread 0 goes through the whole loop first, then thread 1, and so on. Which place of `part` is the first that two of them touch, one of them writing, with no barrier between?
+
+# %%
+race_at = Prediction("place of part where two threads meet", None)  # its number for None
 
 # %% language="cuda"
 # __global__ void racing_sum(const float *x, float *total) {
@@ -469,12 +582,16 @@ check.moving_average(moving_average)
 # }
 
 # %% tags=["raises-exception"]
-racing_sum[1, 64](np.arange(64, dtype=np.float32), np.zeros(1, np.float32))
+try:
+    racing_sum[1, 64](np.arange(64, dtype=np.float32), np.zeros(1, np.float32))
+except KernelError as error:
+    race_at.answer(int(re.search(r"part\[(\d+)\]", str(error))[1]))
+    raise
 
 # %% [markdown] claims="05-race"
 # The message names both threads, both lines and the place. Old code relied on the 32 threads of a warp moving in step and left the barrier out there; since Volta they need not. The runner reports the loop without a barrier and with a barrier of the warp alone in every run, and the one with `__syncthreads()` in none.
 #
-# ### Exercise 6: a sum without a race
+# ### Exercise 7: a sum without a race
 #
 # *Difficulty ●●○, 15 minutes.* Write the loop: `total[b]` becomes the sum of the 64 elements of block `b`, as a tree in which no thread adds more than seven times.
 #
@@ -503,7 +620,21 @@ racing_sum[1, 64](np.arange(64, dtype=np.float32), np.zeros(1, np.float32))
 check.tree_sum(tree_sum)
 
 # %% [markdown]
-# ### Exercise 7, a project: the photograph through your tile
+# Sums of 64 elements, of which again 64 are added, and so on until one is left: your kernel adds up the whole photograph, and its mean is known.
+
+# %%
+left = photograph.ravel()
+while check.tree_sum.passed(tree_sum) and len(left) > 1:
+    left = np.pad(left, (0, -len(left) % 64))  # zeros, up to whole blocks
+    totals = np.zeros(len(left) // 64, np.float32)
+    tree_sum[len(totals), 64](left, totals)
+    print(f"{len(left):6} numbers, added up in blocks of 64: {len(totals):4} left")
+    left = totals
+mean = f"{left[0] / photograph.size:.6f}" if len(left) == 1 else "–"
+print(f"mean of the photograph by your sums: {mean}, NumPy's: {photograph.mean(dtype=float):.6f}")
+
+# %% [markdown]
+# ### Exercise 8, a project: the photograph through your tile
 #
 # *Difficulty ●●●, 40 minutes.* Write the whole kernel: a $5 \times 5$ filter, blocks of 32 × 8 threads, zeros outside of the image. A block loads its tile with the halo once, each pixel by one thread, and computes from there. `filter` holds 25 weights, row after row.
 #
@@ -590,7 +721,7 @@ wasted.answer(moved[0] / moved[1])
 #
 # A transposition must be uncoalesced on one side, unless it turns a tile round in shared memory. There the danger is another: shared memory has 32 *banks*, and lanes that want different words of one bank take turns: a [bank conflict](glossary.md#bank-conflict). The tile of $32 \times 32$ has each column in one bank; a column of padding spreads it.
 #
-# ### Exercise 8: how many turns?
+# ### Exercise 9: how many turns?
 #
 # *Difficulty ●●○, 10 minutes.* Lane $l$ of a warp reads `tile[l][c]`, of a tile whose rows have `columns` floats. Word $w$ of shared memory lies in bank $w \bmod 32$. In how many turns are the 32 lanes served?
 #
@@ -637,7 +768,7 @@ assert np.array_equal(copy, matrix.T)
 # %% [markdown] claims="05-padding"
 # One column spreads a column over all banks; four do not: each bank then serves four lanes. Padding helps by being odd.
 #
-# ### Exercise 9: repair an access
+# ### Exercise 10: repair an access
 #
 # *Difficulty ●●○, 10 minutes.* `brighten` multiplies each pixel by 1.2, with blocks of $32 \times 32$ threads on a grid of (columns, rows). Give `x` and `y` so that each warp's access is coalesced and each pixel is one thread's work. A warp holds the 32 threads with equal `threadIdx.y`.
 #
@@ -661,6 +792,17 @@ assert np.array_equal(copy, matrix.T)
 
 # %% check="coalesce" points=2
 check.brighten(brighten)
+
+# %%
+(height, width), brighter = photograph.shape, np.zeros_like(photograph)
+if check.brighten.passed(brighten):
+    brighten[(-(-width // 32), -(-height // 32)), (32, 32)](photograph, brighter, height, width)
+    beyond = (brighter > 1).mean()
+    print(f"{beyond:.0%} of the pixels came out above 1 and are shown as white")
+    plots.images({"photograph": photograph, "by your brighten": brighter})
+    plt.show()
+else:
+    print("the photograph by your brighten: –")
 
 # %% [markdown]
 # ### What breaks: four floats at once, from anywhere
@@ -743,7 +885,7 @@ Markdown("\n".join(lines))
 #
 # A GPU is made of *multiprocessors*, each of which runs some blocks at a time. It hides the time of a load by running other warps meanwhile, so it needs many of them. How many fit is its *[occupancy](glossary.md#occupancy)*: limited by threads, registers and shared memory. The compiler of NVIDIA tells what each kernel takes; the limits are those of an A100 (`sm_80`).
 #
-# ### Exercise 10: how many warps fit?
+# ### Exercise 11: how many warps fit?
 #
 # *Difficulty ●●○, 10 minutes.* A multiprocessor of an A100 has room for 2048 threads, 32 blocks, 65 536 registers and 167 936 bytes of shared memory, and a block takes 1024 bytes of the latter for the system beside its own. Return how many warps are resident, of blocks of `threads` threads (a multiple of 32) with so many registers a thread (a multiple of 8) and so many bytes of shared memory a block.
 #
@@ -818,7 +960,7 @@ for tile in ((8, 32), (16, 16)):
 #
 # $$ Q_\text{direct} = 4\,mn\,(2k + 1) \qquad Q_\text{tiled} = 4\left( mk \left\lceil \tfrac{n}{T} \right\rceil + kn \left\lceil \tfrac{m}{T} \right\rceil + mn \right) $$
 #
-# **Predict**: how many barriers does a step along $k$ need, and what stands on each side of them?
+# **Predict**: how many barriers does a step along $k$ need, and what stands on each side of them? They are counted in a kernel of the course, after exercise 12.
 
 # %%
 barriers = Prediction("barriers in a step along k", None)  # your number for None
@@ -833,7 +975,7 @@ barriers = Prediction("barriers in a step along k", None)  # your number for Non
 # }
 
 # %% [markdown]
-# ### Exercise 11: a product through tiles
+# ### Exercise 12: a product through tiles
 #
 # *Difficulty ●●●, 25 minutes.* Write the body of the loop over `from`, which is the first column of A's tile and the first row of B's. Blocks are 16 × 16, and thread (x, y) loads one number into each tile. Sides need not be multiples of 16; what lies outside counts as zero, and no number is read twice by a block.
 #
@@ -867,7 +1009,10 @@ barriers = Prediction("barriers in a step along k", None)  # your number for Non
 check_products.tiled_product(tiled_product)
 
 # %%
-barriers.answer(2)  # after the loads, and before the next ones
+products = Module("product.cu", device="cpu")
+ones, c = np.ones((16, 80), np.float32), np.zeros((16, 16), np.float32)  # five steps along k
+record = products["square_product<16>"][1, (16, 16)].record(ones, ones.T.copy(), c, 16, 80, 16)
+barriers.answer(record.events["interval"].max() / 5)  # interval: the barriers passed so far
 for m, k_, n in ((64, 64, 64), (50, 70, 90)):
     pair = rng.random((m, k_), np.float32), rng.random((k_, n), np.float32)
     across, down = -(-n // 16), -(-m // 16)  # blocks
@@ -895,13 +1040,13 @@ coarse_share = Prediction("bytes with C = 4 ÷ with C = 1", None)  # your number
 asks_less = Prediction("asks for less", None)  # "coarse" or "square"
 
 # %% [markdown]
-# ### Exercise 12: one tile of A for several of B
+# ### Exercise 13: one tile of A for several of B
 #
 # *Difficulty ●●○, 20 minutes.* Write the body of the loop over `from` once more: `left` is a tile of $A$ as before, `right` has the $C$ tiles of $B$ side by side, and `sum[q]` belongs to column `j + 16 * q`. Each block reads each of its numbers once, and all threads take their part. `template <int C>` makes $C$ a number that is known when the kernel is compiled; the cell's module is called `coarse`, and `coarse["coarse_product<4>"]` is its kernel with $C = 4$.
 #
 # <details><summary>Hint</summary>
 #
-# Thread (x, y) loads one number of $A$ and $C$ of $B$, the last ones in a loop over `q`: column `j + 16 * q`, place `x + 16 * q`, each with its own bounds test. Where do the two barriers of exercise 11 stand now?
+# Thread (x, y) loads one number of $A$ and $C$ of $B$, the last ones in a loop over `q`: column `j + 16 * q`, place `x + 16 * q`, each with its own bounds test. Where do the two barriers of exercise 12 stand now?
 #
 # </details>
 
@@ -941,7 +1086,7 @@ check_products.coarse_product(coarse)
 # and for the plain tile $Q_\text{tiled}$ with $T = 32$. (Counted is your kernel if it passed its check, else the course's.)
 
 # %%
-products, taken = Module("product.cu", device="cpu"), {}
+taken = {}
 made_by = coarse if check_products.coarse_product.passed(coarse) else products
 kinds = {f"coarse_product<{C}>": (made_by, 16, 16 * C, (16, 16)) for C in (1, 2, 4)}
 kinds["square_product<32>"] = products, 32, 32, (32, 32)
@@ -1007,7 +1152,7 @@ display(evidence("05-coarse-shared"))
 # | down, $s$ = 2 | 3 | 0 | 7 | 4 | 4 | 11 | 6 | 16 |
 # | down, $s$ = 1: what stood *before* each place | 0 | 3 | 4 | 11 | 11 | 15 | 16 | 22 |
 #
-# ### Exercise 13: down the tree
+# ### Exercise 14: down the tree
 #
 # *Difficulty ●●●, 20 minutes.* A block of 128 threads scans 256 numbers; the way up is there. Write the way down: `y` gets the sum of what stands before each number, in as few additions as above.
 #
@@ -1146,7 +1291,7 @@ sums = Module("sums.cu", device="cpu")
 Code(sums["interleaved_sum"].listing, language="c++")
 
 # %% [markdown]
-# ### Exercise 14: as many additions by other threads
+# ### Exercise 15: as many additions by other threads
 #
 # *Difficulty ●●○, 10 minutes.* In step 1 every warp has 16 idle lanes, in step 16 it has 31. Write the step so that the same number of additions is made in as few passes as possible: $128/s$ of them in step $s$, no thread more than one.
 #
@@ -1177,7 +1322,7 @@ Code(sums["interleaved_sum"].listing, language="c++")
 check.packed_sum(packed_sum)
 
 # %% [markdown]
-# > **Predict.** In how many passes do 8 warps make the 255 additions, as above and as you wrote it? The third sum of the table adds the upper half to the lower, as in exercise 6.
+# > **Predict.** In how many passes do 8 warps make the 255 additions, as above and as you wrote it? The third sum of the table adds the upper half to the lower, as in exercise 7.
 
 # %%
 apart = Prediction("passes of the interleaved additions", None)  # your number for None
@@ -1220,7 +1365,7 @@ display(evidence("05-divergence-banks"), evidence("05-divergence-halves"))
 # %% [markdown]
 # (`atomicAdd` takes a place's address and what to add; `unsigned char` is a byte, `1u` a one without sign. `gridDim` is the number of blocks, so that `gridDim.x * blockDim.x` is that of all threads: they take the bytes in turns, each the next one a whole grid further on, and a grid of any size serves any $n$.) Right, but each byte is a request to global memory, $n$ of them to the same 256 places. The remedy is *[privatization](glossary.md#privatization)*: each block counts in bins of its own, in shared memory, and adds these to the common ones at the end.
 #
-# ### Exercise 15: bins of one's own
+# ### Exercise 16: bins of one's own
 #
 # *Difficulty ●●●, 20 minutes.* Write it for any grid and any block: with $B$ blocks `bins` is asked at most $256 B$ times, and the threads of a block share all the work. `bins` holds zeros at the start.
 #
@@ -1389,7 +1534,7 @@ print(claim)
 # - A warp whose lanes part at a branch goes both ways; who does what decides how often, and the banks ask for something else again.
 # - A histogram in bins of each block's own asks for $256 B$ atomics on global memory in place of $n$; lanes of a warp that want one bin crowd as before.
 #
-# **In practice** you call cuDNN through `torch.nn.functional.conv2d`, `cupyx.scipy.ndimage` for images, or write Triton or CUTLASS. NVIDIA's `compute-sanitizer` finds on a GPU much of what was caught here: `memcheck` (bounds, and misaligned accesses), `racecheck` (races in shared memory), `synccheck` (barriers), `initcheck` (reads of global memory that was never written; not of shared memory, which is what exercise 4 shows); Nsight Compute counts the sectors.
+# **In practice** you call cuDNN through `torch.nn.functional.conv2d`, `cupyx.scipy.ndimage` for images, or write Triton or CUTLASS. NVIDIA's `compute-sanitizer` finds on a GPU much of what was caught here: `memcheck` (bounds, and misaligned accesses), `racecheck` (races in shared memory), `synccheck` (barriers), `initcheck` (reads of global memory that was never written; not of shared memory, which is what exercise 5 shows); Nsight Compute counts the sectors.
 #
 # **References**
 #

@@ -11,7 +11,7 @@
 # - write a matrix product in C that keeps its sums in registers;
 # - say from what batch on a layer is held up by arithmetic, how the number format moves that, and judge a change of a layer by operations *and* bytes.
 #
-# **You need** matrix products, and loops in C at reading level; [06_pagerank_cpu_vs_gpu](06_pagerank_cpu_vs_gpu.ipynb) for section 4. *Time:* 110 minutes, of which the machine works for less than three. *Cores:* one is enough, and a C compiler. *GPU:* none.
+# **You need** matrix products, and loops in C at reading level; [06_pagerank_cpu_vs_gpu](06_pagerank_cpu_vs_gpu.ipynb) for section 4. *Time:* 120 minutes, of which the machine works for less than three. *Cores:* one is enough, and a C compiler. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -236,6 +236,62 @@ evidence("07-triad-read")
 # What this notebook concludes was run on two processors that both call themselves *AMD EPYC*, and each table shows both records. The **older** has registers of 8 floats (AVX2) and 512 KiB of second cache for a core, the **newer** registers of 16 (AVX-512) and 1 MiB. Where they disagree, the verdict is *depends on the processor*: yours may side with either, or with neither.
 #
 # Here they disagree about memory. Where the first cache serves, a triad shows a third more than reading on the older and nearly half more on the newer, as it can where two loads and a store go out side by side. From memory it shows 5 % *more* on the older and 6 % less on the newer: the rule "a triad shows less, because of the write-allocate" is not one that a single thread measures everywhere. And the widest registers do eight times the work of a scalar loop in fp32 on the older, as many times as they have lanes; with twice the lanes the newer reaches less than ten times, and exercise 1 shows how many of its wide instructions start in a cycle.
+#
+# ### Exercise 2: what memory moves
+#
+# *Difficulty ●●○, 10 minutes.* Four loops are the usual measure of bandwidth (STREAM's), and a fifth is often forgotten:
+#
+# | loop | does, for each $i$ | arrays read | arrays written |
+# |---|---|---|---|
+# | copy | `a[i] = b[i]` | b | a |
+# | scale | `a[i] = s * b[i]` | b | a |
+# | add | `a[i] = b[i] + c[i]` | b, c | a |
+# | triad | `a[i] = b[i] + s * c[i]` | b, c | a |
+# | update | `a[i] = a[i] + s * b[i]` | a, b | a |
+#
+# The arrays are far larger than the caches, so that every line goes between memory and processor once for each time that it is read, fetched or written back. Return the bytes that memory moves for one $i$. `read` and `written` are tuples of the arrays' names, such as `("b", "c")` and `("a",)`, each name once; an element has `size` bytes. With `allocate` a line that is written must first have come to the processor; without, it is written and never fetched.
+#
+# <details><summary>Hint</summary>
+#
+# An array that is read costs one element, an array that is written one more. Which of the written arrays has to be fetched for the writing alone? Look at *update*.
+#
+# </details>
+
+
+# %% exercise="moved-bytes"
+def moved(read, written, size, allocate):
+    """Bytes between memory and processor for one i: names read, names written, bytes, whether."""
+    # BEGIN SOLUTION
+    fetched = set(read) | set(written) if allocate else set(read)
+    return size * (len(fetched) + len(written))
+    # END SOLUTION
+
+
+# %% check="moved-bytes" points=2
+check.moved_bytes(moved)
+
+# %% [markdown]
+# Now the bars of memory once more: as the program counts, and as your function does if this processor fetches each line before it writes it. (Whether it does, the bars do not say: there are instructions that write without fetching, and a compiler or a library may use them.)
+
+# %%
+LOOPS = {"read": (("a",), ()), "copy": (("b",), ("a",)), "triad": (("b", "c"), ("a",))}
+asked, fetched = [], []
+for bar in machine.bandwidths:
+    if bar["level"] == "memory":
+        plain, more = (moved(*LOOPS[bar["kind"]], 8, allocate) for allocate in (False, True))
+        said = "–"
+        asked.append(bar | {"level": "as counted"})
+        if check.moved_bytes.passed(moved):
+            fetched.append(bar | {"level": "with lines fetched", "rate": bar["rate"] * more / plain})
+            said = f"{more} bytes moved for {plain}: {fetched[-1]['rate'] / 1e9:.1f} GB/s"
+        print(f"{bar['kind']:5} {bar['threads']:2} threads {bar['rate'] / 1e9:6.1f} GB/s; {said}")
+fig, axes = plt.subplots(1, len(threads_tried), figsize=(6 * len(threads_tried), 4), squeeze=False)
+for ax, threads in zip(axes[0], threads_tried, strict=True):
+    draw.bandwidths(asked + fetched, threads=threads, ax=ax)
+plt.show()
+
+# %% [markdown]
+# Reading fetches nothing that it does not use: its bars are alike. What one element of a triad costs is 24 or 32 bytes, so that the same seconds say a third more bandwidth, and those of a copy half as much again. **A bandwidth is bytes that somebody counted, by a rule**: two figures can be compared where the rule is the same. From here on the roof is that of reading.
 
 # %% [markdown]
 # ## 2. The roof
@@ -248,7 +304,7 @@ evidence("07-triad-read")
 #
 # By hand, for $\pi = 100$ Gflop/s and $\beta = 20$ GB/s (ridge 5 flop/byte): a dot product does 2 operations for 8 bytes, $I = 0.25$, so $P \le 5$ Gflop/s, a twentieth of the peak. Nobody's fault: it is the roof.
 #
-# ### Exercise 2: predict before you measure
+# ### Exercise 3: predict before you measure
 #
 # *Difficulty ●○○, 5 minutes.* Return the least number of seconds in which a kernel of so many operations and bytes can finish.
 #
@@ -294,7 +350,7 @@ for p in points:
 #
 # `unfused`, `passes` and `fused` compute the same $\max(s x + z, 0) \cdot w$. NumPy makes four passes on one thread and makes three new arrays; `passes` is the same four passes in C, on all threads, with one array between them; `fused` is one loop. From `passes` to `fused` only the number of passes changes: 40 bytes an element become 16. **Fusion saves bytes**: on one thread four passes take 2.1 to 2.2 times as long as one from memory, and 1.7 to 1.9 times from the second cache; bytes alone would say 2.5.
 #
-# Three points stand apart. `softmax` reads and writes as much as a pass over the array, and takes two to three times as long as a product that moves those bytes (four times from a cache): the *exp* is counted as one operation, and is many. `GRU step` reaches 0.5 to 0.65 of what one matrix product with as many operations does at a batch of 32 and 128 units, and five sixths at 256 and 512: two products, four passes over the gates and the cost of calls in between; all of that weighs less the larger the matrices are (exercise 6). The 3 × 3 convolution has the intensity of a matrix product, since a loaded weight serves all pixels and a loaded pixel all channels.
+# Three points stand apart. `softmax` reads and writes as much as a pass over the array, and takes two to three times as long as a product that moves those bytes (four times from a cache): the *exp* is counted as one operation, and is many. `GRU step` reaches 0.5 to 0.65 of what one matrix product with as many operations does at a batch of 32 and 128 units, and five sixths at 256 and 512: two products, four passes over the gates and the cost of calls in between; all of that weighs less the larger the matrices are (exercise 7). The 3 × 3 convolution has the intensity of a matrix product, since a loaded weight serves all pixels and a loaded pixel all channels.
 #
 # Point at a circle for its figures; type operations, bytes and seconds to add a kernel of your own:
 
@@ -336,7 +392,7 @@ swap.answer(spent["ijk"] / spent["ikj"])
 # %% [markdown]
 # Memory is a single row of bytes; a matrix is laid out in it row after row. The step from $a_{ik}$ to $a_{i,k+1}$ is one element, from $b_{kj}$ to $b_{k+1,j}$ a whole row: another line each time, of which 4 of 64 bytes are used. Is that the reason? It is one of three suspects, and this section takes them apart.
 #
-# ### Exercise 3: find the order
+# ### Exercise 4: find the order
 #
 # *Difficulty ●●○, 10 minutes.* For each choice of the **inner** loop, give the steps of A, B and C in elements: 0 (stays), 1 (the neighbour) or `"n"` (a row further). Which inner loop has no `"n"`? Give its name as `free`.
 #
@@ -472,7 +528,7 @@ for claim in ("07-misses", "07-dependent-sum", "07-vectors", "07-power-of-two"):
 #
 # A product of two $n \times n$ matrices needs $2n^3$ operations on $3n^2$ numbers: $I = n/6$ flop/byte in fp32, far right of the ridge. That counts each number as read once; three loops read it again and again, from whatever cache still holds it. **Blocked** loops work on tiles of side $t$ that fit the cache together; **register tiles** keep a piece of C in registers, so that a loaded number serves several operations.
 #
-# ### Exercise 4: choose a tile
+# ### Exercise 5: choose a tile
 #
 # *Difficulty ●●○, 10 minutes.* Return the largest side $t$, a multiple of `multiple`, for which three $t \times t$ tiles fit into `cache` bytes, at `size` bytes an element.
 #
@@ -534,7 +590,7 @@ plt.show()
 # %% [markdown]
 # All nine stand at the same intensity, that of the algorithm; they differ in how far below the roof they hang.
 #
-# ### Exercise 5, a project: your own product
+# ### Exercise 6, a project: your own product
 #
 # *Difficulty ●●●, 40 minutes.* Write `void multiply(int64_t n, const float *a, const float *b, float *c)` in C: $C = AB$ for row-major matrices whose side is a multiple of 48; `c` holds zeros at the call. It must take at most four fifths of the time of `ikj`, compiled alike. It runs in a process of its own, so nothing is lost if it crashes.
 #
@@ -641,7 +697,7 @@ draw.interactive(peaks, roofs, ranked)
 # %% [markdown] claims="07-dense-rate 07-dense-time"
 # The dense version does a hundred times the operations of the sparse one to reach the same answer, most of them multiplications by zero. In the records it does 3 to 7 times the operations a second, and takes 14 to 35 times as long. **The roofline ranks programs by speed per operation; what you wait for is time.** Look at both.
 #
-# ### Exercise 6: from what batch on?
+# ### Exercise 7: from what batch on?
 #
 # *Difficulty ●●○, 15 minutes.* A layer multiplies a batch $x$ ($B \times n$) by weights ($n \times n$): $2Bn^2$ operations; $x$, weights and result move once. A weight takes `weight` bytes, a number of $x$ or of the result `value` bytes (4 and 4 in fp32). Return the least $B$ at which its intensity reaches `ridge` (flop/byte), or `math.inf` where none does.
 #
@@ -759,7 +815,7 @@ print(f"shuffle: 0 operations, {seconds(moved)}, {moved / served:.3f} of the gro
 torch.set_num_threads(threads)
 
 # %% [markdown]
-# ### Exercise 7: what a change saves
+# ### Exercise 8: what a change saves
 #
 # *Difficulty ●●○, 10 minutes.* A convolution with a kernel of side $k_1$ gets side $k_2$, a stride of $s$ and $g$ groups; channels and padding stay. Return what is left (new ÷ old) of its operations, its parameters and its outputs.
 #

@@ -37,6 +37,19 @@ def factors(k1, k2, stride, groups):
     return parameters / stride**2, parameters, 1 / stride**2
 
 
+def moved(read, written, size, allocate):
+    fetched = set(read) | set(written) if allocate else set(read)
+    return size * (len(fetched) + len(written))
+
+
+def moved_one_by_one(read, written, size, allocate):
+    """The same as a float, counted in a loop."""
+    total = 0.0
+    for name in written:
+        total += size + (size if allocate and name not in read else 0)
+    return np.float64(total + size * len(read))
+
+
 RIGHT = {"i": ("n", 0, "n"), "j": (0, 1, 1), "k": (1, "n", 0)}
 HEAD = "void multiply(int64_t n, const float *a, const float *b, float *c) {"
 LOOPS = """
@@ -74,6 +87,18 @@ CASES = {
             lambda f, c, w, fma: f / c / w / 2,
             lambda f, c, w, fma: f / c / 2 / 2 / w,
             lambda f, c, w, fma: round(units(f, c, w, fma)),
+        ],
+    ),
+    "moved_bytes": Case(
+        right=moved,
+        also=[moved_one_by_one],
+        wrong=[
+            lambda read, written, size, allocate: size * (len(read) + len(written)),
+            lambda read, written, size, fetch: size * (len(read) + len(written) * (1 + fetch)),
+            lambda read, written, size, allocate: 8 * moved(read, written, 1, allocate),
+            lambda read, written, size, allocate: moved(read, written, size, not allocate),
+            lambda read, written, size, allocate: size * len({*read, *written}),
+            lambda read, written, size, allocate: moved(read, written, 1, allocate),
         ],
     ),
     "predict_point": Case(
