@@ -282,7 +282,9 @@ for bar in machine.bandwidths:
         said = "–"
         asked.append(bar | {"level": "as counted"})
         if check.moved_bytes.passed(moved):
-            fetched.append(bar | {"level": "with lines fetched", "rate": bar["rate"] * more / plain})
+            fetched.append(
+                bar | {"level": "with lines fetched", "rate": bar["rate"] * more / plain}
+            )
             said = f"{more} bytes moved for {plain}: {fetched[-1]['rate'] / 1e9:.1f} GB/s"
         print(f"{bar['kind']:5} {bar['threads']:2} threads {bar['rate'] / 1e9:6.1f} GB/s; {said}")
 fig, axes = plt.subplots(1, len(threads_tried), figsize=(6 * len(threads_tried), 4), squeeze=False)
