@@ -169,7 +169,7 @@ check.squares(cluster.run(lambda: mine))
 # %% [markdown]
 # ## Do they really run at the same time?
 #
-# Each rank will now add numbers in a loop. After every 5 000 additions it looks at the clock: if more than 2 ms have passed where a third of one is enough, somebody else had the core meanwhile. So each notes when it *really* ran.
+# Each rank will now add numbers in a loop. After every 5 000 additions it looks at two clocks: that on the wall, and one that goes on only while this process has a core. If the first has gained 0.3 ms on the second, somebody else had the core meanwhile. So each notes when it *really* ran.
 #
 # > **Predict:** on the cores that your machine has, will the four ranks need the time of one process, of two, or of four? Replace the dots by a number.
 
@@ -182,15 +182,15 @@ def work(steps):
     """Add numbers; return the stretches [begin, end] in which this process ran."""
     import time
 
-    total, began, last, ran = 0, time.time(), time.time(), []
+    total, began, last, used, ran = 0, time.time(), time.time(), time.thread_time(), []
     for _ in range(steps // 5_000):
         for step in range(5_000):
             total += step
-        now = time.time()
-        if now - last > 0.002:  # somebody else had the core
+        now, spent = time.time(), time.thread_time()
+        if now - last > spent - used + 0.0003:  # somebody else had the core
             ran.append((began, last))
             began = now
-        last = now
+        last, used = now, spent
     return [*ran, (began, last)]
 
 

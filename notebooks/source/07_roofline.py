@@ -517,7 +517,7 @@ for n in (192, P.n, 512):
         suspect.answer(max(gains, key=gains.get))
 
 # %% [markdown] claims="07-misses 07-dependent-sum 07-vectors"
-# Additions that need not wait gain 1.5 to 1.8 times at each size, and vectors five to eight times. What a sixteenth of the misses gains depends on $n$: on the older processor nothing at 192, 1.5 times at 384 and 2.2 times at 512; on the newer, whose second cache is twice as large, 1.2 times and less up to 384 (its runs do not tell that from nothing) and 2.2 times at 512. **Most of the factor that a swap of two lines gives is vectors; misses count where B has outgrown the second cache.** Counting misses and seeing a factor of ten do not yet make one the cause of the other.
+# Additions that need not wait gain 1.5 to 1.8 times at each size, and vectors five to eight times. What a sixteenth of the misses gains depends on $n$, but not as the size of the caches would have it. On the newer processor it gains 2.2 times at 512, and next to nothing at $n = 720$, where B is larger and takes twice the second cache. What is special about 512 comes next. (The older was tried at 192, 384 and 512 alone: nothing, 1.5 and 2.2 times.) **Most of the factor that a swap of two lines gives is vectors; a sixteenth of the misses may gain nothing at all.** Counting misses and seeing a factor of ten do not yet make one the cause of the other.
 
 # %%
 for claim in ("07-misses", "07-dependent-sum", "07-vectors", "07-power-of-two"):
@@ -903,7 +903,7 @@ if gpu_peaks:
 # |---|---|
 # | L1 4 cycles, L2 10, L3 40 and more, memory 60-100 ns (a Xeon of 2009) | section 1: the staircase of this machine, in ns and cycles. What the source says of pipelines shows in section 3, where additions wait for one another; that its third cache takes longer for a line that another core has changed is not measured here |
 # | peak = frequency × width × instructions per cycle, FMA counted twice | holds with the *measured* frequency and the *measured* instructions per cycle (exercise 1); the label's frequency overstates it, and so do two units where AVX-512 has one |
-# | swap the j and k loops | section 3: five to eight times by vectors, 1.5 to 1.8 by additions that do not wait, and 1.0 to 2.2 by misses, depending on $n$ and the second cache; register tiles gain three to four times more, blocks where the matrix outgrows the caches |
+# | swap the j and k loops | section 3: five to eight times by vectors, 1.5 to 1.8 by additions that do not wait, and 1.0 to 2.2 by misses, depending on $n$; register tiles gain three to four times more, blocks where the matrix outgrows the caches |
 # | groups: computation $1/g^2$; small kernels: parameters $k_1^2/k_2^2$ | counted: $1/g$ and $k_2^2/k_1^2$; times stay above the operations' share in each row |
 # | $P = \min(\pi, \beta I)$ | section 2, with the roof of as many threads as the kernel uses |
 #
