@@ -1463,7 +1463,7 @@ Markdown(head + "\n".join(f"| {w} | {p:,.4g} | {m:,.4g} | {m / p:.2f} |" for w, 
 # |---|---|
 # | autograd gives the gradient of a scalar chain; check it with the chain rule by hand | section 1: three ways, the same four numbers |
 # | a graph of variables (dtype, shape) and operators, bipartite; types are inferred | section 2: an impossible application is refused with both shapes, before anything runs |
-# | fine operators for flexibility, coarse ones for ease; prefer fine, the optimiser will make it fast | sections 2 and 5: so it is for softmax and its gradient on tables of tens of thousands of numbers: after our passes the fine one takes no more memory and less time than the coarse one; on forty numbers the coarse one is faster |
+# | fine operators for flexibility, coarse ones for ease; prefer fine, the optimiser will make it fast | sections 2 and 5: after our passes the fine softmax with its gradient takes no more memory than the coarse one; on tables of tens of thousands of numbers it takes less time on one processor and as much or more on another, and on forty numbers the coarse one is faster on both |
 # | extend the graph by gradient operators; then gradients of gradients, and changed gradients, are possible | section 4: a Hessian-vector product to rounding, clipping, reversal; section 11: with a gradient in NumPy the second derivative is silently zero |
 # | updates share storage with what they update; readers must have finished | sections 8 and 11: without the control dependency a read comes out twice too large |
 # | symbolic shapes; a loop operator; with both, a graph computes whatever can be computed | sections 2 and 9: Maxout for every batch, an RNN for every length |
