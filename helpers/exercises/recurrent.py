@@ -180,10 +180,15 @@ def one_gate_for_both(answer):
         given = [part.clone() for part in (inputs, states, h)]
         got = call(answer, given[0].unbind(0), given[1].unbind(0), given[2])
         close(got, want, f"h_t for shares of shape {shape}")
-        for name, before, after in zip(SHARES, (inputs, states, h), given, strict=True):
-            if not torch.equal(before, after):
-                wrong(f"it changes {name} in place: the gradient of the step before needs it as is")
+        _untouched(SHARES, (inputs, states, h), given)
     _one_gate_gradients(answer)
+
+
+def _untouched(names, before, after) -> None:
+    """Refuse a step that has changed what it was given."""
+    for name, was, one in zip(names, before, after, strict=True):
+        if not one.equal(was):
+            wrong(f"it changes {name} in place: the gradient of the step before needs it as is")
 
 
 def _one_gate_gradients(answer) -> None:
@@ -235,9 +240,7 @@ def lstm_from_equations(answer):
             wrong(f"{what}: what you return first is c_t; h_t comes first")
         for name, one, due in zip(("h_t", "c_t"), mine, want, strict=True):
             close(one, due, f"{name} for {what}")
-        for name, one, was in zip(("inputs", "states", "c"), given, kept, strict=True):
-            if not torch.equal(one, was):
-                wrong(f"it changes {name} in place: the gradient of the step before needs it as is")
+        _untouched(("inputs", "states", "c"), kept, given)
     _lstm_gradients(answer)
 
 
