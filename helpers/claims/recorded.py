@@ -21,7 +21,7 @@ class Recorded:
     id: str
     rows: tuple[Row, ...]
     machine: str
-    cpu_model: str
+    cpu_details: str
     date: str
     others: tuple[Recorded, ...] = ()
 
@@ -43,7 +43,7 @@ class Recorded:
     @property
     def processor(self) -> str:
         """The machine's name, and what tells processors of that name apart."""
-        return f"{self.machine} ({self.cpu_model})" if self.cpu_model else self.machine
+        return f"{self.machine} ({self.cpu_details})" if self.cpu_details else self.machine
 
     @property
     def by_processor(self) -> tuple[Recorded, ...]:
@@ -112,7 +112,7 @@ def recorded(folder: str | Path = CLAIM_RECORDS) -> dict[str, Recorded]:
         rows: dict[str, list[Row]] = {}
         for row in (row for suite in record.suites.values() for row in suite):
             rows.setdefault(row.name, []).append(row)
-        name, model = record.machine["name"], record.machine.get("cpu_model", "")
+        name, model = record.machine["name"], record.machine.get("cpu_details", "")
         for id, settings in rows.items():
             one = Recorded(id, tuple(settings), name, model, record.date)
             found.setdefault(id, {}).setdefault(one.processor, one)

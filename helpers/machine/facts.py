@@ -56,7 +56,7 @@ class Facts(TypedDict):
     os: Filled
     architecture: Annotated[str, {"description": "x86_64, arm64, ..."}]
     cpu: Annotated[str, {"minLength": 1, "description": "as the operating system names it"}]
-    cpu_model: NotRequired[Annotated[str, {"description": "family, model and widest registers"}]]
+    cpu_details: NotRequired[Annotated[str, {"description": "family, model and widest registers"}]]
     cores: Annotated[int, {"minimum": 1, "description": "that this process may use, logical"}]
     memory_gib: Annotated[float, {"minimum": 0, "description": "that this process may use"}]
     mpi: Annotated[str, {"description": "library and version behind mpiexec; empty if none"}]
@@ -80,7 +80,7 @@ def machine() -> Facts:
         "os": operating_system(),
         "architecture": platform.machine(),
         "cpu": cpu,
-        "cpu_model": cpu_details(),
+        "cpu_details": cpu_details(),
         "cores": cores,
         "memory_gib": round(memory_bytes() / 2**30, 1),
         "mpi": mpi_library(),

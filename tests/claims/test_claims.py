@@ -207,8 +207,8 @@ OTHERWISE = replace(CLAIM, experiment=lambda seed, gap: experiment(seed, -gap))
 
 def test_processors_that_differ_are_shown_apart(tmp_path):
     recorded(tmp_path)
-    recorded(tmp_path, OTHERWISE, name="A", cpu_model="family 1")
-    recorded(tmp_path, name="A", cpu_model="family 2")
+    recorded(tmp_path, OTHERWISE, name="A", cpu_details="family 1")
+    recorded(tmp_path, name="A", cpu_details="family 2")
     read = evidence("99-gap", tmp_path)
     assert (read.here, read.processor) == ("holds", here(tmp_path))
     told_apart = {one.processor: one.here for one in read.others}
@@ -227,7 +227,7 @@ def test_only_the_newest_record_of_a_processor_counts(tmp_path):
 
 def test_the_build_asks_every_processor(tmp_path):
     recorded(tmp_path)
-    recorded(tmp_path, OTHERWISE, name="A", cpu_model="family 1")
+    recorded(tmp_path, OTHERWISE, name="A", cpu_details="family 1")
     ask = ("99_try", ["99-gap"])
     assert faults(*ask, {"99-gap": CLAIM}, tmp_path) == [
         "claim '99-gap' states 'holds', its record on A (family 1) says 'fails'"
@@ -244,7 +244,7 @@ def test_the_build_asks_every_processor(tmp_path):
 
 def test_a_setting_may_turn_round_on_another_processor(tmp_path):
     depends = replace(CLAIM, verdict="depends on the setting")
-    for sign, machine in ((1, {}), (-1, {"name": "A", "cpu_model": "family 1"})):
+    for sign, machine in ((1, {}), (-1, {"name": "A", "cpu_details": "family 1"})):
         gaps = {"small": {"gap": sign * 1.0}, "large": {"gap": -sign * 2.0}}
         recorded(tmp_path, replace(depends, settings=gaps), **machine)
     read = evidence("99-gap", tmp_path)
