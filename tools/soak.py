@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import getpass
 import os
 import statistics
 import subprocess
@@ -24,6 +25,7 @@ from pathlib import Path
 from helpers import records
 from helpers.machine import guard
 from helpers.paths import ROOT
+from tools.bare_machine import undocumented
 from tools.notebooks import asked_for
 
 TIMES, ROUNDS, KERNELS, RANKS = 30, 100, 8, 4
@@ -138,6 +140,14 @@ def there(folders: Sequence[Path]) -> set[str]:
     return {str(path) for folder in folders if folder.is_dir() for path in folder.iterdir()}
 
 
+def expected(place: str) -> set[str]:
+    """Return what of the names in this folder for temporary files README.md tells a reader of."""
+    names = {str(path): f"/tmp/{path.name}" for path in Path(place).iterdir()}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    new = undocumented(names.values(), readme, getpass.getuser())
+    return {path for path, name in names.items() if name not in new}
+
+
 def in_use() -> set[str]:
     """Return what living processes have mapped: other people's ranks start meanwhile."""
     return guard.shared_files(*(int(path.name) for path in Path("/proc").glob("[0-9]*")))
@@ -168,7 +178,7 @@ def soak(names: Sequence[str], times: int, clusters: int, starts: int) -> list[r
         rows = in_turn(trials)
         with contextlib.suppress(KeyboardInterrupt):
             time.sleep(SETTLE)
-        left = sorted(there(folders) - before - in_use())
+        left = sorted(there(folders) - before - in_use() - expected(place))
     rows.append(records.Row("left behind", len(left), "files", parameters={"names": left[:20]}))
     return rows
 

@@ -1,6 +1,7 @@
 """`make soak`: what fails is counted and said, what is left is named, the record is written."""
 
 import contextlib
+import getpass
 import mmap
 import os
 import signal
@@ -46,6 +47,18 @@ def test_they_take_turns_and_ctrl_c_keeps_what_was_done(monkeypatch, tmp_path):
     assert done == ["00_a", "01_b", "02_c", "00_a", "01_b"]
     assert {row.name: row.parameters["runs"] for row in ran} == {"00_a": 2, "01_b": 1, "02_c": 1}
     assert left.value == 0
+
+
+def test_what_the_readme_names_is_not_left_behind_and_the_rest_is(monkeypatch, tmp_path):
+    def leaves(name):
+        for folder in (f"torchinductor_{getpass.getuser()}", "torchinductor_nobody"):
+            (Path(tempfile.gettempdir()) / folder).mkdir(exist_ok=True)
+        return []
+
+    monkeypatch.setattr(soak, "notebook", leaves)
+    monkeypatch.setattr(soak, "SHARED", tmp_path / "shm")
+    *_, left = soak.soak(["00_a"], 1, 0, 0)
+    assert [Path(name).name for name in left.parameters["names"]] == ["torchinductor_nobody"]
 
 
 @pytest.mark.mpi
