@@ -30,7 +30,6 @@ from tools.notebooks import asked_for
 from tools.run import location
 
 SOLVER, IDLER = "ada", "ben"
-CACHE = "torchinductor_"  # torch's folder for what it compiles: one for each user, not each run
 COMMANDS = """
 import json, os, sys
 from nbgrader.apps import NbGraderApp
@@ -240,8 +239,8 @@ def grade_all(names: Sequence[str]) -> list[records.Row]:
                 for name in names:
                     rows.append(measured(teacher, name))
         time.sleep(soak.SETTLE)
-        found = sorted(soak.there(folders) - before - soak.in_use())
-    left = [Path(path).name for path in found if CACHE not in path]
+        found = soak.there(folders) - before - soak.in_use() - soak.expected(str(temporary))
+    left = sorted(Path(path).name for path in found)
     return [*rows, records.Row("left behind", len(left), "files", parameters={"names": left[:20]})]
 
 
