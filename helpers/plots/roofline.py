@@ -166,6 +166,8 @@ def bandwidths(rows: Sequence[Mapping], threads: int, ax: Axes | None = None) ->
     levels = list(dict.fromkeys(row["level"] for row in chosen))
     for i, kind in enumerate(("read", "copy", "triad")):
         rows_ = [r for r in chosen if r["kind"] == kind]
+        if not rows_:
+            continue
         rates = [r["rate"] / 1e9 for r in rows_]
         at = [levels.index(r["level"]) + 0.27 * (i - 1) for r in rows_]
         bars = ax.bar(at, rates, 0.25, label=kind, hatch=("", "//", "..")[i], edgecolor="white")
@@ -174,9 +176,10 @@ def bandwidths(rows: Sequence[Mapping], threads: int, ax: Axes | None = None) ->
             ax.annotate(
                 f"{rate:.0f}", (bar.get_x() + bar.get_width() / 2, rate), ha="center", va="bottom"
             )
-    ax.set(yscale="log", ylabel="GB/s", title=f"{threads} thread" + "s" * (threads > 1))
+    ax.set(ylabel="GB/s", title=f"{threads} thread" + "s" * (threads > 1))
     ax.set_xticks(range(len(levels)), levels)
-    ax.margins(y=0.25)
+    ax.set(xlim=(-0.5, max(len(levels), 1) - 0.5))
+    ax.margins(y=0.1)
     ax.legend(loc="upper right", fontsize=11)
     ax.grid(axis="x", visible=False)
     return ax

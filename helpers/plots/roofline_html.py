@@ -116,6 +116,9 @@ def apart(
     return moved
 
 
+NEAR = 2.5  # times: a name above a line would stand on one that is no further up
+
+
 def label_below(index: int, rates: Sequence[float]) -> bool:
     """Tell whether a line's name goes below it, since a near neighbour's stands above.
 
@@ -133,7 +136,7 @@ def label_below(index: int, rates: Sequence[float]) -> bool:
     """
     mine = rates[index]
     return any(
-        mine < other < 1.6 * mine or (other == mine and k < index) for k, other in enumerate(rates)
+        mine < other < NEAR * mine or (other == mine and k < index) for k, other in enumerate(rates)
     )
 
 

@@ -118,6 +118,31 @@ def test_bars_of_a_kind_have_a_hatch_of_another_colour_than_their_own():
     assert all(bar.get_edgecolor() != bar.get_facecolor() for bar in bars)
 
 
+def test_bars_begin_at_nothing_and_what_was_not_measured_is_not_named():
+    rows = [{"level": level, "kind": "read", "threads": 2, "rate": 1e9} for level in ("L1", "L2")]
+    ax = roofs.bandwidths(rows, threads=2)
+    assert (ax.get_yscale(), ax.get_ylim()[0]) == ("linear", 0)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["read"]
+    assert ax.get_xlim() == (-0.5, 1.5)
+
+
+def test_the_name_of_a_roof_does_not_stand_on_the_next_one():
+    bands = {"1 thread": 31e9, "2 threads": 54e9}
+    decades = [Point("few", 2e6, 1e8, 1e-3), Point("many", 7e9, 1e7, 0.1)]  # lines come close
+    ax = roofs.roofline({"peak": 224e9}, bands, decades)
+    ax.figure.draw_without_rendering()
+    texts = {t.get_text(): t for t in ax.texts}
+    above = next(line for line in ax.lines if line.get_linestyle() == "--")
+    x, y = above.get_data()
+    corners = texts["1 thread 31 GB/s"].get_window_extent().corners()
+    left, right = sorted(c[0] for c in corners)[::3]
+    line = ax.transData.transform(np.column_stack([x, y]))
+    near = line[(line[:, 0] > left) & (line[:, 0] < right)]
+    middle = corners.mean(axis=0)
+    gap = np.interp(middle[0], near[:, 0], near[:, 1]) - middle[1]
+    assert gap > 15  # pixels from the middle of the words up to the line
+
+
 def test_interactive_roofline_holds_the_figures_without_a_script():
     page = roofs.interactive(PEAKS, BANDS, POINTS).data
     picture = page.split("<script>")[0]
