@@ -132,7 +132,7 @@ def growth(
         Two, for time and for memory.
     """
     edges, nodes = np.asarray(edges, float), np.asarray(nodes, float)
-    left, right = ensure_panels(axes, 2, figsize=(12, 4.8))
+    left, right = ensure_panels(axes, 2, figsize=(10.5, 4.8))
     left.plot(edges, np.asarray(seconds) * 1e3, color=BLUE, label="measured now")
     far_edges, far_nodes = edges, nodes
     hollow = {"color": GREY, "marker": "o", "mfc": "white", "ms": 9, "ls": ":", "zorder": 1}

@@ -201,10 +201,9 @@ print(
 # ### Bandwidth
 
 # %%
-fig, axes = plt.subplots(
-    1, len(threads_tried), figsize=(6 * len(threads_tried), 4.5), sharey=True, squeeze=False
-)
-for ax, threads in zip(axes[0], threads_tried, strict=True):
+panels = {"figsize": (9, 3.6 * len(threads_tried)), "sharey": True, "squeeze": False}
+fig, axes = plt.subplots(len(threads_tried), **panels)
+for ax, threads in zip(axes[:, 0], threads_tried, strict=True):
     draw.bandwidths(machine.bandwidths, threads=threads, ax=ax)
 plt.show()
 
@@ -287,8 +286,8 @@ for bar in machine.bandwidths:
             )
             said = f"{more} bytes moved for {plain}: {fetched[-1]['rate'] / 1e9:.1f} GB/s"
         print(f"{bar['kind']:5} {bar['threads']:2} threads {bar['rate'] / 1e9:6.1f} GB/s; {said}")
-fig, axes = plt.subplots(1, len(threads_tried), figsize=(6 * len(threads_tried), 4), squeeze=False)
-for ax, threads in zip(axes[0], threads_tried, strict=True):
+fig, axes = plt.subplots(len(threads_tried), **panels)
+for ax, threads in zip(axes[:, 0], threads_tried, strict=True):
     draw.bandwidths(asked + fetched, threads=threads, ax=ax)
 plt.show()
 
