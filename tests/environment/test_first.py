@@ -36,10 +36,10 @@ def python(tmp_path_factory):
     return made
 
 
-def run(python, folder):
+def run(python, folder, program=PROGRAM):
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return subprocess.run(
-        [python, "-c", PROGRAM],
+        [python, "-c", program],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -62,6 +62,19 @@ def test_what_hides_it_is_named(python, tmp_path, name):
     last = run(python, tmp_path).stderr.splitlines()[-1]
     assert last.startswith(f"ImportError: {tmp_path}/helpers")
     assert last.endswith("hides the course's package `helpers` from what is beside it: rename it")
+
+
+@pytest.mark.parametrize("name", ["helpers.py", "helpers/__init__.py"])
+def test_the_check_up_of_a_notebook_beside_it_names_it(python, tmp_path, name):
+    source = (ROOT / "notebooks/source/00_start_here.py").read_text()
+    (cell,) = (cell for cell in source.split("\n# %%") if "in checkup()" in cell)
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    done = run(python, tmp_path, cell.partition("\n")[2])
+    assert done.stderr.splitlines()[-1].startswith(f"ImportError: {tmp_path}/helpers")
+    assert "hides the course's package" in done.stderr
+    assert done.stdout == ""
 
 
 def test_a_python_whose_course_is_gone_starts_in_silence(python, tmp_path):
