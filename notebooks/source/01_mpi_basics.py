@@ -1311,7 +1311,7 @@ guess.answer("work of 4 ranks, growing picture", float(done[max(done)]))
 from helpers.machine import usable_cores
 
 N = np.linspace(1, max(counts_of_ranks), 50)
-figure, axes = plt.subplots(1, 2, figsize=(12, 5.4), sharey=True)
+figure, axes = plt.subplots(1, 2, figsize=(10, 5.4), sharey=True)
 measured = ({n: strong[1][0] / strong[n][0] for n in strong}, done)
 laws = (amdahl(N, s_strong), gustafson(N, s_weak))
 names = (f"Amdahl, s = {s_strong:.3f}", f"Gustafson, s = {s_weak:.3f}")
@@ -1698,7 +1698,7 @@ check.life(life, cluster=cluster)
 # %%
 board = np.zeros((16, 24), dtype=bool)
 board[[0, 1, 2, 2, 2], [1, 2, 0, 1, 2]] = True
-figure, axes = plt.subplots(1, 3, figsize=(12, 3))
+figure, axes = plt.subplots(1, 3, figsize=(10, 3))
 for ax, steps in zip(axes, (0, 16, 32), strict=True):
     rows = cluster.run(lambda f, *a: f(*a, comm), life, board, steps)
     world = board if rows[0] is None else np.vstack(rows)
