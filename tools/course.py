@@ -32,8 +32,10 @@ os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.enviro
 from nbgrader.converters import GenerateAssignment
 from nbgrader.preprocessors import ClearSolutions
 
+from tools import replies
 from tools.release import OpenExercises
 
+replies.install()  # or a cell with a widget may wait out the whole time limit below
 c = get_config()  # noqa: F821 - nbgrader defines it
 c.CourseDirectory.course_id = {name!r}
 # Stubs that do not raise, so that a student's "Run All" reaches the end.

@@ -11,7 +11,7 @@ import pytest
 from nbclient import NotebookClient
 
 from helpers.paths import ROOT
-from tools import run
+from tools import replies, run
 from tools.notebooks import sources
 from tools.run import execute, problems
 
@@ -102,6 +102,7 @@ def test_two_notebooks_at_once_each_with_its_own_ranks(tmp_path):
 
     (The browser test does so with two whole notebooks.)
     """
+    replies.install()
     meeting = threading.Barrier(2, timeout=300)
     done, errors = {}, []
 
