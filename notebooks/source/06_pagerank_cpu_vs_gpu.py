@@ -608,8 +608,12 @@ if yours:
 else:
     print("sum kept: – sweeps, exercise 5 first")
 
-# %% [markdown]
-# Debian's rows differ in the order alone, and the links' order is hardly better than that of the numbers, although along the links a visit outside of the cycles reads ranks that are final already. What is left for further sweeps are the cycles. So sweep each cycle by itself until it stands still, and only then go on:
+# %% [markdown] claims="06-sum-kept 06-sweep-order"
+# So it was the sum that took the sweeps. On five random graphs with $10^5$ edges, to $10^{-10}$, 13 sweeps did where the sum was kept, 46 to 53 where it was not, and 19 power iterations.
+#
+# Debian's rows differ in the order alone. Along the links, a visit outside of the cycles reads ranks that are final already, and yet to $10^{-10}$ this order is no better than the numbers', nor than a random one: the record has 36 sweeps along the links and 33 to 43 in five random orders. To $10^{-4}$ it has 9 against 12. Against the links there were more at both: 49 and 16.
+#
+# What is left for further sweeps are the cycles. So sweep each cycle by itself until it stands still, and only then go on:
 
 # %%
 into, out = linking(debian_links), debian_links.out_weight.tolist()
