@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from dataclasses import dataclass
 from shutil import which
 
@@ -61,8 +62,13 @@ def browser():
     from playwright.sync_api import sync_playwright
 
     flags = [*CHROMIUM_FLAGS, "--no-sandbox"] if os.geteuid() == 0 else list(CHROMIUM_FLAGS)
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=program, args=flags)
+    # Chromium keeps folders beside its profile and, ended at a bad moment, leaves them: a folder
+    # for temporary files of its own goes with it.
+    own = tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True)
+    with own as place, sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(
+            executable_path=program, args=flags, env={**os.environ, "TMPDIR": place}
+        )
         yield chromium
         chromium.close()
 
