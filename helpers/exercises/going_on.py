@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+from numbers import Integral
 
 from helpers.exercises.core import NotAttempted, call, close, exercise, wrong
 from helpers.exercises.data_parallel import on_torch_ranks
@@ -57,7 +58,13 @@ def _accumulated(answer, count: int, batch: int) -> dict:
             parameter.grad /= comm.Get_size()
         return model
 
-    model.register_forward_hook(lambda _, given, __: events.append(("forward", len(given[0]))))
+    forward = model.forward
+
+    def seen(x):
+        events.append(("forward", len(x)))
+        return forward(x)
+
+    model.forward = seen  # whether the answer calls model(x) or model.forward(x)
     model.weight.register_hook(lambda _: events.append(("backward", 0)))
     before = model.weight.tolist()
     returned = answer(model, _loss, _batches(comm.Get_rank(), count, batch), sync)
@@ -149,7 +156,11 @@ def _from_a_file(saved: object) -> object:
         return torch.load(file)
     except Exception as error:
         first = str(error).strip().splitlines()[0].split(". ")[0]
-        wrong(f"torch.save and torch.load do not bring back what state_of returned: {first}")
+        wrong(
+            f"torch.save and torch.load do not bring back what state_of returned: {first}. They "
+            "bring back tensors, Python's numbers, and lists and dictionaries of them, as a "
+            "state_dict() is one"
+        )
 
 
 def _differs(one, other) -> str:
@@ -163,28 +174,41 @@ def _differs(one, other) -> str:
 @exercise
 def checkpoint(state_of, go_on_from):
     """state_of(run) -> what to save; go_on_from(run, saved) makes a new run go on with it."""
-    for momentum, steps in ((0.9, 9), (0.5, 4), (0.9, 12)):
-        run = _begin(1, momentum)
-        for _ in range(steps):
-            run.step()
-        run.sgd.param_groups[0]["lr"] = 0.03  # as a schedule of rates does
+    for momentum, steps in ((0.9, 9), (0.5, 4), (0.9, 12), (0.9, 0)):
+        run, untouched = _begin(1, momentum), _begin(1, momentum)  # only one is shown to the answer
+        for one in (run, untouched):
+            for _ in range(steps):
+                one.step()
+            one.sgd.param_groups[0]["lr"] = 0.03  # as a schedule of rates does
         saved = _from_a_file(call(state_of, run))
         new = _begin(2, 0.9)
         with contextlib.suppress(NotAttempted):  # it changes what it is given, and may return None
             call(go_on_from, new, saved)
         what = f"saved after {steps} steps, and gone on with"
-        tensor = _differs(run.net, new.net)
+        place = untouched.epoch, untouched.done
+        if _differs(run.net, untouched.net) or (run.epoch, run.done) != place:
+            wrong(f"after {steps} steps: state_of changes the run that it should only save")
+        tensor = _differs(new.net, untouched.net)
         if tensor:
             wrong(f"{what}: {tensor} of run.net is not what it was when the run was saved")
-        if (new.epoch, new.done) != (run.epoch, run.done):
+        for name in ("epoch", "done"):
+            if not isinstance(getattr(new, name), Integral):
+                kind = type(getattr(new, name)).__name__
+                wrong(f"{what}: run.{name} is a {kind}; step needs a whole number, as it was")
+        if (new.epoch, new.done) != place:
             wrong(
                 f"{what}: the run goes on in epoch {new.epoch} after {new.done} batches; it was "
-                f"saved in epoch {run.epoch} after {run.done}"
+                f"saved in epoch {place[0]} after {place[1]}"
             )
         for more in range(1, 4):
-            run.step()
-            new.step()
-            tensor = _differs(run.net, new.net)
+            for one in (run, new, untouched):
+                one.step()
+            if _differs(run.net, untouched.net):
+                wrong(
+                    f"saved after {steps} steps: {more} steps later the saved run itself is not "
+                    "where it would be without state_of, which should change nothing in it"
+                )
+            tensor = _differs(new.net, untouched.net)
             if tensor:
                 wrong(
                     f"{what}: {more} steps later {tensor} is not what it is in the run that was "

@@ -87,7 +87,10 @@ def _tensors(got: object, shapes: list, what: str) -> list[Tensor]:
     if isinstance(got, torch.Tensor) or not hasattr(got, "__iter__"):
         wrong(f"{what}: expected {len(shapes)} tensors, got {type(got).__name__}")
     parts = list(got)
-    found = [tuple(getattr(part, "shape", ())) for part in parts]
+    others = [type(part).__name__ for part in parts if not isinstance(part, torch.Tensor)]
+    if others:
+        wrong(f"{what}: expected {len(shapes)} tensors, got a {type(got).__name__} of {others[0]}")
+    found = [tuple(part.shape) for part in parts]
     if found != [tuple(shape) for shape in shapes]:
         wrong(f"{what}: expected shapes {[tuple(shape) for shape in shapes]}, got {found}")
     return parts
@@ -104,6 +107,8 @@ def clip_together(answer):
         ([(2, 3), (3,), (1,), (5, 2)], 10.0, 2.0),
         ([(4, 4)], 1.0, 1.5),
         ([(2, 2), (3,)], 1e-3, 1.0),  # shorter than the limit: left alone
+        ([(3, 2), (4,)], 1.0, 9.0),  # so is this, and its length above 1
+        ([(3, 2), (4,)], 0.1, 0.2),  # longer than the limit, and below 1
         ([(2, 2), (2,)], 0.0, 1.0),
     ):
         parts = [size * torch.randn(shape).double() for shape in shapes]
@@ -188,7 +193,7 @@ def _untouched(names, before, after) -> None:
     """Refuse a step that has changed what it was given."""
     for name, was, one in zip(names, before, after, strict=True):
         if not one.equal(was):
-            wrong(f"it changes {name} in place: the gradient of the step before needs it as is")
+            wrong(f"it changes `{name}` in place: the gradient of the step before needs it as is")
 
 
 def _one_gate_gradients(answer) -> None:
@@ -214,7 +219,7 @@ def _one_gate_gradients(answer) -> None:
 
 @exercise
 def lstm_from_equations(answer):
-    """answer(inputs, states, c) -> (h_t, c_t), (..., H) each; shares in the order i, f, g, o."""
+    """answer(inputs, states, before) -> (h_t, c_t), (..., H) each; shares in order i, f, g, o."""
     import torch
 
     torch.manual_seed(0)
@@ -240,7 +245,7 @@ def lstm_from_equations(answer):
             wrong(f"{what}: what you return first is c_t; h_t comes first")
         for name, one, due in zip(("h_t", "c_t"), mine, want, strict=True):
             close(one, due, f"{name} for {what}")
-        _untouched(("inputs", "states", "c"), kept, given)
+        _untouched(("inputs", "states", "before"), kept, given)
     _lstm_gradients(answer)
 
 
@@ -260,10 +265,10 @@ def _lstm_gradients(answer) -> None:
     weights = [torch.randn(2, 3).double() for _ in want]
     mine = torch.autograd.grad(got, leaves, weights, allow_unused=True)
     true = torch.autograd.grad(want, leaves, weights)
-    for name, found, due in zip(("inputs", "states", "c"), mine, true, strict=True):
+    for name, found, due in zip(("inputs", "states", "before"), mine, true, strict=True):
         if found is None:
-            wrong(f"right, but no gradient comes back to {name}: is it cut off on the way?")
-        close(found, due, f"h_t and c_t are right, but the gradient back to {name} is not")
+            wrong(f"right, but no gradient comes back to `{name}`: is it cut off on the way?")
+        close(found, due, f"h_t and c_t are right, but the gradient back to `{name}` is not")
 
 
 @exercise

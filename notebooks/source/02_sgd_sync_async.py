@@ -536,7 +536,7 @@ guess.answer("allreduces of 4 backwards, 3 of them under no_sync", within)
 #
 # ### Exercise 5: one average for several batches
 #
-# *Difficulty ●●○, 10 minutes.* Do by hand what `no_sync()` does. Every rank has a list `batches` of pairs `(x, y)`, all of one size, and `loss(model(x), y)` is the mean over a batch. Leave the mean over all samples of all batches **of all ranks** in every `.grad`, and return the model. `sync(model)` is what you wrote in Exercise 2: it replaces every `.grad` by its mean over all ranks. Call it once. Never hold the activations of more than one batch: each goes forward and backward before the next one goes forward. At the beginning every `.grad` is `None`.
+# *Difficulty ●●○, 10 minutes.* Do by hand what `no_sync()` does. Every rank has a list `batches` of pairs `(x, y)`, as many on every rank and all of one size, and `loss(model(x), y)` is the mean over a batch. Leave the mean over all samples of all batches **of all ranks** in every `.grad`, and return the model. `sync(model)` is what you wrote in Exercise 2: it replaces every `.grad` by its mean over all ranks. Call it once. Never hold the activations of more than one batch: each goes forward and backward before the next one goes forward. At the beginning every `.grad` is `None`.
 #
 # <details><summary>Hint</summary>
 #
@@ -668,7 +668,7 @@ print(inspect.getsource(Run.__init__), inspect.getsource(Run.step), sep="\n")
 # %% [markdown]
 # ### Exercise 6: cut off and gone on with
 #
-# *Difficulty ●●○, 12 minutes.* Write two functions. `state_of(run)` returns what a checkpoint of `run` (a `Run`) has to hold, as something that `torch.save` writes and `torch.load` reads: a dictionary of tensors, numbers and `state_dict()`s. `go_on_from(run, saved)` gets a **new** run, with another network's random parameters and nothing done yet, and what was read from the file; it changes the new run so that every further step is, to the last bit, the step that the old one would have made. It need not return anything. That must hold after any number of steps, for any network, and if a schedule has changed the rate in the meantime. You need no messages: rank 0 saves, all read.
+# *Difficulty ●●○, 12 minutes.* Write two functions. `state_of(run)` returns what a checkpoint of `run` (a `Run`) has to hold, as something that `torch.save` writes and `torch.load` reads: a dictionary of tensors, numbers and `state_dict()`s. `go_on_from(run, saved)` gets a **new** run, with another network's random parameters and nothing done yet, and what was read from the file; it changes the new run so that every further step is, to the last bit, the step that the old one would have made. It need not return anything. That must hold after any number of steps (none, too), for any network that draws no random numbers in a step, and if a schedule has changed the rate in the meantime. (With dropout the random generator's state would have to be in the file too.) `state_of` leaves the run as it is: it goes on. You need no messages: rank 0 saves, all read.
 #
 # <details><summary>Hint</summary>
 #

@@ -974,7 +974,7 @@ if not cells:
 #
 # ### Exercise 9: a step of the LSTM
 #
-# *Difficulty ●●○, 10 minutes.* $i$, $f$ and $o$ are sigmoids, $g$ is a tanh, each of the sum of two shares. `inputs` holds the input's four shares, in PyTorch's order $i, f, g, o$ (the first is $W_ix_t+b_i$), `states` the state's four in the same order (the first is $U_ih_{t-1}+c_i$, with $c_i$ a bias), and `before` is $c_{t-1}$. Each has the shape $(\ldots,H)$: as in exercise 8, keep to what works element by element. Return $h_t$ and $c_t$.
+# *Difficulty ●●○, 10 minutes.* $i$, $f$ and $o$ are sigmoids, $g$ is a tanh, each of the sum of two shares. `inputs` holds the input's four shares, in PyTorch's order $i, f, g, o$ (the first is $W_ix_t+b_i$), `states` the state's four in the same order (the first is $U_ih_{t-1}+c_i$, with $c_i$ a bias), and `before` is $c_{t-1}$. Each has the shape $(\ldots,H)$: as in exercise 8, keep to what works element by element. Return $h_t$ and $c_t$, and leave what you are given as it is: the way back needs it.
 #
 # <details><summary>Hint</summary>
 #

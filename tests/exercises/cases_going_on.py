@@ -82,6 +82,17 @@ def one_backward(model, loss, batches, sync):
     return sync(model)
 
 
+def one_backward_past_the_hooks(model, loss, batches, sync):
+    (sum(loss(model.forward(x), y) for x, y in batches) / len(batches)).backward()
+    return sync(model)
+
+
+def forward_past_the_hooks(model, loss, batches, sync):
+    for x, y in batches:
+        (loss(model.forward(x), y) / len(batches)).backward()
+    return sync(model)
+
+
 def sync_too_early(model, loss, batches, sync):
     sync(model)
     for x, y in batches:
@@ -181,6 +192,44 @@ def with_another_net(run, saved):
     go_on(run, saved)
 
 
+def back_to_the_beginning(run):
+    run.epoch = run.done = 0
+    return state(run)
+
+
+def one_more_step(run):
+    run.step()
+    return state(run)
+
+
+def clears_the_momenta(run):
+    run.sgd.state.clear()
+    return state(run)
+
+
+def place_in_tensors(run):
+    import torch
+
+    return state(run) | {"epoch": torch.tensor(run.epoch), "done": torch.tensor(run.done)}
+
+
+def back_from_tensors(run, saved):
+    go_on(run, saved | {"epoch": int(saved["epoch"]), "done": saved["done"].item()})
+
+
+def with_random_state(run):
+    import torch
+
+    return state(run) | {"random": torch.get_rng_state()}
+
+
+def from_random_state(run, saved):
+    import torch
+
+    go_on(run, saved)
+    torch.set_rng_state(saved["random"])
+
+
 def speeds(k, workers, compute, rest):
     slow, others = k * compute + rest, compute + rest
     return workers / slow, (workers - 1) / others + 1 / slow
@@ -196,7 +245,7 @@ def as_an_array(k, workers, compute, rest):
 CASES = {
     "accumulate": Case(
         right=one_sync,
-        also=[divided_before_sync, divided_after_sync, by_autograd],
+        also=[divided_before_sync, divided_after_sync, by_autograd, forward_past_the_hooks],
         wrong=[
             never_divides,
             averages_each,
@@ -204,6 +253,7 @@ CASES = {
             last_batch_only,
             one_large_batch,
             one_backward,
+            one_backward_past_the_hooks,
             sync_too_early,
             makes_a_step,
             returns_nothing,
@@ -211,7 +261,12 @@ CASES = {
     ),
     "checkpoint": Case(
         right=(state, go_on),
-        also=[(as_a_list, from_a_list), (state, place_in_numpy)],
+        also=[
+            (as_a_list, from_a_list),
+            (state, place_in_numpy),
+            (place_in_tensors, back_from_tensors),
+            (with_random_state, from_random_state),
+        ],
         wrong=[
             without("sgd"),
             without("net"),
@@ -221,6 +276,10 @@ CASES = {
             (parameters_only, from_parameters_only),
             (momenta_only, from_momenta_only),
             (the_objects, go_on),
+            (back_to_the_beginning, go_on),
+            (one_more_step, go_on),
+            (clears_the_momenta, go_on),
+            (place_in_tensors, go_on),
             (state, with_another_net),
             (state, lambda run, saved: None),
         ],

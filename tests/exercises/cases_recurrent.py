@@ -135,6 +135,16 @@ def clip_zero_by_zero(gradients, limit):
     return [g * min(1.0, limit / norm) for g in gradients]
 
 
+def clip_above_one(gradients, limit):
+    norm = torch.cat([g.flatten() for g in gradients]).norm().item()
+    return [g * limit / norm for g in gradients] if norm > 1 else gradients
+
+
+def clip_without_the_root(gradients, limit):
+    total = sum((g**2).sum().item() for g in gradients)
+    return [g * limit / math.sqrt(total) for g in gradients] if total > limit else gradients
+
+
 def lstm(inputs, states, c, order="ifgo", swapped=False, outside=torch.tanh):
     a = dict(zip(order, (x + h for x, h in zip(inputs, states, strict=True)), strict=True))
     i, f, o = (torch.sigmoid(a[name]) for name in "ifo")
@@ -188,6 +198,9 @@ CASES = {
             clip_always,
             clip_by_sum_of_norms,
             clip_zero_by_zero,
+            clip_above_one,
+            clip_without_the_root,
+            lambda gradients, limit: [g.numpy() for g in clip(gradients, limit)],
             lambda gradients, limit: [g.clamp(-limit, limit) for g in gradients],
             lambda gradients, limit: torch.nn.utils.clip_grad_norm_(gradients, limit),
             lambda gradients, limit: clip(gradients, limit)[0],
@@ -203,6 +216,7 @@ CASES = {
             lambda *a: lstm(*a, swapped=True),
             lambda *a: lstm(*a, outside=lambda c: c),
             lambda *a: lstm(*a)[0],
+            lambda *a: dict(zip("hc", lstm(*a), strict=True)),
             lambda *a: [part.detach() for part in lstm(*a)],
             lstm_in_place,
             lstm_cut,
@@ -235,6 +249,7 @@ CASES = {
             lambda *a: turned(*a, only=2),  # the biases forgotten
             lambda *a: a,
             lambda *a: [-part for part in a],
+            lambda *a: [part.numpy() for part in turned(*a)],  # step_of_yang takes tensors
         ],
     ),
     "one_gate_for_both": Case(
