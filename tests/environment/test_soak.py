@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from helpers import records
+from helpers.paths import ROOT
 from tools import grading, run, soak
 
 DO = ("--clusters", "0", "--starts", "0")
@@ -47,6 +48,62 @@ def test_they_take_turns_and_ctrl_c_keeps_what_was_done(monkeypatch, tmp_path):
     assert done == ["00_a", "01_b", "02_c", "00_a", "01_b"]
     assert {row.name: row.parameters["runs"] for row in ran} == {"00_a": 2, "01_b": 1, "02_c": 1}
     assert left.value == 0
+
+
+def test_it_goes_on_where_earlier_soaks_ended(monkeypatch, tmp_path):
+    done = []
+
+    def leaves_one_file_each_time(name):
+        done.append(name)
+        tempfile.mkdtemp(prefix="left-")
+        return ["died"] if len(done) == 1 else []
+
+    monkeypatch.setattr(soak, "notebook", leaves_one_file_each_time)
+    monkeypatch.setattr(soak, "SHARED", tmp_path / "shm")
+    monkeypatch.setattr(soak.time, "perf_counter", iter(range(100)).__next__)
+    asked = [*DO, "--out", str(tmp_path / "records")]
+
+    def newest() -> Path:
+        return max((tmp_path / "records").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+
+    soak.main(["00", "--times", "2", *asked])
+    first = newest()
+    first = first.rename(tmp_path / "first.json")  # records are named by the second
+    soak.main(["00", "01", "--times", "3", "--on", str(first), *asked])
+    assert [name[:2] for name in done] == ["00", "00", "00", "01", "01", "01"]
+    record = records.read(newest())
+    assert f"--on {os.path.relpath(first, ROOT)}" in record.command
+    zero, one, left = record.suites["soak"]
+    assert (zero.value, zero.parameters["runs"], zero.parameters["soaks"]) == (1, 3, 2)
+    assert zero.parameters["first"] == "died"
+    assert zero.parameters["median seconds"] == 1
+    assert (one.value, one.parameters["runs"], one.parameters["soaks"]) == (0, 3, 1)
+    assert (left.name, left.value, len(left.parameters["names"])) == (soak.LEFT, 6, 6)
+    # two records of halves, put together without a run
+    soak.main(["--times", "0", "--on", str(newest()), "--on", str(first), *asked])
+    assert len(done) == 6
+    zero, *_, left = records.read(newest()).suites["soak"]
+    assert (zero.value, zero.parameters["runs"], left.value) == (2, 5, 8)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "No such file"),
+        ("{}", "'schema' is missing"),
+        ("an autodiff record", "got one of 'python -m x'"),
+    ],
+)
+def test_what_cannot_be_gone_on_from_is_said(tmp_path, capsys, text, said):
+    path = tmp_path / "one.json"
+    if text == "an autodiff record":
+        path = records.write(records.record({"autodiff": []}, "python -m x"), tmp_path)
+    elif text is not None:
+        path.write_text(text)
+    with pytest.raises(SystemExit):
+        soak.main(["--times", "0", *DO, "--on", str(path), "--out", str(tmp_path / "out")])
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_what_the_readme_names_is_not_left_behind_and_the_rest_is(monkeypatch, tmp_path):
