@@ -451,7 +451,7 @@ for name in ("float32", "QSGD, s = 7", "PowerSGD, r = 2"):
 claims.evidence("12-transformer-steps")
 
 # %% [markdown] claims="12-link-training 12-transformer-steps"
-# At 10 Mbit/s, where bytes take most of the time, PowerSGD trains LeNet in an eighth of float32's seconds and the transformer in a third. At 1 Gbit/s five seeds do not tell which is faster for LeNet (3.4 s to 3.2). The transformer takes one and a half to two and a half times as long with PowerSGD (5.5 s to 2.9 in the mean): in the runs of the picture it needs 150 steps in place of 60, and its bytes save only a few ms of a step. Step for step the two networks want different things: quantised to 7 levels the transformer's loss is within the margin of exact gradients in the mean (five seeds leave open whether it always is), while the largest 1 % and PowerSGD's two columns are clearly behind after 100 steps.
+# At 10 Mbit/s, where bytes take most of the time, PowerSGD trains LeNet in an eighth of float32's seconds and the transformer in a third. (These and what follows are of two processors, five seeds on each.) At 1 Gbit/s they do not tell which is faster for LeNet (3.4 s to 3.2 on the one, 3.0 to 2.8 on the other). The transformer takes 1.3 to two and a half times as long with PowerSGD (in the mean 5.5 s to 2.9, and 4.4 to 2.4): in the runs of the picture it needs 150 steps in place of 60, and its bytes save only a few ms of a step. Step for step the two networks want different things: quantised to 7 levels the transformer's loss is within the margin of exact gradients in the mean (five seeds leave open whether it always is), while the largest 1 % and PowerSGD's two columns are clearly behind after 100 steps.
 
 # %% [markdown]
 # ## Do not wait for the last
