@@ -30,10 +30,13 @@ def sentences(description: str, names: Iterable[str] = ()) -> list[str]:
     """Return the sentences of ``description``; the synopsis, its first line, is the first of them.
 
     Each item of a list is a sentence of its own. ``names`` (the package, its source) are replaced
-    by ``NAME``. An empty description has no sentences.
+    by ``NAME``. An empty description has no sentences. Any other text has no synopsis, and its
+    first line may hold several sentences: put an empty line before it.
 
     >>> sentences("a tool\\n It runs. It stops, e.g. now.\\n .\\n  * fast\\n  * small", ["tool"])
     ['a <name>', 'It runs.', 'It stops, e.g. now.', 'fast', 'small']
+    >>> sentences("\\n" + "It runs. Überall läuft es.")
+    ['It runs.', 'Überall läuft es.']
     """
     synopsis, _, body = description.partition("\n")
     found = [synopsis.strip()]
