@@ -78,23 +78,14 @@ def train(
     """
     if seeds < 1 or steps < 1:
         raise ValueError(f"seeds={seeds}, steps={steps}: expected at least 1 of each")
-    readers = []
-    for seed in range(seeds):
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            parts = {"half_life": half_life, **variant}  # a variant's own start comes first
-            readers.append(Reader(task.inputs, hidden, task.classes, **parts))
+    parts = {"half_life": half_life, **variant}  # a variant's own start comes first
+    readers = [_reader(seed, task, hidden, parts) for seed in range(seeds)]
     parameters, _ = stack_module_state(readers)
     every = functools.partial(stacked, readers[0])
     generators = [torch.Generator().manual_seed(1000 + seed) for seed in range(seeds)]
-
-    def batches(task: Task, size: int) -> tuple[Tensor, Tensor]:
-        drawn = [task.draw(size, generator) for generator in generators]
-        return tuple(torch.stack(part) for part in zip(*drawn, strict=True))
-
     optimizer = torch.optim.Adam(parameters.values(), lr=rate)
     for step in range(steps):
-        x, labels = batches(task, batch)  # (S, T, B, I), (S, B)
+        x, labels = _batches(task, batch, generators)
         logits = every(parameters, x)  # (S, B, C)
         losses = nn.functional.cross_entropy(
             logits.flatten(0, 1), labels.flatten(), reduction="none"
@@ -106,9 +97,23 @@ def train(
         if progress:
             progress(step, losses.mean().item())
     with torch.no_grad():
-        x, labels = batches(held_out or task, test)
+        x, labels = _batches(held_out or task, test, generators)
         right = (every(parameters, x).argmax(-1) == labels).float().mean(1)
     return Scores(tuple(right.tolist()))
+
+
+def _reader(seed: int, task: Task, hidden: int, parts: dict) -> Reader:
+    """Make the reader of one seed, and leave torch's own generator as it was."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return Reader(task.inputs, hidden, task.classes, **parts)
+
+
+def _batches(task: Task, size: int, generators: list[torch.Generator]) -> tuple[Tensor, Tensor]:
+    """Draw a batch for each seed: x (S, T, B, I), and the classes (S, B)."""
+    drawn = [task.draw(size, generator) for generator in generators]
+    x, labels = zip(*drawn, strict=True)
+    return torch.stack(x), torch.stack(labels)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "nothing for tanh": {"activation": "none"},
     "hard sigmoid": {"gate": "hard"},
     "hard, σ's start": {"gate": "hard", "start": "sigmoid"},
+    "cut every 20": {"cut": 20},
     "LSTM": {"lstm": True},
     "LSTM, PyTorch's start": {"lstm": True, "half_life": 1},
     "LSTM, i starts at 1 − f": {"lstm": True, "coupled": True},
@@ -52,7 +53,8 @@ class Reader(nn.Module):
     reader's own. ``lstm`` takes an LSTM with as many parameters as the GRU of ``hidden`` units
     would have, or as near as a whole number of units comes; a function makes its steps, as a
     ``lstm.Step``. Its forget gate is started, and with ``coupled`` its input gate too, at 1 − f, as
-    in the GRU.
+    in the GRU. ``cut`` ends the walk back that often: the state is cut from its past after every so
+    many steps (0: never).
     """
 
     def __init__(
@@ -64,9 +66,13 @@ class Reader(nn.Module):
         start: str | None = None,
         lstm: bool | Step = False,
         coupled: bool = False,
+        cut: int = 0,
         **variant,
     ):
         super().__init__()
+        if cut < 0 or (cut and lstm):
+            raise ValueError(f"cut={cut!r}, lstm={lstm!r}: expected 0, or so many steps of a GRU")
+        self.cut = cut
         if lstm:
             hidden = units_of_an_lstm(inputs, hidden, classes)
         step = lstm if callable(lstm) else None
@@ -81,7 +87,11 @@ class Reader(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return logits (B, C) from x (T, B, I)."""
-        return self.answer(self.layer(x)[0][-1])
+        state = None
+        for part in x.split(self.cut or len(x)):
+            before = state if state is None else state.detach()
+            states, state = self.layer(part, before)
+        return self.answer(states[-1])
 
 
 def stacked(reader: Reader, parameters: dict[str, Tensor], x: Tensor) -> Tensor:
@@ -98,7 +108,9 @@ def stacked(reader: Reader, parameters: dict[str, Tensor], x: Tensor) -> Tensor:
     layer, H = reader.layer, reader.layer.hidden_size
     c, U_T = c.unsqueeze(1), U.mT
     state = x.new_zeros(S, B, 2 * H if isinstance(layer, LSTM) else H)
-    for gi_t in gi.view(S, T, B, -1).unbind(1):
+    for t, gi_t in enumerate(gi.view(S, T, B, -1).unbind(1)):
+        if reader.cut and t % reader.cut == 0:
+            state = state.detach()  # the number stays, the way back is gone
         state = layer.mix(gi_t, torch.baddbmm(c, state[..., :H], U_T), state)
     h = state[..., :H]
     return torch.baddbmm(parameters["answer.bias"].unsqueeze(1), h, parameters["answer.weight"].mT)

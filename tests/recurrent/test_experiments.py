@@ -65,6 +65,27 @@ def test_stacked_readers_answer_as_each_does_alone(variant):
     torch.testing.assert_close(stacked(readers[0], parameters, x), alone)
 
 
+@pytest.mark.parametrize(("cut", "first"), [(0, 0), (2, 6), (5, 5)])
+def test_the_walk_back_ends_where_it_is_cut_and_the_states_do_not_change(cut, first):
+    torch.manual_seed(0)
+    reader, x = Reader(3, 5, 4, cut=cut).double(), torch.randn(7, 2, 3).double()
+    parameters, _ = stack_module_state([reader])
+    one, many = x.clone().requires_grad_(), x[None].clone().requires_grad_()
+    answer = reader(one)
+    torch.testing.assert_close(answer, reader.answer(reader.layer(x)[0][-1]))
+    answer.sum().backward()
+    stacked(reader, parameters, many).sum().backward()
+    for gradient in (one.grad, many.grad[0]):
+        reached = gradient.abs().sum(dim=(1, 2)) > 0
+        assert reached.tolist() == [t >= first for t in range(7)]
+
+
+def test_a_walk_back_is_cut_for_a_gru_only():
+    for wrong in ({"cut": -1}, {"cut": 20, "lstm": True}):
+        with pytest.raises(ValueError, match=f"cut={wrong['cut']}"):
+            Reader(3, 5, 4, **wrong)
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_variant_trains(variant):
     losses = []
