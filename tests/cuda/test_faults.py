@@ -223,6 +223,44 @@ def test_threads_at_two_different_barriers():
         module(source)["two"][1, 8](floats(8))
 
 
+@pytest.mark.parametrize(
+    ("each", "other"),
+    [
+        ("__syncthreads()", "__syncthreads()"),
+        ("y[i] = __syncthreads_count(1)", "__syncthreads()"),
+        ("y[i] = __shfl_sync(~0u, i, 0)", "y[i] = __shfl_sync(~0u, i, 1)"),
+        ("__syncwarp()", "y[i] = __any_sync(~0u, i)"),
+    ],
+)
+def test_two_calls_on_one_line_are_two_places(each, other):
+    source = """
+    __global__ void two(int *y) {
+        int i = threadIdx.x;
+        if (i %% 2) %s; else %s;
+    }
+    """
+    y = np.zeros(32, np.int32)
+    with pytest.raises(cuda.BarrierError, match="waits at another call of line 4") as caught:
+        module(source % (each, other))["two"][1, 32](y, check=True)
+    assert "16 of 32 threads wait" in str(caught.value)
+
+
+def test_one_call_is_one_place_however_it_is_reached():
+    source = """
+    #define MEET __syncthreads()
+    __device__ int meet(int x) { int y = __syncthreads_count(x); return __shfl_sync(~0u, y, x); }
+    template <int N> __device__ int more(int x) { __syncthreads(); return meet(x) + N; }
+    __global__ void one(int *y) {
+        int i = threadIdx.x, sum = 0;
+        for (int k = 0; k < 3; k++) { MEET; sum += k; MEET; }
+        y[i] = sum + meet(i) + more<1>(i) + more<20>(__shfl_sync(~0u, __shfl_sync(~0u, i, 1), 2));
+    }
+    """
+    y = np.zeros(32, np.int32)
+    module(source)["one"][1, 32](y, check=True)
+    assert y.tolist() == [3 + 31 + 31 + 1 + 32 + 20] * 32
+
+
 def test_a_shuffle_that_half_a_warp_misses():
     source = """
     __global__ void f(int *y) {

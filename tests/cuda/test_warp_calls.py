@@ -145,6 +145,28 @@ def test_match(module, c_type, values):
                 assert y[1, i] == sum(1 << j % BLOCK % 32 for j in part if same[j] == same[i])
 
 
+@pytest.mark.parametrize("c_type", ["int", "float", "double", "long long"])
+def test_what_a_lane_without_part_gives_is_no_number_to_go_on_with(c_type):
+    source = """
+    template <typename T> __global__ void f(const T *x, T *y) {
+        int i = threadIdx.x;
+        unsigned few = __ballot_sync(~0u, i < 20);
+        if (i < 20) y[i] = __shfl_down_sync(few, x[i], 16);
+        if (i >= 32) y[i] = __shfl_xor_sync(~0u, x[i], 8);  // of lanes that the block lacks
+    }
+    """
+    x = np.arange(1, 41).astype(TYPES[c_type])
+    y = np.zeros_like(x)
+    with Module(source, device="cpu") as made:
+        made[f"f<{c_type}>"][1, 40](x, y)
+    assert y[:4].tolist() == x[16:20].tolist()  # lanes 16 to 19 take part
+    from_nobody = np.concatenate([y[4:16], y[32:]])
+    if x.dtype.kind == "f":
+        assert np.isnan(from_nobody).all()
+    else:
+        assert (from_nobody > 2**30).all()
+
+
 def source_lane(call, lane, by, width):
     """Return the lane that shfl.sync reads, as its manual has it."""
     segment = ~(width - 1) & 31

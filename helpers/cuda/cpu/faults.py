@@ -115,6 +115,7 @@ class Explainer:
         parts = []
         for x, y, z, other in report["others"]:
             where = f"waits at line {other}" if other else "has ended"
+            where = f"waits at another call of line {line}" if other == line else where
             parts.append(f"{unit} {_triple((x, y, z))} {where}")
         ended = group == "block" and not any(other for *_, other in report["others"])
         so = " (newer GPUs go on without threads that have ended; CUDA does not promise it)"

@@ -53,6 +53,7 @@ int cuda_barrier_reduce(int line, int operation, int predicate);
 unsigned long long cuda_warp_exchange(
     int line, unsigned mask, int operation, unsigned long long value, int lane, int width);
 [[noreturn]] void cuda_assert_failed(const char *expression, int line);
+void cuda_site(int number);  // of the call that follows
 void cuda_read(const void *address, unsigned size);  // recorded, when the launch is
 void cuda_write(void *address, unsigned size);
 
@@ -314,6 +315,29 @@ struct cuda_argument {
     template <typename T>
     __attribute__((no_sanitize("thread"), always_inline)) operator T() const { return *(T *)place; }
 };
+
+// Two calls on one line are two places: each call in the text has a number of its own.
+#define CUDA_SITE(name, ...) (cuda_site(__COUNTER__), name(__VA_ARGS__))
+#define __syncthreads(...) CUDA_SITE(__syncthreads, __VA_ARGS__)
+#define __syncthreads_count(...) CUDA_SITE(__syncthreads_count, __VA_ARGS__)
+#define __syncthreads_and(...) CUDA_SITE(__syncthreads_and, __VA_ARGS__)
+#define __syncthreads_or(...) CUDA_SITE(__syncthreads_or, __VA_ARGS__)
+#define __syncwarp(...) CUDA_SITE(__syncwarp, __VA_ARGS__)
+#define __shfl_sync(...) CUDA_SITE(__shfl_sync, __VA_ARGS__)
+#define __shfl_up_sync(...) CUDA_SITE(__shfl_up_sync, __VA_ARGS__)
+#define __shfl_down_sync(...) CUDA_SITE(__shfl_down_sync, __VA_ARGS__)
+#define __shfl_xor_sync(...) CUDA_SITE(__shfl_xor_sync, __VA_ARGS__)
+#define __ballot_sync(...) CUDA_SITE(__ballot_sync, __VA_ARGS__)
+#define __any_sync(...) CUDA_SITE(__any_sync, __VA_ARGS__)
+#define __all_sync(...) CUDA_SITE(__all_sync, __VA_ARGS__)
+#define __match_any_sync(...) CUDA_SITE(__match_any_sync, __VA_ARGS__)
+#define __match_all_sync(...) CUDA_SITE(__match_all_sync, __VA_ARGS__)
+#define __reduce_add_sync(...) CUDA_SITE(__reduce_add_sync, __VA_ARGS__)
+#define __reduce_min_sync(...) CUDA_SITE(__reduce_min_sync, __VA_ARGS__)
+#define __reduce_max_sync(...) CUDA_SITE(__reduce_max_sync, __VA_ARGS__)
+#define __reduce_and_sync(...) CUDA_SITE(__reduce_and_sync, __VA_ARGS__)
+#define __reduce_or_sync(...) CUDA_SITE(__reduce_or_sync, __VA_ARGS__)
+#define __reduce_xor_sync(...) CUDA_SITE(__reduce_xor_sync, __VA_ARGS__)
 
 #undef assert
 #define assert(expression) \

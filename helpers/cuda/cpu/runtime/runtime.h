@@ -21,6 +21,7 @@ struct Fiber {
     uint3 index;
     State state;
     int line;            // of the barrier or warp call it waits at
+    int site, next_site; // which call of that line; told before each call (cuda_on_cpu.h)
     unsigned mask;       // of the warp call
     unsigned long long value, result;  // offered to and received from the warp call
     int operation, lane, width;

@@ -116,14 +116,27 @@ void give_way() {
 
 static int block_size() { return launch.block.x * launch.block.y * launch.block.z; }
 
-// Two groups: those that wait at `line`, and the rest, which ended or wait elsewhere.
-[[noreturn]] static void fail_divergent(const char *kind, int line, State state) {
-    int waiting = 0, listed = 0, n = block_size();
+// Where a thread waits: a call of the source.
+static bool same_call(const Fiber &a, const Fiber &b) {
+    return a.state == b.state && a.line == b.line && a.site == b.site;
+}
+
+void cuda_site(int number) { current->next_site = number; }
+
+static void arrive(Fiber *fiber, int line) {
+    fiber->line = line;
+    fiber->site = fiber->next_site;
+    fiber->next_site = -1;  // a call that says nothing is none that did
+}
+
+// Two groups: those that wait where `at` does, and the rest, which ended or wait elsewhere.
+[[noreturn]] static void fail_divergent(const char *kind, const Fiber &at) {
+    int line = at.line, waiting = 0, listed = 0, n = block_size();
     char others[512] = "";
     size_t used = 0;
     for (int i = 0; i < n; i++) {
         const Fiber &f = fibers[i];
-        if (f.state == state && f.line == line) {
+        if (same_call(f, at)) {
             waiting++;
         } else if (listed < 4) {
             used += snprintf(others + used, sizeof others - used, "%s[%u,%u,%u,%d]",
@@ -137,14 +150,12 @@ static int block_size() { return launch.block.x * launch.block.y * launch.block.
 
 // Nobody can run: all wait at one barrier (open it), or the block is stuck.
 static void open_barrier() {
-    int n = block_size(), line = 0, operation = 0, count = 0;
+    int n = block_size(), first = 0, operation = 0, count = 0;
     for (int i = 0; i < n; i++)
-        if (fibers[i].state == AT_WARP) fail_divergent("warp", fibers[i].line, AT_WARP);
-    for (int i = 0; i < n && !line; i++)
-        if (fibers[i].state == AT_BARRIER) line = fibers[i].line;
+        if (fibers[i].state == AT_WARP) fail_divergent("warp", fibers[i]);
+    while (fibers[first].state != AT_BARRIER) first++;
     for (int i = 0; i < n; i++) {
-        if (fibers[i].state != AT_BARRIER || fibers[i].line != line)
-            fail_divergent("barrier", line, AT_BARRIER);
+        if (!same_call(fibers[i], fibers[first])) fail_divergent("barrier", fibers[first]);
         count += fibers[i].value != 0;
         operation = fibers[i].operation;
     }
@@ -184,6 +195,7 @@ static void run_block() {
         Fiber &f = fibers[i];
         f.stack = -1;
         f.state = READY;
+        f.next_site = -1;
         f.index = {i % launch.block.x, i / launch.block.x % launch.block.y,
                    i / (launch.block.x * launch.block.y)};
     }
@@ -205,7 +217,7 @@ static void run_block() {
 
 int cuda_barrier_reduce(int line, int operation, int predicate) {
     Fiber *fiber = current;
-    fiber->line = line;
+    arrive(fiber, line);
     fiber->operation = operation;
     fiber->value = predicate != 0;
     fiber->state = AT_BARRIER;
@@ -231,6 +243,10 @@ static unsigned reduced(int operation, unsigned a, unsigned b) {
     }
 }
 
+// What a shuffle from a lane that takes no part gives, which CUDA leaves open: nothing that could
+// pass for a result. A NaN as half, float and double, and a huge integer.
+constexpr unsigned long long FROM_NOBODY = 0x7fff7fff7fff7fff;
+
 static void finish_warp(Fiber *warp, int lanes, unsigned mask) {
     auto takes_part = [&](int i) { return (mask >> i & 1) && warp[i].state == AT_WARP; };
     unsigned long long ballot = 0;
@@ -245,8 +261,10 @@ static void finish_warp(Fiber *warp, int lanes, unsigned mask) {
         if (f.operation == UP) source = i - by >= first ? i - by : i;
         if (f.operation == DOWN) source = i + by < first + width ? i + by : i;
         if (f.operation == XOR) source = (i ^ by) < first + width ? i ^ by : i;
-        if (source < 0 || source >= lanes) source = i;
-        f.result = f.operation == BALLOT ? ballot : f.operation ? warp[source].value : 0;
+        bool there = source >= 0 && source < lanes && takes_part(source);
+        f.result = there ? warp[source].value : FROM_NOBODY;
+        if (f.operation == WAIT) f.result = 0;
+        if (f.operation == BALLOT) f.result = ballot;
         if (f.operation == MATCH) f.result = 0;
         for (int j = 0; j < lanes; j++) {
             if (!takes_part(j)) continue;
@@ -266,7 +284,7 @@ unsigned long long cuda_warp_exchange(int line, unsigned mask, int operation,
     Fiber *fiber = current;
     int me = fiber - fibers, first = me & ~31, n = block_size();
     int lanes = n - first < 32 ? n - first : 32;
-    fiber->line = line;
+    arrive(fiber, line);
     fiber->mask = mask;
     fiber->operation = operation;
     fiber->value = value;
@@ -276,7 +294,7 @@ unsigned long long cuda_warp_exchange(int line, unsigned mask, int operation,
     bool complete = mask >> (me - first) & 1;  // a lane must name itself
     for (int i = 0; i < lanes; i++)
         if (mask >> i & 1)
-            complete &= fibers[first + i].state == AT_WARP && fibers[first + i].line == line;
+            complete &= same_call(fibers[first + i], *fiber);
     if (complete) {
         finish_warp(fibers + first, lanes, mask);
         warp_epochs[first / 32]++;
