@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 
-from helpers.exercises.core import call, close, equal, exercise, wrong
+from helpers.exercises.core import NotAttempted, call, close, equal, exercise, wrong
 
 FASTER = 1.25  # times the ikj loop: what a product of the reader's own must reach
 TRIES = 5  # most of them count
@@ -141,6 +141,7 @@ def compute_bound_batch(answer):
         (4096, 25.5, 8, 8),
         (4096, 25.5, 1, 4),
         (1000, 30.3, 2, 8),
+        (1024, 255, 8, 4),  # hundreds of thousands
     ):
         what = f"n = {n}, ridge {ridge}, weights of {weight} and values of {value} bytes"
         want = math.ceil(n * ridge * weight / (2 * (n - value * ridge)))
@@ -151,7 +152,10 @@ def compute_bound_batch(answer):
                 wrong(f"{what}: a batch of {got} has {reached:.3g} flop/byte only")
         equal(got, want, f"the least batch for {what}")
     for n, ridge, weight, value in ((64, 20, 4, 4), (256, 20, 1, 16), (80, 20, 1, 4)):
-        got = call(answer, n, ridge, weight, value)
+        try:
+            got = call(answer, n, ridge, weight, value)
+        except NotAttempted:
+            got = None  # an answer all the same: it passed those above
         if not (isinstance(got, float) and math.isinf(got) and got > 0):
             what = f"n = {n}, ridge {ridge}, values of {value} bytes"
             wrong(f"{what}: no batch reaches it; return math.inf there")

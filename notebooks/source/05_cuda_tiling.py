@@ -94,7 +94,7 @@ pixel_reads = Prediction(
 # %% [markdown]
 # ## Host and device
 #
-# A GPU is a computer beside the computer. The *host* is your processor with its memory; the *[device](glossary.md#host-and-device)* is the GPU with its own. A program on the host copies arrays to the device, *launches* a function there, and copies the results back. That function is the *[kernel](glossary.md#cuda-kernel)* (nothing to do with the kernel of a notebook), written in CUDA C: C++ with a few words added.
+# A GPU is a computer beside the computer. The *host* is your processor with its memory; the *[device](glossary.md#host-and-device)* is the GPU with its own. Most of that is *global memory*, which every thread there can reach; a thread's own variables lie in *registers*, inside the processor. A program on the host copies arrays to the device, *launches* a function there, and copies the results back. That function is the *[kernel](glossary.md#cuda-kernel)* (nothing to do with the kernel of a notebook), written in CUDA C: C++ with a few words added.
 #
 # | in C on the host | here, in Python |
 # |---|---|
@@ -145,7 +145,7 @@ print(record)
 #
 # A cell that begins with `%%cuda` is CUDA C. It is compiled, by NVIDIA's compiler too where that is installed, and its kernels become names that you can launch. Without the test, threads 10 and 11 read beyond the arrays. A GPU would not say so: the memory there usually belongs to someone else's array, and the result is wrong later. Here a launch in a notebook is checked: bounds, races, what was never written.
 #
-# What runs on a processor differs from a GPU in more than speed: threads take turns in a fixed order, so that a result that depends on their order comes out the same each time, and multiplications and additions are not joined into one instruction, so that last bits may differ. Three things the checks do not see: a shuffle (an instruction by which threads of one group of 32 read each other's registers) from a thread that takes no part, at which of two barriers on one line a thread waits, and that a checked and an unchecked launch have `__device__` variables of their own.
+# What runs on a processor differs from a GPU in more than speed: threads take turns in a fixed order, so that a result that depends on their order comes out the same each time, and multiplications and additions are not joined into one instruction, so that last bits may differ. A *shuffle*, by which the threads of one group of 32 read each other's registers, may read one that takes no part, and CUDA does not say what it then gets: here NaN for a `float` and a number above two thousand millions for an `int`, so that no result looks right by accident. One thing the checks do not see: a `__device__` variable, which stays on the device from launch to launch, is one for checked and another for unchecked launches.
 
 # %% language="cuda"
 # __global__ void careless(const float *a, const float *b, float *c) {
@@ -374,7 +374,7 @@ if len(results) == 2:
 #
 # ## A tile with its halo in shared memory
 #
-# The threads of a block can share: `__shared__` [memory](glossary.md#shared-memory) belongs to a block, is small (48 KiB by default) and far faster than global memory. The block first loads all pixels that its outputs need, once each: $T_y \times T_x$ pixels and a *[halo](glossary.md#halo)* of $r$ on each side. Then it computes from there.
+# The threads of a block can share: `__shared__` [memory](glossary.md#shared-memory) belongs to a block, is small (48 KiB by default) and, NVIDIA's guides say, much faster than global memory; no run here shows that. The block first loads all pixels that its outputs need, once each: $T_y \times T_x$ pixels and a *[halo](glossary.md#halo)* of $r$ on each side. Then it computes from there.
 #
 # $$ \text{tile} = (T_y + k - 1)(T_x + k - 1) \text{ pixels for } T_y T_x \text{ outputs} $$
 #
@@ -512,7 +512,7 @@ for name, source in sources.items():
 # %% [markdown]
 # ### Exercise 6: load a halo
 #
-# *Difficulty ●●○, 15 minutes.* A moving average: $y_i$ is the mean of $x_{i-2} \dots x_{i+2}$, with zeros outside. A block of 32 threads needs 36 elements. Fill `tile[k]` with $x_{\text{first}+k}$ for all $k$ from 0 to 35; no element may be read twice by a block.
+# *Difficulty ●●○, 15 minutes.* A moving average: $y_i$ is the mean of $x_{i-2} \dots x_{i+2}$, with zeros outside. A block of 32 threads needs 36 elements. Fill `tile[k]` with $x_{\text{first}+k}$ for all $k$ from 0 to 35. No element may be read twice by a block, and no thread reads more than two.
 #
 # <details><summary>Hint</summary>
 #
@@ -589,11 +589,11 @@ except KernelError as error:
     raise
 
 # %% [markdown] claims="05-race"
-# The message names both threads, both lines and the place. Old code relied on the 32 threads of a warp moving in step and left the barrier out there; since Volta they need not. The runner reports the loop without a barrier and with a barrier of the warp alone in every run, and the one with `__syncthreads()` in none.
+# The message names both threads, both lines and the place. Old code relied on the 32 threads of a warp moving in step and left the barrier out there; since Volta they need not. The runner reports such a loop in every run if there is no barrier in it, and also if `__syncwarp()`, which orders the threads of one warp, is the only barrier there is: the first addition takes what the other warp has stored. With a `__syncthreads()` in each turn it reports none. (Where all have met *before* the loop, as above, `__syncwarp()` at the end of each turn is enough: from the first addition on one warp does all the work.)
 #
 # ### Exercise 7: a sum without a race
 #
-# *Difficulty ●●○, 15 minutes.* Write the loop: `total[b]` becomes the sum of the 64 elements of block `b`, as a tree in which no thread adds more than seven times.
+# *Difficulty ●●○, 15 minutes.* Write the loop: `total[b]` becomes the sum of the 64 elements of block `b`, as a tree: no thread reads `part` more than 16 times (an addition to a place of `part` reads two), and none reads `x` again.
 #
 # <details><summary>Hint</summary>
 #
@@ -636,7 +636,7 @@ print(f"mean of the photograph by your sums: {mean}, NumPy's: {photograph.mean(d
 # %% [markdown]
 # ### Exercise 8, a project: the photograph through your tile
 #
-# *Difficulty ●●●, 40 minutes.* Write the whole kernel: a $5 \times 5$ filter, blocks of 32 × 8 threads, zeros outside of the image. A block loads its tile with the halo once, each pixel by one thread, and computes from there. `filter` holds 25 weights, row after row.
+# *Difficulty ●●●, 40 minutes.* Write the whole kernel: a $5 \times 5$ filter, blocks of 32 × 8 threads, zeros outside of the image. A block loads its tile with the halo once, each pixel by one thread and no more than four by any; then each thread computes one output from there. `filter` holds 25 weights, row after row.
 #
 # <details><summary>Hint</summary>
 #

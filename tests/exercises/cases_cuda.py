@@ -27,6 +27,10 @@ __global__ void moving_average(const float *x, float *y, int n) {
 """
 LOAD = """for (int k = threadIdx.x; k < 32 + 2 * R; k += 32)
         tile[k] = first + k >= 0 && first + k < n ? x[first + k] : 0.0f;"""
+SIDES = """int t = threadIdx.x, i0 = first + R + t;  // the middle, then both sides
+    tile[t + R] = i0 < n ? x[i0] : 0;
+    if (t < R) tile[t] = first + t >= 0 && first + t < n ? x[first + t] : 0;
+    if (t >= 32 - R) tile[t + 2 * R] = i0 + R < n ? x[i0 + R] : 0;"""
 BRIGHTEN = """
 __global__ void brighten(const float *image, float *out, int height, int width) {
     %s
@@ -82,6 +86,19 @@ __global__ void my_convolution(const float *image, const float *filter, float *o
     }
 }
 """
+BY_STRIDES = MINE.replace(  # the same loads, dealt out by rows and columns
+    "for (int e = threadIdx.y * 32 + threadIdx.x; e < 12 * 36; e += 256) {",
+    "for (int r = threadIdx.y; r < 12; r += 8) for (int q = threadIdx.x; q < 36; q += 32) {\n"
+    "        int e = 36 * r + q;",
+)
+ONE_WARP = (
+    MINE.replace(
+        "int y = top + 2 + threadIdx.y, x = left + 2 + threadIdx.x;\n    if (",
+        "for (int row = 0; row < 8; row++) {\n"
+        "    int y = top + 2 + row, x = left + 2 + threadIdx.x;\n    if (threadIdx.y == 0 && ",
+    ).replace("tile[threadIdx.y + j]", "tile[row + j]")
+    + "}"
+)
 UNTILED = """
 __global__ void my_convolution(const float *image, const float *filter, float *out, int height,
                                int width) {
@@ -242,6 +259,18 @@ CASES = {
                 + TREE.replace("__syncthreads();", "", 1).rstrip("}")
                 + "__syncthreads(); }"
             ),
+            SUM  # from the first addition on one warp works
+            % (
+                "__syncthreads();"
+                + TREE.replace("__syncthreads();", "", 1).rstrip("}")
+                + "__syncwarp(); }"
+            ),
+            SUM % "for (int s = 1; s < 64; s *= 2) { __syncthreads(); int l = 2 * s * threadIdx.x; "
+            "if (l < 64) part[l] += part[l + s]; }",
+            SUM % "__syncthreads(); if (threadIdx.x < 32) { "
+            "float sum = part[threadIdx.x] + part[threadIdx.x + 32]; "
+            "for (int o = 16; o; o /= 2) sum += __shfl_down_sync(0xffffffff, sum, o); "
+            "if (threadIdx.x == 0) part[0] = sum; }",
         ],
         wrong=[
             SUM % TREE.replace("__syncthreads();", ""),
@@ -254,12 +283,21 @@ CASES = {
                 "__syncthreads(); if (threadIdx.x == 0) "
                 "for (int k = 1; k < 64; k++) part[0] += part[k];"
             ),
+            SUM % "if (threadIdx.x == 0) for (int k = 1; k < 64; k++) "  # no tree
+            "part[0] += x[blockIdx.x * 64 + k];",
+            SUM % "if (threadIdx.x == 0) { float sum = 0; "
+            "for (int k = 0; k < 64; k++) sum += x[blockIdx.x * 64 + k]; part[0] = sum; }",
         ],
     ),
     "my_convolution": Case(
         right=MINE,
+        also=[BY_STRIDES],
         wrong=[
             UNTILED,
+            ONE_WARP,  # right, but 224 threads compute nothing
+            BY_STRIDES.replace("r = threadIdx.y; r < 12; r += 8", "r = 0; r < 12; r++").replace(
+                "for (int q", "if (threadIdx.y == 0) for (int q"
+            ),
             MINE.replace("__syncthreads();", ""),
             MINE.replace("bool inside = y >= 0 && y < height", "bool inside = y < height"),
             MINE.replace("e += 256", "e += 512"),
@@ -310,6 +348,10 @@ CASES = {
             (PACKED % PAIRS).replace("__syncthreads();", "__syncwarp();"),
             PACKED % "if (t == 0 && step == 1) for (int k = 1; k < 256; k++) part[0] += part[k];",
             PACKED % "part[t] += 2 * step * t < 256 ? part[2 * step * t + step] : 0;",
+            PACKED % "if (t == 0 && step == 1) for (int k = 1; k < 256; k++) "
+            "part[0] += x[blockIdx.x * 256 + k];",
+            PACKED % "if (t == 0 && step == 128) { float sum = 0; "
+            "for (int k = 0; k < 256; k++) sum += x[blockIdx.x * 256 + k]; part[0] = sum; }",
         ],
     ),
     "block_histogram": Case(
@@ -385,7 +427,13 @@ CASES = {
     ),
     "moving_average": Case(
         right=AVERAGE % LOAD,
+        also=[AVERAGE % SIDES],
         wrong=[
+            AVERAGE
+            % LOAD.replace(  # the border's elements several times
+                "first + k >= 0 && first + k < n ? x[first + k] : 0.0f;",
+                "x[min(max(first + k, 0), n - 1)] * (first + k >= 0 && first + k < n);",
+            ),
             AVERAGE % "tile[threadIdx.x + R] = x[first + R + threadIdx.x];",
             AVERAGE % "for (int k = threadIdx.x; k < 32 + 2 * R; k += 32) tile[k] = x[first + k];",
             AVERAGE % LOAD.replace("k += 32", "k += 64"),

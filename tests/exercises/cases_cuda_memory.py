@@ -53,6 +53,7 @@ CASES = {
             FILTER.replace("x + i >= 0 && ", ""),
             FILTER.replace("const float *image,", "const float *image, const float *filter,"),
             FILTER.replace("from_constant", "my_filter"),
+            FILTER.replace("const float *image, float *out", "float *out, const float *image"),
             ALONE,
         ],
     ),

@@ -32,6 +32,19 @@ def tried_batches(n, ridge, weight, value):
     return float("inf")
 
 
+def tried_a_few(n, ridge, weight, value):
+    """Counted up, not far enough."""
+    for b in range(1, 10_000):
+        if 2 * b * n * n >= ridge * (weight * n * n + 2 * value * b * n):
+            return b
+    return math.inf
+
+
+def none_where_none(n, ridge, weight, value):
+    found = batch(n, ridge, weight, value)
+    return None if found == math.inf else found
+
+
 def factors(k1, k2, stride, groups):
     parameters = k2**2 / k1**2 / groups
     return parameters / stride**2, parameters, 1 / stride**2
@@ -152,6 +165,8 @@ CASES = {
         right=batch,
         also=[tried_batches],
         wrong=[
+            tried_a_few,
+            none_where_none,
             lambda n, ridge, weight, value: math.ceil(ridge * weight / 2),
             lambda n, ridge, weight, value: batch(n, ridge, 4, 4),
             lambda n, ridge, weight, value: batch(n, ridge, value, weight),
