@@ -304,10 +304,13 @@ def on_ranks(
         _must_ask_its_comm(answer)
     cluster.run(_load, function.__module__)  # its imports are not the answer's time
     try:
-        replies = cluster.run(_watched, function, answer, arguments, world, timeout=limit)
+        # A partial has no file, so that who waits for whom is told with the answer's lines alone.
+        watched = functools.partial(_watched, function, answer, arguments, world)
+        replies = cluster.run(watched, timeout=limit)
     except RankTimeoutError as error:
         groups = {wait.members for wait in error.waits if wait.call and wait.members}
-        among = f", among {len(groups.pop())} ranks" if len(groups) == 1 else ""
+        size = len(groups.pop()) if len(groups) == 1 else 0
+        among = f", among {size} ranks" if size > 1 else ""
         wrong(f"no end after {limit:g} s{among}. {_who_waits(str(error))}")
     except RankError as error:
         rank, text = next(iter(error.tracebacks.items()))

@@ -1,12 +1,19 @@
-"""An answer tried in groups of several sizes, and what it did there: for ``core.on_ranks``."""
+"""An answer tried in groups of several sizes, and what it did there, by ``core.on_ranks``."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from helpers.exercises.core import wrong
+from helpers.exercises.core import NotAttempted, WrongAnswer, on_ranks, wrong
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+    from helpers.cluster import Cluster
 
 
 @dataclass(frozen=True)
@@ -19,10 +26,17 @@ class Case:
         How many take part.
     arguments : callable
         ``arguments(rank)`` returns those that go before the communicator.
+    what : str
+        Words for them, such as "an array of 4 MB", where cases differ in more than the ranks.
     """
 
     ranks: int
     arguments: Callable[[int], tuple]
+    what: str = ""
+
+    def __str__(self) -> str:
+        ranks = f"on {self.ranks} rank{'s' * (self.ranks != 1)}"
+        return f"{ranks}, {self.what}" if self.what else ranks
 
 
 @dataclass(frozen=True)
@@ -43,6 +57,8 @@ class Outcome:
         Messages that it began, and did not wait for.
     left_over : bool
         Whether a message for this rank was never received.
+    changed : bool
+        Whether one of its arguments is another now.
     """
 
     returned: object
@@ -52,23 +68,73 @@ class Outcome:
     sent_to: tuple
     pending: int
     left_over: bool
+    changed: bool
 
 
-def in_groups(answer: Callable, cases: list[Case]) -> list[Outcome | None]:
-    """On every rank: call the answer in every case.
+def outcomes(cluster: Cluster, answer: Callable, cases: list[Case]) -> list[list[Outcome]]:
+    """Call an answer in every case, one after another; what goes wrong is told with its case.
 
     Parameters
     ----------
+    cluster : helpers.cluster.Cluster
+        At least as many ranks as the largest case has.
     answer : callable
-        The reader's, watched by ``core.on_ranks``.
+        The reader's.
     cases : list of Case
-        In this order; the first that hangs is the one that the reader is told.
+        In this order; the first that fails ends it.
 
     Returns
     -------
-    list of Outcome or None
-        One for each case; None where this rank took no part.
+    list of list of Outcome
+        For each case one for each of its ranks.
+
+    Raises
+    ------
+    NotAttempted
+        If the answer does nothing in the first case.
+    WrongAnswer
+        If it does not end, raises, does nothing, or leaves a message that nobody receives.
     """
+    found = []
+    for case in cases:
+        with in_case(str(case), first=not found):
+            there = on_ranks(cluster, _in_group, answer, case)[: case.ranks]
+            for rank, outcome in enumerate(there):
+                if outcome.left_over:
+                    wrong(f"a message to rank {rank} was sent but never received")
+            found.append(there)
+    return found
+
+
+@contextmanager
+def in_case(what: str, *, first: bool) -> Iterator[None]:
+    """Say of which case it is, where the answer is found wrong within.
+
+    Parameters
+    ----------
+    what : str
+        The case: ranks and sizes.
+    first : bool
+        Whether nothing was tried before, so that an answer that does nothing is a stub.
+
+    Raises
+    ------
+    NotAttempted, WrongAnswer
+        As raised within; the former only in the first case.
+    """
+    try:
+        yield
+    except WrongAnswer as error:
+        wrong(f"{what}: {error}")
+    except NotAttempted as error:
+        if first:
+            raise
+        wrong(f"{what}: {error}")
+
+
+def _in_group(answer: Callable, case: Case) -> Outcome | None:
+    """On every rank: call the answer in one case; None where this rank takes no part."""
+    import numpy as np
     from mpi4py import MPI
 
     from helpers.tracing.activity import (
@@ -84,65 +150,57 @@ def in_groups(answer: Callable, cases: list[Case]) -> list[Outcome | None]:
     from helpers.waiting import doze
 
     world = MPI.COMM_WORLD.Dup()  # without the barrier that an interrupted attempt left over
-    outcomes: list[Outcome | None] = []
-    for case in cases:
-        inside = world.rank < case.ranks
-        group = world.Split(0 if inside else 1, world.rank)
-        outcome = None
-        if inside:
-            returned = answer(*case.arguments(group.rank), group)
-            calls = answer.calls  # type: ignore[attr-defined]
-            sending = [call for call in calls if call[KIND] in (SEND, EXCHANGE)]
-            pending = [
-                call
-                for call in calls
-                if isinstance(call, list) and call[KIND] in (SEND, RECEIVE) and call[DONE] is None
-            ]
-            outcome = Outcome(
-                returned,
-                Counter(call[NAME].lower() for call in calls),
-                len(sending),
-                sum(call[BYTES] for call in sending),
-                tuple(call[PEER] for call in sending),
-                len(pending),
-                # it would be taken for one of the next case
-                group.iprobe(),
-            )
-        outcomes.append(outcome)
-        doze(world)
-        group.Free()
+    inside = world.rank < case.ranks
+    group = world.Split(0 if inside else 1, world.rank)
+    outcome = None
+    if inside:
+        given = case.arguments(group.rank)
+        returned = answer(*given, group)
+        calls = answer.calls  # type: ignore[attr-defined]
+        sending = [call for call in calls if call[KIND] in (SEND, EXCHANGE)]
+        pending = [
+            call
+            for call in calls
+            if isinstance(call, list) and call[KIND] in (SEND, RECEIVE) and call[DONE] is None
+        ]
+        outcome = Outcome(
+            returned,
+            Counter(call[NAME].lower() for call in calls),
+            len(sending),
+            sum(call[BYTES] for call in sending),
+            tuple(call[PEER] for call in sending),
+            len(pending),
+            left_over=False,
+            changed=not all(map(np.array_equal, given, case.arguments(group.rank))),
+        )
+    doze(world)  # now nobody sends any more
+    if outcome is not None and emptied(group):
+        outcome = replace(outcome, left_over=True)
+    group.Free()
     world.Free()
-    return outcomes
+    return outcome
 
 
-def by_case(replies: list[list[Outcome | None]], cases: list[Case]) -> list[list[Outcome]]:
-    """Sort what ``core.on_ranks`` returned by case.
+def emptied(group: MPI.Intracomm) -> bool:
+    """Receive what nobody wanted: the next group may be given the number of this one.
 
     Parameters
     ----------
-    replies : list of list of Outcome
-        Of each rank, what :func:`in_groups` returned.
-    cases : list of Case
-        The same as there.
+    group : mpi4py.MPI.Intracomm
+        One in which nobody sends any more.
 
     Returns
     -------
-    list of list of Outcome
-        For each case one for each of its ranks.
-
-    Raises
-    ------
-    WrongAnswer
-        If a message was sent that nobody received.
+    bool
+        Whether there was anything for this rank.
     """
-    found = []
-    for number, case in enumerate(cases):
-        there = [replies[rank][number] for rank in range(case.ranks)]
-        outcomes = [outcome for outcome in there if outcome is not None]
-        for rank, outcome in enumerate(outcomes):
-            if outcome.left_over:
-                wrong(f"on {case.ranks} ranks a message to rank {rank} was sent but never received")
-        found.append(outcomes)
+    from mpi4py import MPI
+
+    status, found = MPI.Status(), False
+    while group.Iprobe(status=status):
+        room = bytearray(status.Get_count(MPI.BYTE))
+        group.Recv([room, MPI.BYTE], status.Get_source(), status.Get_tag())
+        found = True
     return found
 
 

@@ -356,7 +356,8 @@ plt.show()
 
 # %%
 took = {event.call: 1e3 * event.duration for event in overlap.of(0)}
-print({call: f"{ms:.2f} ms" for call, ms in took.items()})
+for call, ms in took.items():
+    print(f"{call:9} {ms:6.2f} ms")
 guess.answer("Waitall ÷ Sendrecv", took["Waitall"] / took["Sendrecv"])
 claims.evidence("01-overlap")
 
@@ -1007,6 +1008,29 @@ def grid_sums(value, comm):
 check.grid_sums(grid_sums, cluster=cluster)
 
 # %% [markdown]
+# Your sums at work. Let each rank hold one entry $A_{ij}$ of a matrix with two columns, in its row $i$ and column $j$ of the grid. If it puts in $A_{ij} x_j$, the sum over its row is $(A x)_i$; if it puts in $A_{ij} z_i$, the sum over its column is $(A^T z)_j$. By hand, with $A = \begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}$ and $x = z = (1, 10)$: $A x = (21, 43)$ and $A^T z = (31, 42)$.
+
+
+# %%
+# %%ranks
+def entries(sums):
+    """Return my entries of A x and of the transposed A times z, where x and z are 1, 10, ..."""
+    i, j = divmod(rank, 2)
+    entry = rank + 1
+    return sums(entry * 10**j, comm)[0], sums(entry * 10**i, comm)[1]
+
+
+# %%
+if check.grid_sums.passed(grid_sums, cluster=cluster):
+    for which, (of_row, of_column) in enumerate(cluster.run(lambda f: entries(f), grid_sums)):
+        print(f"rank {which}: {of_row} in A x, {of_column} in the transposed A times z")
+else:
+    print("Exercise 7 first")
+
+# %% [markdown]
+# With a block of the matrix in place of an entry, no rank need hold all of it.
+
+# %% [markdown]
 # ## What a message costs
 #
 # A simple model has served for thirty years (Hockney 1994): a message of $m$ bytes takes
@@ -1302,9 +1326,8 @@ for n in counts_of_ranks[1:]:
 weak = best({n: n * P.image_rows // 2 for n in counts_of_ranks})
 done = {n: n * weak[1][0] / weak[n][0] for n in counts_of_ranks}  # work per time, against one rank
 s_weak = weak[max(weak)][1] / weak[max(weak)][0]
-print(
-    {n: f"{seconds:.3f} s, {serial / seconds:.1%} serial" for n, (seconds, serial) in weak.items()}
-)
+for n, (seconds, serial) in weak.items():
+    print(f"{n} ranks, {n} times the rows: {seconds:.3f} s, {serial / seconds:.1%} of them serial")
 guess.answer("work of 4 ranks, growing picture", float(done[max(done)]))
 
 # %%

@@ -38,6 +38,28 @@ def allgather(work, comm):
     return work
 
 
+def allgather_by_pickles(work, comm):
+    """Right in another way: what is sent is pickled, which adds some bytes."""
+    n, rank = comm.Get_size(), comm.Get_rank()
+    parts = np.split(work, n)
+    for step in range(n - 1):
+        give, take = parts[(rank - step) % n], parts[(rank - step - 1) % n]
+        take[:] = comm.sendrecv(give, (rank + 1) % n, source=(rank - 1) % n)
+    return work
+
+
+def whole_array_each_time(work, comm):
+    """Right, but in each step the whole array is sent."""
+    n, rank = comm.Get_size(), comm.Get_rank()
+    mine, theirs = work.copy(), work.copy()
+    for step in range(n - 1):
+        comm.Sendrecv(mine, (rank + 1) % n, 0, theirs, (rank - 1) % n, 0)
+        number, length = (rank - step - 1) % n, len(work) // n
+        part = slice(number * length, (number + 1) * length)
+        mine[part] = theirs[part]
+    return mine
+
+
 def own_part_each_time(work, comm):
     n, rank = comm.Get_size(), comm.Get_rank()
     parts = np.split(work, n)
@@ -146,6 +168,41 @@ def whole_ring(x, comm):
     return work
 
 
+def whole_ring_by_pickles(x, comm):
+    """Right in another way: what is sent is pickled, which adds some bytes."""
+    n, rank = comm.Get_size(), comm.Get_rank()
+    right, left = (rank + 1) % n, (rank - 1) % n
+    parts = [part.copy() for part in np.array_split(x, n)]
+    for step in range(n - 1):
+        give, take = (rank - step - 1) % n, (rank - step - 2) % n
+        parts[take] += comm.sendrecv(parts[give], right, source=left)
+    for step in range(n - 1):
+        give, take = (rank - step) % n, (rank - step - 1) % n
+        parts[take] = comm.sendrecv(parts[give], right, source=left)
+    return np.concatenate(parts)
+
+
+def whole_ring_in_place(x, comm):
+    """Right, but the caller's numbers are gone."""
+    x[:] = whole_ring(x, comm)
+    return x
+
+
+def ring_into_float64(x, comm):
+    """Right as long as the numbers are float64."""
+    n, rank = comm.Get_size(), comm.Get_rank()
+    parts = np.array_split(x.copy(), n)
+    for step in range(n - 1):
+        give, take = parts[(rank - step - 1) % n], parts[(rank - step - 2) % n]
+        theirs = np.empty(len(take))
+        comm.Sendrecv(give, (rank + 1) % n, 0, theirs, (rank - 1) % n, 0)
+        take += theirs.astype(x.dtype)
+    for step in range(n - 1):
+        give, take = parts[(rank - step) % n], parts[(rank - step - 1) % n]
+        comm.Sendrecv(give, (rank + 1) % n, 0, take, (rank - 1) % n, 0)
+    return np.concatenate(parts)
+
+
 def ring_for_multiples_only(x, comm):
     n = comm.Get_size()
     whole_ring(x[: len(x) // n * n], comm)
@@ -190,6 +247,31 @@ def double(x, comm):
     return total
 
 
+def double_by_pickles(x, comm):
+    """Right in another way: what is sent is pickled, which adds some bytes."""
+    total, distance = x.copy(), 1
+    while distance < comm.Get_size():
+        partner = comm.Get_rank() ^ distance
+        total, distance = total + comm.sendrecv(total, partner, source=partner), 2 * distance
+    return total
+
+
+def double_in_place(x, comm):
+    """Right, but the caller's numbers are gone."""
+    x[:] = double(x, comm)
+    return x
+
+
+def double_into_float64(x, comm):
+    """Right as long as the numbers are float64."""
+    total, theirs, distance = x.copy(), np.empty(len(x)), 1
+    while distance < comm.Get_size():
+        partner = comm.Get_rank() ^ distance
+        comm.Sendrecv(total, partner, 0, theirs, partner, 0)
+        total, distance = total + theirs, 2 * distance
+    return total
+
+
 def double_what_was_brought(x, comm):
     """Sends its own numbers each time, in place of the sum so far."""
     total, theirs, distance = x.copy(), np.empty_like(x), 1
@@ -217,7 +299,7 @@ def halve_and_double(x, comm):
         upper = rank & distance
         give = slice(low, middle) if upper else slice(middle, high)
         low, high = (middle, high) if upper else (low, middle)
-        theirs = np.empty(high - low)
+        theirs = np.empty_like(work[low:high])
         comm.Sendrecv(work[give], partner, 0, theirs, partner, 0)
         work[low:high] += theirs
         distance //= 2
@@ -237,7 +319,7 @@ def halve_only(x, comm):
         partner, middle, upper = rank ^ distance, (low + high) // 2, rank & distance
         give = slice(low, middle) if upper else slice(middle, high)
         low, high = (middle, high) if upper else (low, middle)
-        theirs = np.empty(high - low)
+        theirs = np.empty_like(work[low:high])
         comm.Sendrecv(work[give], partner, 0, theirs, partner, 0)
         work[low:high] += theirs
         distance //= 2
@@ -556,8 +638,20 @@ def rate_of_one_way(seconds, N, K, alpha, data):
     return rate(2 * seconds, N, K, alpha, data)
 
 
-def ring_time(H, K, alpha, payload):
-    return 2 * (H - 1) * (alpha + K / H / payload)
+def ring_time(hosts, K, alpha, payload, steps=None, parts=None, of=None, latencies=1):
+    N = len(hosts)
+    steps = 2 * (N - 1) if steps is None else steps
+    parts = seats(hosts) if parts is None else parts
+    return steps * (latencies * alpha + parts * K / (of or N) / payload)
+
+
+def ring_time_of_the_schedule(hosts, K, alpha, payload):
+    """The library's: who sends what to whom in which step, each link shared."""
+    from helpers.collectives import placement
+    from helpers.collectives.cost import Link
+
+    between = Link("between", alpha, 1 / payload)
+    return placement.seconds("ring", [K], hosts, Link("inside", 0.0, 0.0), between)[0]
 
 
 def chosen(K, alpha, beta):
@@ -577,8 +671,9 @@ CASES = {
         wrong=[
             *(own_part_each_time, everybody_to_everybody, nothing_moves, forgets_to_return),
             *(receive_first, lambda work, comm: 1 / 0, "allgather", forgets_to_return_anywhere),
+            whole_array_each_time,
         ],
-        also=[by_requests, the_other_way_round, into_a_new_array],
+        also=[by_requests, the_other_way_round, into_a_new_array, allgather_by_pickles],
     ),
     "bytes_sent": Case(
         right=sent, wrong=[sent_by_all, half_of_the_ring, limit_of_the_ring, lambda a, N, K: "2K"]
@@ -594,10 +689,19 @@ CASES = {
     ),
     "ring_allreduce": Case(
         right=whole_ring,
-        wrong=[ring_for_multiples_only, half_a_ring, by_mpis_own, round_and_round, double],
+        also=[whole_ring_by_pickles],
+        wrong=[
+            *(ring_for_multiples_only, half_a_ring, by_mpis_own, round_and_round, double),
+            *(whole_ring_in_place, ring_into_float64),
+        ],
     ),
     "doubling": Case(
-        right=double, wrong=[double_what_was_brought, only_neighbours, whole_ring, by_mpis_own]
+        right=double,
+        also=[double_by_pickles],
+        wrong=[
+            *(double_what_was_brought, only_neighbours, whole_ring, by_mpis_own),
+            *(double_in_place, double_into_float64),
+        ],
     ),
     "halving_doubling": Case(right=halve_and_double, wrong=[halve_only, whole_ring, double]),
     "long_broadcast": Case(
@@ -636,19 +740,25 @@ CASES = {
     ),
     "ring_on_hosts": Case(
         right=ring_time,
-        wrong=[
-            lambda H, K, alpha, payload: 2 * (H - 1) / H * K / payload,
-            lambda H, K, alpha, payload: (H - 1) * (alpha + K / H / payload),
-            lambda H, K, alpha, payload: 2 * (H - 1) * (alpha + K / payload),
-            lambda H, K, alpha, payload: 8 * ring_time(H, K, alpha, payload),
-            lambda H, K, alpha, payload: 1e3 * ring_time(H, K, alpha, payload),
-            lambda H, K, alpha, payload: alpha + 2 * (H - 1) * K / H / payload,
-            lambda H, K, alpha, payload: 2 * H * (alpha + K / H / payload),
-        ],
         also=[
-            lambda H, K, alpha, payload: np.float64(ring_time(H, K, alpha, payload)),
-            lambda H, K, alpha, payload: 2 * (H - 1) * (alpha + -(-K // H) / payload),
-            lambda H, K, alpha, payload: 2 * (H - 1) * (alpha + 4 * -(-K // 4 // H) / payload),
+            ring_time_of_the_schedule,
+            lambda *a: np.float64(ring_time(*a)),
+            lambda hosts, K, *a: ring_time(hosts, -(-K // len(hosts)), *a, of=1),
+            lambda hosts, K, *a: ring_time(hosts, 4 * -(-K // 4 // len(hosts)), *a, of=1),
+        ],
+        wrong=[
+            lambda *a: ring_time(*a, parts=1),  # as if each link had one part to carry
+            lambda *a: ring_time(*a, of=len(set(a[0]))),  # parts by hosts
+            lambda *a: ring_time(*a, steps=2 * (len(set(a[0])) - 1)),  # steps by hosts
+            lambda *a: ring_time(*a, parts=ranks_of_a_host(a[0])),
+            lambda *a: ring_time(*a, latencies=seats(a[0])),
+            lambda *a: ring_time(*a, latencies=0),
+            lambda *a: ring_time(*a, steps=len(a[0]) - 1),
+            lambda *a: ring_time(*a, steps=2 * len(a[0])),
+            lambda *a: ring_time(*a, of=1),
+            lambda *a: 8 * ring_time(*a),
+            lambda *a: 1e3 * ring_time(*a),
+            lambda hosts, K, alpha, payload: alpha + ring_time(hosts, K, 0.0, payload),
         ],
     ),
     "rate_for": Case(

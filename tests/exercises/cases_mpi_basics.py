@@ -150,6 +150,41 @@ def broadcast_by_halves(value, comm):
     return value
 
 
+def broadcast_to_two_children(value, comm):
+    """Fast enough on four ranks, and not on seven."""
+    n, me = comm.Get_size(), comm.Get_rank()
+    if me:
+        value = comm.recv(source=(me - 1) // 2)
+    for child in (2 * me + 1, 2 * me + 2):
+        if child < n:
+            comm.send(value, child)
+    return value
+
+
+def broadcast_that_does_not_wait(value, comm):
+    n, me, distance = comm.Get_size(), comm.Get_rank(), 1
+    while distance < n:
+        if me < distance and me + distance < n:
+            comm.isend(value, me + distance)
+        elif distance <= me < 2 * distance:
+            value = comm.recv(source=me - distance)
+        distance *= 2
+    return value
+
+
+def broadcast_from_whoever_has_it(value, comm):
+    """The same tree, read by the ranks: receive once, then pass on."""
+    me, distance = comm.Get_rank(), 1
+    if me:
+        value = comm.recv()
+    while distance <= me:
+        distance *= 2
+    while me + distance < comm.Get_size():
+        comm.send(value, me + distance)
+        distance *= 2
+    return value
+
+
 def handed_over(value, comm):
     n, me = comm.Get_size(), comm.Get_rank()
     if n == 1:
@@ -159,6 +194,42 @@ def handed_over(value, comm):
     if me == n - 1:
         return comm.recv(source=0)
     return None
+
+
+def handed_over_by_request(value, comm):
+    """A single rank sends to itself."""
+    last = comm.size - 1
+    request = comm.isend(value, last) if comm.rank == 0 else None
+    received = comm.recv() if comm.rank == last else None
+    if request is not None:
+        request.wait()
+    return received
+
+
+def hands_over_without_waiting(value, comm):
+    last = comm.Get_size() - 1
+    if last == 0:
+        return value
+    if comm.Get_rank() == 0:
+        comm.isend(value, last)
+    return comm.recv(source=0) if comm.Get_rank() == last else None
+
+
+def hands_over_from_rank_to_rank(value, comm):
+    n, me = comm.Get_size(), comm.Get_rank()
+    if me > 0:
+        value = comm.recv(source=me - 1)
+    if me < n - 1:
+        comm.send(value, me + 1)
+    return value if me == n - 1 else None
+
+
+def hands_over_and_everybody_listens(value, comm):
+    n, me = comm.Get_size(), comm.Get_rank()
+    if me == 0:
+        comm.send(value, n - 1)
+        return value if n == 1 else None
+    return comm.recv(source=0)
 
 
 def hands_its_own(value, comm):
@@ -254,6 +325,18 @@ def whoever_asks(tasks, comm):
         done = comm.recv(source=MPI.ANY_SOURCE, status=status)  # noqa: F821
         if done is not None:
             results[done[0]] = done[1]
+        comm.send(left.pop(0) if left else None, dest=status.Get_source())
+    return results
+
+
+def whoever_asks_of_three(tasks, comm):
+    """Right for the notebook's four ranks only."""
+    results, status, left, at_home = {}, MPI.Status(), list(tasks), 0  # noqa: F821
+    while at_home < 3:
+        done = comm.recv(source=MPI.ANY_SOURCE, status=status)  # noqa: F821
+        if done is not None:
+            results[done[0]] = done[1]
+        at_home += not left
         comm.send(left.pop(0) if left else None, dest=status.Get_source())
     return results
 
@@ -385,6 +468,18 @@ def sums_for_four_ranks(value, comm):
     me = comm.Get_rank()
     row, column = comm.Split(me < 2, me), comm.Split(me % 2, me)
     return row.allreduce(value), column.allreduce(value)
+
+
+def sums_in_two_rows(value, comm):
+    """As many columns as make two rows: right for four ranks."""
+    me, columns = comm.Get_rank(), comm.Get_size() // 2
+    row, column = comm.Split(me // columns, me), comm.Split(me % columns, me)
+    return row.allreduce(value), column.allreduce(value)
+
+
+def sums_on_a_grid_of_mpi(value, comm):
+    grid = comm.Create_cart((comm.size // 2, 2))
+    return grid.Sub((False, True)).allreduce(value), grid.Sub((True, False)).allreduce(value)
 
 
 def sums_in_an_array(value, comm):
@@ -527,16 +622,19 @@ CASES = {
         right=broadcast_as_a_tree,
         wrong=[
             *(broadcast_one_by_one, broadcast_as_a_chain, broadcast_that_forgets_the_root),
-            *(broadcast_to_itself_too, broadcast_by_mpi),
+            *(broadcast_to_itself_too, broadcast_by_mpi, broadcast_to_two_children),
+            broadcast_that_does_not_wait,
         ],
-        also=[broadcast_by_halves],
+        also=[broadcast_by_halves, broadcast_from_whoever_has_it],
     ),
     "hand_over": Case(
         right=handed_over,
         wrong=[
             *(hands_its_own, hands_over_to_rank_3, hands_over_and_keeps),
-            hands_over_by_a_collective,
+            *(hands_over_by_a_collective, hands_over_without_waiting),
+            *(hands_over_from_rank_to_rank, hands_over_and_everybody_listens),
         ],
+        also=[handed_over_by_request],
     ),
     "elsewhere": Case(
         right=on_other_hosts,
@@ -552,7 +650,7 @@ CASES = {
     ),
     "hand_out": Case(
         right=whoever_asks,
-        wrong=[in_turns, forgets_the_last_results, all_to_the_first],
+        wrong=[in_turns, forgets_the_last_results, all_to_the_first, whoever_asks_of_three],
     ),
     "life": Case(
         right=life_by_rows,
@@ -563,11 +661,11 @@ CASES = {
     ),
     "grid_sums": Case(
         right=sums,
-        also=[sums_of_gathered_values, sums_in_an_array],
+        also=[sums_of_gathered_values, sums_in_an_array, sums_on_a_grid_of_mpi],
         wrong=[
             *(sums_swapped, sums_over_everything, sum_of_the_row_only),
             lambda value, comm: {*sums(value, comm)},
-            sums_for_four_ranks,
+            *(sums_for_four_ranks, sums_in_two_rows),
         ],
     ),
     "document_frequency": Case(

@@ -167,6 +167,10 @@ def swept_out_of_links(x, into, out, order, damping):
     return change
 
 
+def swept_and_said_nothing(*given):
+    swept(*given)
+
+
 def swept_and_returned(*given):
     swept(*given)
     return given[0]
@@ -182,7 +186,7 @@ CASES = {
             swept_by_number,
             swept_all,
             swept_out_of_links,
-            swept_and_returned,
+            *(swept_and_returned, swept_and_said_nothing),
             lambda *given: swept(*given, size=len(given[3])),  # the nodes visited for N
             lambda *given: swept(*given, absolute=lambda value: value),
             lambda *given: max(swept(*given[:3], [i], given[4]) for i in given[3]),

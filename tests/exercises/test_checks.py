@@ -109,5 +109,6 @@ def test_an_answer_that_hangs_with_large_messages_only_is_told_the_size(ranks):
     sends_first = case.wrong[1]
     assert sends_first.__name__ == "shift_that_sends_first"
     message = check.examine(sends_first, cluster=ranks()).message
-    assert message.startswith("a short word came through on 4 ranks; with an array of 4 MB, no end")
+    case = "on 4 ranks, an array of 4 MB"
+    assert message.startswith(f"a short word came through; {case}: no end after 4 s, among 4 ranks")
     assert "send" in message
