@@ -194,11 +194,10 @@ print("largest difference:", (ours(x)[0] - reference(x)[0]).abs().max().item())
 
 # %%
 w, u, inputs = torch.tensor(0.5, requires_grad=True), 0.9, (1.0, -0.5, 2.0)
-h, alpha, slopes = torch.zeros(()), 0.0, []
+h, alpha = torch.zeros(()), 0.0
 for t, x_t in enumerate(inputs, start=1):
     h = torch.tanh(w * x_t + u * h)
     slope = 1 - h.item() ** 2  # tanh' = 1 − tanh²
-    slopes.append(slope)
     alpha = slope * (x_t + u * alpha)
     print(f"t={t}  h={h.item():+.4f}  g'={slope:.4f}  alpha={alpha:+.6f}")
 print("autograd:", torch.autograd.grad(h, w)[0].item())
@@ -209,16 +208,30 @@ print("autograd:", torch.autograd.grad(h, w)[0].item())
 # $$\alpha_T=\underbrace{\sum_{k=0}^{T-1}\Big(\prod_{s=T-k+1}^{T}g'(a_s)\,u\Big)\,g'(a_{T-k})\,x_{T-k}}_{C}
 # +\Big(\prod_{s=1}^{T}g'(a_s)\,u\Big)\,\alpha_0 .$$
 #
-# This is often shortened to $C+(g'U)^{n-1}\alpha_0$, with $n-1=T$ factors. Here $\alpha_0=\partial h_0/\partial w=0$, as $h_0$ is given: the whole gradient stands in $C$. Its terms, one for each step:
+# This is often shortened to $C+(g'U)^{n-1}\alpha_0$, with $n-1=T$ factors. With a given $h_0$, $\alpha_0=\partial h_0/\partial w=0$, and the whole gradient stands in $C$. The last term counts where $h_0$ depends on $w$; simplest is $h_0=w$, so that $\alpha_0=1$. Both, term by term:
+
 
 # %%
-total, factor = 0.0, 1.0
-for k, (x_t, slope) in enumerate(zip(reversed(inputs), reversed(slopes), strict=True)):
-    term = factor * slope * x_t
-    total += term
-    print(f"{k} steps back: product of {k} factors {factor:.4f}, term {term:+.6f}")
-    factor *= slope * u
-print(f"sum of the terms {total:+.6f}, alpha {alpha:+.6f}")
+def unrolled(h, alpha_0):
+    """Print the terms of C, and the last one, for h_0 = h with a derivative by w of alpha_0."""
+    slopes, C, factor = [], 0.0, 1.0
+    for x_t in inputs:
+        h = torch.tanh(w * x_t + u * h)
+        slopes.append(1 - h.item() ** 2)
+    for k, (x_t, slope) in enumerate(zip(reversed(inputs), reversed(slopes), strict=True)):
+        term = factor * slope * x_t
+        C += term
+        print(f"  {k} steps back: product of {k} factors {factor:.4f}, term {term:+.6f}")
+        factor *= slope * u
+    last = factor * alpha_0
+    print(f"  C {C:+.6f}, last term {last:+.6f}, together {C + last:+.6f},", end=" ")
+    print(f"autograd {torch.autograd.grad(h, w)[0].item():+.6f}")
+
+
+print("h_0 = 0")
+unrolled(torch.zeros(()), 0)
+print("h_0 = w")
+unrolled(w, 1)
 
 # %% [markdown]
 # What was said $k$ steps back is multiplied by $k$ factors $g'(a_s)\,u$; with many units, by a product of matrices. That product decides everything in section 4.
@@ -655,23 +668,30 @@ print("r=0, z=0 forgets:", forgetful(x, h0)[0].equal(forgetful(x, other)[0]))
 # %% [markdown]
 # ## 6. The GRU, backward
 #
-# Walk the five equations from the last to the first. With $\delta h_t$ known:
+# Walk the five equations from the last to the first. With $\delta h_t$ known, the last of them gives
+#
+# $$\delta n_t=\delta h_t\circ(1-z_t),\qquad \delta z_t=\delta h_t\circ(h_{t-1}-n_t).$$
+#
+# Let $a^n$, $a^z$, $a^r$ be what tanh and the two sigmoids are applied to. Go on with pencil and paper: what are $\delta a^n_t$, $\delta m_t$, $\delta r_t$, $\delta a^z_t$ and $\delta a^r_t$? And which paths lead back to $h_{t-1}$, through which matrix each? Then compare:
+#
+# <details><summary>The other equations</summary>
 #
 # $$\begin{aligned}
-# \delta n_t&=\delta h_t\circ(1-z_t) & \delta z_t&=\delta h_t\circ(h_{t-1}-n_t)\\
 # \delta a^n_t&=\delta n_t\circ(1-n_t^2) & \delta a^z_t&=\delta z_t\circ z_t\circ(1-z_t)\\
 # \delta m_t&=\delta a^n_t\circ r_t & \delta r_t&=\delta a^n_t\circ m_t,\quad \delta a^r_t=\delta r_t\circ r_t\circ(1-r_t)
 # \end{aligned}$$
 #
-# where $a^n$, $a^z$, $a^r$ are what tanh and the two sigmoids are applied to. Four paths lead back to the state:
+# Four paths lead back to the state:
 #
 # $$\delta h_{t-1}\;\mathrel{+}=\;\underbrace{z_t\circ\delta h_t}_{\text{the copy}}+U_r^\top\delta a^r_t+U_z^\top\delta a^z_t+U_n^\top\delta m_t.$$
 #
-# The first is new: **no weight matrix on it**. Where $z_t=1$ the gradient passes unchanged.
+# </details>
+#
+# One of the paths is new, the copy $z_t\circ\delta h_t$: **no weight matrix on it**. Where $z_t=1$ the gradient passes unchanged.
 #
 # ### Exercise 6: one step of the GRU, backward
 #
-# *Difficulty ●●●, 25 minutes.* Derive the equations yourself before you use them: cover them, and walk the five of section 5 from the last to the first. Then write the step. `gates` has `.reset`, `.update`, `.memory`, `.candidate` of this step, each $(B,H)$; `U` has the three blocks on top of each other, $(3H,H)$. Return
+# *Difficulty ●●●, 25 minutes.* Write the step that you have derived. `gates` has `.reset`, `.update`, `.memory`, `.candidate` of this step, each $(B,H)$; `U` has the three blocks on top of each other, $(3H,H)$. Return
 #
 # - `d_inputs` $(B,3H)$: $\delta a^r, \delta a^z, \delta a^n$ side by side, which go to $W$, $b$ and $x_t$;
 # - `d_states` $(B,3H)$: the same for what comes from the state, $\delta a^r, \delta a^z, \delta m$, which go to $U$ and $c$;
@@ -767,8 +787,14 @@ _ = interact(
     bias=FloatSlider(4, min=-2, max=8, step=0.5, description="bias of z"),
 )
 
-# %% [markdown] claims="03-open-gate"
-# With the gate nearly open for copying, the GRU's curve is almost flat where the RNN's falls off a cliff. Move the bias to −2: the GRU now overwrites most of its state at every step, as the RNN does all of it, and its reset gate, about one half, stands as a factor in what comes back through $U_n$. Which of the two curves is then the lower? (The slider draws one matrix, and no record here repeats this over others.)
+# %% [markdown] claims="03-open-gate 03-closed-gate"
+# With the gate nearly open for copying, the GRU's curve is almost flat where the RNN's falls off a cliff. Move the bias to −2: the GRU now overwrites most of its state at every step, as the RNN does all of it. Which of the two curves is then the lower? The slider draws one matrix; here are fifty, each with the reset gate as it is, about one half, and held near 1:
+
+# %%
+claims.evidence("03-closed-gate")
+
+# %% [markdown]
+# The GRU's is the lower, by fifteen powers of ten at $\rho=0.8$ and by nine at $\rho=1.5$. That is the reset gate's doing: it stands as a factor in what comes back through $U_n$ at every step, and $0.5^{60}$ is about $10^{-18}$. With it near 1 a factor of six to eight is left.
 #
 # ### Exercise 7: a half-life for the state
 #
@@ -829,13 +855,31 @@ def reach_back(layer, part):
     return torch.cat(states), gradient.norm(dim=2)[:, 0]
 
 
+def kept(layer, part):
+    """Bytes that a forward pass over one part keeps for its way back, the weights not counted."""
+    own = {parameter.untyped_storage().data_ptr() for parameter in layer.parameters()}
+    held = {}
+
+    def note(tensor):
+        memory = tensor.untyped_storage()  # several tensors may lie in one
+        if memory.data_ptr() not in own:
+            held[memory.data_ptr()] = memory.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        layer(sequence_in[:part].clone())
+    return sum(held.values())
+
+
+# %%
 _, ax = plt.subplots()
 parts = {"whole": P.steps, "cut every 20": 20, "cut every 5": 5}
 reached = {name: reach_back(patient, part) for name, part in parts.items()}
 for (name, (_, norms)), marker in zip(reached.items(), "os^", strict=True):
     shown = norms.where(norms > 0, torch.nan)  # 0 has no place on this axis
     ax.semilogy(range(1, P.steps + 1), shown, label=name, marker=marker, markevery=5)
-    print(f"{name:13} {int((norms > 0).sum()):3} of {P.steps} inputs have a gradient")
+    print(f"{name:13} {int((norms > 0).sum()):3} of {P.steps} inputs have a gradient;", end=" ")
+    print(f"the way back keeps {kept(patient, parts[name]) / 1e3:.0f} kB at a time")
 ax.set(xlabel="step t of the input", ylabel="gradient of the loss by x at step t, norm")
 ax.legend()
 plt.show()
@@ -844,7 +888,7 @@ states_change.answer("stay" if same else "change")
 inputs_reached.answer(int((reached["cut every 20"][1] > 0).sum()))
 
 # %% [markdown]
-# (The network is the GRU with a bias raised, from the opening picture.) Where the gradient exists, it is the same with the cuts and without: the curves lie on each other. Before the cut it is exactly 0, not small. So these are two ways to lose a gradient: one that vanishes can be helped by a gate, one that was cut cannot. In training, each part has a loss of its own, and its values are freed before the next part begins: those of 20 steps are kept, not those of 60.
+# (The network is the GRU with a bias raised, from the opening picture.) Where the gradient exists, it is the same with the cuts and without: the curves lie on each other. Before the cut it is exactly 0, not small. So these are two ways to lose a gradient: one that vanishes can be helped by a gate, one that was cut cannot. What is kept is counted above: a third of the values for a third of the steps. (That is so in training, where each part has a loss of its own, and its values are freed before the next part begins.)
 #
 # ## 7. What are the gates for? Ask by taking them away
 #
@@ -895,14 +939,15 @@ plt.show()
 # Is that the gate, or where it starts? And is the reset gate needed, or only when the network is tiny and the training short? *Change one thing only, over several seeds, at more than one setting*, each variant against the full GRU with the same start, batches and test set:
 
 # %%
-asked = ("update-gate", "half-life", "reset-gate", "real-task", "relu")
+asked = ("update-gate", "half-life", "truncated", "reset-gate", "real-task", "relu")
 for name in (*asked, "hard-sigmoid", "hard-sigmoid-start"):
     display(claims.evidence(f"03-{name}"))
 
-# %% [markdown] claims="03-half-life 03-reset-gate 03-real-task 03-relu 03-hard-sigmoid 03-hard-sigmoid-start"
+# %% [markdown] claims="03-half-life 03-truncated 03-reset-gate 03-real-task 03-relu 03-hard-sigmoid 03-hard-sigmoid-start"
 # "Holds" means: the 95 % interval of the paired difference leaves out zero, and the difference is large enough to count; "ties": the whole interval is too small to count; "open": these seeds do not decide.
 #
 # - **Why an update gate?** Without it the long copy stays at chance, and the real task suffers. But the gate alone does not do it: the *full* GRU with PyTorch's start stays at chance too, even when trained five times as long. Gate *and* bias are needed, which is what exercise 7 was for.
+# - **Must the walk back reach the symbol?** Here it must. Cut every 20 steps, which leaves all states as they are, the full GRU with its half-life of 40 stays near chance, also when trained five times as long. The symbol is in its states; the gradient at the step that has the symbol is 0.
 # - **Why a reset gate?** Here it helps where the network has 4 units and little training. With 24 units, or trained longer, its absence is not seen. Others found the same: Zhou et al. (2016) merge the two gates, Ravanelli et al. (2018) drop the reset gate.
 # - **Why tanh?** With ReLU these seeds do not show a difference of the means: single seeds fail where with tanh none does.
 # - **Why a sigmoid?** A hard sigmoid does as well, when it starts with the bias that gives *it* a half-life of 40. Started with the logistic function's bias it stays at chance, for a reason that you can compute: there it is exactly 1, with slope 0, and a gate that is stuck can never learn to open.
@@ -1190,7 +1235,7 @@ for what, parts in (("conventions mixed", weights), ("turned by you", turned)):
 # |---|---|
 # | an average suits push-ups, savings with interest need a summary in which order counts | section 1: the same mean, two balances |
 # | unrolled, the gradient holds $(g'U)^{n-1}$; a norm above 1 *will* explode, below 1 *will* vanish | section 4: below 1 it does vanish. Above 1 is necessary, not sufficient: at $\rho(U)=1$ the norm of $U$ is above 1 and the gradient does not grow, the same matrices with $\rho=2$ explode or not depending on the input, and the power is a product of differing Jacobians |
-# | the recursion $\alpha_t = g'\cdot(x_t+U\alpha_{t-1})$ | section 3: equal to autograd, digit for digit; unrolled, the sum of its terms gives the same, and the last term, $(g'U)^{n-1}\alpha_0$, is 0 |
+# | the recursion $\alpha_t = g'\cdot(x_t+U\alpha_{t-1})$ | section 3: equal to autograd, digit for digit; unrolled, $C$ and the last term, $(g'U)^{n-1}\alpha_0$, add up to the same, with $\alpha_0=0$ and with $\alpha_0=1$ |
 # | $z=1$ copies; $r=1$, $z=0$ is the plain RNN | section 5: exactly, and to rounding |
 # | units with a short memory have reset gates close to 1, and forget | section 5: the contrary follows from the equation, and is what the exact check shows: $r=0$ forgets. The paper's word is "active", not "close to 1" |
 # | why a reset gate beside an update gate? no answer found | section 7: long copying stands on the update gate and its bias; the reset gate helps a tiny network trained for a short time, and is not missed by a larger one or after longer training |
@@ -1200,7 +1245,7 @@ for what, parts in (("conventions mixed", weights), ("turned by you", turned)):
 #
 # - An RNN and a GRU are five lines of equations; their gradients are ten, and three witnesses agree with them.
 # - A gradient over $k$ steps is a product of $k$ Jacobians. Norms below 1 make it vanish; norms above 1 only permit it to grow. Clipping cures explosion, not vanishing.
-# - Truncated backpropagation cuts the gradient at a step, exactly; the states stay what they were.
+# - Truncated backpropagation cuts the gradient at a step, exactly; the states stay what they were. What lies beyond the cut was not learned.
 # - The update gate's copy is a path without a matrix. Take it away, or start it half open, and long copying is gone.
 # - A difference between two networks is a claim about seeds: show the interval.
 #
