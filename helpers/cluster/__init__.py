@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING
 
 from helpers.cluster.cluster import Cluster
@@ -52,3 +53,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     if kernel := getattr(shell, "kernel", None):
         asking.install(kernel, magics.who_runs)
     keep_warm()
+    # What is imported by now lives as long as the kernel. Left out of garbage collection, it is not
+    # walked through again and again when the kernel ends, which is most of the time that takes;
+    # what the reader makes from here on is collected as ever.
+    gc.freeze()
