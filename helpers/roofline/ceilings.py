@@ -14,13 +14,13 @@ from helpers.machine.cache import cache_folder
 from helpers.machine.compilers import compiler_version, find_compiler
 from helpers.machine.facts import processor
 from helpers.roofline import curve, probes
+from helpers.roofline.plausible import ends, implausible, implausible_peaks
 from helpers.roofline.system import instruction_sets, reported_caches
 
 KINDS = ("read", "copy", "triad")
 HURRY = 30.0  # seconds: from here on, on a busy machine, few and short samples
 LIMIT = 55.0  # seconds for the whole: what is not measured by then is left out and named
-SLACK = 0.8  # a rate below this part of what it must at least be is taken for a disturbed one
-VERSION = 6  # of what is measured: kept ceilings of another version are measured anew
+VERSION = 7  # of what is measured: kept ceilings of another version are measured anew
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,9 @@ class Ceilings:
 
         Those of one thread where no more could be measured.
         """
-        counted = {p["threads"] for p in self.peaks if p["threads"] <= threads} or {1}
+        counted = {
+            p["threads"] for p in self.peaks if p["threads"] <= threads and p["dtype"] == dtype
+        } or {1}
         known = {
             b["threads"]
             for b in self.bandwidths
@@ -80,6 +82,14 @@ class Ceilings:
         }
         peak = max(self.peak(dtype, count) for count in counted)
         return peak, max(self.bandwidth("memory", "read", count) for count in known or {1})
+
+    def cache_roofs(self) -> dict[str, float]:
+        """The bandwidth of reading in bytes/s, with the best number of threads, of each cache.
+
+        Of those that could be measured, the fastest first.
+        """
+        read = [b["level"] for b in self.bandwidths if b["kind"] == "read"]
+        return {level: self.bandwidth(level) for level in dict.fromkeys(read) if level != "memory"}
 
     @property
     def disturbed(self) -> float:
@@ -101,6 +111,9 @@ class Ceilings:
         made = []
         for chosen in instruction_sets():
             for dtype, size in (("float32", 4), ("float64", 8)):
+                alone = {"isa": chosen.name, "dtype": dtype, "threads": 1}
+                if not any(p | alone == p for p in self.peaks):  # left out
+                    continue
                 flops = self.peak(dtype, 1, chosen.name)
                 lanes = (chosen.width or size) // size
                 per_cycle = flops / self.frequency
@@ -166,10 +179,10 @@ def _measure(progress: bool, quick: bool) -> Ceilings:
     peaks = _peaks(session, threads)
     latency = _latency(session, sizes)
     found = curve.levels(*zip(*latency, strict=True), count) if len(latency) >= 2 * count else []
-    ends = _ends(found, reported)
-    bandwidths = _bandwidths(session, threads, ends, largest)
+    edges = ends(found, reported)
+    bandwidths = _bandwidths(session, threads, edges, largest)
     session.bar.step("line and ways")
-    line, ways = _line_and_ways(ends[0] if ends else 32768)
+    line, ways = _line_and_ways(edges[0] if edges else 32768)
     session.bar.close()
     return Ceilings(
         machine=f"{cpu_model()}, {cores} core{'s' if cores > 1 else ''}",
@@ -211,15 +224,46 @@ class _Session:
 
 
 def _peaks(session: _Session, threads: list[int]) -> list[dict]:
-    peaks = []
-    for chosen in reversed(instruction_sets()):  # what matters most first
-        for dtype in ("float32", "float64"):
-            for n in threads:
-                rates = session.run(f"{chosen.name} {dtype}", probes.flops, chosen, dtype, n)
-                if rates:
-                    named = {"isa": chosen.name, "dtype": dtype, "threads": n}
-                    peaks.append(named | {"flops": max(rates), "spread": _spread(rates)})
-    return peaks[::-1]
+    sets = {chosen.name: chosen for chosen in reversed(instruction_sets())}  # the widest first
+
+    def measured(named: dict) -> dict | None:
+        name, dtype, n = (named[key] for key in ("isa", "dtype", "threads"))
+        rates = session.run(f"{name} {dtype}", probes.flops, sets[name], dtype, n)
+        return named | {"flops": max(rates), "spread": _spread(rates)} if rates else None
+
+    named = [
+        {"isa": name, "dtype": dtype, "threads": n}
+        for name in sets
+        for dtype in ("float32", "float64")
+        for n in threads
+    ]
+    peaks = [made for one in named if (made := measured(one))]
+    return _settled(session, peaks, "flops", implausible_peaks, measured)[::-1]
+
+
+def _settled(
+    session: _Session,
+    rows: list[dict],
+    rate: str,
+    too_low: Callable[[list[dict]], list[dict]],
+    measured: Callable[[dict], dict | None],
+) -> list[dict]:
+    """Measure what cannot be again, twice; leave out, and name, what then still cannot."""
+    for _ in range(2):
+        for low in too_low(rows):
+            again = measured(low)
+            if again and again[rate] > low[rate]:
+                low |= again
+    refused = too_low(rows)
+    session.skipped += [_refusal(one, rate) for one in refused]
+    return [one for one in rows if not any(one is low for low in refused)]
+
+
+def _refusal(one: dict, rate: str) -> str:
+    what = f"{one['isa']} {one['dtype']}" if rate == "flops" else f"{one['level']} {one['kind']}"
+    unit = "Gflop/s" if rate == "flops" else "GB/s"
+    many = f"{one['threads']} thread{'s' * (one['threads'] > 1)}"
+    return f"{what}, {many}: {one[rate] / 1e9:.3g} {unit} cannot be"
 
 
 def _latency(session: _Session, sizes: list[int]) -> list[list[float]]:
@@ -241,18 +285,7 @@ def _bandwidths(
                 named = {"level": level, "kind": kind, "threads": n, "bytes": size}
                 if made := _bandwidth(session, named):
                     bandwidths.append(made)
-    for _ in range(2):  # a rate that cannot be is measured again, then refused
-        for low in implausible(bandwidths):
-            again = _bandwidth(session, low)
-            if again and again["rate"] > low["rate"]:
-                low |= again
-    refused = implausible(bandwidths)
-    session.skipped += [
-        f"{one['level']} {one['kind']}, {one['threads']} threads: {one['rate'] / 1e9:.3g} GB/s "
-        "cannot be"
-        for one in refused
-    ]
-    kept = [one for one in bandwidths if not any(one is low for low in refused)]
+    kept = _settled(session, bandwidths, "rate", implausible, lambda low: _bandwidth(session, low))
     return sorted(kept, key=lambda one: one["level"])  # L1, L2, ..., memory
 
 
@@ -260,39 +293,6 @@ def _bandwidth(session: _Session, named: dict) -> dict | None:
     level, kind, size, n = (named[key] for key in ("level", "kind", "bytes", "threads"))
     rates = session.run(f"{level} {kind}", probes.bandwidth, kind, size, n)
     return named | {"rate": max(rates), "spread": _spread(rates)} if rates else None
-
-
-def implausible(bandwidths: list[dict]) -> list[dict]:
-    """Return the bandwidths that are too low to be true: what disturbs only ever makes them lower.
-
-    A cache gives at least what the one behind it gives (in the kind and threads of the row), and
-    several threads together at least what one alone does.
-    """
-    rate = {(b["level"], b["kind"], b["threads"]): b["rate"] for b in bandwidths}
-    levels = sorted({b["level"] for b in bandwidths})  # L1, L2, ..., memory
-    found = []
-    for one in bandwidths:
-        kind, threads = one["kind"], one["threads"]
-        behind = levels[levels.index(one["level"]) + 1 :]
-        least = [rate.get((level, kind, threads), 0) for level in behind]
-        least.append(rate.get((one["level"], kind, 1), 0))
-        if one["rate"] < SLACK * max(least):
-            found.append(one)
-    return found
-
-
-def _ends(found: list[dict], reported: list[dict]) -> list[float]:
-    """Return where each cache ends: as the curve has it, unless the system contradicts it."""
-    ends = [one["capacity"] for one in found[:-1]]
-    if len(ends) != len(reported):
-        return [one["size"] for one in reported] or ends
-    kept: list[float] = []
-    for end, one in zip(ends, reported, strict=True):
-        before = kept[-1] if kept else 0
-        kept.append(
-            end if 3 * before < end and one["size"] / 8 <= end <= 2 * one["size"] else one["size"]
-        )
-    return kept
 
 
 def _line_and_ways(first: float) -> tuple[int | None, int | None]:

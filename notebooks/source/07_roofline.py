@@ -161,8 +161,21 @@ for row in machine.theory():
 further = Prediction("time of a load from memory ÷ from the first cache", None)  # your number
 
 # %%
+draw.latency(machine.latency, ())
+plt.show()
+
+# %% [markdown]
+# Read it before a program does: **at which working set, in KiB, does the first step begin, and at which the second?** Type both; the next cell draws beside them where the course's own reading cuts the curve, and what the system says.
+
+# %%
+first_ends = Prediction("KiB in the first cache, read off the curve", None)  # your number for None
+second_ends = Prediction("KiB in the second", None)
+
+# %%
 draw.latency(machine.latency, machine.found, machine.reported)
 plt.show()
+for said, level in zip((first_ends, second_ends), machine.found[:-1], strict=False):
+    said.answer(level["capacity"] / 1024)
 for k, level in enumerate(machine.found):
     cycles, ends, says = level["seconds"] * machine.frequency, "and beyond", ""
     if level["capacity"] < 1e12:
@@ -171,10 +184,11 @@ for k, level in enumerate(machine.found):
         cache = machine.reported[k]
         says = f"; the system says L{cache['level']} {cache['size'] // 1024} KiB"
     print(f"plateau {k + 1}: {level['seconds'] * 1e9:6.1f} ns, {cycles:4.0f} cycles, {ends}{says}")
-further.answer(machine.found[-1]["seconds"] / machine.found[0]["seconds"])
+if machine.found:  # else too busy for a whole curve
+    further.answer(machine.found[-1]["seconds"] / machine.found[0]["seconds"])
 
 # %% [markdown]
-# Each step of the staircase is a cache that has become too small. How many plateaus the curve is cut into is given, one more than the system reports caches: where two steps run into each other, one of the plateaus is a piece of a slope, and its time and end mean little. Read the sizes off the picture yourself before you believe the list. The last cache may look smaller than reported. It is shared with other cores, on a cloud machine with strangers, and the tables that translate addresses have an end as well; which of these it is is not isolated here.
+# Each step of the staircase is a cache that has become too small. How many plateaus the curve is cut into is given, one more than the system reports caches: where two steps run into each other, one of the plateaus is a piece of a slope, and its time and end mean little. Where your numbers and the list are apart, look at the picture again before you believe either. The last cache may look smaller than reported. It is shared with other cores, on a cloud machine with strangers, and the tables that translate addresses have an end as well; which of these it is is not isolated here.
 #
 # A cache moves whole **[lines](glossary.md#cache-line)**. Touch a second word $s$ bytes behind a first: while it lies in the same line it is free. And a line may only go into one small **set** of the cache, whose number is part of its address. Addresses a large power of two apart fall into the same set; one more than it has **[ways](glossary.md#associativity)**, and they throw each other out.
 
@@ -356,8 +370,7 @@ for p in points:
 # Point at a circle for its figures; type operations, bytes and seconds to add a kernel of your own:
 
 # %%
-caches = {level: machine.bandwidth(level, "read") for level in machine.levels if level != "memory"}
-draw.interactive(peaks, roofs | caches, points)
+draw.interactive(peaks, roofs | machine.cache_roofs(), points)
 
 # %% [markdown]
 # A point above memory's roof is no miracle. Either its data came from a cache, whose roof is higher, or the roof is another's: `dot` with two threads, held against what one thread can read, may seem to reach more than 100 %.

@@ -102,7 +102,7 @@ def test_products_that_differ_in_one_cause_are_right_too():
 
 
 def test_a_rate_that_cannot_be_is_found():
-    from helpers.roofline.ceilings import implausible
+    from helpers.roofline.plausible import implausible
 
     def row(level, rate, threads=1, kind="read"):
         return {"level": level, "kind": kind, "threads": threads, "rate": rate}
@@ -117,19 +117,61 @@ def test_a_rate_that_cannot_be_is_found():
     assert implausible([row("L1", 9e9, kind="copy"), row("L2", 100e9)]) == []  # another kind
 
 
+def peak(dtype, flops, threads=1, isa="x"):
+    return {"isa": isa, "dtype": dtype, "threads": threads, "flops": flops, "spread": 0.1}
+
+
+def test_a_peak_that_cannot_be_is_found():
+    from helpers.roofline.plausible import implausible_peaks
+
+    good = [peak("float32", 100e9), peak("float64", 50e9), peak("float32", 190e9, 2)]
+    assert implausible_peaks(good) == []
+    slow = peak("float32", 60e9, 2)
+    assert implausible_peaks([*good[:2], slow]) == [slow]  # two threads, less than one
+    below = peak("float32", 30e9)
+    assert implausible_peaks([below, good[1]]) == [below]  # less than in double precision
+    assert implausible_peaks([peak("float32", 10e9), peak("float64", 11e9)]) == []  # scalar: alike
+    assert implausible_peaks([good[0], peak("float32", 55e9, isa="wider")]) == []  # a slower clock
+
+
+def test_what_cannot_be_is_measured_again_and_then_left_out_by_name():
+    from types import SimpleNamespace
+
+    from helpers.roofline.ceilings import Ceilings, _settled
+    from helpers.roofline.plausible import implausible_peaks
+
+    def settled(second_try):
+        rows = [peak("float32", 100e9), peak("float64", 50e9), peak("float64", 5e9, 2)]
+        session = SimpleNamespace(skipped=[])
+        measured = lambda one: one | {"flops": second_try}  # noqa: E731
+        return _settled(session, rows, "flops", implausible_peaks, measured), session.skipped
+
+    kept, skipped = settled(95e9)
+    assert [one["flops"] for one in kept] == [100e9, 50e9, 95e9]
+    assert skipped == []
+    kept, skipped = settled(2e9)
+    assert [one["threads"] for one in kept] == [1, 1]
+    assert skipped == ["x float64, 2 threads: 5 Gflop/s cannot be"]
+    # what was left out breaks nothing that reads the rest
+    made = Ceilings("m", "d", 2, 1e9, kept, [], [], [], [], None, None, 1.0, skipped)
+    assert made.peak("float64") == 50e9
+    assert made.theory() == []  # of instruction sets that this processor has
+    assert made.cache_roofs() == {}
+
+
 def test_caches_end_where_the_curve_says_unless_the_system_contradicts():
-    from helpers.roofline.ceilings import _ends
+    from helpers.roofline.plausible import ends
 
     reported = [{"size": 32 << 10}, {"size": 1 << 20}, {"size": 32 << 20}]
 
     def found(*capacities):
         return [{"capacity": c} for c in (*capacities, float("inf"))]
 
-    assert _ends(found(30e3, 9e5, 12e6), reported) == [30e3, 9e5, 12e6]
+    assert ends(found(30e3, 9e5, 12e6), reported) == [30e3, 9e5, 12e6]
     # a rising flank behind L2 taken for L3
-    assert _ends(found(30e3, 9e5, 1.7e6), reported) == [30e3, 9e5, 32 << 20]
-    assert _ends(found(30e3, 9e5), reported) == [32 << 10, 1 << 20, 32 << 20]
-    assert _ends(found(30e3, 9e5), []) == [30e3, 9e5]
+    assert ends(found(30e3, 9e5, 1.7e6), reported) == [30e3, 9e5, 32 << 20]
+    assert ends(found(30e3, 9e5), reported) == [32 << 10, 1 << 20, 32 << 20]
+    assert ends(found(30e3, 9e5), []) == [30e3, 9e5]
 
 
 def test_the_roof_is_that_of_as_many_threads():
