@@ -1444,23 +1444,40 @@ display(evidence("05-histogram"), evidence("05-histogram-turns"))
 
 
 # %%
-def copied(record):
-    """Return the bytes of all arrays that a launch reads, and of all that it writes."""
+def copies(record):
+    """Return the bytes of each array that a launch reads, and of each that it writes."""
     size = {name: np.prod(shape) * record.itemsizes[name] for name, shape in record.shapes.items()}
-    touched = record.touched.items()
-    return sum(size[name] * ((read > 0) + (written > 0)) for name, (read, written) in touched)
+    return [size[name] for name, counts in record.touched.items() for count in counts if count > 0]
 
 
 added = on_cpu["vector_add"][3, 4].record(a, b, np.zeros(10, np.float32), 10)
 launches = {"vector_add": added} | {f"convolution, {rung}": counted[rung] for rung in RUNGS}
 launches |= {f"64 × 64 × 64, {name}": taken[name, 64] for name in kinds}
 for name, record in launches.items():
-    asked_for, moved_over = record.requested_bytes(space="global"), copied(record)
+    asked_for, moved_over = record.requested_bytes(space="global"), sum(copies(record))
     print(f"{name:34} copied {moved_over:7}, asked for {asked_for:9} bytes:",
           f"{asked_for / moved_over:5.2f} times as many")  # fmt: skip
 
 # %% [markdown]
-# An addition of vectors asks for each number once: its copies are as many bytes as its whole work. The first convolution asks for 25 times as many, the tile for little more than was copied: the better a kernel uses what it has loaded, the larger is the part of the copies. They shrink only if a kernel finds its arrays on the device, from the launch before. The three filters of the photograph copy it three times and three results back; kept there, it would go once: four pictures in place of six. (How long a copied byte takes beside one of the device's own memory depends on the machine; no run here says.)
+# An addition of vectors asks for each number once: its copies are as many bytes as its whole work. The first convolution asks for 25 times as many, the tile for little more than was copied: the better a kernel uses what it has loaded, the larger is the part of the copies. They shrink only if a kernel finds its arrays on the device, from the launch before. The three filters of the photograph copy it three times and three results back; kept there, it would go once: four pictures in place of six.
+#
+# How long does a copied byte take beside one of the device's own memory? That depends on the machine, and no run here says. Two figures that others state give an order of magnitude: a V100 sits on PCIe 3.0 with 16 lanes, which by the cost model of [notebook 08](08_allreduce_animation.ipynb) takes $\alpha + \beta K$ for an array of $K$ bytes (the origin of both is told there), and reads its own memory with 900 GB/s, says NVIDIA's data sheet.
+
+# %%
+from helpers.collectives.links import PRESETS
+
+link, memory = PRESETS["PCIe 3.0 x16"], 900e9  # bytes/s: the V100's memory
+print(
+    f"equal, without latencies, where {memory * link.beta:.0f} times as much is asked for as copied"
+)
+for name, record in launches.items():
+    over = sum(link.message(size) for size in copies(record))
+    inside = record.requested_bytes(space="global") / memory
+    print(f"{name:34} {len(copies(record))} copies {1e6 * over:5.1f} µs,",
+          f"bytes asked for {1e6 * inside:5.2f} µs by these figures")  # fmt: skip
+
+# %% [markdown]
+# By these figures each launch waits longer for its copies than for all the bytes that its threads ask for, even the first convolution; for arrays of some kilobytes, as those of the products, most of the wait is latency. (Nothing else is counted: not the operations, nor the launch itself, nor what the caches serve.)
 
 # %% [markdown]
 # ## Times on a GPU
