@@ -362,7 +362,7 @@ guess.answer("Waitall ÷ Sendrecv", took["Waitall"] / took["Sendrecv"])
 claims.evidence("01-overlap")
 
 # %% [markdown] claims="01-overlap"
-# The gaps between boxes are computing. If `Waitall` takes about as long as `Sendrecv` did, the messages did *not* move while you computed. (In the recorded runs it took as long at 16 MB, and between a seventh and two fifths longer at 4 MB.) That is what most libraries do inside one machine: bytes are moved by the processor, and only inside MPI calls. Non-blocking calls always spare you the waiting for somebody who is late; whether they hide the transfer too depends on hardware that moves bytes by itself, as network cards of clusters do.
+# The gaps between boxes are computing. If `Waitall` takes about as long as `Sendrecv` did, the messages did *not* move while you computed. (In the records of two processors it took as long at 16 MB. At 4 MB it did so on one, and on the other it took between a seventh and two fifths longer.) That is what most libraries do inside one machine: bytes are moved by the processor, and only inside MPI calls. Non-blocking calls always spare you the waiting for somebody who is late; whether they hide the transfer too depends on hardware that moves bytes by itself, as network cards of clusters do.
 
 # %% [markdown]
 # ### A whole group can be begun, too
@@ -486,7 +486,7 @@ inside = max(e.begin for e in ring.events) < min(e.end for e in ring.events)
 print("in this run all four ranks were in their call at one moment:", inside)
 
 # %% [markdown] claims="01-at-once"
-# Whether the four messages travel *at the same time* is a question about a picture of milliseconds. With 8 MB, and ranks that begin at one moment, all four were in the call together in nearly every recorded round. With 8 B and the same beginning they were in about half of the rounds, and the record leaves open on which side of one half. With 8 B and no common beginning it was one round in forty: some rank had left the call before the last had come to it.
+# Whether the four messages travel *at the same time* is a question about a picture of milliseconds. With 8 MB, and ranks that begin at one moment, all four were in the call together in nearly every recorded round. With 8 B and the same beginning they were in about half of the rounds, and both records leave open on which side of one half. With 8 B and no common beginning it was one round in forty: some rank had left the call before the last had come to it.
 
 # %%
 claims.evidence("01-at-once")
@@ -902,7 +902,7 @@ guess.answer("steps to 1024 ranks, as a tree", 10)
 claims.evidence("01-tree")
 
 # %% [markdown] claims="01-tree"
-# Fewer steps are not always fewer seconds. In the record the two tie for 8 MB, and for 8 B the tree takes longer. (The course's tree runs more Python around each message than a bare loop of sends does; whether that is why was not isolated.) How to make an allreduce in which nobody carries more than the others is the whole of [08_allreduce_animation](08_allreduce_animation.ipynb).
+# Fewer steps are not always fewer seconds. In the records of two processors the tree takes four to five times as long for 8 B; for 8 MB it ties on one and takes a fifth less on the other. (The course's tree runs more Python around each message than a bare loop of sends does; whether that is why was not isolated.) How to make an allreduce in which nobody carries more than the others is the whole of [08_allreduce_animation](08_allreduce_animation.ipynb).
 
 # %% [markdown]
 # ### Exercise 6: broadcast as a tree
@@ -1070,7 +1070,7 @@ for name, wanted in (("1 kB", 1_000), ("1 MB", 1_000_000)):
     guess.answer(f"{name} ÷ 16 B", float(by_size[near] / by_size[min(by_size)]))
 
 # %% [markdown] claims="01-message-model"
-# On the left the line is nearly flat, and only *how many* messages you send counts. On the right it rises with the size, and only *how many bytes* counts. Where measured points leave the line, something that the model does not know happens: the change from eager to rendezvous, or a buffer that no longer fits a cache. How good is the model at sizes that were not in the fit? In the record messages of 100 B and of 3 MB take what the line says, to a factor of 1.5 (*ties*); at 5 kB the runs scatter so much that they leave it open. An earlier record, of a machine with another processor, has 1.5 times the line's time at 5 kB: how good a straight line is depends on the machine as well. Yours stand in the table *Cost* further down.
+# On the left the line is nearly flat, and only *how many* messages you send counts. On the right it rises with the size, and only *how many bytes* counts. At the dashed line, $m = \alpha/\beta$, each takes half of the time. Where measured points leave the line, something happens that the model does not know, such as the change from eager to rendezvous. How good is the model at sizes that were not in the fit? In the two newest records messages of 100 B and of 3 MB take what the line says, to a factor of 1.5 (*ties*); at 5 kB the runs scatter so much that they leave it open. The third, of another processor, has 1.5 times the line's time at 5 kB: how good a straight line is depends on the machine as well. Yours stand in the table *Cost* further down.
 
 # %%
 claims.evidence("01-message-model")
@@ -1137,7 +1137,7 @@ guess.answer("1 MB, link ÷ memory", over_link.message(1e6) / link.message(1e6))
 guess.answer("MB/s of 12.5 for your bytes", over_link.bandwidth / 1e6)
 
 # %% [markdown]
-# The rest of 12.5 MB/s is headers. In memory the cores decide what a message costs; on this link the wire does, and no program can be faster. Notebook [08](08_allreduce_animation.ipynb#Between-hosts) runs whole allreduces there.
+# The rest of 12.5 MB/s is headers. On this link the wire sets the rate, and no program can be faster. Notebook [08](08_allreduce_animation.ipynb#Between-hosts) runs whole allreduces there.
 #
 # ### Exercise 9: who is elsewhere?
 #
@@ -1353,7 +1353,7 @@ plt.show()
 # Both laws are about ranks that have a core each, on a machine that does nothing else. Right of the dashed line ranks take turns on the same cores, and the points fall below the law, which no serial fraction explains. If other programs keep your cores busy, twice as many processes may get a larger share of the machine, and points may come to lie too high (no run here shows that). Such points say nothing about the program; time on a quiet machine.
 
 # %% [markdown] claims="01-amdahl"
-# On a machine with two cores. The cores are two in both lines, and what varies is how many ranks share them: five runs leave open whether two ranks, a core for each, reach what the law says to a quarter; four reach about a third of it.
+# On machines with two cores. The cores are two in every line, and what varies is how many ranks share them. Two ranks, a core for each, reach what the law says, to a quarter, on one processor; on the other five runs leave it open. Four reach between a third and a half of it.
 
 # %%
 claims.evidence("01-amdahl")
@@ -1751,8 +1751,8 @@ rows = [
      f"so it is: {len(by_mapreduce.messages)} messages that nobody wrote, against "
      f"{len(by_mpi.messages)} that you did, for the same {words} words"),
     ("the programmer must schedule so that messages of workers are not mixed",
-     "MPI never mixes the bytes of two messages, and each carries its source and tag; "
-     "what comes first is up to you (`ANY_SOURCE`, or a named source)"),
+     f"each message carries its source and tag, and its bytes stay together; by `ANY_SOURCE` rank 0 "
+     f"got those of ranks {', '.join(str(event.peer) for event in anyone.of(0))}, in this order"),
     ("collectives, for example reduce and gather",
      f"all six by hand equal MPI's; a broadcast took {flat} steps so, {as_a_tree.steps()} as a tree"),
     ("a number goes 0 → 1 → 2 → 3, one is added each time",

@@ -904,7 +904,7 @@ display(claims.evidence("08-two-levels"), claims.evidence("08-hosts-model"))
 display(claims.evidence("08-tree-in-turn"), claims.evidence("08-asleep"))
 
 # %% [markdown] claims="08-congestion"
-# One choice was made for you. How fast a host may send is decided by TCP, the protocol that carries its packets, by a rule called *congestion control*. `Network` sets the oldest that Linux has, reno, which slows down only when packets are lost; these links drop none. `Network(4, rate=100e6, congestion="bbr")` sets one that is common on servers, if the kernel has it: BBR measures how fast packets come through, and sends at that pace. With nothing else changed, recursive doubling takes a third longer; the other three stay within the claim's margin of 10 %. Why only it, was not isolated.
+# One choice was made for you. How fast a host may send is decided by TCP, the protocol that carries its packets, by a rule called *congestion control*. `Network` sets the oldest that Linux has, reno, which slows down only when packets are lost; these links drop none. `Network(4, rate=100e6, congestion="bbr")` sets one that is common on servers, if the kernel has it: BBR measures how fast packets come through, and sends at that pace. With nothing else changed, recursive doubling takes 36 and 40 % longer; the other three stay within the claim's margin of 10 %. Why only it, was not isolated.
 
 # %%
 claims.evidence("08-congestion")
@@ -923,7 +923,7 @@ for name in ("ring", "two_level"):
         print(f"{name:10s} {way:13s} {1e3 * took:6.1f} ms")
 
 # %% [markdown] claims="08-placement"
-# Now both ranks of each host send to another one, and its link carries twice the bytes in every step. Measured over five runs: 1.9 times as long for 256 KB, 2.1 times for 1 MB. Two levels form their rings by host, whatever the ranks' numbers are. A job script that asks for `--distribution=block` or `cyclic` asks for one of these two lines.
+# Now both ranks of each host send to another one, and its link carries twice the bytes in every step. Measured over five runs on each of two processors: 1.8 and 1.9 times as long for 256 KB, 2.1 times for 1 MB. Two levels form their rings by host, whatever the ranks' numbers are. A job script that asks for `--distribution=block` or `cyclic` asks for one of these two lines.
 
 # %%
 claims.evidence("08-placement")
@@ -1339,7 +1339,7 @@ Markdown("\n".join(table))
 #
 # - Six collectives of MPI's twenty, drawn from real messages; allreduce is reduce-scatter plus allgather.
 # - Two loops of `Sendrecv` make a ring; part $i$ ends at rank $i$ because it sets out at rank $i+1$.
-# - In the model of $\alpha$, $\beta$ and $\gamma$, few steps win for short arrays and few bytes for long ones; on your four ranks, see what the tables above measured. A ping-pong of two ranks promises too much; a fit to ring steps predicts better, and how well you have measured above.
+# - In the model of $\alpha$, $\beta$ and $\gamma$, few steps win for short arrays and few bytes for long ones; on your four ranks, see what the tables above measured. A ping-pong of two ranks promises too much for a ring; the predictions above come from a fit to ring steps, and how good they are you have measured.
 # - For large machines the model says: tree for short arrays, two levels for long ones, and the flat ring, for the longest, as long as the two levels do not overlap. Each crossover is one division. No record of the course has measured it at that size.
 # - A ring's bytes are bounded by $2K$ for any $N$; its time is not.
 #
