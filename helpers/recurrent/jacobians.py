@@ -55,12 +55,6 @@ def norms_by_lag(jacobians: Tensor) -> Tensor:
     return torch.stack(norms)
 
 
-def bound_by_lag(jacobians: Tensor) -> Tensor:
-    """Return Π ‖J_s‖₂ over the last k steps, (T+1): no product of these steps can exceed it."""
-    norms = torch.linalg.matrix_norm(jacobians, 2).flip(0)
-    return torch.cat([norms.new_ones(1), norms.cumprod(0)])
-
-
 def power_bound(U: Tensor, lags: int, slope: float = 1.0) -> Tensor:
     """Return (slope · ‖U‖₂)^k for k = 0 ... lags: the bound before any state is known.
 

@@ -411,6 +411,31 @@ whose = "train's order" if own_order is None else "your shards"
 print(f"{whose}: accuracy {sharded.accuracy:.1%} after {sharded.updates} updates")
 
 # %% [markdown]
+# PyTorch's `DistributedSampler` does the same, if it is told the epoch. Ten samples, four ranks, two epochs:
+#
+# > **Predict:** how many different orders do the two epochs have, if nobody calls `set_epoch`? And how many samples do the four ranks have together, of ten?
+
+# %%
+guess["orders of two epochs without set_epoch"] = ...
+guess["samples of four ranks together, of ten"] = ...
+
+# %%
+from torch.utils.data import DistributedSampler
+
+drawn = {}
+for told in (False, True):
+    samplers = [DistributedSampler(range(10), chosen.ranks, r) for r in range(chosen.ranks)]
+    for epoch in (0, 1):
+        for sampler in samplers if told else ():
+            sampler.set_epoch(epoch)
+        drawn[told, epoch] = [list(sampler) for sampler in samplers]
+        print("told" if told else "not told", f"epoch {epoch}: {drawn[told, epoch]}")
+guess.answer("orders of two epochs without set_epoch", len({str(drawn[False, e]) for e in (0, 1)}))
+guess.answer("samples of four ranks together, of ten", sum(map(len, drawn[True, 0])))
+
+# %% [markdown]
+# Nobody calls `set_epoch` for you: forget it, and every epoch has the first one's order, without a warning. And where you leave samples out, `DistributedSampler` gives some of them twice, unless you ask for `drop_last=True`.
+#
 # Now the schemes, side by side.
 
 # %%
