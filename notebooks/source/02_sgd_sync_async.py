@@ -19,7 +19,7 @@ _ = plots.schemes()
 # - write the receive of an asynchronous [parameter server](glossary.md#parameter-server), train with it, and tell [staleness](glossary.md#staleness) from batch and rate;
 # - predict from two measured times whether a second replica pays.
 #
-# **You need** notebook [01](01_mpi_basics.ipynb) (ranks, send and receive, allreduce) and how a network is trained by gradient descent. *Time:* 145 minutes, of which your machine works for two; the project at the end takes another 40. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebook [01](01_mpi_basics.ipynb) (ranks, send and receive, allreduce) and how a network is trained by gradient descent. *Time:* 150 minutes, of which your machine works for two; the project at the end takes another 40. *Cores:* 2 or more. *GPU:* none.
 
 # %% [markdown]
 # ## Notation

@@ -11,7 +11,7 @@
 # - predict when a gradient [vanishes](glossary.md#vanishing-gradient) or [explodes](glossary.md#exploding-gradient), and say which remedy helps against which;
 # - test, with several seeds, whether a part of a network, or a cell of your own, earns its place.
 #
-# **You need** matrix calculus and PyTorch; no earlier notebook. *Time:* 130 minutes, of which your machine works for about one. *Cores:* one is enough. *GPU:* none.
+# **You need** matrix calculus and PyTorch; no earlier notebook. *Time:* 135 minutes, of which your machine works for about one. *Cores:* one is enough. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
