@@ -257,6 +257,16 @@ def life(answer, cluster):
                 wrong(f"right, but by {used}: send your neighbours one row each in a step")
 
 
+def _two(value: Any, expected: str) -> tuple:
+    """Return two parts of an answer of any kind that has an order: a tuple, a list, an array."""
+    try:
+        if len(value) == 2:
+            return value[0], value[1]
+    except (TypeError, KeyError, IndexError):
+        pass
+    wrong(f"{expected}, got {value!r}")
+
+
 @exercise(time_limit=60.0)
 def grid_sums(answer, cluster):
     """answer(value, comm) -> (sum over my row, sum over my column) of a grid with two columns."""
@@ -265,13 +275,9 @@ def grid_sums(answer, cluster):
         cases = [Case(n, lambda r: (10**r,)) for n in sizes]
         for n, there in zip(sizes, outcomes(ranks, answer, cases), strict=True):
             for rank, outcome in enumerate(there):
-                value: Any = outcome.returned
-                try:  # of any kind that has an order: a tuple, a list, an array
-                    pair = len(value) == 2 and (value[0], value[1])
-                except (TypeError, KeyError, IndexError):
-                    pair = False
-                if not pair:
-                    wrong(f"on rank {rank} of {n}: expected (row sum, column sum), got {value!r}")
+                pair = _two(
+                    outcome.returned, f"on rank {rank} of {n}: expected (row sum, column sum)"
+                )
                 row = sum(10**r for r in range(n) if r // 2 == rank // 2)
                 column = sum(10**r for r in range(n) if r % 2 == rank % 2)
                 equal(pair[0], row, f"the sum over the row of rank {rank} of {n}")
@@ -343,10 +349,7 @@ def ranks_for(answer):
 def through(answer):
     """answer(small, large) -> (alpha, beta) of the line through two (bytes, seconds)."""
     for small, large in (((8, 1e-6), (1_000_008, 251e-6)), ((0, 2e-6), (4096, 6e-6))):
-        got = call(answer, small, large)
-        if not isinstance(got, tuple | list) or len(got) != 2:
-            wrong(f"expected (alpha, beta), got {got!r}")
-        alpha, beta = got
+        alpha, beta = _two(call(answer, small, large), "expected (alpha, beta)")
         for place, (nbytes, seconds) in enumerate((small, large)):
             what = f"alpha + beta · {nbytes} for the {('small', 'large')[place]} message"
             close(alpha + beta * nbytes, seconds, what, atol=1e-12)

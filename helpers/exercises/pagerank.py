@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+import timeit
 from collections.abc import Iterator
 
 from helpers.exercises.core import NotAttempted, call, close, equal, exercise, wrong
@@ -91,11 +92,19 @@ class _Queue:
 @contextlib.contextmanager
 def _clocks(queue: _Queue, answer: object) -> Iterator[None]:
     """Let every clock of ``time`` show the queue's, under whatever name the answer knows it."""
-    clocks = [getattr(time, name) for name in ("perf_counter", "monotonic", "time")]
-    places = (vars(time), getattr(answer, "__globals__", {}))
-    found = [(p, k, v) for p in places for k, v in p.items() if any(v is c for c in clocks)]
-    for place, name, _ in found:
-        place[name] = lambda: queue.now
+    names = ("perf_counter", "monotonic", "time")
+    seconds = [getattr(time, name) for name in names]
+    nanoseconds = [getattr(time, f"{name}_ns") for name in names]
+    places = (vars(time), vars(timeit), getattr(answer, "__globals__", {}))
+    found = [
+        (p, k, v)
+        for p in places
+        for k, v in p.items()
+        if any(v is clock for clock in (*seconds, *nanoseconds))
+    ]
+    for place, name, clock in found:
+        whole = any(clock is one for one in nanoseconds)
+        place[name] = (lambda: round(1e9 * queue.now)) if whole else (lambda: queue.now)
     try:
         yield
     finally:

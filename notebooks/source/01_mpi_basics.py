@@ -1105,7 +1105,7 @@ check.through(through)
 # %%
 yours = through(tuple(samples[0]), tuple(samples[-1]))
 print(f"fit to all points: α = {1e6 * link.alpha:.2f} µs, 1/β = {1 / link.beta / 1e9:.2f} GB/s")
-if yours:
+if yours is not None:
     print(f"through two points: α = {1e6 * yours[0]:.2f} µs, 1/β = {1 / yours[1] / 1e9:.2f} GB/s")
 
 # %% [markdown]

@@ -252,10 +252,12 @@ for name in ("dgl", "scatter", "sparse", "dense", "dense_scaled", "csr", "csr fp
         print(f"skipped {name}: {str(error)[:90]}")
         continue
     prepare[name] = time.perf_counter() - begin
-    print(f"{name:12} stored in {seconds(prepare[name])}", flush=True)
+    print(f"{held[name].row:2} {name:12} stored in {seconds(prepare[name])}", flush=True)
 ranks = {name: v.iterate(version, 30) for name, version in held.items()}
 for name, x in ranks.items():
-    print(f"{name:12} largest difference from csr: {(x - ranks['csr']).abs().max():.1e}")
+    print(
+        f"{held[name].row:2} {name:12} largest difference from csr: {(x - ranks['csr']).abs().max():.1e}"
+    )
 
 # %% [markdown]
 # All agree within the rounding of 32-bit numbers. (Row 3s is version 3 with its matrix made by scaling columns; what the matrix product costs instead comes below. Row 4d is version 4 with 64-bit numbers, which a tolerance of $10^{-10}$ needs.) *Predict: which is the fastest, and by what factor over the slowest?*

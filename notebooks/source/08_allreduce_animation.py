@@ -261,8 +261,8 @@ check.ring_allreduce(ring_allreduce, cluster=cluster)
 # | broadcast | root has $x$ | everybody has $x$ | the first weights |
 # | scatter | root has $x_0 \dots x_{N-1}$ | rank $i$ has $x_i$ | a batch, cut up |
 # | gather | rank $i$ has $x_i$ | root has all of them | metrics |
-# | allgather | rank $i$ has $x_i$ | everybody has all | sharded weights, before a layer |
-# | reduce | rank $i$ has $x_i$ | root has $\sum x_i$ | a parameter server |
+# | allgather | rank $i$ has $x_i$ | everybody has all | [shards](glossary.md#shard) of the weights, before a layer |
+# | reduce | rank $i$ has $x_i$ | root has $\sum x_i$ | a [parameter server](glossary.md#parameter-server) |
 # | allreduce | rank $i$ has $x_i$ | everybody has $\sum x_i$ | gradients |
 #
 # `helpers.collectives` writes them by hand on sends and receives. The next cell runs each on groups of 2, 3 and 4 of our ranks, records every message, and adds the model for 6 and 8. Choose a collective from the menu and *step*.

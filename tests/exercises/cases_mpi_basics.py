@@ -534,6 +534,13 @@ def rounded_down(speed_up, serial):
     return ranks if math.isinf(ranks) else math.floor(ranks)
 
 
+def through_by_a_system(small, large):
+    import numpy as np
+
+    (x, s), (y, t) = small, large
+    return np.linalg.solve([[1.0, x], [1.0, y]], [s, t])
+
+
 def serves(rank, request, words, waiting, size):
     if request["cmd"] == "put":
         words[request["key"]] = request["value"]
@@ -683,6 +690,7 @@ CASES = {
         right=fewest, wrong=[without_a_limit, not_rounded, rounded_down, lambda s, f: s]
     ),
     "through": Case(
+        also=[through_by_a_system],
         right=lambda a, b: (
             a[1] - a[0] * (b[1] - a[1]) / (b[0] - a[0]),
             (b[1] - a[1]) / (b[0] - a[0]),

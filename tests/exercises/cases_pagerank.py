@@ -2,6 +2,7 @@
 
 import math
 import time
+import timeit
 from time import perf_counter
 
 import numpy as np
@@ -66,6 +67,30 @@ def best_time_by_another_name(call, wait, repeats=3):
         wait()
         best = min(best, perf_counter() - begin)
     return best
+
+
+def best_time_in_nanoseconds(call, wait, repeats=3):
+    call()
+    times = []
+    for _ in range(repeats):
+        wait()
+        begin = time.perf_counter_ns()
+        call()
+        wait()
+        times.append((time.perf_counter_ns() - begin) / 1e9)
+    return min(times)
+
+
+def best_time_by_timeit(call, wait, repeats=3):
+    call()
+    times = []
+    for _ in range(repeats):
+        wait()
+        begin = timeit.default_timer()
+        call()
+        wait()
+        times.append(timeit.default_timer() - begin)
+    return min(times)
 
 
 def unsynchronised(call, wait, repeats=3):
@@ -194,7 +219,7 @@ CASES = {
     ),
     "timed": Case(
         right=best_time,
-        also=[best_time_by_another_name],
+        also=[best_time_by_another_name, best_time_in_nanoseconds, best_time_by_timeit],
         wrong=[unsynchronised, not_waiting_first, no_warm_up, lambda call, wait, repeats: 0.0],
     ),
     "at_the_latest": Case(
