@@ -19,7 +19,12 @@ Ids = list[list[int]]  # the same, as numbers
 
 
 class Vocabulary:
-    """Words and their ids, from 2 up; 0 is padding, 1 any word that is not known."""
+    """Words and their ids, from 2 up; 0 is padding, 1 any word that is not known.
+
+    >>> known = Vocabulary(["a", "tool"])
+    >>> [known.id(word) for word in ("a", "tool", "never seen")]
+    [2, 3, 1]
+    """
 
     def __init__(self, words: Iterable[str]):
         self.words = ["<padding>", "<unknown>", *dict.fromkeys(words)]
@@ -75,6 +80,9 @@ def encode(document: Words, vocabulary: Vocabulary, limits: Limits | None = None
 
     Raises ValueError for a document without any word: there is nothing to read; TypeError for text
     that is not split into words.
+
+    >>> encode([["a", "tool"], ["a", "a", "a"]], Vocabulary(["a", "tool"]), Limits(2, 5))
+    [[2, 3], [2, 2]]
     """
     if isinstance(document, str):
         raise TypeError(f"{document[:40]!r}: expected sentences of words, got text")
@@ -98,6 +106,9 @@ class Batch:
     @classmethod
     def of(cls, documents: Sequence[Ids], padding: int = 0):
         """Lay documents out; ``padding`` adds so many useless columns (to test that they are).
+
+        >>> Batch.of([[[2, 3], [4, 5, 6]], [[2, 1]]]).words.tolist()
+        [[2, 3, 0], [4, 5, 6], [2, 1, 0]]
 
         Raises ValueError naming the first document or sentence that is empty.
         """

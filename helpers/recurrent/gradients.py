@@ -108,6 +108,10 @@ def finite_difference(loss: Callable[[], Tensor], tensor: Tensor, step: float = 
 
     Changes ``tensor`` in place, element by element, and puts it back. Raises ValueError unless it
     is float64: in float32 the difference drowns in rounding.
+
+    >>> x = torch.tensor([3.0, 5.0]).double()
+    >>> [round(slope, 6) for slope in finite_difference(lambda: x[0] * x[1], x).tolist()]
+    [5.0, 3.0]
     """
     if tensor.dtype != torch.float64:
         raise ValueError(f"finite differences expect float64, got {tensor.dtype}")
@@ -129,6 +133,12 @@ def clip_by_norm(gradients: Iterable[Tensor], limit: float) -> float:
 
     Pascanu, Mikolov & Bengio (2013), algorithm 1: the direction stays, the length is cut. Raises
     ValueError for a limit that is not positive.
+
+    >>> long = [torch.tensor([3.0]), torch.tensor([[4.0]])]
+    >>> clip_by_norm(long, 1.0)
+    5.0
+    >>> [round(part.item(), 2) for part in long]
+    [0.6, 0.8]
     """
     if not limit > 0:
         raise ValueError(f"limit={limit!r}: expected a positive norm")

@@ -12,7 +12,11 @@ from helpers.recurrent.steps import GRUStep
 
 
 def spectral_radius(U: Tensor) -> float:
-    """Return the largest modulus of an eigenvalue of the square matrix U (H, H)."""
+    """Return the largest modulus of an eigenvalue of the square matrix U (H, H).
+
+    >>> spectral_radius(torch.tensor([[0.5, 100.0], [0.0, -0.25]]))
+    0.5
+    """
     return torch.linalg.eigvals(U).abs().max().item()
 
 
@@ -20,6 +24,9 @@ def with_spectral_radius(U: Tensor, radius: float) -> Tensor:
     """Return U (H, H) scaled so that its spectral radius is ``radius``.
 
     Raises ValueError for a negative radius or a U whose own radius is 0 (nilpotent).
+
+    >>> with_spectral_radius(torch.tensor([[0.5, 1.0], [0.0, -0.25]]), 2.0).tolist()
+    [[2.0, 4.0], [0.0, -1.0]]
     """
     own = spectral_radius(U)
     if radius < 0 or own < 1e-12:
@@ -46,7 +53,11 @@ def gru_jacobians(h: Tensor, gates: GRUStep, U: Tensor) -> Tensor:
 
 
 def norms_by_lag(jacobians: Tensor) -> Tensor:
-    """Return ‖∂h_T/∂h_{T−k}‖₂ for k = 0 ... T, (T+1), from the steps' Jacobians (T, H, H)."""
+    """Return ‖∂h_T/∂h_{T−k}‖₂ for k = 0 ... T, (T+1), from the steps' Jacobians (T, H, H).
+
+    >>> norms_by_lag(torch.tensor([[[0.5]], [[3.0]], [[2.0]]])).tolist()
+    [1.0, 2.0, 6.0, 3.0]
+    """
     product = torch.eye(jacobians.shape[-1], dtype=jacobians.dtype)
     norms = [torch.ones((), dtype=jacobians.dtype)]
     for jacobian in jacobians.flip(0):
@@ -59,6 +70,9 @@ def power_bound(U: Tensor, lags: int, slope: float = 1.0) -> Tensor:
     """Return (slope · ‖U‖₂)^k for k = 0 ... lags: the bound before any state is known.
 
     ``slope`` is the largest derivative of the activation: 1 for tanh and ReLU, 1/4 for σ.
+
+    >>> power_bound(torch.tensor([[0.0, 5.0], [0.0, 0.0]]), lags=3).tolist()
+    [1.0, 5.0, 25.0, 125.0]
     """
     base = slope * torch.linalg.matrix_norm(U, 2)
     return base ** torch.arange(lags + 1, dtype=U.dtype)

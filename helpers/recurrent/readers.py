@@ -34,6 +34,11 @@ def half_life_bias(steps: float, gate: str = "sigmoid") -> float:
 
     The idea of Tallec & Ollivier (2018). ``gate`` names σ, one of ``steps.GATES``: each has a bias
     of its own. Raises ValueError unless ``steps`` is positive and the gate known.
+
+    >>> half_life_bias(1)
+    0.0
+    >>> round(half_life_bias(40), 2), round(half_life_bias(40, "hard"), 2)
+    (4.05, 2.9)
     """
     if not steps > 0:
         raise ValueError(f"steps={steps!r}: expected a positive number of steps")

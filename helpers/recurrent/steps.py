@@ -60,6 +60,12 @@ def gru_step(x: Tensor, h: Tensor, W: Tensor, U: Tensor, b: Tensor, c: Tensor) -
     z = σ(W_z x + b_z + U_z h + c_z)
     n = tanh(W_n x + b_n + r ∘ (U_n h + c_n))
     h_t = (1 − z) ∘ n + z ∘ h
+
+    With all parameters 0 both gates are one half and the candidate is 0:
+
+    >>> x, h, W, U, b = (torch.zeros(shape) for shape in ((1, 2), (1, 1), (3, 2), (3, 1), 3))
+    >>> gru_step(x, h + 8, W, U, b, b).state.item()
+    4.0
     """
     i_r, i_z, i_n = (x @ W.T + b).chunk(3, dim=-1)
     s_r, s_z, memory = (h @ U.T + c).chunk(3, dim=-1)

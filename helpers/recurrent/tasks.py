@@ -34,6 +34,10 @@ class ForgetOnCue:
 
     At each step a value +1 or −1 stands in column 0; with chance ``cue`` column 1 holds a 1, and
     everything before that step no longer counts.
+
+    >>> x, signs = ForgetOnCue(length=5).draw(batch=3, generator=torch.Generator().manual_seed(0))
+    >>> x.shape, signs.shape
+    (torch.Size([5, 3, 2]), torch.Size([3]))
     """
 
     length: int = 20  # steps
