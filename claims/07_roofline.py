@@ -275,7 +275,7 @@ CLAIMS = [
     ),
     _ratio(
         "07-softmax",
-        "Softmax is held up by exp, not by bytes: a pass over as many bytes is faster.",
+        "A softmax takes longer than a pass over as many bytes.",
         softmax_against_copy,
         {
             "4096 × 2048": {"rows": 4096, "columns": 2048},

@@ -226,7 +226,7 @@ else:
 #
 # $$ O_{y,x} = \sum_{j=0}^{k-1} \sum_{i=0}^{k-1} F_{j,i}\; I_{y+j-r,\;x+i-r} $$
 #
-# Deep learning calls this a convolution; a mathematician would turn the filter round first. Outside the image $I$ is taken as zero (or as the nearest pixel, or mirrored: the kernels know all three). Grid and block have two dimensions here: $x$ for columns, $y$ for rows.
+# Deep learning calls this a convolution; a mathematician would turn the filter round first. Outside the image $I$ is taken as zero (or as the nearest pixel, or mirrored: the kernels know all three). Grid and block have two dimensions here: $x$ for columns, $y$ for rows. This kernel is the first *rung* of a ladder of four, which all compute the same: `global`, `constant`, `tiled` and `rows`.
 
 # %%
 weights = rng.standard_normal((P.k, P.k)).astype(np.float32)
@@ -298,7 +298,7 @@ print(
 #
 # ## The filter in constant memory
 #
-# Every thread reads the same 25 weights at the same time. *[Constant memory](glossary.md#constant-memory)* is made for that: 64 KiB that a kernel may only read, with a cache that hands one value to all threads of a *[warp](glossary.md#warp)* at once. A warp is a group of 32 threads of a block that execute together, its *lanes* 0 to 31. The declaration stands outside of the kernel, and the host fills it: `module.constant("weights", array)`.
+# Every thread reads the same 25 weights at the same time. *[Constant memory](glossary.md#constant-memory)* is made for that: 64 KiB that a kernel may only read, with a [cache](glossary.md#cache) that hands one value to all threads of a *[warp](glossary.md#warp)* at once. A warp is a group of 32 threads of a block that execute together, its *lanes* 0 to 31. The declaration stands outside of the kernel, and the host fills it: `module.constant("weights", array)`.
 
 # %%
 predicted["constant"] = 4 * (inside + H * W)
@@ -458,7 +458,7 @@ check.loads_per_output(loads_per_output)
 half[1, 64](np.arange(64, dtype=np.float32))
 
 # %% [markdown]
-# Threads that have *returned* are another matter: NVIDIA's guides promise that a barrier waits for the threads that have not exited. A block whose upper half has left by `if (i >= n) return;` before a barrier does not hang on a GPU since Volta; it is bad style, because the tile that those threads should have helped to load has holes, and older devices promise nothing. The runner reports it, as a warning would.
+# Threads that have *returned* are another matter: NVIDIA's guides promise that a barrier waits for the threads that have not exited. A block whose upper half has left by `if (i >= n) return;` before a barrier does not hang on a GPU since Volta (NVIDIA's generation of 2017); it is bad style, because the tile that those threads should have helped to load has holes, and older devices promise nothing. The runner reports it, as a warning would.
 #
 # ### Exercise 5: a missing barrier
 #
@@ -883,7 +883,7 @@ Markdown("\n".join(lines))
 #
 # ## Occupancy and the size of a tile
 #
-# A GPU is made of *multiprocessors*, each of which runs some blocks at a time. It hides the time of a load by running other warps meanwhile, so it needs many of them. How many fit is its *[occupancy](glossary.md#occupancy)*: limited by threads, registers and shared memory. The compiler of NVIDIA tells what each kernel takes; the limits are those of an A100 (`sm_80`).
+# A GPU is made of *multiprocessors*, each of which runs some blocks at a time. It hides the time of a load by running other warps meanwhile, so that many should be there, say NVIDIA's guides; no run here shows what they gain. How many fit is its *[occupancy](glossary.md#occupancy)*: limited by threads, registers and shared memory. The compiler of NVIDIA tells what each kernel takes; the limits are those of an A100 (`sm_80`).
 #
 # ### Exercise 11: how many warps fit?
 #
@@ -1011,7 +1011,8 @@ check_products.tiled_product(tiled_product)
 # %%
 products = Module("product.cu", device="cpu")
 ones, c = np.ones((16, 80), np.float32), np.zeros((16, 16), np.float32)  # five steps along k
-record = products["square_product<16>"][1, (16, 16)].record(ones, ones.T.copy(), c, 16, 80, 16)
+square = products["square_product<16>"]  # <16>: the side of its tiles
+record = square[1, (16, 16)].record(ones, ones.T.copy(), c, 16, 80, 16)
 barriers.answer(record.events["interval"].max() / 5)  # interval: the barriers passed so far
 for m, k_, n in ((64, 64, 64), (50, 70, 90)):
     pair = rng.random((m, k_), np.float32), rng.random((k_, n), np.float32)
@@ -1545,7 +1546,7 @@ print(claim)
 # - The first kernel asks for $4HW(2k^2+1)$ bytes; constant memory takes the weights out, a tile with its halo the rest, down to $(T_y+k-1)(T_x+k-1)/(T_yT_x)$ loads an output.
 # - A barrier stands between the last write to a place and the first read by another thread, and every thread that has not returned must reach the same one.
 # - Lanes that take neighbouring addresses share sectors of 32 bytes; otherwise up to eight times the bytes move.
-# - Registers, shared memory and threads decide how many warps are resident.
+# - Threads, blocks, registers and shared memory decide how many warps are resident.
 # - A product of matrices reads its inputs $T$ times less through tiles of side $T$. Several outputs a thread save turns of shared memory; the bytes of global memory depend on the shape of a block's outputs.
 # - A scan by a tree has $2(n-1)$ additions, and bank conflicts to pad away.
 # - A warp whose lanes part at a branch goes both ways; who does what decides how often, and the banks ask for something else again.

@@ -97,9 +97,9 @@ print(f"the middle sample was {machine.disturbed:.0%} below the best: so busy wa
 #
 # $$\pi = f \cdot w \cdot 2 \cdot 2 .$$
 #
-# The number of units is a fact of each processor, not a law: the first with AVX-512 have one such unit or two, and some run a 512-bit instruction as two halves.
+# SSE, AVX2 and AVX-512 are instructions with registers of 128, 256 and 512 bits (NEON, on ARM, 128), so that $w$ is 4, 8 and 16 in fp32. The number of units is a fact of each processor, not a law: the first with AVX-512 have one such unit or two, and some run a 512-bit instruction as two halves.
 #
-# The source computes 243 Gflop/s for a core of the Xeon 8180M from $f = 3.8$ GHz and $w = 16$. That takes the frequency from a label, and no core holds the turbo frequency under full AVX-512 load on all cores: measure $f$.
+# The source computes 243 Gflop/s for a core of the Xeon 8180M from $f = 3.8$ GHz and $w = 16$. That takes the frequency from a label, and the label's is the *turbo* frequency, which a core takes for a while and while others idle: measure $f$.
 #
 # *Predict: how many fp32 operations does one core of your machine finish in a cycle?* Type your number; the table answers.
 
@@ -207,7 +207,7 @@ print(
 )
 
 # %% [markdown]
-# The source's example: 32 KiB, 8 ways, lines of 64 bytes. Offset $\log_2 64 = 6$ bits; sets $32768 / 64 / 8 = 64$, so 6 bits of index. Together 12 bits, exactly the offset in a page of 4 KiB: the set is known before the address is translated. (None is printed where neighbours blurred the curve; measure again with `ceilings(again=True)`.)
+# The source's example: 32 KiB, 8 ways, lines of 64 bytes. Offset $\log_2 64 = 6$ bits; sets $32768 / 64 / 8 = 64$, so 6 bits of index. Together 12 bits, exactly the offset in a page of 4 KiB: a program's addresses are not those of the memory, tables translate them page by page, and the set is known before that. (None is printed where neighbours blurred the curve; measure again with `ceilings(again=True)`.)
 #
 # The places that the line's length was measured with lie 320 bytes apart, an odd number of lines, so that they fall into all sets. Section 3 shows what happens to addresses that a power of two sets apart.
 
@@ -222,7 +222,7 @@ for ax, threads in zip(axes[:, 0], threads_tried, strict=True):
 plt.show()
 
 # %% [markdown]
-# Bytes are counted as the program asks for them: 24 for each double of the triad (two read, one written). Before a line is written, most processors first fetch it (**[write-allocate](glossary.md#write-allocate)**); memory then moves 32. We do not count that, as STREAM does not. *Predict: in which levels does a triad show less than reading?*
+# Bytes are counted as the program asks for them: 24 for each double of the triad (two read, one written). Before a line is written, most processors first fetch it (**[write-allocate](glossary.md#write-allocate)**); memory then moves 32. We do not count that, as STREAM, the usual benchmark of bandwidth, does not. *Predict: in which levels does a triad show less than reading?*
 
 # %%
 shows_less = Prediction("levels in which a triad shows less", None)  # "L1, memory", or "none"
@@ -363,9 +363,9 @@ for p in points:
 # %% [markdown] claims="07-fusion 07-softmax 07-gru-step"
 # The column *predicted* is your `least_seconds`, with the roof of as many threads as the kernel uses: against the roof of one thread, a `dot` on two would stand far above it.
 #
-# `unfused`, `passes` and `fused` compute the same $\max(s x + z, 0) \cdot w$. NumPy makes four passes on one thread and makes three new arrays; `passes` is the same four passes in C, on all threads, with one array between them; `fused` is one loop. From `passes` to `fused` only the number of passes changes: 40 bytes an element become 16. **Fusion saves bytes**: on one thread four passes take 2.1 to 2.2 times as long as one from memory, and 1.7 to 1.9 times from the second cache; bytes alone would say 2.5.
+# `unfused`, `passes` and `fused` compute the same $\max(s x + z, 0) \cdot w$. NumPy makes four passes on one thread and makes three new arrays; `passes` is the same four passes in C, on all threads, with one array between them; `fused` is one loop. From `passes` to `fused` only the number of passes changes: 40 bytes an element become 16. **Fusion saves bytes**: on one thread four passes take 2.05 to 2.25 times as long as one from memory, and 1.7 to 1.9 times from the second cache; bytes alone would say 2.5.
 #
-# Three points stand apart. `softmax` reads and writes as much as a pass over the array, and takes two to three times as long as a product that moves those bytes (four times from a cache): the *exp* is counted as one operation, and is many. `GRU step` reaches 0.5 to 0.65 of what one matrix product with as many operations does at a batch of 32 and 128 units, and five sixths at 256 and 512: two products, four passes over the gates and the cost of calls in between; all of that weighs less the larger the matrices are (exercise 7). The 3 × 3 convolution has the intensity of a matrix product, since a loaded weight serves all pixels and a loaded pixel all channels.
+# Three points stand apart. `softmax` reads and writes as much as a pass over the array, and takes two to three times as long as a product that moves those bytes (four times from a cache): bytes are not what holds it up. *exp*, which is many operations, is counted as one; what of the time it takes beside the maximum, the sum and the division is not isolated here. `GRU step` reaches 0.5 to 0.65 of what one matrix product with as many operations does at a batch of 32 and 128 units, and six sevenths at 256 and 512. It is two products, four passes over the gates and the calls in between; which of them costs how much is not isolated, nor whether it is the batch or the units that make it weigh less (exercise 7 has a word on the batch). The 3 × 3 convolution has the intensity of a matrix product, since a loaded weight serves all pixels and a loaded pixel all channels.
 #
 # Point at a circle for its figures; type operations, bytes and seconds to add a kernel of your own:
 
@@ -529,7 +529,7 @@ for n in (192, P.n, 512):
         suspect.answer(max(gains, key=gains.get))
 
 # %% [markdown] claims="07-misses 07-dependent-sum 07-vectors"
-# Additions that need not wait gain 1.5 to 1.8 times at each size, and vectors five to eight times. What a sixteenth of the misses gains depends on $n$, but not as the size of the caches would have it. On the newer processor it gains 2.2 times at 512, and next to nothing at $n = 720$, where B is larger and takes twice the second cache. What is special about 512 comes next. (The older was tried at 192, 384 and 512 alone: nothing, 1.5 and 2.2 times.) **Most of the factor that a swap of two lines gives is vectors; a sixteenth of the misses may gain nothing at all.** Counting misses and seeing a factor of ten do not yet make one the cause of the other.
+# Additions that need not wait gain 1.55 to 1.85 times at each size, and vectors five to eight times. What a sixteenth of the misses gains depends on $n$, but not as the size of the caches would have it. On the newer processor it gains 2.5 times at 512, and next to nothing at $n = 720$, where B is larger and takes twice the second cache. What is special about 512 comes next. (The older was tried at 192, 384 and 512 alone: nothing, 1.5 and 2.2 times.) **Most of the factor that a swap of two lines gives is vectors; a sixteenth of the misses may gain nothing at all.** Counting misses and seeing a factor of ten do not yet make one the cause of the other.
 
 # %%
 for claim in ("07-misses", "07-dependent-sum", "07-vectors", "07-power-of-two"):
@@ -915,7 +915,7 @@ if gpu_peaks:
 # |---|---|
 # | L1 4 cycles, L2 10, L3 40 and more, memory 60-100 ns (a Xeon of 2009) | section 1: the staircase of this machine, in ns and cycles. What the source says of pipelines shows in section 3, where additions wait for one another; that its third cache takes longer for a line that another core has changed is not measured here |
 # | peak = frequency × width × instructions per cycle, FMA counted twice | holds with the *measured* frequency and the *measured* instructions per cycle (exercise 1); the label's frequency overstates it, and so do two units where AVX-512 has one |
-# | swap the j and k loops | section 3: five to eight times by vectors, 1.5 to 1.8 by additions that do not wait, and 1.0 to 2.2 by misses, depending on $n$; register tiles gain three to four times more, blocks where the matrix outgrows the caches |
+# | swap the j and k loops | section 3: five to eight times by vectors, 1.55 to 1.85 by additions that do not wait, and 1.0 to 2.5 by misses, depending on $n$; register tiles gain three to four times more, blocks where the matrix outgrows the caches |
 # | groups: computation $1/g^2$; small kernels: parameters $k_1^2/k_2^2$ | counted: $1/g$ and $k_2^2/k_1^2$; times stay above the operations' share in each row |
 # | $P = \min(\pi, \beta I)$ | section 2, with the roof of as many threads as the kernel uses |
 #
@@ -923,7 +923,7 @@ if gpu_peaks:
 #
 # - Count operations and bytes before you optimise; their ratio says which of the two to reduce.
 # - Several causes hide behind one factor: change one at a time before you say *because*.
-# - Fusing saves bytes; blocks help where a matrix outgrows the caches; sums in registers help the product, and of two convolutions the larger.
+# - Fusing saves bytes; blocks help where a matrix outgrows the caches; sums in registers help the product, and on one of two processors the larger of two convolutions.
 # - A change of a layer saves less time than operations, and far less where it leaves the bytes.
 # - A number format of fewer bytes raises the roof; whether a library's kernel follows has to be measured: `bfloat16` took eight times as long on one processor and half the time on another of the same name.
 #
