@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from helpers.exercises.core import (
     NotAttempted,
@@ -20,10 +17,7 @@ from helpers.exercises.core import (
     whole_numbers,
     wrong,
 )
-from helpers.exercises.groups import Case, Outcome, in_case, outcomes, rounds
-
-if TYPE_CHECKING:
-    from helpers.cluster import Cluster
+from helpers.exercises.groups import Case, Outcome, in_case, more_ranks, outcomes, rounds
 
 
 @exercise
@@ -83,21 +77,6 @@ def _nothing_begun(there: list[Outcome]) -> None:
             )
 
 
-@contextlib.contextmanager
-def _more_ranks(n: int) -> Iterator[Cluster | None]:
-    """Start more ranks than the notebook's; None in an allocation that has no more."""
-    from helpers.cluster import Cluster, StartError
-
-    try:
-        with contextlib.redirect_stdout(io.StringIO()):  # nobody's concern here
-            more = Cluster(n=n)
-    except StartError:  # those of the notebook have judged
-        yield None
-        return
-    with more:
-        yield more
-
-
 @exercise(time_limit=60.0)
 def tree_broadcast(answer, cluster):
     """answer(value, comm) -> on every rank rank 0's value, in few rounds."""
@@ -106,7 +85,7 @@ def tree_broadcast(answer, cluster):
         return [Case(n, lambda r: (f"from {r}" if r == 0 else None,)) for n in sizes]
 
     found = outcomes(cluster, answer, cases(4, 3, 2, 1))
-    with _more_ranks(7) as seven:  # where a rank with two children takes too long
+    with more_ranks(7) as seven:  # where a rank with two children takes too long
         found += outcomes(seven, answer, cases(7)) if seven else []
     for there in found:
         for rank, outcome in enumerate(there):
@@ -284,7 +263,7 @@ def grid_sums(answer, cluster):
                 equal(pair[1], column, f"the sum over the column of rank {rank} of {n}")
 
     compare(cluster, (4, 2))
-    with _more_ranks(6) as six:  # three rows: more than an answer for four may have foreseen
+    with more_ranks(6) as six:  # three rows: more than an answer for four may have foreseen
         if six:
             compare(six, (6,))
 
