@@ -2,153 +2,17 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
-from helpers.exercises.core import NotAttempted, call, close, equal, exercise, wrong
-
-BEGIN, END = "// your part", "// end of your part"
-
-
-def compiled(answer):
-    """Compile the reader's kernels for the CPU, every access checked.
-
-    Parameters
-    ----------
-    answer : helpers.cuda.Kernel or helpers.cuda.Module or str
-        A kernel of the reader's cell, the cell's module, or its source.
-
-    Returns
-    -------
-    helpers.cuda.Module
-        The same source.
-
-    Raises
-    ------
-    NotAttempted
-        If the reader's part is empty.
-    WrongAnswer
-        If it is no kernel, or does not compile.
-    """
-    from helpers import cuda
-
-    if callable(answer) and not isinstance(answer, cuda.Kernel):
-        call(answer)
-        wrong("expected the kernel that your %%cuda cell makes")
-    module = answer.module if isinstance(answer, cuda.Kernel) else answer
-    source = module.source if isinstance(module, cuda.Module) else answer
-    defines = module.defines if isinstance(module, cuda.Module) else {}
-    if not isinstance(source, str):
-        wrong(f"expected the kernel that your %%cuda cell makes, got {source!r}")
-    part = re.search(rf"{BEGIN}[^\n]*\n(.*?){END}", source, re.DOTALL)
-    if part and not re.sub(r"//[^\n]*|/\*.*?\*/|\s", "", part.group(1), flags=re.DOTALL):
-        raise NotAttempted("the kernel's part is still empty")
-    try:
-        return cuda.Module(source, defines, "cpu", name="cell", check=True, timeout=4)
-    except cuda.CudaError as error:
-        wrong(f"it does not compile: {error}")
-
-
-def run(module, name: str, grid, block, *arguments, record: bool = False):
-    """Launch one of the reader's kernels; a fault is a wrong answer.
-
-    Parameters
-    ----------
-    module : helpers.cuda.Module
-        Of :func:`compiled`.
-    name : str
-        The kernel, of a template an instance: "coarse_product<4>".
-    grid, block : int or tuple of int
-        Of the launch.
-    *arguments : object
-        The kernel's.
-    record : bool
-        Whether to record what it touches.
-
-    Returns
-    -------
-    helpers.cuda.AccessRecord or None
-        The record.
-
-    Raises
-    ------
-    WrongAnswer
-        If there is no such kernel, or it did something wrong.
-    """
-    from helpers import cuda
-
-    base, instance, _ = name.partition("<")
-    if base not in (module.templates if instance else module.signatures):
-        there = ", ".join({**module.signatures, **module.templates}) or "none"
-        wrong(f"the cell defines no kernel {'template ' * bool(instance)}{base}; it has {there}")
-    try:
-        launch = module[name][grid, block]
-        return launch.record(*arguments) if record else launch(*arguments)
-    except cuda.CompileError as error:
-        wrong(f"{name} does not compile: {error}")
-    except cuda.CudaError as error:
-        what = f"{name} with" if instance else "with"
-        wrong(f"{what} grid {grid} and block {block}: {error}")
-
-
-def shared_out(record, array: str, kind: str, most: int, what: str) -> None:
-    """Refuse work that one thread does for many.
-
-    Parameters
-    ----------
-    record : helpers.cuda.AccessRecord
-        Of a launch.
-    array, kind : str
-        Which accesses of global memory: "x", "read".
-    most : int
-        How many of them a thread may make.
-    what : str
-        What was launched, for the message.
-
-    Raises
-    ------
-    WrongAnswer
-        If a thread made more.
-    """
-    events = record.picked(array=array, kind=kind, space="global")
-    if not len(events):
-        return
-    worker, times = np.unique(_threads(events), return_counts=True)
-    if times.max() > most:
-        block, thread = divmod(int(worker[times.argmax()]), 1024)
-        wrong(
-            f"{what}: the numbers are right, but thread {thread} of block {block} makes "
-            f"{times.max()} {kind}s of {array}: if all take their part, none needs more than {most}"
-        )
-
-
-def read_once(record, array: str, what: str) -> None:
-    """Refuse a block that reads an element of global memory more than once.
-
-    Parameters
-    ----------
-    record : helpers.cuda.AccessRecord
-        Of a launch.
-    array : str
-        Whose elements.
-    what : str
-        What was launched, for the message.
-
-    Raises
-    ------
-    WrongAnswer
-        If a block did.
-    """
-    events = record.picked(array=array, kind="read", space="global")
-    places = np.stack([events["block"].astype(np.int64), record.elements(events)])
-    places, times = np.unique(places, axis=1, return_counts=True)
-    if times.max(initial=0) > 1:
-        block, element = places[:, times.argmax()]
-        wrong(
-            f"{what}: the numbers are right, but block {block} reads {array}[{element}] "
-            f"{times.max()} times"
-        )
+from helpers.exercises.core import call, close, equal, exercise, wrong
+from helpers.exercises.kernels import (
+    compiled,
+    read_once,
+    run,
+    shared_out,
+    threads_of,
+    warp_requests,
+)
 
 
 @exercise
@@ -247,7 +111,7 @@ def tree_sum(answer):
             close(total, x.reshape(blocks, 64).sum(axis=1), what, rtol=1e-5)
             shared_out(record, "x", "read", 1, what)
             events = record.picked(array="part", kind="read")
-            most = int(np.unique(_threads(events), return_counts=True)[1].max())
+            most = int(np.unique(threads_of(events), return_counts=True)[1].max())
             if most > 16:  # two for each addition, and the result
                 wrong(
                     f"the sums are right, but one thread reads part {most} times: in a tree it "
@@ -305,7 +169,7 @@ def my_scan(answer):
                 wrong(f"{what}: each sum holds its own number too, not only those before it")
             close(y, upto - x, what, rtol=1e-4, atol=1e-4)
             events = record.picked(kind="read")
-            threads = _threads(events)
+            threads = threads_of(events)
             most = int(np.unique(threads, return_counts=True)[1].max())
             if most > 64 or len(events) > 9 * x.size:
                 wrong(
@@ -326,31 +190,19 @@ def packed_sum(answer):
             close(total, x.reshape(blocks, 256).sum(axis=1), what, rtol=1e-5)
             shared_out(record, "x", "read", 1, what)
             made = [record.picked(array="part", kind=kind) for kind in ("write", "atomic")]
-            passes = len(_warp_requests(np.concatenate(made))) // blocks - 8  # less: part filled
+            passes = len(warp_requests(np.concatenate(made))) // blocks - 8  # less: part filled
             if passes > 12:
                 wrong(
                     f"the sums are right, but their additions take the warps of a block {passes} "
                     "passes, and 12 would do: in many of these only a few lanes add"
                 )
             events = record.picked(array="part", kind="read")
-            most = int(np.unique(_threads(events), return_counts=True)[1].max(initial=0))
+            most = int(np.unique(threads_of(events), return_counts=True)[1].max(initial=0))
             if most > 24:  # two or three for each addition, and the result
                 wrong(
                     f"the sums are right, but one thread reads part {most} times: with at most one "
                     "addition a step it would be 17"
                 )
-
-
-def _threads(events) -> np.ndarray:
-    """Number the events' threads through all blocks."""
-    return events["block"].astype(np.int64) * 1024 + events["thread"]
-
-
-def _warp_requests(events) -> np.ndarray:
-    """Return the events' different requests: what a warp asks for at once."""
-    return np.unique(
-        np.stack([events["access"], events["occurrence"], _threads(events) // 32]), axis=1
-    ).T
 
 
 @exercise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from helpers.exercises.core import close, exercise, wrong
-from helpers.exercises.cuda import compiled, run, shared_out
+from helpers.exercises.kernels import compiled, run, shared_out
 
 
 @exercise

@@ -1,0 +1,185 @@
+"""What the checks of kernels share: they compile, run and watch the reader's, on the CPU."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from helpers.exercises.core import NotAttempted, call, wrong
+
+BEGIN, END = "// your part", "// end of your part"
+
+
+def compiled(answer):
+    """Compile the reader's kernels for the CPU, every access checked.
+
+    Parameters
+    ----------
+    answer : helpers.cuda.Kernel or helpers.cuda.Module or str
+        A kernel of the reader's cell, the cell's module, or its source.
+
+    Returns
+    -------
+    helpers.cuda.Module
+        The same source.
+
+    Raises
+    ------
+    NotAttempted
+        If the reader's part is empty.
+    WrongAnswer
+        If it is no kernel, or does not compile.
+    """
+    from helpers import cuda
+
+    if callable(answer) and not isinstance(answer, cuda.Kernel):
+        call(answer)
+        wrong("expected the kernel that your %%cuda cell makes")
+    module = answer.module if isinstance(answer, cuda.Kernel) else answer
+    source = module.source if isinstance(module, cuda.Module) else answer
+    defines = module.defines if isinstance(module, cuda.Module) else {}
+    if not isinstance(source, str):
+        wrong(f"expected the kernel that your %%cuda cell makes, got {source!r}")
+    part = re.search(rf"{BEGIN}[^\n]*\n(.*?){END}", source, re.DOTALL)
+    if part and not re.sub(r"//[^\n]*|/\*.*?\*/|\s", "", part.group(1), flags=re.DOTALL):
+        raise NotAttempted("the kernel's part is still empty")
+    try:
+        return cuda.Module(source, defines, "cpu", name="cell", check=True, timeout=4)
+    except cuda.CudaError as error:
+        wrong(f"it does not compile: {error}")
+
+
+def run(module, name: str, grid, block, *arguments, record: bool = False):
+    """Launch one of the reader's kernels; a fault is a wrong answer.
+
+    Parameters
+    ----------
+    module : helpers.cuda.Module
+        Of :func:`compiled`.
+    name : str
+        The kernel, of a template an instance: "coarse_product<4>".
+    grid, block : int or tuple of int
+        Of the launch.
+    *arguments : object
+        The kernel's.
+    record : bool
+        Whether to record what it touches.
+
+    Returns
+    -------
+    helpers.cuda.AccessRecord or None
+        The record.
+
+    Raises
+    ------
+    WrongAnswer
+        If there is no such kernel, or it did something wrong.
+    """
+    from helpers import cuda
+
+    base, instance, _ = name.partition("<")
+    if base not in (module.templates if instance else module.signatures):
+        there = ", ".join({**module.signatures, **module.templates}) or "none"
+        wrong(f"the cell defines no kernel {'template ' * bool(instance)}{base}; it has {there}")
+    try:
+        launch = module[name][grid, block]
+        return launch.record(*arguments) if record else launch(*arguments)
+    except cuda.CompileError as error:
+        wrong(f"{name} does not compile: {error}")
+    except cuda.CudaError as error:
+        what = f"{name} with" if instance else "with"
+        wrong(f"{what} grid {grid} and block {block}: {error}")
+
+
+def shared_out(record, array: str, kind: str, most: int, what: str) -> None:
+    """Refuse work that one thread does for many.
+
+    Parameters
+    ----------
+    record : helpers.cuda.AccessRecord
+        Of a launch.
+    array, kind : str
+        Which accesses of global memory: "x", "read".
+    most : int
+        How many of them a thread may make.
+    what : str
+        What was launched, for the message.
+
+    Raises
+    ------
+    WrongAnswer
+        If a thread made more.
+    """
+    events = record.picked(array=array, kind=kind, space="global")
+    if not len(events):
+        return
+    worker, times = np.unique(threads_of(events), return_counts=True)
+    if times.max() > most:
+        block, thread = divmod(int(worker[times.argmax()]), 1024)
+        wrong(
+            f"{what}: the numbers are right, but thread {thread} of block {block} makes "
+            f"{times.max()} {kind}s of {array}: if all take their part, none needs more than {most}"
+        )
+
+
+def read_once(record, array: str, what: str) -> None:
+    """Refuse a block that reads an element of global memory more than once.
+
+    Parameters
+    ----------
+    record : helpers.cuda.AccessRecord
+        Of a launch.
+    array : str
+        Whose elements.
+    what : str
+        What was launched, for the message.
+
+    Raises
+    ------
+    WrongAnswer
+        If a block did.
+    """
+    events = record.picked(array=array, kind="read", space="global")
+    places = np.stack([events["block"].astype(np.int64), record.elements(events)])
+    places, times = np.unique(places, axis=1, return_counts=True)
+    if times.max(initial=0) > 1:
+        block, element = places[:, times.argmax()]
+        wrong(
+            f"{what}: the numbers are right, but block {block} reads {array}[{element}] "
+            f"{times.max()} times"
+        )
+
+
+def threads_of(events: np.ndarray) -> np.ndarray:
+    """Number the events' threads through all blocks.
+
+    Parameters
+    ----------
+    events : numpy.ndarray
+        Of a record.
+
+    Returns
+    -------
+    numpy.ndarray
+        A number for each.
+    """
+    return events["block"].astype(np.int64) * 1024 + events["thread"]
+
+
+def warp_requests(events: np.ndarray) -> np.ndarray:
+    """Return the events' different requests: what a warp asks for at once.
+
+    Parameters
+    ----------
+    events : numpy.ndarray
+        Of a record.
+
+    Returns
+    -------
+    numpy.ndarray
+        A row for each.
+    """
+    return np.unique(
+        np.stack([events["access"], events["occurrence"], threads_of(events) // 32]), axis=1
+    ).T
