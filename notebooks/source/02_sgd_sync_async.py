@@ -1622,7 +1622,7 @@ rows = [
      f"staleness-aware, with three workers: {claims.evidence('02-staleness-aware').verdict}; "
      "elastic averaging: your project"),
     ("worthwhile if $T_{sync}/T_{comp} < R - 1$",
-     f"right about {right} of {len(paced)} paced runs; speed-up ÷ prediction of two ranks "
+     f"right in {right} of {len(paced)} settings; speed-up ÷ prediction of two paced ranks "
      f"{speeds(0, 1, 2)}, of four {speeds(3, 4, 5)}, of eight at 10 Mbit/s {speeds(6)} and on the "
      f"two faster links {speeds(7, 8)}"),
 ]  # fmt: skip
