@@ -434,7 +434,7 @@ guess.answer("orders of two epochs without set_epoch", len({str(drawn[False, e])
 guess.answer("samples of four ranks together, of ten", sum(map(len, drawn[True, 0])))
 
 # %% [markdown]
-# Nobody calls `set_epoch` for you: forget it, and every epoch has the first one's order, without a warning. And where you leave samples out, `DistributedSampler` gives some of them twice, unless you ask for `drop_last=True`.
+# The loop has to call `set_epoch` itself: forget it, and every epoch has the first one's order, without a warning. And where you leave samples out, `DistributedSampler` gives some of them twice, unless you ask for `drop_last=True`.
 #
 # Now the schemes, side by side.
 
