@@ -54,13 +54,13 @@ def allgather(answer, cluster):
 
     sizes = [case for case in ((4, 1), (4, 200_000), (3, 5), (1, 2)) if case[0] <= cluster.n]
     cases = [
-        Case(n, lambda r, n=n, length=length: work(r, n, length), f"{length} numbers a rank")
+        Case(n, lambda r, n=n, length=length: work(r, n, length), f"parts of {length * 8} bytes")
         for n, length in sizes
     ]
     for (n, length), there in zip(sizes, outcomes(cluster, answer, cases), strict=True):
         whole = np.concatenate([_part(rank, length) for rank in range(n)])
         for rank, outcome in enumerate(there):
-            where = f"on rank {rank} of {n}, {length} numbers a rank"
+            where = f"on rank {rank} of {n}, parts of {length * 8} bytes"
             if outcome.returned is None:
                 wrong(f"{where}: it returned None, expected the array")
             close(outcome.returned, whole, where)
@@ -329,7 +329,7 @@ def two_levels(answer, cluster):
     shapes = [(2, 2, 8), (2, 2, 40_000), (4, 1, 12), (1, 4, 5), (2, 1, 6), (1, 1, 3)]
     trials = [*((*shape, "float64") for shape in shapes), (2, 2, 12, "float32")]
     for number, (G, M, length, kind) in enumerate(trials):
-        size = f"{M} nodes of {G}, {length} numbers of {kind}"
+        size = f"{M} node{'s' * (M > 1)} of {G}, {length} numbers of {kind}"
         with in_case(f"on {size}", first=number == 0):
             replies = on_ranks(cluster, _on_nodes, answer, G, M, length, kind)
         whole = sum(_numbers(rank, length) for rank in range(G * M))

@@ -362,7 +362,7 @@ guess.answer("Waitall ÷ Sendrecv", took["Waitall"] / took["Sendrecv"])
 claims.evidence("01-overlap")
 
 # %% [markdown] claims="01-overlap"
-# The gaps between boxes are computing. If `Waitall` takes about as long as `Sendrecv` did, the messages did *not* move while you computed. (In the records of two processors it took as long at 16 MB. At 4 MB it did so on one, and on the other it took between a seventh and two fifths longer.) That is what most libraries do inside one machine: bytes are moved by the processor, and only inside MPI calls. Non-blocking calls always spare you the waiting for somebody who is late; whether they hide the transfer too depends on hardware that moves bytes by itself, as network cards of clusters do.
+# The gaps between boxes are computing. If `Waitall` takes about as long as `Sendrecv` did, the messages did *not* move while you computed. (In the records of two processors it took as long at 16 MB. At 4 MB it did so on one, and on the other it took between a seventh and two fifths longer.) So this library moves long messages inside one machine: by the processor, and within MPI calls. Non-blocking calls spare you the waiting for somebody who is late, as you will see next; to hide the transfer as well takes something that moves bytes by itself, such as the network card of a cluster (not tried here).
 
 # %% [markdown]
 # ### A whole group can be begun, too

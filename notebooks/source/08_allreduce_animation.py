@@ -1096,7 +1096,7 @@ for m in machines[1::2]:
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# Each row is a division: where two straight lines, a constant plus a multiple of $K$, cross. The more nodes, the longer an array may be for which the tree is best, since its steps grow so slowly. The flat ring wins for very long arrays only because our two levels work one after the other: the links inside a node rest while those between nodes work. Libraries cut the array into pieces and overlap the two.
+# Each row is a division: where two straight lines, a constant plus a multiple of $K$, cross. The more nodes, the longer an array may be for which the tree is best, since its steps grow so slowly. The flat ring wins for very long arrays only because our two levels work one after the other: the links inside a node rest while those between nodes work. (Between nodes alone they send $2(M-1)/M \cdot K$ through each port, less than the ring's $2(N-1)/N \cdot K$.) Libraries cut the array into pieces and overlap the two.
 #
 # ### Exercise 12: two levels, on two hosts
 #

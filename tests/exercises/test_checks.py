@@ -16,6 +16,7 @@ from helpers.exercises.core import (
     WrongAnswer,
 )
 from tests.exercises.case import parts
+from tests.exercises.cases_mpi_basics import whoever_asks_of_three
 
 TOPICS = [
     module.name
@@ -112,3 +113,38 @@ def test_an_answer_that_hangs_with_large_messages_only_is_told_the_size(ranks):
     case = "on 4 ranks, an array of 4 MB"
     assert message.startswith(f"a short word came through; {case}: no end after 4 s, among 4 ranks")
     assert "send" in message
+
+
+def allgather_for_four(work, comm):
+    """Hangs on three ranks, where there is no rank 3."""
+    from tests.exercises.cases_collectives import allgather
+
+    if comm.Get_size() == 3:
+        comm.recv(source=0, tag=99)
+    return allgather(work, comm)
+
+
+def two_levels_for_two_nodes(x, node, across):
+    from tests.exercises.cases_collectives import by_two_levels
+
+    if across.Get_size() == 1:
+        node.recv(source=0, tag=99)
+    return by_two_levels(x, node, across)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("topic", "name", "answer", "case"),
+    [
+        ("collectives", "allgather", allgather_for_four, "on 3 ranks, parts of 40 bytes: "),
+        ("collectives", "two_levels", two_levels_for_two_nodes, "on 1 node of 4, 12 numbers of "),
+        ("mpi_basics", "hand_out", whoever_asks_of_three, "3 tasks, 3 ranks: "),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_who_hangs_in_a_later_case_is_told_which(topic, name, answer, case, ranks):
+    message = checks(topic)[name].examine(answer, cluster=ranks()).message
+    assert message.startswith(case)
+    assert ": no end after 4 s" in message
+    assert "Who waits for whom" in message
+    assert "attempted" not in message  # no line of the check's own stands for the reader's
