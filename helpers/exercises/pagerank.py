@@ -7,8 +7,12 @@ import math
 import time
 import timeit
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from helpers.exercises.core import NotAttempted, call, close, equal, exercise, wrong
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @exercise
@@ -197,17 +201,9 @@ def my_pagerank(answer):
 
     from helpers.pagerank import pagerank
 
-    rng = np.random.default_rng(8)
-    for nodes, count, least, damping in (
-        (6, 9, 0, 0.85),
-        (50, 120, 25, 0.5),
-        (60_000, 240_000, 0, 0.85),
-    ):
-        pairs = np.unique(rng.integers(least, nodes, (count, 2)), axis=0)
-        pairs[:, 1] = rng.permutation(nodes)[pairs[:, 1]]
-        pairs = np.unique(pairs, axis=0)
+    for nodes, pairs, damping in _edges():
         source, target = pairs.T
-        what = f"{nodes} nodes, {len(pairs)} edges, d = {damping}"
+        what = f"{nodes} nodes, {len(pairs)} edges, d = {damping}, tolerance 1e-09"
         dangling = nodes - len(np.unique(source))
         began = time.perf_counter()
         got = call(answer, source.copy(), target.copy(), nodes, damping, 1e-9)
@@ -216,11 +212,29 @@ def my_pagerank(answer):
             wrong(
                 f"{what}: right or not, it took {spent:.0f} s: does a loop in Python visit edges?"
             )
-        want = pagerank(_matrix(source, target, nodes), "csr", damping=damping).scores
+        A = _matrix(source, target, nodes)
+        want = pagerank(A, "csr", damping=damping, max_iterations=10_000).scores
         got = np.asarray(got, dtype=float)
         if got.shape == (nodes,) and abs(got.sum() - 1) > 1e-6:
             wrong(f"{what}, {dangling} of them dangling: the ranks sum to {got.sum():.4f}")
         close(got, want, f"{what}, the ranks", rtol=1e-4, atol=1e-8)
+
+
+def _edges() -> Iterator[tuple[int, np.ndarray, float]]:
+    """Nodes, pairs (source, target) and damping of some graphs."""
+    import numpy as np
+
+    rng = np.random.default_rng(8)
+    for nodes, count, least, damping in (
+        (6, 9, 0, 0.85),
+        (50, 120, 25, 0.5),
+        (60_000, 240_000, 0, 0.85),
+    ):
+        pairs = np.unique(rng.integers(least, nodes, (count, 2)), axis=0)
+        pairs[:, 1] = rng.permutation(nodes)[pairs[:, 1]]
+        yield nodes, np.unique(pairs, axis=0), damping
+    # Two cycles, of which one is linked to: 200 iterations are far from enough.
+    yield 6, np.array([(0, 1), (1, 0), (2, 3), (3, 2), (4, 0), (5, 0)]), 0.99
 
 
 def _matrix(source, target, nodes: int):

@@ -136,6 +136,29 @@ def ranked(source, target, nodes, damping=0.85, tolerance=1e-10, back=True, by="
     return x
 
 
+def ranked_200_times(source, target, nodes, damping=0.85, tolerance=1e-10):
+    """As the source iterates, whatever the change."""
+    out, x = np.bincount(source, minlength=nodes), np.full(nodes, 1 / nodes)
+    for _ in range(200):
+        share = np.divide(x, out, out=np.zeros(nodes), where=out > 0)
+        x = damping * np.bincount(target, weights=share[source], minlength=nodes)
+        x += (1 - x.sum()) / nodes
+    return x
+
+
+def ranked_by_scipy(source, target, nodes, damping=0.85, tolerance=1e-10):
+    from scipy.sparse import csr_matrix
+
+    out = np.bincount(source, minlength=nodes)
+    links = csr_matrix((1 / out[source], (target, source)), shape=(nodes, nodes))
+    x = np.full(nodes, 1 / nodes)
+    while True:
+        y = damping * (links @ x + x[out == 0].sum() / nodes) + (1 - damping) / nodes
+        if abs(y - x).sum() <= tolerance:
+            return y
+        x = y
+
+
 def ranked_dense(source, target, nodes, damping=0.85, tolerance=1e-10):
     G = np.zeros((nodes, nodes))
     G[target, source] = 1
@@ -241,11 +264,12 @@ CASES = {
     ),
     "my_pagerank": Case(
         right=ranked,
+        also=[ranked_by_scipy],
         wrong=[
             lambda *given: ranked(*given, back=False),
             lambda *given: (lambda x: x / x.sum())(ranked(*given, by="target")),
             lambda *given: ranked(given[1], given[0], *given[2:]),
-            ranked_dense,
+            *(ranked_dense, ranked_200_times),
         ],
     ),
     "keep_the_rank": Case(right=kept, wrong=[leaking, rescaled, rows_for_columns]),
