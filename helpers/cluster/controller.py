@@ -1,9 +1,10 @@
 """ipyparallel's controller for ranks on this machine: sockets in a folder in place of open ports.
 
-It differs from ipyparallel's own in four things. It opens no port: clients and engines reach it by
+It differs from ipyparallel's own in five things. It opens no port: clients and engines reach it by
 Unix sockets in a folder of this user. It tells when it is ready. An engine is registered as soon as
 it says that it is connected, in place of at a heartbeat: there are none, since the process that
-forked the ranks sees them end. And when the first rank of a new set comes, the last set is gone.
+forked the ranks sees them end. When the first rank of a new set comes, the last set is gone. And it
+does not keep a book of what is asked and answered.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ class RankController(IPController):
                 "--IPController.db_class=ipyparallel.controller.dictdb.NoDB",
             ]
         )
+        # traitlets would make a record of each message, for its handler to throw away
+        program.log.setLevel(logging.WARNING)
         program.start()
 
     def construct_url(self, kind: str, channel: str, index: object = None) -> str:
@@ -93,6 +96,8 @@ class RankController(IPController):
         ipyparallel_app.time = _Hurry  # it sleeps 0.25 s, for sockets of a version long gone
         super().init_hub()
         self.heartmonitor_process = threading.Thread(target=lambda: None)  # nothing to monitor
+        # Clients know what they wait for: a hub that reads along takes a core from the ranks.
+        self.hub.monitor_handlers = dict.fromkeys(self.hub.monitor_handlers, _overlook)
         register = self.hub.query_handlers["registration_request"]
 
         def register_new(client: list[bytes], message: dict) -> int | None:
@@ -135,6 +140,10 @@ class RankController(IPController):
             part.write_text(json.dumps(told))
             os.replace(part, path)
         self.ready()
+
+
+def _overlook(idents: list[bytes], message: list[bytes]) -> None:
+    """Do nothing about a message between a client and an engine."""
 
 
 class _Hurry:

@@ -61,6 +61,7 @@ class RankEngine(IPEngine):
         )
         program = cls.instance(ident=ident, forked=True, config=config)
         program.initialize([])
+        program.log.setLevel(logging.ERROR)  # not of its handlers alone: records cost time
         program.start()
 
     def parse_command_line(self, argv: list[str] | None = None) -> None:
