@@ -6,7 +6,7 @@ import math
 import numbers
 
 from helpers.exercises.core import NotAttempted, call, close, equal, exercise, on_ranks, wrong
-from helpers.exercises.groups import Case, emptied, in_case, outcomes
+from helpers.exercises.groups import Case, emptied, in_case, nothing_begun, outcomes
 
 PICKLE = 300  # bytes that pickling adds to a message, at most: long arrays are what is judged
 
@@ -71,6 +71,7 @@ def allgather(answer, cluster):
                     f"bytes altogether; on a ring it is one part of {length * 8} bytes in each of "
                     "N−1 steps"
                 )
+        nothing_begun(there)
 
 
 @exercise
@@ -113,6 +114,7 @@ def long_broadcast(answer, cluster):
                     f"{outcome.bytes} bytes altogether, of an array of {whole}: scatter {n} "
                     "parts by sends, then let them go round the ring"
                 )
+        nothing_begun(there)
 
 
 @exercise
@@ -219,6 +221,7 @@ def _reductions(answer, cluster, trials: list[tuple[int, int]]) -> list:
             close(outcome.returned, whole, where)
             if outcome.changed:
                 wrong(f"{where}: right, but x has changed; return the sums as a new array")
+        nothing_begun(there)
         found.append((n, length, 4 if kind == "float32" else 8, there))
     return found
 

@@ -231,6 +231,27 @@ def emptied(group: MPI.Intracomm) -> bool:
     return found
 
 
+def nothing_begun(there: list[Outcome]) -> None:
+    """Refuse an answer that goes away from a message which is still under way.
+
+    Parameters
+    ----------
+    there : list of Outcome
+        Of a right answer, in one case.
+
+    Raises
+    ------
+    WrongAnswer
+        If a rank begins a message and does not wait for its end.
+    """
+    for rank, outcome in enumerate(there):
+        if outcome.pending:
+            wrong(
+                f"right, but rank {rank} of {len(there)} begins a message and does not wait "
+                "for its end: until then what it sends must not be changed"
+            )
+
+
 def rounds(outcomes: list[Outcome], root: int) -> int:
     """Count the rounds in which a value spreads from a root, if all messages take equally long.
 

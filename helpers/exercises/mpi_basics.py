@@ -17,7 +17,7 @@ from helpers.exercises.core import (
     whole_numbers,
     wrong,
 )
-from helpers.exercises.groups import Case, Outcome, in_case, more_ranks, outcomes, rounds
+from helpers.exercises.groups import Case, in_case, more_ranks, nothing_begun, outcomes, rounds
 
 
 @exercise
@@ -64,17 +64,7 @@ def shift(answer, cluster):
         for outcome in there:
             if outcome.calls["sendrecv"] or outcome.calls["sendrecv_replace"]:
                 wrong("right, but it uses sendrecv, which is what you are to do without")
-        _nothing_begun(there)
-
-
-def _nothing_begun(there: list[Outcome]) -> None:
-    """Refuse an answer that goes away from a message which is still under way."""
-    for rank, outcome in enumerate(there):
-        if outcome.pending:
-            wrong(
-                f"right, but rank {rank} of {len(there)} begins a message and does not wait "
-                "for its end: until then the value must not be changed"
-            )
+        nothing_begun(there)
 
 
 @exercise(time_limit=60.0)
@@ -98,7 +88,7 @@ def tree_broadcast(answer, cluster):
         took = rounds(there, 0)
         if took > (n - 1).bit_length():
             wrong(f"right, but on {n} ranks it takes {took} rounds, and a tree fewer")
-        _nothing_begun(there)
+        nothing_begun(there)
 
 
 @exercise(time_limit=60.0)
@@ -112,7 +102,7 @@ def hand_over(answer, cluster):
             equal(outcome.returned, want, f"what rank {rank} of {n} returned")
         if n > 1 and sum(outcome.messages for outcome in there) != 1:
             wrong(f"right, but on {n} ranks it is not one message by send and recv")
-        _nothing_begun(there)
+        nothing_begun(there)
 
 
 @exercise(time_limit=60.0)
@@ -234,6 +224,7 @@ def life(answer, cluster):
             if n > 1 and steps and (not outcome.messages or outcome.bytes > most):
                 used = ", ".join(sorted(outcome.calls))
                 wrong(f"right, but by {used}: send your neighbours one row each in a step")
+        nothing_begun(there)
 
 
 def _two(value: Any, expected: str) -> tuple:

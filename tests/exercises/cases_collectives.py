@@ -93,6 +93,15 @@ def by_requests(work, comm):
     return work
 
 
+def by_requests_that_are_forgotten(work, comm):
+    n, rank = comm.Get_size(), comm.Get_rank()
+    parts = np.split(work, n)
+    for step in range(n - 1):
+        comm.Isend(parts[(rank - step) % n], (rank + 1) % n, step)
+        comm.Recv(parts[(rank - step - 1) % n], (rank - 1) % n, step)
+    return work
+
+
 def the_other_way_round(work, comm):
     n, rank = comm.Get_size(), comm.Get_rank()
     parts = np.split(work, n)
@@ -256,6 +265,17 @@ def double_by_pickles(x, comm):
     return total
 
 
+def double_without_waiting(x, comm):
+    """Right, but it goes away from what is still being sent."""
+    total, distance = x.copy(), 1
+    while distance < comm.Get_size():
+        partner, theirs = comm.Get_rank() ^ distance, np.empty_like(x)
+        comm.Isend(total, partner)
+        comm.Recv(theirs, partner)
+        total, distance = total + theirs, 2 * distance
+    return total
+
+
 def double_in_place(x, comm):
     """Right, but the caller's numbers are gone."""
     x[:] = double(x, comm)
@@ -351,6 +371,10 @@ def scatter_and_requests(work, comm):
     else:
         comm.Recv(parts[rank], 0, 99)
     return by_requests(work, comm)
+
+
+def scatter_and_forgotten_requests(work, comm):
+    return by_requests_that_are_forgotten(scatter_alone(work, comm), comm)
 
 
 def scatter_and_allgather_by_pickles(work, comm):
@@ -671,7 +695,7 @@ CASES = {
         wrong=[
             *(own_part_each_time, everybody_to_everybody, nothing_moves, forgets_to_return),
             *(receive_first, lambda work, comm: 1 / 0, "allgather", forgets_to_return_anywhere),
-            whole_array_each_time,
+            *(whole_array_each_time, by_requests_that_are_forgotten),
         ],
         also=[by_requests, the_other_way_round, into_a_new_array, allgather_by_pickles],
     ),
@@ -700,7 +724,7 @@ CASES = {
         also=[double_by_pickles],
         wrong=[
             *(double_what_was_brought, only_neighbours, whole_ring, by_mpis_own),
-            *(double_in_place, double_into_float64),
+            *(double_in_place, double_into_float64, double_without_waiting),
         ],
     ),
     "halving_doubling": Case(right=halve_and_double, wrong=[halve_only, whole_ring, double]),
@@ -712,7 +736,7 @@ CASES = {
         wrong=[
             *(broadcast_along_a_tree, broadcast_along_a_chain, broadcast_one_by_one),
             *(broadcast_by_mpi, scatter_alone, scatter_of_the_wrong_part, nothing_moves),
-            *(broadcast_that_raises_alone, scatter_into_float64),
+            *(broadcast_that_raises_alone, scatter_into_float64, scatter_and_forgotten_requests),
         ],
     ),
     "two_levels": Case(
