@@ -20,7 +20,7 @@ from helpers.roofline.system import instruction_sets, reported_caches
 KINDS = ("read", "copy", "triad")
 HURRY = 30.0  # seconds: from here on, on a busy machine, few and short samples
 LIMIT = 55.0  # seconds for the whole: what is not measured by then is left out and named
-VERSION = 7  # of what is measured: kept ceilings of another version are measured anew
+VERSION = 8  # of what is measured: kept ceilings of another version are measured anew
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Ceilings:
     ``peaks``: dicts with isa, dtype, threads, flops (flop/s), spread.
     ``bandwidths``: level ("L1", ..., "memory"), kind, threads, bytes (of the working set, a
     thread), rate (bytes/s), spread. ``latency``: lists [bytes, seconds]. ``found``: plateaus of the
-    latency curve (seconds, capacity). ``reported``: caches as the system has them. ``line``,
+    latency curve (seconds, rise, capacity). ``reported``: caches as the system has them. ``line``,
     ``ways`` (of L1): from the curves, None where they do not show. ``frequency`` in Hz.
     """
 

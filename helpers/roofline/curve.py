@@ -13,8 +13,10 @@ def levels(sizes: Sequence[float], seconds: Sequence[float], count: int = 4) -> 
     ``sizes``: working sets in bytes, increasing; ``seconds``: time of one load at each. The curve
     is first made non-decreasing (a larger working set is never faster; what says so is noise), then
     cut where a step function fits log(time) with the least squared error. Returns dicts with
-    ``seconds`` (of the plateau's fast half) and ``capacity``: the working set, in bytes, between
-    the last of this plateau and the first of the next; infinite for the last.
+    ``seconds`` (of the plateau's fast half), ``rise`` (by which factor the time grows within it:
+    near 1 where it is flat, large where it is a piece of a slope) and ``capacity``: the working
+    set, in bytes, between the last of this plateau and the first of the next; infinite for the
+    last.
     Raises ValueError for fewer points than twice the plateaus.
     """
     n = len(sizes)
@@ -45,7 +47,8 @@ def levels(sizes: Sequence[float], seconds: Sequence[float], count: int = 4) -> 
         # Random chases miss already below a cache's size: the rise within a plateau belongs to it.
         capacity = float(np.sqrt(sizes[b - 1] * sizes[b])) if b < n else float("inf")
         half = np.asarray(seconds[a:b])[: max(1, (b - a + 1) // 2)]
-        found.append({"seconds": float(np.median(half)), "capacity": capacity})
+        rise = float(np.exp(x[b - 1] - x[a]))
+        found.append({"seconds": float(np.median(half)), "capacity": capacity, "rise": rise})
     return found
 
 

@@ -183,12 +183,13 @@ for k, level in enumerate(machine.found):
     if k < len(machine.reported):
         cache = machine.reported[k]
         says = f"; the system says L{cache['level']} {cache['size'] // 1024} KiB"
-    print(f"plateau {k + 1}: {level['seconds'] * 1e9:6.1f} ns, {cycles:4.0f} cycles, {ends}{says}")
+    print(f"plateau {k + 1}: {level['seconds'] * 1e9:6.1f} ns, {cycles:4.0f} cycles, "
+          f"rises {level['rise']:.1f} times, {ends}{says}")  # fmt: skip
 if machine.found:  # else too busy for a whole curve
     further.answer(machine.found[-1]["seconds"] / machine.found[0]["seconds"])
 
 # %% [markdown]
-# Each step of the staircase is a cache that has become too small. How many plateaus the curve is cut into is given, one more than the system reports caches: where two steps run into each other, one of the plateaus is a piece of a slope, and its time and end mean little. Where your numbers and the list are apart, look at the picture again before you believe either. The last cache may look smaller than reported. It is shared with other cores, on a cloud machine with strangers, and the tables that translate addresses have an end as well; which of these it is is not isolated here.
+# Each step of the staircase is a cache that has become too small. How many plateaus the curve is cut into is given, one more than the system reports caches: where two steps run into each other, one of the plateaus is a piece of a slope, and its time and end mean little. *Rises* tells: by what factor the time grows within the plateau, 1.0 if it is flat. Where your numbers and the list are apart, look at the picture again before you believe either. The last cache may look smaller than reported. It is shared with other cores, on a cloud machine with strangers, and the tables that translate addresses have an end as well; which of these it is is not isolated here.
 #
 # A cache moves whole **[lines](glossary.md#cache-line)**. Touch a second word $s$ bytes behind a first: while it lies in the same line it is free. And a line may only go into one small **set** of the cache, whose number is part of its address. Addresses a large power of two apart fall into the same set; one more than it has **[ways](glossary.md#associativity)**, and they throw each other out.
 

@@ -57,6 +57,16 @@ def test_levels_of_a_made_up_curve():
     for one, (end, time) in zip(found, truth, strict=True):
         assert one["capacity"] == pytest.approx(end * 2**0.5, rel=0.01)
         assert one["seconds"] == pytest.approx(time, rel=0.12)
+        assert 1 <= one["rise"] <= (1.65 if time == 1 else 1.1)  # the first has the disturbed one
+
+
+def test_a_piece_of_a_slope_says_how_much_it_rises():
+    sizes = [4096 * 2**k for k in range(12)]
+    times = [1, 1, 1, 1, 4, 4, 4, 4, 9, 18, 36, 72]  # no third plateau
+    flat, second, slope, end = curve.levels(sizes, times, 4)
+    assert flat["rise"] == second["rise"] == 1
+    assert slope["rise"] == pytest.approx(2)
+    assert end["rise"] == pytest.approx(2)
 
 
 def test_levels_need_points():
