@@ -495,7 +495,7 @@ draw.convergence({name: run.residuals for name, run in runs.items()}, P.damping,
 plt.show()
 for name, run in runs.items():
     print(f"{name:18} {run.iterations:3} iterations")
-print("at the latest, as you say:", at_the_latest(P.damping, 1e-10))
+print("at the latest, as you say:", at_the_latest(P.damping, 1e-10) or "–")
 enough.answer(runs["random, 1e5 edges"].iterations)
 
 # %% [markdown] claims="06-iterations 06-slow-tail"
@@ -713,6 +713,7 @@ for count in counts:
         measure(lambda held=grown: v.iterate(held, 3), repeats=3, warmup=1, time_limit=4).best / 3
     )
     sizes.append(count // 10)
+    print(f"{count:9,} edges: {seconds(times[-1])} an iteration", flush=True)
 draw.growth(counts, times, sizes, free_bytes(torch.device("cpu")), recorded_growth())
 plt.show()
 
