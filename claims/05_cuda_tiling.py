@@ -217,24 +217,27 @@ SUM = """
 __global__ void sum(const float *x, float *total) {
     __shared__ float part[64];
     part[threadIdx.x] = x[blockIdx.x * 64 + threadIdx.x];
+    BEFORE
     for (int half = 32; half > 0; half /= 2) {
-        %s
+        BARRIER
         if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+        AFTER
     }
     if (threadIdx.x == 0) total[blockIdx.x] = part[0];
 }
 """
 
 
-def race_found(seed: int, barrier: str) -> Share:
-    """Whether the runner reports a fault in a tree of sums, with that line in its loop."""
+def race_found(seed: int, barrier: str = "", before: str = "", after: str = "") -> Share:
+    """Whether the runner reports a tree of sums with these lines before and in its loop."""
     import numpy as np
 
     from helpers.cuda import KernelError, Module
 
     x = np.random.default_rng(seed).random(64 * (seed + 1), np.float32)
     total = np.zeros(seed + 1, np.float32)
-    with Module(SUM % barrier, device="cpu", check=True) as module:
+    source = SUM.replace("BEFORE", before).replace("BARRIER", barrier).replace("AFTER", after)
+    with Module(source, device="cpu", check=True) as module:
         try:
             module["sum"][seed + 1, 64](x, total)
         except KernelError:
@@ -485,6 +488,11 @@ CLAIMS = [
             "no barrier": {"barrier": ""},
             "__syncwarp": {"barrier": "__syncwarp();"},
             "__syncthreads": {"barrier": "__syncthreads();"},
+            "all met before": {"before": "__syncthreads();"},
+            "all met before, then __syncwarp": {
+                "before": "__syncthreads();",
+                "after": "__syncwarp();",
+            },
         },
         verdict="depends on the barrier",
         margin=0.0,
