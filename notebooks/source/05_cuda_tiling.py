@@ -167,7 +167,7 @@ add["vector_add"][1, 2048](a, b, c, 10)
 # %% [markdown]
 # ### Up to three dimensions
 #
-# Grid and block may have two dimensions, or three: `blockIdx` and `threadIdx` then have an `x`, a `y` and a `z`, and so do the sizes in the launch. Below each thread writes its $z$, $y$ and $x$ as three digits, in a grid of $2 \times 1 \times 2$ blocks of $3 \times 2 \times 2$ threads.
+# Grid and block may have two dimensions, or three: `blockIdx` and `threadIdx` then have an `x`, a `y` and a `z`, and so do the sizes in the launch. Below each thread writes its $z$, $y$ and $x$ as three digits, in a grid of $2 \times 1 \times 2$ blocks of $3 \times 2 \times 2$ threads. **Predict** which number the thread $(x, y, z) = (2, 0, 1)$ of block $(1, 0, 1)$ writes.
 
 # %% language="cuda"
 # __global__ void places(int *place, int height, int width) {
@@ -178,9 +178,15 @@ add["vector_add"][1, 2048](a, b, c, 10)
 # }
 
 # %%
+digits = Prediction("number that this thread writes", None)  # your number for None
+
+# %%
 volume = np.zeros((4, 2, 6), np.int32)  # z, y, x
-places[(2, 1, 2), (3, 2, 2)](volume, 2, 6)  # x, y, z
+record = places[(2, 1, 2), (3, 2, 2)].record(volume, 2, 6)  # x, y, z
 print(volume)
+# blocks and threads are numbered along x, then y, then z: this is thread 8 of block 3
+written = record.picked(array="place", kind="write", block=3)
+digits.answer(int(volume.flat[record.elements(written[written["thread"] == 8])[0]]))
 
 # %% [markdown]
 # ### Exercise 1: a times x plus y
