@@ -293,7 +293,7 @@ CLAIMS = [
         "Padding without a mask takes as long as packing.",
         seconds,
         _with(BATCHES, way="padded, without a mask", rival="all sentences packed"),
-        "depends on how much is in a batch",
+        "depends on the processor",
         0.15,
         "padded",
         "packed",
