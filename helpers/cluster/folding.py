@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from base64 import b64encode
 from collections.abc import Iterable
 
 from helpers.cluster.capture import Part, settled
@@ -169,19 +170,23 @@ def _block(part: str | dict) -> str:
     metadata = {} if isinstance(part, str) else part.get("metadata") or {}
     for picture in ("image/png", "image/jpeg"):
         if picture in data:
-            words = metadata.get(picture, {}).get("alt") or data.get("text/plain", "")
-            alternative = html.escape(str(words), quote=True)
-            coded = data[picture].replace("\n", "")
-            of = _in_the_dark(metadata.get(picture, {}))
-            return f'<img{of} alt="{alternative}" src="data:{picture};base64,{coded}">'
+            return _image(picture, data[picture].replace("\n", ""), data, metadata)
+    if data.get("image/svg+xml") and metadata.get("image/svg+xml", {}).get("kept"):
+        coded = b64encode(data["image/svg+xml"].encode()).decode()  # parts are shown of images only
+        return _image("image/svg+xml", coded, data, metadata)
     for kind in ("text/html", "image/svg+xml"):
         if kind in data:
-            # of a figure's SVG it is not known where a photograph in it lies
             of = _in_the_dark(metadata.get(kind, {}))
             return f"<div{of}>{data[kind]}</div>"
     lines = str(data.get("text/plain", "")).rstrip("\n").split("\n")
     text = "\n".join(_colourless(settled(line)) for line in lines)
     return f'<pre style="{PRE}">{html.escape(text)}</pre>'
+
+
+def _image(kind: str, coded: str, data: dict, metadata: dict) -> str:
+    said = metadata.get(kind, {})
+    words = html.escape(str(said.get("alt") or data.get("text/plain", "")), quote=True)
+    return f'<img{_in_the_dark(said)} alt="{words}" src="data:{kind};base64,{coded}">'
 
 
 def _in_the_dark(said: dict) -> str:

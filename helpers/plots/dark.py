@@ -8,6 +8,7 @@ the parts that stay as they are; ``dark.js`` of the JupyterLab extension ``cours
 from __future__ import annotations
 
 import base64
+import re
 import struct
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from helpers.plots.contrast import luminance
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+POINTS = 72.0  # of an inch, in which matplotlib measures an SVG
 PAPER = 0.5  # luminance of a map's lowest colour from which the map is ink on paper: gray_r
 
 
@@ -28,7 +30,7 @@ def kept(figure: Figure, shown: Any) -> list[list[float]] | None:
     figure : matplotlib.figure.Figure
         As it has just been drawn.
     shown : str or bytes
-        The picture: a PNG, plain or in base64, or something else.
+        The picture: a PNG, plain or in base64, an SVG, or something else.
 
     Returns
     -------
@@ -90,23 +92,28 @@ def _seen(figure: Figure, shown: Any) -> tuple[float, float, float, float] | Non
     """Return the edges of what of the figure is in the picture, in inches; None if unknown."""
     from matplotlib import rcParams
 
-    if not (size := _pixels(shown)):
+    if not (size := _size(shown)):
         return None
+    width, height, dpi = size[0], size[1], size[2] or figure.dpi
     tight = figure.get_tightbbox()
     cut = tight.padded(rcParams["savefig.pad_inches"]).extents
     for left, low, right, high in (cut, figure.bbox_inches.extents):
-        per = size[0] / (right - left)  # pixels of an inch, twice as many on some screens
-        if abs(size[1] - per * (high - low)) <= 2 and round(per / figure.dpi, 2) in (1, 2):
+        per = width / (right - left)  # pixels of an inch, twice as many on some screens
+        if abs(height - per * (high - low)) <= 2 and round(per / dpi, 2) in (1, 2):
             return left, low, right, high
     return None
 
 
-def _pixels(shown: Any) -> tuple[int, int] | None:
-    """Return width and height of a PNG."""
-    head = shown[:32].encode() if isinstance(shown, str) else bytes(shown[:32])
+def _size(shown: Any) -> tuple[float, float, float | None] | None:
+    """Return width, height, and how many of them make an inch: None if as many as the dpi."""
+    head = shown[:2000].encode() if isinstance(shown, str) else bytes(shown[:2000])
+    if opened := re.search(rb"<svg\s[^>]*>", head):
+        sides = dict(re.findall(rb'\s(width|height)="([\d.]+)pt"', opened[0]))
+        known = sides.keys() == {b"width", b"height"}
+        return (float(sides[b"width"]), float(sides[b"height"]), POINTS) if known else None
     if not head.startswith(b"\x89PNG"):
         try:
-            head = base64.b64decode(head)
+            head = base64.b64decode(head[:32])
         except ValueError:
             return None
-    return struct.unpack(">II", head[16:24]) if head.startswith(b"\x89PNG") else None
+    return (*struct.unpack(">II", head[16:24]), None) if head.startswith(b"\x89PNG") else None

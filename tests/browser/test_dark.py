@@ -42,6 +42,10 @@ CELLS = {
     "page = folding.as_html([([0], [('display', {'data': data, 'metadata': said})])])\n"
     "HTML(page.replace('<details>', '<details open>'))",
     "photograph": "plt.imshow(np.full((40, 60, 3), 200, np.uint8))\nplt.grid(False)",
+    "svg": "%config InlineBackend.figure_formats = ['svg']\nstyle.use()\n"
+    "fig, axes = plt.subplots(1, 2, figsize=(6, 3))\n"
+    "axes[0].imshow(np.full((4, 6, 3), 200, np.uint8))\naxes[1].plot([1, 2])\n"
+    "for ax in axes:\n    ax.axis('off')",
 }
 
 
@@ -89,7 +93,8 @@ def test_every_colour_is_read_as_well_as_on_white(both):
     assert glare(became[white][None, None] * 255) < 0.01
 
 
-def test_a_photograph_in_a_figure_stays_as_it_is(both):
+@pytest.mark.parametrize(("kind", "of"), [("png", "png"), ("svg", "svg+xml")])
+def test_a_photograph_in_a_figure_stays_as_it_is(both, kind, of):
     import matplotlib.pyplot as plt
     from IPython.core.pylabtools import print_figure
 
@@ -98,11 +103,11 @@ def test_a_photograph_in_a_figure_stays_as_it_is(both):
     axes[1].imshow(np.zeros((4, 6)), cmap="gray_r")
     for ax in axes:
         ax.axis("off")
-    png = print_figure(figure)
-    (part,) = dark.kept(figure, png)
+    drawn = print_figure(figure, fmt=kind)
+    (part,) = dark.kept(figure, drawn)
     plt.close(figure)
-    code = base64.b64encode(png).decode()
-    image = f"<img class='course-figure' data-kept='[{part}]' src='data:image/png;base64,{code}'>"
+    code = base64.b64encode(drawn if kind == "png" else drawn.encode()).decode()
+    image = f"<img class='course-figure' data-kept='[{part}]' src='data:image/{of};base64,{code}'>"
     seen = both(f"<p><b>before</b></p>{image}", "img")
     height, width = seen["light"].shape[:2]
     left, top, right, low = (np.array(part) * [width, height, width, height]).round().astype(int)
@@ -111,6 +116,7 @@ def test_a_photograph_in_a_figure_stays_as_it_is(both):
     assert (seen["auto"][inside] == 200).all()
     outside = np.ones((height, width), bool)
     outside[top - 2 : low + 2, left - 2 : right + 2] = False
+    outside[-1] = outside[:, -1] = False  # an SVG ends within a point of the page
     assert seen["light"][outside].min() > 250, "paper, and the map in ink on it"
     assert seen["auto"][outside].max() < 30
 
@@ -148,6 +154,6 @@ def test_nothing_glares_in_jupyterlab(shown):
             take(shown.page, f"dark-{name}-{theme}")
     assert all(glare(light[name]) > 0.4 for name in CELLS), "the same were bright on white"
     assert {name for name in CELLS if glare(now[name]) > GLARING} == {"photograph"}
-    for name in ("photograph", "folded"):
+    for name in ("photograph", "folded", "svg"):
         same = (light[name] == 200) & (now[name] == 200)
         assert same.sum() > 0.9 * (light[name] == 200).sum() > 0, f"the {name} is no negative"

@@ -87,6 +87,14 @@ def test_a_figure_in_svg_is_dark_only_if_nothing_in_it_keeps_its_colours(said, o
     assert f"<div{of}><svg/></div>" in folding.as_html([([0], [("display_data", content)])])
 
 
+def test_a_photograph_in_an_svg_is_kept_by_an_image():
+    said = {"kept": [[0, 0, 1, 0.5]], "alt": "a cat & more"}
+    content = {"data": {"image/svg+xml": "<svg/>"}, "metadata": {"image/svg+xml": said}}
+    page = folding.as_html([([0], [("display_data", content)])])
+    image = 'alt="a cat &amp; more" src="data:image/svg+xml;base64,PHN2Zy8+"'
+    assert f'<img data-kept="[[0, 0, 1, 0.5]]" {image}>' in page
+
+
 def test_an_equal_traceback_is_shown_once_with_many_ranks_named_in_short():
     text = report.failed(dict.fromkeys(range(32), "line 2\nValueError: no"), [], False)
     assert text.count("line 2") == 1

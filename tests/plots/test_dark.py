@@ -63,7 +63,28 @@ def test_it_is_where_the_picture_shows_it(ax, options, tmp_path):
     )
 
 
-@pytest.mark.parametrize("shown", ["<svg/>", b"\xff\xd8", "no code", b""])
+@pytest.mark.parametrize("tight", ["tight", None])
+def test_in_an_svg_it_is_where_the_png_shows_it(ax, tight):
+    ax.imshow(np.full((4, 4, 3), 0.5))
+    ax.set(title="a photograph", ylabel="rows")
+    seen = [
+        dark.kept(ax.figure, print_figure(ax.figure, fmt=kind, bbox_inches=tight))
+        for kind in ("svg", "png")
+    ]
+    np.testing.assert_allclose(*seen, atol=0.01)
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "<svg/>",
+        '<svg width="9pt" height="3pt"/>',
+        '<svg width="80%" height="3pt">',
+        b"\xff\xd8",
+        "no code",
+        b"",
+    ],
+)
 def test_where_the_place_is_not_known_the_picture_stays_as_it_is(ax, shown):
     assert dark.kept(ax.figure, shown) == []
     ax.imshow(np.eye(4))
