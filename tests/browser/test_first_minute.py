@@ -9,6 +9,9 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 OPEN = "() => window.jupyterapp.shell.currentWidget.title.label"
 TOP = "() => document.querySelector('.jp-WindowedPanel-outer')?.scrollTop ?? 0"
 NAMES = ".jp-DirListing-itemName"
+CUT = """all => all.filter((one) => [one, ...one.querySelectorAll('*')].some(
+    (part) => part.scrollWidth > part.clientWidth && getComputedStyle(part).display != 'inline'
+)).map((one) => one.innerText)"""
 
 
 def test_00_is_open_at_its_top_beside_all_notebooks(browser, lab):
@@ -23,4 +26,5 @@ def test_00_is_open_at_its_top_beside_all_notebooks(browser, lab):
     assert page.evaluate(TOP) == 0
     shown = page.locator(NAMES).all_inner_texts()
     assert {path.name for path in (ROOT / "notebooks").glob("*.ipynb")} <= set(shown)
+    assert page.locator(NAMES).evaluate_all(CUT) == []
     context.close()

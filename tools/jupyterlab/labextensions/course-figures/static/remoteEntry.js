@@ -5,6 +5,8 @@
 // A prebuilt extension written by hand, so that nothing is built: JupyterLab hands `init` the modules that it shares,
 // and asks `get` for what package.json names.
 (() => {
+  // The list of files is as wide as the longest name of a notebook, where the window leaves room for both.
+  const WIDE = "@media (min-width: 1200px) { #jp-left-stack { --jp-sidebar-min-width: 330px; } }";
   const dark = new URL("dark.js", document.currentScript.src);
   let shared;
 
@@ -42,6 +44,7 @@
   });
 
   async function get() {
+    document.head.append(Object.assign(document.createElement("style"), { textContent: WIDE }));
     await loaded(dark);
     const [version] = Object.values(shared["@jupyterlab/rendermime"]);
     const { htmlRendererFactory, imageRendererFactory, svgRendererFactory } = (await version.get())();
