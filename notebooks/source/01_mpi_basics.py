@@ -1300,6 +1300,7 @@ def best(heights, rounds=5):
     for _ in range(rounds):
         for n, height in heights.items():
             took[n].append(cluster.run(lambda *a: render(*a), n, height, P.image_columns)[0])
+        print(", ".join(f"{n} ranks {runs[-1][0]:.3f} s" for n, runs in took.items()), flush=True)
     spread = max(took[1])[0] / min(took[1])[0]
     if spread > 1.2:
         print(f"one rank took up to {spread:.1f} times its best: this machine is not quiet")

@@ -306,7 +306,7 @@ for row in rows:
     )
 
 # %% [markdown] claims="06-lower-bound 06-same-bytes 06-csr 06-messages-dense"
-# Read the last column aloud. **It is a lower bound, and most versions do not reach it.** The dense version comes near it: in the records of two processors it takes 0.8 and 1.4 times the bound. (There the rate comes from `sum` alone, which need not read as fast as memory allows.) The sparse versions stay well above theirs: messages at 3.7 and 4.6 times, compressed rows at 5 and 7.6, COO at 33 and 40. Beside reading they make calls, jump to the value that each edge needs, and in COO add up, edge after edge, into the result; which of these takes the time was not isolated. COO and messages move bytes of one order, and COO takes five to seven times as long. So bytes say what is *possible*; the clock says who gets there. Of the source's four versions messages are the fastest on a CPU; compressed rows are faster still.
+# Read the last column aloud. **It is a lower bound, and most versions do not reach it.** The dense version comes near it: in the records of two processors it takes 0.8 and 1.4 times the bound. (There the rate comes from `sum` alone, which need not read as fast as memory allows.) The sparse versions stay well above theirs: messages at 3.7 and 4.6 times, compressed rows at 5 and 7.6, COO at 33 and 40. Beside reading they make calls, jump to the value that each edge needs, and in COO add up, edge after edge, into the result; which of these takes the time was not isolated. (A ratio below 1 says that not all bytes came from memory, such as those of a small matrix in a cache, or that the rate was measured while others used the memory.) COO and messages move bytes of one order, and COO takes five to seven times as long. So bytes say what is *possible*; the clock says who gets there. Of the source's four versions messages are the fastest on a CPU; compressed rows are faster still.
 
 # %%
 for claim in ("06-lower-bound", "06-same-bytes", "06-csr", "06-messages-dense"):
@@ -358,9 +358,10 @@ check.count_bytes(dense, csr, bits)
 quarter = torch.rand(P.nodes // 4, P.nodes // 4)
 diagonal = torch.rand(P.nodes // 4)
 product = measure(lambda: torch.mm(quarter, torch.diag(diagonal)), repeats=3, time_limit=5).best
+print(f"N = {P.nodes // 4}: product {seconds(product)}", flush=True)
 scale = measure(lambda: quarter * diagonal, repeats=3, time_limit=5).best
 vector = measure(lambda: diagonal * diagonal, repeats=5, min_time=0.01, time_limit=5).best
-print(f"N = {P.nodes // 4}: product {seconds(product)}, scaling columns {seconds(scale)}")
+print(f"N = {P.nodes // 4}: scaling columns {seconds(scale)}")
 print(f"N = {P.nodes}, 4³ = 64 times the product's work: about {seconds(64 * product)}")
 print(f"saved at each iteration: {seconds(vector * 4)} or so")
 print(f"it pays for itself after {64 * product / (vector * 4):.0e} iterations")

@@ -870,7 +870,7 @@ else:
     print("Exercise 8 first")
 
 # %% [markdown]
-# β of the link is the wire's. α is a few microseconds, for these links have a rate but no length (`delay=` gives them one): as much as one or two hundred bytes take on the link, and some hundred thousand in memory. With α, β and a *schedule*, who sends what to whom in which step, an allreduce can be priced: a step takes as long as its slowest part, and all that leaves a host, or enters it, in one step goes through its one link.
+# β of the link is the wire's. α is some ten microseconds in the record, for these links have a rate but no length (`delay=` gives them one): as much as a hundred bytes take on the link, and some hundred thousand in memory. With α, β and a *schedule*, who sends what to whom in which step, an allreduce can be priced: a step takes as long as its slowest part, and all that leaves a host, or enters it, in one step goes through its one link.
 
 # %%
 from helpers.collectives import placement
@@ -1038,8 +1038,8 @@ ax = costs.times_by_ranks(counts, grown, predicted=model_says)
 ax.set(xlabel="number of hosts, one rank each", title="256 KB, links of 100 Mbit/s")
 plt.show()
 if check.choose.passed(choose):
-    for K in (1_024, 262_144):
-        print(f"for {K:7,} bytes you choose {choose(K, between.alpha, between.beta)}")
+    for nbytes in (1_024, 262_144):
+        print(f"for {nbytes:7,} bytes you choose {choose(nbytes, between.alpha, between.beta)}")
 
 # %% [markdown]
 # By the model the ring's time grows from 22 ms on two hosts to 38 on eight: $2(N-1)/N$ grows from 1 to 1.75 and never beyond 2, and the other two grow without end. Measured it is 23 and 64. What is beyond the model grows with the hosts too. All of them share the two cores of the record's machine; whether that is why was not isolated.
