@@ -148,7 +148,7 @@ for row in machine.theory():
     print(f"{row['isa']:8} {row['dtype']:8}", "–" if started is None else f"{started:.2f} a cycle")
 
 # %% [markdown]
-# Two is what the theory supposes. One for AVX-512 means that this processor joins its two narrower units into one, or has a single wide one: then AVX-512 does as much as AVX2, and the formula with two units says twice the truth. Two for a row *without* FMA means one unit that multiplies beside one that adds.
+# Two is what the theory supposes. One for AVX-512 means that this processor joins its two narrower units into one, or has a single wide one: then AVX-512 does as much as AVX2, and the formula with two units says twice the truth. Two for a row *without* FMA means one unit that multiplies beside one that adds, and nearly four two of each.
 
 # %% [markdown]
 # ### Latency: finding the caches
@@ -300,7 +300,7 @@ for bar in machine.bandwidths:
                 bar | {"level": "with lines fetched", "rate": bar["rate"] * more / plain}
             )
             said = f"{more} bytes moved for {plain}: {fetched[-1]['rate'] / 1e9:.1f} GB/s"
-        print(f"{bar['kind']:5} {bar['threads']:2} threads {bar['rate'] / 1e9:6.1f} GB/s; {said}")
+        print(f"{bar['kind']:5}, threads: {bar['threads']} {bar['rate'] / 1e9:6.1f} GB/s; {said}")
 fig, axes = plt.subplots(len(threads_tried), **panels)
 for ax, threads in zip(axes[:, 0], threads_tried, strict=True):
     draw.bandwidths(asked + fetched, threads=threads, ax=ax)
@@ -524,8 +524,9 @@ for n in (192, P.n, 512):
         time_ = measure(partial(multiply, x, y), repeats=3, time_limit=1.2).best
         gains[gain] = (before or time_) / time_
         before = time_
-        print(f"n = {n}: {name:14} {missed:5.2f} misses a step {flops(n) / time_ / 1e9:6.2f} Gflop/s"
-              f"  {gains[gain]:5.2f} × the row above" * bool(gain))  # fmt: skip
+        beside = f"  {gains[gain]:5.2f} × the row above" if gain else ""
+        print(f"n = {n}: {name:14} {missed:5.2f} misses a step",
+              f"{flops(n) / time_ / 1e9:6.2f} Gflop/s{beside}")  # fmt: skip
     if n == P.n:
         suspect.answer(max(gains, key=gains.get))
 

@@ -1,6 +1,7 @@
 """helpers.plots.pagerank and helpers.plots.roofline: what is drawn is what was passed."""
 
 import re
+import warnings
 
 import matplotlib as mpl
 import numpy as np
@@ -124,6 +125,15 @@ def test_bars_begin_at_nothing_and_what_was_not_measured_is_not_named():
     assert (ax.get_yscale(), ax.get_ylim()[0]) == ("linear", 0)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["read"]
     assert ax.get_xlim() == (-0.5, 1.5)
+
+
+def test_where_no_bar_could_be_measured_the_panel_says_so_without_a_warning():
+    row = {"level": "L1", "kind": "read", "threads": 1, "rate": 1e9}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ax = roofs.bandwidths([row], threads=2)
+    assert ax.get_title() == "2 threads"
+    assert "left out" in ax.texts[0].get_text()
 
 
 def test_the_name_of_a_roof_does_not_stand_on_the_next_one():
