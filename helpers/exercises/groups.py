@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -121,10 +120,12 @@ def more_ranks(n: int) -> Iterator[Cluster | None]:
     helpers.cluster.Cluster or None
         None in an allocation that has not so many.
     """
+    from IPython.utils.capture import capture_output
+
     from helpers.cluster import Cluster, StartError
 
     try:
-        with redirect_stdout(io.StringIO()):  # nobody's concern here
+        with capture_output():  # that they are ready is nobody's concern: a check says one thing
             more = Cluster(n=n)
     except StartError:  # those of the notebook have judged
         yield None

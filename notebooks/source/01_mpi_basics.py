@@ -1300,7 +1300,7 @@ def best(heights, rounds=5):
     for _ in range(rounds):
         for n, height in heights.items():
             took[n].append(cluster.run(lambda *a: render(*a), n, height, P.image_columns)[0])
-        print(", ".join(f"{n} ranks {runs[-1][0]:.3f} s" for n, runs in took.items()), flush=True)
+        print(", ".join(f"N={n}: {runs[-1][0]:.3f} s" for n, runs in took.items()), flush=True)
     spread = max(took[1])[0] / min(took[1])[0]
     if spread > 1.2:
         print(f"one rank took up to {spread:.1f} times its best: this machine is not quiet")
@@ -1328,7 +1328,7 @@ weak = best({n: n * P.image_rows // 2 for n in counts_of_ranks})
 done = {n: n * weak[1][0] / weak[n][0] for n in counts_of_ranks}  # work per time, against one rank
 s_weak = weak[max(weak)][1] / weak[max(weak)][0]
 for n, (seconds, serial) in weak.items():
-    print(f"{n} ranks, {n} times the rows: {seconds:.3f} s, {serial / seconds:.1%} of them serial")
+    print(f"N={n}, {n} × the rows: {seconds:.3f} s, {serial / seconds:.1%} of them serial")
 guess.answer("work of 4 ranks, growing picture", float(done[max(done)]))
 
 # %%
