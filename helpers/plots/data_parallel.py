@@ -41,7 +41,8 @@ def losses(histories, window: int = 60, axes=None):
     axes[0].set_yscale("log")
     axes[0].set_title("what you wait for")
     axes[1].set_title("what an update is worth")
-    axes[1].legend(loc="upper center", bbox_to_anchor=(-0.06, -0.13), ncols=4)
+    # of the figure, below it: a panel would make room beside itself for a legend wider than it is
+    axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return axes
 
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import matplotlib
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ matplotlib.use("Agg")
 from helpers.data_parallel.history import History
 from helpers.data_parallel.time_model import Point
 from helpers.plots import data_parallel as plots
+from helpers.plots import style
 
 
 def run(updates: int, gradients: int) -> History:
@@ -24,6 +27,22 @@ def test_losses_have_seconds_on_the_left_and_updates_on_the_right():
     assert np.allclose(left.lines[0].get_ydata(), history.losses)  # 4 gradients are 1 update
     with pytest.raises(ValueError, match="none"):
         plots.losses([])
+
+
+def test_four_losses_leave_the_panels_their_width():
+    names = ["synchronous, mpi", "one process", "synchronous, server", "asynchronous"]
+    with matplotlib.rc_context():
+        style.use()  # as in a notebook: its figures make room for what stands beside the panels
+        axes = plots.losses([replace(run(30, 120), scheme=name) for name in names])
+        figure = axes[0].figure
+        figure.canvas.draw()
+    widths = [ax.get_position().width for ax in axes]
+    assert min(widths) > 0.38
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == names
+    box = legend.get_window_extent()
+    assert not any(box.overlaps(ax.get_tightbbox()) for ax in axes)
+    assert figure.bbox.width >= box.x1
 
 
 def test_staleness_counts_every_gradient():
