@@ -1584,9 +1584,13 @@ Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
 
 
 # %%
-def of_each(id, number, text):
+asked = ("mixed-layers", "async-with-momentum", "staleness-aware", "link-speed")
+on_record = {name: claims.evidence(f"02-{name}") for name in asked}
+
+
+def of_each(name, number, text):
     """Put a setting of a claim into words, by number, for each processor that has a record."""
-    return " and ".join(text(one.rows[number]) for one in claims.evidence(id).by_processor)
+    return " and ".join(text(one.rows[number]) for one in on_record[name].by_processor)
 
 
 def counted(row):
@@ -1602,15 +1606,15 @@ def against_one(row):
 
 def speeds(*numbers):
     """Say how far speed-up ÷ prediction reaches, over settings and processors."""
-    found = claims.evidence("02-link-speed").by_processor
+    found = on_record["link-speed"].by_processor
     parts = [1 + one.rows[number].parameters["effect"] for one in found for number in numbers]
     return f"{min(parts):.2f} to {max(parts):.2f}"
 
 
 # %%
-mixed, kept = (of_each("02-mixed-layers", number, counted) for number in (0, 1))
-large, small = (of_each("02-async-with-momentum", number, against_one) for number in (0, 1))
-paced = [row for one in claims.evidence("02-link-speed").by_processor for row in one.rows]
+mixed, kept = (of_each("mixed-layers", number, counted) for number in (0, 1))
+large, small = (of_each("async-with-momentum", number, against_one) for number in (0, 1))
+paced = [row for one in on_record["link-speed"].by_processor for row in one.rows]
 right = sum((row.value > 1) == (row.peer_value > 1) for row in paced)
 rows = [
     ("a handshake keeps layers apart; without it they mix",
@@ -1619,7 +1623,7 @@ rows = [
     ("asynchronous SGD is noisier and harder to tune",
      f"with the settings of the run in step {large} are right; with a quarter of the rate {small}"),
     ("staleness-aware rates and elastic averaging help",
-     f"staleness-aware, with three workers: {claims.evidence('02-staleness-aware').verdict}; "
+     f"staleness-aware, with three workers: {on_record['staleness-aware'].verdict}; "
      "elastic averaging: your project"),
     ("worthwhile if $T_{sync}/T_{comp} < R - 1$",
      f"right in {right} of {len(paced)} settings; speed-up ÷ prediction of two paced ranks "
