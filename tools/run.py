@@ -29,7 +29,7 @@ from nbformat import NotebookNode
 from nbmake.nb_run import NotebookRun
 
 from helpers.paths import ROOT
-from tools import replies
+from tools import replies, silence
 from tools.notebooks import asked_for
 
 CELL_LIMIT = 180  # seconds: no cell of the course is meant to take half of it
@@ -102,6 +102,7 @@ def execute(
     With ``states`` each ``interact`` also shows its states, for a page (``tools/states.py``).
     """
     replies.install()
+    silence.install()
     with tempfile.TemporaryDirectory(prefix="notebook-") as folder, _grading(kind == "solved"):
         file = Path(shutil.copy(path, folder))
         if twice:
