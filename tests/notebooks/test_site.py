@@ -33,7 +33,7 @@ from tools.site.sources import (
 NAMES = [path.stem for path in sources(ROOT)]
 LOOKED = ["index.html", "what_holds.html", "measured.html", "search.html", "genindex.html"]
 LOOKED += ["TEACHING.html", "CONTRIBUTING.html", "data/README.html", HUB.replace(".md", ".html")]
-LOOKED += ["api/index.html", "api/cluster.html"]
+LOOKED += ["api/index.html", *(f"api/{name}.html" for name in generated.LIBRARIES)]
 LOOKED += ["notebooks/glossary.html", *(f"notebooks/{name}.html" for name in NAMES)]
 PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ"
