@@ -155,11 +155,14 @@ def write(record: Record, folder: str | Path) -> Path:
 
 def read(path: str | Path) -> Record:
     """Read one record. Raises RecordError, naming the file, if it is not one."""
+    return Record.from_dict(_parsed(path), str(path))
+
+
+def _parsed(path: str | Path) -> Any:
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        return json.loads(Path(path).read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
         raise RecordError(f"{path}: not JSON: {error}") from error
-    return Record.from_dict(data, str(path))
 
 
 def load(folder: str | Path, suite: str | None = None) -> list[Record]:
@@ -170,8 +173,9 @@ def load(folder: str | Path, suite: str | None = None) -> list[Record]:
     """
     found: dict[str, Record] = {}
     for path in sorted(Path(folder).rglob("*.json")):
-        one = read(path)
-        found.setdefault(json.dumps(one.as_dict(), sort_keys=True), one)
+        data = _parsed(path)
+        one = Record.from_dict(data, str(path))
+        found.setdefault(json.dumps(data, sort_keys=True), one)
     kept = [one for one in found.values() if suite is None or suite in one.suites]
     return sorted(kept, key=lambda one: one.date, reverse=True)
 

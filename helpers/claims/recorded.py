@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 
 from helpers import records
 from helpers.claims.claim import PROCESSOR, ClaimError
@@ -94,7 +97,7 @@ def evidence(id: str, folder: str | Path = CLAIM_RECORDS) -> Recorded:
     return found
 
 
-def recorded(folder: str | Path = CLAIM_RECORDS) -> dict[str, Recorded]:
+def recorded(folder: str | Path = CLAIM_RECORDS) -> Mapping[str, Recorded]:
     """Return the newest rows of every claim that a record holds, by identifier.
 
     Parameters
@@ -104,9 +107,16 @@ def recorded(folder: str | Path = CLAIM_RECORDS) -> dict[str, Recorded]:
 
     Returns
     -------
-    dict of str to Recorded
-        Empty if there is no record.
+    Mapping of str to Recorded
+        Empty if there is no record. Records are read again when one has come, gone or changed.
     """
+    files = sorted(Path(folder).rglob("*.json"))
+    state = tuple((path, path.stat().st_mtime_ns, path.stat().st_size) for path in files)
+    return _read(Path(folder), state)
+
+
+@lru_cache(maxsize=4)  # a notebook asks for one claim after the other
+def _read(folder: Path, state: tuple) -> Mapping[str, Recorded]:
     found: dict[str, dict[str, Recorded]] = {}
     for record in records.load(folder):  # the newest first
         rows: dict[str, list[Row]] = {}
@@ -117,7 +127,8 @@ def recorded(folder: str | Path = CLAIM_RECORDS) -> dict[str, Recorded]:
             one = Recorded(id, tuple(settings), name, model, record.date)
             found.setdefault(id, {}).setdefault(one.processor, one)
     newest = {id: list(processors.values()) for id, processors in found.items()}
-    return {id: replace(first, others=tuple(rest)) for id, (first, *rest) in newest.items()}
+    every = {id: replace(first, others=tuple(rest)) for id, (first, *rest) in newest.items()}
+    return MappingProxyType(every)
 
 
 def _cells(row: Row) -> list[str]:

@@ -152,6 +152,21 @@ def test_long_numbers_of_a_record_are_written_out(tmp_path):
     assert "| 30,724 s | 0.25 s |" in evidence("99-gap", tmp_path)._repr_markdown_()
 
 
+def test_records_are_read_once_and_again_when_they_have_changed(tmp_path, monkeypatch):
+    recorded(tmp_path)
+    read, first = [], evidence("99-gap", tmp_path)
+    load = records.load
+    monkeypatch.setattr(records, "load", lambda folder: read.append(folder) or load(folder))
+    assert evidence("99-gap", tmp_path) is first
+    assert read == []
+    recorded(tmp_path, OTHERWISE, name="A", cpu_details="family 1")
+    assert len(evidence("99-gap", tmp_path).others) == 1
+    (path,) = [one for one in tmp_path.glob("*.json") if one.name.startswith("a-")]
+    path.unlink()
+    assert evidence("99-gap", tmp_path).others == ()
+    assert read == [tmp_path]  # what was there at first is known
+
+
 def test_seeds_are_the_outer_loop():
     order = []
 
