@@ -229,6 +229,13 @@ class _Tee(io.TextIOBase):
     def flush(self) -> None:
         self._stream.flush()
 
+    def close(self) -> None:
+        """Leave it open: it is the kernel's.
+
+        A stream that is collected as garbage closes, and so flushes, itself. That may be in the
+        middle of a write to the kernel's stream, which would wait for its own lock: ten seconds.
+        """
+
     def writable(self) -> bool:
         return True
 

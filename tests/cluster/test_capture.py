@@ -1,0 +1,71 @@
+"""What a rank prints is kept, and nothing of that can stop the rank."""
+
+import gc
+import io
+import sys
+import threading
+
+from helpers.cluster.capture import Capture, settled
+
+
+class Hooks:
+    def register_hook(self, hook):
+        pass
+
+    def unregister_hook(self, hook):
+        pass
+
+
+class Shell:
+    display_pub = displayhook = Hooks()
+
+
+class KernelsStream(io.StringIO):
+    """A stream as a kernel has it: a write holds a lock that a flush waits for."""
+
+    def __init__(self):
+        super().__init__()
+        self.lock, self.waited = threading.Lock(), 0
+
+    def write(self, text):
+        with self.lock:
+            gc.collect()  # as it may happen at any time
+            return super().write(text)
+
+    def flush(self):
+        if not self.lock.acquire(blocking=False):
+            self.waited += 1
+            return
+        self.lock.release()
+
+
+def kernels_streams(monkeypatch):
+    both = KernelsStream(), KernelsStream()
+    monkeypatch.setattr(sys, "stdout", both[0])
+    monkeypatch.setattr(sys, "stderr", both[1])
+    return both
+
+
+def test_a_stream_collected_during_a_write_does_not_wait_for_it(monkeypatch):
+    streams = kernels_streams(monkeypatch)
+    for _ in range(2):  # the second time the first time's streams are garbage
+        with Capture(Shell()) as parts:
+            sys.stdout.circle, sys.stderr.circle = sys.stdout, sys.stderr
+            print("printed")
+            print("said", file=sys.stderr)
+    assert parts == [("stdout", "printed\n"), ("stderr", "said\n")]
+    assert [stream.waited for stream in streams] == [0, 0]
+    assert [stream.getvalue() for stream in streams] == ["printed\n" * 2, "said\n" * 2]
+
+
+def test_closing_leaves_the_kernels_stream_open(monkeypatch):
+    streams = kernels_streams(monkeypatch)
+    with Capture(Shell()) as parts:
+        sys.stdout.close()
+        print("still here", flush=True)
+    assert parts == [("stdout", "still here\n")]
+    assert not streams[0].closed
+
+
+def test_what_a_terminal_shows_of_a_line():
+    assert settled("step 10 of 99\rstep 11") == "step 11 of 99"
