@@ -100,7 +100,7 @@ def test_a_notebook_that_fails_is_no_measurement(notebook):
 
 
 def test_the_figures_of_the_hubs_page_are_the_records():
-    """Of each notebook the newest; 07 had none when the page was written."""
+    """Of each notebook the newest."""
     found = {}
     for record in records.load(BENCH_RECORDS, memory.SUITE):
         for row in record.suites[memory.SUITE]:
@@ -108,4 +108,4 @@ def test_the_figures_of_the_hubs_page_are_the_records():
     page = (ROOT / "deploy" / "jupyterhub" / "README.md").read_text(encoding="utf-8")
     said = dict(re.findall(r"^\| (\d\d) \| ([\d.]+) GB \| \d+ \|", page, re.MULTILINE))
     assert said == {name: f"{size:.1f}" for name, size in found.items() if name.isdigit()}
-    assert len(said) >= 13
+    assert len(said) == 14
