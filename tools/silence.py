@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from jupyter_client.jsonutil import extract_dates
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 from nbmake import nb_run
@@ -34,7 +35,8 @@ class Watched(NotebookClient):
 
     def process_message(self, msg: dict[str, Any], cell: NotebookNode, cell_index: int) -> Any:
         """Do as nbclient does, and measure by the kernel's clock, which the message tells."""
-        kind, now = msg["msg_type"], msg["header"]["date"]
+        kind = msg["msg_type"]
+        now = extract_dates(msg["header"]["date"])  # text, where ipyparallel has been imported
         if kind == "execute_input":
             self.since = now
             cell.metadata[MARK] = []

@@ -22,12 +22,15 @@ CELLS = {
 }
 
 
-@pytest.fixture(scope="module")
-def watched(tmp_path_factory):
+@pytest.fixture(scope="module", params=["dates", "their text"])
+def watched(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("silence") / "n.ipynb"
     cells = [nbformat.v4.new_code_cell(text) for text in CELLS.values()]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
-    return execute(path, "reader").notebook
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "their text":  # as where ipyparallel was imported: it parses its own
+            patch.setattr("jupyter_client.session.extract_dates", lambda header: header)
+        return execute(path, "reader").notebook
 
 
 def test_a_cell_that_says_nothing_for_long_is_found(watched):
