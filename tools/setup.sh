@@ -148,6 +148,7 @@ if [ "$lock" = requirements.txt ]; then
     "$python" -m pip install "$@" --quiet --no-deps --no-build-isolation -e . ||
         fail "pip could not install the package helpers from this folder (its own words are above)."
     "$python" tools/first.py # a file helpers.py beside a notebook is then named, not puzzled over
+    "$python" tools/kernels.py # a cell that works and shows nothing then says so
 fi
 # Half of pip's time would go into this, on one core; here every core takes part. A file that does not
 # compile (some packages bring templates) is compiled, or refused, when it is imported.

@@ -79,7 +79,14 @@ def in_turn(trials: Sequence[Trial]) -> list[records.Row]:
             for trial in trials:
                 if number < trial.times:
                     trial.once()
+            print(f"round {number + 1}: {_wrong(trials)} failed", flush=True)
     return [trial.row() for trial in trials if trial.seconds]
+
+
+def _wrong(trials: Sequence[Trial]) -> str:
+    """Return how many of the runs so far failed, in words."""
+    runs = sum(len(trial.seconds) for trial in trials)
+    return f"{sum(trial.failures for trial in trials)} of {runs} runs"
 
 
 def together(rows: Iterable[records.Row]) -> list[records.Row]:

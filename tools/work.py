@@ -19,7 +19,7 @@ from datetime import datetime
 from pathlib import Path
 
 from helpers.paths import ROOT
-from tools import first
+from tools import first, kernels
 
 # No news, no grader's menus, figures with words and dark in the dark, the glossary as a page.
 SETTINGS = ROOT / "tools" / "jupyterlab"
@@ -154,6 +154,7 @@ def lab(options: list[str], root: Path = ROOT) -> int:
         print(f"  the new one and keeps yours in {_said(work, root)}backups/")
     with contextlib.suppress(OSError):  # who cannot write there cannot set it up either
         first.ensure()
+        kernels.ensure()
     for name in hiding(work):
         hides = "hides the course's package `helpers` from your notebooks: rename it"
         print(f"{_said(work, root)}{name} {hides}")

@@ -8,7 +8,7 @@ import venv
 import pytest
 
 from helpers.paths import ROOT
-from tools import first, work
+from tools import first, kernels, work
 
 PROGRAM = "from helpers.cluster import Cluster; print(Cluster.__module__)"
 FINDER = f"""
@@ -90,10 +90,12 @@ def test_conda_gets_it_by_its_first_lab(tmp_path, monkeypatch):
     """`conda env create` runs no program of the course's; `python -m tools.work lab` does."""
     placed = tmp_path / "parallel_deep_learning_first.pth"
     monkeypatch.setattr(first, "place", lambda: str(placed))
+    monkeypatch.setattr(kernels, "place", lambda: str(tmp_path / "ipython/settings.py"))
     monkeypatch.setattr(os, "execve", lambda *command: None)  # it would become JupyterLab
     monkeypatch.setenv("WORK", str(tmp_path / "work"))
     work.lab([])
     assert str(ROOT / "tools" / "first.py") in placed.read_text()
+    assert kernels.EXTENSION in (tmp_path / "ipython/settings.py").read_text()
     placed.write_text("as it is")
     work.lab([])
     assert placed.read_text() == "as it is"

@@ -92,8 +92,8 @@ def test_it_installs_the_lock_and_then_does_nothing(machine):
     assert (done.returncode, done.stdout, machine.calls()) == (0, "", [])
 
 
-def test_every_start_of_its_python_names_what_hides_the_course(machine):
-    """The line in site-packages that README promises (`tools/first.py` is tested by itself)."""
+def test_what_its_pythons_and_kernels_load_at_their_start_is_installed(machine):
+    """As README promises; `tools/first.py` and `tools/kernels.py` have tests of their own."""
     machine.python()
     program = machine.programs / "python3"
     text = program.read_text().replace(
@@ -103,6 +103,7 @@ def test_every_start_of_its_python_names_what_hides_the_course(machine):
     assert machine.setup().returncode == 0
     said = machine.log.with_name(machine.log.name + ".all").read_text().splitlines()
     assert "tools/first.py" in said
+    assert "tools/kernels.py" in said
 
 
 def test_an_updated_lock_is_installed(machine):

@@ -30,7 +30,9 @@ def test_failures_are_counted_and_the_first_is_said(capsys):
     (row,) = soak.in_turn([soak.Trial("01_a", 4, lambda: next(answers))])
     assert (row.value, row.unit) == (2, "failures")
     assert (row.parameters["runs"], row.parameters["first"]) == (4, "cell 3 raised")
-    assert "run 2 of 4: cell 3 raised" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "run 2 of 4: cell 3 raised" in said
+    assert "round 3: 1 of 3 runs failed\n" in said
 
 
 def test_they_take_turns_and_ctrl_c_keeps_what_was_done(monkeypatch, tmp_path):

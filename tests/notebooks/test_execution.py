@@ -14,6 +14,7 @@ from helpers.paths import ROOT
 from tools import replies, run
 from tools.notebooks import sources
 from tools.run import execute, problems
+from tools.silence import LIMIT, silent_cells
 
 NAMES = [path.stem for path in sources(ROOT)]
 pytestmark = [pytest.mark.notebook, pytest.mark.timeout(900)]
@@ -23,6 +24,13 @@ pytestmark = [pytest.mark.notebook, pytest.mark.timeout(900)]
 @pytest.mark.parametrize("kind", ["reader", "solved"])
 def test_runs_to_the_end(name, kind, executed):
     assert list(executed(name, kind).problems) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", ["reader", "solved"])
+def test_no_cell_says_nothing_for_long(name, kind, executed):
+    """Three times the limit: a busy machine is late, and ``data/bench`` has it from a quiet one."""
+    assert silent_cells(executed(name, kind).notebook, 3 * LIMIT) == []
 
 
 def notebook_of(*cells, path: Path):
