@@ -20,7 +20,7 @@ def without_widgets(notebook: NotebookNode) -> NotebookNode:
 
     What has its states (``tools.states``) keeps these alone, for a player. Of any other an output
     widget gives what was drawn in it last; a control gives its label and value in one line that
-    says that it works in JupyterLab. Progress bars are left out.
+    says that it works in JupyterLab. Progress bars are left out, and lines that were taken away.
     """
     notebook = copy.deepcopy(notebook)
     models = notebook.metadata.pop("widgets", {}).get(STATE, {}).get("state", {})
@@ -30,6 +30,8 @@ def without_widgets(notebook: NotebookNode) -> NotebookNode:
         kept = []
         for output in cell.outputs:
             data = output.get("data", {})
+            if data and not any(data.values()):
+                continue
             view = data.pop(VIEW, None)
             if STATES in data:
                 kept.append(_display({STATES: data[STATES]}))

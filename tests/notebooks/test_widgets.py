@@ -61,6 +61,15 @@ def test_widgets_without_states_show_what_they_showed(shown):
     assert "FloatProgress(value" not in text
 
 
+def test_a_line_that_was_taken_away_leaves_nothing():
+    shown = [{"text/plain": "", "text/html": ""}, {"text/plain": "a", "text/html": ""}]
+    cell = nbformat.v4.new_code_cell(
+        "", outputs=[nbformat.v4.new_output("display_data", data=data) for data in shown]
+    )
+    (output,) = without_widgets(nbformat.v4.new_notebook(cells=[cell])).cells[0].outputs
+    assert output.data == shown[1]
+
+
 def test_the_notebook_itself_is_left_alone(shown):
     assert "widgets" in shown.metadata
     assert all("nbmake" not in cell.metadata for cell in shown.cells)
