@@ -2,26 +2,34 @@
 
 Nobody can tell a long cell from one that hangs. Each kernel of the course's environment loads this
 extension when it starts (``tools/kernels.py`` sees to that), so that a set-up cell of slow imports
-and a loop of the reader's own say it too; elsewhere ``%load_ext helpers.at_work`` does. A cell that
-shows anything else at least every few seconds is left alone.
+and a loop of the reader's own say it too; elsewhere ``%load_ext helpers.at_work`` does.
+
+All that a kernel shows, whoever shows it, passes ``send_multipart`` of its thread for outputs; so
+do its words on when it is busy with a cell and when it is idle again. Here they are looked at on
+their way.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
 import sys
 import threading
-import time
 import uuid
+from time import monotonic, sleep  # a reader's own time.sleep is none of ours
+from types import SimpleNamespace
 from typing import Any
 
 SILENT = 3.0  # seconds without anything new until the line comes
 EVERY = 1.0  # seconds between two states of the line
 HINT = 30.0  # seconds after which it says how to end the cell
 ASKING = "_input_request"  # ipykernel's function that waits for a line which the reader types
+DELIMITER = b"<IDS|MSG>"  # in a message, before its signature, header, parent's header, ...
 
 
 class AtWork:
-    """Watches the cells of one kernel.
+    """Watches the cells of one kernel from now on.
 
     Parameters
     ----------
@@ -30,60 +38,108 @@ class AtWork:
     """
 
     def __init__(self, shell: Any) -> None:
-        # kept: under %%capture the shell has another, and its output is the reader's
-        self._publisher = shell.display_pub
         self._session = shell.kernel.session
+        self._outputs = shell.kernel.iopub_thread
+        self._send = self._outputs.send_multipart
+        self._process = os.getpid()
         self._running = threading.Event()
         self._lock = threading.Lock()  # no line comes after its cell has ended
-        self._thread: threading.Thread | None = None
+        self._cell: dict[str, Any] = {}  # the header of the request that the kernel works for
         self._begin = self._quiet_since = 0.0
-        self._messages = 0
         self._line = ""  # the display's id, once there is a line
+        self._visible = False
+        self._news = self._cleared = self._will_clear = False  # what passed since the last look
+        threading.Thread(target=self._watch, name="at work", daemon=True).start()
+        self._outputs.send_multipart = self.send_multipart
 
-    def begin(self, info: object) -> None:
-        """Watch the cell that begins."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._watch, name="at work", daemon=True)
-            self._thread.start()
+    def stop(self) -> None:
+        """Watch no longer."""
+        with contextlib.suppress(AttributeError):  # it was stopped before
+            del self._outputs.send_multipart
+        self._end()
+
+    def send_multipart(self, message: list[bytes], *args: Any, **options: Any) -> None:
+        """Look at a message of the kernel's, and send it on.
+
+        Parameters
+        ----------
+        message : list of bytes
+            In the parts of Jupyter's wire protocol.
+        *args, **options
+            For the thread that sends.
+        """
+        if os.getpid() == self._process:  # in a forked child there is nobody who watches
+            with contextlib.suppress(Exception):  # it has to arrive, whatever it is
+                self._note(message)
+        self._send(message, *args, **options)
+
+    def _note(self, message: list[bytes]) -> None:
+        _, header, parent, _, content, *_ = message[message.index(DELIMITER) + 1 :]
+        kind = json.loads(header)["msg_type"]
+        if kind == "status":
+            busy, request = json.loads(content)["execution_state"] == "busy", json.loads(parent)
+            if busy and request["msg_type"] == "execute_request" and not self._running.is_set():
+                self._start(request)
+            elif not busy and request.get("msg_id") == self._cell.get("msg_id"):
+                self._end()
+        elif kind == "clear_output":
+            self._will_clear = json.loads(content)["wait"]  # with what is shown next
+            self._cleared |= not self._will_clear
+        elif kind != "execute_input":
+            self._news = True
+            self._cleared |= self._will_clear
+            self._will_clear = False
+
+    def _start(self, cell: dict[str, Any]) -> None:
         with self._lock:
-            self._begin = self._quiet_since = time.monotonic()
-            self._messages = self._session.message_count
+            self._cell = cell
+            self._begin = self._quiet_since = monotonic()
+            self._news = self._cleared = self._will_clear = False
             self._running.set()
 
-    def end(self, result: object) -> None:
-        """Take the line away."""
+    def _end(self) -> None:
         with self._lock:
             self._running.clear()
-            if self._line:
+            if self._visible:
                 self._show("")
-                self._line = ""
+            self._line, self._visible, self._cell = "", False, {}
 
     def _watch(self) -> None:
         while self._running.wait():
-            time.sleep(EVERY)
+            sleep(EVERY)
             with self._lock:
                 if self._running.is_set():
-                    self._look(time.monotonic())
+                    self._look(monotonic())
 
     def _look(self, now: float) -> None:
         """Show the line if the cell is silent; one that is there goes on until the cell's end."""
-        messages = self._session.message_count  # every output is a message, whoever sends it
-        if not self._line and (messages != self._messages or _asking()):
-            self._messages, self._quiet_since = messages, now
-        elif self._line or now - self._quiet_since >= SILENT:
-            seconds = now - self._begin
-            hint = " The button ■ interrupts it." if seconds >= HINT else ""
-            self._show(f"This cell is at work, {seconds:.0f} s.{hint}")
+        if self._cleared:
+            self._line, self._visible, self._cleared = "", False, False
+        asking = _asking()
+        if asking and self._visible:
+            self._show("")
+            self._visible = False
+        if asking or (self._news and not self._visible) or (not self._line and _kept()):
+            self._quiet_since = now
+        self._news = False
+        if self._will_clear or not (self._visible or now - self._quiet_since >= SILENT):
+            return
+        seconds = now - self._begin
+        hint = " The button ■ interrupts it." if seconds >= HINT else ""
+        self._show(f"This cell is at work, {seconds:.0f} s.{hint}")
+        self._visible = True
 
     def _show(self, text: str) -> None:
-        first = not self._line
+        """Send it past the reader's own ``sys.stdout``, ``%%capture`` and hooks."""
+        kind = "update_display_data" if self._line else "display_data"
         self._line = self._line or uuid.uuid4().hex
-        self._publisher.publish(
-            data={"text/plain": text, "text/html": text},
-            metadata={},
-            transient={"display_id": self._line},
-            update=not first,
-        )
+        content = {
+            "data": {"text/plain": text, "text/html": text},
+            "metadata": {},
+            "transient": {"display_id": self._line},
+        }
+        away = SimpleNamespace(send_multipart=self._send)
+        self._session.send(away, kind, content, parent=self._cell, ident=kind.encode())
 
 
 def _asking() -> bool:
@@ -96,6 +152,16 @@ def _asking() -> bool:
     return False
 
 
+def _kept() -> bool:
+    """Tell whether a widget takes all that the cell shows: it would keep the line for ever."""
+    widgets = sys.modules.get("ipywidgets.widgets.widget")
+    outputs = sys.modules.get("ipywidgets.widgets.widget_output")
+    if widgets is None or outputs is None:
+        return False
+    living = list(widgets._instances.values())
+    return any(isinstance(one, outputs.Output) and one.msg_id for one in living)
+
+
 def load_ipython_extension(shell: Any) -> None:
     """Begin to watch this kernel's cells; in a terminal's IPython nothing is watched.
 
@@ -104,11 +170,8 @@ def load_ipython_extension(shell: Any) -> None:
     shell : IPython.core.interactiveshell.InteractiveShell
         Given by IPython.
     """
-    if getattr(shell, "kernel", None) is None:
-        return
-    watch = AtWork(shell)
-    for event, call in (("pre_run_cell", watch.begin), ("post_run_cell", watch.end)):
-        shell.events.register(event, call)
+    if getattr(shell, "kernel", None) is not None:
+        AtWork(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
@@ -119,8 +182,7 @@ def unload_ipython_extension(shell: Any) -> None:
     shell : IPython.core.interactiveshell.InteractiveShell
         Given by IPython.
     """
-    for event in ("pre_run_cell", "post_run_cell"):
-        for call in list(shell.events.callbacks[event]):
-            if isinstance(getattr(call, "__self__", None), AtWork):
-                shell.events.unregister(event, call)
-                call.__self__.end(None)  # of the cell that runs now
+    if getattr(shell, "kernel", None) is not None:
+        watch = getattr(shell.kernel.iopub_thread.send_multipart, "__self__", None)
+        if isinstance(watch, AtWork):
+            watch.stop()

@@ -152,9 +152,9 @@ def lab(options: list[str], root: Path = ROOT) -> int:
         number = name[:2] if name[:2].isdigit() else Path(name).stem
         print(f"{name} has been updated since you began it: `make reset NB={number}` gives you")
         print(f"  the new one and keeps yours in {_said(work, root)}backups/")
-    with contextlib.suppress(OSError):  # who cannot write there cannot set it up either
-        first.ensure()
-        kernels.ensure()
+    for ensure in (first.ensure, kernels.install):  # conda runs no program of the course's
+        with contextlib.suppress(OSError):  # who cannot write there cannot set it up either
+            ensure()
     for name in hiding(work):
         hides = "hides the course's package `helpers` from your notebooks: rename it"
         print(f"{_said(work, root)}{name} {hides}")

@@ -101,10 +101,17 @@ def test_conda_gets_it_by_its_first_lab(tmp_path, monkeypatch):
     assert placed.read_text() == "as it is"
 
 
-def test_a_folder_that_nobody_may_write_to_is_no_obstacle(tmp_path, monkeypatch):
-    monkeypatch.setattr(first, "place", lambda: str(tmp_path / "none" / "first.pth"))
+@pytest.mark.parametrize("module", [first, kernels])
+def test_a_folder_that_nobody_may_write_to_is_no_obstacle(tmp_path, monkeypatch, module):
+    (tmp_path / "none").touch()
+    (tmp_path / "some").mkdir()
+    for name, other in (("first", first), ("kernels", kernels)):
+        folder = "none" if other is module else "some"
+        path = tmp_path / folder / f"{name}.py"
+        monkeypatch.setattr(other, "place", lambda path=path: str(path))
     started = []
     monkeypatch.setattr(os, "execve", lambda *command: started.append(command))
     monkeypatch.setenv("WORK", str(tmp_path / "work"))
     work.lab([])
     assert started
+    assert len(list((tmp_path / "some").iterdir())) == 1, "the other is installed all the same"

@@ -1,5 +1,6 @@
 """helpers/at_work.py in real kernels: a cell that shows nothing says that it is at work."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -7,9 +8,12 @@ import time
 
 import nbformat
 import pytest
+from IPython.core.application import ENV_CONFIG_DIRS
 from jupyter_client.manager import start_new_kernel
+from traitlets.config import Config
 
 from helpers import at_work
+from helpers.paths import ROOT
 from tools import kernels
 from tools.run import execute
 from tools.silence import LIMIT, silent_cells
@@ -43,17 +47,22 @@ class Kernel:
 
     def run(self, code, reply=None):
         """Execute a cell; return each state of its displays, and its other outputs' types."""
-        states, others = [], []
+        states, others, self.displays, self.times = [], [], set(), []
 
         def hook(message):
             kind, content = message["msg_type"], message["content"]
             if kind in ("display_data", "update_display_data"):
                 states.append(content["data"]["text/plain"])
+                self.displays.add(content["transient"]["display_id"])
+                self.times.append(message["header"]["date"].timestamp())
             elif kind in ("stream", "error", "execute_result"):
-                others.append(content.get("text") or content.get("evalue"))
+                value = content.get("data", {}).get("text/plain")
+                others.append(content.get("text") or content.get("evalue") or value)
 
         def typed(message):
+            self.asked = time.time()
             time.sleep(LONG)
+            self.answered = time.time()
             self.client.input(reply)
 
         self.client.execute_interactive(
@@ -127,6 +136,76 @@ def test_a_cell_that_asks_waits_in_silence(kernel):
     assert (states, others) == ([], ["you said 7\n"])
 
 
+def test_a_line_goes_when_the_cell_asks_and_comes_again(kernel):
+    states, _ = kernel.run(f"time.sleep({LONG}); input(); time.sleep({LONG})", reply="7")
+    at = list(zip(kernel.times, states, strict=True))
+    assert any(text for when, text in at if when < kernel.asked)
+    assert [text for when, text in at if kernel.asked + 0.5 < when < kernel.answered] in ([], [""])
+    assert [text for when, text in at if when < kernel.answered][-1] == ""
+    assert any(text for when, text in at if when > kernel.answered)
+    assert states[-1] == ""
+
+
+def test_a_cell_that_awaits_has_a_line(kernel):
+    states, _ = kernel.run(f"import asyncio; await asyncio.sleep({LONG})")
+    assert states[0].startswith("This cell is at work")
+    assert states[-1] == ""
+
+
+def test_a_cell_within_a_cell_is_no_end(kernel):
+    states, others = kernel.run(f"get_ipython().run_cell('2 + 3'); time.sleep({LONG})")
+    assert others == ["5"]
+    assert states[0].startswith("This cell is at work")
+    assert states[-1] == ""
+
+
+def test_a_strange_stdout_is_left_alone(kernel):
+    strange = (
+        "class T:\n    def write(self, text): pass\nimport sys; kept, sys.stdout = sys.stdout, T()"
+    )
+    states, others = kernel.run(f"{strange}\ntime.sleep({LONG})\nsys.stdout = kept")
+    assert (states[-1], others) == ("", [])
+    assert kernel.run(f"time.sleep({LONG})")[0][-1] == ""
+
+
+def test_a_widget_that_keeps_outputs_gets_none(kernel):
+    kernel.run("import ipywidgets; out = ipywidgets.Output()")
+    # no browser is here, which would tell the widget that it has what the cell shows
+    states, _ = kernel.run(f"out.msg_id = 'this'; time.sleep({LONG}); out.msg_id = ''")
+    assert states == []
+    states, _ = kernel.run(f"time.sleep({LONG})")
+    assert states[-1] == ""
+
+
+def test_what_a_cell_clears_is_gone(kernel):
+    clear = "from IPython.display import clear_output; clear_output()"
+    states, _ = kernel.run(f"time.sleep({LONG}); {clear}; time.sleep({LONG})")
+    assert states[-1] == ""
+    assert len(kernel.displays) == 2, "a line that was cleared away cannot change any more"
+
+
+def test_what_a_cell_will_clear_stays_until_then(kernel):
+    clear = "from IPython.display import clear_output; clear_output(wait=True)"
+    states, others = kernel.run(f"print(1, flush=True); {clear}; time.sleep({LONG}); print(2)")
+    assert (states, others) == ([], ["1\n", "2\n"])
+    states, _ = kernel.run(f"time.sleep({LONG}); clear_output(wait=True)")
+    assert states[-1] == ""
+
+
+def test_a_widgets_message_meanwhile_does_not_mislead_it(kernel):
+    """JupyterLab sends them on a subshell, whose requests are other parents of what is shown."""
+    control = kernel.client.control_channel
+    message = kernel.client.session.msg("create_subshell_request", {})
+    control.send(message)
+    subshell = control.get_msg(timeout=30)["content"]["subshell_id"]
+    note = kernel.client.session.msg("comm_msg", {"comm_id": "none", "data": {}})
+    note["header"]["subshell_id"] = subshell
+    threading.Timer(0.3, kernel.client.shell_channel.send, [note]).start()
+    states, _ = kernel.run(f"time.sleep({LONG})")
+    assert states[0].startswith("This cell is at work")
+    assert states[-1] == ""
+
+
 def test_an_interrupted_cell_and_one_that_fails_leave_no_line(kernel):
     threading.Timer(LONG, kernel.manager.interrupt_kernel).start()
     states, others = kernel.run("time.sleep(60)")
@@ -138,11 +217,11 @@ def test_an_interrupted_cell_and_one_that_fails_leave_no_line(kernel):
 
 
 def test_loaded_twice_it_watches_once_and_unloaded_not_at_all(kernel):
-    watching = "print(len(get_ipython().events.callbacks['pre_run_cell']))"
-    (before,) = kernel.run(watching)[1]
-    for magic, change in (("load", 0), ("reload", 0), ("unload", -1), ("reload", 0)):
+    watching = "print(getattr(get_ipython().kernel.iopub_thread.send_multipart, '__func__'))"
+    for magic in ("load", "reload", "unload", "unload", "reload"):
         kernel.run(f"%{magic}_ext helpers.at_work")
-        assert int(kernel.run(watching)[1][0]) == int(before) + change
+        sends = "AtWork" if magic != "unload" else "IOPubThread"
+        assert f"{sends}.send_multipart" in kernel.run(watching)[1][0]
     kernel.run(QUICK)
     states, _ = kernel.run(f"time.sleep({LONG})")
     assert states.count("") == 1
@@ -150,14 +229,12 @@ def test_loaded_twice_it_watches_once_and_unloaded_not_at_all(kernel):
     assert kernel.run(f"time.sleep({LONG})") == ([], [])
 
 
-def test_a_process_forked_in_a_cell_goes_its_own_way(kernel):
-    code = (
-        "import os\nif not (child := os.fork()):\n    time.sleep(0.2); os._exit(0)\n"
-        f"os.waitpid(child, 0); time.sleep({LONG})"
-    )
-    states, others = kernel.run(code)
-    assert states[-1] == ""
-    assert others == []
+def test_what_a_forked_child_prints_counts_too(kernel):
+    child = "for k in range(10): print(k, flush=True); time.sleep(0.2)"
+    fork = f"import os\nif not (child := os.fork()):\n    {child}\n    os._exit(0)\n"
+    states, others = kernel.run(f"{fork}_ = os.waitpid(child, 0)")
+    assert states == []
+    assert "".join(others).split() == [str(k) for k in range(10)]
 
 
 def test_a_kernel_starts_beside_a_file_that_hides_the_package(tmp_path):
@@ -174,14 +251,25 @@ def test_ipython_in_a_terminal_is_left_alone():
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")
 
 
-def test_the_settings_are_read_from_the_environment(tmp_path, monkeypatch):
+def test_the_settings_are_where_ipython_looks_and_leave_the_readers_alone(tmp_path, monkeypatch):
+    assert os.path.dirname(kernels.place()) in ENV_CONFIG_DIRS
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    kernels.ensure()
+    kernels.install()
     written = tmp_path / "etc/ipython/ipython_kernel_config.py"
-    assert f'"{at_work.__name__}"' in written.read_text()
-    written.write_text("# as it is")
-    kernels.ensure()
-    assert written.read_text() == "# as it is"
+    assert written.read_text() == kernels.line()
+    own = "c = get_config()\nc.IPKernelApp.extensions.append('mine')\n"
+    written.write_text(own)
+    kernels.install()
+    kernels.install()
+    assert written.read_text() == own + kernels.line()
+    config = Config()
+    exec(written.read_text(), {"get_config": lambda: config})
+    assert config.IPKernelApp.extensions.get_value([]) == ["mine", at_work.__name__]
+
+
+def test_of_a_course_that_is_gone_they_say_nothing():
+    gone = kernels.line().replace(str(ROOT), "/nowhere")
+    exec(gone, {"get_config": lambda: pytest.fail("it was asked for")})
 
 
 def test_silent_cells_finds_none(cells):
