@@ -82,6 +82,8 @@ class AtWork:
                 self._start(request)
             elif not busy and request.get("msg_id") == self._cell.get("msg_id"):
                 self._end()
+        elif kind == "clear_output" and _kept():
+            self._news = True  # in a widget; the cell's own outputs stay
         elif kind == "clear_output":
             self._will_clear = json.loads(content)["wait"]  # with what is shown next
             self._cleared |= not self._will_clear

@@ -1,6 +1,6 @@
 """A class on JupyterHub: one installation that nobody changes, a student's work in the home.
 
-``make hub MEMORY=4G CORES=2 IDLE=3600 COURSE=parallel`` starts it, as root; JupyterHub's own
+``make hub MEMORY=5G CORES=2 IDLE=3600 COURSE=parallel`` starts it, as root; JupyterHub's own
 options pass through HUB_ARGS (``--JupyterHub.bind_url=...``). README.md here is the recipe.
 """
 
@@ -40,7 +40,7 @@ c.PAMAuthenticator.open_sessions = False  # would need the hub to be a session's
 c.PAMAuthenticator.allowed_groups = set(setting("MEMBERS", "students,teachers").split(","))
 
 # --- what each gets
-c.Spawner.mem_limit = setting("MEMORY", "4G")  # K, M, G or T behind the number
+c.Spawner.mem_limit = setting("MEMORY", "5G")  # K, M, G or T behind the number
 c.Spawner.cpu_limit = float(setting("CORES", "2"))
 c.Spawner.cmd = [sys.executable, str(RECIPE / "student.py")]
 c.Spawner.notebook_dir = "~/work"

@@ -99,13 +99,25 @@ def test_a_notebook_that_fails_is_no_measurement(notebook):
     assert memory.MARK not in os.environ
 
 
-def test_the_figures_of_the_hubs_page_are_the_records():
-    """Of each notebook the newest."""
+@pytest.fixture(scope="module")
+def newest():
+    """The newest row of each notebook, and of the server."""
     found = {}
     for record in records.load(BENCH_RECORDS, memory.SUITE):
         for row in record.suites[memory.SUITE]:
-            found.setdefault(row.name.removeprefix("notebook "), row.value / 1000)
+            found.setdefault(row.name.removeprefix("notebook "), row)
+    return found
+
+
+def test_the_figures_of_the_hubs_page_are_the_records(newest):
     page = (ROOT / "deploy" / "jupyterhub" / "README.md").read_text(encoding="utf-8")
     said = dict(re.findall(r"^\| (\d\d) \| ([\d.]+) GB \| \d+ \|", page, re.MULTILINE))
-    assert said == {name: f"{size:.1f}" for name, size in found.items() if name.isdigit()}
+    assert said == {
+        name: f"{row.value / 1000:.1f}" for name, row in newest.items() if name.isdigit()
+    }
     assert len(said) == 14
+
+
+def test_no_notebook_was_seen_to_say_nothing_for_long(newest):
+    silent = {name: row.parameters.get("silent") for name, row in newest.items()}
+    assert {name: cells for name, cells in silent.items() if cells} == {}

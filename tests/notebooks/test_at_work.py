@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import pairwise
 
 import nbformat
 import pytest
@@ -175,6 +176,18 @@ def test_a_widget_that_keeps_outputs_gets_none(kernel):
     assert states == []
     states, _ = kernel.run(f"time.sleep({LONG})")
     assert states[-1] == ""
+
+
+def test_a_line_that_is_there_goes_on_while_a_widget_clears_its_own(kernel):
+    """As `interact` does before each call of its function."""
+    kernel.run("import ipywidgets; out = ipywidgets.Output()")
+    kernel.run("from IPython.display import clear_output")
+    inside = f"out.msg_id = 'this'; clear_output(wait=True); time.sleep({LONG}); out.msg_id = ''"
+    states, _ = kernel.run(f"time.sleep({LONG}); {inside}")
+    assert len(kernel.displays) == 1
+    assert len(states) >= 2 * LONG
+    assert states[-1] == ""
+    assert max(after - when for when, after in pairwise(kernel.times)) < LONG
 
 
 def test_what_a_cell_clears_is_gone(kernel):
