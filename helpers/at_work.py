@@ -82,7 +82,7 @@ class AtWork:
                 self._start(request)
             elif not busy and request.get("msg_id") == self._cell.get("msg_id"):
                 self._end()
-        elif kind == "clear_output" and _kept():
+        elif kind == "clear_output" and kept():
             self._news = True  # in a widget; the cell's own outputs stay
         elif kind == "clear_output":
             self._will_clear = json.loads(content)["wait"]  # with what is shown next
@@ -121,7 +121,7 @@ class AtWork:
         if asking and self._visible:
             self._show("")
             self._visible = False
-        if asking or (self._news and not self._visible) or (not self._line and _kept()):
+        if asking or (self._news and not self._visible) or (not self._line and kept()):
             self._quiet_since = now
         self._news = False
         if self._will_clear or not (self._visible or now - self._quiet_since >= SILENT):
@@ -154,8 +154,14 @@ def _asking() -> bool:
     return False
 
 
-def _kept() -> bool:
-    """Tell whether a widget takes all that the cell shows: it would keep the line for ever."""
+def kept() -> bool:
+    """Tell whether a widget takes all that is shown: what changes is there as it was at first.
+
+    Returns
+    -------
+    bool
+        True within an ``ipywidgets.Output``, and so in a function of ``interact``.
+    """
     widgets = sys.modules.get("ipywidgets.widgets.widget")
     outputs = sys.modules.get("ipywidgets.widgets.widget_output")
     if widgets is None or outputs is None:

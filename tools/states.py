@@ -217,16 +217,24 @@ def _outputs(widget: Any, values: dict[str, Any]) -> list[dict]:
             display(result)
     if captured.stderr:
         raise RuntimeError(f"{widget.f.__name__} at {values} wrote: {captured.stderr[:300]}")
-    outputs = []
+    outputs: list[dict[str, Any]] = []
     if captured.stdout:
         outputs.append({"output_type": "stream", "name": "stdout", "text": captured.stdout})
+    places: dict[str, int] = {}  # of displays that may change
     for shown in captured.outputs:
         data = dict(shown.data)
         if "image/png" in data:
             data = {"image/png": _small(data["image/png"])}
         metadata = dict(shown.metadata or {})
-        outputs.append({"output_type": "display_data", "data": data, "metadata": metadata})
-    return outputs
+        output = {"output_type": "display_data", "data": data, "metadata": metadata}
+        identity = (shown.transient or {}).get("display_id")
+        if shown.update and identity in places:
+            outputs[places[identity]] = output
+            continue
+        if identity:
+            places[identity] = len(outputs)
+        outputs.append(output)
+    return [one for one in outputs if "text" in one or any(one["data"].values())]
 
 
 def _small(png: str | bytes) -> str:

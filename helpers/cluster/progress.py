@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from helpers.at_work import kept
+
 SHOW_AFTER = 1.0  # seconds: what is faster needs no bar
 AT_WORK_AFTER = 2.0  # seconds: a call that is faster needs no line
 AT_WORK_EVERY = 1.0  # seconds between two states of the line
@@ -45,7 +47,7 @@ class Progress:
             How many of the parts are filled.
         """
         elapsed = time.monotonic() - self._begin
-        if elapsed >= SHOW_AFTER:
+        if elapsed >= SHOW_AFTER and not kept():
             filled = 20 * min(done, self.total) // self.total
             bar = "█" * filled + "░" * (20 - filled)
             self._show(f"{self.title} {bar} {done}/{self.total}, {elapsed:.0f} s")
@@ -59,7 +61,7 @@ class Progress:
             For what this waits.
         """
         elapsed = time.monotonic() - self._begin
-        if elapsed >= SHOW_AFTER:
+        if elapsed >= SHOW_AFTER and not kept():
             self._show(f"{text}, {elapsed:.0f} s. Interrupt the kernel to give up.")
 
     def done(self, text: str, always: bool = True) -> None:
@@ -99,6 +101,7 @@ class AtWork:
         self._begin = self._next = 0.0
         self._cell: object = None
         self._handle: Any = None
+        self._widget: Any = None
         self._shown = False
 
     def begin(self) -> None:
@@ -127,18 +130,33 @@ class AtWork:
         """Take the line away."""
         if self._shown:
             self._show("")
-            self._shown = False
+            self._shown, self._widget = False, None
 
     def _show(self, text: str) -> None:
         from IPython import get_ipython
         from IPython.display import display
 
+        if self._widget is not None or kept():
+            self._in_widget(text)
+            return
         data = {"text/plain": text, "text/html": text}
         cell = get_ipython().execution_count  # calls in a loop share one line
         if self._handle is None or cell != self._cell:
             self._cell, self._handle = cell, display(data, raw=True, display_id=True)
         else:
             self._handle.update(data, raw=True)
+
+    def _in_widget(self, text: str) -> None:
+        """Show it as a widget in the one that takes all else, where a display cannot change."""
+        import ipywidgets
+        from IPython.display import display
+
+        if self._widget is None:
+            self._widget = ipywidgets.HTML(text)
+            display(self._widget)
+        self._widget.value = text
+        if not text:
+            self._widget.layout.display = "none"
 
 
 def in_kernel() -> bool:

@@ -77,6 +77,23 @@ def test_the_notebook_itself_is_left_alone(shown):
     assert "widgets" in shown.metadata
 
 
+def test_a_state_has_what_a_display_became(tmp_path):
+    code = (
+        "import ipywidgets\nfrom IPython.display import display\ndef draw(n):\n"
+        "    gone, kept = display('wait', display_id=True), display('a', display_id=True)\n"
+        "    display('fixed'); kept.update(f'n is {n}')\n"
+        "    gone.update({'text/plain': ''}, raw=True)\n"
+        "ipywidgets.interactive(draw, n=(1, 3))"
+    )
+    path = tmp_path / "n.ipynb"
+    cells = [nbformat.v4.new_code_cell(text) for text in (SETUP, code)]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    _, cell = without_widgets(execute(path, "reader", states=True).notebook).cells
+    for number, state in enumerate(cell.outputs[0].data[STATES]["states"], 1):
+        shown = [output["data"]["text/plain"] for output in state["outputs"]]
+        assert shown == [f"'n is {number}'", "'fixed'"]
+
+
 def test_every_state_of_an_interact_is_there(shown):
     (output,) = without_widgets(shown).cells[1].outputs
     found = output.data[STATES]
