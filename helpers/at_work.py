@@ -54,8 +54,7 @@ class AtWork:
 
     def stop(self) -> None:
         """Watch no longer."""
-        with contextlib.suppress(AttributeError):  # it was stopped before
-            del self._outputs.send_multipart
+        del self._outputs.send_multipart
         self._end()
 
     def send_multipart(self, message: list[bytes], *args: Any, **options: Any) -> None:
