@@ -48,7 +48,7 @@ help: ## Print this list
 	@echo "  set-up     PYTHON=interpreter (3.11 to 3.13)   TORCH_INDEX=index with another build of torch"
 	@echo "             WHEELS=folder (without a network)   COMPILER=no (go on without C++)"
 	@echo "  lab        WORK=folder of your copies   LAB_ARGS='options of JupyterLab'"
-	@echo "  hub        MEMORY=4G CORES=2 (a student's)   IDLE=seconds   COURSE=name   HUB_ARGS=..."
+	@echo "  hub        MEMORY=5G CORES=2 (a student's)   IDLE=seconds   COURSE=name   HUB_ARGS=..."
 	@echo "             EXCHANGE=folder   STATE=folder   MEMBERS=groups that may log in"
 	@echo "  notebooks, html, site, grading, reset, claims, soak    NB=number or name"
 	@echo "  test       TEST_ARGS='arguments of pytest'   REQUIRE=markers whose skip is a failure"
@@ -70,7 +70,7 @@ lab: setup ## Open JupyterLab in work/, your own copies of the notebooks
 setup-hub: setup ## Make JupyterHub's environment, .venv-hub: deploy/jupyterhub/README.md
 	@sh deploy/jupyterhub/setup.sh
 
-hub: setup-hub ## Start a class on JupyterHub, as root: make hub MEMORY=4G CORES=2
+hub: setup-hub ## Start a class on JupyterHub, as root: make hub MEMORY=5G CORES=2
 	@exec env $(HUB_SETTINGS) .venv-hub/bin/python -m jupyterhub -f deploy/jupyterhub/jupyterhub_config.py $(HUB_ARGS)
 
 hosts: setup ## Try whether this machine can be several hosts, say what lets it, open JupyterLab

@@ -43,6 +43,7 @@ class Watched(NotebookClient):
         elif MARK in cell.metadata and (
             kind in SHOWN or (kind == "status" and msg["content"]["execution_state"] == "idle")
         ):
+            now = max(now, self.since)  # a cell's value has the time before it was formatted
             silent = round((now - self.since).total_seconds(), 3)
             self.since = now
             first, longest = cell.metadata[MARK] or (silent, 0.0)

@@ -250,11 +250,19 @@ def main(lock: str, folder: str, *command: str) -> int:
     int
         The command's exit code, as a shell counts it.
     """
-    child = subprocess.Popen(command)
+    child = None
+    asked = threading.Event()  # to end, maybe before there is a child to end
 
-    def end(code: int) -> None:
-        end_gently(child.pid)
-        os._exit(code)
+    def on_sigterm(*_: object) -> None:
+        asked.set()
+        if child is not None:
+            end_gently(child.pid)
+            os._exit(143)
+
+    signal.signal(signal.SIGTERM, on_sigterm)
+    child = subprocess.Popen(command)
+    if asked.is_set():
+        on_sigterm()
 
     def wait_for_owner() -> None:
         try:
@@ -272,7 +280,6 @@ def main(lock: str, folder: str, *command: str) -> int:
         os._exit(1)
 
     owner_gone = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: end(143))
     watcher = threading.Thread(target=wait_for_owner, daemon=True)
     watcher.start()
     code = child.wait()

@@ -10,6 +10,7 @@ from itertools import pairwise
 import nbformat
 import pytest
 from IPython.core.application import ENV_CONFIG_DIRS
+from jupyter_client.jsonutil import extract_dates
 from jupyter_client.manager import start_new_kernel
 from traitlets.config import Config
 
@@ -55,7 +56,8 @@ class Kernel:
             if kind in ("display_data", "update_display_data"):
                 states.append(content["data"]["text/plain"])
                 self.displays.add(content["transient"].get("display_id"))
-                self.times.append(message["header"]["date"].timestamp())
+                date = extract_dates(message["header"]["date"])  # text, where ipyparallel is there
+                self.times.append(date.timestamp())
             elif kind in ("stream", "error", "execute_result"):
                 value = content.get("data", {}).get("text/plain")
                 others.append(content.get("text") or content.get("evalue") or value)

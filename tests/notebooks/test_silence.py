@@ -18,6 +18,11 @@ CELLS = {
         "shown = display('0', display_id=True)\n"
         "for k in range(5):\n    shown.update(str(k)); sleep(0.3)"
     ),
+    "formatted": (
+        "class Slow:\n    def __repr__(self):\n"
+        "        for k in range(5):\n            shown.update(str(k)); sleep(0.3)\n"
+        "        return 'slow'\nSlow()"
+    ),
     "short": "1",
 }
 
