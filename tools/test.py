@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -109,6 +110,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--beside", type=int, metavar="PID")
     parser.add_argument("--failures", type=Path, metavar="FILE")
     mine, others = parser.parse_known_args(arguments)
+    # a script that starts this with & has it ignore Ctrl-C, and so would all that the tests start
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     statuses, failed, left, beside = [], [], [], process_of(mine.beside)
     with tempfile.TemporaryDirectory(prefix="tests-") as folder:
         for name, options in stages(usable_cores(), mine.marks).items():

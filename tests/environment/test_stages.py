@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -111,6 +112,21 @@ def test_what_fails_beside_others_and_not_alone_has_passed_and_is_said(tmp_path)
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.timeout(900)
+def test_started_in_the_background_it_has_tests_that_ctrl_c_reaches(tmp_path):
+    source = (
+        "import signal, time\nimport pytest\n\ndef test_is_interrupted():\n"
+        "    with pytest.raises(KeyboardInterrupt):\n"
+        "        signal.raise_signal(signal.SIGINT)\n        time.sleep(1)\n"
+    )
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # a child keeps that
+    try:
+        status, said = run_tests(tmp_path, source)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (status, said) == (0, ["0 tests failed"])
+
+
 def test_what_is_left_behind_is_said_and_no_success(tmp_path):
     (tmp_path / "temporary").mkdir()
     status, said = run_tests(tmp_path, LEAVES, CI="true", TMPDIR=str(tmp_path / "temporary"))
