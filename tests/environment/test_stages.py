@@ -112,7 +112,6 @@ def test_what_fails_beside_others_and_not_alone_has_passed_and_is_said(tmp_path)
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.timeout(900)
 def test_started_in_the_background_it_has_tests_that_ctrl_c_reaches(tmp_path):
     source = (
         "import signal, time\nimport pytest\n\ndef test_is_interrupted():\n"
@@ -127,6 +126,7 @@ def test_started_in_the_background_it_has_tests_that_ctrl_c_reaches(tmp_path):
     assert (status, said) == (0, ["0 tests failed"])
 
 
+@pytest.mark.timeout(900)
 def test_what_is_left_behind_is_said_and_no_success(tmp_path):
     (tmp_path / "temporary").mkdir()
     status, said = run_tests(tmp_path, LEAVES, CI="true", TMPDIR=str(tmp_path / "temporary"))
