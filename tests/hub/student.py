@@ -94,7 +94,7 @@ class Student:
         content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False}
         message = {"header": header, "parent_header": {}, "metadata": {}, "content": content}
         self.socket.send(json.dumps(message | {"channel": "shell", "buffers": []}))
-        said = []
+        said: dict[str | int, str] = {}  # what is there in the end: a display may be updated
         while True:
             heard = self.heard.get(timeout=seconds)
             if heard is None:
@@ -105,13 +105,14 @@ class Student:
             if heard["parent_header"].get("msg_id") != asked:
                 continue
             if kind == "stream":
-                said.append(content["text"])
-            elif kind in ("execute_result", "display_data"):
-                said.append(content["data"].get("text/plain", ""))
+                said[len(said)] = content["text"]
+            elif kind in ("execute_result", "display_data", "update_display_data"):
+                place = content.get("transient", {}).get("display_id", len(said))
+                said[place] = content["data"].get("text/plain", "")
             elif kind == "error":
-                raise CellError("\n".join([*said, *content["traceback"]]))
+                raise CellError("\n".join([*said.values(), *content["traceback"]]))
             elif kind == "status" and content["execution_state"] == "idle":
-                return "".join(said)
+                return "".join(said.values())
 
     def leave(self) -> None:
         """Stop the own server by the hub's page, as *File → Hub Control Panel* does."""
