@@ -7,7 +7,11 @@ import pytest
 
 from tests.browser.driver import READY, OpenNotebook, take, wait_for
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.part(of="browser"),
+    pytest.mark.timeout(300),
+]
 SVG = '<svg width="9" height="9"><rect width="9" height="9"/></svg>'
 CELLS = [
     "import matplotlib.pyplot as plt\nfrom IPython.display import display, publish_display_data\n"

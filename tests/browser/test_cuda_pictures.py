@@ -101,6 +101,7 @@ animate(model("ring", 3))
 ACTIVE = "window.jupyterapp.shell.currentWidget.content.activeCellIndex"
 
 
+@pytest.mark.part(of="browser")
 @pytest.mark.timeout(400)
 def test_clicks_and_keys_are_answered_inside_jupyterlab(browser, lab):
     cells = [nbformat.v4.new_code_cell(text.strip()) for text in (IN_A_CELL, IN_THE_NEXT)]

@@ -142,6 +142,7 @@ def shown(browser, lab):
         shutil.rmtree(path.parent)
 
 
+@pytest.mark.part(of="browser")
 def test_nothing_glares_in_jupyterlab(shown):
     light, now = {}, {}
     for theme, seen in (("Light", light), ("Dark", now)):

@@ -1,4 +1,4 @@
-"""What a reader sees first: `make lab` opens 00, at its top, beside a list of all notebooks."""
+"""A reader's first minute: `make lab` opens 00, at its top, beside a list; its first cell runs."""
 
 import pytest
 
@@ -14,7 +14,7 @@ CUT = """all => all.filter((one) => [one, ...one.querySelectorAll('*')].some(
 )).map((one) => one.innerText)"""
 
 
-def test_00_is_open_at_its_top_beside_all_notebooks(browser, lab):
+def test_00_is_open_at_its_top_beside_all_notebooks_and_runs(browser, lab):
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     context.set_default_timeout(120_000)
     page = context.new_page()
@@ -27,4 +27,10 @@ def test_00_is_open_at_its_top_beside_all_notebooks(browser, lab):
     shown = page.locator(NAMES).all_inner_texts()
     assert {path.name for path in (ROOT / "notebooks").glob("*.ipynb")} <= set(shown)
     assert page.locator(NAMES).evaluate_all(CUT) == []
+    cell = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell").first
+    cell.locator(".cm-content").click()
+    page.keyboard.press("Shift+Enter")
+    picture = cell.locator(".jp-OutputArea img")
+    picture.wait_for()
+    assert picture.get_attribute("alt")
     context.close()

@@ -16,7 +16,12 @@ KINDS = {  # of outputs, ours; plain text is JupyterLab's
     "01_mpi_basics": {"error"},
     "08_allreduce_animation": {"text/html", "text/markdown", "image/png"},
 }
-pytestmark = [pytest.mark.browser, pytest.mark.mpi, pytest.mark.timeout(1500)]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.part(of="browser"),
+    pytest.mark.mpi,
+    pytest.mark.timeout(1500),
+]
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,12 @@ import pytest
 
 from tests.browser.driver import PANEL, READY, OpenNotebook, take
 
-pytestmark = [pytest.mark.browser, pytest.mark.mpi, pytest.mark.timeout(400)]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.part(of="browser"),
+    pytest.mark.mpi,
+    pytest.mark.timeout(400),
+]
 CELLS = [
     "%load_ext helpers.cluster\nfrom helpers.cluster import Cluster\ncluster = Cluster(4)",
     "%%ranks\nlong_name_on_ranks = rank\ncomm.allreduce(1)",

@@ -120,3 +120,12 @@ def test_ci_is_strict_about_what_is_left_and_asks_for_the_bare_machine_where_it_
     assert re.search(r"^export CI=true\b", (ROOT / ".ci" / "run").read_text(), re.M)
     (job,) = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text())["jobs"].values()
     assert job["steps"][-1]["env"]["REQUIRE"] == "bare-machine"
+
+
+def test_makefile_starts_the_hub_as_the_lesson_does():
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    started = re.search(r"^hub:.*\n((?:\t.*\n)+)", text, re.M)[1]
+    assert "-m jupyterhub -f deploy/jupyterhub/jupyterhub_config.py" in started
+    settings = (ROOT / "deploy/jupyterhub/jupyterhub_config.py").read_text(encoding="utf-8")
+    for name in re.findall(r'setting\("(\w+)"', settings):
+        assert f"{name}='$({name})'" in text, name

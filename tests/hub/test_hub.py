@@ -1,6 +1,6 @@
 """A class on a real JupyterHub with its proxy: real users, their ranks, grades, and what is left.
 
-``HUB_STUDENTS=10 make test REQUIRE=hub TEST_ARGS=tests/hub`` has ten students in place of three.
+``HUB_STUDENTS=10 make test-all PART=hub`` has ten students in place of three.
 """
 
 import os
@@ -10,18 +10,20 @@ import subprocess
 
 import pytest
 
-from helpers.paths import ROOT
 from tests.hub import lesson, world
 
-pytestmark = [pytest.mark.mpi, pytest.mark.hub, pytest.mark.alone, pytest.mark.timeout(1200)]
+pytestmark = [
+    pytest.mark.mpi,
+    pytest.mark.hub,
+    pytest.mark.part(of="hub"),
+    pytest.mark.timeout(1200),
+]
 STUDENTS = int(os.environ.get("HUB_STUDENTS") or 3)
 
 
 @pytest.fixture(scope="module")
 def installed():
     """The hub's environment, on a machine that can be a class."""
-    if "hub" not in os.environ.get("REQUIRE", "").split(","):
-        pytest.skip("takes minutes and fetches JupyterHub: make test REQUIRE=hub asks for it")
     if why := world.why_not():
         pytest.skip(why)
     made = subprocess.run(
@@ -119,13 +121,3 @@ def test_make_hub_starts_it_and_leaves_nothing_when_it_is_ended(installed, tmp_p
     assert seen["running"] >= 5  # make, hub, proxy, the student's server and kernel
     assert seen["ended with"] in (0, 2, -signal.Signals[how])  # 2: make calls it an error
     assert (seen["processes"], seen["left"], seen["listening"]) == ([], [], [])
-
-
-def test_makefile_starts_the_hub_as_the_lesson_does():
-    text = (ROOT / "Makefile").read_text(encoding="utf-8")
-    started = re.search(r"^hub:.*\n((?:\t.*\n)+)", text, re.M)[1]
-    assert "-m jupyterhub -f deploy/jupyterhub/jupyterhub_config.py" in started
-    for name in re.findall(
-        r'setting\("(\w+)"', (lesson.RECIPE / "jupyterhub_config.py").read_text()
-    ):
-        assert f"{name}='$({name})'" in text, name
