@@ -1,7 +1,5 @@
 """LeNet, a GRU and a transformer's block beside PyTorch; LeNet trained on digits."""
 
-import time
-
 import numpy as np
 import pytest
 import torch
@@ -73,26 +71,12 @@ def test_lenet_learns_digits(digits):
     assert np.mean(scores.argmax(1) == digits.test_labels) >= 0.95
 
 
-@pytest.mark.alone
-def test_a_step_takes_at_most_three_times_pytorchs(digits):
-    model = LeNet(seed=1)
-    step = models.training_step(models.lenet, states_of(model), (BATCH, 1, 28, 28), RATE)
-    optimizer = torch.optim.SGD(model.parameters(), RATE)
-    (images, labels), *_ = batches(digits, 1)
-    x, t = torch.from_numpy(images), torch.from_numpy(labels)
-
-    def theirs():
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(model(x), t).backward()
-        optimizer.step()
-
-    best = {}
-    for _ in range(30):
-        for name, call in [("ours", lambda: step(images, labels)), ("theirs", theirs)]:
-            begin = time.perf_counter()
-            call()
-            best[name] = min(best.get(name, np.inf), time.perf_counter() - begin)
-    assert best["ours"] < 3 * best["theirs"], best
+def test_a_step_multiplies_as_often_as_backpropagation_does():
+    """What it costs beside PyTorch's is a row of ``bench.autodiff``."""
+    step = models.training_step(models.lenet, models.lenet_weights(), (BATCH, 1, 28, 28), RATE)
+    names = [type(one.operator).__name__ for one in step.plan.steps]
+    assert names.count("MatMul") == 14  # forward, to weights, to inputs: 3 for each of 5, less 1
+    assert len(names) <= 144
 
 
 def test_planned_and_counted_memory_of_a_step_are_equal(digits):

@@ -157,14 +157,13 @@ def test_a_run_ends_by_what_comes_first(scheme):
 @pytest.mark.mpi
 def test_a_worker_that_comes_too_late_leaves_at_once_and_disturbs_no_other_run():
     found = run_ranks(3, ranks.late_worker, timeout=120)
-    first, second, took = found[0]
+    first, second, _ = found[0]
     assert first.ended == "0.3 s"
     assert any("fell silent: given up" in line for line in first.report)
     assert set(first.workers) == {1}
     assert second.report == ["the server stopped: 12 updates"]
     assert set(second.workers) == {1, 2}
-    for _, _, took in found:
-        assert took < 4.0, "somebody has waited out a time limit"
+    assert all(all_left for _, _, all_left in found), "somebody has waited out a time limit"
 
 
 @pytest.mark.mpi

@@ -22,7 +22,7 @@ def test_late_gradients_are_dropped_and_nobody_waits_for_them():
         else:
             assert sum(3 in taken for taken in run["taken"]) <= 3
             assert run["dropped"] > 0 or abandon
-            assert run["seconds"] < 12 * 0.06
+            assert run["seconds"] < found[0, abandon]["seconds"], "it waited for the slow one"
 
 
 def test_a_worker_and_the_centre_pull_on_each_other():

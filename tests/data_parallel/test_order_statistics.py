@@ -42,7 +42,7 @@ def assert_real_stragglers(waits_for_all, for_two):
     assert times.shape == (12, 3)
     assert times.min() >= 5e-3  # the pace
     longest = of_sample(times, 3)
-    assert longest < waits_for_all.seconds < longest + 0.1  # the rest is one update
+    assert longest < waits_for_all.seconds < longest + 1  # the rest is one update
     assert waits_for_all.dropped == 0
     assert for_two.history.gradients == 24
     assert [len(one) for one in for_two.arrivals] == [2] * 12

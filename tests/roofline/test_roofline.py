@@ -329,18 +329,22 @@ def test_ceilings_are_measured_kept_and_read_back(tmp_path, monkeypatch):
     assert ceilings(quick=True, progress=False).date >= one.date  # measured anew
 
 
-@pytest.mark.alone
-def test_a_sample_that_only_waits_is_not_taken_for_the_work():
-    import time
-
+def test_a_sample_that_only_waits_is_not_taken_for_the_work(monkeypatch):
     from helpers.roofline import probes
+
+    now, asked = [0.0], []
 
     # A microsecond of work behind five milliseconds of waiting for a core.
     def run(times):
-        time.sleep(0.005 + 1e-6 * times)
+        asked.append(times)
+        now[0] += 0.005 + 1e-6 * times
 
+    monkeypatch.setattr(probes.time, "perf_counter", lambda: now[0])
     rates = probes.samples_of(run, 1, threads=2, sample=0.004, repeats=3)
-    assert max(rates) > 20 / 0.005  # once through: 1 / 0.005; the work alone: 1e6
+    times = asked[-1]
+    assert asked[-3:] == [times] * 3
+    assert times > 5000, "the work takes longer than the wait"
+    assert rates == pytest.approx([times / (0.005 + 1e-6 * times)] * 3)
 
 
 @compiled

@@ -1,7 +1,7 @@
 """What splits compute, without ranks: slices, softmaxes in pieces, routes, meshes; bad input."""
 
 import math
-import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from helpers.models.transformer import Config, layer, transformer
 from helpers.sharded import arrays, counts, zero
+from helpers.sharded import device as device_module
 from helpers.sharded.checkpoint import read
 from helpers.sharded.device import Device
 from helpers.sharded.hybrid import stage_pieces
@@ -99,34 +100,31 @@ def test_a_freed_tensor_can_be_had_again():
     assert view.tolist() == [[5.0] * 3] * 2
 
 
-def paced_parts():
-    """When two messages arrived in a computation of four parts, and when it was over."""
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that only sleep moves; ``clock.now`` in s."""
+    found = SimpleNamespace(now=0.0, perf_counter=lambda: found.now)
+    found.sleep = lambda seconds: setattr(found, "now", found.now + seconds)
+    monkeypatch.setattr(device_module, "time", found)
+    return found
+
+
+def test_a_device_paces_each_part_before_its_message_and_adds_waits(clock):
     device, moments = Device(speed=1e3), []
-    began = time.perf_counter()
     with device.compute([10.0, 0.0, 20.0, 5.0]):
         for wait in (0.005, 0.0):
             device.arrive()
-            moments.append(time.perf_counter() - began)
-            device.wait(wait)  # as if a message had taken so long: it did not, so all is later
-    moments.append(time.perf_counter() - began)
-    assert device.waited == 0.005
-    return moments
-
-
-def test_a_device_paces_each_part_before_its_message_and_adds_waits():
-    tried = [paced_parts() for _ in range(5)]  # a busy machine may be late: the best of five
-    assert min(first for first, _, _ in tried) >= 0.010
-    assert min(second for _, second, _ in tried) < 0.010 + 0.020  # nothing to compute before it
-    assert 0.040 <= min(end for _, _, end in tried) < 0.080
-    device = Device(speed=1e3)
+            moments.append(clock.now)
+            device.wait(wait)  # as if a message had taken so long: what follows is later
+    assert [*moments, clock.now] == pytest.approx([0.010, 0.010, 0.040])
+    assert (device.waited, device.late) == (0.005, 0)
     with device.compute([1.0]):
-        time.sleep(0.01)
-    assert device.late == 1
+        clock.sleep(0.01)  # the arithmetic itself takes longer than its pace
+    assert (clock.now, device.late) == (pytest.approx(0.050), 1)
     free = Device()
-    began = time.perf_counter()
     with free.compute([1e9]):
         free.arrive()
-    assert time.perf_counter() - began < 0.1
+    assert clock.now == pytest.approx(0.050)
 
 
 def test_segments_are_all_of_the_operations_and_as_many_as_tensor_ranks_meet():
