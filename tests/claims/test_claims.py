@@ -1,6 +1,7 @@
 """Claims: verdicts from runs with a known answer, records, and a build that refuses a mismatch."""
 
 import math
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from helpers.claims import Claim, Share, evidence, ranks
 from helpers.claims.claim import ClaimError
 from helpers.claims.running import run, run_smallest
 from helpers.claims.verdict import judge, overall
+from tools import reach
 from tools.claimed import faults
 
 
@@ -283,13 +285,38 @@ def test_what_does_not_exist_is_said():
     assert "expected a notebook or a claim of one; got 98" in choose(["98"])
 
 
-EVERY = [claim for topic in claims.topics() for claim in claims.of(topic).values()]
+EVERY = {topic: [*claims.of(topic).values()] for topic in claims.topics()}
+
+
+def of(topics):
+    return [pytest.param(topic, claim, id=claim.id) for topic in topics for claim in EVERY[topic]]
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("claim", EVERY, ids=lambda claim: claim.id)
-def test_every_experiment_of_the_course_runs(claim):
+@pytest.mark.part(of="claims")
+@pytest.mark.parametrize(("topic", "claim"), of(EVERY))
+def test_every_experiment_of_the_course_runs(topic, claim, request):
+    request.node.user_properties.append(("fingerprint", reach.fingerprints()[topic]))
+    check_that_it_runs(topic, claim)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("topic", "claim"),
+    of(sorted(EVERY.keys() - reach.seen()))
+    or [pytest.param("", None, marks=pytest.mark.skip("make test-all saw all as they are now"))],
+)
+def test_an_experiment_whose_code_has_changed_runs(topic, claim):
+    check_that_it_runs(topic, claim)
+
+
+def check_that_it_runs(topic, claim):
     rules = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
     if claim.id == "08-congestion" and rules.exists() and "bbr" not in rules.read_text():
         pytest.skip("this kernel has not loaded TCP's BBR")
+    before = set(sys.modules)
     run_smallest(claim)
+    imported = {
+        name for name in set(sys.modules) - before if name.startswith(("claims.", "helpers."))
+    }
+    assert imported <= reach.code().reached(f"claims.{topic}", reach.RUNNER)
