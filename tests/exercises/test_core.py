@@ -51,15 +51,29 @@ def test_verdict_goes_to_stdout_and_nothing_to_stderr(answer, start, capsys, mon
     assert printed.err == ""
 
 
+@exercise
+def product(first, second):
+    equal(first * second, 6, "the product")
+
+
 @pytest.mark.parametrize("stage", ["autograde", "validate"])
-def test_nbgrader_sees_a_failure(stage, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("check", "missing", "false", "true"),
+    [
+        (twice, (None,), (lambda x: 0,), (lambda x: 2 * x,)),
+        (twice, (stub,), (lambda x: 2,), (lambda x: x + x,)),
+        (product, (2, None), (2, 4), (2, 3)),
+    ],
+    ids=["a function", "a stub", "two parts"],
+)
+def test_nbgrader_sees_a_failure(stage, check, missing, false, true, monkeypatch, capfd):
     monkeypatch.setenv("NBGRADER_EXECUTION", stage)
-    with pytest.raises(NotAttempted, match="twice: not attempted"):
-        twice(None)
-    with pytest.raises(WrongAnswer, match=r"twice: wrong: twice\(1\): 0 is not right"):
-        twice(lambda x: 0)
-    twice(lambda x: 2 * x)
-    assert capsys.readouterr().out == "twice: correct\n"
+    with pytest.raises(NotAttempted, match=f"{check.title}: not attempted"):
+        check(*missing)
+    with pytest.raises(WrongAnswer, match=f"{check.title}: wrong: .* is not right"):
+        check(*false)
+    assert check(*true) is None
+    assert capfd.readouterr() == (f"{check.title}: correct\n", "")
 
 
 def test_what_answers_print_stays_off_stderr(capsys):

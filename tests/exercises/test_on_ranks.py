@@ -2,7 +2,16 @@
 
 import pytest
 
-from helpers.exercises.core import CORRECT, NOT_ATTEMPTED, WRONG, equal, exercise, on_ranks
+from helpers.exercises.core import (
+    CORRECT,
+    NOT_ATTEMPTED,
+    WRONG,
+    NotAttempted,
+    WrongAnswer,
+    equal,
+    exercise,
+    on_ranks,
+)
 
 pytestmark = pytest.mark.mpi
 
@@ -105,6 +114,16 @@ def test_what_goes_wrong_is_said_and_the_ranks_live(answer, words, cluster):
 def test_a_stub_is_not_attempted(cluster):
     assert greet.examine(lambda greeting, comm: None, cluster=cluster).status == NOT_ATTEMPTED
     assert greet.examine(lambda greeting, comm: ..., cluster=cluster).status == NOT_ATTEMPTED
+
+
+def test_nbgrader_sees_a_failure_on_ranks(cluster, monkeypatch, capfd):
+    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+    with pytest.raises(NotAttempted, match="greet: not attempted: it returned nothing"):
+        greet(lambda greeting, comm: None, cluster=cluster)
+    with pytest.raises(WrongAnswer, match="greet: wrong: on rank 1 it raised KeyError"):
+        greet(one_raises, cluster=cluster)
+    assert greet(swap, cluster=cluster) is None
+    assert capfd.readouterr() == ("greet: correct\n", "")
 
 
 def test_the_answers_calls_are_seen(cluster):
