@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from dataclasses import dataclass
 from shutil import which
 
 import pytest
 
+from helpers.machine.compilers import PACKAGES, has_compiler
 from helpers.paths import ROOT
 
 pytest_plugins = ["tests.leftovers"]
+
+
+def in_ci() -> bool:
+    """Tell whether this is CI, which has installed all that the tests need."""
+    return os.environ.get("CI", "").lower() in ("true", "1")
 
 
 @dataclass(frozen=True)
@@ -56,7 +63,7 @@ def browser():
         message = (
             "no Chromium on this machine: `apt install chromium` (or google-chrome) brings one"
         )
-        if os.environ.get("CI", "").lower() in ("true", "1"):
+        if in_ci():
             pytest.fail(message)
         pytest.skip(message)
     from playwright.sync_api import sync_playwright
@@ -73,14 +80,37 @@ def browser():
         chromium.close()
 
 
+# What the course says, in a notebook and on a rank too, where it has no compiler.
+NO_COMPILER = {
+    "C": "no C compiler on PATH",
+    "C++": r"no C\+\+ compiler on PATH|neither g\+\+ nor clang\+\+ is on PATH",
+}
+
+
+def lacking(said: str) -> str:
+    """Return which compiler a failed test misses on this machine, with its package; or nothing."""
+    for language, words in NO_COMPILER.items():
+        if not has_compiler(language) and re.search(words, said):
+            package = PACKAGES[language][0]
+            return f"no {language} compiler on this machine: `apt install {package}` brings one"
+    return ""
+
+
+def all_said(report: pytest.TestReport) -> str:
+    """Return a test's error, and what it printed: a doctest's error is there."""
+    return "\n".join((report.longreprtext, report.capstdout, report.capstderr))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
-    """Turn a skip into a failure for the markers named in REQUIRE (``REQUIRE=browser,openmpi``).
+    """Skip what fails for want of a compiler; turn a skip into a failure where REQUIRE says so.
 
-    CI installs what these tests need, so a skip there is a broken machine, not a reader without
-    Chromium.
+    ``REQUIRE=browser,openmpi`` names markers. CI installs what these tests need, so a skip there
+    is a broken machine, not a reader without Chromium.
     """
     report = yield
+    if report.failed and not in_ci() and (reason := lacking(all_said(report))):
+        report.outcome, report.longrepr = "skipped", (__file__, None, reason)
     wanted = set(os.environ.get("REQUIRE", "").split(",")) & {
         mark.name for mark in item.iter_markers()
     }

@@ -7,12 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from helpers.machine.compilers import has_compiler
 from helpers.paths import ROOT
 from tools.site.generated import LIBRARIES
 
 RANKS = {"helpers.cluster.cluster"}  # whose examples start ranks
-KERNELS = {"helpers.cuda", "helpers.cuda.module", "helpers.cuda.ladder"}  # and run kernels
 
 
 def with_examples(library: str) -> list[str]:
@@ -27,8 +25,7 @@ def name_of(path: Path) -> str:
 
 
 def marks(name: str) -> list[pytest.MarkDecorator]:
-    without = pytest.mark.skipif(not has_compiler("C++"), reason="no C++ compiler")
-    return [pytest.mark.mpi] * (name in RANKS) + [without] * (name in KERNELS)
+    return [pytest.mark.mpi] * (name in RANKS)
 
 
 MODULES = [name for library in LIBRARIES for name in with_examples(library)]

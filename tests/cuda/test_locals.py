@@ -8,9 +8,6 @@ import pytest
 
 from helpers import cuda
 from helpers.cuda.cpu import backend, compiler
-from helpers.machine.compilers import has_compiler
-
-pytestmark = pytest.mark.skipif(not has_compiler("C++"), reason="no C++ compiler")
 
 
 def run(source, *arguments, check=True, threads=32):

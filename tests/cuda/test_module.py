@@ -280,6 +280,7 @@ def test_no_process_is_left_when_python_is_killed():
     )
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
                             timeout=120)  # fmt: skip
+    assert answer.stdout, answer.stderr
     process = Path(f"/proc/{int(answer.stdout)}")
     deadline = time.monotonic() + 10
     while process.exists() and time.monotonic() < deadline:

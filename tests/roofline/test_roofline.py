@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from helpers.machine import usable_cores
-from helpers.machine.compilers import has_compiler
 from helpers.roofline import (
     Point,
     attainable,
@@ -18,8 +17,6 @@ from helpers.roofline import (
     place,
     ridge,
 )
-
-compiled = pytest.mark.skipif(not has_compiler(), reason="no C compiler")
 
 
 def test_attainable_and_ridge():
@@ -89,7 +86,6 @@ def test_first_full_step():
     assert curve.first_full_step(offsets, [5.7, 9.0, 5.7, 5.7, 7.5, 7.4, 7.4]) is None  # noise
 
 
-@compiled
 @pytest.mark.parametrize("n", [48, 50, 1])
 def test_every_product_is_right(n):
     rng = np.random.default_rng(n)
@@ -101,7 +97,6 @@ def test_every_product_is_right(n):
         np.testing.assert_allclose(multiply(a, b), a @ b, rtol=1e-5, err_msg=f"{name}, again")
 
 
-@compiled
 def test_products_that_differ_in_one_cause_are_right_too():
     rng = np.random.default_rng(3)
     a, b = (rng.random((40, 40), dtype=np.float32) for _ in range(2))
@@ -199,14 +194,12 @@ def test_the_roof_is_that_of_as_many_threads():
     assert made.disturbed in (0.1, 0.3)
 
 
-@compiled
 def test_tiled_goes_beyond_one_depth():
     rng = np.random.default_rng(1)
     a, b = (rng.random((336, 336), dtype=np.float32) for _ in range(2))
     np.testing.assert_allclose(matmul.versions(336)["tiled"](a, b), a @ b, rtol=1e-4)
 
 
-@compiled
 def test_products_refuse_what_does_not_fit():
     multiply = matmul.versions(8)["ijk"]
     good = np.zeros((8, 8), dtype=np.float32)
@@ -221,7 +214,6 @@ def test_products_refuse_what_does_not_fit():
         matmul.versions(0)
 
 
-@compiled
 def test_elementwise_kernels_compute_what_they_say():
     library = kernels._elementwise()
     n = 1003
@@ -239,7 +231,6 @@ def test_elementwise_kernels_compute_what_they_say():
     np.testing.assert_allclose(again, y, rtol=1e-6)
 
 
-@compiled
 def test_fused_and_unfused_agree_and_every_standard_kernel_runs():
     name, call, flops, moved, threads = kernels.unfused(64)
     assert (name, flops, moved, threads) == ("unfused", 4 * 64, 40 * 64, 1)
@@ -308,7 +299,6 @@ def test_bad_layers(bad):
         design.Layer(**bad)
 
 
-@compiled
 def test_ceilings_are_measured_kept_and_read_back(tmp_path, monkeypatch):
     from helpers.roofline.ceilings import ceilings
 
@@ -347,7 +337,6 @@ def test_a_sample_that_only_waits_is_not_taken_for_the_work(monkeypatch):
     assert rates == pytest.approx([times / (0.005 + 1e-6 * times)] * 3)
 
 
-@compiled
 def test_probes_refuse_what_they_cannot_measure():
     from helpers.roofline import probes
 
@@ -357,7 +346,6 @@ def test_probes_refuse_what_they_cannot_measure():
         probes.bandwidth("read", 8)
 
 
-@compiled
 def test_the_chase_visits_every_slot_once():
     from helpers.roofline import probes
 
@@ -372,7 +360,6 @@ def test_the_chase_visits_every_slot_once():
     assert seen == {start + 64 * k for k in range(512)}
 
 
-@compiled
 @pytest.mark.parametrize("k", [1, 3, 5, 9])
 @pytest.mark.parametrize("shape", [(64, 64), (33, 50), (5, 40), (40, 5), (1, 1), (2, 100)])
 def test_convolutions_in_c_equal_scipys(k, shape):
@@ -386,7 +373,6 @@ def test_convolutions_in_c_equal_scipys(k, shape):
         np.testing.assert_allclose(got, want, rtol=2e-5, err_msg=way)
 
 
-@compiled
 def test_convolutions_in_c_refuse_what_does_not_fit():
     with pytest.raises(ValueError, match=r"\(2, 2\)"):
         convolution.convolver("rows", np.ones((2, 2)))
