@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 
-# A message that carries part c has tag FIRST_TAG + c, so that a trace tells which part it was.
+# A message that begins with part c has tag FIRST_TAG + c, so that a trace tells what it carries.
 FIRST_TAG = 7000
 
 

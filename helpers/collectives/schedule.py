@@ -21,13 +21,15 @@ from helpers.collectives.parts import FIRST_TAG, lengths, split
 from helpers.collectives.protocols import Communicator
 from helpers.collectives.registry import COLLECTIVES, find
 from helpers.tracing.rounds import rounds
-from helpers.tracing.trace import Trace
+from helpers.tracing.trace import Message, Trace
 
 __all__ = ["COLLECTIVES", "Schedule", "Transfer", "from_trace", "model", "perform"]
 
+NUMBER = 8  # bytes: `perform` moves one float64 for each chunk
+
 
 class Transfer(NamedTuple):
-    """One message.
+    """One chunk's way in a message; chunks that travel joined are as many transfers in one step.
 
     Parameters
     ----------
@@ -36,7 +38,7 @@ class Transfer(NamedTuple):
     source, dest : int
         The ranks that send and receive it.
     chunk : int
-        Which part of the array it carries.
+        Which part of the array.
     """
 
     step: int
@@ -217,7 +219,7 @@ def from_trace(name: str, trace: Trace, pieces: int = 1, origin: str = "trace") 
     name : str
         Which of :data:`COLLECTIVES` it was.
     trace : helpers.tracing.trace.Trace
-        Holds one collective, on one communicator.
+        Holds one :func:`perform`, on one communicator.
     pieces : int
         Into how many messages the array was cut, see :func:`perform`.
     origin : str
@@ -231,7 +233,8 @@ def from_trace(name: str, trace: Trace, pieces: int = 1, origin: str = "trace") 
     Raises
     ------
     ValueError
-        For messages on several communicators, and for calls that never end.
+        For messages on several communicators, for messages that do not carry whole chunks, and for
+        calls that never end.
     """
     collective = find(name)
     ours = [i for i, e in enumerate(trace.events) if isinstance(e.tag, int) and e.tag >= FIRST_TAG]
@@ -248,11 +251,12 @@ def from_trace(name: str, trace: Trace, pieces: int = 1, origin: str = "trace") 
     }
     if waiting:
         raise ValueError(f"{name}: the calls of ranks {sorted(waiting)} never end")
-    transfers = sorted(
-        Transfer(step, index[m.source], index[m.dest], m.tag - FIRST_TAG)
-        for m, step in zip(messages, steps, strict=True)
-    )
     ranks, chunks = len(members), collective.chunks(len(members), pieces)
+    transfers = sorted(
+        Transfer(step, index[m.source], index[m.dest], chunk)
+        for m, step in zip(messages, steps, strict=True)
+        for chunk in _carried(m, name, chunks)
+    )
     held = tuple(
         tuple(
             frozenset(collective.held(rank, chunk, chunk * ranks // chunks))
@@ -261,3 +265,15 @@ def from_trace(name: str, trace: Trace, pieces: int = 1, origin: str = "trace") 
         for rank in range(ranks)
     )
     return Schedule(name, ranks, pieces, chunks, tuple(transfers), held, origin, collective.title)
+
+
+def _carried(message: Message, name: str, chunks: int) -> range:
+    """Return the chunks that a message of :func:`perform` carries, by its tag and its bytes."""
+    first, (count, rest) = message.tag - FIRST_TAG, divmod(message.bytes, NUMBER)
+    if rest or not 0 < count <= chunks - first:
+        raise ValueError(
+            f"{name}: a message under tag {FIRST_TAG} + c expects {NUMBER} bytes for each of one "
+            f"or more chunks from c, of {chunks}; got {message.bytes} bytes from rank "
+            f"{message.source} under tag {message.tag}"
+        )
+    return range(first, first + count)

@@ -12,6 +12,8 @@ import pytest
 from helpers import collectives
 from helpers.collectives import cost, hosts, measure, recording, registry, schedule
 from helpers.collectives.cost import Link
+from helpers.collectives.dry_run import dry_run
+from helpers.collectives.parts import FIRST_TAG
 from helpers.plots.animation import animation_html
 from tests.mpi.runner import run_ranks
 
@@ -35,11 +37,13 @@ def leaders():
     yield from entered("leaders")
 
 
+@pytest.fixture
+def halving():
+    yield from entered("halving")
+
+
 def test_it_has_a_cost(star):
-    assert list(collectives.ALGORITHMS) == [
-        *("chain", "tree", "recursive_doubling", "ring", "two_level"),
-        star,
-    ]
+    assert list(collectives.ALGORITHMS)[-1] == star
     assert cost.allreduce(star, 4, LINK) == pytest.approx((6 * 10, 6 + 3 * 0.5))
     assert (cost.steps(star, 5), cost.sent(star, 5), cost.sent(star, 1)) == (8, 4.0, 0.0)
 
@@ -52,6 +56,31 @@ def test_it_has_a_schedule_that_its_cost_agrees_with(star, ranks):
     assert plan.states()[-1] == [[frozenset(range(ranks))]] * ranks
 
 
+@pytest.mark.parametrize("pieces", [1, 3])
+@pytest.mark.parametrize("ranks", [1, 2, 4, 8])
+def test_parts_that_travel_joined_are_all_counted(halving, ranks, pieces):
+    plan = schedule.model(halving, ranks, pieces)
+    assert plan.steps == cost.steps(halving, ranks, pieces) == 2 * (ranks.bit_length() - 1)
+    assert plan.sent(1200) == [cost.sent(halving, ranks) * 1200] * ranks
+    assert plan.states()[-1] == [[frozenset(range(ranks))] * ranks * pieces] * ranks
+
+
+def test_a_message_that_is_not_of_whole_parts_is_refused():
+    def performed(*calls):
+        def function(comm):
+            for tag, numbers in calls:
+                message, other = np.ones(numbers, np.float32), 1 - comm.Get_rank()
+                comm.Sendrecv(message, other, FIRST_TAG + tag, message, other, FIRST_TAG + tag)
+
+        return dry_run(function, 2)
+
+    assert schedule.from_trace("ring", performed((0, 4))).sent(100) == [100, 100]
+    for tag, numbers in ((0, 1), (0, 0), (1, 4), (2, 2)):
+        words = rf"got {4 * numbers} bytes from rank . under tag {FIRST_TAG + tag}"
+        with pytest.raises(ValueError, match=words):
+            schedule.from_trace("ring", performed((tag, numbers)))
+
+
 def test_it_is_in_the_animation_with_its_title(star):
     page = animation_html(schedule.model(star, 4))
     values = json.loads(html.unescape(re.search(r"data-values=(['\"])(.*?)\1", page)[2]))
@@ -61,7 +90,7 @@ def test_it_is_in_the_animation_with_its_title(star):
 
 
 def test_it_is_known_by_name_until_it_is_forgotten():
-    with pytest.raises(ValueError, match="'two_level'; got 'star'"):
+    with pytest.raises(ValueError, match="'ring', .*; got 'star'"):
         schedule.model("star", 4)
     with pytest.raises(ValueError, match=r"not taken.*got 'ring'"):
         registry.register(registry.ALGORITHMS["ring"])
@@ -130,6 +159,14 @@ def test_one_that_knows_hosts_has_a_schedule_for_each_layout(leaders, where):
 def test_hosts_for_other_ranks_are_refused(leaders):
     with pytest.raises(ValueError, match=r"each of 4 ranks; got hosts=\(0, 1\)"):
         schedule.model(leaders, 4, hosts=(0, 1))
+
+
+@pytest.mark.mpi
+def test_parts_that_travel_joined_are_counted_in_a_traced_run_too(halving):
+    results = run_ranks(4, called_by_name, halving, 1200)
+    assert [count for count, *_ in results] == [(4, 1800)] * 4
+    (traced,) = recording.schedules([log for _, log, *_ in results])
+    assert traced.transfers == schedule.model(halving, 4).transfers
 
 
 @pytest.mark.mpi

@@ -112,7 +112,7 @@ def test_bad_numbers(ranks, pieces):
 
 
 def test_unknown_name():
-    with pytest.raises(ValueError, match=r"'recursive_doubling', 'ring', 'two_level'; got 'star'"):
+    with pytest.raises(ValueError, match="'ring', .*'star'"):
         model("star", 4)
 
 
