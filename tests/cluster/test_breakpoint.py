@@ -7,6 +7,7 @@ import pytest
 
 from helpers.cluster import Cluster
 from tests.cluster.kernel import SETUP, Kernel, plain
+from tests.cluster.ways import LAUNCHERS
 
 pytestmark = pytest.mark.mpi
 
@@ -118,7 +119,7 @@ def one_asks() -> str:
     return input("How many? ") if MPI.COMM_WORLD.rank else ""
 
 
-@pytest.mark.parametrize("launcher", ["mpi", "mpiexec"])
+@pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_a_function_asks_too(monkeypatch, launcher):
     asked = []
     monkeypatch.setattr("builtins.input", lambda prompt: asked.append(prompt) or "five")

@@ -8,10 +8,11 @@ import pytest
 
 from bench import restarts as bench_restarts
 from helpers.cluster import Cluster, forked
+from tests.cluster.ways import LAUNCHERS
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("launcher", ["mpi", "mpiexec"])
+@pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_a_client_that_is_told_of_no_rank_asks(monkeypatch, launcher):
     """What the controller publishes while a client connects is lost."""
     monkeypatch.setattr(ipyparallel.Client, "_register_engine", lambda self, message: None)

@@ -17,6 +17,7 @@ import pytest
 
 from helpers.cluster import Cluster, StartError
 from helpers.machine import guard
+from tests.cluster.ways import PART
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
 
@@ -115,6 +116,7 @@ def test_who_makes_topology_files_is_found(tmp_path):
         proxy.kill()
 
 
+@PART
 def test_a_launcher_of_ipyparallel_with_a_profile(home):
     mpiexec = str(Path(sys.executable).with_name("mpiexec"))
     program(home, "my-mpiexec", f'#!/bin/sh\ntouch {home}/used\nexec {mpiexec} "$@"\n')
@@ -134,6 +136,7 @@ def batch(home: Path, launch: str) -> str:
     return profile(home, f"c.PBSEngineSetLauncher.batch_template = {template!r}")
 
 
+@PART
 def test_a_batch_system(home):
     mpiexec = shlex.quote(str(Path(sys.executable).with_name("mpiexec")))
     name = batch(home, f"{mpiexec} -n {{n}}")
@@ -144,6 +147,7 @@ def test_a_batch_system(home):
     assert_nothing_left(home)
 
 
+@PART
 def test_ranks_that_know_nothing_of_each_other_are_told_apart_from_a_wrong_mpiexec(home):
     program(home, "alone", '#!/bin/sh\n"$@" &\n"$@" &\nwait\n')
     with pytest.raises(StartError, match=r"world of size 1.*other launchers must start"):

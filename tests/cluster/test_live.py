@@ -5,6 +5,7 @@ import re
 import pytest
 
 from tests.cluster.kernel import SETUP, Kernel
+from tests.cluster.ways import PART
 
 pytestmark = pytest.mark.mpi
 
@@ -18,7 +19,7 @@ def cell():
     kernel.end()
 
 
-@pytest.mark.parametrize("where", ["tqdm", "tqdm.auto"])
+@pytest.mark.parametrize("where", [pytest.param("tqdm", marks=PART), "tqdm.auto"])
 def test_a_progress_bar_moves_and_leaves_its_end(cell, where):
     pytest.importorskip("tqdm")
     source = (

@@ -12,8 +12,9 @@ import textwrap
 import pytest
 
 from helpers.paths import ROOT
+from tests.cluster.ways import PART
 
-pytestmark = [pytest.mark.mpi, pytest.mark.openmpi, pytest.mark.timeout(520)]
+pytestmark = [pytest.mark.mpi, pytest.mark.openmpi, PART, pytest.mark.timeout(520)]
 
 SCRIPT = """
 import json, os, time

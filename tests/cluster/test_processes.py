@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from helpers.machine import guard
+from tests.cluster.ways import LAUNCHERS, MPIEXEC, PART
 
 pytestmark = pytest.mark.mpi
 
@@ -21,7 +22,7 @@ START = "from helpers.cluster import Cluster\ncluster = Cluster(2, launcher={!r}
 FEWEST = {"mpi": 4, "mpiexec": 6}  # who forks or two guards and mpiexec; controller; two ranks
 
 
-@pytest.fixture(params=["mpi", "mpiexec"])
+@pytest.fixture(params=LAUNCHERS)
 def kernel(request, tmp_path):
     """A real Jupyter kernel, and how its cluster is to be started: (manager, client, launcher)."""
     from jupyter_client.manager import start_new_kernel
@@ -91,6 +92,7 @@ def test_kernel_shut_down(kernel):
     assert_gone(below, folder)
 
 
+@PART
 def test_kernel_killed(kernel):
     below, folder = start_cluster(kernel)
     kernel[0].signal_kernel(signal.SIGKILL)
@@ -105,12 +107,14 @@ def test_kernel_killed_while_ranks_are_stuck_in_mpi(kernel):
     assert_gone(below, folder)
 
 
+@PART
 def test_kernel_restarted(kernel):
     below, folder = start_cluster(kernel)
     kernel[0].restart_kernel()
     assert_gone(below, folder)
 
 
+@PART
 def test_stop(kernel):
     below, folder = start_cluster(kernel)
     assert execute(kernel[1], "cluster.stop()")["status"] == "ok"
@@ -150,7 +154,7 @@ def test_interrupted_start(kernel, tmp_path):
     assert reply["ename"] == "NameError"
 
 
-@pytest.mark.parametrize("kernel", ["mpiexec"], indirect=True)
+@pytest.mark.parametrize("kernel", [MPIEXEC], indirect=True)
 def test_mpiexec_killed_alone(kernel):
     below, _ = start_cluster(kernel)
     ranks = [process for process in below if "helpers.cluster.engine" in process.cmdline()]
@@ -166,6 +170,7 @@ def test_mpiexec_killed_alone(kernel):
     assert ranks_before.isdisjoint(p.pid for p in psutil.process_iter())
 
 
+@PART
 def test_two_kernels_each_with_its_own_cluster(kernel):
     from jupyter_client.manager import start_new_kernel
 
@@ -220,7 +225,7 @@ class SharedMemory:
         return [name for name in self.names if Path("/dev/shm", name).exists()]
 
 
-@pytest.mark.parametrize("kernel", ["mpiexec"], indirect=True)
+@pytest.mark.parametrize("kernel", [MPIEXEC], indirect=True)
 @pytest.mark.parametrize("end", ["stop", "restart", "deadlock", "rank", "kernel", "mpiexec"])
 def test_no_file_of_mpiexec_or_its_ranks_is_left(kernel, end):
     manager, client, _ = kernel
@@ -256,7 +261,10 @@ def kernel_pid(manager) -> int:
 
 
 @pytest.mark.parametrize("kernel", ["mpi"], indirect=True)
-@pytest.mark.parametrize("end", ["shutdown_kernel", "restart_kernel", "kill"])
+@pytest.mark.parametrize(
+    "end",
+    ["restart_kernel", *(pytest.param(end, marks=PART) for end in ("shutdown_kernel", "kill"))],
+)
 def test_what_load_ext_prepares_is_used_kept_and_ends_with_the_kernel(kernel, end):
     manager, client, _ = kernel
     code = """

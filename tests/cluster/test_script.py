@@ -9,6 +9,7 @@ import pytest
 
 from helpers.cluster.script import as_script, run_script
 from helpers.paths import ROOT
+from tests.cluster.ways import LAUNCHERS
 
 CELL = '%%ranks --timeout 5\nprint(f"rank {rank} of {size}", flush=True)'
 
@@ -27,7 +28,7 @@ def test_a_missing_cell_is_named():
         as_script("zebra", [CELL, "x = 1"])
 
 
-WAYS = pytest.mark.parametrize("launcher", ["mpi", "mpiexec"])
+WAYS = pytest.mark.parametrize("launcher", LAUNCHERS)
 
 
 @pytest.mark.mpi

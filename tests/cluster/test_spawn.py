@@ -13,6 +13,7 @@ from helpers.cluster.script import run_script
 from helpers.paths import ROOT
 from tests.cluster.test_cluster import on_ranks
 from tests.cluster.test_forkserver import eventually, left_by_ranks_of
+from tests.cluster.ways import PART
 
 
 @pytest.fixture
@@ -50,6 +51,7 @@ def test_the_environment_sends_a_notebooks_ranks_to_slurm(known, tmp_path):
 
 
 @pytest.mark.mpi
+@PART
 def test_a_life_of_fresh_ranks(known):
     known.setenv(forked.VARIABLE, "spawn")
     with Cluster(2) as cluster:
@@ -94,6 +96,7 @@ os.kill(os.getpid(), 9)
 
 
 @pytest.mark.mpi
+@PART
 def test_a_kernel_that_is_killed_takes_fresh_ranks_along(tmp_path):
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     done = subprocess.run(
@@ -106,6 +109,7 @@ def test_a_kernel_that_is_killed_takes_fresh_ranks_along(tmp_path):
 
 
 @pytest.mark.mpi
+@PART
 def test_what_fresh_ranks_cannot_have_is_said(known):
     with (
         pytest.warns(UserWarning, match=r"changes nothing here.*launcher='spawn'"),
@@ -120,6 +124,7 @@ def test_what_fresh_ranks_cannot_have_is_said(known):
 
 
 @pytest.mark.mpi
+@PART
 def test_a_script_on_fresh_ranks():
     source = "from mpi4py import MPI\nprint(MPI.COMM_WORLD.allreduce(1))"
     assert run_script(source, n=3, launcher="spawn").split() == ["3"] * 3

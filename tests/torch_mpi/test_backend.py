@@ -8,6 +8,7 @@ import pytest
 
 from helpers.machine import launcher
 from helpers.paths import ROOT
+from tests.cluster.ways import PART
 from tests.mpi.runner import run_ranks
 from tests.torch_mpi import ranks
 
@@ -91,6 +92,7 @@ print(f"rank {dist.get_rank()} of {dist.get_world_size()}: {x.item():g}")
 """
 
 
+@PART
 def test_ten_lines_need_no_environment_and_end_without_being_asked(tmp_path, monkeypatch):
     script = tmp_path / "script.py"
     script.write_text(SOURCE_EXAMPLE)
@@ -106,6 +108,7 @@ def test_ten_lines_need_no_environment_and_end_without_being_asked(tmp_path, mon
     ]
 
 
+@PART
 @pytest.mark.openmpi
 def test_the_same_backend_over_open_mpi(openmpi):
     """That environment has no torch: it borrows this one's, and brings its own MPI."""

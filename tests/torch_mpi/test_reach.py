@@ -12,6 +12,7 @@ import pytest
 from helpers.machine import guard, shared_memory
 from helpers.paths import ROOT
 from tests.cluster.test_left_behind import with_shared_memory
+from tests.cluster.ways import PART
 from tests.torch_mpi.test_doors import MPIEXEC, script
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(120)]
@@ -68,6 +69,7 @@ def strike(folder: Path, victim: str, signal: int) -> dict:
 @on_linux
 @pytest.mark.parametrize("victim", ["mpiexec", "rank"])
 @pytest.mark.parametrize("signal", [2, 9, 15])
+@PART
 def test_an_interrupted_job_has_let_nobody_in_and_leaves_nothing(tmp_path, victim, signal):
     """And while it runs only its mpiexec listens, on a port that the ranks inherit."""
     told = strike(tmp_path, victim, signal)
@@ -77,6 +79,7 @@ def test_an_interrupted_job_has_let_nobody_in_and_leaves_nothing(tmp_path, victi
     assert [path for path in told["left"] if "torchinductor_" not in path] == []  # see the README
 
 
+@PART
 def test_what_the_user_says_to_ucx_counts(tmp_path):
     text = (
         "import os, torch.distributed as dist, helpers.torch_mpi\n"
@@ -116,6 +119,7 @@ if os.environ["PMI_RANK"] == "1":  # one rank alone
 
 @on_linux
 @pytest.mark.parametrize("before", ["", UNABLE])
+@PART
 def test_groups_one_after_the_other_meet_at_one_file_without_a_name(tmp_path, before):
     text = AGAIN.format(before=before)
     done = script(tmp_path, text, MPIEXEC, "-n", "2", TMPDIR=str(tmp_path))

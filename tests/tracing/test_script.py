@@ -12,6 +12,7 @@ import pytest
 
 from helpers.paths import ROOT
 from helpers.tracing import Trace
+from tests.cluster.ways import PART
 from tests.mpi.runner import run_ranks
 
 SCRIPT = """
@@ -38,6 +39,7 @@ if trace is not None:
 
 
 @pytest.mark.mpi
+@PART
 def test_a_plain_script_records_and_leaves_its_trace_in_files(tmp_path):
     Path(tmp_path, "ring.py").write_text(SCRIPT)
     mpiexec = Path(sys.executable).with_name("mpiexec")

@@ -1,0 +1,7 @@
+"""The ways to start ranks: forked ones in `make test`, all others in the part `cluster`."""
+
+import pytest
+
+PART = pytest.mark.part(of="cluster")  # above a test: it runs in make test-all PART=cluster
+MPIEXEC = pytest.param("mpiexec", marks=PART)
+LAUNCHERS = ["mpi", MPIEXEC]
