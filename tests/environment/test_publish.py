@@ -150,6 +150,7 @@ def index(tmp_path, monkeypatch):
     server.server_close()
 
 
+@pytest.mark.part(of="bare-machine")
 def test_a_pin_has_its_hashes_or_is_named(index):
     found = publish.hashed("one==1.0\n")
     wheel = re.search(r"(\w+)  one-1", publish.sums(index / "one"))
@@ -160,6 +161,7 @@ def test_a_pin_has_its_hashes_or_is_named(index):
         publish.hashed("three==2.0\n")
 
 
+@pytest.mark.part(of="bare-machine")
 def test_the_wheels_of_the_pins_have_names_that_sha256sum_checks(index):
     found = publish.wheels("one==1.0\n")
     wheel = re.search(r"(\w+)  (one-1.*)", publish.sums(index / "one"))
