@@ -102,7 +102,7 @@ class Allreduce:
         What it is called in code and in pictures.
     run : callable
         ``run(work, comm, combine, pieces)`` reduces the contiguous array ``work`` in place. It
-        sends on ``comm`` alone, chunk c under tag ``FIRST_TAG + c``; chunks that follow c may travel
+        sends on ``comm`` alone, chunk c under tag ``FIRST_TAG + c``; the chunks after c may travel
         in the same message.
     path : callable
         ``path(ranks, pieces)`` returns the :class:`CriticalPath` of two ranks or more.

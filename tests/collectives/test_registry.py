@@ -90,7 +90,7 @@ def test_it_is_in_the_animation_with_its_title(star):
 
 
 def test_it_is_known_by_name_until_it_is_forgotten():
-    with pytest.raises(ValueError, match="'ring', .*; got 'star'"):
+    with pytest.raises(ValueError, match=r"'ring', .*; got 'star'"):
         schedule.model("star", 4)
     with pytest.raises(ValueError, match=r"not taken.*got 'ring'"):
         registry.register(registry.ALGORITHMS["ring"])

@@ -112,7 +112,7 @@ def test_bad_numbers(ranks, pieces):
 
 
 def test_unknown_name():
-    with pytest.raises(ValueError, match="'ring', .*'star'"):
+    with pytest.raises(ValueError, match=r"'ring', .*; got 'star'"):
         model("star", 4)
 
 
