@@ -76,8 +76,8 @@ def test_every_notebook_has_a_plan_and_its_minutes_in_the_term():
     own["01"] += own.pop("00")
     for number in own:
         assert given[number] >= own[number], (
-            f"notebook {number} says {own[number]} minutes, TEACHING.md's *A term* {given[number]}: "
-            "raise those in class or add its exercise at home"
+            f"notebook {number} says {own[number]} minutes, the term {given[number]}: "
+            "in TEACHING.md, *A term*, add minutes in class or at home"
         )
 
 
