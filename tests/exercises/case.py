@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 class Case:
     """``right`` passes the check, and so do those in ``also``, which are right in another way.
 
-    Each of ``wrong`` (one at least) is plausible and fails.
+    Each of ``wrong`` (one at least) is plausible and fails, and so do those in ``hangs``, which do
+    not end on the ranks.
 
     An answer of several parts is a tuple of them. ``keywords`` go to the check with every answer;
     a check with a parameter ``cluster`` is handed four real ranks.
@@ -16,6 +17,7 @@ class Case:
     right: object
     wrong: list
     also: list = field(default_factory=list)
+    hangs: list = field(default_factory=list)
     keywords: dict = field(default_factory=dict)
 
 

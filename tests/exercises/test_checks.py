@@ -1,5 +1,7 @@
 """Every check of helpers.exercises: the stub is not attempted, wrong fails, right passes."""
 
+import contextlib
+import functools
 import importlib
 import inspect
 import pkgutil
@@ -7,9 +9,9 @@ import pkgutil
 import pytest
 
 import helpers.exercises
-from helpers.exercises.core import CORRECT, NOT_ATTEMPTED, WRONG, Exercise
+from helpers.exercises.core import CORRECT, NOT_ATTEMPTED, WRONG, Exercise, on_ranks
 from tests.exercises.case import parts
-from tests.exercises.cases_mpi_basics import whoever_asks_of_three
+from tests.exercises.cases_mpi_basics import shift_that_sends_first, whoever_asks_of_three
 
 TOPICS = [
     module.name
@@ -38,21 +40,40 @@ def everything() -> list:
 
 
 @pytest.fixture(scope="module")
-def ranks():
-    """Four real ranks, started when the first check asks for them."""
+def kept():
+    """``kept(n)``: real ranks, started when the first check asks for so many, and kept for all."""
+    from helpers.cluster import Cluster
+
+    class Kept(Cluster):
+        def __exit__(self, *_):
+            """A check is done with ranks of its own; the next one may need as many."""
+
+    # as notebook 02 does: what forks has torch
+    start = functools.cache(lambda n: started.append(Kept(n=n, preload=("torch",))) or started[-1])
     started = []
-
-    def start():
-        if not started:
-            from helpers.cluster import Cluster
-
-            # as notebook 02 does: what forks has torch, and forks a check's own ranks too
-            started.append(Cluster(n=4, preload=("torch",)))
-        return started[0]
-
     yield start
     for cluster in started:
         cluster.stop()
+
+
+@pytest.fixture
+def ranks(kept, monkeypatch):
+    """``ranks()``: four real ranks; those that a check starts beside them are kept as well."""
+    monkeypatch.setattr("helpers.cluster.Cluster", lambda n, preload=(): kept(n))
+    return lambda: kept(4)
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    """``with soon():`` an answer on the ranks is taken to hang after a second."""
+
+    @contextlib.contextmanager
+    def shorter():
+        with monkeypatch.context() as patch:
+            patch.setitem(on_ranks.__kwdefaults__, "limit", 1.0)
+            yield
+
+    return shorter
 
 
 @pytest.mark.parametrize("topic", TOPICS)
@@ -63,7 +84,7 @@ def test_every_check_has_cases_and_every_case_a_check(topic):
 
 @pytest.mark.timeout(400)  # those that train take a minute alone, more beside others
 @pytest.mark.parametrize(("topic", "name"), everything())
-def test_stub_wrong_and_right(topic, name, ranks, capfd):
+def test_stub_wrong_and_right(topic, name, ranks, soon, capfd):
     check, case = checks(topic)[name], cases(topic)[name]
     context = dict(case.keywords)
     if "cluster" in inspect.signature(check.function).parameters:
@@ -77,10 +98,13 @@ def test_stub_wrong_and_right(topic, name, ranks, capfd):
         verdict = check.examine(*stub, **context)
         assert verdict.status == NOT_ATTEMPTED, f"the stub is {verdict}"
     assert case.wrong, "give at least one plausible wrong answer"
-    for answer in case.wrong:
-        verdict = check.examine(*parts(answer), **context)
+    for answer in (*case.wrong, *case.hangs):
+        hangs = answer in case.hangs
+        with soon() if hangs else contextlib.nullcontext():
+            verdict = check.examine(*parts(answer), **context)
         assert verdict.status == WRONG, f"the wrong answer {answer!r} is {verdict}"
         assert len(verdict.message) > 10, "say what is wrong"
+        assert ("no end after" in verdict.message) == hangs, verdict.message
         for part in right:  # a number or a word of the answer must not stand in the message
             if isinstance(part, (int, float, str)) and len(str(part)) > 2:
                 assert str(part) not in verdict.message
@@ -92,10 +116,7 @@ def test_stub_wrong_and_right(topic, name, ranks, capfd):
 
 @pytest.mark.mpi
 def test_an_answer_that_hangs_with_large_messages_only_is_told_the_size(ranks):
-    check, case = checks("mpi_basics")["shift"], cases("mpi_basics")["shift"]
-    sends_first = case.wrong[1]
-    assert sends_first.__name__ == "shift_that_sends_first"
-    message = check.examine(sends_first, cluster=ranks()).message
+    message = checks("mpi_basics")["shift"].examine(shift_that_sends_first, cluster=ranks()).message
     case = "on 4 ranks, an array of 4 MB"
     assert message.startswith(f"a short word came through; {case}: no end after 4 s, among 4 ranks")
     assert "send" in message
@@ -128,9 +149,27 @@ def two_levels_for_two_nodes(x, node, across):
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_who_hangs_in_a_later_case_is_told_which(topic, name, answer, case, ranks):
-    message = checks(topic)[name].examine(answer, cluster=ranks()).message
+def test_who_hangs_in_a_later_case_is_told_which(topic, name, answer, case, ranks, soon):
+    with soon():
+        message = checks(topic)[name].examine(answer, cluster=ranks()).message
     assert message.startswith(case)
-    assert ": no end after 4 s" in message
+    assert ": no end after 1 s" in message
     assert "Who waits for whom" in message
     assert "attempted" not in message  # no line of the check's own stands for the reader's
+
+
+@pytest.mark.mpi
+@pytest.mark.part(of="exercises")
+@pytest.mark.timeout(300)
+def test_one_process_trains_as_the_ranks_do_and_the_bars_steps_are_recorded(ranks):
+    from helpers.data_parallel import link_runs
+    from helpers.data_parallel.compression.compressors import TopK
+    from helpers.exercises import compression
+
+    bar = TopK(0.002)
+    took = [compression._steps(lambda: bar, 4, seed, 300) for seed in compression.SEEDS]
+    options = {"limit": 300, "seed": 0, "timeout": 150}
+    assert (
+        took[0] == ranks().run(link_runs.to_accuracy, "top 0.002, feedback", 0.85, **options)[0][0]
+    )
+    assert sum(took) == pytest.approx(compression.needed[4], rel=0.2)
