@@ -13,11 +13,13 @@ SUITE = "network"
 RATES = {10e6: 1 << 20, 100e6: 4 << 20, 1e9: 16 << 20}  # bit/s → bytes of a message
 DELAYS = 1e-3, 10e-3  # seconds
 PACE, PACED, STEPS = 20e-3, 8, 50  # seconds, ranks, steps
+WORK = 0.1, 0.19  # of the pace
+MEETINGS = 50
 
 
 def rows() -> list[Row]:
     """Measure each on ranks of its own; the peer is what was asked for."""
-    return [*_starts(), *_rates(), *_delays(), _pace()]
+    return [*_starts(), *_rates(), *_links(), *_delays(), *map(_pace, WORK), _meetings()]
 
 
 def _starts() -> list[Row]:
@@ -48,6 +50,27 @@ def _rates() -> list[Row]:
     return rows
 
 
+def _links() -> list[Row]:
+    """Send long messages at once over one link, over both its directions, and inside a host."""
+    pairs = {
+        "two long messages to one host at once": ((2, 0), (4, 0)),
+        "long messages in both directions at once": ((0, 2), (3, 1)),
+        "long message inside a host": ((0, 1),),
+    }
+    rate, size = 50e6, 1 << 20
+    rows = []
+    with Cluster(6, network=Network(3, rate=rate)) as cluster:
+        assert cluster.network is not None
+        assert cluster.network.payload is not None
+        least = size / cluster.network.payload
+        for name, of in pairs.items():
+            taken = min(max(cluster.run(_at_once, size, of)) for _ in range(5))
+            limit = least * (2 if "two" in name else 1)
+            rows.append(Row(name, taken, "s", "the wire's limit between hosts", limit,
+                            {"rate": rate, "bytes": size}))  # fmt: skip
+    return rows
+
+
 def _delays() -> list[Row]:
     """Measure a short message one way, less what it takes without a delay."""
     rows = []
@@ -61,12 +84,23 @@ def _delays() -> list[Row]:
     return rows
 
 
-def _pace() -> Row:
-    """Take the slowest of the ranks, each computing for not quite a fifth of its pace."""
+def _pace(work: float) -> Row:
+    """Take the slowest of the ranks, each computing for so much of its pace."""
     with Cluster(PACED) as cluster:
-        taken = max(cluster.run(_paced, PACE, STEPS, timeout=60))
+        taken = max(cluster.run(_paced, PACE, STEPS, work, timeout=60))
     return Row("a step of paced ranks", taken / STEPS * 1e3, "ms", "the pace", PACE * 1e3,
-               {"ranks": PACED, "work": 0.19})  # fmt: skip
+               {"ranks": PACED, "work": work})  # fmt: skip
+
+
+def _meetings() -> Row:
+    """Take how far apart ranks go on that meet, and after a barrier of MPI's."""
+    apart = {}
+    with Cluster(3) as cluster:
+        for name in ("meet", "Barrier"):
+            moments = zip(*cluster.run(_met, name, MEETINGS, timeout=60), strict=True)
+            apart[name] = statistics.median(max(at) - min(at) for at in moments)
+    return Row("ranks that meet go on, apart", apart["meet"] * 1e3, "ms", "after comm.Barrier()",
+               apart["Barrier"] * 1e3, {"ranks": 3})  # fmt: skip
 
 
 def _world() -> tuple:
@@ -94,6 +128,43 @@ def _message(size: int, repeats: int) -> list[float]:
     return taken[1:]
 
 
+def _at_once(size: int, pairs: tuple[tuple[int, int], ...]) -> float:
+    """Time messages that go at once, each from a to b, until they are known to have arrived."""
+    import numpy as np
+
+    from helpers.waiting import doze
+
+    comm, rank = _world()
+    box, word = np.zeros(size, np.uint8), np.zeros(1, np.uint8)
+    to = [target for source, target in pairs if source == rank]
+    of = [source for source, target in pairs if target == rank]
+    comm.Barrier()
+    begin = time.perf_counter()
+    for target in to:
+        comm.Send(box, target)
+    for source in of:
+        comm.Recv(box, source)
+    for source in of:
+        comm.Send(word, source)
+    for target in to:
+        comm.Recv(word, target)
+    taken = time.perf_counter() - begin
+    doze(comm)
+    return taken if to or of else 0.0
+
+
+def _met(name: str, meetings: int) -> list[float]:
+    from helpers.waiting import meet
+
+    comm, rank = _world()
+    found = []
+    for _ in range(meetings):
+        time.sleep(0.01 * rank)  # they come one after the other
+        meet(comm) if name == "meet" else comm.Barrier()
+        found.append(time.monotonic())
+    return found
+
+
 def _ping_pong(repeats: int) -> list[float]:
     import numpy as np
 
@@ -108,7 +179,7 @@ def _ping_pong(repeats: int) -> list[float]:
     return taken
 
 
-def _paced(seconds: float, steps: int) -> float:
+def _paced(seconds: float, steps: int, work: float) -> float:
     from helpers.pace import pace
     from helpers.waiting import doze
 
@@ -117,7 +188,7 @@ def _paced(seconds: float, steps: int) -> float:
     begin = time.perf_counter()
     for _ in range(steps):
         with pace(seconds):
-            end = time.thread_time() + 0.19 * seconds
+            end = time.thread_time() + work * seconds
             while time.thread_time() < end:
                 pass
     taken = time.perf_counter() - begin

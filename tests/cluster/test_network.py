@@ -24,6 +24,7 @@ from helpers.cluster import (
 from helpers.cluster.network.keeper import Told
 from tests.cluster.test_cluster import on_ranks
 from tests.cluster.test_forkserver import eventually
+from tests.cluster.ways import PART
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -145,24 +146,22 @@ def test_hosts_share_no_files_in_memory_and_ranks_keep_their_folder(cluster):
 # -- rate and delay ----------------------------------------------------------------------------
 
 
-@pytest.mark.alone
+# No message is faster than its wire; how much slower it is, `make bench` measures.
+
+
 def test_between_hosts_the_rate_holds_and_inside_a_host_it_does_not(cluster):
     limit = 2**20 / cluster.network.payload
-    assert min(seconds(cluster, 2**20, (0, 2)) for _ in range(3)) == pytest.approx(limit, rel=0.1)
-    assert min(seconds(cluster, 2**20, (0, 1)) for _ in range(3)) < limit / 10
+    assert min(seconds(cluster, 2**20, (0, 2)) for _ in range(3)) > 0.9 * limit
+    assert any(seconds(cluster, 2**20, (0, 1)) < limit / 2 for _ in range(20))
 
 
-@pytest.mark.alone
 def test_the_link_of_a_receiver_is_shared_and_directions_are_not(cluster):
     limit = 2**20 / cluster.network.payload
-    crowd = min(seconds(cluster, 2**20, (2, 0), (4, 0)) for _ in range(3))
-    assert 1.9 * limit < crowd < 2.6 * limit  # six ranks spin on what cores there are
-    both = min(seconds(cluster, 2**20, (0, 2), (3, 1)) for _ in range(3))
-    assert 0.95 * limit < both < 1.6 * limit
+    assert min(seconds(cluster, 2**20, (2, 0), (4, 0)) for _ in range(3)) > 1.9 * limit
+    assert any(seconds(cluster, 2**20, (0, 2), (3, 1)) < 1.9 * limit for _ in range(20))
 
 
-@pytest.mark.alone
-@pytest.mark.parametrize("delay", [2e-3, 20e-3])
+@pytest.mark.parametrize("delay", [pytest.param(2e-3, marks=PART), 20e-3])
 def test_delay(delay):
     body = (
         "import numpy, time\n"
@@ -172,13 +171,12 @@ def test_delay(delay):
         "    for turn in (0, 1):\n"
         "        comm.Send(box, 1 - rank) if rank == turn else comm.Recv(box, 1 - rank)\n"
         "    times.append((time.perf_counter() - begin) / 2)\n"
-        "return sorted(times)[2]"
+        "return min(times)"
     )
     with Cluster(2, network=Network(2, rate=100e6, delay=delay)) as cluster:
-        assert max(on_ranks(cluster, body)) == pytest.approx(delay, rel=0.4)
+        assert on_ranks(cluster, body)[0] > 0.9 * delay  # rank 0's, who speaks first
         limit = 2**20 / cluster.network.payload
-        taken = min(seconds(cluster, 2**20, (0, 1)) for _ in range(4))
-        assert limit < taken < limit + 12 * delay  # and the messages that agree about it
+        assert min(seconds(cluster, 2**20, (0, 1)) for _ in range(4)) > limit
 
 
 # -- all that a cluster does -------------------------------------------------------------------
@@ -304,7 +302,12 @@ def test_stop_leaves_nothing(tmp_path, monkeypatch, delay):
 
 
 @pytest.mark.parametrize(
-    ("end", "waits"), [(signal.SIGKILL, (0.5, 1.0, 1.5, 3.0)), (signal.SIGINT, (0.8, 2.0))]
+    ("end", "waits"),
+    [
+        (signal.SIGKILL, (1.0,)),
+        pytest.param(signal.SIGKILL, (0.5, 1.0, 1.5, 3.0), marks=PART),
+        pytest.param(signal.SIGINT, (0.8, 2.0), marks=PART),
+    ],
 )
 def test_a_kernel_that_ends_in_any_phase_leaves_nothing(tmp_path, end, waits):
     script = tmp_path / "kernel.py"
