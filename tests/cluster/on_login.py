@@ -37,14 +37,13 @@ def later(seconds: float, function, *args) -> None:
     timer.start()
 
 
-def failure(call, *args, **options) -> tuple[str, str, float]:
-    """Return kind and message of what a call raises, and after how long."""
-    begin = time.monotonic()
+def failure(call, *args, **options) -> tuple[str, str]:
+    """Return kind and message of what a call raises."""
     try:
         call(*args, **options)
     except (ClusterError, KeyboardInterrupt, ValueError) as error:
-        return type(error).__name__, str(error), time.monotonic() - begin
-    return "", "", time.monotonic() - begin
+        return type(error).__name__, str(error)
+    return "", ""
 
 
 def left() -> list[str]:
@@ -196,9 +195,8 @@ def loses_a_node() -> dict:
         told = cluster.hosts
         print("now", flush=True)
         lost = failure(on_ranks, cluster, OFTEN + "\ncomm.Barrier()", timeout=60)
-        stamp = time.time()
         world = on_ranks(cluster, WORLD)
-    return {"lost": lost, "at": stamp, "world": world, "before": told}
+    return {"lost": lost, "world": world, "before": told}
 
 
 def is_killed(kind: str) -> None:

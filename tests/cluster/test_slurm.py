@@ -1,6 +1,6 @@
 """Ranks under a real Slurm: one world, its queue, its ends, and that nothing is left.
 
-REQUIRE=slurm asks for them, REQUIRE=slurm,long for notebook 02 as well, which takes minutes there.
+`make test-all PART=slurm` runs them; notebook 02 takes minutes there.
 """
 
 import contextlib
@@ -19,19 +19,20 @@ from tests.cluster.lab import HOSTS, LOGIN, PATHS, Lab, why_not
 from tests.cluster.on_login import QUEUED
 from tests.cluster.test_forkserver import eventually
 
-pytestmark = [pytest.mark.mpi, pytest.mark.slurm, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.mpi,
+    pytest.mark.slurm,
+    pytest.mark.part(of="slurm"),
+    pytest.mark.timeout(300),
+]
 SIX = [[rank, 6, 15, f"host{1 + rank // 2}"] for rank in range(6)]
-ASKED = os.environ.get("REQUIRE", "").split(",")
-NOTEBOOKS = ["01_mpi_basics", "08_allreduce_animation"]
-NOTEBOOKS += ["02_sgd_sync_async"] if "long" in ASKED else []
+NOTEBOOKS = ["01_mpi_basics", "02_sgd_sync_async", "08_allreduce_animation"]
 JOB = {"SBATCH_PARTITION": "spread", "SBATCH_ACCOUNT": "me", "SBATCH_TIMELIMIT": "40"}
 MODULE = [sys.executable, "-m", "tests.cluster.on_login"]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def possible():
-    if "slurm" not in ASKED:
-        pytest.skip("takes minutes: make test REQUIRE=slurm asks for it")
     if why := why_not():
         pytest.skip(why)
 
@@ -119,28 +120,24 @@ def test_open_mpi_is_started_by_srun_through_pmix(lab, openmpi):
     assert told["world"] == [SIX, SIX]
 
 
-@pytest.mark.alone
 def test_restarts_keep_the_job_and_name_the_host(lab):
     told = call(lab, "restarts")
     assert told["restarted"]
-    kind, text, _ = told["stuck"]
+    kind, text = told["stuck"]
     assert kind == "RankTimeoutError"
     assert "3 (host2)  recv   rank 5 (host3)" in text
-    kind, text, seconds = told["dead"]
+    kind, text = told["dead"]
     assert kind == "RankDiedError"
     assert text.startswith("Rank 4 died, on host3, killed by signal 9")
-    assert seconds < 10
     assert told["interrupted"][0] == "RanksInterrupted"
     assert told["works"] == [[6] * 6] * 3
     assert told["same job"]
     assert told["left"] == []
 
 
-@pytest.mark.alone
 def test_the_queue_is_shown_and_an_interrupt_cancels(lab):
     told = call(lab, "waits")
     assert told["interrupted"][0] == "KeyboardInterrupt"
-    assert told["interrupted"][2] < 15
     assert told["after"] == []
     for said in (told["gave up"], told["said"]):
         assert any(QUEUED in line for line in said), said
@@ -149,38 +146,33 @@ def test_the_queue_is_shown_and_an_interrupt_cancels(lab):
     assert told["left"] == []
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize(
     ("how", "word"),
     [(["scancel"], "was cancelled"), (["scancel", "--batch", "--signal=KILL"], "failed")],
 )
 def test_a_job_that_others_end_is_named_and_no_other_asked_for_unasked(lab, how, word):
     told = call(lab, "ends", *how)
-    for kind, text, seconds in (told["busy"], told["idle"]):
+    for kind, text in (told["busy"], told["idle"]):
         assert kind == "RankDiedError"
         assert text.startswith("The ranks were lost: Slurm's job ")
         assert word in text
         assert "the next cell asks Slurm for another job" in text
-        assert seconds < 12  # two of them before the end
     assert told["queue"] == ""
     assert told["works"] == [[6] * 6] * 2
     assert told["left"] == []
 
 
-@pytest.mark.alone
 def test_a_lost_node_is_named_and_not_asked_for_again(tmp_path):
     lab = Lab(tmp_path)
     try:
         with kernel(lab, "loses_a_node") as process:
             assert process.stdout.readline() == "now\n"
-            begin = time.time()
             lab.lose("host2")
             told = json.loads(process.communicate(timeout=90)[0].splitlines()[-1])
-        kind, text, _ = told["lost"]
+        kind, text = told["lost"]
         assert kind == "RankDiedError"
         assert told["before"] == ["host1"] * 4 + ["host2"] * 4
         assert re.match("Rank [4-7] died, on host2, .*the controller hears no more of it", text)
-        assert told["at"] - begin < 10
         assert {host for _, _, _, host in told["world"]} == {"host1", "host3"}
         assert [rank for rank, *_ in told["world"]] == list(range(8))
     finally:
@@ -208,12 +200,12 @@ def test_a_kernel_that_is_killed_in_the_queue_leaves_nothing(lab):
 
 def test_what_slurm_refuses_is_said_in_its_words(lab):
     told = call(lab, "refusals")
-    kind, text, _ = told["partition"]
+    kind, text = told["partition"]
     assert kind == "StartError"
     assert text.startswith("Slurm does not take the job: ")
     assert "invalid partition specified: none" in text
     for name, word in ("size", "PartitionConfig"), ("time", "PartitionTimeLimit"):
-        kind, text, _ = told[name]  # it takes them, and never begins them
+        kind, text = told[name]  # it takes them, and never begins them
         assert kind == "StartError"
         assert f"it would wait for ever: {word}" in text
     assert told["left"] == []
@@ -278,11 +270,11 @@ def test_ssh_starts_one_world_in_blocks(lab):
 
 def test_ssh_says_which_host_it_cannot_have(lab):
     told = call(lab, "ssh_refusals")
-    kind, text, _ = told["unknown"]
+    kind, text = told["unknown"]
     assert kind == "StartError"
     assert text.startswith("ssh does not reach host9 without asking")
     assert "Could not resolve" in text
-    kind, text, _ = told["own"]
+    kind, text = told["own"]
     assert kind == "StartError"
     assert text.startswith("host1 does not see ")
     assert told["left"] == []

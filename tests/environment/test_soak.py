@@ -15,6 +15,7 @@ import pytest
 
 from helpers import records
 from helpers.paths import ROOT
+from tests.cluster.ways import PART
 from tools import grading, run, soak
 
 DO = ("--clusters", "0", "--starts", "0")
@@ -120,6 +121,7 @@ def test_what_the_readme_names_is_not_left_behind_and_the_rest_is(monkeypatch, t
     assert [Path(name).name for name in left.parameters["names"]] == ["torchinductor_nobody"]
 
 
+@PART
 @pytest.mark.mpi
 def test_ctrl_c_while_a_notebook_runs_ends_its_kernel_and_leaves_nothing(monkeypatch):
     found, seen = [], []
@@ -254,6 +256,7 @@ def test_a_notebook_that_is_not_there_is_named(tool, capsys):
     assert "there is no notebook '77'; there are 00_start_here" in capsys.readouterr().err
 
 
+@PART
 @pytest.mark.mpi
 def test_clusters_at_once_live_and_a_failure_among_them_is_told(monkeypatch):
     monkeypatch.setattr(soak, "KERNELS", 2)

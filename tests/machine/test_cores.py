@@ -13,20 +13,23 @@ from helpers.machine.cores import Slice, Watch, shares
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="needs Linux's schedstat")
 def test_who_computes_is_seen_and_who_sleeps_is_not():
     def busy():
+        while str(threading.get_native_id()) not in watch._known[os.getpid()]:
+            time.sleep(1e-3)
         end = time.thread_time() + 0.05
         while time.thread_time() < end:
             pass
-        time.sleep(0.2)  # a thread that has ended cannot be looked at
+        done.set()
+        over.wait()  # a thread that has ended cannot be looked at
 
+    done, over = threading.Event(), threading.Event()
     with Watch([os.getpid()], interval=2e-3) as watch:
-        working, sleeping = (
-            threading.Thread(target=busy),
-            threading.Thread(target=time.sleep, args=(0.02,)),
-        )
-        working.start()
+        working, sleeping = threading.Thread(target=busy), threading.Thread(target=over.wait)
         sleeping.start()
-        working.join()
-        sleeping.join()
+        working.start()
+        done.wait()
+    over.set()
+    working.join()
+    sleeping.join()
     ran, _ = shares(watch.slices)
     assert ran >= 0.04
     assert all(piece.end > piece.begin >= 0 and piece.ran >= 0 for piece in watch.slices)
