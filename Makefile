@@ -12,6 +12,7 @@ COMPILER =
 NB =
 COURSE =
 WRITTEN =
+PART =
 SUITE =
 OUT = data/gpu
 SYSTEM =
@@ -36,7 +37,7 @@ HUB_SETTINGS = MEMORY='$(MEMORY)' CORES='$(CORES)' IDLE='$(IDLE)' COURSE='$(COUR
 
 LINT = sh tools/lint.sh
 
-.PHONY: help setup setup-openmpi setup-hub lab hub hosts test notebooks html site course grading bench claims conformance soak gpu bare-machine lint format reset \
+.PHONY: help setup setup-openmpi setup-hub lab hub hosts test test-all notebooks html site course grading bench claims conformance soak gpu bare-machine lint format reset \
 	wheels release clean distclean
 
 help: ## Print this list
@@ -52,6 +53,8 @@ help: ## Print this list
 	@echo "             EXCHANGE=folder   STATE=folder   MEMBERS=groups that may log in"
 	@echo "  notebooks, html, site, grading, reset, claims, soak    NB=number or name"
 	@echo "  test       TEST_ARGS='arguments of pytest'   REQUIRE=markers whose skip is a failure"
+	@echo "  test-all   PART=name, a line each:"
+	@sed -n 's/^    "\([a-z-]*\)": Part("\([^"]*\)".*/             \1 \t\2/p' tools/test_all.py | expand -t 28
 	@echo "  conformance, soak, release    TEST_ARGS=options: '--ranks 2', '--times 3', --no-site"
 	@echo "  bare-machine    PYTHON=interpreter   REQUIRE=bare-machine (fail where it cannot be made)"
 	@echo "  bench      SUITE=name   gpu        OUT=folder of the record"
@@ -81,9 +84,12 @@ reset: setup ## Put a fresh copy of a notebook in work/ and keep a backup: make 
 	@[ -n "$(NB)" ] || { echo "Say which notebook: make reset NB=01" >&2; exit 1; }
 	@$(PY) -m tools.work reset '$(NB)'
 
-test: setup setup-openmpi ## Check the style, run every test and every notebook
-	@$(LINT)
+test: setup ## Check the style, run the tests and each notebook, in 20 minutes
+	@$(if $(TEST_ARGS),,$(LINT))
 	@REQUIRE='$(REQUIRE)' $(PY) -m tools.test $(TEST_ARGS)
+
+test-all: setup ## Run everything that is tested, for hours, or a part: make test-all PART=slurm
+	@REQUIRE='$(REQUIRE)' $(PY) -m tools.test_all $(PART) $(TEST_ARGS)
 
 notebooks: setup ## Make the notebooks from notebooks/source
 	@$(PY) -m tools.notebooks $(NB)

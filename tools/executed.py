@@ -1,4 +1,4 @@
-"""The reader's notebooks with what they show, executed once for the site and for single pages.
+"""The solved notebooks with what they show, executed once for the site and for single pages.
 
 ``build/executed`` keeps each until the notebook or anything that it runs has changed.
 """
@@ -18,6 +18,7 @@ from tools import run
 
 FOLDER = ROOT / "build" / "executed"
 RUNS = ("helpers", "claims", "data", "tools/states.py")  # what a notebook runs and reads
+SECONDS = 20.0  # for the states of a widget
 MARK = "executed_from"  # metadata: the hash of all that the outputs come from
 
 
@@ -45,11 +46,11 @@ def executed(
     folder.mkdir(parents=True, exist_ok=True)
     notebooks, problems = {}, []
     for name in names:
-        source, kept = run.location(name, "reader"), folder / f"{name}.ipynb"
+        source, kept = run.location(name, "solved"), folder / f"{name}.ipynb"
         mark = _mark(source)
         notebook = nbformat.read(kept, 4) if kept.exists() else None
         if notebook is None or notebook.metadata.get(MARK) != mark:
-            done = run.execute(source, "reader", states=True)
+            done = run.execute(source, "solved", states=SECONDS)
             say(f"{name:32} executed in {done.seconds:.1f} s")
             notebook = done.notebook
             problems += [f"{name}: {problem}" for problem in done.problems]

@@ -1,4 +1,4 @@
-"""Execute notebooks as the tests do (``python -m tools.run 01``): both sets, with their times.
+"""Execute notebooks as the tests do (``python -m tools.run 01``): both sets, times and memory.
 
 ``--twice`` runs each section a second time before the next one, as a reader does who goes back.
 
@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from nbmake.nb_run import NotebookRun
 
 from helpers.paths import ROOT
 from tools import replies, silence
+from tools.memory import Use, watched
 from tools.notebooks import asked_for
 
 CELL_LIMIT = 180  # seconds: no cell of the course is meant to take half of it
@@ -39,28 +40,31 @@ EXPECTED = {"reader": "not attempted", "solved": "correct"}
 
 @dataclass(frozen=True)
 class Timing:
-    """How long a notebook took, and its slow cells: (number, first line, seconds) of each."""
+    """What a notebook took, and its slow cells: (number, first line, seconds) of each."""
 
     name: str
     kind: str
     seconds: float
+    megabytes: float  # at the peak, of the kernel and all that it started
     slow: Sequence[tuple[int, str, float]]
 
 
 @dataclass(frozen=True)
 class Execution:
-    """An executed notebook: which set, how long it took, and what is wrong with it."""
+    """An executed notebook: which set, what it took, and what is wrong with it."""
 
     name: str
     kind: str  # "reader" or "solved"
     notebook: NotebookNode
     seconds: float
     problems: tuple[str, ...]
+    use: Use = field(default_factory=Use)
 
     @property
     def timing(self) -> Timing:
-        """Its time and those of its slow cells."""
-        return Timing(self.name, self.kind, self.seconds, slow_cells(self.notebook))
+        """Its time, its memory and its slow cells."""
+        megabytes = self.use.peak / 1e6
+        return Timing(self.name, self.kind, self.seconds, megabytes, slow_cells(self.notebook))
 
 
 def location(name: str, kind: str, root: Path = ROOT) -> Path:
@@ -95,41 +99,48 @@ def execute(
     cell_limit: int = CELL_LIMIT,
     *,
     twice: bool = False,
-    states: bool = False,
+    states: float = 0.0,
 ) -> Execution:
     """Execute the notebook in a new folder; the file itself is left as it is.
 
-    With ``states`` each ``interact`` also shows its states, for a page (``tools/states.py``).
+    With ``states`` each ``interact`` also shows its states, for a page, as many as it can compute
+    in so many seconds (``tools/states.py``).
     """
     replies.install()
     silence.install()
-    with tempfile.TemporaryDirectory(prefix="notebook-") as folder, _grading(kind == "solved"):
+    with (
+        tempfile.TemporaryDirectory(prefix="notebook-") as folder,
+        watched() as (use, mark),
+        _environment(mark, NBGRADER_EXECUTION="autograde" if kind == "solved" else None),
+    ):
         file = Path(shutil.copy(path, folder))
         if twice:
             nbformat.write(sections_twice(nbformat.read(file, 4)), file)
         if states:
-            nbformat.write(_recording(nbformat.read(file, 4)), file)
+            nbformat.write(_recording(nbformat.read(file, 4), states), file)
         started = time.perf_counter()
-        try:
+        result = None
+        with contextlib.suppress(
+            DeadKernelError
+        ):  # it leaves neither outputs nor the cell's number
             result = NotebookRun(file, cell_limit).execute()
-        except DeadKernelError:  # which leaves neither outputs nor the cell's number
-            seconds = time.perf_counter() - started
-            notebook = nbformat.read(path, 4)
-            return Execution(path.stem, kind, notebook, seconds, ("the kernel died",))
         seconds = time.perf_counter() - started
+    if result is None:
+        notebook = nbformat.read(path, 4)
+        return Execution(path.stem, kind, notebook, seconds, ("the kernel died",), use)
     for cell in result.nb.cells:
         cell.metadata.pop("nbmake", None)
     found = problems(result.nb, kind)
     if result.error and ("timed out" in result.error.summary or not found):
         found.append(f"cell {result.error.failing_cell_index + 1}: {result.error.summary}")
-    return Execution(path.stem, kind, result.nb, seconds, tuple(found))
+    return Execution(path.stem, kind, result.nb, seconds, tuple(found), use)
 
 
-def _recording(notebook: NotebookNode) -> NotebookNode:
+def _recording(notebook: NotebookNode, seconds: float) -> NotebookNode:
     """Return the notebook such that nbmake, after its first code, starts ``tools.states``."""
     start = (
         f"__import__('sys').path.append({str(ROOT)!r}); "
-        "__import__('tools.states', fromlist=['record']).record()"
+        f"__import__('tools.states', fromlist=['record']).record({seconds})"
     )
     first = next((cell for cell in notebook.cells if cell.cell_type == "code"), None)
     if first is not None:
@@ -176,34 +187,30 @@ def problems(notebook: NotebookNode, kind: str) -> list[str]:
 
 
 def table(timings: list[Timing]) -> str:
-    """Return the time of each notebook, both sets side by side, and under it each slow cell."""
-    times = {(item.name, item.kind): item.seconds for item in timings}
-    lines = [f"{'notebook':32} {'reader':>9} {'solved':>9}"]
-    for name in sorted({item.name for item in timings}):
-        cells = [times.get((name, kind)) for kind in EXPECTED]
-        shown = [f"{cell:7.1f} s" if cell is not None else f"{'-':>9}" for cell in cells]
-        lines.append(f"{name:32} {' '.join(shown)}")
-        for item in sorted(timings, key=lambda item: item.kind):
-            if item.name == name:
-                lines += [
-                    f"    {item.kind} cell {number:3} {seconds:7.1f} s  {first[:60]}"
-                    for number, first, seconds in item.slow
-                ]
+    """Return a line for each execution, with its time and memory, and under it its slow cells."""
+    lines = [f"{'notebook':32} {'set':6} {'time':>9} {'memory':>9}"]
+    for item in sorted(timings, key=lambda item: (item.name, item.kind)):
+        lines.append(f"{item.name:32} {item.kind:6} {item.seconds:7.1f} s {item.megabytes:6.0f} MB")
+        lines += [
+            f"    cell {number:3} {seconds:7.1f} s  {first[:60]}"
+            for number, first, seconds in item.slow
+        ]
     return "\n".join(lines)
 
 
 @contextlib.contextmanager
-def _grading(on: bool) -> Iterator[None]:
-    """Set or clear NBGRADER_EXECUTION, which the kernel started meanwhile inherits."""
-    before = os.environ.pop("NBGRADER_EXECUTION", None)
-    if on:
-        os.environ["NBGRADER_EXECUTION"] = "autograde"
+def _environment(more: dict[str, str], **changes: str | None) -> Iterator[None]:
+    """Change this process's environment, which the kernel started meanwhile inherits."""
+    before = dict(os.environ)
+    for name, value in (more | changes).items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
     try:
         yield
     finally:
-        os.environ.pop("NBGRADER_EXECUTION", None)
-        if before is not None:
-            os.environ["NBGRADER_EXECUTION"] = before
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -21,7 +21,6 @@ MOST = 12  # values of one control
 ALL = 40  # states of one widget
 FEWEST = 3  # values of a control, however long a state takes: least, start, most
 GRID = 5  # values of each of several controls below which they are moved one at a time
-SECONDS = 20.0  # for all states of a widget
 BYTES = 400_000  # of all states of a widget: three in a page of 2 MB
 COLOURS = 64  # of a drawing: paper, ink, and the shades between
 DRAWN = 0.97  # share of a picture's points that these colours must have; a photograph keeps more
@@ -39,26 +38,28 @@ class Control:
     start: int
 
 
-def record() -> None:
-    """Let every ``interactive`` of this kernel show its states too."""
+def record(seconds: float) -> None:
+    """Let every ``interactive`` of this kernel show its states too, computed in so many seconds."""
     from ipywidgets.widgets.interaction import interactive
 
     plain = interactive._repr_mimebundle_
 
     def bundle(widget: Any, **options: Any) -> dict:
-        found = states(widget)
+        found = states(widget, seconds)
         return plain(widget, **options) | ({} if found is None else {STATES: found})
 
     interactive._repr_mimebundle_ = bundle
 
 
-def states(widget: Any) -> dict | None:
+def states(widget: Any, seconds: float) -> dict | None:
     """Return an ``interactive``'s controls and what it shows at their values.
 
     Parameters
     ----------
     widget : ipywidgets.interactive
         Its function is called once for each state; its controls stay where they are.
+    seconds : float
+        For all states together; the fewest are computed however long they take.
 
     Returns
     -------
@@ -73,8 +74,8 @@ def states(widget: Any) -> dict | None:
         return None
     begun = time.perf_counter()
     first = _outputs(widget, {})
-    seconds, size = time.perf_counter() - begun, len(str(first))
-    afford = int(min(ALL, SECONDS / seconds, BYTES / size))
+    each, size = time.perf_counter() - begun, len(str(first))
+    afford = int(min(ALL, seconds / each, BYTES / size))
     start = tuple(one.start for one in controls)
     chosen, wanted = choose([len(one.values) for one in controls], start, afford)
     found = []

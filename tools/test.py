@@ -1,18 +1,14 @@
-"""Run the tests (``make test``) in four stages: side by side what may be, the rest alone.
+"""Run the tests (``make test``): side by side what may be, then alone what needs the machine.
 
-Tests that compute share all cores. Tests that start ranks or execute notebooks wait more than they
-compute, so a few of them run at once, and two of those on a Slurm. Tests that time something or
-drive a browser have the machine for themselves, at the end, when the process that ``--beside PID``
-names has ended too. What failed is tried once more alone: a test that a busy machine made fail
-passes there and is named, and what fails twice has failed. At the end stands what did, in
-``--failures FILE`` as well. Other arguments go to pytest: ``python -m tools.test tests/cuda``; ``-m
-EXPRESSION`` narrows every stage.
+Tests that only ``make test-all`` runs carry the marker ``part`` (``tools/test_all.py``). What fails
+is tried once more alone: what passes there does not fail the run, and is named and counted. At the
+end stands what failed, what was skipped and why. Arguments go to pytest
+(``python -m tools.test tests/cuda``); ``-m EXPRESSION`` narrows what runs.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import signal
 import subprocess
@@ -20,126 +16,95 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ET
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-
-import psutil
 
 from helpers.machine import usable_cores
 from helpers.paths import ROOT
 
-RANKS = "mpi or notebook or openmpi"
-SLURM = "slurm"
-ALONE = "browser or alone"
-LAST = "one after the other"
+TOGETHER = "side by side"
+ALONE = "alone"  # the marker of a test that others would disturb
 NO_TESTS = 5  # pytest's exit status when nothing was selected
 FAILED = 1
 INTERRUPTED = 2
 
 
-def stages(cores: int, marks: str | None = None) -> dict[str, list[str]]:
-    """Return the options of pytest for each stage, by its name; ``marks`` narrows all."""
+@dataclass
+class Outcome:
+    """What one or more sessions of pytest came to."""
 
-    def select(expression: str) -> list[str]:
-        return ["-m", f"{expression} and ({marks})" if marks else expression]
+    status: int = NO_TESTS  # of pytest; the worst of all sessions
+    passed: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)  # test → why
+    skipped: Counter[str] = field(default_factory=Counter)  # reason → how many
+    left: list[str] = field(default_factory=list)  # behind
+    seconds: float = 0.0
 
-    def share(workers: int) -> list[str]:
-        return ["-n", str(workers), "--dist", "worksteal"]
+    def add(self, other: Outcome) -> None:
+        """Take in another session: no test selected in one is no fault, in all of them it is."""
+        ran = [status for status in (self.status, other.status) if status != NO_TESTS]
+        self.status = max(map(abs, ran), default=NO_TESTS)  # a signal is negative
+        self.passed += other.passed
+        self.failed |= other.failed
+        self.skipped += other.skipped
+        self.left += other.left
+        self.seconds += other.seconds
 
-    return {
-        "side by side": [
-            *select(f"not ({RANKS} or {ALONE} or {SLURM})"),
-            *share(cores),
-            "--durations=10",
-        ],
-        "with ranks, a few at once": [
-            *select(f"({RANKS}) and not ({ALONE} or {SLURM})"),
-            *share(cores // 2 + 1),
-            "--durations=25",
-        ],
-        "on a Slurm, two at once": [
-            *select(f"{SLURM} and not ({ALONE})"),
-            *share(2),
-            "--durations=25",
-        ],
-        LAST: [*select(f"({ALONE})"), "-p", "no:xdist", "--durations=25"],
-    }
+    @property
+    def over(self) -> bool:
+        """Whether it broke off, by Ctrl-C or a crash, so that nothing should follow."""
+        return self.status not in (0, FAILED, NO_TESTS)
+
+    def lines(self) -> list[str]:
+        """Return what to say at the end: a line for each reason to skip, failure and leftover."""
+        lines = [f"{count} skipped: {why}" for why, count in sorted(self.skipped.items())]
+        lines.append(f"{len(self.passed)} passed, {len(self.failed)} failed")
+        lines += [f"{test}: {why}" for test, why in self.failed.items()]
+        return [*lines, *self.left]
 
 
-def worst(statuses: Collection[int]) -> int:
-    """Return one exit status for all stages.
+def workers(cores: int) -> int:
+    """Return how many tests run at once: those that start ranks wait more than they compute."""
+    return cores + 1
 
-    Nothing selected in one stage is no fault, nothing selected in any is. A signal (negative) is a
-    fault like any other.
+
+def run(folder: Path, marks: str, arguments: Sequence[str], at_once: int) -> Outcome:
+    """Run the selected tests, at first ``at_once`` side by side, then those that want to be alone.
+
+    The folder, which is empty, keeps pytest's reports.
     """
-    if set(statuses) == {NO_TESTS}:
-        return NO_TESTS
-    return max(abs(status) for status in statuses if status != NO_TESTS)
+    outcome = Outcome()
+    for name, expression, options in (
+        (TOGETHER, f"not {ALONE}", ["-n", str(at_once), "--dist", "worksteal"]),
+        ("one after the other", ALONE, ["-p", "no:xdist"]),
+    ):
+        selected = ["-m", f"({marks}) and {expression}", *options, "--durations=15"]
+        outcome.add(session(folder, name, [*selected, *arguments]))
+        if outcome.over:
+            break
+    return outcome
 
 
-def process_of(pid: int | None) -> psutil.Process | None:
-    """Return a living process by its number, which another may bear later; None if it is gone."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return psutil.Process(pid) if pid else None
-    return None
+def again(folder: Path, first: Outcome, arguments: Sequence[str]) -> tuple[Outcome, list[str]]:
+    """Try once more alone what failed in this folder's run; return both runs' outcome, and what
+    failed at first only.
+    """
+    options = ["--last-failed", "--last-failed-no-failures=none", "-p", "no:xdist", *arguments]
+    second = session(folder, "that failed, once more alone", options)
+    alone = sorted(set(first.failed) & set(second.passed))
+    if second.over or not alone:
+        return first, []
+    failed = {test: why for test, why in first.failed.items() if test not in alone}
+    left = first.left + second.left
+    status = FAILED if failed or left else 0
+    seconds = first.seconds + second.seconds
+    return Outcome(status, first.passed + alone, failed, first.skipped, left, seconds), alone
 
 
-def wait_for(process: psutil.Process | None) -> None:
-    """Return when a process, which need not be a child of this one, has ended."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        while process and process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
-            time.sleep(0.5)
-
-
-def failures(report: Path) -> list[str]:
-    """Return a line for each test that a JUnit report of pytest calls failed: its name and why."""
-    if not report.exists():
-        return [f"{report.stem}: pytest ended without a report"]
-    lines = []
-    for case in ET.parse(report).iter("testcase"):
-        for fault in (*case.iterfind("failure"), *case.iterfind("error")):
-            why = " ".join(fault.get("message", "").split())
-            lines.append(f"{case.get('classname')}::{case.get('name')}: {why[:300]}")
-    return lines
-
-
-def main(arguments: list[str]) -> int:
-    """Run all stages, also when an earlier one has failures; return the worst's exit status."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("-m", dest="marks")
-    parser.add_argument("--beside", type=int, metavar="PID")
-    parser.add_argument("--failures", type=Path, metavar="FILE")
-    mine, others = parser.parse_known_args(arguments)
-    # a script that starts this with & has it ignore Ctrl-C, and so would all that the tests start
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    statuses, failed, left, beside = [], [], [], process_of(mine.beside)
-    with tempfile.TemporaryDirectory(prefix="tests-") as folder:
-        for name, options in stages(usable_cores(), mine.marks).items():
-            if name == LAST:
-                wait_for(beside)
-            status, failed_now, left_now = stage(Path(folder), name, [*options, *others])
-            statuses.append(status)
-            failed, left = failed + failed_now, left + left_now
-            if status < 0 or status == INTERRUPTED:
-                break
-        at_first = len(failed)
-        if failed and set(statuses) <= {0, FAILED, NO_TESTS}:
-            again = ["--last-failed", "--last-failed-no-failures=none", "-p", "no:xdist", *others]
-            status, failed, left_now = stage(Path(folder), "that failed, once more alone", again)
-            left += left_now
-            statuses = [status if one == FAILED and not left else one for one in statuses]
-    summary = [f"\n{len(failed)} tests failed", *failed, *left]
-    if at_first > len(failed):
-        summary[0] += f", {at_first - len(failed)} more at first and not alone"
-    print("\n".join(summary), flush=True)
-    if mine.failures:
-        mine.failures.write_text("\n".join(summary) + "\n")
-    return worst(statuses)
-
-
-def stage(folder: Path, name: str, options: list[str]) -> tuple[int, list[str], list[str]]:
-    """Run one stage; return pytest's exit status, what failed, and what was left behind."""
+def session(folder: Path, name: str, options: Sequence[str]) -> Outcome:
+    """Run pytest once; what it says stays in the folder."""
     print(f"\nTests {name}", flush=True)
     began = time.perf_counter()
     report, left = folder / f"{name}.xml", folder / f"{name}.left"
@@ -147,9 +112,57 @@ def stage(folder: Path, name: str, options: list[str]) -> tuple[int, list[str], 
     command += ["-o", f"cache_dir={folder / 'cache'}"]  # of this run alone: what failed in it
     environment = os.environ | {"LEFT_BEHIND": str(left)}
     status = subprocess.run(command, cwd=ROOT, env=environment).returncode
-    print(f"Tests {name}: {time.perf_counter() - began:.0f} s", flush=True)
+    seconds = time.perf_counter() - began
+    print(f"Tests {name}: {seconds:.0f} s", flush=True)
+    found = read(report) if status != NO_TESTS else Outcome()
     behind = left.read_text(encoding="utf-8").splitlines() if left.exists() else []
-    return status, failures(report), [f"left behind: {line}" for line in behind]
+    found.left = [f"left behind: {line}" for line in behind]
+    found.status, found.seconds = status, seconds
+    return found
+
+
+def read(report: Path) -> Outcome:
+    """Return what a JUnit report of pytest says; a missing one is a failure."""
+    found = Outcome()
+    if not report.exists():
+        found.failed[report.stem] = "pytest ended without a report"
+        return found
+    for case in ET.parse(report).iter("testcase"):
+        test = f"{case.get('classname')}::{case.get('name')}"
+        faults = [*case.iterfind("failure"), *case.iterfind("error")]
+        skips = [*case.iterfind("skipped")]
+        for skip in skips:
+            found.skipped[" ".join(skip.get("message", "").split())] += 1
+        for fault in faults:
+            found.failed[test] = " ".join(fault.get("message", "").split())[:300]
+        if not faults and not skips:
+            found.passed.append(test)
+    return found
+
+
+def takes_ctrl_c() -> None:
+    """Have tests that Ctrl-C reaches: a script that starts this with & has it ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def main(arguments: list[str]) -> int:
+    """Run them; return the worst exit status of pytest, 0 where all that failed passes alone."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("-m", dest="marks")
+    mine, others = parser.parse_known_args(arguments)
+    takes_ctrl_c()
+    marks = f"not part and ({mine.marks})" if mine.marks else "not part"
+    alone: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="tests-") as folder:
+        outcome = run(Path(folder), marks, others, workers(usable_cores()))
+        if outcome.failed and not outcome.over:
+            outcome, alone = again(Path(folder), outcome, others)
+    print("\n".join(["", *outcome.lines()]))
+    if alone:
+        told = f"{len(alone)} passed only alone, which make test-all counts as failed:"
+        print("\n".join([told, *alone]))
+    return abs(outcome.status)
 
 
 if __name__ == "__main__":

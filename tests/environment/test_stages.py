@@ -1,157 +1,196 @@
-"""`python -m tools.test`: every test runs in one of the stages, and no failure gets lost."""
+"""`make test` and `make test-all`: every test runs in one of them, and no failure gets lost."""
 
 import os
 import re
-import signal
 import subprocess
 import sys
 
 import pytest
+import yaml
 
+from helpers import records
 from helpers.paths import ROOT
-from tools.test import failures, process_of, wait_for, worst
+from tools import test_all
+from tools.test import Outcome, read
 
 TESTS = """
-import os, pytest
+import os, pathlib, signal, tempfile, time
+import pytest
+
+ALONE = not os.environ.get("PYTEST_XDIST_WORKER")
 
 def test_shares_the_cores():
-    assert os.environ.get("PYTEST_XDIST_WORKER")
+    assert not ALONE
 
 @pytest.mark.mpi
 def test_with_ranks_shares_too():
-    assert os.environ.get("PYTEST_XDIST_WORKER")
+    assert not ALONE
 
 @pytest.mark.mpi
-@pytest.mark.slurm
-def test_on_a_slurm_shares_too():
-    assert os.environ["PYTEST_XDIST_WORKER_COUNT"] == "2"
+def test_wants_the_machine_for_itself():
+    assert ALONE, "busy"
 
 @pytest.mark.alone
-@pytest.mark.mpi
-def test_has_the_machine():
-    assert not os.environ.get("PYTEST_XDIST_WORKER")
+def test_has_the_machine_and_may_begin_mpi():
+    from mpi4py import MPI
 
-@pytest.mark.alone
-@pytest.mark.gpu
-def test_fails():
+    assert ALONE
+    assert MPI.COMM_WORLD.size == 1
+
+@pytest.mark.part(of="cluster")
+def test_belongs_to_a_part():
     assert False
+
+@pytest.mark.gpu
+def test_lacks_something():
+    pytest.skip("no wheel here: install one")
+
+def test_is_interrupted():
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(1)
+
+def test_leaves_a_file():
+    pathlib.Path(tempfile.gettempdir(), "left-by-a-test").touch()
+
+@pytest.mark.alone
+def test_fails():
+    assert False, "as it must"
 """
+
+
+@pytest.fixture(scope="module")
+def tests(tmp_path_factory):
+    """Return a function that runs those tests as `make test` does, in the background of a script:
+    its exit status, and what it says at the end.
+    """
+    folder = tmp_path_factory.mktemp("course")
+    (folder / "tests").mkdir()
+    (folder / "tests" / "test_one.py").write_text(TESTS)
+
+    def run(*arguments):
+        (place := folder / "temporary").mkdir(exist_ok=True)
+        command = [sys.executable, "-m", "tools.test", str(folder / "tests"), *arguments]
+        command += ["-c", str(ROOT / "pyproject.toml"), "-p", "tests.leftovers"]
+        clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
+        clean |= {"CI": "true", "TMPDIR": str(place)}
+        done = subprocess.run(
+            ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *command],  # as a script's & does
+            cwd=ROOT,
+            env=clean,
+            capture_output=True,
+            text=True,
+        )
+        return done.returncode, re.split(r"\nTests .*: \d+ s\n", done.stdout)[-1].splitlines()
+
+    return run
+
+
+@pytest.mark.timeout(300)
+def test_each_test_runs_in_its_stage_and_the_end_says_what_came_out(tests):
+    status, said = tests()
+    assert status == 1
+    assert said[1:5] == [
+        "1 skipped: no wheel here: install one",
+        "6 passed, 1 failed",
+        "test_one::test_fails: AssertionError: as it must assert False",
+        said[4],
+    ]
+    assert said[4].startswith("left behind: ")
+    assert "left-by-a-test" in said[4]
+    assert said[5:] == [
+        "1 passed only alone, which make test-all counts as failed:",
+        "test_one::test_wants_the_machine_for_itself",
+    ]
+
+
+@pytest.mark.timeout(300)
+def test_what_fails_beside_others_and_not_alone_has_passed_and_is_named(tests):
+    status, said = tests("-m", "mpi")
+    assert status == 0
+    assert said[1:] == [
+        "2 passed, 0 failed",
+        "1 passed only alone, which make test-all counts as failed:",
+        "test_one::test_wants_the_machine_for_itself",
+    ]
 
 
 @pytest.mark.parametrize(
     ("statuses", "expected"),
     [([0, 0], 0), ([1, 0], 1), ([0, 1], 1), ([0, 5], 0), ([5, 1], 1), ([5, 5], 5), ([-11], 11)],
 )
-def test_one_exit_status_for_all_stages(statuses, expected):
-    assert worst(statuses) == expected
+def test_one_exit_status_for_all_sessions(statuses, expected):
+    whole = Outcome()
+    for status in statuses:
+        whole.add(Outcome(status))
+    assert whole.status == expected
+    assert whole.over == (expected == 11)
 
 
-@pytest.mark.timeout(900)  # several sessions of pytest, one after the other
-@pytest.mark.parametrize(
-    ("marks", "status", "passed"),
-    [("not gpu", 0, ["1"] * 4), ("gpu", 1, [])],
-)
-def test_each_test_runs_in_its_stage(tmp_path, marks, status, passed):
-    (tmp_path / "test_four.py").write_text(TESTS)
-    command = [sys.executable, "-m", "tools.test", "-m", marks, str(tmp_path)]
-    command += ["-c", str(ROOT / "pyproject.toml")]
-    said = tmp_path / "failures"
-    command += ["--failures", str(said)]
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
-    answer = subprocess.run(command, cwd=ROOT, env=clean, capture_output=True, text=True)
-    assert answer.returncode == status, answer.stdout + answer.stderr
-    assert re.findall(r"(\d+) passed", answer.stdout) == passed
-    assert said.read_text().splitlines()[1] == f"{status} tests failed"
-    assert ("once more alone" in answer.stdout) == (status == 1)
-    assert ("test_four::test_fails: assert False" in said.read_text()) == (status == 1)
-    assert answer.stdout.endswith(said.read_text())
+def test_a_session_without_a_report_is_no_success(tmp_path):
+    assert read(tmp_path / "side by side.xml").failed == {
+        "side by side": "pytest ended without a report"
+    }
 
 
-FLAKY = """
-import os, pytest
+@pytest.fixture
+def part(monkeypatch, tmp_path):
+    """Return a function that runs parts which come to the outcomes given: status and lines."""
 
-@pytest.mark.parametrize("n", range(2))
-def test_wants_the_machine_for_itself(n):
-    assert not os.environ.get("PYTEST_XDIST_WORKER"), "busy"
-"""
-LEAVES = """
-import pathlib, tempfile
+    def run(*names, outcomes, arguments=()):
+        waiting = list(outcomes)
+        monkeypatch.setattr(test_all, "run_part", lambda name, arguments: (waiting.pop(0), []))
+        return test_all.main([*names, "--out", str(tmp_path), *arguments])
 
-def test_leaves_a_file():
-    pathlib.Path(tempfile.gettempdir(), "left-by-a-test").touch()
-"""
-
-HAS_MPI = """
-import pytest
-from mpi4py import MPI
-
-@pytest.mark.alone
-def test_has_a_world_of_one_rank():
-    assert MPI.COMM_WORLD.size == 1
-"""
+    run.folder = tmp_path
+    return run
 
 
-def run_tests(tmp_path, source, **environment):
-    (tmp_path / "tests").mkdir()
-    (tmp_path / "tests" / "test_one.py").write_text(source)
-    said = tmp_path / "failures"
-    command = [sys.executable, "-m", "tools.test", str(tmp_path / "tests"), "--failures", str(said)]
-    command += ["-c", str(ROOT / "pyproject.toml"), "-p", "tests.leftovers"]
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
-    answer = subprocess.run(
-        command, cwd=ROOT, env=clean | environment, capture_output=True, text=True
-    )
-    return answer.returncode, said.read_text().strip().splitlines()
+GOOD = Outcome(0, passed=["a", "b"], seconds=12.4)
+BAD = Outcome(1, passed=["a"], failed={"b": "no"}, seconds=3)
+NONE = Outcome(0, skipped={"it takes root": 2})
 
 
-@pytest.mark.timeout(900)
-def test_what_fails_beside_others_and_not_alone_has_passed_and_is_said(tmp_path):
-    status, said = run_tests(tmp_path, FLAKY)
-    assert status == 0
-    assert said == ["0 tests failed, 2 more at first and not alone"]
+def test_a_record_says_what_each_part_came_to(part, capsys):
+    assert part("site", "slurm", "hub", outcomes=[GOOD, BAD, NONE]) == 1
+    (record,) = records.load(part.folder)
+    site, slurm = record.suites["test-all"]
+    assert record.command == "python -m tools.test_all site slurm hub"
+    assert (site.name, site.value, site.unit) == ("site", 12, "s")
+    assert site.parameters == {
+        "commit": test_all.commit(), "passed": 2, "failed": 0, "skipped": 0, "failures": []
+    }  # fmt: skip
+    assert (slurm.parameters["failed"], slurm.parameters["failures"]) == (1, ["b"])
+    said = capsys.readouterr().out
+    assert "Part hub did not run: it takes root" in said
+    assert re.search(r"^site  .*Z  .* 2 +0 +12$", said, re.M)
+    assert re.search(r"^hub +never$", said, re.M)
 
 
-@pytest.mark.timeout(900)
-def test_started_in_the_background_it_has_tests_that_ctrl_c_reaches(tmp_path):
-    source = (
-        "import signal, time\nimport pytest\n\ndef test_is_interrupted():\n"
-        "    with pytest.raises(KeyboardInterrupt):\n"
-        "        signal.raise_signal(signal.SIGINT)\n        time.sleep(1)\n"
-    )
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # a child keeps that
-    try:
-        status, said = run_tests(tmp_path, source)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert (status, said) == (0, ["0 tests failed"])
+def test_a_part_that_cannot_run_here_is_no_failure_of_all(part, monkeypatch):
+    monkeypatch.setattr(test_all, "PARTS", {"site": test_all.PARTS["site"]})
+    assert part(outcomes=[NONE]) == 0
+    assert part("site", outcomes=[NONE]) == 1
+    assert part("site", outcomes=[GOOD]) == 0
+    assert part("site", outcomes=[BAD]) == 1
+    assert part("site", outcomes=[Outcome(0, passed=["a"], left=["left behind: b"])]) == 1
 
 
-@pytest.mark.timeout(900)
-def test_what_is_left_behind_is_said_and_no_success(tmp_path):
-    (tmp_path / "temporary").mkdir()
-    status, said = run_tests(tmp_path, LEAVES, CI="true", TMPDIR=str(tmp_path / "temporary"))
-    assert status == 1
-    assert said[0] == "0 tests failed"
-    assert "left behind: " in said[1]
-    assert "left-by-a-test" in said[1]
+def test_what_was_narrowed_or_broke_off_is_no_record_of_a_part(part):
+    assert part("site", outcomes=[GOOD], arguments=["-x"]) == 0
+    assert part("site", outcomes=[Outcome(2, passed=["a"])]) == 1
+    assert records.load(part.folder) == []
 
 
-@pytest.mark.timeout(900)
-def test_what_mpi_has_until_the_tests_own_process_ends_is_not_left_behind(tmp_path):
-    status, said = run_tests(tmp_path, HAS_MPI, CI="true")
-    assert (status, said) == (0, ["0 tests failed"])
+def test_an_unknown_part_is_named(capsys):
+    with pytest.raises(SystemExit):
+        test_all.main(["slrum"])
+    assert capsys.readouterr().err.startswith("there is no part 'slrum'; there are quick, claims")
 
 
-def test_a_stage_that_left_no_report_is_no_success(tmp_path):
-    assert failures(tmp_path / "side by side.xml") == [
-        "side by side: pytest ended without a report"
-    ]
-
-
-def test_the_last_stage_waits_for_what_runs_beside():
-    beside = subprocess.Popen(["sleep", "1"])  # nobody waits for it here: it becomes a zombie
-    process = process_of(beside.pid)
-    wait_for(process)
-    assert beside.poll() == 0
-    wait_for(process)
-    wait_for(process_of(None))
+def test_every_part_has_tests_and_its_night():
+    text = "\n".join(path.read_text("utf-8") for path in ROOT.glob("tests/**/*.py"))
+    used = set(re.findall(r'part\(of="([a-z-]+)"\)', text)) | {"quick"}
+    assert used == set(test_all.PARTS)
+    jobs = yaml.safe_load((ROOT / ".github/workflows/nightly.yml").read_text("utf-8"))["jobs"]
+    assert jobs["part"]["strategy"]["matrix"]["part"] == list(test_all.PARTS)

@@ -16,6 +16,9 @@ from tools.notebooks import sources
 from tools.site import sources as site_sources
 from tools.site.__main__ import build
 
+STATES = 1.0  # seconds for the states of a widget
+EXECUTION = "test_runs_to_the_end"  # of a whole notebook
+
 
 @pytest.fixture(scope="session")
 def place(tmp_path_factory) -> Path:
@@ -28,13 +31,17 @@ def place(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def executed(place, record_property):
-    """``executed(name, kind)``: the notebook of a set, executed once for the whole run."""
+    """``executed(name)``: the solved notebook, executed once for the whole run, or another set's.
 
-    def get(name: str, kind: str) -> run.Execution:
+    With its states, as for the site, but few: the tests look at how they are shown.
+    """
+
+    def get(name: str, kind: str = "solved") -> run.Execution:
         path = place / f"{name}-{kind}"
         with _turn(path):
             if not path.exists():
-                done = run.execute(run.location(name, kind), kind, states=kind == "reader")
+                states = STATES if kind == "solved" else 0
+                done = run.execute(run.location(name, kind), kind, states=states)
                 path.write_bytes(pickle.dumps(done))
                 record_property("execution", astuple(done.timing))
         return pickle.loads(path.read_bytes())
@@ -49,9 +56,7 @@ def built(place, executed):
     said = place / "site.txt"
     with _turn(place / "site"):
         if not said.exists():
-            notebooks = {
-                path.stem: executed(path.stem, "reader").notebook for path in sources(ROOT)
-            }
+            notebooks = {path.stem: executed(path.stem).notebook for path in sources(ROOT)}
             site_sources.write(place / "site-sources", notebooks)
             said.write_text(build(place / "site-sources", folder))
     return folder, said.read_text()
@@ -76,3 +81,16 @@ def pytest_terminal_summary(terminalreporter):
     if found:
         terminalreporter.section("time per notebook")
         terminalreporter.write_line(run.table([run.Timing(*value) for value in found]))
+
+
+def pytest_collection_modifyitems(items):
+    """Put the executions, which take longest, where each worker's share begins."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
+    longest = [item for item in items if getattr(item, "originalname", "") == EXECUTION]
+    others = [item for item in items if item not in set(longest)]
+    size = -(-len(others) // workers)
+    items[:] = [
+        item
+        for number in range(workers)
+        for item in longest[number::workers] + others[number * size : (number + 1) * size]
+    ]

@@ -1,4 +1,4 @@
-"""Every notebook of both sets, executed by nbmake: to the end, silent on stderr, every check."""
+"""Every notebook, executed by nbmake: to the end, silent on stderr, every check."""
 
 import os
 import re
@@ -17,20 +17,36 @@ from tools.run import execute, problems
 from tools.silence import LIMIT, silent_cells
 
 NAMES = [path.stem for path in sources(ROOT)]
+EDITIONS = [
+    pytest.param(name, kind, marks=[pytest.mark.part(of="notebooks")] * (kind == "reader"))
+    for kind in ("solved", "reader")
+    for name in NAMES
+]
 pytestmark = [pytest.mark.notebook, pytest.mark.timeout(900)]
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("kind", ["reader", "solved"])
+@pytest.mark.parametrize(("name", "kind"), EDITIONS)
 def test_runs_to_the_end(name, kind, executed):
     assert list(executed(name, kind).problems) == []
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("kind", ["reader", "solved"])
+@pytest.mark.parametrize(("name", "kind"), EDITIONS)
 def test_no_cell_says_nothing_for_long(name, kind, executed):
     """Three times the limit: a busy machine is late, and ``data/bench`` has it from a quiet one."""
     assert silent_cells(executed(name, kind).notebook, 3 * LIMIT) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_readers_notebook_is_the_solved_one_but_for_its_exercises(name):
+    """So ``make test`` executes one of the two."""
+    solved, reader = (nbformat.read(run.location(name, kind), 4) for kind in ("solved", "reader"))
+    differ = [
+        (left, right)
+        for left, right in zip(solved.cells, reader.cells, strict=True)
+        if left != right
+    ]
+    assert all(left.metadata.nbgrader.solution for left, _ in differ)
+    assert all(left | {"source": right.source} == right for left, right in differ)
 
 
 def notebook_of(*cells, path: Path):
@@ -89,8 +105,9 @@ def test_problems_of_a_solved_check(tmp_path):
 
 
 def test_the_table_has_both_sets():
-    rows = [run.Timing("01_a", kind, 2.5, ()) for kind in ("reader", "solved")]
-    assert run.table(rows).splitlines()[1].split() == ["01_a", "2.5", "s", "2.5", "s"]
+    rows = [run.Timing("01_a", kind, 2.5, 120, ()) for kind in ("reader", "solved")]
+    lines = [line.split() for line in run.table(rows).splitlines()[1:]]
+    assert lines == [["01_a", kind, "2.5", "s", "120", "MB"] for kind in ("reader", "solved")]
 
 
 def test_the_table_has_a_line_for_each_slow_cell(tmp_path):
@@ -101,7 +118,7 @@ def test_the_table_has_a_line_for_each_slow_cell(tmp_path):
     assert 2.1 <= found[2] < done.seconds
     lines = run.table([done.timing]).splitlines()
     assert len(lines) == 3
-    assert lines[2].split()[:3] == ["reader", "cell", "2"]
+    assert lines[2].split()[:2] == ["cell", "2"]
 
 
 @pytest.mark.mpi

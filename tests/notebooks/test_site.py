@@ -35,6 +35,15 @@ LOOKED = ["index.html", "what_holds.html", "measured.html", "search.html", "geni
 LOOKED += ["TEACHING.html", "CONTRIBUTING.html", "data/README.html", HUB.replace(".md", ".html")]
 LOOKED += ["api/index.html", *(f"api/{name}.html" for name in generated.LIBRARIES)]
 LOOKED += ["notebooks/glossary.html", *(f"notebooks/{name}.html" for name in NAMES)]
+QUICK = (
+    "index.html",
+    "what_holds.html",
+    "api/tracing.html",
+    "notebooks/08_allreduce_animation.html",
+)
+SEEN = [
+    pytest.param(name, marks=[pytest.mark.part(of="site")] * (name not in QUICK)) for name in LOOKED
+]
 PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ"
     "AAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -130,14 +139,17 @@ def test_a_style_that_fetches_is_found(tmp_path):
 
 def test_a_solution_stands_folded_below_its_exercise():
     graded = {"nbgrader": {"solution": True}}
-    cell = nbformat.v4.new_code_cell("...", metadata=graded)
-    solved = nbformat.v4.new_code_cell("answer = 42", metadata=graded)
-    solved.id = cell.id
-    page = with_solutions(
-        nbformat.v4.new_notebook(cells=[cell]), nbformat.v4.new_notebook(cells=[solved])
-    )
-    assert "answer = 42" in page.cells[1].source
-    assert page.cells[1].source.startswith("<details><summary>")
+    stub = nbformat.v4.new_code_cell("... # your code here", metadata=graded)
+    text = "# BEGIN SOLUTION\nanswer = 42\n# END SOLUTION\nprint(answer)"
+    shown = nbformat.v4.new_output("stream", text="42")
+    solved = nbformat.v4.new_code_cell(text, metadata=graded, outputs=[shown], id=stub.id)
+    notebook = nbformat.v4.new_notebook(cells=[solved])
+    exercise, solution = with_solutions(notebook, nbformat.v4.new_notebook(cells=[stub])).cells
+    assert exercise.source == "```ipython3\n... # your code here\n```"
+    assert solution.source == "answer = 42\nprint(answer)"
+    assert solution.metadata.tags == ["hide-input"]
+    assert solution.outputs == [shown]
+    assert notebook.cells[0].source == text
 
 
 def test_the_table_of_notebooks_counts_exercises_by_difficulty():
@@ -216,7 +228,7 @@ def test_an_executed_notebook_is_kept_until_it_changes(tmp_path, monkeypatch):
     path = tmp_path / "n.ipynb"
 
     def execute(source, kind, *, states):
-        assert states, "a page's widgets play"
+        assert (kind, states) == ("solved", executed_module.SECONDS), "a page's widgets play"
         runs.append(source)
         return executed_module.run.Execution("n", kind, nbformat.read(source, 4), 0.1, ())
 
@@ -366,6 +378,7 @@ class TestWhole:
         assert {f"api/{name}.html" for name in generated.LIBRARIES} <= pages
         assert list(folder.rglob(".*")) == [], "what Sphinx keeps for itself"
 
+    @pytest.mark.part(of="site")
     def test_single_pages_stand_alone_and_play(self, built, browser, tmp_path):
         pages = single.write(built[0], NAMES, tmp_path / "html")
         assert faults(tmp_path / "html") == []
@@ -382,6 +395,16 @@ class TestWhole:
         page.close()
         assert trouble == []
 
+    @pytest.mark.parametrize("name", NAMES)
+    def test_what_a_cell_displays_as_text_is_no_source(self, built, name):
+        """Tables, formulas and bold words of an output are what they are in the notebook's text."""
+        soup = BeautifulSoup((built[0] / f"notebooks/{name}.html").read_bytes(), "html.parser")
+        assert [p.text[:80] for p in soup.select("p") if p.text.lstrip().startswith("|")] == []
+        text = [p.text for p in soup.select(".cell_output p, .cell_output td")]
+        assert [said for said in text if "**" in said or "$$" in said] == []
+        (first, *_) = soup.select("details.hide summary")
+        assert first.text.strip() == "One solution"
+
     def test_terms_explain_themselves_and_pages_lead_on(self, built):
         soup = BeautifulSoup(
             (built[0] / "notebooks/01_mpi_basics.html").read_bytes(), "html.parser"
@@ -391,7 +414,7 @@ class TestWhole:
         turning = [link["href"] for link in soup.select(".related-pages a")]
         assert turning == ["08_allreduce_animation.html", "00_start_here.html"]
 
-    @pytest.mark.parametrize("name", LOOKED)
+    @pytest.mark.parametrize("name", SEEN)
     def test_in_chromium(self, built, browser, name):
         """No request leaves, no script fails, no serious fault of access, nothing too wide."""
         problems = []

@@ -1,7 +1,4 @@
-"""A reader goes back and runs a section again: what it leaves behind must not change it.
-
-Here the cheap notebooks; ``python -m tools.run --twice NN`` does so with any.
-"""
+"""A reader goes back and runs a section again: what it leaves behind must not change it."""
 
 import nbformat
 import pytest
@@ -10,12 +7,12 @@ from helpers.paths import ROOT
 from tools import run
 from tools.notebooks import sources
 
-CHEAP = ("00", "05")
-NAMES = [path.stem for path in sources(ROOT) if path.stem.startswith(CHEAP)]
+NAMES = [path.stem for path in sources(ROOT)]
 
 
 @pytest.mark.notebook
-@pytest.mark.timeout(900)
+@pytest.mark.part(of="notebooks")
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_section_can_be_run_twice(name):
     found = run.execute(run.location(name, "reader"), "reader", twice=True)

@@ -42,14 +42,14 @@ def write(folder: Path, notebooks: Mapping[str, NotebookNode]) -> None:
     folder : Path
         Where to write; made if it is missing.
     notebooks : mapping of str to NotebookNode
-        Executed notebooks by name. Those that :data:`PARTS` does not name come last.
+        Solved notebooks by name, executed. Those that :data:`PARTS` does not name come last.
     """
     (folder / "notebooks").mkdir(parents=True, exist_ok=True)
     pictures = folder / "extra" / "figures"
     pictures.mkdir(parents=True, exist_ok=True)
     for name, notebook in notebooks.items():
-        solved = nbformat.read(ROOT / "notebooks" / "solutions" / f"{name}.ipynb", 4)
-        page = with_pictures(with_solutions(without_widgets(notebook), solved), name, pictures)
+        reader = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", 4)
+        page = with_pictures(with_solutions(without_widgets(notebook), reader), name, pictures)
         page.metadata.pop("widgets", None)
         for cell in page.cells:
             if cell.cell_type == "markdown":
@@ -110,21 +110,23 @@ def with_anchors(text: str) -> str:
     )
 
 
-def with_solutions(notebook: NotebookNode, solved: NotebookNode) -> NotebookNode:
-    """Return the reader's notebook with a folded solution after each exercise."""
+def with_solutions(notebook: NotebookNode, reader: NotebookNode) -> NotebookNode:
+    """Return the solved notebook with each exercise's stub, and its solution folded below."""
     page = copy.deepcopy(notebook)
-    answers = {cell.id: cell.source for cell in solved.cells}
+    stubs = {cell.id: cell.source for cell in reader.cells}
     page.cells = []
-    for cell in notebook.cells:
+    for cell in copy.deepcopy(notebook.cells):
+        if cell.metadata.get("nbgrader", {}).get("solution"):
+            stub = stubs[cell.id]
+            language = "cuda" if stub.startswith("%%cuda") else "ipython3"
+            page.cells.append(nbformat.v4.new_markdown_cell(f"```{language}\n{stub}\n```"))
+            cell.source = re.sub(r"^\s*(#|//) (BEGIN|END) SOLUTION\n?", "", cell.source, flags=re.M)
+            cell.metadata["tags"] = [*cell.metadata.get("tags", []), "hide-input"]
+            cell.metadata["mystnb"] = {
+                "code_prompt_show": "One solution",
+                "code_prompt_hide": "One solution",
+            }
         page.cells.append(cell)
-        answer = answers.get(cell.id)
-        if cell.get("metadata", {}).get("nbgrader", {}).get("solution") and answer:
-            language = "cuda" if answer.startswith("%%cuda") else "ipython3"
-            folded = (
-                "<details><summary>One solution</summary>\n\n"
-                f"```{language}\n{answer}\n```\n\n</details>"
-            )
-            page.cells.append(nbformat.v4.new_markdown_cell(folded))
     return page
 
 
