@@ -166,7 +166,7 @@ def compressor(answer, cluster):
 
 
 def _fewer_bytes(answer, cluster) -> None:
-    """Train LeNet on the ranks with feedback, and compare the bytes to 85 % with the bar's.
+    """Train LeNet as the ranks do, with feedback, and compare the bytes to 85 % with the bar's.
 
     The bar is three quarters of what the largest 0.2 % need, and 300 steps a training: of the
     largest, any share needs more of the one or of the other. Over several seeds: in one training
@@ -210,7 +210,7 @@ def _fewer_bytes(answer, cluster) -> None:
 def _steps(answer, ranks: int, seed: int, limit: int) -> int | None:
     """Return after how many steps LeNet reaches 85 %: what ranks would do, by one process.
 
-    Every number is the one that ``link_runs.to_accuracy`` gets, without their waiting.
+    The steps are those that ``link_runs.to_accuracy`` takes, without the ranks' waiting.
     """
     import numpy as np
     import torch
