@@ -124,6 +124,7 @@ def _append(algorithm: str) -> bool:
     return bool((work == 1234).all())
 
 
+MB = 1_048_576
 BETWEEN = ("tree", "recursive_doubling", "ring", "two_level")
 
 
@@ -181,15 +182,15 @@ def dealt_out(seed: int, rate: float, nbytes: int, repeats: int = 5) -> tuple[fl
     return dealt["ring"], _on_hosts(seed, rate, nbytes, repeats)["ring"]
 
 
-def by_bbr(seed: int, algorithm: str, repeats: int = 5) -> tuple[float, float]:
-    """Seconds for 1 MB with TCP's BBR, and with its reno."""
-    found = _on_hosts(seed, 100e6, 1_048_576, repeats, congestion="bbr")
-    return found[algorithm], _on_hosts(seed, 100e6, 1_048_576, repeats)[algorithm]
+def by_bbr(seed: int, algorithm: str, repeats: int = 5, nbytes: int = MB) -> tuple[float, float]:
+    """Seconds over 100 Mbit/s with TCP's BBR, and with its reno."""
+    found = _on_hosts(seed, 100e6, nbytes, repeats, congestion="bbr")
+    return found[algorithm], _on_hosts(seed, 100e6, nbytes, repeats)[algorithm]
 
 
 @functools.cache
-def _waiting(seed: int, rate: float, repeats: int) -> dict:
-    """Seconds for 1 MB in turns: each as it is, with waiting ranks asleep, to a child at a time."""
+def _waiting(seed: int, rate: float, repeats: int, nbytes: int) -> dict:
+    """Seconds in turns: each as it is, with waiting ranks asleep, to a child at a time."""
     from helpers.cluster import Network
     from helpers.collectives import measure, variants
 
@@ -200,7 +201,7 @@ def _waiting(seed: int, rate: float, repeats: int) -> dict:
         functions[name] = functools.partial(_sum, algorithm=name, hosts=places)
         functions[f"{name}, asleep"] = variants.asleep(name, places)
     hosts = ranks(8, network)
-    found = hosts.run(measure.function_times, functions, [1_048_576], repeats, timeout=LIMIT)[0]
+    found = hosts.run(measure.function_times, functions, [nbytes], repeats, timeout=LIMIT)[0]
     return {name: times[0] for name, times in found.items()}
 
 
@@ -210,20 +211,23 @@ def _sum(work, comm, algorithm: str, hosts: tuple[int, ...]) -> None:
     allreduce(work, comm, None, algorithm, out=work, hosts=hosts)
 
 
-def asleep(seed: int, algorithm: str, repeats: int = 5) -> tuple[float, float]:
-    """Seconds for 1 MB over 1 Gbit/s with waiting ranks asleep, and with MPI's waiting."""
-    found = _waiting(seed, 1e9, repeats)
+def asleep(
+    seed: int, algorithm: str, repeats: int = 5, rate: float = 1e9, nbytes: int = MB
+) -> tuple[float, float]:
+    """Seconds with waiting ranks asleep, and with MPI's waiting."""
+    found = _waiting(seed, rate, repeats, nbytes)
     return found[f"{algorithm}, asleep"], found[algorithm]
 
 
-def in_turn(seed: int, rate: float, repeats: int = 5) -> tuple[float, float]:
-    """Seconds of a tree for 1 MB, sent to one child at a time, and to all at once."""
-    found = _waiting(seed, rate, repeats)
+def in_turn(seed: int, rate: float, repeats: int = 5, nbytes: int = MB) -> tuple[float, float]:
+    """Seconds of a tree, sent to one child at a time, and to all at once."""
+    found = _waiting(seed, rate, repeats, nbytes)
     return found["in turn"], found["at once"]
 
 
 TIMED = range(5)
 SHORT = {"repeats": 1}
+SMALL = {**SHORT, "nbytes": 16_384}
 
 
 def _sizes(**more) -> dict:
@@ -323,7 +327,7 @@ CLAIMS = [
         ours="measured",
         rival="predicted",
         unit="s",
-        smallest=SHORT,
+        smallest=SMALL,
     ),
     Claim(
         id="08-congestion",
@@ -338,7 +342,7 @@ CLAIMS = [
         ours="BBR",
         rival="reno",
         unit="s",
-        smallest=SHORT,
+        smallest=SMALL,
     ),
     Claim(
         id="08-tree-in-turn",
@@ -354,7 +358,7 @@ CLAIMS = [
         ours="one at a time",
         rival="at once",
         unit="s",
-        smallest=SHORT,
+        smallest=SMALL,
     ),
     Claim(
         id="08-asleep",
@@ -370,7 +374,7 @@ CLAIMS = [
         ours="asleep",
         rival="looking without a pause",
         unit="s",
-        smallest=SHORT,
+        smallest={**SMALL, "rate": 100e6},
     ),
     Claim(
         id="08-placement",
@@ -388,6 +392,6 @@ CLAIMS = [
         ours="dealt out",
         rival="side by side",
         unit="s",
-        smallest=SHORT,
+        smallest=SMALL,
     ),
 ]

@@ -408,6 +408,6 @@ CLAIMS = [
         ours="asleep",
         rival="looking",
         unit="s",
-        smallest={"batches": 8},
+        smallest={"processes": 1, "batches": 2},
     ),
 ]  # fmt: skip

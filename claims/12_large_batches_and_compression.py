@@ -178,7 +178,7 @@ def _cures(ours: str, rival: str) -> dict[str, dict]:
     return {f"λ = {rate}": {"ours": ours, "rival": rival, "rate": rate} for rate in (0.1, 0.4)}
 
 
-_cure = with_defaults(seeds=range(10), axis="the rate", unit="1", smallest={"gradients": 16})
+_cure = with_defaults(seeds=range(10), axis="the rate", unit="1", smallest={"gradients": 8})
 
 CLAIMS = [
     Claim(
@@ -310,7 +310,7 @@ CLAIMS = [
         ours="b = 1",
         rival="b = 0",
         unit="s",
-        smallest={"steps": 4},
+        smallest={"neighbours": 1, "steps": 2},
     ),
     Claim(
         id="12-backup-bias",

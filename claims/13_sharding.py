@@ -30,8 +30,8 @@ def prefetch(seed: int, rate: float) -> tuple[float, float]:
     return 1e3 * ahead, 1e3 * turn
 
 
-def placement(seed: int, rate: float) -> tuple[float, float]:
-    """Milliseconds of a step of 2 × 1 × 4 on two hosts: neighbours together, and apart."""
+def placement(seed: int, rate: float, tensor: int = 4, steps: int = 3) -> tuple[float, float]:
+    """Milliseconds of a step of 2 × 1 × ``tensor`` on two hosts: neighbours together, and apart."""
     from helpers.cluster import Cluster, Network
     from helpers.sharded import runs
     from helpers.sharded.mesh import Layout
@@ -39,9 +39,9 @@ def placement(seed: int, rate: float) -> tuple[float, float]:
     found = {}
     for way in ("block", "cyclic") if seed % 2 else ("cyclic", "block"):
         network = Network(hosts=2, rate=rate, placement=way)
-        with Cluster(8, network=network, preload=PRELOAD) as cluster:
+        with Cluster(2 * tensor, network=network, preload=PRELOAD) as cluster:
             took = cluster.run(
-                runs.timed, _config(), Layout(2, 1, 4), 16, 1, 2.4e8, 3, timeout=LIMIT
+                runs.timed, _config(), Layout(2, 1, tensor), 16, 1, 2.4e8, steps, timeout=LIMIT
             )
         found[way] = 1e3 * max(seconds for seconds, _, _ in took)
     return found["block"], found["cyclic"]
@@ -86,6 +86,7 @@ CLAIMS = [
         margin=0.05,
         ours="prefetched",
         rival="in turn",
+        smallest={"rate": 1e9},
     ),
     _step(
         id="13-placement",
@@ -96,6 +97,7 @@ CLAIMS = [
         margin=0.1,
         ours="inside a host",
         rival="across hosts",
+        smallest={"rate": 1e9, "tensor": 2, "steps": 1},
     ),
     Claim(
         id="13-balance",
