@@ -188,12 +188,13 @@ LARGE = """
 """
 
 
+@PART
 @pytest.mark.parametrize(
     ("ranks", "megabytes", "room"),
     [
         (2, int(os.environ.get("MEGABYTES", "128")), 64),
-        pytest.param(12, 8, 40, marks=PART),
-        pytest.param(12, 1, 15, marks=PART),
+        (12, 8, 40),
+        (12, 1, 15),
     ],
 )
 def test_long_messages_of_the_backend_in_little_shared_memory(tmp_path, ranks, megabytes, room):

@@ -6,6 +6,7 @@ import pytest
 
 from helpers.cluster import Cluster
 from tests.cluster.test_cluster import on_ranks
+from tests.cluster.ways import PART
 
 pytestmark = [
     pytest.mark.mpi,
@@ -30,7 +31,7 @@ def test_a_child_of_os_fork_ends_by_itself_and_mpi_goes_on(cluster):
     assert on_ranks(cluster, body) == [(7, 2)] * 2
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=PART)])
 def test_multiprocessing_by_fork_and_by_spawn(cluster, method):
     body = (
         "import multiprocessing\n"
@@ -72,6 +73,7 @@ def test_openmp_threads_of_torch_work_beside_numbas(cluster):
     assert on_ranks(cluster, body, timeout=120) == [(700.0**3, 1.0, 1000.0, 2, 2, True)] * 2
 
 
+@PART
 def test_no_generator_repeats_itself_between_ranks_or_starts(cluster):
     body = (
         "import random, uuid, numba, numpy, torch\n"

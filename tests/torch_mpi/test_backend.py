@@ -14,9 +14,15 @@ from tests.torch_mpi import ranks
 
 pytestmark = pytest.mark.mpi
 PATHS = ("window", "network")
+WINDOW = ("window", pytest.param("network", marks=PART))
 
 
-@pytest.mark.parametrize(("path", "n"), [("window", 2), ("window", 5), ("network", 3)])
+def more(path: str, n: int):
+    """A case like one that `make test` runs, in the part alone."""
+    return pytest.param(path, n, marks=PART)
+
+
+@pytest.mark.parametrize(("path", "n"), [more("window", 2), ("window", 5), ("network", 3)])
 def test_reductions(path, n):
     checked = run_ranks(n, ranks.check_reductions, path, timeout=120)
     assert checked == [checked[0]] * n
@@ -25,23 +31,30 @@ def test_reductions(path, n):
 
 @pytest.mark.parametrize(
     ("path", "n"),
-    [("window", 1), ("window", 2), ("window", 4), ("window", 5), ("network", 1), ("network", 3)],
+    [
+        ("window", 1),
+        more("window", 2),
+        more("window", 4),
+        ("window", 5),
+        more("network", 1),
+        ("network", 3),
+    ],
 )
 def test_movement(path, n):
     run_ranks(n, ranks.check_movement, path, timeout=120)
 
 
-@pytest.mark.parametrize("n", [2, 5])
+@pytest.mark.parametrize("n", [pytest.param(2, marks=PART), 5])
 def test_messages(n):
     run_ranks(n, ranks.check_messages, "auto")
 
 
-@pytest.mark.parametrize(("path", "n"), [("window", 2), ("window", 4), ("network", 3)])
+@pytest.mark.parametrize(("path", "n"), [more("window", 2), ("window", 4), ("network", 3)])
 def test_groups(path, n):
     run_ranks(n, ranks.check_groups, path)
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", WINDOW)
 def test_ddp_zero_fsdp_and_dtensor_equal_one_process(path):
     for errors in run_ranks(3, ranks.check_wrappers, path, timeout=120):
         assert max(errors) < 1e-5
@@ -52,7 +65,7 @@ def test_async_operations_move_while_python_computes(path):
     run_ranks(2, ranks.check_progress, path)
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", WINDOW)
 def test_time_outs_raise_and_a_new_start_works(path):
     reports = run_ranks(3, ranks.check_time_outs, path)
     assert reports[2] == []

@@ -78,7 +78,8 @@ print("a world of", dist.get_world_size())
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("method", ["", pytest.param(', init_method="mpi://"', marks=PART)])
+@PART
+@pytest.mark.parametrize("method", ["", ', init_method="mpi://"'])
 def test_torchrun_is_refused_by_name(tmp_path, method):
     torchrun = str(Path(sys.executable).with_name("torchrun"))
     text = BEGIN.format(method=method)  # torchrun leaves a folder of logs

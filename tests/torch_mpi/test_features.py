@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.cluster.ways import PART
 from tests.mpi.runner import run_ranks
 from tests.torch_mpi import features
 
@@ -15,7 +16,7 @@ GROUPS = {
 }
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [pytest.param(2, marks=PART), 3])
 @pytest.mark.parametrize("group", GROUPS)
 def test_features(group, ranks):
     for seconds in run_ranks(ranks, features.in_turn, "mpi4py", GROUPS[group], timeout=200):

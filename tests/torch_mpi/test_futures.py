@@ -2,13 +2,16 @@
 
 import pytest
 
+from tests.cluster.ways import PART
 from tests.mpi.runner import run_ranks
 from tests.torch_mpi import futures
 
 pytestmark = pytest.mark.mpi
 
 
-@pytest.mark.parametrize(("path", "n"), [("window", 2), ("window", 3), ("network", 3)])
+@pytest.mark.parametrize(
+    ("path", "n"), [pytest.param("window", 2, marks=PART), ("window", 3), ("network", 3)]
+)
 def test_callbacks_call_collectives_and_wait_for_them(path, n):
     for seen in run_ranks(n, futures.check_callbacks, path, timeout=90):
         assert seen == [100.0 * n] * 8

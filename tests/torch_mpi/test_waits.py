@@ -3,6 +3,7 @@
 import pytest
 
 from helpers.cluster import Cluster, RankError, RankTimeoutError
+from tests.cluster.ways import PART
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
 
@@ -74,7 +75,7 @@ def cluster():
     ("function", "arguments", "peer"),
     [
         (alone, ("all_reduce",), "all"),
-        (alone, ("barrier",), "all"),
+        pytest.param(alone, ("barrier",), "all", marks=PART),
         (alone, ("recv", 1), 1),
         (later, ("all_reduce",), "all"),
     ],

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.cluster.ways import PART
 from tests.mpi.runner import run_ranks
 
-RANKS = [1, 2, 3, 4, 5]
+RANKS = [1, pytest.param(2, marks=PART), 3, pytest.param(4, marks=PART), 5]
 pytestmark = pytest.mark.mpi
 
 
