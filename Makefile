@@ -37,7 +37,7 @@ HUB_SETTINGS = MEMORY='$(MEMORY)' CORES='$(CORES)' IDLE='$(IDLE)' COURSE='$(COUR
 
 LINT = sh tools/lint.sh
 
-.PHONY: help setup setup-openmpi setup-hub lab hub hosts test test-all notebooks html site course grading bench claims conformance soak gpu bare-machine lint format reset \
+.PHONY: help setup setup-openmpi setup-hub lab hub hosts test test-all notebooks html site course grading bench claims conformance soak gpu lint format reset \
 	wheels release clean distclean
 
 help: ## Print this list
@@ -52,11 +52,10 @@ help: ## Print this list
 	@echo "  hub        MEMORY=5G CORES=2 (a student's)   IDLE=seconds   COURSE=name   HUB_ARGS=..."
 	@echo "             EXCHANGE=folder   STATE=folder   MEMBERS=groups that may log in"
 	@echo "  notebooks, html, site, grading, reset, claims, soak    NB=number or name"
-	@echo "  test       TEST_ARGS='arguments of pytest'   REQUIRE=markers whose skip is a failure"
-	@echo "  test-all   PART=name, a line each:"
+	@echo "  test, test-all    TEST_ARGS='arguments of pytest'   REQUIRE=markers whose skip is a failure"
+	@echo "  test-all   TEST_ARGS=--last (when each part last ran)   PART=name, one of:"
 	@sed -n 's/^    "\([a-z-]*\)": Part("\([^"]*\)".*/             \1 \t\2/p' tools/test_all.py | expand -t 28
 	@echo "  conformance, soak, release    TEST_ARGS=options: '--ranks 2', '--times 3', --no-site"
-	@echo "  bare-machine    PYTHON=interpreter   REQUIRE=bare-machine (fail where it cannot be made)"
 	@echo "  bench      SUITE=name   gpu        OUT=folder of the record"
 	@echo "  course     COURSE=folder   NB=number or name   WRITTEN=yes (a question that a person grades)"
 	@echo "  wheels     WHEELS=folder   SYSTEM=linux-x86_64, linux-aarch64, macos-arm64   VERSION=Python's"
@@ -121,9 +120,6 @@ soak: setup ## Do for hours what must never fail, and write how often it did: ma
 
 gpu: ## Run the GPU tests and benchmarks with any Python that has torch: make gpu PYTHON=python3
 	@PYTHON='$(PYTHON)' OUT='$(OUT)' sh tools/gpu.sh
-
-bare-machine: ## Try the course on a fresh Debian, as root: what is missing, what is left behind
-	@$(or $(PYTHON),python3) -m tools.bare_machine $(if $(findstring bare-machine,$(REQUIRE)),--required)
 
 lint: setup ## Check the style, the types, the docstrings and who imports whom
 	@$(LINT)

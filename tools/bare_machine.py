@@ -1,4 +1,4 @@
-"""Try the course on a machine where nobody has ever worked (``make bare-machine``, as root).
+"""Try the course on a machine where nobody has ever worked (``make test-all PART=bare-machine``).
 
 A fresh Debian with only what the README asks for, an ordinary user with an empty home, and the
 64 MB of ``/dev/shm`` that containers give. There the README's first command is typed, JupyterLab
@@ -273,7 +273,6 @@ def step(what: str) -> Iterator[None]:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.bare_machine", description=__doc__)
     parser.add_argument("notebooks", nargs="*", default=NOTEBOOKS, metavar="NN")
-    parser.add_argument("--required", action="store_true", help="where it cannot be done, fail")
     parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.inside:
@@ -284,8 +283,8 @@ def main(arguments: list[str]) -> int:
             return 1
         return 0
     if why := hindrance():
-        print(f"bare machine: {'not possible' if options.required else 'skipped'}, because {why}")
-        return int(options.required)
+        print(f"bare machine: not possible, because {why}")
+        return 1
     began = time.monotonic()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of `finally`
     machine = Path(tempfile.mkdtemp(prefix="bare-machine-", dir="/var/tmp"))
