@@ -57,8 +57,9 @@ def test_ring_sends_the_same_from_every_rank():
 def test_a_rank_sends_and_receives_one_message_a_step():
     for name in COLLECTIVES:
         plan = model(name, 7, 4)
-        senders = [(t.step, t.source) for t in plan.transfers]
-        receivers = [(t.step, t.dest) for t in plan.transfers]
+        messages = {(t.step, t.source, t.dest) for t in plan.transfers}
+        senders = [(step, source) for step, source, _ in messages]
+        receivers = [(step, dest) for step, _, dest in messages]
         assert len(set(senders)) == len(senders)
         assert len(set(receivers)) == len(receivers)
 
