@@ -168,7 +168,7 @@ def compressor(answer, cluster):
 def _fewer_bytes(answer, cluster) -> None:
     """Train LeNet as the ranks do, with feedback, and compare the bytes to 85 % with the bar's.
 
-    The bar is three quarters of what the largest 0.2 % need, and 300 steps a training: of the
+    The bar is two thirds of what the largest 0.2 % need, and 300 steps a training: of the
     largest, any share needs more of the one or of the other. Over several seeds: in one training
     another rounding moves the step at which 85 % is first reached by half.
     """
@@ -186,9 +186,9 @@ def _fewer_bytes(answer, cluster) -> None:
         )
     whole = needed[cluster.n] * (cluster.n - 1) * bar.nbytes(PARAMETERS)
     each = cluster.run(link_runs.sent, mine, [(PARAMETERS,)], timeout=30)[0]
-    few = 0.75 * whole
+    few = 2 * whole / 3
     allowed = (
-        f"allowed in {len(SEEDS)} trainings are {few:,.0f} bytes from each rank, three quarters of "
+        f"allowed in {len(SEEDS)} trainings are {few:,.0f} bytes from each rank, two thirds of "
         f"{whole:,.0f}"
     )
     left = int((few - 1) // each) // 10 * 10  # the accuracy is looked at every ten steps

@@ -308,7 +308,7 @@ CASES = {
             Dense,
             Half,
             lambda: TopK(0.005),
-            lambda: TopK(0.0005),  # fewer bytes, and too many steps
+            lambda: TopK(0.0012),  # fewer bytes a step, and more steps
             lambda: Halved,
             lambda: Nothing(0.1),
             lambda: Overwrites(0.1),
