@@ -104,12 +104,12 @@ def test_a_name_that_takes_for_ever_is_given_up(cell):
 
 def test_ranks_that_are_busy_or_gone_keep_nobody_waiting(cell):
     cell(
-        "import threading\nbusy = threading.Thread(target=cluster.run, args=("
+        "import threading\npids = cluster.pids\nbusy = threading.Thread(target=cluster.run, args=("
         "lambda: __import__('time').sleep(60),))\nbusy.start()\n"
         "while not cluster._lock.locked(): pass"
     )
     assert matches(cell, "%%ranks\nlayer_on_r") == []
     assert cell("print(busy.is_alive())").text == "True\n"
-    cell("cluster.stop()\nbusy.join()")
+    cell("import os\nos.kill(pids[0], 9)\nbusy.join()\ncluster.stop()")
     assert matches(cell, "%%ranks\nlayer_on_r") == []
     assert cell.help("%%ranks\nlen")  # for want of ranks, the kernel's own

@@ -11,6 +11,7 @@ import pytest
 from helpers.machine.cache import cache_folder
 from helpers.machine.compilers import has_compiler
 from helpers.paths import ROOT
+from tests.cluster.ways import PART
 
 EVERYTHING = """
 import numpy as np
@@ -35,7 +36,7 @@ print(ranks, y.tolist(), cache_folder("c"))
 
 @pytest.mark.mpi
 @pytest.mark.skipif(not has_compiler("C++"), reason="no C++ compiler")
-@pytest.mark.parametrize("home", ["below a file", "missing"])
+@pytest.mark.parametrize("home", ["below a file", pytest.param("missing", marks=PART)])
 def test_everything_works_without_a_home(tmp_path, home):
     # Below a file nothing can be made, whoever tries; permissions would not stop root.
     (tmp_path / "file").touch()
