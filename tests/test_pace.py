@@ -55,6 +55,7 @@ def test_a_sleep_that_ends_early_is_gone_on_with(clock, monkeypatch):
     with pace(20e-3):
         pass
     assert 20e-3 <= clock.now - begin < 20e-3 + 10 * LOOK
+    assert clock.looks < 1.5 * module.SLACK / LOOK  # the last of it alone is not slept
 
 
 def test_what_the_work_and_the_block_took_is_told(clock):
