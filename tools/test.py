@@ -1,4 +1,4 @@
-"""Run the tests (``make test``): side by side what may be, then alone what needs the machine.
+"""Run the tests (``make test``), a few side by side.
 
 Tests that only ``make test-all`` runs carry the marker ``part`` (``tools/test_all.py``). What fails
 is tried once more alone: what passes there does not fail the run, and is named and counted. At the
@@ -25,7 +25,6 @@ from helpers.machine import usable_cores
 from helpers.paths import ROOT
 
 TOGETHER = "side by side"
-ALONE = "alone"  # the marker of a test that others would disturb
 NO_TESTS = 5  # pytest's exit status when nothing was selected
 FAILED = 1
 INTERRUPTED = 2
@@ -70,23 +69,6 @@ def workers(cores: int) -> int:
     return cores + 1
 
 
-def run(folder: Path, marks: str, arguments: Sequence[str], at_once: int) -> Outcome:
-    """Run the selected tests, at first ``at_once`` side by side, then those that want to be alone.
-
-    The folder, which is empty, keeps pytest's reports.
-    """
-    outcome = Outcome()
-    for name, expression, options in (
-        (TOGETHER, f"not {ALONE}", ["-n", str(at_once), "--dist", "worksteal"]),
-        ("one after the other", ALONE, ["-p", "no:xdist"]),
-    ):
-        selected = ["-m", f"({marks}) and {expression}", *options, "--durations=15"]
-        outcome.add(session(folder, name, [*selected, *arguments]))
-        if outcome.over:
-            break
-    return outcome
-
-
 def again(folder: Path, first: Outcome, arguments: Sequence[str]) -> tuple[Outcome, list[str]]:
     """Try once more alone what failed in this folder's run; return both runs' outcome, and what
     failed at first only.
@@ -101,6 +83,12 @@ def again(folder: Path, first: Outcome, arguments: Sequence[str]) -> tuple[Outco
     status = FAILED if failed or left else 0
     seconds = first.seconds + second.seconds
     return Outcome(status, first.passed + alone, failed, first.skipped, left, seconds), alone
+
+
+def side_by_side(folder: Path, marks: str, arguments: Sequence[str], at_once: int) -> Outcome:
+    """Run the selected tests, so many at once; pytest's report stays in the folder."""
+    options = ["-m", marks, "-n", str(at_once), "--dist", "worksteal", "--durations=15"]
+    return session(folder, TOGETHER, [*options, *arguments])
 
 
 def session(folder: Path, name: str, options: Sequence[str]) -> Outcome:
@@ -155,7 +143,7 @@ def main(arguments: list[str]) -> int:
     marks = f"not part and ({mine.marks})" if mine.marks else "not part"
     alone: list[str] = []
     with tempfile.TemporaryDirectory(prefix="tests-") as folder:
-        outcome = run(Path(folder), marks, others, workers(usable_cores()))
+        outcome = side_by_side(Path(folder), marks, others, workers(usable_cores()))
         if outcome.failed and not outcome.over:
             outcome, alone = again(Path(folder), outcome, others)
     print("\n".join(["", *outcome.lines()]))

@@ -22,7 +22,7 @@ from helpers import records
 from helpers.machine import usable_cores
 from helpers.paths import BENCH_RECORDS, ROOT
 from tools import reach
-from tools.test import FAILED, TOGETHER, Outcome, run, takes_ctrl_c, workers
+from tools.test import FAILED, TOGETHER, Outcome, session, side_by_side, takes_ctrl_c, workers
 
 SUITE = reach.SUITE
 LINT = ("sh", "tools/lint.sh")
@@ -107,9 +107,16 @@ def run_part(name: str, arguments: list[str]) -> tuple[Outcome, list[records.Row
     part = PARTS[name]
     if part.before and subprocess.run(part.before, cwd=ROOT).returncode:
         return Outcome(FAILED, failed={" ".join(part.before): "failed (above)"}), []
-    marks = "not part" if name == "quick" else f"part(of={name!r})"
+    at_once = part.workers(usable_cores())
     with tempfile.TemporaryDirectory(prefix="tests-") as folder:
-        outcome = run(Path(folder), marks, arguments, part.workers(usable_cores()))
+        if name == "quick":
+            outcome = side_by_side(Path(folder), "not part", arguments, at_once)
+        else:
+            marks = f"part(of={name!r})"
+            outcome = side_by_side(Path(folder), f"{marks} and not alone", arguments, at_once)
+            if not outcome.over:
+                options = ["-m", f"{marks} and alone", "-p", "no:xdist", *arguments]
+                outcome.add(session(Path(folder), "one after the other", options))
         report = Path(folder, f"{TOGETHER}.xml")
         more = reach.rows(report) if name == "claims" and report.exists() else []
     return outcome, more

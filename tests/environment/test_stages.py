@@ -1,4 +1,4 @@
-"""`make test` and `make test-all`: every test runs in one of them, and no failure gets lost."""
+"""`make test` and `make test-all`: every test runs in one of them; no failure gets lost."""
 
 import os
 import re
@@ -10,6 +10,7 @@ import yaml
 
 from helpers import records
 from helpers.paths import ROOT
+from tools import test as quick
 from tools import test_all
 from tools.test import Outcome, read
 
@@ -29,12 +30,8 @@ def test_with_ranks_shares_too():
 @pytest.mark.mpi
 def test_wants_the_machine_for_itself():
     assert ALONE, "busy"
+    from mpi4py import MPI  # its memory is there until the tests' own process ends
 
-@pytest.mark.alone
-def test_has_the_machine_and_may_begin_mpi():
-    from mpi4py import MPI
-
-    assert ALONE
     assert MPI.COMM_WORLD.size == 1
 
 @pytest.mark.part(of="cluster")
@@ -53,7 +50,6 @@ def test_is_interrupted():
 def test_leaves_a_file():
     pathlib.Path(tempfile.gettempdir(), "left-by-a-test").touch()
 
-@pytest.mark.alone
 def test_fails():
     assert False, "as it must"
 """
@@ -92,7 +88,7 @@ def test_each_test_runs_in_its_stage_and_the_end_says_what_came_out(tests):
     assert status == 1
     assert said[1:5] == [
         "1 skipped: no wheel here: install one",
-        "6 passed, 1 failed",
+        "5 passed, 1 failed",
         "test_one::test_fails: AssertionError: as it must assert False",
         said[4],
     ]
@@ -119,7 +115,7 @@ def test_what_fails_beside_others_and_not_alone_has_passed_and_is_named(tests):
     ("statuses", "expected"),
     [([0, 0], 0), ([1, 0], 1), ([0, 1], 1), ([0, 5], 0), ([5, 1], 1), ([5, 5], 5), ([-11], 11)],
 )
-def test_one_exit_status_for_all_sessions(statuses, expected):
+def test_one_exit_status_for_several_sessions(statuses, expected):
     whole = Outcome()
     for status in statuses:
         whole.add(Outcome(status))
@@ -186,6 +182,23 @@ def test_an_unknown_part_is_named(capsys):
     with pytest.raises(SystemExit):
         test_all.main(["slrum"])
     assert capsys.readouterr().err.startswith("there is no part 'slrum'; there are quick, claims")
+
+
+def test_a_part_runs_alone_what_asks_for_it(monkeypatch):
+    selected = []
+
+    def session(folder, name, options):
+        selected.append((options[options.index("-m") + 1], "no:xdist" in options))
+        return Outcome(0, passed=[name])
+
+    for module in (quick, test_all):
+        monkeypatch.setattr(module, "session", session)
+    outcome, _ = test_all.run_part("site", [])
+    assert outcome.passed == ["side by side", "one after the other"]
+    assert selected == [
+        ("part(of='site') and not alone", False),
+        ("part(of='site') and alone", True),
+    ]
 
 
 def test_every_part_has_tests_and_its_night():
