@@ -11,6 +11,7 @@ import pytest
 from bench import memory
 from helpers import records
 from helpers.paths import BENCH_RECORDS, ROOT
+from tools import memory as use_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -23,7 +24,7 @@ PARENT = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {CHILD!
 def start(mark, code=PARENT):
     process = subprocess.Popen(
         [sys.executable, "-c", code],
-        env=os.environ | {memory.MARK: mark},
+        env=os.environ | {use_of.MARK: mark},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
@@ -33,7 +34,7 @@ def start(mark, code=PARENT):
 
 def test_what_inherited_the_mark_counts_and_nothing_else():
     one, two = start("one"), start("two")
-    use = memory.Use()
+    use = use_of.Use()
     try:
         assert SIZE < use.look("one") < 2 * SIZE, "the second process counts once"
         assert use.processes == 2
@@ -51,7 +52,7 @@ def test_what_has_lost_its_parent_counts():
     process = start("orphan", orphan)
     try:
         process.wait(30)
-        assert memory.Use().look("orphan") > SIZE
+        assert use_of.Use().look("orphan") > SIZE
     finally:
         process.communicate(b"\n", timeout=30)
 
@@ -59,7 +60,7 @@ def test_what_has_lost_its_parent_counts():
 def test_time_of_the_processor_is_that_of_all_together_and_of_those_that_ended():
     busy = "import time\nwhile time.process_time() < 0.4: pass\n"
     process = start("busy", busy + CHILD)
-    use = memory.Use()
+    use = use_of.Use()
     try:
         use.look("busy")
     finally:
@@ -89,14 +90,14 @@ def test_the_peak_is_of_what_the_notebook_starts_and_not_of_its_end(notebook):
     assert SIZE / 1e6 < row.value < SIZE / 1e6 + KERNEL
     assert row.parameters["processes"] == 2
     assert row.parameters["silent"] == []
-    assert memory.MARK not in os.environ
+    assert use_of.MARK not in os.environ
 
 
 @pytest.mark.notebook
 def test_a_notebook_that_fails_is_no_measurement(notebook):
     with pytest.raises(RuntimeError, match=r"notebook 42_x failed: .*ZeroDivisionError"):
         notebook("1 / 0")
-    assert memory.MARK not in os.environ
+    assert use_of.MARK not in os.environ
 
 
 @pytest.fixture(scope="module")

@@ -211,6 +211,7 @@ def test_bad_numbers_are_refused(wrong):
         soak.main(wrong)
 
 
+@pytest.mark.part(of="cluster")
 def test_little_shared_memory_is_a_row_and_what_fails_there_is_told(monkeypatch, tmp_path):
     test = tmp_path / "test_small.py"
     test.write_text(

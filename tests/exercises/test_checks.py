@@ -104,7 +104,7 @@ def test_stub_wrong_and_right(topic, name, ranks, soon, capfd):
             verdict = check.examine(*parts(answer), **context)
         assert verdict.status == WRONG, f"the wrong answer {answer!r} is {verdict}"
         assert len(verdict.message) > 10, "say what is wrong"
-        assert ("no end after" in verdict.message) == hangs, verdict.message
+        assert not hangs or "no end after" in verdict.message, verdict.message
         for part in right:  # a number or a word of the answer must not stand in the message
             if isinstance(part, (int, float, str)) and len(str(part)) > 2:
                 assert str(part) not in verdict.message
