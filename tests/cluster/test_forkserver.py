@@ -328,6 +328,7 @@ def test_a_killed_process_beside_the_kernel_is_named_and_all_come_back(victim, b
     "waits", [(0.0, 0.1), pytest.param((0.0, 0.02, 0.05, 0.1, 0.2), marks=PART)]
 )
 def test_ranks_killed_while_they_start_do_not_stop_the_next(cluster, waits):
+    cluster.restart()  # a test before may have ended the server
     server = psutil.Process(cluster._processes._server.process.pid)
     for wait in waits:
         before = set(server.children())
