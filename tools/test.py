@@ -27,7 +27,6 @@ from helpers.paths import ROOT
 TOGETHER = "side by side"
 NO_TESTS = 5  # pytest's exit status when nothing was selected
 FAILED = 1
-INTERRUPTED = 2
 
 
 @dataclass
@@ -70,13 +69,11 @@ def workers(cores: int) -> int:
 
 
 def again(folder: Path, first: Outcome, arguments: Sequence[str]) -> tuple[Outcome, list[str]]:
-    """Try once more alone what failed in this folder's run; return both runs' outcome, and what
-    failed at first only.
-    """
+    """Try once more alone what failed; return the outcome of both runs, and what passes alone."""
     options = ["--last-failed", "--last-failed-no-failures=none", "-p", "no:xdist", *arguments]
     second = session(folder, "that failed, once more alone", options)
     alone = sorted(set(first.failed) & set(second.passed))
-    if second.over or not alone:
+    if second.over:
         return first, []
     failed = {test: why for test, why in first.failed.items() if test not in alone}
     left = first.left + second.left
