@@ -7,8 +7,34 @@ ijk takes so many times as long as ikj: you said 3, measured 12, 4 times your nu
 
 from __future__ import annotations
 
+import html
 import math
 from dataclasses import dataclass
+
+
+@dataclass(frozen=True, repr=False)
+class Folded:
+    """What was measured, folded: the reader has predicted nothing yet, and still can."""
+
+    of: str
+    measured: str
+
+    def __repr__(self) -> str:
+        return f"{self.of}: you predicted nothing; it is {self.measured}"
+
+    def _repr_html_(self) -> str:
+        what, measured = html.escape(self.of), html.escape(self.measured)
+        return (
+            f'<details class="prediction"><summary>{what}: what do you predict?</summary>'
+            f"<p>Measured: <b>{measured}</b></p></details>"
+        )
+
+
+def show_folded(of: str, measured: str) -> None:
+    """Show what was measured such that the reader opens it."""
+    from IPython.display import display
+
+    display(Folded(of, measured))
 
 
 @dataclass(frozen=True)
@@ -27,7 +53,7 @@ class Prediction:
     said: float | str | None = None
 
     def answer(self, measured: float | str, unit: str = "") -> None:
-        """Print the prediction beside what came out.
+        """Print the prediction beside what came out; fold what came out where there is none.
 
         Parameters
         ----------
@@ -37,19 +63,19 @@ class Prediction:
             Of both.
         """
         unit = f" {unit}" if unit else ""
-        said = "you said nothing" if self.said is None else f"you said {_shown(self.said)}{unit}"
-        print(
-            f"{self.of}: {said}, measured {_shown(measured)}{unit}{_compared(self.said, measured)}"
-        )
+        came = f"{_shown(measured)}{unit}"
+        if self.said is None:
+            show_folded(self.of, came)
+        else:
+            compared = _compared(self.said, measured)
+            print(f"{self.of}: you said {_shown(self.said)}{unit}, measured {came}{compared}")
 
 
 def _shown(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:.3g}"
 
 
-def _compared(said: float | str | None, measured: float | str) -> str:
-    if said is None:
-        return ""
+def _compared(said: float | str, measured: float | str) -> str:
     if isinstance(said, str) or isinstance(measured, str):
         return ": right" if str(said).strip().lower() == str(measured).lower() else ": no"
     if said == measured:

@@ -11,7 +11,7 @@ from helpers.predictions import Prediction
 @pytest.mark.parametrize(
     ("said", "measured", "words"),
     [
-        (None, 3.0, "you said nothing, measured 3"),
+        (None, 3.0, "it: you predicted nothing; it is 3"),
         (10, 11.0, ": right"),
         (10, 40.0, "4 times your number"),
         (10, 2.5, "1/4 of your number"),
@@ -27,6 +27,13 @@ from helpers.predictions import Prediction
 def test_the_answer_stands_beside_the_prediction(said, measured, words, capsys):
     Prediction("it", said).answer(measured)
     assert words in capsys.readouterr().out
+
+
+def test_what_nobody_predicted_is_folded():
+    shown = predictions.Folded("a < b", "3 ms")._repr_html_()
+    assert shown.startswith("<details")
+    assert "<summary>a &lt; b: what do you predict?</summary>" in shown
+    assert "3 ms" in shown.partition("</summary>")[2]
 
 
 def test_its_example():

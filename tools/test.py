@@ -98,6 +98,7 @@ def session(folder: Path, name: str, options: Sequence[str]) -> Outcome:
     command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *options]
     command += ["-o", f"cache_dir={folder / 'cache'}"]  # of this run alone: what failed in it
     environment = PASSIVE | os.environ | {"LEFT_BEHIND": str(left)}
+    environment["EXECUTED"] = str(folder / "executed")  # notebooks, once for all sessions
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else each process compiles all anew
     status = subprocess.run(command, cwd=ROOT, env=environment).returncode
     seconds = time.perf_counter() - began

@@ -9,13 +9,14 @@ speed-up on 4 ranks: you predicted 3.5; it is 1.9
 from __future__ import annotations
 
 from helpers.exercises.core import unattempted
+from helpers.predictions import show_folded
 
 
 class Predictions(dict):
     """The reader's predictions by name; ``None`` or ``...`` stands for none."""
 
     def answer(self, name: str, result: object) -> None:
-        """Print what was predicted beside what came out.
+        """Print what was predicted beside what came out, which is folded where nothing was.
 
         Parameters
         ----------
@@ -34,7 +35,7 @@ class Predictions(dict):
             raise KeyError(f"expected the name of a prediction ({asked}); got {name!r}")
         mine, shown = self[name], _shown(result)
         if unattempted(mine):
-            print(f"{name}: you predicted nothing; it is {shown}")
+            show_folded(name, shown)
         else:
             print(f"{name}: you predicted {_shown(mine)}; it is {shown}{_apart(mine, result)}")
 

@@ -370,7 +370,7 @@ print(f"mine is {mine}, and x is {x:+.2f}")
 # - [mpi4py](https://mpi4py.readthedocs.io/), MPI for Python: what `comm` can do.
 # - [The Jupyter notebook's keys and menus](https://jupyterlab.readthedocs.io/en/stable/user/notebook.html).
 #
-# **Next:** [01_mpi_basics](01_mpi_basics.ipynb), where the ranks talk to each other.
+# **Next**: [01_mpi_basics](01_mpi_basics.ipynb), where the ranks talk to each other.
 
 # %%
 cluster.stop()

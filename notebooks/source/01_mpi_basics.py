@@ -1790,7 +1790,7 @@ Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
 # - P. Balaji and others (2010), *PMI: a scalable parallel process-management interface for extreme-scale systems*: what ranks ask their parent.
 # - G. Amdahl (1967) and J. Gustafson (1988): the two laws, each in a few pages.
 #
-# **Next:** [02_sgd_sync_async](02_sgd_sync_async.ipynb) trains a network with these calls; [08_allreduce_animation](08_allreduce_animation.ipynb) takes allreduce apart.
+# **Next**: [08_allreduce_animation](08_allreduce_animation.ipynb) takes one of these calls apart: allreduce, which every training on several machines waits for.
 
 # %%
 cluster.stop()

@@ -1652,7 +1652,7 @@ Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
 # - Zhang, Gupta, Lian, Liu (2016), *Staleness-aware async-SGD*; Zhang, Choromanska, LeCun (2015), *Deep learning with elastic averaging SGD*.
 # - Goyal et al. (2017), *Accurate, large minibatch SGD*: raise the rate with the batch.
 #
-# **Next**: [08](08_allreduce_animation.ipynb), what happens inside allreduce.
+# **Next**: [10_local_sgd](10_local_sgd.ipynb) lets replicas train alone for a while, so that they send less often.
 
 # %%
 cluster.stop()

@@ -1262,4 +1262,4 @@ for what, parts in (("conventions mixed", weights), ("turned by you", turned)):
 # - Zhou et al. (2016), *Minimal gated unit*; Ravanelli et al. (2018), *Light gated recurrent units*: without a reset gate.
 # - Sompolinsky, Crisanti & Sommers (1988), *Chaos in random neural networks*: what $\rho>1$ does without and with input.
 #
-# **Next**: [04](04_hierarchical_attention.ipynb) stacks two of these GRUs and reads documents with them. Nothing to tear down: this notebook started no ranks.
+# **Next**: [04_hierarchical_attention](04_hierarchical_attention.ipynb) stacks two of these GRUs and reads documents with them. Nothing to tear down: this notebook started no ranks.

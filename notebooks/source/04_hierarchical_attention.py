@@ -869,4 +869,4 @@ print("answer:", snapshot.sections[training.predict(net, [ids]).argmax().item()]
 # - Serrano & Smith (2019), *Is attention interpretable?*: deletion on hierarchical attention, as in section 9.
 # - Wang & Manning (2012), *Baselines and bigrams*: how strong counting words is.
 #
-# **Next**: notebook 05 goes one level down, to the kernels that such a model runs on. Nothing to tear down: this notebook started no ranks.
+# **Next**: [09_computation_graphs](09_computation_graphs.ipynb) lets a program derive such gradients, and plan the memory that they take. Nothing to tear down: this notebook started no ranks.

@@ -1569,7 +1569,7 @@ print(claim)
 # - M. Harris, S. Sengupta, J. D. Owens, *Parallel prefix sum (scan) with CUDA* (GPU Gems 3, 2007): both scans, and the padding.
 # - S. Williams, A. Waterman, D. Patterson, *Roofline*, CACM 52(4), 2009: intensity against the two limits.
 #
-# **Next**: [notebook 06](06_pagerank_cpu_vs_gpu.ipynb) counts the bytes of a computation on a graph; [notebook 07](07_roofline.ipynb) measures the roofline of this machine and puts these kernels under it.
+# **Next**: [06_pagerank_cpu_vs_gpu](06_pagerank_cpu_vs_gpu.ipynb) counts the bytes of a computation on a graph.
 
 # %%
 for module in (add, on_cpu, access, sums, products, convolution.module, three.module):

@@ -915,7 +915,7 @@ Markdown("\n".join(table))
 #
 # **References**: Page, Brin, Motwani, Winograd, *The PageRank citation ranking* (1999): the idea and its random surfer. Langville, Meyer, *Google's PageRank and Beyond* (2006): convergence, dangling nodes. Gleich, *PageRank beyond the web* (SIAM Review, 2015): other graphs, personalisation. Arasu et al., *PageRank computation and the structure of the web* (2002): Gauss-Seidel.
 #
-# **Next**: [notebook 07](07_roofline.ipynb) measures the bandwidth and the peak of this machine, and places these versions under its roofline.
+# **Next**: [07_roofline](07_roofline.ipynb) measures the bandwidth and the peak of this machine, and places these versions under its roofline.
 
 # %%
 cluster.stop()

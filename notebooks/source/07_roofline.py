@@ -932,4 +932,4 @@ if gpu_peaks:
 #
 # **References**: Williams, Waterman, Patterson, *Roofline* (CACM, 2009): the model. McCalpin, *STREAM* (1995): the byte convention. Goto, van de Geijn, *Anatomy of high-performance matrix multiplication* (2008): the tiles. Ostrovsky, *Gallery of processor cache effects* (2010): experiments. Drepper, *What every programmer should know about memory* (2007): everything else.
 #
-# **Next**: [notebook 08](08_allreduce_animation.ipynb): what messages between machines cost.
+# **Next**: this was the last notebook. The [glossary](glossary.md) lists all terms of the course.

@@ -1354,7 +1354,7 @@ Markdown("\n".join(table))
 # - Z. Tian, *Introduction to Computation Technologies in Deep Learning*, 2019: the lecture whose claims are examined.
 # - [NCCL's tuning.cc](https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc): the cost model of a library in use.
 #
-# **Next:** [02_sgd_sync_async](02_sgd_sync_async.ipynb), where gradients travel on what you have built here.
+# **Next**: [02_sgd_sync_async](02_sgd_sync_async.ipynb) trains a network on four ranks with the collectives that you have just built.
 
 # %%
 cluster.stop()

@@ -1491,4 +1491,4 @@ Markdown(head + "\n".join(f"| {w} | {p:,.4g} | {m:,.4g} | {m / p:.2f} |" for w, 
 # - Gulrajani et al. (2017), *Improved training of Wasserstein GANs*: a loss that needs the gradient of a gradient.
 # - Goodfellow et al. (2013), *Maxout networks*; Sugiyama et al. (1981): how the graphs here are laid out.
 #
-# **Next**: notebooks [02](02_sgd_sync_async.ipynb) and [08](08_allreduce_animation.ipynb) have what travels between the replicas of section 10.
+# **Next**: [05_cuda_tiling](05_cuda_tiling.ipynb) goes one level down, to the kernels that compute such a graph's operations.

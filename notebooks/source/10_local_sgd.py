@@ -812,7 +812,7 @@ if check.schedule.passed(plan, cluster=cluster, needed=needed):
 # - Douillard et al. (2023), *DiLoCo: distributed low-communication training of language models*.
 # - Karimireddy et al. (2020), *SCAFFOLD*: why data that differ make replicas drift, and a cure.
 #
-# **Next**: [11](11_pipelines.ipynb), where not the data are divided but the model.
+# **Next**: [12_large_batches_and_compression](12_large_batches_and_compression.ipynb) sends fewer bytes instead of fewer messages, and asks how large a batch may become.
 
 # %%
 cluster.stop()

@@ -655,7 +655,7 @@ display(claims.evidence("11-stash"), claims.evidence("11-no-stash"))
 # - Narayanan et al. (2021), *Efficient large-scale language model training on GPU clusters using Megatron-LM*: 1F1B with a flush, interleaved.
 # - Qi et al. (2024), *Zero bubble pipeline parallelism*: the backward pass in two parts, ZB-H1.
 #
-# **Next**: the same model cut the other way, inside its layers, and all ways together, in the notebook on sharding.
+# **Next**: [13_sharding](13_sharding.ipynb) cuts the same model inside its layers, and then in all ways together.
 
 # %%
 cluster.stop()

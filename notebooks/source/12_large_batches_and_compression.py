@@ -834,7 +834,7 @@ if check.compressor.passed(my_compressor, cluster=cluster):
 #
 # **In practice:** `torch.distributed.algorithms.ddp_comm_hooks` has fp16, PowerSGD and 8-bit hooks for `DistributedDataParallel` (`Hooked` runs them on our backend); LARS and LAMB are in apex and timm.
 #
-# **Next:** [13_sharding](13_sharding.ipynb) cuts the model over ranks instead of the batch.
+# **Next**: [11_pipelines](11_pipelines.ipynb) cuts the model over the ranks instead of the batch.
 #
 # **References.** Alistarh et al. (2017), *QSGD*: the bound. Karimireddy et al. (2019), *Error feedback fixes SignSGD*: why. Vogels et al. (2019), *PowerSGD*. Chen et al. (2016), *Revisiting distributed synchronous SGD*: backup workers. Zhang, Choromanska, LeCun (2015): elastic averaging. Goyal et al. (2017), You et al. (2017, 2020): large batches. McCandlish et al. (2018), *An empirical model of large-batch training*.
 

@@ -904,7 +904,7 @@ pair.Free()
 # - Huang et al. (2019), *GPipe*: micro-batches. Narayanan et al. (2021), *Efficient large-scale language model training*: all three axes.
 # - The scaling book (Austin et al., 2025) and the Ultra-Scale Playbook (Hugging Face, 2025): the same arithmetic on TPUs and on GPUs.
 #
-# **Next**: notebook [08](08_allreduce_animation.ipynb) again, with the question which of its collectives each axis used.
+# **Next**: [03_gru_derivation](03_gru_derivation.ipynb) begins again with one model on one process: where its gradients come from.
 
 # %%
 import shutil

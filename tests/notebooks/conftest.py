@@ -22,24 +22,26 @@ EXECUTION = "test_runs_to_the_end"  # of a whole notebook
 
 @pytest.fixture(scope="session")
 def place(tmp_path_factory) -> Path:
-    """The folder that the workers of one run share."""
+    """The folder that the workers of one run share, and so does what tries again what failed."""
     base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "executed"
+    base = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+    folder = Path(os.environ.get("EXECUTED", base / "executed"))
     folder.mkdir(exist_ok=True)
     return folder
 
 
 @pytest.fixture
-def executed(place, record_property):
+def executed(place, record_property, request):
     """``executed(name)``: the solved notebook, executed once for the whole run, or another set's.
 
     With its states, as for the site, but few: the tests look at how they are shown.
     """
+    tried_again = request.config.option.lf and request.path.name == "test_execution.py"
 
     def get(name: str, kind: str = "solved") -> run.Execution:
         path = place / f"{name}-{kind}"
         with _turn(path):
-            if not path.exists():
+            if tried_again or not path.exists():
                 states = STATES if kind == "solved" else 0
                 done = run.execute(run.location(name, kind), kind, states=states)
                 path.write_bytes(pickle.dumps(done))

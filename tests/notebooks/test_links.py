@@ -10,6 +10,7 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from helpers.paths import ROOT
 from tools.notebooks import build, sources
 from tools.site.formulas import FormulaError, mathml
+from tools.site.sources import PARTS
 
 TEXTS = [*sources(ROOT), ROOT / "notebooks" / "glossary.md"]
 
@@ -46,6 +47,15 @@ def as_read(path) -> str:
 @pytest.fixture(scope="module")
 def pages():
     return {as_read(path): BeautifulSoup(as_html(path), "html.parser") for path in TEXTS}
+
+
+def test_each_notebook_leads_to_the_next_of_the_menu():
+    by_number = {path.stem[:2]: path for path in sources(ROOT)}
+    order = [number for numbers in PARTS.values() for number in numbers]
+    following = [f"{by_number[number].stem}.ipynb" for number in order[1:]] + ["glossary.md"]
+    texts = {number: by_number[number].read_text("utf-8") for number in order}
+    found = [re.findall(r"^# \*\*Next\*\*:.*?\]\((.*?)\)", texts[n], re.M) for n in order]
+    assert found == [[name] for name in following]
 
 
 @pytest.mark.parametrize("name", [as_read(path) for path in TEXTS])
