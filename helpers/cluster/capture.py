@@ -7,16 +7,21 @@ in order. What a rank that never replies had printed is known from the asynchron
 from __future__ import annotations
 
 import io
+import os
 import sys
+import threading
 from typing import TYPE_CHECKING, Any, TextIO
 
 from helpers.cluster.rank_widgets import VIEW, as_text, widget_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from IPython.core.interactiveshell import InteractiveShell
 
 Part = tuple[str, Any]  # ("stdout" | "stderr", text) or ("display" | "result", message content)
 MAX_CHARACTERS = 200_000  # per rank and cell: an endless loop that prints must not fill the memory
+MAX_DISPLAYS = 500  # per rank and cell, and four times as many messages of theirs
 MAX_LINE = 2000  # characters of a line that is shown while the cell runs
 
 
@@ -90,22 +95,40 @@ class Capture:
         self.parts: list[Part] = []
         self._widgets: list[tuple[dict, Any]] = []  # and what displays them
         self._to_clear = False  # as soon as there is something else to see
+        self._displays = self._messages = 0
+        self._adding = threading.RLock()
+        self.pid = os.getpid()
 
     def __enter__(self) -> list[Part]:
         self._streams = sys.stdout, sys.stderr
         sys.stdout = _Tee("stdout", sys.stdout, self)
         sys.stderr = _Tee("stderr", sys.stderr, self)
+        self.catch_up()
+        self._descriptors_go_to(sys.stdout.take, sys.stderr.take)
         self._shell.display_pub.register_hook(self._on_display)
         self._shell.displayhook.register_hook(self._on_result)
         return self.parts
 
     def __exit__(self, *error: object) -> None:
+        self.catch_up()
+        self._descriptors_go_to(None, None)
         sys.stdout, sys.stderr = self._streams
         try:
             self.look()
         finally:
             self._shell.display_pub.unregister_hook(self._on_display)
             self._shell.displayhook.unregister_hook(self._on_result)
+
+    def catch_up(self) -> None:
+        """Take what C code and child processes have written to the descriptors by now."""
+        for stream in self._streams:
+            if hasattr(stream, "catch_up"):  # a rank's
+                stream.catch_up()
+
+    def _descriptors_go_to(self, *takers: Callable[[str], Any] | None) -> None:
+        for stream, taker in zip(self._streams, takers, strict=True):
+            if hasattr(stream, "taker"):
+                stream.taker = taker
 
     def look(self) -> list[Part]:
         """Write down what displayed widgets say now.
@@ -137,21 +160,24 @@ class Capture:
         int
             By how many characters there is now more to keep.
         """
-        self._clear_if_due()
-        before = ""
-        if self.parts and self.parts[-1][0] == kind:
-            before = self.parts[-1][1]
-        after = before + text
-        if "\r" in text:
-            begin = before.rfind("\n") + 1
-            after = before[:begin] + _written_over(after[begin:])
-        if before:
-            self.parts[-1] = (kind, after)
-        else:
-            self.parts.append((kind, after))
-        return len(after) - len(before)
+        with self._adding:
+            self._clear_if_due()
+            before = ""
+            if self.parts and self.parts[-1][0] == kind:
+                before = self.parts[-1][1]
+            after = before + text
+            if "\r" in text:
+                begin = before.rfind("\n") + 1
+                after = before[:begin] + _written_over(after[begin:])
+            if before:
+                self.parts[-1] = (kind, after)
+            else:
+                self.parts.append((kind, after))
+            return len(after) - len(before)
 
-    def _on_display(self, message: dict) -> dict:
+    def _on_display(self, message: dict) -> dict | None:
+        """Keep a display, an update or a clearing; return None for one too many to send."""
+        self.catch_up()
         kind, content = message["header"]["msg_type"], message["content"]
         if kind == "clear_output":
             self._to_clear = True
@@ -159,8 +185,13 @@ class Capture:
                 self._clear_if_due()
         elif kind == "display_data" or not self._updated(content):
             self._clear_if_due()
-            self.parts.append(("display", self._in_words(content)))
-        return message
+            if self._displays < MAX_DISPLAYS:
+                self.parts.append(("display", self._in_words(content)))
+            elif self._displays == MAX_DISPLAYS:
+                self.add("stdout", f"… output cut after {MAX_DISPLAYS} displays\n")
+            self._displays += 1
+        self._messages += 1
+        return message if max(self._displays, self._messages // 4) <= MAX_DISPLAYS else None
 
     def _in_words(self, content: dict) -> dict:
         """Return what is displayed; of a widget, what will be filled with what it says."""
@@ -183,6 +214,7 @@ class Capture:
         return bool(places)
 
     def _on_result(self, message: dict) -> dict:
+        self.catch_up()
         self._clear_if_due()
         self.parts.append(("result", self._in_words(message["content"])))
         return message
@@ -213,18 +245,28 @@ class _Tee(io.TextIOBase):
     def __init__(self, name: str, stream: TextIO, capture: Capture) -> None:
         self._name, self._stream, self._capture = name, stream, capture
         self._room = MAX_CHARACTERS
+        self._to_send = 10 * MAX_CHARACTERS  # what is written over needs no room, but a message
 
     def write(self, text: str) -> int:
         if not isinstance(text, str):
             raise TypeError(f"write() expects a str, got {type(text).__name__}")
+        if os.getpid() != self._capture.pid:  # a child process, whose memory goes with it
+            os.write(self.fileno(), text.encode(errors="backslashreplace"))
+        else:
+            self._capture.catch_up()
+            self.take(text)
+        return len(text)
+
+    def take(self, text: str) -> None:
+        """Keep a piece and show it, as long as there is room."""
         if self._room <= 0:
-            return len(text)
-        given = len(text)
-        if given >= self._room:
+            return
+        if len(text) >= self._room:
             text = f"{text[: self._room]}\n… output cut after {MAX_CHARACTERS} characters\n"
         self._room -= self._capture.add(self._name, text)
-        self._stream.write(text)
-        return given
+        self._to_send -= len(text)
+        if self._to_send > 0:
+            self._stream.write(text)
 
     def flush(self) -> None:
         self._stream.flush()

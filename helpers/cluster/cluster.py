@@ -32,11 +32,12 @@ from helpers.cluster.forked import (
 from helpers.cluster.forkserver.handle import CannotFork
 from helpers.cluster.gathering import AskAfter, Gathering, Outcome, Progress
 from helpers.cluster.live import Below
+from helpers.cluster.names import hidden
 from helpers.cluster.network import Network
 from helpers.cluster.processes import Processes
 from helpers.cluster.progress import AtWork
 from helpers.cluster.starting import wait_ready
-from helpers.cluster.uninterrupted import uninterrupted
+from helpers.cluster.uninterrupted import noted, uninterrupted
 from helpers.cluster.wishes import Wishes
 
 if TYPE_CHECKING:
@@ -227,6 +228,8 @@ class Cluster:
 
         if not callable(function):
             raise TypeError(f"run expects a function to call on the ranks, got {function!r}")
+        for sentence in hidden(function):
+            print(sentence)
         blob = cloudpickle.dumps((function, args, kwargs))
         self._at_work.begin()
         try:
@@ -342,7 +345,8 @@ class Cluster:
             if outcome.cut == "died":
                 self._note_death(outcome.lost)
             if not outcome.all_back:
-                self._relaunch()
+                with noted():  # an interrupt is told of already, or there is worse to tell
+                    self._relaunch()
             return outcome
 
     def ask(self, function: Callable[..., dict], *args: object, rank: int = 0) -> dict | None:

@@ -14,9 +14,10 @@ import time
 from pathlib import Path
 
 from ipyparallel.engine.app import IPEngine
-from traitlets import Bool, Integer, Unicode
+from traitlets import Bool, Integer, Unicode, default
 from traitlets.config import Config
 
+from helpers.cluster.descriptors import RankStream
 from helpers.machine.mpi import THREAD_VARIABLES
 
 WRITING_SECONDS = 10.0
@@ -30,6 +31,10 @@ class RankEngine(IPEngine):
     state_dir = Unicode(config=True, help="where each rank writes what it is waiting for")
     threads = Integer(1, config=True, help="threads that numerical libraries may use on a rank")
     forked = Bool(False, help="whether the process that forked this one sees it end")
+
+    @default("out_stream_factory")
+    def _rank_stream(self) -> type[RankStream]:
+        return RankStream
 
     @classmethod
     def begin(cls, ident: str, state_dir: str, threads: int, url_file: str) -> None:

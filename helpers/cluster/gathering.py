@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,6 +12,7 @@ from helpers.cluster import state, stuck
 from helpers.cluster.capture import Part
 from helpers.cluster.dialogue import Dialogue
 from helpers.cluster.stuck import Wait
+from helpers.cluster.uninterrupted import noted
 
 if TYPE_CHECKING:
     from ipyparallel import Client
@@ -145,8 +146,9 @@ class Gathering:
             if cut == "timeout":
                 self._interrupt()
         except KeyboardInterrupt:
-            cut, waits = "interrupt", self._waits()
-            self._interrupt()
+            with noted() as again:  # whoever presses twice wants the same
+                cut, waits = "interrupt", self._waits()
+                self._interrupt(again)
         all_back = not self._running() and cut != "died"
         outcome = Outcome(self.replies(), cut, waits, all_back)
         if all_back:
@@ -189,15 +191,15 @@ class Gathering:
             on_progress(self._so_far)
             deadline += self._dialogue.serve(running)
 
-    def _interrupt(self) -> None:
-        """Raise KeyboardInterrupt on the ranks, and give those in Python code time to come back."""
+    def _interrupt(self, again: Sequence[int] = ()) -> None:
+        """Raise KeyboardInterrupt on the ranks, and give those in Python code time to come back.
+
+        Once something is in ``again`` they get no more time.
+        """
         begin = time.monotonic()
         self.processes.interrupt_ranks()
-        while time.monotonic() < begin + GRACE_SECONDS:
-            try:
-                self._wait(STEP_SECONDS)
-            except KeyboardInterrupt:  # pressed again: do not wait
-                return
+        while time.monotonic() < begin + GRACE_SECONDS and not again:
+            self._wait(STEP_SECONDS)
             if time.monotonic() > begin + GRACE_SECONDS / 3:
                 inside = {wait.rank for wait in self._waits() if wait.call}
                 if self._running() <= inside:  # MPI: no signal can end that

@@ -61,10 +61,12 @@ class RanksMagics(Magics):
         timeout = options.timeout
         clocks = cluster.clocks() if options.trace else {}
         live = Live()
-        # a first line in place of the magic's: line numbers are those that the reader sees
+        # A first line in place of the magic's: line numbers are those that the reader sees. Before
+        # another cell magic IPython takes an empty line only.
+        first = "" if cell.lstrip().startswith("%%") else f"# %%ranks {line}"
         outcome = cluster.submit(
             remote.execute,
-            cell if options.whole else f"# %%ranks {line}\n{cell}",
+            cell if options.whole else f"{first}\n{cell}",
             bool(options.trace),
             timeout=timeout,
             only=only,

@@ -1,41 +1,109 @@
-"""What a function of the notebook sees on a rank: its variables, before the kernel's."""
+"""What a function sees on a rank: the rank's variables, before the kernel's."""
 
 from __future__ import annotations
 
+import dis
 import functools
 import types
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+
+OWN = ("MPI", "comm", "rank", "size")  # names that every rank has
 
 
-def let_see(thing: object, namespace: Mapping[str, object]) -> None:
+def let_see(thing: object, namespace: Mapping[str, object], *, modules: bool = True) -> None:
     """Let the notebook's functions see ``comm``, ``rank`` and the rank's own variables.
 
     A name that both the kernel and the rank have means the rank's: a loop over ``rank`` in the
-    kernel must not change what ``rank`` is here.
+    kernel must not change what ``rank`` is here. A function of a module sees ``MPI``, ``comm``,
+    ``rank`` and ``size`` where its module has nothing of that name.
 
     Parameters
     ----------
     thing : object
-        A function or class of the notebook, or a ``functools.partial`` with such parts; anything
-        else is left alone.
+        What is called or handed over: functions, methods, classes, callable objects and
+        ``functools.partial``, and what they hold; anything else is left alone.
     namespace : mapping of str to object
         The rank's variables.
+    modules : bool, optional
+        Whether functions of modules count, and not the notebook's alone.
     """
-    if isinstance(thing, functools.partial):
-        for part in (thing.func, *thing.args, *thing.keywords.values()):
-            let_see(part, namespace)
-    elif getattr(thing, "__module__", None) != "__main__":
-        return
-    elif isinstance(thing, type):
-        for part in vars(thing).values():
-            let_see(part, namespace)
-    elif isinstance(thing, types.FunctionType):
-        for name in _names(thing.__code__):
-            if name in namespace:
-                thing.__globals__[name] = namespace[name]
+    for function in functions_of(thing, modules):
+        seen = function.__globals__
+        if function.__module__ == "__main__":
+            seen.update({n: namespace[n] for n in global_names(function) if n in namespace})
+        else:
+            own = global_names(function).intersection(OWN) - seen.keys()
+            seen.update({name: namespace[name] for name in own if name in namespace})
 
 
-def _names(code: types.CodeType) -> set[str]:
-    """The global names that a function uses, and those of functions inside of it."""
-    inner = (_names(part) for part in code.co_consts if isinstance(part, types.CodeType))
-    return set(code.co_names).union(*inner)
+def hidden(thing: object) -> list[str]:
+    """Return a sentence for each variable of the notebook that a rank's own takes the place of.
+
+    Parameters
+    ----------
+    thing : object
+        As for :func:`let_see`, in the notebook's kernel.
+
+    Returns
+    -------
+    list of str
+        For numbers and texts only: ``comm`` and ``MPI`` of a kernel are what they are on a rank.
+    """
+    found = {
+        name: function.__globals__[name]
+        for function in functions_of(thing, modules=False)
+        for name in global_names(function).intersection(OWN) & function.__globals__.keys()
+        if isinstance(function.__globals__[name], int | float | str)
+    }
+    return [
+        f"{name} on a rank is the rank's own, not the notebook's {value!r}: hand that over under "
+        "another name."
+        for name, value in found.items()
+    ]
+
+
+def functions_of(thing: object, modules: bool) -> Iterator[types.FunctionType]:
+    """Find the Python functions of which a thing to call is made, each once."""
+    seen: set[int] = set()
+    ahead = [thing]
+    while ahead:
+        one = ahead.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, functools.partial):
+            ahead += [one.func, *one.args, *one.keywords.values()]
+        elif isinstance(one, types.MethodType):
+            ahead += [one.__func__, one.__self__]
+        elif not modules and getattr(one, "__module__", None) != "__main__":
+            continue
+        elif isinstance(one, type):
+            if one.__module__ != "builtins":
+                ahead += [getattr(part, "__func__", part) for part in vars(one).values()]
+        elif isinstance(one, types.FunctionType):
+            yield one
+            ahead += [cell.cell_contents for cell in one.__closure__ or () if _is_full(cell)]
+        elif callable(one):
+            ahead.append(type(one))
+
+
+def _is_full(cell: types.CellType) -> bool:
+    try:
+        return callable(cell.cell_contents)
+    except ValueError:  # a name that is not bound yet
+        return False
+
+
+def global_names(function: types.FunctionType) -> set[str]:
+    """Return the global names that a function reads, and those of functions inside of it."""
+    return _read(function.__code__)
+
+
+def _read(code: types.CodeType) -> set[str]:
+    inner = [_read(part) for part in code.co_consts if isinstance(part, types.CodeType)]
+    own = {
+        str(step.argval)
+        for step in dis.get_instructions(code)
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL")
+    }
+    return own.union(*inner)

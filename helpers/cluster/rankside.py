@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import linecache
 import os
 import pickle
@@ -15,6 +17,7 @@ import tokenize
 import types
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +27,7 @@ from helpers.cluster import stacks, state
 from helpers.cluster.capture import Capture
 from helpers.cluster.meanwhile import Meanwhile
 from helpers.cluster.names import let_see
+from helpers.cluster.nested import Nested
 from helpers.cluster.questions import Questions
 from helpers.cluster.state import RankState
 from helpers.machine.shared_memory import unlink_own
@@ -33,6 +37,10 @@ from helpers.tracing.activity import Recorder
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+FINALIZED = (
+    "MPI.Finalize() was called in an earlier cell, and after it no rank can send or receive. "
+    "cluster.restart() starts new ranks; leave MPI.Finalize() out, they end with the cluster"
+)
 POLL_SECONDS = 0.1  # often enough for a reader, rare enough to cost nothing
 
 
@@ -118,10 +126,7 @@ class RankSide:
         dict
             The fields of a Reply.
         """
-        from IPython import get_ipython
-
-        shell = get_ipython()
-        shell.set_hook("show_in_pager", _print_page, 0)  # what ``name?`` explains
+        shell = self._shell
 
         def work() -> None:
             # An error travels with the reply; IPython is not to put it into words, which an
@@ -137,6 +142,11 @@ class RankSide:
             finally:
                 del shell.showtraceback, shell._showtraceback
             for error in (result.error_before_exec, result.error_in_exec, *shown):
+                if isinstance(error, _Left):
+                    print("exit() ended this cell here; the ranks go on.")
+                    return
+                if isinstance(error, asyncio.CancelledError) and self._interrupted:
+                    raise KeyboardInterrupt  # which cancels what a cell awaits
                 if error is not None:
                     raise _Ours(error)
 
@@ -144,6 +154,18 @@ class RankSide:
         if _ends_in_semicolon(shell, source):
             reply["parts"] = [part for part in reply["parts"] if part[0] != "result"]
         return reply
+
+    @cached_property
+    def _shell(self) -> InteractiveShell:
+        """IPython's shell, for cells that run inside the engine's own loop and leave no history."""
+        from IPython import get_ipython
+
+        shell = get_ipython()
+        shell.set_hook("show_in_pager", _print_page, 0)  # what ``name?`` explains
+        shell.loop_runner = Nested()
+        shell.ask_exit = _leave
+        shell._tee = lambda channel: contextlib.nullcontext()  # would keep all that is printed
+        return shell
 
     def call(self, blob: bytes, trace: bool) -> dict:
         """Call a function; the names that it uses are the rank's, where the rank has them.
@@ -167,8 +189,9 @@ class RankSide:
 
             function, args, kwargs = pickle.loads(blob)
             self._code_file = getattr(getattr(function, "__code__", None), "co_filename", "")
-            for given in (function, *args, *kwargs.values()):
-                let_see(given, get_ipython().user_ns)
+            let_see(function, names := get_ipython().user_ns)
+            for given in (*args, *kwargs.values()):
+                let_see(given, names, modules=False)
             return cloudpickle.dumps(function(*args, **kwargs))
 
         return self._guarded(work, trace)
@@ -187,6 +210,8 @@ class RankSide:
             self._meanwhile.begin(capture := Capture(get_ipython()))
             with capture as reply["parts"], self._questions.forwarded():
                 try:
+                    if MPI.Is_finalized():
+                        raise _Ours(RuntimeError(FINALIZED))
                     reply["value"] = work()
                 finally:
                     reply["seconds"] = time.perf_counter() - begin
@@ -255,6 +280,14 @@ class RankSide:
             return False
         told = (now.busy_since, now.call, now.begin_ns)
         return told == (last.busy_since, last.call, last.begin_ns)
+
+
+class _Left(BaseException):
+    """Ends a cell in which somebody wrote ``exit()``: it must not cost all ranks."""
+
+
+def _leave() -> None:
+    raise _Left
 
 
 def _print_page(shell: InteractiveShell, data: dict | str, start: int, screen_lines: int) -> None:

@@ -12,29 +12,42 @@ LATER = 0.05  # seconds; by then the collector that called has returned
 
 
 @contextlib.contextmanager
+def noted() -> Iterator[list[int]]:
+    """Yield a list that grows with each Ctrl-C, which interrupts nothing until the block has ended.
+
+    Only the main thread is interrupted; in another, or where the program left interrupts to the
+    system, nothing changes.
+    """
+    came: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield came
+        return
+    signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
     """Keep Ctrl-C until the block has ended.
 
     Ranks are also ended when the last reference to their cluster goes. What is raised there Python
     can only print: the rest of the ending would be left out, and the interrupt lost. So it is sent
-    again a moment later, to whatever the program does then. Only the main thread is interrupted;
-    in another, or where the program left interrupts to the system, nothing changes.
+    again a moment later, to whatever the program does then.
 
     Yields
     ------
     None
         To the block that is not to be cut short.
     """
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield
-        return
     came: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, _: came.append(number))
     try:
-        yield
+        with noted() as came:
+            yield
     finally:
-        signal.signal(signal.SIGINT, before)
         if came:
             again = threading.Timer(LATER, os.kill, (os.getpid(), signal.SIGINT))
             again.daemon = True

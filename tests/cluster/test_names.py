@@ -2,7 +2,7 @@
 
 import functools
 
-from helpers.cluster.names import let_see
+from helpers.cluster.names import hidden, let_see
 
 RANKS = {"rank": 2, "size": 4, "mine": "the rank's"}
 
@@ -34,9 +34,41 @@ def test_inner_functions_parts_and_methods_see_them_too():
     assert made().where() == 2
 
 
-def test_what_is_not_of_the_notebook_is_left_alone():
+def test_bound_methods_callable_objects_and_what_is_wrapped_see_them_too():
+    source = "class made:\n    def __call__(self): return size\n    def where(self): return rank"
+    made = from_the_notebook(source)
+    let_see(made().where, RANKS)
+    assert made().where() == 2
+    made = from_the_notebook(source)
+    let_see(made(), RANKS)
+    assert made()() == 4
+
+    def timed(function):
+        @functools.wraps(function)
+        def inner(*args):
+            return function(*args)
+
+        return inner
+
+    wrapped = timed(from_the_notebook("made = lambda: (rank, mine)"))
+    let_see(wrapped, RANKS)
+    assert wrapped() == (2, "the rank's")
+
+
+def test_a_modules_function_sees_what_its_module_lacks():
     names = {"__name__": "elsewhere", "rank": 7}
-    exec("made = lambda: rank", names)
+    exec("made = lambda: (rank, size)", names)
     let_see(names["made"], RANKS)
     let_see(3, RANKS)
-    assert names["made"]() == 7
+    assert names["made"]() == (7, 4)
+    exec("other = lambda x: x.comm", names)
+    let_see(names["other"], {**RANKS, "comm": 1, "mine": 2})
+    assert not {"comm", "mine"} & names.keys()
+
+
+def test_a_variable_of_the_notebook_that_is_hidden_is_named():
+    made = from_the_notebook("made = lambda: (rank, size, mine)", size=1000, mine=3)
+    (sentence,) = hidden(made)
+    assert sentence.startswith("size on a rank is the rank's own, not the notebook's 1000")
+    assert hidden(from_the_notebook("made = lambda: size")) == []
+    assert hidden(print) == hidden(3) == []
