@@ -1,4 +1,5 @@
-# The course's commands; `make help` lists them. GNU make 3.81 (macOS) is enough.
+# The course's commands: `make help` lists them, docs/COMMANDS.md explains them. GNU make 3.81
+# (macOS) is enough.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
@@ -75,7 +76,7 @@ setup-hub: setup ## Make JupyterHub's environment, .venv-hub: deploy/jupyterhub/
 hub: setup-hub ## Start a class on JupyterHub, as root: make hub MEMORY=5G CORES=2
 	@exec env $(HUB_SETTINGS) .venv-hub/bin/python -m jupyterhub -f deploy/jupyterhub/jupyterhub_config.py $(HUB_ARGS)
 
-hosts: setup ## Try whether this machine can be several hosts, say what lets it, open JupyterLab
+hosts: setup ## Check whether this machine can emulate several hosts, then open JupyterLab
 	@$(PY) -m tools.hosts
 	@exec $(PY) -m tools.work lab $(LAB_ARGS)
 
@@ -96,7 +97,7 @@ notebooks: setup ## Make the notebooks from notebooks/source
 site: setup ## Execute the notebooks and build the site, in build/site: make site NB=01
 	@$(PY) -m tools.site $(NB)
 
-html: setup ## Make of the site a page in one file for each notebook, in build/html: make html NB=01
+html: setup ## Build one self-contained HTML file per notebook, in build/html: make html NB=01
 	@$(PY) -m tools.site $(NB) --single build/html $(if $(NB),--output build/site-part)
 
 course: setup ## Make an nbgrader course folder from the notebooks: make course COURSE=~/course
@@ -115,7 +116,7 @@ claims: setup ## Run the experiments behind what the notebooks conclude: make cl
 conformance: setup ## Run PyTorch's own distributed tests on our backend and on gloo
 	@$(PY) -m bench.conformance $(TEST_ARGS)
 
-soak: setup ## Do for hours what must never fail, and write how often it did: make soak NB=00
+soak: setup ## Stress-test for hours and record failures: make soak NB=00
 	@$(PY) -m tools.soak $(NB) $(TEST_ARGS)
 
 gpu: ## Run the GPU tests and benchmarks with any Python that has torch: make gpu PYTHON=python3
@@ -124,7 +125,7 @@ gpu: ## Run the GPU tests and benchmarks with any Python that has torch: make gp
 lint: setup ## Check the style, the types, the docstrings and who imports whom
 	@$(LINT)
 
-format: setup ## Put the style right
+format: setup ## Format the code
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .
 

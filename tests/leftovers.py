@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.paths import ROOT
-from tools.bare_machine import undocumented
+from tools.bare_machine import ON_DISK, undocumented
 
 USER = getpass.getuser()
 GRACE = 20.0  # seconds in which the last processes may end and take their files along
@@ -52,8 +51,8 @@ class Leftovers:
         """Return what was not there before and what nobody is told to expect."""
         there = mine(self.folders) - self.before - {OWN}
         names = {path: f"/tmp/{path.name}" for path in there if path.parent != SHARED}
-        readme = (ROOT / "README.md").read_text(encoding="utf-8")
-        new = set(undocumented(names.values(), readme, USER)) - {f"/tmp/pytest-of-{USER}"}
+        page = ON_DISK.read_text(encoding="utf-8")
+        new = set(undocumented(names.values(), page, USER)) - {f"/tmp/pytest-of-{USER}"}
         return {path for path in there if path not in names or names[path] in new}
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:

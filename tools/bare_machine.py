@@ -2,7 +2,8 @@
 
 A fresh Debian with only what the README asks for, an ordinary user with an empty home, and the
 64 MB of ``/dev/shm`` that containers give. There the README's first command is typed, JupyterLab
-must answer, notebooks are executed, and at the end nothing may be left but what the README names.
+must answer, notebooks are executed, and at the end nothing may be left but what docs/INSTALL.md
+names.
 
 The machine is a folder in mount, process and IPC namespaces of its own, which end with this
 program, however it ends; it shares the network and pip's settings with the one it runs on. The
@@ -29,6 +30,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+ON_DISK = ROOT / "docs" / "INSTALL.md"  # names what may be left
 RELEASE = "bookworm"
 USER = "student"
 NOTEBOOKS = ("00", "02", "05")
@@ -44,7 +46,7 @@ class TrialError(RuntimeError):
     """The course does not work there, or left something; the message says which."""
 
 
-# --- what the README says ---------------------------------------------------------------------
+# --- what the pages say -----------------------------------------------------------------------
 def first_command(readme: str, address: str) -> str:
     """Return the README's first commands as one line of shell, after a clone of ``address``."""
     block = re.search(r"^## Two commands\n[^`#]*```bash\n(.*?)```", readme, re.M | re.S)
@@ -63,9 +65,9 @@ def packages(dockerfile: str) -> list[str]:
     return found[1].replace("\\", " ").split()
 
 
-def undocumented(found: Iterable[str], readme: str, user: str = USER) -> list[str]:
-    """Return those of the paths (``~/.cache/x``) that the README's section does not name."""
-    section = re.search(r"^## What it leaves on your disk\n(.*?)(?=^## |\Z)", readme, re.M | re.S)
+def undocumented(found: Iterable[str], page: str, user: str = USER) -> list[str]:
+    """Return those of the paths (``~/.cache/x``) that the page's section does not name."""
+    section = re.search(r"^## What it leaves on your disk\n(.*?)(?=^## |\Z)", page, re.M | re.S)
     text = section[1].replace("YOU", user).replace("UID", str(os.getuid())) if section else ""
     named = re.findall(r"`((?:~|/tmp)/[^`\s]+?)/?`", text)
     return sorted(p for p in found if not any(f"{p}/".startswith(f"{name}/") for name in named))
@@ -206,7 +208,7 @@ def processes(machine: Path) -> dict[int, str]:
     return found
 
 
-def left_behind(machine: Path, before: set[str], readme: str) -> list[str]:
+def left_behind(machine: Path, before: set[str], page: str) -> list[str]:
     """Return a sentence for each thing that is there and should not be."""
     deadline = time.monotonic() + GRACE
     while (alive := processes(machine)) and time.monotonic() < deadline:
@@ -218,7 +220,7 @@ def left_behind(machine: Path, before: set[str], readme: str) -> list[str]:
     segments = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
     found += [f"shared memory segment {line.split()[1]}" for line in segments]
     return found + [
-        f"{path}, which README.md does not name" for path in undocumented(there, readme)
+        f"{path}, which {ON_DISK.name} does not name" for path in undocumented(there, page)
     ]
 
 
@@ -257,7 +259,8 @@ def trial(machine: Path, notebooks: Iterable[str]) -> None:
     with step("JupyterLab has ended, and nothing is left"):
         before |= {clone}
         changed = _call(*as_user(machine, f"cd {clone} && git status --porcelain"))
-        found = [*changed.splitlines(), *left_behind(machine, before, readme)]
+        page = ON_DISK.read_text(encoding="utf-8")
+        found = [*changed.splitlines(), *left_behind(machine, before, page)]
     if found:
         raise TrialError("\n".join(["left behind:", *found]))
 

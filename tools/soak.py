@@ -26,7 +26,7 @@ from pathlib import Path
 from helpers import records
 from helpers.machine import guard
 from helpers.paths import ROOT
-from tools.bare_machine import undocumented
+from tools.bare_machine import ON_DISK, undocumented
 from tools.notebooks import asked_for
 
 TIMES, ROUNDS, KERNELS, RANKS = 30, 100, 8, 4
@@ -188,10 +188,10 @@ def there(folders: Sequence[Path]) -> set[str]:
 
 
 def expected(place: str) -> set[str]:
-    """Return what of the names in this folder for temporary files README.md tells a reader of."""
+    """Return what of the names in this folder for temporary files docs/INSTALL.md names."""
     names = {str(path): f"/tmp/{path.name}" for path in Path(place).iterdir()}
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    new = undocumented(names.values(), readme, getpass.getuser())
+    page = ON_DISK.read_text(encoding="utf-8")
+    new = undocumented(names.values(), page, getpass.getuser())
     return {path for path, name in names.items() if name not in new}
 
 

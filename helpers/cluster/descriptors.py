@@ -30,6 +30,13 @@ class RankStream(OutStream):
     """A rank's ``sys.stdout`` or ``sys.stderr``, which takes what others write to its descriptor.
 
     Outside cells, where :attr:`taker` is None, that goes to the rank's log.
+
+    Parameters
+    ----------
+    session, pub_thread : object
+        As ipykernel's stream takes them.
+    name : {"stdout", "stderr"}
+        Which of the two.
     """
 
     taker: Callable[[str], Any] | None = None
@@ -66,7 +73,8 @@ class RankStream(OutStream):
     def catch_up(self) -> None:
         """Hand on all that was written by now, what C's and Python's own buffers hold included."""
         if self.name == "stdout":
-            sys.__stdout__.flush()
+            if sys.__stdout__ is not None:
+                sys.__stdout__.flush()
             _LIBC.fflush(_c_stdout())
         self.drain()
 

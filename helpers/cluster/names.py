@@ -27,12 +27,12 @@ def let_see(thing: object, namespace: Mapping[str, object], *, modules: bool = T
     modules : bool, optional
         Whether functions of modules count, and not the notebook's alone.
     """
-    for function in functions_of(thing, modules):
+    for function in _functions_of(thing, modules):
         seen = function.__globals__
         if function.__module__ == "__main__":
-            seen.update({n: namespace[n] for n in global_names(function) if n in namespace})
+            seen.update({n: namespace[n] for n in _global_names(function) if n in namespace})
         else:
-            own = global_names(function).intersection(OWN) - seen.keys()
+            own = _global_names(function).intersection(OWN) - seen.keys()
             seen.update({name: namespace[name] for name in own if name in namespace})
 
 
@@ -51,8 +51,8 @@ def hidden(thing: object) -> list[str]:
     """
     found = {
         name: function.__globals__[name]
-        for function in functions_of(thing, modules=False)
-        for name in global_names(function).intersection(OWN) & function.__globals__.keys()
+        for function in _functions_of(thing, modules=False)
+        for name in _global_names(function).intersection(OWN) & function.__globals__.keys()
         if isinstance(function.__globals__[name], int | float | str)
     }
     return [
@@ -62,7 +62,7 @@ def hidden(thing: object) -> list[str]:
     ]
 
 
-def functions_of(thing: object, modules: bool) -> Iterator[types.FunctionType]:
+def _functions_of(thing: object, modules: bool) -> Iterator[types.FunctionType]:
     """Find the Python functions of which a thing to call is made, each once."""
     seen: set[int] = set()
     ahead = [thing]
@@ -94,7 +94,7 @@ def _is_full(cell: types.CellType) -> bool:
         return False
 
 
-def global_names(function: types.FunctionType) -> set[str]:
+def _global_names(function: types.FunctionType) -> set[str]:
     """Return the global names that a function reads, and those of functions inside of it."""
     return _read(function.__code__)
 

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
@@ -156,7 +156,7 @@ class RankSide:
         return reply
 
     @cached_property
-    def _shell(self) -> InteractiveShell:
+    def _shell(self) -> Any:
         """IPython's shell, for cells that run inside the engine's own loop and leave no history."""
         from IPython import get_ipython
 

@@ -13,10 +13,15 @@ LATER = 0.05  # seconds; by then the collector that called has returned
 
 @contextlib.contextmanager
 def noted() -> Iterator[list[int]]:
-    """Yield a list that grows with each Ctrl-C, which interrupts nothing until the block has ended.
+    """Note each Ctrl-C instead of raising it, until the block has ended.
 
     Only the main thread is interrupted; in another, or where the program left interrupts to the
     system, nothing changes.
+
+    Yields
+    ------
+    list of int
+        Grows with each one.
     """
     came: list[int] = []
     before = signal.getsignal(signal.SIGINT)

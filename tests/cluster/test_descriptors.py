@@ -50,7 +50,9 @@ def test_all_ways_to_write_are_one_text_in_order(cluster):
 
 def test_descriptor_2_is_stderr(cluster):
     source = 'import os\nprint("a")\nos.write(2, b"no!\\n")\nprint("b")'
-    assert parts(cluster, source) == [[("stdout", "a\n"), ("stderr", "no!\n"), ("stdout", "b\n")]] * 2
+    assert (
+        parts(cluster, source) == [[("stdout", "a\n"), ("stderr", "no!\n"), ("stdout", "b\n")]] * 2
+    )
 
 
 def test_a_cell_has_nothing_of_the_one_before(cluster):

@@ -37,7 +37,9 @@ def test_a_second_cell_magic_runs_on_the_ranks(cell, source, said):
 
 
 def test_await_runs_and_its_tasks_live_on(cell):
-    begin = "import asyncio\nasync def twice(x): return 2 * x\nlater = asyncio.create_task(twice(rank))"
+    begin = (
+        "import asyncio\nasync def twice(x): return 2 * x\nlater = asyncio.create_task(twice(rank))"
+    )
     assert errors(cell(f"%%ranks\n{begin}\nawait asyncio.sleep(0)")[1]) == ""
     assert cell("%%ranks\nprint(await later)")[0] == "[0] 0\n[1] 2\n[2] 4\n"
     _, outputs = cell("%%ranks\nawait asyncio.sleep(0)\n1 / 0")
@@ -83,7 +85,9 @@ def test_stop_pressed_twice_is_as_good_as_once(cell):
     threading.Thread(target=press).start()
     stuck = "import re\nre.match('(a+)+$', 40 * 'a' + 'b')"  # C code that keeps the interpreter
     _, outputs = cell(f"%%ranks --timeout 60\n{stuck}")
-    assert [out["ename"] for out in outputs if out["output_type"] == "error"] == ["RanksInterrupted"]
+    assert [out["ename"] for out in outputs if out["output_type"] == "error"] == [
+        "RanksInterrupted"
+    ]
     assert cell("%%ranks\nprint(rank)")[0] == "[0] 0\n[1] 1\n[2] 2\n"
 
 

@@ -8,7 +8,8 @@ import pytest
 from tests.collectives import on_ranks
 from tests.mpi.runner import run_ranks
 
-RANKS = (1, 2, 3, 4, 5, 7)
+PART = pytest.mark.part(of="cluster")
+RANKS = (1, 2, 3, 4, *(pytest.param(n, marks=PART) for n in (5, 7)))
 
 pytestmark = pytest.mark.mpi
 
@@ -18,7 +19,7 @@ def test_allreduce_of_every_size_and_dtype(n):
     run_ranks(n, on_ranks.check_allreduce_sizes_and_dtypes)
 
 
-@pytest.mark.parametrize("n", [2, 3, 4])
+@pytest.mark.parametrize("n", [3, *(pytest.param(n, marks=PART) for n in (2, 4))])
 def test_allreduce_of_millions(n):
     run_ranks(n, on_ranks.check_allreduce_sizes_and_dtypes, 3_000_001)
 

@@ -8,7 +8,7 @@ import pytest
 from tools import bare_machine
 from tools.lock import ROOT
 
-README = """
+PAGE = """
 ## What it leaves on your disk
 
 | `~/.cache/course`, `~/.local/share/jupyter` | kept | `/tmp/torch_YOU` |
@@ -35,12 +35,18 @@ def test_the_readmes_own_commands_are_typed():
         bare_machine.first_command("# Nothing", "/srv")
 
 
-def test_only_what_the_readmes_section_names_may_stay():
+def test_only_what_the_pages_section_names_may_stay():
     found = ["~/.cache/course/c/a.so", "~/.cache/courses", "~/.local/share/other", "~/.other"]
     named = ["~/.local/share/jupyter", "/tmp/torch_student"]
-    left = bare_machine.undocumented([*found, *named], README)
+    left = bare_machine.undocumented([*found, *named], PAGE)
     assert left == ["~/.cache/courses", "~/.local/share/other", "~/.other"]
     assert bare_machine.undocumented(named, "# No such section") == sorted(named)
+
+
+def test_the_page_names_what_it_leaves():
+    page = bare_machine.ON_DISK.read_text(encoding="utf-8")
+    left = ["/tmp/torchinductor_student", "~/.cache/pip/x", "~/.dgl"]
+    assert bare_machine.undocumented(left, page) == ["~/.dgl"]
 
 
 def test_what_is_left_is_found(machine, monkeypatch):
@@ -51,14 +57,14 @@ def test_what_is_left_is_found(machine, monkeypatch):
     (home / ".cache/course").mkdir(parents=True)
     (home / ".cache/course/kept").touch()
     (machine / "tmp/torch_student").mkdir()
-    segments = bare_machine.left_behind(machine, before, README)
+    segments = bare_machine.left_behind(machine, before, PAGE)
     assert not [line for line in segments if not line.startswith("shared memory segment")]
     (home / ".dgl").mkdir()
     (home / "notes").mkdir()
     (machine / "dev/shm/mpich_shm_1").touch()
     (machine / "tmp/scratch").mkdir()
-    left = bare_machine.left_behind(machine, before, README)
-    names = [line.partition(",")[0] for line in left if "README" in line]
+    left = bare_machine.left_behind(machine, before, PAGE)
+    names = [line.partition(",")[0] for line in left if "INSTALL" in line]
     assert names == ["/dev/shm/mpich_shm_1", "/tmp/scratch", "~/.dgl", "~/notes"]
 
 
@@ -66,7 +72,7 @@ def test_a_process_that_lives_on_is_named(machine, monkeypatch):
     monkeypatch.setattr(bare_machine, "GRACE", 0.1)
     sleeper = subprocess.Popen(["sleep", "60"])
     try:  # the machine's user is here whoever runs the test
-        left = bare_machine.left_behind(machine, set(), README)
+        left = bare_machine.left_behind(machine, set(), PAGE)
         assert f"process {sleeper.pid} still runs: sleep 60" in left
     finally:
         sleeper.kill()

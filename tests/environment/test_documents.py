@@ -1,5 +1,6 @@
-"""README, TEACHING, CONTRIBUTING, LICENSE, CITATION and data/README say what is so."""
+"""README, the pages of docs/, TEACHING, CONTRIBUTING, LICENSE and others say what is so."""
 
+import ast
 import datetime
 import re
 import tomllib
@@ -9,8 +10,13 @@ import yaml
 
 import helpers
 from helpers.paths import ROOT
+from tools.site.sources import PARTS, USE, leading_somewhere
 
-DOCUMENTS = ["README.md", "TEACHING.md", "CONTRIBUTING.md", "data/README.md"]
+PAGES = [f"docs/{name}.md" for name in USE]
+DOCUMENTS = ["README.md", *PAGES, "TEACHING.md", "CONTRIBUTING.md", "data/README.md"]
+WORDS = 1000  # of the README
+SAID_IN = ["tools/work.py", "tools/first.py", "helpers/at_work.py", "helpers/exercises/core.py"]
+SAID_IN += [f"helpers/{package}/**/*.py" for package in ("cluster", "machine", "cuda", "torch_mpi")]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 SOURCES = sorted(path.stem for path in (ROOT / "notebooks" / "source").glob("*.py"))
 
@@ -45,6 +51,65 @@ def test_every_command_exists(name):
     known = set(re.findall(r"^([a-z-]+):", text("Makefile"), re.MULTILINE))
     for command in re.findall(r"(?:^|`|&& )make ([a-z-]+)", text(name), re.MULTILINE):
         assert command in known, f"{name}: make {command}"
+
+
+def test_the_readme_is_short():
+    assert len(text("README.md").split()) <= WORDS, "move what not every reader needs to docs/"
+
+
+def test_every_page_of_docs_is_in_the_menu_and_in_the_readme():
+    assert sorted(PAGES) == sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))
+    assert [name for name in PAGES if f"]({name})" not in text("README.md")] == []
+
+
+def test_the_table_of_notebooks_has_the_order_of_reading():
+    rows = re.findall(r"^\| \[(\d\d)_\w+\]", text("README.md"), re.MULTILINE)
+    assert rows == [number for numbers in PARTS.values() for number in numbers]
+
+
+def test_every_path_of_the_readme_meets_what_its_notebooks_need():
+    section = text("README.md").partition("## Where to go on")[2]
+    first = re.findall(r"\d\d", re.search(r"^Every path begins with (.*)$", section, re.M)[1])
+    needs = dict(
+        re.findall(r"^\| \[(\d\d)_\w+\].*\| \d+ \|([^|]*)\|$", text("README.md"), re.MULTILINE)
+    )
+    paths = re.findall(r"^\| [^|]+ \| ((?:\d\d(?:, )?)+) \|$", section, re.MULTILINE)
+    assert len(paths) > 2
+    for path in paths:
+        read = [*first, *path.split(", ")]
+        for place, number in enumerate(read):
+            assert set(re.findall(r"\d\d", needs[number])) <= set(read[:place]), (path, number)
+
+
+def test_links_of_pages_in_folders_lead_on_in_the_site(tmp_path):
+    told = "[a](../README.md#notebooks) [b](../README.md) [c](RANKS.md#x) [d](../data/README.md) "
+    told += "[e](../LICENSE) [f](../data/bench) [g](https://a.org) [h](#x) [i](../../LICENSE)"
+    lead = "[a](../index.md#notebooks) [b](../index.md) [c](RANKS.md#x) [d](../data/README.md) "
+    lead += '<a href="../files/LICENSE">e</a> f [g](https://a.org) [h](#x) i'
+    assert leading_somewhere(told, "docs/USE.md", tmp_path) == lead
+    assert (tmp_path / "extra/files/LICENSE").is_file()
+    told = "[a](README.md#x) [b](docs/RANKS.md) [c](LICENSE) [d](notebooks/00_start_here.ipynb)"
+    lead = told.replace("README", "index").replace("[c](LICENSE)", '<a href="files/LICENSE">c</a>')
+    assert leading_somewhere(told, "TEACHING.md", tmp_path) == lead
+
+
+def test_every_message_of_the_troubleshooting_page_is_said_by_the_code():
+    """Each piece between two ellipses stands in one text of the code, an error's name aside."""
+    said = [re.sub(r"\\\n", "", text(name)) for name in ("Makefile", "tools/setup.sh")]
+    said.append(text("tools/gpu.sh"))
+    for path in (path for pattern in SAID_IN for path in sorted(ROOT.glob(pattern))):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        said += [node.value for node in ast.walk(tree)
+                 if isinstance(node, ast.Constant) and isinstance(node.value, str)]  # fmt: skip
+        said += [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    page = text("docs/TROUBLESHOOTING.md")
+    lines = re.findall(r"^- (.*?`): ", page, re.MULTILINE)
+    messages = [one for line in lines for one in re.findall(r"`([^`]+)`", line)]
+    assert len(messages) >= len(lines) == page.count("\n- ") > 50
+    for message in messages:
+        pieces = re.sub(r"^(\w+(?:Error|Attempted|Answer)): ", r"\1…", message).split("…")
+        for words in map(str.strip, pieces):
+            assert not words or any(words in one for one in said), f"{message}: who says {words!r}?"
 
 
 def test_the_table_of_notebooks_is_complete_and_its_minutes_are_the_notebooks():

@@ -33,6 +33,8 @@ from tools.site.sources import (
 NAMES = [path.stem for path in sources(ROOT)]
 LOOKED = ["index.html", "what_holds.html", "measured.html", "search.html", "genindex.html"]
 LOOKED += ["TEACHING.html", "CONTRIBUTING.html", "data/README.html", HUB.replace(".md", ".html")]
+LOOKED += [f"docs/{name}.html" for name in ("INSTALL", "COMMANDS", "RANKS", "BACKEND")]
+LOOKED += ["docs/CLUSTERS.html", "docs/TROUBLESHOOTING.html"]
 LOOKED += ["api/index.html", *(f"api/{name}.html" for name in generated.LIBRARIES)]
 LOOKED += ["notebooks/glossary.html", *(f"notebooks/{name}.html" for name in NAMES)]
 QUICK = ("index.html", "api/tracing.html", "notebooks/00_start_here.html")
@@ -164,7 +166,7 @@ def test_every_row_of_the_readme_has_its_exercises():
     course = {name: nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", 4) for name in NAMES}
     text = with_difficulty((ROOT / "README.md").read_text("utf-8"), course)
     rows = re.findall(r"^\| \[(\w+)\].* (\d+) · (\d+) · (\d+) \|$", text, re.M)
-    assert [row[0] for row in rows] == NAMES
+    assert sorted(row[0] for row in rows) == NAMES
     assert all(sum(map(int, row[1:])) for row in rows)
 
 

@@ -55,6 +55,9 @@ TESTS = [
 NO_GPU = "test_all_to_all_cuda"  # without one it fails on every backend
 
 
+pytestmark = pytest.mark.part(of="cluster")
+
+
 @pytest.fixture(scope="module")
 def outcomes():
     """What came of the tests, which run together: to import the suite takes longest."""

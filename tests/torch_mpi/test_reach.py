@@ -76,7 +76,7 @@ def test_an_interrupted_job_has_let_nobody_in_and_leaves_nothing(tmp_path, victi
     assert told["its"]
     assert [address for address in told["ranks"] if address not in told["its"]] == []
     assert told["alive"] == 0
-    assert [path for path in told["left"] if "torchinductor_" not in path] == []  # see the README
+    assert [path for path in told["left"] if "torchinductor_" not in path] == []  # docs/INSTALL.md
 
 
 @PART

@@ -2,6 +2,6 @@
 
 ``sources`` lays out what Sphinx reads, ``generated`` writes the pages that come from records and
 from the libraries' docstrings, ``rendering`` is our part of Sphinx (formulas as MathML, terms that
-explain themselves), ``faults`` says what a finished page lacks. ``docs/`` holds the settings and
-the style.
+explain themselves), ``faults`` says what a finished page lacks. ``docs/`` holds the settings,
+the style and the pages on use.
 """

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import html
+import posixpath
 import re
 import shutil
 from collections.abc import Mapping
@@ -32,6 +33,8 @@ PARTS = {
 """The notebooks as the site's menu groups them, each part in the order of reading."""
 
 HUB = "deploy/jupyterhub/README.md"
+USE = ("INSTALL", "COMMANDS", "RANKS", "BACKEND", "CLUSTERS", "TROUBLESHOOTING")
+"""The pages of ``docs/``, in the order of the menu."""
 
 
 def write(folder: Path, notebooks: Mapping[str, NotebookNode]) -> None:
@@ -56,9 +59,11 @@ def write(folder: Path, notebooks: Mapping[str, NotebookNode]) -> None:
                 cell.source = with_anchors(cell.source)
         nbformat.write(page, folder / "notebooks" / f"{name}.ipynb")
     shutil.copy(ROOT / "notebooks" / "glossary.md", folder / "notebooks")
-    for name in ("TEACHING.md", "CONTRIBUTING.md", "data/README.md", HUB):
+    pages = [f"docs/{name}.md" for name in USE]
+    for name in (*pages, "TEACHING.md", "CONTRIBUTING.md", "data/README.md", HUB):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(_leading_somewhere((ROOT / name).read_text("utf-8"), folder))
+        text = leading_somewhere((ROOT / name).read_text("utf-8"), name, folder)
+        (folder / name).write_text(text, encoding="utf-8")
     for name, text in generated.pages().items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -139,7 +144,7 @@ def _landing(folder: Path, notebooks: Mapping[str, NotebookNode]) -> str:
         text,
     )
     _first_frame(ROOT / "docs" / "ring_allreduce.gif", folder / "extra" / "static")
-    text = _leading_somewhere(with_difficulty(text, notebooks), folder)
+    text = leading_somewhere(with_difficulty(text, notebooks), "README.md", folder)
     known = {number for numbers in PARTS.values() for number in numbers}
     parts = dict(PARTS) | {"More": [n[:2] for n in sorted(notebooks) if n[:2] not in known]}
     by_number = {
@@ -151,6 +156,7 @@ def _landing(folder: Path, notebooks: Mapping[str, NotebookNode]) -> str:
         for part, numbers in parts.items()
     ]
     menu.append(_tree("Look up", ["notebooks/glossary", *generated.REFERENCE, "data/README"]))
+    menu.append(_tree("Use", [f"docs/{name}" for name in USE]))
     menu.append(_tree("Teach and take part", ["TEACHING", HUB.removesuffix(".md"), "CONTRIBUTING"]))
     return text + "\n\n" + "\n\n".join(tree for tree in menu if tree)
 
@@ -231,22 +237,42 @@ def _tree(caption: str, entries: list[str]) -> str:
     return f"```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{lines}\n```"
 
 
-def _leading_somewhere(text: str, folder: Path) -> str:
-    """Return the page with links to what the site has; other files of the repository are copied."""
+def leading_somewhere(text: str, page: str, folder: Path) -> str:
+    """Return a page with links to what the site has; other files of the repository are copied.
+
+    Parameters
+    ----------
+    text : str
+        The page, in Markdown.
+    page : str
+        Its path in the repository, from which its links lead on.
+    folder : Path
+        What Sphinx reads; files that the page links to are copied there.
+
+    Returns
+    -------
+    str
+        The page. A link to what the site does not have becomes its words.
+    """
+    here = posixpath.dirname(page)
 
     def lead(found: re.Match) -> str:
         words, target = found[1], found[2]
         path, _, anchor = target.partition("#")
-        if path == "README.md":
-            return f"[{words}](index.md#{anchor})"
-        if not path or re.match(r"[a-z]+:", path) or path.endswith((".ipynb", ".md")):
+        if not path or re.match(r"[a-z]+:", path):
             return found[0]
-        source = ROOT / path
-        if source.is_file():
+        path = posixpath.normpath(posixpath.join(here, path))
+        if path == "README.md":
+            first = posixpath.relpath("index.md", here or ".")
+            return f"[{words}]({first}{anchor and '#'}{anchor})"
+        if path.endswith((".ipynb", ".md")):
+            return found[0]
+        if not path.startswith("..") and (ROOT / path).is_file():
             copied = folder / "extra" / "files" / path
             copied.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, copied)
-            return f'<a href="files/{path}">{BeautifulSoup(words, "html.parser").text}</a>'
+            shutil.copy(ROOT / path, copied)
+            address = posixpath.relpath(f"files/{path}", here or ".")
+            return f'<a href="{address}">{BeautifulSoup(words, "html.parser").text}</a>'
         return words
 
     return re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)", lead, text)
