@@ -55,18 +55,28 @@ class Recorded:
 
     def _repr_markdown_(self) -> str:
         first = self.rows[0]
-        lines = [f"**{first.parameters['sentence']}** *{self.verdict}* (`{self.id}`)"]
+        said = f"**{first.parameters['sentence']}** *{self.verdict}* (`{self.id}`)"
+        return f"{said}\n\n{self.tables()}"
+
+    def tables(self) -> str:
+        """Return the rows as Markdown: a table for all processors that measured the same."""
+        first = self.rows[0].parameters
+        found: dict[tuple, list[Recorded]] = {}
         for one in self.by_processor:
-            found = f": *{one.here}*" if self.others else ""
+            found.setdefault(tuple(tuple(_cells(row)) for row in one.rows), []).append(one)
+        lines = []
+        for rows, ones in found.items():
+            where = ", and on ".join(f"{one.processor}, {one.date[:10]}" for one in ones)
             lines += [
-                "",
-                f"| setting | {first.parameters['ours']} | {first.peer} | effect (95 %) | runs | |",
+                f"| setting | {first['ours']} | {self.rows[0].peer} | effect (95 %) | runs "
+                "| verdict |",
                 "|---|---|---|---|---|---|",
-                *(f"| {' | '.join(_cells(row))} |" for row in one.rows),
+                *(f"| {' | '.join(row)} |" for row in rows),
                 "",
-                f"Recorded on {one.processor}, {one.date[:10]}{found}.",
+                f"Recorded on {where}{f': *{ones[0].here}*' if len(found) > 1 else ''}.",
+                "",
             ]
-        return "\n".join(lines)
+        return "\n".join(lines).rstrip()
 
 
 def evidence(id: str, folder: str | Path = CLAIM_RECORDS) -> Recorded:
@@ -139,13 +149,18 @@ def _cells(row: Row) -> list[str]:
     else:
         low, high = ("∞" if end is None else f"{end:+.3g}" for end in given["interval"])
         effect = f"{given['effect']:+.3g} ({low} to {high})"
-    sides = [f"{_side(one)} {row.unit}".removesuffix(" 1") for one in (row.value, row.peer_value)]
+    sides = [_side(one, row.unit) for one in (row.value, row.peer_value)]
     return [given["setting"], *sides, effect, str(given["runs"]), given["word"]]
 
 
-def _side(value: float | None) -> str:
+def _side(value: float | None, unit: str) -> str:
+    """Return a value that can be read: 30 µs for 2.998e-05 s, 2.5e18 for 2510978158954345984."""
     assert value is not None, "a claim has two sides"
-    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+    if unit == "s" and 0 < abs(value) < 0.1:
+        small = abs(value) < 1e-4
+        value, unit = value * (1e6 if small else 1e3), "µs" if small else "ms"
+    text = f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
+    return f"{text} {unit}".removesuffix(" 1")
 
 
 def _part(value: float | None) -> str:

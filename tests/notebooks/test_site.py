@@ -1,6 +1,7 @@
 """The site: every page stands, explains its terms, is found, and can be used by everybody."""
 
 import base64
+import doctest
 import json
 import re
 from dataclasses import replace
@@ -15,7 +16,7 @@ from tests.browser.looks import GLARING, glare, looked_at
 from tests.notebooks import axe
 from tools import executed as executed_module
 from tools.notebooks import sources
-from tools.site import generated, single
+from tools.site import generated, pictures, single
 from tools.site.faults import faults
 from tools.site.formulas import FormulaError, mathml
 from tools.site.pictures import NO_ALT, with_pictures
@@ -58,10 +59,37 @@ def test_a_plot_becomes_a_file_with_its_words(tmp_path):
     html = BeautifulSoup(page.cells[0].outputs[0].data["text/html"], "html.parser")
     assert html.figure["id"] == "figure-1"
     assert html.figcaption.a["href"] == "#figure-1"
-    assert html.figcaption.text == "Figure 1.1"
+    assert html.figcaption.text == 'Figure 1.1. a "b" < c'
     (picture,) = html("img")
     assert picture["alt"] == 'a "b" < c'
     assert (tmp_path / picture["src"].rpartition("/")[2]).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_caption_has_the_plots_title(tmp_path):
+    said = {"image/png": {"alt": "A ring & its time. Across: ranks. Line: from 1 at 1 to 2 at 4."}}
+    page = with_pictures(shown(said), "01_x", tmp_path)
+    html = BeautifulSoup(page.cells[0].outputs[0].data["text/html"], "html.parser")
+    assert html.figcaption.text == "Figure 1.1. A ring & its time"
+
+
+def test_the_examples_of_captions():
+    assert doctest.testmod(pictures).failed == 0
+
+
+@pytest.mark.parametrize(
+    ("alt", "words"),
+    [
+        (
+            "Panel 1 of 2: Strong: one picture. Across: N. Panel 2 of 2: Weak. Across: N.",
+            "Strong: one picture; Weak",
+        ),
+        ("Panel 1 of 2: Across: N. Up: s. Panel 2 of 2: Across: N. Up: s.", ""),
+        ("7 boxes. Written in it: rank 0.", ""),
+        ("", ""),
+    ],
+)
+def test_a_caption_is_a_title_or_none(alt, words):
+    assert pictures.title(alt) == words
 
 
 def test_a_plot_says_what_of_it_keeps_its_colours(tmp_path):
@@ -187,8 +215,8 @@ def test_the_page_of_claims_has_every_claim():
     text = generated.what_holds()
     for topic in claims.topics():
         for name, claim in claims.of(topic).items():
-            assert f"### {name}\n" in text
-            assert claim.sentence in text
+            (summary,) = re.findall(rf'id="{name}"><summary>(.*)</summary>', text)
+            assert claim.sentence.split()[0] in summary
 
 
 def test_the_page_of_figures_has_each_setting_of_a_suite_once(tmp_path, monkeypatch):
@@ -208,8 +236,8 @@ def test_the_page_of_figures_has_each_setting_of_a_suite_once(tmp_path, monkeypa
     monkeypatch.setattr(generated, "BENCH", tmp_path)
     text = generated.measured()
     assert text.count("## conformance\n") == text.count("## links\n") == 1
-    assert text.count("`python -m bench.conformance --ranks 2`") == 1
-    assert text.count("`python -m bench.conformance --ranks 3`") == 1
+    assert text.count("<code>python -m bench.conformance --ranks 2</code>") == 1
+    assert text.count("<code>python -m bench.conformance --ranks 3</code>") == 1
     shown = {value for value in range(111, 999, 111) if f" {value} tests " in text}
     assert shown == {222, 333, 555, 777, 888}  # of equal settings and of equal cases the newer
 
@@ -217,7 +245,7 @@ def test_the_page_of_figures_has_each_setting_of_a_suite_once(tmp_path, monkeypa
 def test_the_page_of_figures_has_every_number_of_ranks_of_conformance():
     text = generated.measured()
     for ranks in (2, 3, 4):
-        assert f"`python -m bench.conformance --ranks {ranks}`" in text
+        assert f"<code>python -m bench.conformance --ranks {ranks}</code>" in text
 
 
 def test_an_executed_notebook_is_kept_until_it_changes(tmp_path, monkeypatch):

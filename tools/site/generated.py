@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib
 import re
 from collections.abc import Iterable
@@ -47,7 +48,8 @@ def what_holds() -> str:
         "strongest simple rival. Here are all of them with what the newest record of each "
         "processor says: *holds*, *ties*, *fails*, *open* (these runs do not decide) or *depends "
         "on* a setting or the processor. The effect stands with its 95 % interval; *runs* is how "
-        "many pairs it comes from. `make claims NB=02` runs those of one notebook on your machine.",
+        "many pairs it comes from. `make claims NB=02` runs those of one notebook on your machine. "
+        "Open a line to see its measurements.",
         "",
     ]
     for topic in claims.topics():
@@ -57,7 +59,9 @@ def what_holds() -> str:
         lines += [f"| {word} | {count} |" for word, count in _counted(known, found)]
         lines.append("")
         for name in known:
-            lines += [f"### {name}", "", found[name]._repr_markdown_(), ""]
+            one = found[name]
+            sentence = one.rows[0].parameters["sentence"]
+            lines += _folded(f"<em>{one.verdict}</em>: {_words(sentence)}", one.tables(), name)
     return "\n".join(lines)
 
 
@@ -93,17 +97,31 @@ def measured() -> str:
     for suite, (record, rows) in ((name, one) for name in sorted(tables) for one in tables[name]):
         if record is tables[suite][0][0]:
             lines += [f"## {suite}", ""]
-        lines += [
-            f"`{record.command}`, {record.machine['name']}, {record.date[:10]}.",
-            "",
+        table = [
             "| what | case | ours | peer | peer's | ours ÷ peer's |",
             "|---|---|---|---|---|---|",
+            *(f"| {' | '.join(_figures(row))} |" for row in rows[:MOST]),
         ]
-        lines += [f"| {' | '.join(_figures(row))} |" for row in rows[:MOST]]
         if len(rows) > MOST:
-            lines += ["", f"{len(rows) - MOST} more rows stand in the record."]
-        lines.append("")
+            table += ["", f"{len(rows) - MOST} more rows stand in the record."]
+        where = f"{record.machine['name']}, {record.date[:10]}, {len(rows)} rows"
+        command = html.escape(record.command)
+        lines += _folded(f"<code>{command}</code>, {where}", "\n".join(table))
     return "\n".join(lines)
+
+
+def _folded(summary: str, text: str, anchor: str = "") -> list[str]:
+    """Return lines of Markdown: one line that opens what is below it."""
+    name = f' id="{anchor}"' if anchor else ""
+    head = f'<details class="record"{name}><summary>{summary}</summary>'
+    return [head, "", text, "", "</details>", ""]
+
+
+def _words(sentence: str) -> str:
+    """Return a sentence of Markdown as HTML, but for its formulas, which lose their dollars."""
+    text = html.escape(sentence, quote=False).replace("$", "")
+    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
+    return re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text)
 
 
 def setting(record: records.Record) -> tuple[str, ...]:
