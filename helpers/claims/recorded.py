@@ -59,23 +59,27 @@ class Recorded:
         return f"{said}\n\n{self.tables()}"
 
     def tables(self) -> str:
-        """Return the rows as Markdown: a table for all processors that measured the same."""
+        """Return the rows as Markdown; what other processors measured otherwise is folded."""
         first = self.rows[0].parameters
         found: dict[tuple, list[Recorded]] = {}
         for one in self.by_processor:
             found.setdefault(tuple(tuple(_cells(row)) for row in one.rows), []).append(one)
-        lines = []
+        lines: list[str] = []
         for rows, ones in found.items():
             where = ", and on ".join(f"{one.processor}, {one.date[:10]}" for one in ones)
-            lines += [
+            table = [
                 f"| setting | {first['ours']} | {self.rows[0].peer} | effect (95 %) | runs "
                 "| verdict |",
                 "|---|---|---|---|---|---|",
                 *(f"| {' | '.join(row)} |" for row in rows),
                 "",
-                f"Recorded on {where}{f': *{ones[0].here}*' if len(found) > 1 else ''}.",
-                "",
             ]
+            if lines:
+                summary = f"Recorded on {where}: <em>{ones[0].here}</em>"
+                lines += [f"<details><summary>{summary}</summary>", "", *table, "</details>", ""]
+            else:
+                verdict = f": *{ones[0].here}*" if len(found) > 1 else ""
+                lines += [*table, f"Recorded on {where}{verdict}.", ""]
         return "\n".join(lines).rstrip()
 
 

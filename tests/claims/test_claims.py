@@ -232,7 +232,8 @@ def test_processors_that_differ_are_shown_apart(tmp_path):
     assert told_apart == {"A (family 1)": "fails", "A (family 2)": "holds"}
     shown = read._repr_markdown_()
     assert shown.startswith("**Ours is larger.** *depends on the processor*")
-    assert "Recorded on A (family 1), 2026-11-01: *fails*." in shown
+    folded = shown.partition("<details>")[2]
+    assert "Recorded on A (family 1), 2026-11-01: <em>fails</em></summary>" in folded
     assert shown.count("| small |") == 2, "two processors measured the same, in one table"
     both = f"Recorded on {here(tmp_path)}, 2026-11-01, and on A (family 2), 2026-11-01: *holds*."
     assert both in shown.replace(read.date[:10], "2026-11-01")
