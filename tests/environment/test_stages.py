@@ -86,15 +86,12 @@ def tests(tmp_path_factory):
 def test_each_test_runs_in_its_stage_and_the_end_says_what_came_out(tests):
     status, said = tests()
     assert status == 1
-    assert said[1:5] == [
+    left = [line for line in said if line.startswith("left behind: ")]
+    assert any("left-by-a-test" in line for line in left)  # others run beside this and may, too
+    assert [line for line in said[1:] if line not in left] == [
         "1 skipped: no wheel here: install one",
         "5 passed, 1 failed",
         "test_one::test_fails: AssertionError: as it must assert False",
-        said[4],
-    ]
-    assert said[4].startswith("left behind: ")
-    assert "left-by-a-test" in said[4]
-    assert said[5:] == [
         "1 passed only alone, which make test-all counts as failed:",
         "test_one::test_wants_the_machine_for_itself",
     ]
