@@ -84,7 +84,7 @@ reset: setup ## Put a fresh copy of a notebook in work/ and keep a backup: make 
 	@[ -n "$(NB)" ] || { echo "Say which notebook: make reset NB=01" >&2; exit 1; }
 	@$(PY) -m tools.work reset '$(NB)'
 
-test: setup ## Check the style, run the tests and each notebook, in 20 minutes
+test: setup ## Check the style, run the tests and each notebook: half an hour
 	@$(if $(TEST_ARGS),,$(LINT))
 	@REQUIRE='$(REQUIRE)' $(PY) -m tools.test $(TEST_ARGS)
 

@@ -223,6 +223,7 @@ class Capture:
         if self._to_clear:
             self.parts.clear()
             self._widgets.clear()
+            self._displays = 0
             self._to_clear = False
 
 

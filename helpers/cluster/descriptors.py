@@ -23,6 +23,7 @@ from ipykernel.iostream import OutStream
 ROOM = 1 << 20  # bytes of a pipe, so that C code that holds the interpreter seldom has to wait
 LINE_BUFFERED = 1  # _IOLBF of the C libraries of Linux and macOS
 _LIBC = ctypes.CDLL(None)
+_C_STDOUT = ctypes.c_void_p.in_dll(_LIBC, "__stdoutp" if sys.platform == "darwin" else "stdout")
 _BUFFER = ctypes.create_string_buffer(1 << 13)  # of C's stdout
 
 
@@ -53,7 +54,8 @@ class RankStream(OutStream):
                 fcntl.fcntl(self._fid, fcntl.F_SETPIPE_SZ, ROOM)
         getattr(sys, f"__{name}__").reconfigure(line_buffering=True)
         if name == "stdout":
-            _buffer_lines()
+            # Each line is sent on, as at a terminal; into a pipe C would send whole blocks.
+            _LIBC.setvbuf(_C_STDOUT, _BUFFER, LINE_BUFFERED, ctypes.c_size_t(len(_BUFFER)))
 
     def _watch_pipe_fd(self) -> None:
         os.set_blocking(self._fid, False)
@@ -75,18 +77,9 @@ class RankStream(OutStream):
         if self.name == "stdout":
             if sys.__stdout__ is not None:
                 sys.__stdout__.flush()
-            _LIBC.fflush(_c_stdout())
+            _LIBC.fflush(_C_STDOUT)
         self.drain()
 
     def fileno(self) -> int:
         """Return 1 or 2: a child process that is given this stream is shown as well."""
         return self._original_stdstream_fd
-
-
-def _c_stdout() -> ctypes.c_void_p:
-    return ctypes.c_void_p.in_dll(_LIBC, "__stdoutp" if sys.platform == "darwin" else "stdout")
-
-
-def _buffer_lines() -> None:
-    """Have C's ``stdout`` send each line on, as at a terminal; into a pipe it would send blocks."""
-    _LIBC.setvbuf(_c_stdout(), _BUFFER, LINE_BUFFERED, ctypes.c_size_t(len(_BUFFER)))

@@ -74,7 +74,8 @@ def _functions_of(thing: object, modules: bool) -> Iterator[types.FunctionType]:
         if isinstance(one, functools.partial):
             ahead += [one.func, *one.args, *one.keywords.values()]
         elif isinstance(one, types.MethodType):
-            ahead += [one.__func__, one.__self__]
+            owner = one.__self__
+            ahead += [one.__func__, owner if isinstance(owner, type) else type(owner)]
         elif not modules and getattr(one, "__module__", None) != "__main__":
             continue
         elif isinstance(one, type):

@@ -185,11 +185,10 @@ class RankSide:
 
         def work() -> bytes:
             import cloudpickle
-            from IPython import get_ipython
 
             function, args, kwargs = pickle.loads(blob)
             self._code_file = getattr(getattr(function, "__code__", None), "co_filename", "")
-            let_see(function, names := get_ipython().user_ns)
+            let_see(function, names := self._shell.user_ns)
             for given in (*args, *kwargs.values()):
                 let_see(given, names, modules=False)
             return cloudpickle.dumps(function(*args, **kwargs))
@@ -198,8 +197,6 @@ class RankSide:
 
     def _guarded(self, work: Callable[[], bytes | None], trace: bool) -> dict:
         """Run ``work``; return its value or error, its output, and the events if traced."""
-        from IPython import get_ipython
-
         reply: dict = {"status": "ok", "value": None}
         if trace:
             self.recorder.start()
@@ -207,7 +204,7 @@ class RankSide:
         begin = time.perf_counter()
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
-            self._meanwhile.begin(capture := Capture(get_ipython()))
+            self._meanwhile.begin(capture := Capture(self._shell))
             with capture as reply["parts"], self._questions.forwarded():
                 try:
                     if MPI.Is_finalized():

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LONGEST = 1500  # characters: what a screen reader says in a minute and a half
+MOST_TITLES = 3  # that stand in a caption
 ITEMS = 12  # lines, bars or words that are told one by one; of more, how many there are
 
 
@@ -43,13 +44,47 @@ def describe(figure: Figure) -> str:
     >>> describe(ax.figure)
     'Cost. Across: ranks, logarithmic. Up: time in ms. Line "ring": from 8 at 1 to 6 at 4, least 5.'
     """
-    panels = [ax for ax in figure.axes if ax.get_visible() and not _is_colorbar(ax)]
+    panels = _panels(figure)
     told = [" ".join(_panel(ax)) for ax in panels]
     heading = [_sentence(_text(figure.get_suptitle()))] if figure.get_suptitle() else []
     if len(told) > 1:
         told = [f"Panel {number} of {len(told)}: {text}" for number, text in enumerate(told, 1)]
     text = " ".join([*heading, *told]).strip() or "An empty figure."
     return text if len(text) <= LONGEST else text[: LONGEST - 1].rsplit(" ", 1)[0] + " …"
+
+
+def title(figure: Figure) -> str:
+    """Return what a figure is called, for its caption: its titles, or what by what.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        Any figure, drawn or not.
+
+    Returns
+    -------
+    str
+        Empty where there are many titles, or none and several panels.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().subplots()
+    >>> _ = ax.set(xlabel="ranks", ylabel="time in ms")
+    >>> title(ax.figure)
+    'time in ms by ranks'
+    >>> _ = ax.set_title("Cost.")
+    >>> title(ax.figure)
+    'Cost'
+    """
+    panels = _panels(figure)
+    titles = [figure.get_suptitle(), *(next(_titles(ax), "") for ax in panels)]
+    if words := [_text(one).rstrip(".") for one in titles if one]:
+        return "; ".join(dict.fromkeys(words)) if len(words) <= MOST_TITLES else ""
+    labels = [label for ax in panels for label in (ax.get_ylabel(), ax.get_xlabel())]
+    if len(panels) != 1 or not all(labels) or "\\" in "".join(labels):  # no caption of formulas
+        return ""
+    return " by ".join(map(_text, labels))
 
 
 def install(shell: Any) -> None:
@@ -85,7 +120,7 @@ def _describing(plain: Callable) -> Callable:
         if shown is None:
             return None
         data, metadata = shown if isinstance(shown, tuple) else (shown, {})
-        found = {"alt": describe(figure)}
+        found = {"alt": describe(figure), "title": title(figure)}
         parts = dark.kept(figure, data)
         return data, {**metadata, **found, **({} if parts is None else {"kept": parts})}
 
@@ -93,10 +128,17 @@ def _describing(plain: Callable) -> Callable:
     return described
 
 
+def _panels(figure: Figure) -> list[Axes]:
+    return [ax for ax in figure.axes if ax.get_visible() and not _is_colorbar(ax)]
+
+
+def _titles(ax: Axes) -> Iterator[str]:
+    return filter(None, (ax.get_title(loc=place) for place in ("left", "center", "right")))
+
+
 def _panel(ax: Axes) -> Iterator[str]:
     """Yield the sentences about one pair of axes."""
-    titles = (ax.get_title(loc=place) for place in ("left", "center", "right"))
-    yield from (_sentence(_text(title)) for title in titles if title)
+    yield from (_sentence(_text(title)) for title in _titles(ax))
     if ax.axison:
         for name, axis in (("Across", ax.xaxis), ("Up", ax.yaxis)):
             if label := _text(axis.get_label_text()):

@@ -39,6 +39,10 @@ def test_bound_methods_callable_objects_and_what_is_wrapped_see_them_too():
     made = from_the_notebook(source)
     let_see(made().where, RANKS)
     assert made().where() == 2
+    helped = "class made:\n    def where(self): return self.own()\n    def own(self): return rank"
+    made = from_the_notebook(helped)
+    let_see(made().where, RANKS)
+    assert made().where() == 2, "what a method calls sees them, too"
     made = from_the_notebook(source)
     let_see(made(), RANKS)
     assert made()() == 4

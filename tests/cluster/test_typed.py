@@ -74,6 +74,13 @@ def test_endless_output_is_bounded_and_ends_at_the_time_limit(cell, what):
     assert cell(f"%%ranks\n{memory}")[0] == "[0-2] True\n"
 
 
+def test_a_long_animation_is_not_cut(cell):
+    begin = "from IPython.display import clear_output, display\nfor frame in range(700):\n"
+    _, outputs = cell(f"%%ranks\n{begin}    clear_output(wait=True); display(frame)")
+    assert "cut" not in str(outputs)
+    assert "699" in str(outputs)
+
+
 def test_stop_pressed_twice_is_as_good_as_once(cell):
     pid = int(cell("import os\nprint(os.getpid())")[0])
 

@@ -36,7 +36,9 @@ def executed(place, record_property, request):
 
     With its states, as for the site, but few: the tests look at how they are shown.
     """
-    tried_again = request.config.option.lf and request.path.name == "test_execution.py"
+    tried_again = (
+        getattr(request.config.option, "lf", False) and request.path.name == "test_execution.py"
+    )
 
     def get(name: str, kind: str = "solved") -> run.Execution:
         path = place / f"{name}-{kind}"

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from helpers.plots import description
-from helpers.plots.description import LONGEST, describe
+from helpers.plots.description import LONGEST, describe, title
 from tools.run import execute
 
 
@@ -97,6 +97,26 @@ def test_panels_are_counted():
         panel.plot([1, 2], [1, 2])
     figure.suptitle("Two")
     assert describe(figure).startswith("Two. Panel 1 of 2: Line")
+
+
+def test_a_title_is_the_figures_the_panels_or_the_axes():
+    figure = Figure()
+    left, right = figure.subplots(1, 2)
+    assert title(figure) == ""
+    left.set(xlabel="N", ylabel="s")
+    assert title(figure) == "", "two panels, and no title"
+    left.set_title("Strong: one picture")
+    right.set_title("Weak.", loc="left")
+    assert title(figure) == "Strong: one picture; Weak"
+    figure.suptitle("Speedup")
+    assert title(figure) == "Speedup; Strong: one picture; Weak"
+    figure.add_subplot(133).set_title("a fourth")
+    assert title(figure) == "", "too many for a caption"
+
+
+def test_a_formula_is_no_title(ax):
+    ax.set(xlabel="lag", ylabel=r"$\Vert x \Vert$")
+    assert title(ax.figure) == ""
 
 
 def test_what_is_long_is_cut_at_a_word(ax):

@@ -60,8 +60,9 @@ def what_holds() -> str:
         lines.append("")
         for name in known:
             one = found[name]
-            sentence = one.rows[0].parameters["sentence"]
-            lines += _folded(f"<em>{one.verdict}</em>: {_words(sentence)}", one.tables(), name)
+            sentence = html.escape(one.rows[0].parameters["sentence"], quote=False)
+            summary = f"<em>{one.verdict}</em>: {sentence} (<code>{name}</code>)"
+            lines += _folded(summary, one.tables(), name)
     return "\n".join(lines)
 
 
@@ -115,13 +116,6 @@ def _folded(summary: str, text: str, anchor: str = "") -> list[str]:
     name = f' id="{anchor}"' if anchor else ""
     head = f'<details class="record"{name}><summary>{summary}</summary>'
     return [head, "", text, "", "</details>", ""]
-
-
-def _words(sentence: str) -> str:
-    """Return a sentence of Markdown as HTML, but for its formulas, which lose their dollars."""
-    text = html.escape(sentence, quote=False).replace("$", "")
-    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
-    return re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text)
 
 
 def setting(record: records.Record) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import html
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,8 +16,6 @@ from tools.site.players import player
 from tools.states import STATES
 
 PICTURES = {"image/png": "png", "image/jpeg": "jpg"}
-PLAIN = "(Across|Up|Rows|Line|Bars|Points|Legend|Written|A map|Filled|[0-9]+ boxes)\\b"
-MOST_TITLES = 3  # of panels in a caption
 NO_ALT = "a picture without a description"  # found by `faults`, so that no build passes with it
 
 
@@ -31,7 +28,7 @@ def with_pictures(notebook: NotebookNode, name: str, folder: Path) -> NotebookNo
     chapter, figure = int(name[:2]), 0
 
     def caption(said: Mapping) -> str:
-        words = title(said.get("alt", ""))
+        words = said.get("title", "")
         number = f'<a href="#figure-{figure}">Figure {chapter}.{figure}</a>'
         return f"<figcaption>{number}{words and f'. {html.escape(words)}'}</figcaption>"
 
@@ -53,7 +50,7 @@ def with_pictures(notebook: NotebookNode, name: str, folder: Path) -> NotebookNo
                 ]
                 figure += bool(drawn)
                 # what a control changes in a title would be wrong for the other states
-                same = drawn[0] if len({title(one.get("alt", "")) for one in drawn}) == 1 else {}
+                same = drawn[0] if len({one.get("title") for one in drawn}) == 1 else {}
                 below = caption(same) if drawn else ""
                 shown = player(states, f"states-{number}-{index}", picture, below)
                 if drawn:
@@ -73,27 +70,6 @@ def with_pictures(notebook: NotebookNode, name: str, folder: Path) -> NotebookNo
                 )
                 break
     return notebook
-
-
-def title(alt: str) -> str:
-    """Return what a plot's description says that it shows: its titles, or what over what.
-
-    >>> title("Speedup of a ring. Across: ranks. Up: speedup. Line: from 1 at 1 to 3.2 at 4.")
-    'Speedup of a ring'
-    >>> title("Across: ranks. Up: time [ms], logarithmic. Line: from 1 at 1 to 3.2 at 4.")
-    'time [ms] by ranks'
-    """
-    panels = re.split(r"Panel \d+ of \d+: ", alt)
-    firsts = [panel.partition(". ")[0].rstrip(".") for panel in panels if panel]
-    titles = [first for first in firsts if not re.match(PLAIN, first)]
-    if titles:
-        return "; ".join(dict.fromkeys(titles)) if len(titles) <= MOST_TITLES else ""
-    axes = [
-        re.search(rf"{side}: (.*?)(?:, logarithmic)?(?:\. |\.?$)", alt) for side in ("Up", "Across")
-    ]
-    if len(panels) > 1 or None in axes or re.search("partial|Vert", alt):
-        return ""
-    return " by ".join(found[1] for found in axes if found)
 
 
 def _image(file: Path, said: Mapping) -> str:
