@@ -1,0 +1,109 @@
+"""Print how many lines each part of the house has, and of which kind: python -m tools.weigh
+
+``sections`` are lines of docstrings from the first NumPy heading on (Parameters, Returns, ...);
+``inner``, those on names that no library exports and no notebook uses. With names of folders or
+files (``python -m tools.weigh helpers/plots``), a row for each file in them.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools.docstrings import ROOT, exported, module_name
+
+KINDS = ("files", "lines", "code", "docstring", "comment", "blank", "sections", "inner")
+PARTS = ("tests", "claims", "tools", "bench", "notebooks/source")
+HEADING = re.compile(r"^\s*-{3,}\s*$")
+
+
+def weigh(file: Path) -> Counter[str]:
+    """Count the lines of one file by kind; a line of code with a comment is code."""
+    text = file.read_text("utf-8")
+    lines = text.splitlines()
+    docstrings, count = set(), Counter(files=1, lines=len(lines))
+    for node, name in _described(ast.parse(text), module_name(file)):
+        described = node.body[0]
+        inside = range(described.lineno, described.end_lineno + 1)
+        docstrings |= set(inside)
+        heads = [at for at in inside if HEADING.match(lines[at - 1])]
+        if heads:
+            long = described.end_lineno - heads[0] + 1  # from the heading above the dashes
+            count["sections"] += long
+            count["inner"] += 0 if _is_exported(name) else long
+    for number, comment in _rest(text, len(lines)).items():
+        kind = "comment" if comment else "blank" if not lines[number - 1].strip() else "code"
+        count["docstring" if number in docstrings else kind] += 1
+    return count
+
+
+def _described(tree: ast.Module, module: str) -> Iterator[tuple[ast.AST, str]]:
+    """Yield each module, class and function that has a docstring, with its full name."""
+    if ast.get_docstring(tree, clean=False) is not None:
+        yield tree, module
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _described(node, f"{module}.{node.name}")
+        elif not isinstance(node, ast.expr):
+            yield from _nested(node, module)
+
+
+def _nested(node: ast.AST, module: str) -> Iterator[tuple[ast.AST, str]]:
+    """Yield what is defined below a statement, such as an ``if``."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _described(child, f"{module}.{child.name}")
+        elif isinstance(child, ast.stmt):
+            yield from _nested(child, module)
+
+
+def _is_exported(name: str) -> bool:
+    """Whether this is exported itself, or a public member of an exported class, or a module."""
+    above, _, own = name.rpartition(".")
+    return name in exported() or (above in exported() and not own.startswith("_"))
+
+
+def _rest(text: str, long: int) -> dict[int, bool]:
+    """Return for each line whether it holds nothing but a comment."""
+    alone = dict.fromkeys(range(1, long + 1), False)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT and token.line.lstrip().startswith("#"):
+            alone[token.start[0]] = True
+    return alone
+
+
+def _row(name: str, count: Counter[str]) -> str:
+    return f"{name:32}" + "".join(f"{count[kind]:>10,}" for kind in KINDS).replace(",", " ")
+
+
+def main(wanted: list[str]) -> int:
+    """Print the table of the house, or of what was named."""
+    print(f"{'':32}" + "".join(f"{kind:>10}" for kind in KINDS))
+    if wanted:
+        rows = {
+            str(file.relative_to(ROOT)): weigh(file)
+            for each in wanted
+            for file in (sorted((ROOT / each).rglob("*.py")) or [ROOT / each])
+        }
+    else:
+        rows = {}
+        for file in sorted((ROOT / "helpers").rglob("*.py")):
+            room = file.relative_to(ROOT).parts[1]
+            room = "helpers/*.py" if room.endswith(".py") else f"helpers/{room}"
+            rows[room] = rows.get(room, Counter()) + weigh(file)
+    for name, count in sorted(rows.items(), key=lambda row: -row[1]["lines"]):
+        print(_row(name, count))
+    print(_row("in all" if wanted else "helpers", sum(rows.values(), Counter())))
+    for part in () if wanted else PARTS:
+        print(_row(part, sum(map(weigh, (ROOT / part).rglob("*.py")), Counter())))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
