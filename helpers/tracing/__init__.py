@@ -12,9 +12,8 @@
         print(trace.bytes_sent(), trace.steps())
         save_chrome(trace, "trace.json")  # for ui.perfetto.dev
 
-``trace.to_json()`` keeps the whole trace, for ``Trace.from_json`` elsewhere. What one process does
-right now stands in ``comm.recorder.current``; :func:`install` watches ``MPI.COMM_WORLD`` itself,
-for libraries that take no communicator.
+A trace can be pickled. What one process does right now stands in ``comm.recorder.current``;
+:func:`install` watches ``MPI.COMM_WORLD`` itself, for libraries that take no communicator.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from helpers.tracing.activity import Call, Recorder
-    from helpers.tracing.chrome import save_chrome, to_chrome
+    from helpers.tracing.chrome import save_chrome
     from helpers.tracing.clock import Clock, measure_offset
     from helpers.tracing.communicator import TracedComm, install, uninstall
     from helpers.tracing.recording import build, gather, record
@@ -44,7 +43,6 @@ __all__ = [
     "measure_offset",
     "record",
     "save_chrome",
-    "to_chrome",
     "uninstall",
 ]
 
@@ -62,7 +60,6 @@ _HOME = {
     "measure_offset": "clock",
     "record": "recording",
     "save_chrome": "chrome",
-    "to_chrome": "chrome",
     "uninstall": "communicator",
 }
 

@@ -28,23 +28,12 @@ def save_chrome(trace: Trace, path: str | Path) -> Path:
         The file.
     """
     path = Path(path)
-    path.write_text(json.dumps(to_chrome(trace)))
+    path.write_text(json.dumps(_chrome(trace)))
     return path
 
 
-def to_chrome(trace: Trace) -> dict:
-    """Return the trace as the JSON object that the format prescribes.
-
-    Parameters
-    ----------
-    trace : Trace
-        What :func:`helpers.tracing.gather` returned.
-
-    Returns
-    -------
-    dict
-        ``{"traceEvents": [...], "displayTimeUnit": "ms"}``, times in µs.
-    """
+def _chrome(trace: Trace) -> dict:
+    """Return the trace as the JSON object that the format prescribes."""
     items: list[dict] = [
         {"ph": "M", "name": "process_name", "pid": 0, "args": {"name": "MPI ranks"}}
     ]

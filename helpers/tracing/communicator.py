@@ -2,23 +2,27 @@
 
 ``TracedComm(comm)`` is an ``MPI.Intracomm`` with the same handle, so every library takes it.
 Each MPI call sets ``recorder.current`` while it is under way and, while ``recorder.events`` is a
-list, appends it. Communicators and requests made from it are traced too; what takes the place of
-mpi4py's methods is made by :mod:`helpers.tracing.calls`.
+list, appends it. Communicators and requests made from it are traced too.
+
+mpi4py has some 150 calls of a few shapes. A shape is what a call says about its peer (a send names
+a destination, a receive a source, a collective a root or nobody) and what becomes of its result.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
+from helpers.tracing import collective, exchange, point_to_point
 from helpers.tracing.activity import Recorder
-from helpers.tracing.calls import wrappers
 from helpers.tracing.matched import TracedMessage
+from helpers.tracing.point_to_point import Method
 from helpers.tracing.requests import TracedPrequest, TracedRequest, traced_request
 from helpers.tracing.windows import TracedWin
 
@@ -36,22 +40,10 @@ TRACED: dict[str, type] = {
 
 
 class Traced:
-    """What all traced communicators have in common.
+    """What all traced communicators have in common; see :class:`TracedComm`.
 
     All ranks of a communicator must wrap it, in the same order as other communicators of the same
     ranks, so that the ranks agree on its identity.
-
-    Parameters
-    ----------
-    comm : MPI.Comm, optional
-        Of this kind, traced or not; a null communicator if it is left out.
-    recorder : Recorder, optional
-        By default that of ``comm`` if it is traced, else a new one.
-
-    Raises
-    ------
-    TypeError
-        If ``comm`` is no communicator of this kind.
     """
 
     __slots__ = ()
@@ -79,22 +71,7 @@ class Traced:
         return PLAIN["COMM_WORLD"].Get_rank()
 
     def waiting(self: Any, call: str, peer: int | str, tag: int | None) -> tuple:
-        """Return ``recorder.current`` for a library that waits by polling, from now on.
-
-        Parameters
-        ----------
-        call : str
-            The library's name for what it does.
-        peer : int or str
-            A rank of this communicator, or "all".
-        tag : int or None
-            The tag that it waits for.
-
-        Returns
-        -------
-        tuple
-            (call, peer, tag, begin_ns, members), see :class:`helpers.tracing.Recorder`.
-        """
+        """Return what ``recorder.current`` is for a library that waits by polling, from now on."""
         return call, self._world.get(peer, peer), tag, perf_counter_ns(), self._members
 
     def _identify(self: Any, parent: tuple | None, call: str) -> None:
@@ -145,46 +122,43 @@ class Traced:
 
 
 def predefined(name: str) -> MPI.Intracomm:
-    """Return a predefined communicator as it is named now (what pickling one leads to).
-
-    Parameters
-    ----------
-    name : str
-        ``"COMM_WORLD"`` or ``"COMM_SELF"``.
-
-    Returns
-    -------
-    MPI.Intracomm
-        Traced where it is installed.
-    """
+    """Return ``COMM_WORLD`` or ``COMM_SELF`` as it is now, traced or not (for unpickling)."""
     return getattr(MPI, name)
 
 
 @functools.cache
 def traced_class(plain: type) -> type:
-    """Return the traced class for one of mpi4py's communicator classes.
+    """Return the traced class for one of mpi4py's communicator classes (:data:`FAMILIES`).
 
     It is made at its first use: to wrap a hundred methods takes a while, and every rank starts with
     this module.
-
-    Parameters
-    ----------
-    plain : type
-        One of :data:`FAMILIES`.
-
-    Returns
-    -------
-    type
-        A subclass of it and of :class:`Traced`.
     """
     slots = ("_members", "_world", "identity", "recorder")
     name = f"Traced{plain.__name__}"
     doc = f"A traced MPI.{plain.__name__}."
     body = {"__slots__": slots, "__doc__": doc, "__module__": __name__}
     cls = type(name, (Traced, plain), body)
-    for method, function in wrappers(plain):
+    for method, function in _wrappers(plain):
         setattr(cls, method, function)
     return cls
+
+
+def _wrappers(plain: type) -> Iterator[tuple[str, Method]]:
+    """Yield MPI's name and what takes the method's place, for each watched method of the class."""
+    for names, make in (*point_to_point.TABLE, *exchange.TABLE, *collective.TABLE):
+        for name in names.split():
+            if hasattr(plain, name):
+                yield name, _dressed(name, getattr(plain, name), make)
+
+
+def _dressed(name: str, plain: Method, make: Callable[[str, Method], Method]) -> Method:
+    """Give a watched method mpi4py's defaults, name and documentation."""
+    made = make(name, plain)
+    parameters = inspect.signature(plain).parameters.values()
+    made.__defaults__ = tuple(p.default for p in parameters if p.default is not p.empty)
+    # In a stack that another process dumps, the name of the code is all that tells the MPI call.
+    made.__code__ = made.__code__.replace(co_name=name, co_filename=f"<traced {name}>")
+    return functools.wraps(plain)(made)
 
 
 FAMILIES = (MPI.Intracomm, MPI.Cartcomm, MPI.Graphcomm, MPI.Distgraphcomm, MPI.Intercomm)
@@ -253,12 +227,7 @@ def uninstall() -> None:
 
 @contextmanager
 def installed_requests() -> Iterator[None]:
-    """Make ``MPI.Request.Waitall`` and its like the traced ones while the block runs.
-
-    Yields
-    ------
-    None
-    """
+    """Make ``MPI.Request.Waitall`` and its like the traced ones while the block runs."""
     before = {name: getattr(MPI, name) for name in TRACED}
     _swap(TRACED)
     try:

@@ -11,20 +11,7 @@ POINT_TO_POINT = ("send", "receive", "exchange", "wait", "probe")
 
 
 def part(trace: Trace, kept: Callable[[Event], bool]) -> Trace:
-    """Return the events that are wanted, and the messages whose both sides are among them.
-
-    Parameters
-    ----------
-    trace : Trace
-        What was recorded.
-    kept : callable
-        ``kept(event)`` tells whether an event is wanted.
-
-    Returns
-    -------
-    Trace
-        Times count from the first event that is left.
-    """
+    """Return the wanted events, timed from the first of them, and the messages among them."""
     places = [place for place, event in enumerate(trace.events) if kept(event)]
     now = {place: number for number, place in enumerate(places)}
     zero = min((trace.events[place].begin for place in places), default=0.0)

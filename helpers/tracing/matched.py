@@ -16,15 +16,7 @@ _Status = MPI.Status
 
 
 class TracedMessage(_Message, metaclass=AnyRequest):
-    """An ``MPI.Message`` found by a matched probe, to be received by ``recv`` or ``Irecv``.
-
-    Parameters
-    ----------
-    message : MPI.Message, optional
-        Whose handle it takes.
-    comm : TracedComm, optional
-        The traced communicator on which it was found.
-    """
+    """An ``MPI.Message`` that a matched probe found on ``comm``; its receives are recorded."""
 
     __slots__ = ("_comm",)
 
@@ -35,20 +27,7 @@ class TracedMessage(_Message, metaclass=AnyRequest):
 
 
 def traced_message(message: MPI.Message | None, comm: Watched) -> TracedMessage | None:
-    """Return a traced copy of a matched message.
-
-    Parameters
-    ----------
-    message : MPI.Message or None
-        What a matched probe found.
-    comm : Watched
-        Where it probed.
-
-    Returns
-    -------
-    TracedMessage or None
-        None for None: the probe found nothing.
-    """
+    """Return a traced copy of a matched message; None if the probe found nothing."""
     return None if message is None else TracedMessage(message, comm)
 
 

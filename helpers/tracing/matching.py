@@ -44,28 +44,11 @@ Indices = dict[int, int]  # id of a call -> its event
 
 
 def assemble(calls: Calls, clocks: dict[int, Clock]) -> tuple:
-    """Put the calls of all ranks on rank 0's clock and find the messages.
+    """Put the calls of all ranks, by world rank, on rank 0's clock and find the messages.
 
     A message is matched as MPI matches it: between two ranks, on one communicator and with one tag,
-    the k-th send meets the k-th receive that was posted.
-
-    Parameters
-    ----------
-    calls : dict of int to list of Call
-        World rank → its calls, in the order in which they were made.
-    clocks : dict of int to Clock
-        Of the same ranks.
-
-    Returns
-    -------
-    events : tuple of Event
-        In order of begin.
-    messages : tuple of Message
-        In order of begin.
-    unmatched_sends, unmatched_receives : tuple of int
-        Events without another side.
-    communicators : tuple of tuple
-        The members of each, as world ranks.
+    the k-th send meets the k-th receive that was posted. Returns events, messages, unmatched sends,
+    unmatched receives and communicators, as :class:`helpers.tracing.Trace` holds them.
     """
     events, communicators, index = _events(calls, clocks)
     sides = _sides(events, calls, index)

@@ -4,8 +4,8 @@ Each maker here takes a method's name and mpi4py's own method, and returns what 
 notes the call in ``recorder.current`` while it is under way and, while the recorder records,
 keeps it. Since watching is on for every call, the closures name their parameters one by one: to
 pass on ``*args`` costs 0.1 µs, keywords 0.3. The defaults are mpi4py's (see
-:mod:`helpers.tracing.calls`). Sizes are those of the messages: what a send sent, what a receive
-got.
+:mod:`helpers.tracing.communicator`). Sizes are those of the messages: what a send sent, what a
+receive got.
 """
 
 from __future__ import annotations
@@ -80,22 +80,7 @@ def _send_pickled(name: str, plain: Method) -> Method:
 
 
 def keep(comm: Watched, call: tuple, request: MPI.Request | None) -> MPI.Request | None:
-    """Keep a call while recording.
-
-    Parameters
-    ----------
-    comm : Watched
-        The communicator of the call.
-    call : tuple
-        The call, in the layout of :data:`helpers.tracing.activity.Call`.
-    request : MPI.Request or None
-        What the call returned if it does not block.
-
-    Returns
-    -------
-    TracedRequest or None
-        The request, which completes the call when it is waited for.
-    """
+    """Keep a call while recording; return its request, if any, which will complete the call."""
     if request is None:
         comm.recorder.add(call)
         return None
@@ -137,27 +122,13 @@ def _receive(name: str, plain: Method) -> Method:
 
 
 def come(comm: Any, tag: int, find: Callable = _Comm.Improbe) -> MPI.Message | None:
-    """Take a message from any source that has come already, before a receive is posted for one.
+    """Take a message from any source that has arrived, before a receive is posted, or None.
 
     MPICH 5.0 over UCX, with several hosts: a receive from ``ANY_SOURCE`` is posted twice, for
     memory and for the network. A message from another host that is there before it is posted ends
     only the second, and the first waits for ever; so it does, more rarely, where memory and network
     both bring messages. A matched probe finds them all. So calls that wait probe till there is a
     message. Those that do not take what is there, and post their receive where nothing is.
-
-    Parameters
-    ----------
-    comm : Watched
-        Where a receive is to be posted.
-    tag : int
-        That it waits for, or ``ANY_TAG``.
-    find : callable
-        ``Improbe``, or ``improbe`` for pickled objects.
-
-    Returns
-    -------
-    MPI.Message or None
-        None if there is none.
     """
     # it looks, and only then fetches what has arrived: so twice
     return find(comm, _ANY_SOURCE, tag) or find(comm, _ANY_SOURCE, tag)

@@ -32,30 +32,7 @@ _Status, _BYTE = MPI.Status, MPI.BYTE
 def timed(
     comm: Watched, name: str, peer: Any, tag: Any, plain: Callable, *arguments: Any, **more: Any
 ) -> tuple[Any, int, int]:
-    """Make a call as the current one.
-
-    Parameters
-    ----------
-    comm : Watched
-        Whose recorder is told.
-    name : str
-        MPI's name of the call.
-    peer : int, str or tuple
-        For whom it waits: ranks of ``COMM_WORLD`` or a name.
-    tag : int, str or None
-        The tag that it waits for.
-    plain : callable
-        What to call.
-    *arguments, **more
-        With what.
-
-    Returns
-    -------
-    result : object
-        Of ``plain``.
-    begin, end : int
-        When it was called and when it returned, in ns of ``time.perf_counter_ns``.
-    """
+    """Make a call as the current one; return its result, and when it began and ended in ns."""
     recorder = comm.recorder
     begin = perf_counter_ns()
     recorder.current = (name, peer, tag, begin, comm._members)
@@ -66,22 +43,7 @@ def timed(
 
 
 def got(comm: Watched, status: MPI.Status) -> tuple[Any, int, int]:
-    """Return what a message was.
-
-    Parameters
-    ----------
-    comm : Watched
-        The communicator on which it arrived.
-    status : MPI.Status
-        Of the receive.
-
-    Returns
-    -------
-    source : int or str
-        The sender's rank in ``COMM_WORLD``, or ``"PROC_NULL"``.
-    tag, bytes : int
-        Its tag and its size.
-    """
+    """Return a received message's source (world rank or ``"PROC_NULL"``), tag and bytes."""
     source = status.Get_source()
     return comm._world.get(source, source), status.Get_tag(), max(status.Get_count(_BYTE), 0)
 
@@ -108,25 +70,13 @@ _SLOTS = ("_call", "_comm", "_kept", "_peer", "_start", "_tag")
 
 
 class TracedRequest(_Known, _Request, metaclass=AnyRequest):
-    """An ``MPI.Request`` whose waits and tests are reported and recorded.
-
-    Parameters
-    ----------
-    request : MPI.Request, optional
-        Whose handle it takes; see :func:`traced_request`.
-    """
+    """An ``MPI.Request`` whose waits and tests are reported and recorded."""
 
     __slots__ = _SLOTS
 
 
 class TracedPrequest(_Known, _Prequest, metaclass=AnyRequest):
-    """A persistent ``MPI.Prequest``: each ``Start`` is recorded as a message of its own.
-
-    Parameters
-    ----------
-    request : MPI.Request, optional
-        Whose handle it takes; see :func:`traced_request`.
-    """
+    """A persistent ``MPI.Prequest``: each ``Start`` is recorded as a message of its own."""
 
     __slots__ = _SLOTS
 
@@ -136,13 +86,7 @@ class TracedPrequest(_Known, _Prequest, metaclass=AnyRequest):
 
     @classmethod
     def Startall(cls, requests: list[MPI.Prequest]) -> None:  # noqa: N802
-        """Begin the communication of every request in the list.
-
-        Parameters
-        ----------
-        requests : list of MPI.Prequest
-            None of them started.
-        """
+        """Begin the communication of every request in the list."""
         _start(requests, "Startall", lambda: _Prequest.Startall(requests))
 
 
@@ -157,27 +101,8 @@ def traced_request(
 ) -> MPI.Request:
     """Return a copy of a request that knows which call made it.
 
-    Parameters
-    ----------
-    request : MPI.Request
-        mpi4py's own.
-    comm : Watched
-        The communicator of the call.
-    call : str
-        MPI's name of the call.
-    peer : int, str or tuple
-        For whom a wait for it waits: ranks of ``COMM_WORLD`` or a name.
-    tag : int, str or None
-        The tag that it waits for.
-    start : (str, int), optional
-        For a persistent request: the kind and the bytes of what each Start will move.
-    kept : list, optional
-        The recorded call, to be completed when the request is.
-
-    Returns
-    -------
-    TracedRequest or TracedPrequest
-        With the same handle.
+    ``peer`` and ``tag`` are what a wait for it waits for, ``start`` the kind and the bytes of each
+    Start of a persistent request, and ``kept`` the recorded call, which the wait completes.
     """
     if type.__instancecheck__(_Prequest, request):
         made: Any = _Prequest.__new__(TracedPrequest, request)

@@ -14,18 +14,8 @@ def rounds(trace: Trace) -> list[int]:
 
     In a round a rank can send one message and receive one (a full-duplex port). A message goes out
     after those that its sender sent or received before, and waits where its receiver is busy with
-    another. Ranks never wait for a send, only for what they receive.
-
-    Parameters
-    ----------
-    trace : Trace
-        The calls of all ranks; each rank's are taken in their order.
-
-    Returns
-    -------
-    list of int
-        As long as ``trace.messages``. 0 for a message that never arrives, since ranks wait for one
-        another in a circle; such calls can be written down, but no trace of a run has them.
+    another. Ranks never wait for a send, only for what they receive. Messages of ranks that wait
+    for one another in a circle, which no run records, never arrive: their round is 0.
     """
     by_send = {message.send: k for k, message in enumerate(trace.messages)}
     done_in = defaultdict(list)  # event -> the messages that the rank had once it returned

@@ -11,21 +11,8 @@ Size = Callable[[Any, Sequence[Any], Any], int]  # of (communicator, arguments, 
 
 
 def nbytes(spec: Any) -> int:
-    """Return the size of an mpi4py buffer specification.
+    """Return the bytes of an mpi4py buffer specification; 0 for what is none.
 
-    Parameters
-    ----------
-    spec : buffer, list, tuple or None
-        Whatever ``Send`` and the collectives take: an array, ``[array, count, type]``,
-        ``[array, (counts, displacements), type]``, ``MPI.IN_PLACE``.
-
-    Returns
-    -------
-    int
-        Bytes; 0 for None, ``IN_PLACE``, and for what is no specification.
-
-    Examples
-    --------
     >>> nbytes(bytearray(10)), nbytes([bytearray(10), 2, MPI.FLOAT]), nbytes(MPI.IN_PLACE)
     (10, 8, 0)
     """
@@ -65,36 +52,15 @@ def _nbytes_of_spec(buf: Any, *rest: Any) -> int:
 
 
 def pickled(value: Any) -> int:
-    """Return how many bytes mpi4py sends for an object, found by pickling it once more.
-
-    Parameters
-    ----------
-    value : object
-        What a lower-case call is given.
-
-    Returns
-    -------
-    int
-        Bytes.
-    """
+    """Return how many bytes mpi4py sends for an object, found by pickling it once more."""
     return len(MPI.pickle.dumps(value))
 
 
 def size_of_collective(name: str, parameters: Sequence[str]) -> Size | None:
-    """Choose how to count what this rank puts into a collective.
+    """Return a function of (communicator, arguments, result) that counts what this rank puts in.
 
-    Parameters
-    ----------
-    name : str
-        MPI's name of the call.
-    parameters : sequence of str
-        mpi4py's names of its parameters, ``self`` first.
-
-    Returns
-    -------
-    callable or None
-        A function of (communicator, arguments without ``self``, result) that returns the bytes put
-        in; for a call that only the root feeds, the bytes that came out. None for one without data.
+    ``parameters`` are mpi4py's names, ``self`` first; ``arguments`` come without ``self``. Where
+    only the root feeds a call, the bytes that came out count. None for a call without data.
     """
     if name[0].islower():
         if name == "barrier":

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -217,51 +215,3 @@ class Trace:
         from helpers.tracing.rounds import rounds
 
         return max(rounds(self), default=0)
-
-    def to_json(self) -> str:
-        """Return the whole trace as JSON, to be kept in a file and drawn elsewhere.
-
-        Returns
-        -------
-        str
-            What :meth:`from_json` reads.
-        """
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Trace:
-        """Read what :meth:`to_json` wrote.
-
-        Parameters
-        ----------
-        text : str
-            JSON.
-
-        Returns
-        -------
-        Trace
-            Equal to the one that was written.
-
-        Raises
-        ------
-        ValueError
-            If ``text`` is something else.
-        """
-        try:
-            fields = {
-                name: _tupled(value) if isinstance(value, list) else value
-                for name, value in json.loads(text).items()
-            }
-            fields["events"] = tuple(
-                Event(**{k: _tupled(v) for k, v in event.items()}) for event in fields["events"]
-            )
-            fields["messages"] = tuple(Message(**message) for message in fields["messages"])
-            return cls(**fields)
-        except (AttributeError, KeyError, TypeError, json.JSONDecodeError) as error:
-            raise ValueError(
-                f"from_json expects what Trace.to_json wrote; got {text[:60]!r}"
-            ) from error
-
-
-def _tupled(value: Any) -> Any:
-    return tuple(_tupled(item) for item in value) if isinstance(value, list) else value

@@ -4,6 +4,7 @@ import doctest
 import importlib
 import json
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -11,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from helpers.paths import ROOT
-from helpers.tracing import Trace
 from tests.cluster.ways import PART
 from tests.mpi.runner import run_ranks
 
 SCRIPT = """
+import pickle
 import sys
 
 from mpi4py import MPI
@@ -33,8 +34,8 @@ assert (trace is None) == (MPI.COMM_WORLD.rank > 0)
 assert not {"helpers.cluster", "torch", "IPython"} & set(sys.modules)
 if trace is not None:
     save_chrome(trace, "chrome.json")
-    with open("trace.json", "w") as file:
-        file.write(trace.to_json())
+    with open("trace.pickle", "wb") as file:
+        pickle.dump(trace, file)
 """
 
 
@@ -50,7 +51,7 @@ def test_a_plain_script_records_and_leaves_its_trace_in_files(tmp_path):
         timeout=60,
         check=True,
     )
-    trace = Trace.from_json(Path(tmp_path, "trace.json").read_text())
+    trace = pickle.loads(Path(tmp_path, "trace.pickle").read_bytes())
     assert [(m.source, m.dest, m.tag) for m in sorted(trace.messages, key=lambda m: m.source)] == [
         (0, 1, 7), (1, 2, 7), (2, 0, 7),
     ]  # fmt: skip
