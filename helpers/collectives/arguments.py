@@ -138,9 +138,17 @@ def must_commute(combine: Combiner, op: Any, function: str, others: str) -> None
     """
     if not combine.commutes:
         raise ValueError(
-            f"{function} adds up in another order on every rank, but {op!r} does not commute; "
-            f"{others} keep the order of ranks"
+            f"{function} adds up in another order on every rank, but {_named(op)} does not "
+            f"commute; {others} keep the order of ranks"
         )
+
+
+def _named(op: Any) -> str:
+    """Return an operation as a program writes it; mpi4py's own repr is an address."""
+    if op.is_predefined:
+        return f"MPI.{op.__reduce__()}"
+    function = op.__reduce__()[1][0]
+    return f"MPI.Op.Create({getattr(function, '__name__', 'an object')}, commute=False)"
 
 
 def must_be_array(name: str, array: Any, writeable: bool = True) -> None:
