@@ -15,8 +15,11 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from IPython.utils.capture import capture_output
+
 from helpers.machine import gpus, machine, versions
 from helpers.machine.compilers import CompilerError, compiler_version, find_compiler
+from helpers.paths import ROOT
 
 WORKS, ABSENT, FAILS = "works", "not here", "FAILS"
 PROGRAM = """
@@ -72,10 +75,31 @@ def checkup(ranks: int = 4) -> Iterator[Finding]:
         yield _run(name, test)
 
 
+def report(ranks: int = 4) -> list[Finding]:
+    """Show :func:`checkup` as a table that grows by a row with each test; return the findings."""
+    from IPython.display import Markdown, display
+
+    findings: list[Finding] = []
+    handle = display(Markdown("Testing ..."), display_id=True)
+    for finding in checkup(ranks):
+        findings.append(finding)
+        rows = [
+            f"| {one.name} | {one.status} | {one.seconds:.1f} | {one.detail} |" for one in findings
+        ]
+        failed = [one.name for one in findings if one.status == FAILS]
+        took = sum(one.seconds for one in findings)
+        verdict = f"{len(findings)} tests, {took:.0f} s; failed: {', '.join(failed) or 'none'}."
+        head = ["| part | result | seconds | what was seen |", "|---|---|---|---|"]
+        if handle is not None:
+            handle.update(Markdown("\n".join([*head, *rows, "", verdict])))
+    return findings
+
+
 def _run(name: str, test) -> Finding:
     started = time.perf_counter()
     try:
-        status, detail = WORKS, test()
+        with capture_output():  # a cluster says that it is ready
+            status, detail = WORKS, test()
     except _AbsentError as error:
         status, detail = ABSENT, str(error)
     except Exception as error:  # whatever is wrong with a machine, the other tests still run
@@ -117,7 +141,8 @@ def _python() -> str:
     version = sys.version_info[:3]
     shown = ".".join(map(str, version))
     _expect((3, 11) <= version < (3, 14), f"Python {shown}, and the course needs 3.11 to 3.13")
-    return f"{shown}, {sys.executable}"
+    own = Path(sys.prefix) == ROOT / ".venv"
+    return f"{shown}, {'of the course' if own else sys.executable}"
 
 
 def _numpy() -> str:

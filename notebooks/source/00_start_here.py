@@ -3,18 +3,29 @@
 #
 # In twenty minutes you will know that everything works here, you will have seen four processes compute at the same time, and you will have solved the first exercises.
 #
-# This is what you will work with. The notebook hands cells to four processes, called ranks, which send messages to each other; all of them share the cores of your machine, as many as the picture shows.
+# The next cell starts four processes, called ranks. They pass a ball round: each waits for a message from the rank before it, and sends one to the rank after it.
 
-# %%
-import matplotlib.pyplot as plt
+# %% tags=["parameters"]
+from dataclasses import dataclass
 
-from helpers.machine import usable_cores
-from helpers.plots import style
-from helpers.plots.processes import processes
+from helpers.cluster import Cluster
+from helpers.plots.ring_html import pass_round, ring
 
-style.use()
-processes(usable_cores(), ranks=4)
-plt.show()
+# %load_ext helpers.cluster
+
+
+@dataclass(frozen=True)
+class Parameters:
+    ranks: int = 4
+    steps: int = 4_000_000  # additions of each process: about a fifth of a second
+
+
+P = Parameters()
+cluster = Cluster(n=P.ranks)
+ring(cluster.run(pass_round, 3))
+
+# %% [markdown]
+# The processes and the times are those of your machine. If the cell failed, go on to *Test everything* below: it says what is missing.
 
 # %% [markdown]
 # **You will be able to**
@@ -31,24 +42,22 @@ plt.show()
 # %% [markdown]
 # ## What this machine has
 #
-# Every number in the course is measured on the machine that you use, so first see what that is.
+# Every number in the course is measured on your machine, so first see what it is.
 
 # %%
-from IPython.display import Markdown, display
+from IPython.display import Markdown
 
-from helpers.checkup import describe
+from helpers.checkup import describe, installed
 from helpers.exercises import start_here as check
 
 Markdown(describe())
 
 # %% [markdown]
-# A [core](glossary.md#core) executes instructions, one stream of them at a time. (Many processors offer each core twice; such a pair shares one core's arithmetic and is worth less than two.) The number above counts the cores that this Python may use: a container or a batch system often gives you fewer than the machine has. The [memory](glossary.md#memory) is shared by all the processes that you will start.
+# A [core](glossary.md#core) executes one stream of instructions at a time. (Many processors count each core twice. The two halves share one core's arithmetic, and are worth less than two cores.) The table counts the cores that this Python may use: a container or a batch system often gives you fewer than the machine has. All processes that you start share the [memory](glossary.md#memory).
 #
-# The versions of what is installed decide some of the numbers, so they are written down too.
+# Some numbers depend on the versions of what is installed:
 
 # %%
-from helpers.checkup import installed
-
 Markdown(installed())
 
 # %% [markdown]
@@ -58,13 +67,15 @@ Markdown(installed())
 #
 # <details><summary>Hint</summary>
 #
-# It is in the third row. The check counts them again, so nothing that you type is compared with a number written down somewhere.
+# It is in the third row. The check counts the cores again, on your machine.
 #
 # </details>
 
 # %% exercise="cores"
 number_of_cores = None
 # BEGIN SOLUTION
+from helpers.machine import usable_cores
+
 number_of_cores = usable_cores()
 # END SOLUTION
 
@@ -77,50 +88,22 @@ check.cores(number_of_cores)
 # %% [markdown]
 # ## Test everything, in about a minute
 #
-# Each line below is a small computation whose result is known: a gradient, a compiled loop, a drawn picture, four processes that add up their numbers, a message over a network. *works* means that the result was right, *not here* that the course goes on without, *FAILS* that something must be put right first, and the line says what.
+# Each row below is a small computation whose result is known: a gradient, a compiled loop, a drawn picture, a sum over four processes, a message over a network. *works*: the result was right. *not here*: the course runs without it. *FAILS*: something must be repaired first, and the row says what.
 
 # %%
-from helpers.checkup import checkup
+from helpers.checkup import report
 
-findings = []
-for finding in checkup():
-    print(finding)
-    findings.append(finding)
-
-# %%
-failed = [finding.name for finding in findings if finding.status == "FAILS"]
-took = sum(finding.seconds for finding in findings)
-print(f"{len(findings)} tests in {took:.0f} s;", f"failed: {failed}" if failed else "none failed")
+findings = report()
 
 # %% [markdown]
-# The line *several hosts* is about later notebooks. A *host* is a machine in a network; systems such as Linux can divide one machine into several, each with a network of its own, linked at a speed of your choice. Where yours may not, the line says what lets it; `make hosts` in a terminal tries that line alone and then opens the course.
+# The row *several hosts* is about later notebooks. A *host* is a machine in a network. Linux can divide one machine into several hosts, each with a network of its own, linked at a speed that you choose. If yours may not, the row says what would allow it; `make hosts` in a terminal tests that row alone, and then opens the course.
 
 # %% [markdown]
 # ## Four processes in a notebook
 #
-# This notebook is one process: the *kernel*, which executes the cells. The course is about many. The next cell starts four more, called [ranks](glossary.md#rank), which can send messages to each other by [MPI](glossary.md#mpi).
-
-# %% tags=["parameters"]
-from dataclasses import dataclass
-
-from helpers.cluster import Cluster
-from helpers.exercises.predictions import Predictions
-
-# %load_ext helpers.cluster
-
-
-@dataclass(frozen=True)
-class Parameters:
-    ranks: int = 4
-    steps: int = 4_000_000  # additions of each process: about a fifth of a second
-
-
-P = Parameters()
-guess = Predictions()
-cluster = Cluster(n=P.ranks)
-
-# %% [markdown]
-# A cell that begins with `%%ranks` does not run in the kernel: it runs on every rank. There `rank` is the number of the process, from 0, and `size` is how many there are. What each prints appears under the cell, with its number in front, in the order of the ranks; what several print alike stands there once, with all their numbers, such as `[0-3]`.
+# This notebook is one process: the *kernel*, which executes the cells. `Cluster` started four more at the top. They are called [ranks](glossary.md#rank), and send messages to each other by [MPI](glossary.md#mpi).
+#
+# A cell that begins with `%%ranks` runs on every rank instead of in the kernel. There `rank` is the number of the process, from 0, and `size` is how many there are. Below the cell you see what each rank prints, with its number in front, in the order of the ranks. What several ranks print alike is shown once, with all their numbers, such as `[0-3]`.
 
 # %%
 # %%ranks
@@ -130,7 +113,7 @@ print(f"I am rank {rank} of {size}; my process has the number {os.getpid()}")
 rank**2
 
 # %% [markdown]
-# The last line of the cell, `rank**2`, gave a value on each rank, and each was shown. Variables stay where they were made: every rank has its own `x` below, and the kernel has none.
+# The last line of the cell, `rank**2`, has a value on each rank, and each value is shown. Variables stay on the rank that made them: every rank has its own `x` below, and the kernel has none.
 
 # %%
 # %%ranks
@@ -138,9 +121,9 @@ x = 10 * rank
 comm.allreduce(x)  # the sum over all ranks, on each of them
 
 # %% [markdown]
-# `comm` is the group of all ranks, and `allreduce` adds up what each of them gives and hands the sum to all. The whole of notebook 08 is about how it does that. `rank`, `size` and `comm` mean the rank's own, also in a function that you write in the kernel.
+# `comm` is the group of all ranks. `allreduce` adds up what each of them gives and hands the sum to all; notebook 08 is about how it does that.
 #
-# From the kernel you call a function on all ranks with `cluster.run`, which returns a list with one result for each rank:
+# From the kernel, `cluster.run` calls a function on all ranks and returns a list with one result for each rank. In the function, `rank`, `size` and `comm` are those of the rank:
 
 # %%
 cluster.run(lambda: x + 1)
@@ -152,7 +135,7 @@ cluster.run(lambda: x + 1)
 #
 # <details><summary>Hint</summary>
 #
-# The cell runs on all ranks, and `rank` differs from one to the next, so that one line is enough for all of them.
+# The cell runs on all ranks, and `rank` is different on each. One line is enough for all of them.
 #
 # </details>
 
@@ -169,11 +152,14 @@ check.squares(cluster.run(lambda: mine))
 # %% [markdown]
 # ## Do they really run at the same time?
 #
-# Each rank will now add numbers in a loop. After every 5 000 additions it looks at two clocks: that on the wall, and one that goes on only while this process has a core. If the first has gained 0.3 ms on the second, somebody else had the core meanwhile. So each notes when it *really* ran.
+# Each rank will now add numbers in a loop. After every 5 000 additions it reads two clocks: the clock on the wall, and a clock that runs only while this process has a core. If the first gained 0.3 ms on the second, another process had the core meanwhile. So each rank records when it *really* ran.
 #
-# > **Predict:** on the cores that your machine has, will the four ranks need the time of one process, of two, or of four? Replace the dots by a number.
+# > **Predict:** on your machine's cores, will the four ranks need the time of one process, of two, or of four? Replace the dots by a number.
 
 # %%
+from helpers.exercises.predictions import Predictions
+
+guess = Predictions()
 guess["time of four ranks ÷ time of one process"] = ...
 
 
@@ -202,6 +188,12 @@ alone = min(([work(P.steps)] for _ in range(3)), key=seconds)
 together = min((cluster.run(work, P.steps) for _ in range(3)), key=seconds)
 
 # %%
+import matplotlib.pyplot as plt
+
+from helpers.machine import usable_cores
+from helpers.plots import style
+
+style.use()
 figure, axes = plt.subplots(figsize=(9, 3.2))
 start = min(ran[0][0] for ran in together)
 for lane, ran in enumerate(together):
@@ -223,28 +215,19 @@ print(f"alone {seconds(alone):.2f} s, {P.ranks} ranks together {seconds(together
 print(f"cores {usable_cores()}, ranks {P.ranks}")
 guess.answer("time of four ranks ÷ time of one process", seconds(together) / seconds(alone))
 
-# %% [markdown] claims="00-turns 00-lanes"
-# Each lane is a process. A bar is a stretch in which it ran, a grey line one in which it waited for a core. At any moment there are as many bars as cores at most: with four cores or more the lanes are full and end near the dashed line; with two cores the four ranks *take turns*, and cannot be done in less than twice the time of one. Other programs on your machine take their turns as well. (Each time is the least of three.)
-#
-# That the lanes *overlap* says nothing yet: on two cores, three or four ranks have begun and not ended while at most two run. The bars tell the two apart, and so does a record of several runs:
-
-# %%
-from helpers import claims
-
-for name in ("00-turns", "00-lanes"):
-    display(claims.evidence(name))
-
 # %% [markdown]
-# So more processes than cores do not run more at once. The course uses them often all the same, since messages between ranks can be studied on any machine. (Where the system counts each core twice, you have half as many as it counts: a core for each of four ranks then takes *eight* counted ones.)
+# Each lane is a process. A bar is a stretch of time in which it ran; on the grey line between two bars it waited for a core. At any moment there are at most as many bars as cores. With four cores or more the lanes are full and end near the dashed line. With two cores the four ranks *take turns*, and need at least twice the time of one. Other programs on your machine take turns as well. (Each time is the best of three.)
+#
+# So more processes than cores do not run more at once. The course often uses more all the same, since messages between ranks can be studied on any machine.
 
 # %% [markdown]
 # ### Exercise 3: how long at least?
 #
-# *Difficulty ●○○, 3 minutes.* Each of some ranks has work that takes `alone` seconds when it has a core to itself. They share `cores` cores and take turns without losing time over it, in turns much shorter than the work. After how many seconds, at the earliest, are all of them done?
+# *Difficulty ●○○, 3 minutes.* Several ranks each have work that takes `alone` seconds on a core of their own. They share `cores` cores, and take turns that are much shorter than the work and cost no time. After how many seconds, at the earliest, are all of them done?
 #
 # <details><summary>Hint</summary>
 #
-# How many seconds of a core do all ranks need together, and how many do the cores give in one second? And can a single rank be done sooner than it would be alone?
+# How many core-seconds do all ranks need together, and how many do the cores give in one second? Can a rank be done sooner than it would be alone?
 #
 # </details>
 
@@ -261,7 +244,7 @@ def at_least(ranks, cores, alone):
 check.at_least(at_least)
 
 # %% [markdown]
-# Your bound, beside what the ranks needed:
+# Your bound beside the measured time:
 
 # %%
 if check.at_least.passed(at_least):
@@ -273,9 +256,9 @@ else:
 # %% [markdown]
 # ### One job for four ranks
 #
-# So far every rank did the whole work. Now the four share what one process did. In Exercise 4 you say who does how much.
+# So far every rank did the whole work. Now four ranks share the work of one process, and in Exercise 4 you decide who does how much.
 #
-# > **Predict:** how many times as long does the one process take as the four ranks that share its work?
+# > **Predict:** one process did this work alone above. How many times as fast are four ranks that share it?
 
 # %%
 guess["one process ÷ four ranks that share its work"] = ...
@@ -283,11 +266,11 @@ guess["one process ÷ four ranks that share its work"] = ...
 # %% [markdown]
 # ### Exercise 4: share the work
 #
-# *Difficulty ●○○, 5 minutes.* Ten items of work, four ranks: who does how many? Write a function that returns the number of items for each rank, so that no rank has more than one item more than another. Every parallel program has such a function somewhere, and the remainder is where it goes wrong.
+# *Difficulty ●○○, 5 minutes.* Ten items of work, four ranks: who does how many? Write a function that returns the number of items for each rank; no rank may have more than one item more than another. Every parallel program has such a function, and the remainder is where it goes wrong.
 #
 # <details><summary>Hint</summary>
 #
-# `divmod(items, ranks)` gives two numbers: what every rank gets for certain, and how many items are left over after that. Let the first ranks take one of those each.
+# `divmod(items, ranks)` gives two numbers: the items that every rank gets, and the items left over. Let the first ranks take one of those each.
 #
 # </details>
 
@@ -318,26 +301,26 @@ if check.shares.passed(shares):
     guess.answer("one process ÷ four ranks that share its work", seconds(alone) / seconds(shared))
 
 # %% [markdown]
-# Each rank has a quarter of the work. By your bound of Exercise 3 the four are at most four times as fast as the one process, or as many times as there are cores if these are fewer. What is missing to that is yours to look for in the course: ranks that begin late, ranks with more to do, and, in the next notebook, messages.
+# Each rank has a quarter of the work. By your bound of Exercise 3, four ranks are at most four times as fast as one process, and with two cores at most twice as fast. The course looks for what is missing: ranks that start late, ranks with more to do, and, in the next notebook, messages.
 
 # %% [markdown]
 # ## How the course works
 #
 # | you want to | do this |
 # |---|---|
-# | stop a cell that takes too long | *Kernel → Interrupt*: the ranks survive, or are replaced within seconds |
-# | start the ranks anew | `cluster.restart()` |
-# | start the notebook anew | *Kernel → Restart Kernel*: its ranks end with it |
-# | have a fresh copy of this notebook | `make reset NB=00` in a terminal; your copy goes to `work/backups` |
-# | read the code behind a call | `checkup??` in a cell |
-# | read it all without running it | `make html` executes the notebooks and writes pages to `build/html` |
+# | stop a cell that takes too long | *Kernel → Interrupt*: the ranks survive, or are replaced in seconds |
+# | restart the ranks | `cluster.restart()` |
+# | restart the notebook | *Kernel → Restart Kernel*: its ranks end with it |
+# | get a fresh copy of this notebook | `make reset NB=00` in a terminal; your old copy goes to `work/backups` |
+# | read the code behind a call | `report??` in a cell |
+# | read the course without running it | `make html` executes the notebooks and writes pages to `build/html` |
 #
-# Your notebooks are copies in the folder `work`, which an update of the course does not touch.
+# Your notebooks are copies in the folder `work`. An update of the course does not touch them.
 
 # %% [markdown]
 # ## What breaks
 #
-# Less than you think. Here rank 2 divides by zero, while the others go on. The error names the rank and the line, what the others printed is kept, and so are all variables.
+# Less than you think. Here rank 2 divides by zero while the others go on. The error names the rank and the line. What the others printed is kept, and so are all variables.
 
 # %% tags=["raises-exception"]
 # %%ranks
@@ -352,21 +335,21 @@ print(f"x is {x:+.2f}")
 print(f"mine is {mine}, and x is {x:+.2f}")
 
 # %% [markdown]
-# On rank 2 the assignment never happened, so it still has the `x` from before: 20. In [01_mpi_basics](01_mpi_basics.ipynb) you will make ranks wait for each other for ever, and see who waits for whom.
+# On rank 2 the assignment never happened, so it still has its earlier `x`, 20. In [01_mpi_basics](01_mpi_basics.ipynb) you will make ranks wait for each other for ever, and see who waits for whom.
 
 # %% [markdown]
 # ## Summary
 #
-# - The table at the top tells what you have; the one-minute test tells that it works. When something fails later, run the test again first.
-# - `%%ranks` runs a cell on every rank, `cluster.run` a function; each rank is a process with variables of its own.
-# - Ranks share the cores: as many as you have cores run at the same time, more than that take turns. (Counted twice by the system, a core is still one.)
+# - The first table says what your machine has; the test says that it works. When something fails later, run the test again.
+# - `%%ranks` runs a cell on every rank, `cluster.run` a function. Each rank is a process with its own variables.
+# - Ranks share the cores: as many as you have cores run at the same time, and more than that take turns.
 # - A check says what is wrong; `make reset NB=00` gives you a fresh copy.
 #
-# **In practice** ranks are started by `mpiexec` or a batch system (`srun` of Slurm), one for each core or GPU, on many machines; the code on the ranks is the same. `Cluster` takes a launcher for that.
+# **In practice** ranks are started by `mpiexec` or by a batch system (Slurm's `srun`), one for each core or GPU, on many machines. The code on the ranks is the same.
 #
 # **References**
 #
-# - [ipyparallel](https://ipyparallel.readthedocs.io/), with which the ranks are reached from the notebook.
+# - [ipyparallel](https://ipyparallel.readthedocs.io/), which connects the notebook to the ranks.
 # - [mpi4py](https://mpi4py.readthedocs.io/), MPI for Python: what `comm` can do.
 # - [The Jupyter notebook's keys and menus](https://jupyterlab.readthedocs.io/en/stable/user/notebook.html).
 #

@@ -67,7 +67,7 @@ def test_what_hides_it_is_named(python, tmp_path, name):
 @pytest.mark.parametrize("name", ["helpers.py", "helpers/__init__.py"])
 def test_the_check_up_of_a_notebook_beside_it_names_it(python, tmp_path, name):
     source = (ROOT / "notebooks/source/00_start_here.py").read_text()
-    (cell,) = (cell for cell in source.split("\n# %%") if "in checkup()" in cell)
+    (cell,) = (cell for cell in source.split("\n# %%") if "= report()" in cell)
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     path.touch()

@@ -7,9 +7,10 @@ import re
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 
 from helpers.plots import style
-from helpers.plots.processes import processes
+from helpers.plots.shapes import box
 from helpers.plots.web.page import HERE
 
 
@@ -103,9 +104,8 @@ def test_every_line_of_a_picture_in_html_is_seen_on_white():
     assert faint == []
 
 
-def test_the_ranks_in_their_boxes_are_read():
-    ax = processes(2, ranks=6)
-    boxes = [patch for patch in ax.patches if hasattr(patch, "get_boxstyle")]
-    for text in [text for text in ax.texts if text.get_text().startswith("rank ")]:
-        (under,) = [box for box in boxes if box.get_bbox().contains(*text.get_position())]
-        assert contrast(text.get_color(), under.get_facecolor()[:3]) >= 4.5, text.get_text()
+@pytest.mark.parametrize("colour", style.PALETTE)
+def test_the_text_in_a_box_is_read(colour):
+    ax = Figure().subplots()
+    box(ax, 0, 0, 1, 1, "rank 0", colour=colour)
+    assert contrast(ax.texts[0].get_color(), ax.patches[0].get_facecolor()[:3]) >= 4.5

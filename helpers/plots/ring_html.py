@@ -1,0 +1,101 @@
+"""A ball that real processes pass round: the first picture of the course.
+
+In a browser test find its parts by ``data-testid``: ``ring`` (the whole), and those of
+``web/player.js`` with ``ring-`` before them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from helpers.machine import usable_cores
+from helpers.plots.style import PALETTE
+from helpers.plots.web.page import embed
+
+if TYPE_CHECKING:
+    from IPython.display import HTML
+
+
+def pass_round(laps: int) -> tuple[int, list[float]]:
+    """Take the ball from the rank before, give it to the next; call it on every rank.
+
+    Parameters
+    ----------
+    laps : int
+        How often the ball goes round, at least once.
+
+    Returns
+    -------
+    tuple of int and list of float
+        The process's number, and when it got the ball (s, of a clock that all of them read). Rank
+        0 gets it once more, at the end.
+
+    Raises
+    ------
+    ValueError
+        For less than one lap.
+    """
+    from mpi4py import MPI
+
+    if laps < 1:
+        raise ValueError(f"pass_round expects at least one lap; got {laps}")
+    comm = MPI.COMM_WORLD
+    rank, size = comm.Get_rank(), comm.Get_size()
+    got = [time.perf_counter()] if rank == 0 else []
+    for _ in range(laps):
+        if rank == 0:
+            comm.send("ball", (rank + 1) % size)
+        comm.recv(source=(rank - 1) % size)
+        got.append(time.perf_counter())
+        if rank > 0:
+            comm.send("ball", (rank + 1) % size)
+    return os.getpid(), got
+
+
+def ring(answers: Sequence[tuple[int, Sequence[float]]]) -> HTML:
+    """Return a picture that plays: the ball goes round as it did.
+
+    Parameters
+    ----------
+    answers : sequence of tuple
+        What :func:`pass_round` returned on each rank, of which there are 2 to 8.
+
+    Returns
+    -------
+    IPython.display.HTML
+        One element with its data, style and script inside.
+
+    Raises
+    ------
+    ValueError
+        For another number of ranks.
+    """
+    from IPython.display import HTML
+
+    if not 2 <= len(answers) <= 8:
+        raise ValueError(f"ring expects the answers of 2 to 8 ranks; got {len(answers)}")
+    start = answers[0][1][0]
+    data = {
+        "processes": [process for process, _ in answers],
+        "stops": sorted(
+            (when - start, rank) for rank, (_, got) in enumerate(answers) for when in got
+        ),
+        "cores": usable_cores(),
+        "colours": [*PALETTE[:6], "#8c6d31", "#7b6fd0"],
+    }
+    return HTML(embed("ring.js", "ring.css", data, still=_still(data)))
+
+
+def _still(data: dict) -> str:
+    """The same in a table, for whoever runs no scripts."""
+    laps = (len(data["stops"]) - 1) // len(data["processes"])
+    rows = "".join(
+        f"<tr><td>{rank}</td><td>{process}</td></tr>"
+        for rank, process in enumerate(data["processes"])
+    )
+    took = f"{1e3 * data['stops'][-1][0]:.2f} ms"
+    caption = f"<caption>a ball passed round {laps} times in {took}</caption>"
+    return f"<table>{caption}<tr><th>rank</th><th>process</th></tr>{rows}</table>"
