@@ -14,17 +14,8 @@ NAME = "parallel-deep-learning"
 def cache_folder(*parts: str) -> Path:
     """Return the folder under the user's cache in which the course keeps ``parts``, made if absent.
 
-    Parameters
-    ----------
-    *parts
-        Names of folders below the course's own: ``cache_folder("c")``.
-
-    Returns
-    -------
-    pathlib.Path
-        Below ``$XDG_CACHE_HOME``, ``~/.cache`` where that is not set or not absolute. Where
-        neither can be written, below the temporary folder, in one that only this user may enter:
-        compiled code is loaded from it.
+    Where the cache cannot be written it lies below the temporary folder, in a folder that only this
+    user may enter: compiled code is loaded from it.
     """
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if not base.is_absolute():

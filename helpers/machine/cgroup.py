@@ -16,20 +16,7 @@ MEMBERSHIP = Path("/proc/self/cgroup")
 
 
 def cpu_limit(root: Path = ROOT, membership: Path = MEMBERSHIP) -> float | None:
-    """Return how many processors' worth of time this process may use.
-
-    Parameters
-    ----------
-    root
-        Where the control groups are mounted.
-    membership
-        The file that says to which groups the process belongs.
-
-    Returns
-    -------
-    float or None
-        The tightest quota ÷ period; None without a limit.
-    """
+    """Return how many processors' worth of time this process may use: the least quota ÷ period."""
     limits = []
     for folder in _groups("cpu", root, membership):
         quota, _, period = _read(folder / "cpu.max").partition(" ")
@@ -41,38 +28,14 @@ def cpu_limit(root: Path = ROOT, membership: Path = MEMBERSHIP) -> float | None:
 
 
 def memory_limit(root: Path = ROOT, membership: Path = MEMBERSHIP) -> int | None:
-    """Return the most memory that this process's groups may hold, in bytes.
-
-    Parameters
-    ----------
-    root
-        Where the control groups are mounted.
-    membership
-        The file that says to which groups the process belongs.
-
-    Returns
-    -------
-    int or None
-        The tightest limit; None without one. Version 1 says a number larger than any memory.
-    """
+    """Return how many bytes this process's groups may hold; without a limit None, or too many."""
     return min((limit for limit, _ in _memory(root, membership)), default=None)
 
 
 def memory_left(root: Path = ROOT, membership: Path = MEMBERSHIP) -> int | None:
     """Return how many bytes may still be allocated before a group's limit is reached.
 
-    Parameters
-    ----------
-    root
-        Where the control groups are mounted.
-    membership
-        The file that says to which groups the process belongs.
-
-    Returns
-    -------
-    int or None
-        The tightest limit − use; None without a limit. Files kept in memory that nobody uses are
-        counted by the kernel but given up under pressure: they are left out of the use.
+    Files kept in memory that nobody uses do not count: the kernel gives them up under pressure.
     """
     return min((max(0, limit - used) for limit, used in _memory(root, membership)), default=None)
 

@@ -23,24 +23,7 @@ class CompilerError(RuntimeError):
 
 
 def find_compiler(language: str = "C") -> str:
-    """Return the path of the compiler.
-
-    Parameters
-    ----------
-    language
-        ``"C"`` or ``"C++"``.
-
-    Returns
-    -------
-    str
-        The program that ``$CC`` (``$CXX``) names, else the first on PATH of cc, gcc, clang
-        (c++, g++, clang++).
-
-    Raises
-    ------
-    CompilerError
-        There is none; the message says how to get one.
-    """
+    """Return the path of the compiler: what ``$CC`` or ``$CXX`` names, else the first of NAMES."""
     variable, *names = NAMES[language]
     for name in (os.environ.get(variable), *names):
         if name and (path := shutil.which(name)):
@@ -54,18 +37,7 @@ def find_compiler(language: str = "C") -> str:
 
 
 def has_compiler(language: str = "C") -> bool:
-    """Tell whether this machine can compile.
-
-    Parameters
-    ----------
-    language
-        ``"C"`` or ``"C++"``.
-
-    Returns
-    -------
-    bool
-        Whether :func:`find_compiler` finds one.
-    """
+    """Tell whether :func:`find_compiler` finds a compiler for C or C++."""
     try:
         find_compiler(language)
     except CompilerError:
@@ -75,17 +47,6 @@ def has_compiler(language: str = "C") -> bool:
 
 @cache
 def compiler_version(path: str) -> str:
-    """Return the first line of a compiler's ``--version``, its path if it says nothing.
-
-    Parameters
-    ----------
-    path
-        The compiler, as :func:`find_compiler` returns it.
-
-    Returns
-    -------
-    str
-        The line, as the compiler prints it.
-    """
+    """Return the first line of a compiler's ``--version``, its path if it says nothing."""
     said = ask([path, "--version"]).strip()
     return said.splitlines()[0] if said else path

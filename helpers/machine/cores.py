@@ -19,19 +19,7 @@ PROCESSOR = 36  # in stat, counted from behind the name: the core
 
 @dataclass(frozen=True)
 class Slice:
-    """What one thread had between two looks.
-
-    Parameters
-    ----------
-    process, thread : int
-        Which, from 0, in the order of the processes given and of the threads' first looks.
-    core : int
-        Where it was last.
-    begin, end : float
-        Seconds since the watch began.
-    ran, waited : float
-        Seconds that it had a core, and that it stood ready without one.
-    """
+    """What one thread had between two looks, in seconds (``begin``, ``end``: since the first)."""
 
     process: int
     thread: int

@@ -27,18 +27,7 @@ OLD_SECONDS = 300.0
 
 
 def descendants(*roots: int) -> list[int]:
-    """Return the ids of all processes below others, parents first.
-
-    Parameters
-    ----------
-    *roots : int
-        Process ids.
-
-    Returns
-    -------
-    list of int
-        Without ``roots`` themselves.
-    """
+    """Return the ids of all processes below others, parents first."""
     children: dict[int, list[int]] = {}
     for pid, parent in _processes():
         children.setdefault(parent, []).append(pid)
@@ -51,13 +40,7 @@ def descendants(*roots: int) -> list[int]:
 
 
 def kill_tree(root: int) -> None:
-    """SIGKILL ``root`` and all processes below it; a process that is gone already is no error.
-
-    Parameters
-    ----------
-    root : int
-        A process id.
-    """
+    """SIGKILL ``root`` and all processes below it; a process that is gone already is no error."""
     for pid in [root, *descendants(root)]:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -66,13 +49,8 @@ def kill_tree(root: int) -> None:
 def end_gently(root: int) -> None:
     """End a program that starts ranks, such as mpiexec, and all below it, within half a second.
 
-    mpiexec removes its file in /tmp if it is asked to end, Open MPI's a folder, which may take
-    longer. Ranks leave a file in shared memory.
-
-    Parameters
-    ----------
-    root : int
-        A process id.
+    mpiexec removes its file in /tmp if it is asked to end. Open MPI's removes a folder, which may
+    take longer. Ranks leave a file in shared memory.
     """
     below = descendants(root)
     beginnings = (SHARED, OPEN_MPI)
@@ -117,20 +95,7 @@ def _name(pid: int) -> str:
 
 
 def shared_files(*pids: int, beginnings: Sequence[str] = (SHARED,)) -> set[str]:
-    """Return the files in shared memory by which ranks talk.
-
-    Parameters
-    ----------
-    *pids : int
-        Process ids.
-    beginnings : sequence of str
-        How their paths begin; by default MPICH's.
-
-    Returns
-    -------
-    set of str
-        Their paths, as long as there is a name that leads to them.
-    """
+    """Return the files in shared memory by which processes talk (by default MPICH's), by path."""
     found = set()
     for pid in pids:
         with contextlib.suppress(OSError), open(f"/proc/{pid}/maps") as file:
@@ -143,14 +108,8 @@ def sweep_topologies(folder: str = "/tmp", but: Collection[int] = ()) -> None:
     """Remove files with the machine's topology that MPICH's mpiexec leaves behind if it is killed.
 
     Which file is whose cannot be told, but a file that is older than every process that makes them
-    is nobody's. (A rank reads it in its first second: it may go when it is minutes old.)
-
-    Parameters
-    ----------
-    folder : str
-        Where mpiexec puts them.
-    but : collection of int
-        Processes that have been killed, and may not be gone yet.
+    is nobody's. (A rank reads it in its first second: it may go when it is minutes old.) Processes
+    in ``but`` have been killed, and may not be gone yet.
     """
     oldest = min(_proxies_started(but), default=time.time())
     for name in os.listdir(folder):
@@ -169,15 +128,9 @@ def sweep_topologies(folder: str = "/tmp", but: Collection[int] = ()) -> None:
 def unlink_topology(rank: int, folder: str = "/tmp") -> None:
     """Remove the file with the machine's topology that the mpiexec of a rank has made, on Linux.
 
-    Its proxy makes it when the first rank starts MPI. Where two are younger than the proxy nobody
-    can tell whose they are: both stay, until their mpiexec ends.
-
-    Parameters
-    ----------
-    rank : int
-        The id of a process that has just started MPI, as all ranks of its job have.
-    folder : str
-        Where mpiexec puts it.
+    Its proxy makes it when the first rank starts MPI; call this once all ranks have. Where two
+    files are younger than the proxy nobody can tell whose they are: both stay, until their mpiexec
+    ends.
     """
     if not os.path.isdir("/proc/self"):
         return
@@ -234,22 +187,7 @@ def _processes() -> list[tuple[int, int]]:
 
 
 def main(lock: str, folder: str, *command: str) -> int:
-    """Run ``command`` under guard.
-
-    Parameters
-    ----------
-    lock : str
-        A file on which the owner holds a lock.
-    folder : str
-        What to remove when the owner is gone.
-    *command : str
-        A program and its arguments.
-
-    Returns
-    -------
-    int
-        The command's exit code, as a shell counts it.
-    """
+    """Run a command while its owner locks the file ``lock``; return its exit code, as a shell's."""
     child = None
     asked = threading.Event()  # to end, maybe before there is a child to end
 

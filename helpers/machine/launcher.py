@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from helpers.machine import guard
 from helpers.machine.mpi import (
@@ -29,17 +30,7 @@ _OUTPUT, _ERRORS = ".output", ".errors"
 
 @dataclass(frozen=True)
 class Finished:
-    """How ranks ended.
-
-    Parameters
-    ----------
-    code
-        mpiexec's exit code; None at the time limit.
-    output
-        What the ranks printed.
-    errors
-        What they wrote to standard error, where that was kept apart.
-    """
+    """How ranks ended: mpiexec's exit code (None at the time limit) and what they wrote."""
 
     code: int | None
     output: str
@@ -51,54 +42,20 @@ def run_ranks(
     command: Sequence[str | Path],
     *,
     timeout: float,
-    folder: str | Path | None = None,
-    cwd: str | Path | None = None,
-    threads: int | None = 1,
-    env: Mapping[str, str] | None = None,
-    mpiexec: str | None = None,
-    apart: bool = False,
+    folder: str | Path | None = None,  # for what they print; None: a temporary one
+    **how: Any,
 ) -> Finished:
-    """Run a command on ``n`` ranks and wait for its end.
+    """Run a command on ``n`` ranks and wait ``timeout`` s for its end; for ``how`` see start_ranks.
 
     >>> run_ranks(2, [sys.executable, "-c", "print('here')"], timeout=60).output.split()
     ['here', 'here']
-
-    Parameters
-    ----------
-    n
-        Number of ranks.
-    command
-        Program and arguments of each rank.
-    timeout
-        Seconds after which the ranks are ended.
-    folder, cwd, threads, env, mpiexec, apart
-        As for :func:`start_ranks`; without ``folder``, a temporary one.
-
-    Returns
-    -------
-    Finished
-        Exit code and output, also of ranks that failed or were ended.
-
-    Raises
-    ------
-    NoMpiexecError
-        There is no mpiexec.
     """
     with contextlib.ExitStack() as stack:
         if folder is None:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ranks-"))
         code = None
         said = [Path(folder, name) for name in (_OUTPUT, _ERRORS)]
-        with start_ranks(
-            n,
-            command,
-            folder,
-            cwd=cwd,
-            threads=threads,
-            env=env,
-            mpiexec=mpiexec,
-            apart=apart,
-        ) as process:
+        with start_ranks(n, command, folder, **how) as process:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 code = process.wait(timeout)
             # before mpiexec, asked to end, says so in words of its own
@@ -110,46 +67,17 @@ def run_ranks(
 def start_ranks(
     n: int,
     command: Sequence[str | Path],
-    folder: str | Path,
+    folder: str | Path,  # for what they print; the guard removes it if this process is killed
     *,
-    cwd: str | Path | None = None,
-    threads: int | None = 1,
-    env: Mapping[str, str] | None = None,
-    mpiexec: str | None = None,
-    apart: bool = False,
+    cwd: str | Path | None = None,  # where they start; None: in ``folder``
+    threads: int | None = 1,  # of OpenMP and Numba in each; None leaves the environment as it is
+    env: Mapping[str, str] | None = None,  # further variables
+    mpiexec: str | None = None,  # None: find_mpiexec's
+    apart: bool = False,  # keep standard error apart from standard output
 ) -> Iterator[subprocess.Popen]:
     """Start a command on ``n`` ranks; when the block is left, those that still run are killed.
 
     A guard ends them too when this process is gone, even if it was killed.
-
-    Parameters
-    ----------
-    n
-        Number of ranks.
-    command
-        Program and arguments of each rank.
-    folder
-        A folder for what the ranks print, which the guard removes if this process is killed.
-    cwd
-        Where the ranks start; default: ``folder``.
-    threads
-        Threads of OpenMP and of Numba in each rank; None leaves the environment as it is.
-    env
-        Further variables for the ranks.
-    mpiexec
-        The launcher; default: :func:`helpers.machine.mpi.find_mpiexec`'s.
-    apart
-        Keep standard error apart from standard output.
-
-    Yields
-    ------
-    subprocess.Popen
-        The process that ends with mpiexec and with its exit code.
-
-    Raises
-    ------
-    NoMpiexecError
-        There is no mpiexec.
     """
     mpiexec = mpiexec or find_mpiexec()
     closed = {"UCX_TLS": ucx_transports(), **OPEN_MPI_CLOSED}

@@ -40,23 +40,9 @@ class NoMpiexecError(RuntimeError):
 
 
 def find_mpiexec(python: str | None = None) -> str:
-    """Return the path of mpiexec.
+    """Return the path of mpiexec: the one beside the ranks' interpreter, else the first on PATH.
 
-    Parameters
-    ----------
-    python
-        The interpreter that the ranks will run; None: this one.
-
-    Returns
-    -------
-    str
-        The mpiexec beside that interpreter (the one that pip or conda installed), else the first on
-        PATH (a cluster's own).
-
-    Raises
-    ------
-    NoMpiexecError
-        There is none; the message says how to get one.
+    pip and conda install one beside the interpreter; a cluster has its own on PATH.
     """
     python = python or sys.executable
     beside = Path(python).with_name("mpiexec")

@@ -9,20 +9,7 @@ PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_TIMERSLACK, PR_SET_CHILD_SUBREAPER = 1
 
 
 def prctl(option: int, value: int) -> None:
-    """Call Linux's prctl.
-
-    Parameters
-    ----------
-    option : int
-        Which.
-    value : int
-        To what.
-
-    Raises
-    ------
-    OSError
-        If the system refuses.
-    """
+    """Call Linux's prctl."""
     if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"prctl({option}, {value}): {os.strerror(number)}")

@@ -7,20 +7,7 @@ import subprocess
 
 
 def ask(command: list[str], timeout: float = 20.0) -> str:
-    """Return what a command prints.
-
-    Parameters
-    ----------
-    command
-        A program and its arguments.
-    timeout
-        Seconds that it may take.
-
-    Returns
-    -------
-    str
-        Both outputs; an empty string if it fails or takes too long.
-    """
+    """Return what a command writes; an empty string if it fails or takes over ``timeout`` s."""
     try:
         done = subprocess.run(
             command,
@@ -38,17 +25,6 @@ def ask(command: list[str], timeout: float = 20.0) -> str:
 
 
 def tidy(text: str) -> str:
-    """Shorten a product's name.
-
-    Parameters
-    ----------
-    text
-        A name as a system or program prints it.
-
-    Returns
-    -------
-    str
-        The name without trade marks, nominal clock and doubled spaces.
-    """
+    """Return a product's name without trade marks, nominal clock and doubled spaces."""
     text = re.sub(r"\((?:R|TM|C)\)|\bCPU\b|@.*$", " ", text)
     return " ".join(text.split())

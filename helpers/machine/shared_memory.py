@@ -17,19 +17,9 @@ BYTES_PER_RANK = 1_100_000  # MPICH 5.0 maps 1 057 792 to 1 064 960 for each (16
 
 
 def why_not_enough(ranks: int) -> str | None:
-    """Tell why MPICH's ranks would not find the shared memory that they need.
+    """Say why MPICH's ranks would not find the shared memory that they need; None if they do.
 
     A rank that does not is ended by a bus error, which says nothing.
-
-    Parameters
-    ----------
-    ranks : int
-        How many are to start on this machine.
-
-    Returns
-    -------
-    str or None
-        A sentence; None if there is enough, or if this system keeps shared memory elsewhere.
     """
     if not Path("/proc/self").exists():
         return None
@@ -52,13 +42,7 @@ def why_not_enough(ranks: int) -> str | None:
 
 
 def room() -> float:
-    """Return how much shared memory is free.
-
-    Returns
-    -------
-    float
-        Bytes; infinite where this system keeps it elsewhere than in a folder.
-    """
+    """Return how many bytes of shared memory are free; infinite where there is no folder for it."""
     if not Path("/proc/self").exists():
         return float("inf")
     try:
@@ -84,12 +68,8 @@ def unlink_own() -> None:
 def unlink_when_alone(info: object = None) -> None:
     """Unlink what this process shares with nobody, if it began MPI by itself, as a kernel may.
 
-    A kernel that is killed has no time to, and "Restart Kernel" kills one that is slow.
-
-    Parameters
-    ----------
-    info : object, optional
-        What IPython tells those whom it calls after a cell; not used.
+    A kernel that is killed has no time to, and "Restart Kernel" kills one that is slow. IPython
+    calls this after each cell, with ``info``.
     """
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
@@ -99,14 +79,8 @@ def unlink_when_alone(info: object = None) -> None:
 def sweep(folder: Path = FOLDER, age: float = STALE_SECONDS) -> None:
     """Remove what ranks of this user left that were killed with all that could have cleared up.
 
-    Also what a world of one rank leaves if it ends without MPI_Finalize.
-
-    Parameters
-    ----------
-    folder : Path
-        Where shared memory is.
-    age : float
-        Seconds: younger files stay. (After its first second a set of ranks needs the name no more.)
+    So ends a world of one rank without MPI_Finalize, too. Files younger than ``age`` seconds stay:
+    ranks need the name in their first second.
     """
     old = set()
     for path in folder.glob("mpich_shm_*"):
@@ -122,15 +96,10 @@ def sweep(folder: Path = FOLDER, age: float = STALE_SECONDS) -> None:
 
 
 def ucx_transports() -> str:
-    """Return what UCX, MPICH's network, may use while all ranks are on one machine.
+    """Return ``UCX_TLS``: what MPICH's network may use while all ranks are on one machine.
 
-    Without this it opens a port on every address of the machine. It gets 4 MB for each rank:
-    System V's shared memory has no limit as small as a container's ``/dev/shm``.
-
-    Returns
-    -------
-    str
-        For ``UCX_TLS``.
+    Without it UCX opens a port on every address of the machine. UCX gets 4 MB for each rank: System
+    V's shared memory has no limit as small as a container's ``/dev/shm``.
     """
     return "self,sysv" if _has_system_v() else "self,posix"
 

@@ -11,36 +11,12 @@ END = 20.0  # x goes from 0 to here
 
 
 def curve(x: np.ndarray) -> np.ndarray:
-    """Compute √x · sin(3.14·x/5), the source's function.
-
-    Parameters
-    ----------
-    x : numpy.ndarray
-        From 0 on.
-
-    Returns
-    -------
-    numpy.ndarray
-        Of the same shape.
-    """
+    """Compute √x · sin(3.14·x/5), the source's function, for x ≥ 0."""
     return np.sqrt(x) * np.sin(3.14 * x / 5)
 
 
 def samples(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Draw points of the curve.
-
-    Parameters
-    ----------
-    count : int
-        N.
-    seed : int
-        Of x, uniform on [0, 20].
-
-    Returns
-    -------
-    x, y : numpy.ndarray (N, 1)
-        float32.
-    """
+    """Draw N points of the curve, x uniform on [0, 20]: x and y, float32 (N, 1)."""
     x = np.random.default_rng([seed, 5]).uniform(0, END, (count, 1))
     return x.astype(np.float32), curve(x).astype(np.float32)
 
@@ -48,14 +24,9 @@ def samples(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 class FourLayers(nn.Module):
     """x → 80 → 80 → 80 → 40 → y with ReLU between: 16 401 parameters.
 
-    The source names four linear layers of these widths; how one number enters and one leaves it
-    does not say. Here x is scaled to [−1, 1] and read by the first, and a fifth layer of 41
-    parameters adds the 40 up.
-
-    Parameters
-    ----------
-    seed : int
-        Of the initial weights.
+    The source names four linear layers of these widths, and not how x enters them or y leaves them.
+    Here x is scaled to [−1, 1] and read by the first, and a fifth layer of 41 parameters adds the
+    40 up.
     """
 
     def __init__(self, seed: int = 0):
@@ -70,16 +41,5 @@ class FourLayers(nn.Module):
             self.layers = nn.Sequential(*layers, nn.Linear(before, 1))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Guess the curve.
-
-        Parameters
-        ----------
-        x : torch.Tensor (B, 1)
-            From 0 to 20.
-
-        Returns
-        -------
-        torch.Tensor (B, 1)
-            y.
-        """
+        """Guess the curve at x (B, 1), from 0 to 20."""
         return self.layers(x / (END / 2) - 1)

@@ -52,22 +52,7 @@ class LeNet(nn.Module):
 
 
 def accuracy(model: nn.Module, images: np.ndarray, labels: np.ndarray) -> float:
-    """Count how many images a model sorts right.
-
-    Parameters
-    ----------
-    model : torch.nn.Module
-        Images → scores.
-    images : numpy.ndarray (n, 1, 28, 28)
-        Of digits.
-    labels : numpy.ndarray (n,)
-        What they show.
-
-    Returns
-    -------
-    float
-        The share of images whose highest score stands at their label.
-    """
+    """Return the share of digits (n, 1, 28, 28) whose highest score stands at their label (n,)."""
     with torch.no_grad():
         guesses = model(torch.from_numpy(images)).argmax(1)
     return float((guesses == torch.from_numpy(labels)).float().mean())

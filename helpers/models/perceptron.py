@@ -11,18 +11,6 @@ def perceptron(seed: int = 0, hidden: int = 1024) -> nn.Module:
 
     It uses each of its 814 090 parameters once for a sample, where LeNet's convolutions use theirs
     100 or 784 times.
-
-    Parameters
-    ----------
-    seed : int
-        Of the initial weights.
-    hidden : int
-        Units of the hidden layer; 1024 make 814 090 parameters.
-
-    Returns
-    -------
-    torch.nn.Module
-        The network.
     """
     with torch.random.fork_rng():
         torch.manual_seed(seed)

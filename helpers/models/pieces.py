@@ -25,23 +25,7 @@ class Embedding(nn.Module):
         self.drop = nn.Dropout(config.dropout)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Look tokens up.
-
-        Parameters
-        ----------
-        tokens : torch.Tensor (B, T), int64
-            T is the context or less.
-
-        Returns
-        -------
-        torch.Tensor (B, T, C)
-            One row for each token.
-
-        Raises
-        ------
-        ValueError
-            For more tokens than the context.
-        """
+        """Look tokens (B, T) up, T at most the context: one row for each, (B, T, C)."""
         length, context = tokens.shape[1], self.position.num_embeddings
         if length > context:
             raise ValueError(f"{length} tokens in a row: the context is {context}")
@@ -62,18 +46,7 @@ class Attention(nn.Module):
         self.out = nn.Linear(width, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Attend, causally.
-
-        Parameters
-        ----------
-        x : torch.Tensor (B, T, C)
-            Normalized.
-
-        Returns
-        -------
-        torch.Tensor (B, T, C)
-            To be added to the stream.
-        """
+        """Attend, causally: normalized (B, T, C) → what is added to the stream."""
         q, k, v = (self._split(part(x)) for part in (self.query, self.key, self.value))
         dropout = self.dropout if self.training else 0.0
         y = functional.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=True)
@@ -92,18 +65,7 @@ class Perceptron(nn.Module):
         self.down = nn.Linear(4 * config.width, config.width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map each position.
-
-        Parameters
-        ----------
-        x : torch.Tensor (B, T, C)
-            Normalized.
-
-        Returns
-        -------
-        torch.Tensor (B, T, C)
-            To be added to the stream.
-        """
+        """Map each position: normalized (B, T, C) → what is added to the stream."""
         return self.down(functional.gelu(self.up(x)))
 
 
@@ -119,18 +81,7 @@ class Block(nn.Module):
         self.drop = nn.Dropout(config.dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Add to the stream what attention and perceptron find.
-
-        Parameters
-        ----------
-        x : torch.Tensor (B, T, C)
-            The stream.
-
-        Returns
-        -------
-        torch.Tensor (B, T, C)
-            The stream after this block.
-        """
+        """Add to the stream (B, T, C) what attention and perceptron find."""
         x = x + self.drop(self.attention(self.first_norm(x)))
         return x + self.drop(self.perceptron(self.second_norm(x)))
 
@@ -144,16 +95,5 @@ class Head(nn.Module):
         self.scores = nn.Linear(config.width, config.vocabulary, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Score the vocabulary.
-
-        Parameters
-        ----------
-        x : torch.Tensor (B, T, C)
-            The stream.
-
-        Returns
-        -------
-        torch.Tensor (B, T, V)
-            Scores, before the softmax.
-        """
+        """Score the vocabulary: the stream (B, T, C) → (B, T, V), before the softmax."""
         return self.scores(self.norm(x))

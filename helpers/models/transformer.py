@@ -77,30 +77,10 @@ def layer(
 ) -> nn.Module:
     """Make one piece of the model alone, with the weights that it has in the whole.
 
-    Weights are drawn in float64 from the seed and the index, then rounded: a model in float32 and
-    one in float64 start from the same numbers. Weights are normal, 0.02 wide, narrower by
-    √(2 layers) where a block adds to the stream (GPT-2); biases are 0.
-
-    Parameters
-    ----------
-    config : Config
-        The model's size.
-    index : int
-        0 for the embedding, 1 to ``layers`` for the blocks, ``layers + 1`` for the head.
-    seed : int
-        Of the initial weights.
-    dtype : torch.dtype
-        Of the weights.
-
-    Returns
-    -------
-    torch.nn.Module
-        An `Embedding`, `Block` or `Head`.
-
-    Raises
-    ------
-    ValueError
-        For an index outside the list.
+    Index 0 is the embedding, 1 to ``layers`` are the blocks, ``layers + 1`` is the head. Weights
+    are drawn in float64 from the seed and the index, then rounded: a model in float32 and one in
+    float64 start from the same numbers. Weights are normal, 0.02 wide, narrower by √(2 layers)
+    where a block adds to the stream (GPT-2); biases are 0.
     """
     if index not in range(config.pieces):
         raise ValueError(f"index={index!r}: the model has pieces 0 to {config.pieces - 1}")

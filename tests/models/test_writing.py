@@ -7,12 +7,13 @@ import pytest
 import torch
 from torch import nn
 
+from bench import writing
+from bench.writing import Recipe, bits, known, train, trained
 from helpers.datasets import characters
 from helpers.datasets.characters import encode
 from helpers.datasets.subwords import Subwords, learn
-from helpers.models import writing
 from helpers.models.transformer import Config, transformer
-from helpers.models.writing import Recipe, bits, generate, known, train, trained
+from helpers.models.writing import generate
 
 TEXT = "parallel " * 40
 
