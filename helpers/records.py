@@ -2,10 +2,9 @@
 
 A :class:`Record` is one run: the machine, the versions, the date, the command that repeats it, and
 suites of :class:`Row`. ``write`` puts it in a folder under a name that no other run has, ``load``
-reads a folder back, newest first, ``newest`` finds the newest run that holds what is asked, and
-``merge`` makes one record for each machine out of many runs. The fields of these classes are the
-schema (:mod:`helpers.schema`). Standard library only: a machine with a GPU and no more than PyTorch
-can write records too.
+reads a folder back, newest first, and ``newest`` finds the newest run that holds what is asked. The
+fields of these classes are the schema (:mod:`helpers.schema`). Standard library only: a machine
+with a GPU and no more than PyTorch can write records too.
 """
 
 from __future__ import annotations
@@ -16,12 +15,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from helpers.machine import Facts, machine, versions
-from helpers.schema import SchemaError, check, schema_of
+from helpers.schema import SchemaError, check
 
 __all__ = [
     "Record",
@@ -29,12 +27,9 @@ __all__ = [
     "Row",
     "load",
     "machine",
-    "merge",
     "newest",
     "read",
     "record",
-    "schema",
-    "table",
     "validate",
     "versions",
     "write",
@@ -100,7 +95,7 @@ class Record:
     """
 
     machine: Facts
-    versions: Annotated[dict[str, Filled], {"required": ["python"]}]
+    versions: dict[str, Filled]
     date: Date
     command: Filled
     suites: dict[str, tuple[Row, ...]]
@@ -212,53 +207,18 @@ def newest(
     return next(filter(None, answers), None)
 
 
-def merge(records: Iterable[Record]) -> list[Record]:
-    """Return one record for each machine, newest first.
-
-    Each suite comes whole from the newest run that measured it on that machine; versions, date and
-    command are those of the machine's newest run.
-    """
-    merged: dict[str, Record] = {}
-    for one in sorted(records, key=lambda one: one.date, reverse=True):
-        key = one.machine["name"]
-        newer = merged.get(key)
-        if newer is None:
-            merged[key] = one
-        else:
-            merged[key] = replace(newer, suites={**one.suites, **newer.suites})
-    return list(merged.values())
-
-
-def table(records: Iterable[Record], suite: str | None = None) -> list[dict]:
-    """Return the rows of ``records`` as flat dicts (machine, date, suite, figures) for a table."""
-    return [
-        {"machine": one.machine["name"], "date": one.date, "suite": name}
-        | asdict(row)
-        | {"ratio": row.ratio}
-        for one in records
-        for name, rows in one.suites.items()
-        if suite is None or name == suite
-        for row in rows
-    ]
-
-
-@cache
-def schema() -> dict:
-    """Return the JSON schema of a record."""
-    made = schema_of(Record)
-    return made | {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "required": ["schema", *made["required"]],
-        "properties": {"schema": {"type": "integer", "const": VERSION}, **made["properties"]},
-    }
-
-
 def validate(data: Any, where: str = "record") -> dict:
     """Return ``data`` if it follows the schema; RecordError says where it does not."""
+    version = data.get("schema") if isinstance(data, Mapping) else VERSION
+    if version != VERSION:
+        raise RecordError(f"{where}.schema: expected {VERSION}, got {version!r}")
+    fields = data if not isinstance(data, Mapping) else {k: data[k] for k in data if k != "schema"}
     try:
-        check(data, schema(), where)
+        check(fields, Record, where)
     except SchemaError as error:
         raise RecordError(str(error)) from None
+    if "python" not in data["versions"]:
+        raise RecordError(f"{where}.versions: 'python' is missing")
     return data
 
 

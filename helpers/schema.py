@@ -1,7 +1,6 @@
-"""The JSON schema of dataclasses and typed dicts, made from their annotations; and its check.
+"""Check what JSON holds against dataclasses and typed dicts, by their annotations alone.
 
-``Annotated[str, {"minLength": 1}]`` adds JSON Schema's own keywords to a type. Standard library
-only; of JSON Schema, no more than records need.
+``Annotated[str, {"minLength": 1}]`` adds a rule to a type. Standard library only.
 """
 
 from __future__ import annotations
@@ -10,20 +9,20 @@ import math
 import re
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields
 from typing import Annotated, Any, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
-NAMES = {str: "string", int: "integer", float: "number", dict: "object", types.NoneType: "null"}
-TYPES: dict[str, Any] = {
-    "object": Mapping,
-    "array": Sequence,
-    "string": str,
-    "integer": int,
-    "number": (int, float),
-    "null": types.NoneType,
+ARRAY, OBJECT = ("array", Sequence), ("object", Mapping)
+TYPES: dict[Any, tuple[str, Any]] = {  # what JSON calls a type, and how Python reads it
+    str: ("string", str),
+    int: ("integer", int),
+    float: ("number", (int, float)),
+    types.NoneType: ("null", types.NoneType),
+    list: ARRAY,
+    tuple: ARRAY,
+    dict: OBJECT,
 }
-RULES = {  # keyword: whether a value keeps to it, and what was expected where not
-    "const": (lambda value, wanted: value == wanted, "{!r}"),
+RULES = {  # whether a value keeps to a rule, and what is said where not
     "minLength": (lambda value, least: len(value) >= least, "a string that is not empty"),
     "pattern": (lambda value, wanted: re.search(wanted, value), "a string like {}"),
     "minimum": (lambda value, least: value >= least, "a number of at least {}"),
@@ -34,111 +33,53 @@ class SchemaError(ValueError):
     """Data that break a schema; the message says where and what was expected."""
 
 
-def schema_of(kind: Any) -> dict:
-    """Return the JSON schema of a type.
+def check(data: Any, kind: Any, where: str) -> None:
+    """Refuse data, as :mod:`json` reads them, that are not of a type or hold no finite number.
 
-    >>> schema_of(dict[str, int | None])
-    {'type': 'object', 'additionalProperties': {'type': ['integer', 'null']}}
-
-    Parameters
-    ----------
-    kind
-        A dataclass, a TypedDict, a list, a tuple of any length, a dict from str, a union of plain
-        types, or one of str, int, float, dict and None; Annotated with keywords of JSON Schema.
-
-    Returns
-    -------
-    dict
-        Its schema. A field is required if it has no default.
+    A type is a dataclass, a TypedDict, a list, a tuple of any length, a dict from str, a union of
+    plain types, or one of str, int, float, dict, None and Any.
     """
     origin, inner = get_origin(kind), get_args(kind)
-    if origin is Annotated:
-        return schema_of(inner[0]) | {k: v for rules in inner[1:] for k, v in rules.items()}
-    if origin is NotRequired:
-        return schema_of(inner[0])
-    if origin is types.UnionType:
-        return {"type": [NAMES[one] for one in inner]}
-    if origin in (list, tuple):
-        return {"type": "array", "items": schema_of(inner[0])}
-    if origin is dict:
-        return {"type": "object", "additionalProperties": schema_of(inner[1])}
-    if is_dataclass(kind) or is_typeddict(kind):
-        return {
-            "type": "object",
-            "additionalProperties": False,
-            "required": _required(kind),
-            "properties": {
-                name: schema_of(one)
-                for name, one in get_type_hints(kind, include_extras=True).items()
-            },
-        }
-    return {"type": NAMES[kind]}
-
-
-def _required(kind: type) -> list[str]:
-    if is_typeddict(kind):
-        hints = get_type_hints(kind, include_extras=True)
-        return [name for name, one in hints.items() if get_origin(one) is not NotRequired]
-    return [
-        one.name
-        for one in fields(kind)
-        if one.default is MISSING and one.default_factory is MISSING
-    ]
-
-
-def check(data: Any, schema: Mapping, where: str) -> None:
-    """Check data, as :mod:`json` reads them, against a schema that :func:`schema_of` made.
-
-    Parameters
-    ----------
-    data
-        What is checked.
-    schema
-        What it must follow.
-    where
-        What the data are called in messages.
-
-    Raises
-    ------
-    SchemaError
-        The data break the schema, or hold a number that is not finite.
-    """
-    expected = _expected(data, schema)
-    if expected:
-        raise SchemaError(f"{where}: expected {expected}, got {data!r}")
-    if isinstance(data, Mapping):
-        _check_keys(data, schema, where)
-    elif "items" in schema:
-        for index, value in enumerate(data):
-            check(value, schema["items"], f"{where}[{index}]")
-
-
-def _expected(data: Any, schema: Mapping) -> str:
-    """Return what was expected in place of ``data`` itself; nothing where they are right."""
-    kinds = schema.get("type", [])
-    kinds = [kinds] if isinstance(kinds, str) else kinds
-    if kinds and not any(_is(data, kind) for kind in kinds):
-        return " or ".join(kinds)
+    if origin in (Annotated, NotRequired):
+        check(data, inner[0], where)
+        for keyword, wanted in (rule for rules in inner[1:] for rule in rules.items()):
+            holds, says = RULES[keyword]
+            if not holds(data, wanted):
+                raise SchemaError(f"{where}: expected {says.format(wanted)}, got {data!r}")
+        return
+    allowed = inner if origin is types.UnionType else () if kind is Any else (kind,)
+    named = [TYPES.get(get_origin(one) or one, OBJECT) for one in allowed]
+    if named and not any(_is(data, one) for _, one in named):
+        raise SchemaError(f"{where}: expected {' or '.join(n for n, _ in named)}, got {data!r}")
     if isinstance(data, float) and not math.isfinite(data):
-        return "a finite number"
-    for keyword, (holds, says) in RULES.items():
-        if keyword in schema and not holds(data, schema[keyword]):
-            return says.format(schema[keyword])
-    return ""
+        raise SchemaError(f"{where}: expected a finite number, got {data!r}")
+    if origin in (list, tuple):
+        for index, value in enumerate(data):
+            check(value, inner[0], f"{where}[{index}]")
+    elif isinstance(data, Mapping):
+        for key, one in _keys(data, kind, where).items():
+            check(data[key], one, f"{where}.{key}")
 
 
-def _is(data: object, kind: str) -> bool:
-    if isinstance(data, bool) or (isinstance(data, str) and kind != "string"):
+def _is(data: object, kind: Any) -> bool:
+    if isinstance(data, bool) or (isinstance(data, str) and kind is not str):
         return False  # an int and a sequence to Python
-    return isinstance(data, TYPES[kind])
+    return isinstance(data, kind)
 
 
-def _check_keys(data: Mapping, schema: Mapping, where: str) -> None:
-    for key in schema.get("required", ()):
+def _keys(data: Mapping, kind: Any, where: str) -> dict[str, Any]:
+    """Return the type of each key of the data; refuse keys that are unknown or missing."""
+    if kind in (dict, Any) or get_origin(kind) is dict:
+        return dict.fromkeys(data, (*get_args(kind), Any, Any)[1])
+    known = get_type_hints(kind, include_extras=True)
+    if is_typeddict(kind):
+        needed = [name for name, one in known.items() if get_origin(one) is not NotRequired]
+    else:
+        needed = [f.name for f in fields(kind) if f.default is f.default_factory is MISSING]
+    for key in needed:
         if key not in data:
             raise SchemaError(f"{where}: {key!r} is missing")
-    known, others = schema.get("properties", {}), schema.get("additionalProperties", {})
-    for key, value in data.items():
-        if key not in known and others is False:
+    for key in data:
+        if key not in known:
             raise SchemaError(f"{where}: unknown key {key!r}; expected one of {sorted(known)}")
-        check(value, known.get(key, others), f"{where}.{key}")
+    return {key: known[key] for key in data}

@@ -35,7 +35,7 @@ WIDEST = (
     ("asimd", "NEON"),
 )
 
-# What JSON Schema says of a value beyond its type: helpers.records writes and checks it.
+# What holds for a value beyond its type: helpers.records checks it.
 Filled = Annotated[str, {"minLength": 1}]
 Gibibytes = Annotated[float, {"minimum": 0}]
 
@@ -52,15 +52,15 @@ class Gpu(TypedDict):
 class Facts(TypedDict):
     """This machine, as a record describes it."""
 
-    name: Annotated[str, {"minLength": 1, "description": "short, fit for a figure's title"}]
+    name: Filled  # short, fit for a figure's title
     os: Filled
-    architecture: Annotated[str, {"description": "x86_64, arm64, ..."}]
-    cpu: Annotated[str, {"minLength": 1, "description": "as the operating system names it"}]
-    cpu_details: NotRequired[Annotated[str, {"description": "family, model and widest registers"}]]
-    cores: Annotated[int, {"minimum": 1, "description": "that this process may use, logical"}]
-    memory_gib: Annotated[float, {"minimum": 0, "description": "that this process may use"}]
-    mpi: Annotated[str, {"description": "library and version behind mpiexec; empty if none"}]
-    compiler: Annotated[str, {"description": "C++ compiler and version; empty if none"}]
+    architecture: str  # x86_64, arm64, ...
+    cpu: Filled  # as the operating system names it
+    cpu_details: NotRequired[str]  # family, model and widest registers
+    cores: Annotated[int, {"minimum": 1}]  # that this process may use, logical
+    memory_gib: Gibibytes  # that this process may use
+    mpi: str  # library and version behind mpiexec; empty if none
+    compiler: str  # C++ compiler and version; empty if none
     gpus: list[Gpu]
 
 
