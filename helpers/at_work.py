@@ -29,13 +29,7 @@ DELIMITER = b"<IDS|MSG>"  # in a message, before its signature, header, parent's
 
 
 class AtWork:
-    """Watches the cells of one kernel from now on.
-
-    Parameters
-    ----------
-    shell : ipykernel.zmqshell.ZMQInteractiveShell
-        The kernel's.
-    """
+    """Watches the cells of one kernel from now on."""
 
     def __init__(self, shell: Any) -> None:
         self._session = shell.kernel.session
@@ -58,15 +52,7 @@ class AtWork:
         self._end()
 
     def send_multipart(self, message: list[bytes], *args: Any, **options: Any) -> None:
-        """Look at a message of the kernel's, and send it on.
-
-        Parameters
-        ----------
-        message : list of bytes
-            In the parts of Jupyter's wire protocol.
-        *args, **options
-            For the thread that sends.
-        """
+        """Look at a message of the kernel's, in parts as Jupyter sends it, and send it on."""
         if os.getpid() == self._process:  # in a forked child there is nobody who watches
             with contextlib.suppress(Exception):  # it has to arrive, whatever it is
                 self._note(message)
@@ -154,12 +140,9 @@ def _asking() -> bool:
 
 
 def kept() -> bool:
-    """Tell whether a widget takes all that is shown: what changes is there as it was at first.
+    """Tell whether a widget takes all that is shown, so that what changes stays as it was at first.
 
-    Returns
-    -------
-    bool
-        True within an ``ipywidgets.Output``, and so in a function of ``interact``.
+    So it is within an ``ipywidgets.Output``, and in a function of ``interact``.
     """
     widgets = sys.modules.get("ipywidgets.widgets.widget")
     outputs = sys.modules.get("ipywidgets.widgets.widget_output")
@@ -170,25 +153,13 @@ def kept() -> bool:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Begin to watch this kernel's cells; in a terminal's IPython nothing is watched.
-
-    Parameters
-    ----------
-    shell : IPython.core.interactiveshell.InteractiveShell
-        Given by IPython.
-    """
+    """Begin to watch this kernel's cells; in a terminal's IPython nothing is watched."""
     if getattr(shell, "kernel", None) is not None:
         AtWork(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Watch this kernel's cells no longer.
-
-    Parameters
-    ----------
-    shell : IPython.core.interactiveshell.InteractiveShell
-        Given by IPython.
-    """
+    """Watch this kernel's cells no longer."""
     if getattr(shell, "kernel", None) is not None:
         watch = getattr(shell.kernel.iopub_thread.send_multipart, "__self__", None)
         if isinstance(watch, AtWork):

@@ -10,22 +10,9 @@ CONFIDENCE = 0.95
 
 
 def student(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the mean and Student's interval for it at 95 %.
+    """Return the mean and Student's interval for it at 95 %: ``(mean, low, high)``.
 
-    Parameters
-    ----------
-    values : sequence of float
-        One for each run. A single one has an interval without ends.
-
-    Returns
-    -------
-    tuple of float
-        ``(mean, low, high)``, in the unit of the values.
-
-    Raises
-    ------
-    ValueError
-        Without a value.
+    The interval of a single value has no ends.
     """
     if not values:
         raise ValueError(f"an interval expects one value at least; got {values!r}")

@@ -31,32 +31,9 @@ class OutpacedWarning(UserWarning):
 class pace:  # noqa: N801 (read as a verb: with pace(20e-3))
     """Let a block take ``seconds``, whatever less its work takes.
 
-    Parameters
-    ----------
-    seconds : float
-        How long the block takes, as measured by a clock; above 0.
+    If the work takes longer, OutpacedWarning says so. After the block ``work`` is what the work
+    took, and ``took`` what the block took as a whole, in seconds.
 
-    Attributes
-    ----------
-    seconds : float
-        As given.
-    work : float
-        Seconds that the work of the block took, once it has ended.
-    took : float
-        Seconds that the block took as a whole.
-
-    Raises
-    ------
-    ValueError
-        For no number of seconds above 0.
-
-    Warns
-    -----
-    OutpacedWarning
-        When the work took longer: the block then takes as long as that.
-
-    Examples
-    --------
     >>> with pace(2e-3) as step:
     ...     total = sum(range(10))
     >>> step.work < 2e-3 <= step.took

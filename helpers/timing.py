@@ -10,13 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Timing:
-    """Samples of one call's duration.
-
-    Parameters
-    ----------
-    samples
-        In seconds, in the order in which they were taken.
-    """
+    """Samples of one call's duration in seconds, in the order in which they were taken."""
 
     samples: tuple[float, ...]
 

@@ -43,13 +43,7 @@ class Yielding:
         self._crowded_until = 0.0
 
     def leave(self, now: float) -> None:
-        """Let others have the core for a moment.
-
-        Parameters
-        ----------
-        now
-            The time on ``time.monotonic``'s clock, in seconds.
-        """
+        """Let others have the core for a moment; ``now`` is ``time.monotonic``'s."""
         if now < self._crowded_until:
             time.sleep(NAP)
             return
@@ -79,51 +73,23 @@ class _Silence:
 
 def until(
     ready: Callable[[], object],
-    deadline: float,
+    deadline: float,  # s, on time.monotonic's clock
     late: Callable[[], BaseException],
-    announce: Callable[[], Announcement] = _Silence,
-    progress: Callable[[], object] | None = None,
-    closed: Callable[[], str] | None = None,
-    spins: int = SPINS,
-    yield_for: float = YIELD_FOR,
-    nap: float = NAP,
-    yielding: Yielding | None = None,
+    announce: Callable[[], Announcement] = _Silence,  # asked only if the first looks were in vain
+    progress: Callable[[], object] | None = None,  # called now and then, for MPI's own messages
+    closed: Callable[[], str] | None = None,  # says why it can no longer come; "" while it can
+    spins: int = SPINS,  # looks at once, before the core is offered to others
+    yield_for: float = YIELD_FOR,  # s in which it is offered, before sleeping between looks
+    nap: float = NAP,  # s of each sleep
+    yielding: Yielding | None = None,  # where several waits share what is known of this core
 ) -> None:
-    """Return once ``ready()`` is true.
+    """Return once ``ready()``, which looks without waiting, is true.
 
     >>> request = comm.Irecv(buffer, source=1)  # doctest: +SKIP
     >>> until(request.Test, time.monotonic() + 5, lambda: TimeoutError("rank 1 sent nothing"))
     ... # doctest: +SKIP
 
-    Parameters
-    ----------
-    ready
-        Looks once, without waiting.
-    deadline
-        When to give up, on ``time.monotonic``'s clock, in seconds.
-    late
-        Makes the exception that is raised then.
-    announce
-        Makes what says for whom this waits; asked only if the first looks were in vain.
-    progress
-        Called now and then, so that MPI's own messages move meanwhile.
-    closed
-        Says why what is waited for can no longer come; an empty string while it can.
-    spins
-        How many looks at once, before the core is offered to others.
-    yield_for
-        Seconds in which the core is offered between looks, before sleeping between them.
-    nap
-        Seconds of each sleep.
-    yielding
-        What is known of the others on this core, where several waits share that.
-
-    Raises
-    ------
-    ClosedError
-        ``closed()`` said why.
-    BaseException
-        ``late()``, after ``deadline``.
+    Raises what ``late()`` makes after ``deadline``, and ClosedError where ``closed()`` says why.
     """
     for _ in range(spins):
         if ready():
@@ -203,21 +169,9 @@ def meet(comm: MPI.Intracomm, pause: float = MEETING) -> None:
 
 @contextlib.contextmanager
 def at_most(seconds: float, late: Callable[[], BaseException]) -> Iterator[None]:
-    """Let a block of Python last so long, where the system has alarm signals.
+    """Raise ``late()`` in a block of Python that lasts longer, where the system has alarm signals.
 
     A block within another such block keeps the alarm of the outer one, if that is due earlier.
-
-    Parameters
-    ----------
-    seconds
-        How long.
-    late
-        Makes the error that is raised in the block then.
-
-    Yields
-    ------
-    None
-        Once.
     """
     on_main_thread = threading.current_thread() is threading.main_thread()
     if not (on_main_thread and hasattr(signal, "setitimer")):

@@ -11,21 +11,9 @@ _started: dict[tuple[int, Network | None], Cluster] = {}
 
 
 def ranks(n: int = 4, network: Network | None = None) -> Cluster:
-    """Return a cluster that all experiments of this process share.
+    """Return a cluster of these ranks that all experiments of this process share.
 
     Between calls its ranks sleep: what one claim leaves running disturbs no other.
-
-    Parameters
-    ----------
-    n : int
-        Number of ranks.
-    network : helpers.cluster.Network, optional
-        The hosts that they are on; None: this one.
-
-    Returns
-    -------
-    helpers.cluster.Cluster
-        The same at each call with these arguments.
     """
     from helpers.cluster import Cluster
 

@@ -114,15 +114,7 @@ def evidence(id: str, folder: str | Path = CLAIM_RECORDS) -> Recorded:
 def recorded(folder: str | Path = CLAIM_RECORDS) -> Mapping[str, Recorded]:
     """Return the newest rows of every claim that a record holds, by identifier.
 
-    Parameters
-    ----------
-    folder : str or Path, optional
-        Where the records are; default the course's own.
-
-    Returns
-    -------
-    Mapping of str to Recorded
-        Empty if there is no record. Records are read again when one has come, gone or changed.
+    Records are read again when one has come, gone or changed.
     """
     files = sorted(Path(folder).rglob("*.json"))
     state = tuple((path, path.stat().st_mtime_ns, path.stat().st_size) for path in files)

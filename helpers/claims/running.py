@@ -26,13 +26,9 @@ class Evidence:
         return overall((found.word for found in self.judgements.values()), self.claim.axis)
 
     def rows(self) -> list[Row]:
-        """Return a row of a record for each setting.
+        """Return a row of a record for each setting: both sides' means, or a share and its limit.
 
-        Returns
-        -------
-        list of Row
-            ``value`` and ``peer_value`` are the means of both sides (geometric ones for a ratio; or
-            the share and the limit); everything else is in ``parameters``.
+        The means of a ratio are geometric. Everything else is in ``parameters``.
         """
         return [self._row(setting) for setting in self.claim.settings]
 
@@ -66,20 +62,9 @@ class Evidence:
 
 
 def run(claim: Claim, told: Callable[[str], None] = lambda line: None) -> Evidence:
-    """Run a claim over all its settings and seeds.
+    """Run a claim over all its settings and seeds, telling each run in a line; judge what came out.
 
-    Parameters
-    ----------
-    claim : Claim
-        What to run. Seeds are the outer loop, so that a slow change of the machine meets all
-        settings alike.
-    told : callable, optional
-        Called with a line after each run.
-
-    Returns
-    -------
-    Evidence
-        All runs, judged.
+    Seeds are the outer loop, so that a slow change of the machine meets all settings alike.
     """
     runs: dict[str, list] = {name: [] for name in claim.settings}
     for seed in claim.seeds:
@@ -91,18 +76,7 @@ def run(claim: Claim, told: Callable[[str], None] = lambda line: None) -> Eviden
 
 
 def run_smallest(claim: Claim) -> tuple[float, float] | Share:
-    """Run the experiment once, at its smallest, to see that it can run.
-
-    Parameters
-    ----------
-    claim : Claim
-        What to run: its first seed, its first setting, shrunk by ``claim.smallest``.
-
-    Returns
-    -------
-    tuple of float, or Share
-        What the experiment returned, after a check that it can be judged.
-    """
+    """Run the experiment once, at its smallest, and check that its outcome can be judged."""
     setting = next(iter(claim.settings.values()))
     outcome = claim.experiment(claim.seeds[0], **{**setting, **claim.smallest})
     judge(claim, [outcome])

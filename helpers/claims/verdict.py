@@ -30,26 +30,11 @@ class Judgement:
 
 
 def judge(claim: Claim, runs: Sequence[tuple[float, float]] | Sequence[Share]) -> Judgement:
-    """Judge the runs of one setting.
+    """Judge the runs of one setting by the interval at 95 %.
 
-    Parameters
-    ----------
-    claim : Claim
-        Says what is claimed, the margin and the scale.
-    runs : sequence
-        What the experiment returned for each seed: all pairs, or all shares.
-
-    Returns
-    -------
-    Judgement
-        "holds": the whole interval is on the claimed side of no difference, and the effect is the
-        margin at least; "fails": the same on the other side; "ties": the whole interval is within
-        the margin; "open": none of these.
-
-    Raises
-    ------
-    ClaimError
-        For mixed outcomes, a value that is not finite, or a ratio of what is not positive.
+    "holds": the whole interval is on the claimed side of no difference, and the effect is the
+    margin at least; "fails": the same on the other side; "ties": the whole interval is within the
+    margin; "open": none of these.
     """
     if all(isinstance(run, Share) for run in runs):
         return _judge_share(claim, runs)
@@ -73,20 +58,7 @@ def judge(claim: Claim, runs: Sequence[tuple[float, float]] | Sequence[Share]) -
 
 
 def overall(words: Iterable[str], axis: str) -> str:
-    """Return one verdict for all settings: their common word, or ``"depends on AXIS"``.
-
-    Parameters
-    ----------
-    words : iterable of str
-        The word of each setting.
-    axis : str
-        What the settings vary.
-
-    Returns
-    -------
-    str
-        The verdict.
-    """
+    """Return one verdict for all settings: their common word, or ``"depends on AXIS"``."""
     different = set(words)
     return different.pop() if len(different) == 1 else f"depends on {axis}"
 

@@ -23,42 +23,16 @@ _NUMBER_OF = {character: number for number, character in enumerate(ALPHABET)}
 
 
 def encode(text: str) -> np.ndarray:
-    """Turn text into tokens; characters outside the alphabet are dropped.
+    r"""Turn text into tokens (n,), 0 to 95; characters outside the alphabet are dropped.
 
-    >>> encode("\\n a")
+    >>> encode("\n a")
     array([ 0,  1, 66])
-
-    Parameters
-    ----------
-    text : str
-        Any text.
-
-    Returns
-    -------
-    numpy.ndarray (n,), int64
-        Tokens, 0 to 95.
     """
     return np.array([_NUMBER_OF[c] for c in text if c in _NUMBER_OF], dtype=np.int64)
 
 
 def decode(tokens: Sequence[int] | np.ndarray) -> str:
-    """Turn tokens into text.
-
-    Parameters
-    ----------
-    tokens : sequence of int
-        0 to 95 each.
-
-    Returns
-    -------
-    str
-        Their characters.
-
-    Raises
-    ------
-    ValueError
-        For a token outside the alphabet.
-    """
+    """Turn tokens, 0 to 95 each, into text."""
     tokens = np.asarray(tokens)
     if tokens.size and not 0 <= tokens.min() <= tokens.max() < VOCABULARY:
         raise ValueError(f"tokens {tokens.min()} to {tokens.max()}: expected 0 to {VOCABULARY - 1}")
@@ -66,18 +40,7 @@ def decode(tokens: Sequence[int] | np.ndarray) -> str:
 
 
 def as_text(document: Document) -> str:
-    """Write a description as a language model reads it: name, synopsis, sentences, an empty line.
-
-    Parameters
-    ----------
-    document : helpers.datasets.descriptions.Document
-        One package.
-
-    Returns
-    -------
-    str
-        Its lines; the first is ``name: synopsis``.
-    """
+    """Write a description as a model reads it: name, synopsis, sentences, an empty line."""
     return "\n".join([f"{document.package}: " + "\n".join(sentences(document.text)), "", ""])
 
 

@@ -28,21 +28,8 @@ _SYMBOLS = {ord(character): number for number, character in enumerate(ALPHABET)}
 
 
 class Subwords:
-    """Turns text into tokens and back, by a list of pairs.
+    """Turns text into tokens and back by the pairs of tokens to join, the first pair first.
 
-    Parameters
-    ----------
-    pairs : iterable of tuple of str
-        What becomes one token, the first pair first. A side is a character, or an earlier pair
-        joined.
-
-    Raises
-    ------
-    ValueError
-        If a side of a pair is no token yet.
-
-    Examples
-    --------
     >>> subwords = Subwords([("a", "t"), (" ", "at")])
     >>> [subwords.tokens[token] for token in subwords.encode("at bat at")]
     ['at', ' ', 'b', 'at', ' at']
@@ -74,38 +61,11 @@ class Subwords:
         return [*map(ord, word)]
 
     def encode(self, text: str) -> np.ndarray:
-        """Turn text into tokens; characters outside the alphabet are dropped.
-
-        Parameters
-        ----------
-        text : str
-            Any text.
-
-        Returns
-        -------
-        numpy.ndarray (n,), int64
-            Tokens, 0 to ``len(self) - 1``.
-        """
+        """Turn text into tokens (n,); characters outside the alphabet are dropped."""
         return np.array([token for word in _words(text) for token in self._word(word)], np.int64)
 
     def decode(self, tokens: Sequence[int] | np.ndarray) -> str:
-        """Turn tokens into text.
-
-        Parameters
-        ----------
-        tokens : sequence of int
-            0 to ``len(self) - 1`` each.
-
-        Returns
-        -------
-        str
-            Their characters.
-
-        Raises
-        ------
-        ValueError
-            For a number that is no token.
-        """
+        """Turn tokens into text."""
         tokens = np.asarray(tokens)
         if tokens.size and not 0 <= tokens.min() <= tokens.max() < len(self):
             raise ValueError(
@@ -123,25 +83,10 @@ def _pairs(word: str) -> list[str]:
 
 
 def learn(text: str, size: int) -> Subwords:
-    """Find the tokens of a text: the most frequent pair of neighbours, again and again.
+    """Find ``size`` tokens of a text: join the most frequent two neighbours, again and again.
 
-    Parameters
-    ----------
-    text : str
-        Any; characters outside the alphabet are dropped.
-    size : int
-        Tokens in all, the 96 characters among them. Fewer, if no two neighbours are left.
-
-    Returns
-    -------
-    Subwords
-        Of equally frequent pairs the one whose tokens are older comes first, so the same text
-        gives the same.
-
-    Raises
-    ------
-    ValueError
-        If the size is less than the alphabet's.
+    There are fewer tokens if no two neighbours are left. Of equally frequent pairs the one whose
+    tokens are older comes first, so the same text gives the same tokens.
     """
     if size < len(ALPHABET):
         raise ValueError(f"size={size!r}: expected {len(ALPHABET)}, the characters, or more")

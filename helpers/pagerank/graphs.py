@@ -21,19 +21,12 @@ SMALLEST, LARGEST = 1e-15, 1e15  # weights whose sums and inverses single precis
 
 @dataclass(frozen=True)
 class Links:
-    """A weighted directed graph with N nodes and E distinct edges, stored by target.
+    """A weighted directed graph with N nodes and E distinct edges, stored by target."""
 
-    Attributes
-    ----------
-    incoming
-        Shape (N, N), float64 with int32 indices where they fit: entry (i, j) is the weight of the
-        edge j → i, parallel edges added up.
-    names
-        The nodes' names in row order; None where the caller numbered them.
-    """
-
+    # (N, N), float64 with int32 indices where they fit; (i, j) is the weight of the edge j → i,
+    # parallel edges added up.
     incoming: csr_array
-    names: tuple[Hashable, ...] | None = None
+    names: tuple[Hashable, ...] | None = None  # in row order; None where the caller numbered them
 
     @property
     def nodes(self) -> int:

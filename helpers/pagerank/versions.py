@@ -90,28 +90,11 @@ class Version:
         return self.number + "d" * (self.real == 8)
 
     def prepare(self, graph: Links) -> None:
-        """Store the graph's matrix as this version has it, and count ``bytes_moved``.
-
-        Parameters
-        ----------
-        graph
-            What to multiply by.
-        """
+        """Store the graph's matrix as this version has it, and count ``bytes_moved``."""
         raise NotImplementedError
 
     def product(self, x: Tensor) -> Tensor:
-        """Multiply by the link matrix.
-
-        Parameters
-        ----------
-        x
-            Shape (N,), on the version's device and of its dtype.
-
-        Returns
-        -------
-        torch.Tensor
-            y = G · (Out ∘ x), shape (N,).
-        """
+        """Return y = G · (Out ∘ x), both (N,), on the version's device and of its dtype."""
         raise NotImplementedError
 
 
