@@ -177,7 +177,7 @@ reference = nn.RNN(3, 5)
 ours = layers.RNN(3, 5)
 ours.load_state_dict(reference.state_dict())  # the same names, the same layout
 x = torch.randn(7, 2, 3)  # (T, B, I)
-print("largest difference:", (ours(x)[0] - reference(x)[0]).abs().max().item())
+print(f"largest difference: {(ours(x)[0] - reference(x)[0]).abs().max():.1e}")
 
 # %% [markdown]
 # Zero, or some $10^{-7}$: that is rounding in float32. The tests in `tests/recurrent` repeat this over random shapes, both directions, several layers, packed sequences and initial states.
@@ -200,7 +200,7 @@ for t, x_t in enumerate(inputs, start=1):
     slope = 1 - h.item() ** 2  # tanh' = 1 − tanh²
     alpha = slope * (x_t + u * alpha)
     print(f"t={t}  h={h.item():+.4f}  g'={slope:.4f}  alpha={alpha:+.6f}")
-print("autograd:", torch.autograd.grad(h, w)[0].item())
+print(f"autograd:{torch.autograd.grad(h, w)[0]:+33.6f}")
 
 # %% [markdown]
 # Unroll the recursion: put $\alpha_{T-1}$ into $\alpha_T$, then $\alpha_{T-2}$, and so on. For one unit,
@@ -661,7 +661,7 @@ x, h0, other = torch.randn(5, 2, 3), torch.randn(1, 2, 4), torch.randn(1, 2, 4)
 print("z=1 copies:", gru_with(update=1)(x, h0)[1].equal(h0))
 held, plain = gru_with(reset=1, update=0), layers.RNN(3, 4)
 plain.load_state_dict({name: value[8:] for name, value in held.state_dict().items()})
-print("r=1, z=0 is the RNN, up to", (held(x, h0)[0] - plain(x, h0)[0]).abs().max().item())
+print(f"r=1, z=0 is the RNN, up to {(held(x, h0)[0] - plain(x, h0)[0]).abs().max():.1e}")
 forgetful = gru_with(reset=0, update=0)
 print("r=0, z=0 forgets:", forgetful(x, h0)[0].equal(forgetful(x, other)[0]))
 

@@ -376,7 +376,7 @@ _, theirs = torch.autograd.functional.hvp(
     lambda t: (torch.nn.functional.softplus(t) * torch.sin(t)).sum(),
     torch.tensor(point), torch.tensor(along),
 )  # fmt: skip
-print("largest difference:", np.abs(ours - theirs.numpy()).max())
+print(f"largest difference: {np.abs(ours - theirs.numpy()).max():.1e}")
 
 # %% [markdown]
 # **In a loss.** A *gradient penalty* asks that the slope of a critic $D$ be 1: $(\lVert\nabla_x D\rVert-1)^2$ is part of what is minimised, so its gradient with respect to the weights is of second order. Beside PyTorch, which has to be told beforehand to keep a graph of its gradient:
@@ -391,7 +391,7 @@ tx, tW = (torch.tensor(array, requires_grad=True) for array in arrays)
 critic = torch.nn.functional.softplus(tx @ tW).sum()
 (slope,) = torch.autograd.grad(critic, tx, create_graph=True)
 (theirs,) = torch.autograd.grad((slope.norm() - 1) ** 2, tW)
-print("largest difference:", np.abs(ours - theirs.numpy()).max())
+print(f"largest difference: {np.abs(ours - theirs.numpy()).max():.1e}")
 
 # %% [markdown]
 # **Changed on the way.** Since the gradient passes through the graph, an operator can stand in its way: do nothing forwards, and clip or reverse what comes back.
