@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from helpers.data_parallel.scheme import Ended
+from helpers.waiting import doze
 
 if TYPE_CHECKING:
     from helpers.data_parallel.replica import Replica
@@ -22,9 +23,9 @@ class Judged:
         What trains, and is to be handed to :func:`helpers.data_parallel.train`: its hooks now call
         these here.
     look : callable
-        ``look(replica)`` → a number; rank 0 calls.
+        ``look(replica)`` → what ``enough`` judges; rank 0 calls.
     enough : callable
-        ``enough(number)`` → whether training may end.
+        ``enough(found)`` → whether training may end.
     every : int
         Steps from one look to the next.
     pace : float
@@ -41,8 +42,8 @@ class Judged:
     def __init__(
         self,
         inner: Scheme,
-        look: Callable[[Replica], float],
-        enough: Callable[[float], bool],
+        look: Callable[[Replica], Any],
+        enough: Callable[[Any], bool],
         every: int,
         pace: float = 0.0,
     ):
@@ -76,6 +77,7 @@ class Judged:
     def _look(self, replica: Replica, steps: int) -> None:
         start, comm = time.perf_counter(), self.inner.comm
         found = self.look(replica) if comm.Get_rank() == 0 else None
+        doze(comm)  # a broadcast would keep the cores of those who wait busy
         found = comm.bcast(found)
         seconds = start - self.began - self.away
         self.away += time.perf_counter() - start

@@ -161,13 +161,13 @@ def to_accuracy(
         Steps (None if ``limit`` was not enough) and seconds without the looks.
     """
     from helpers.data_parallel import runs
-    from helpers.models.lenet import accuracy
+    from helpers.models.lenet import reaches
 
-    def look(replica: Replica) -> float:
-        return accuracy(replica.model, digits().test_images, digits().test_labels)
+    def look(replica: Replica) -> bool:
+        return reaches(replica.model, digits().test_images, digits().test_labels, target)
 
     comm = ranks()
-    judged = Judged(made(name, comm), look, lambda found: found >= target, every, pace)
+    judged = Judged(made(name, comm), look, bool, every, pace)
     settings = {"batch": batch, "rate": rate, "momentum": momentum, "seed": seed}
     history = runs.train(lambda comm: judged.inner, comm, steps=limit, **settings)  # type: ignore[arg-type]
     return judged.reached or (None, history.seconds[-1] - judged.away)

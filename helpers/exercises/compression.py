@@ -219,10 +219,11 @@ def _steps(answer, ranks: int, seed: int, limit: int) -> int | None:
     from helpers.data_parallel.flat import Flat
     from helpers.data_parallel.runs import digits
     from helpers.data_parallel.sampling import batches
-    from helpers.models.lenet import LeNet
+    from helpers.models.lenet import LeNet, reaches
 
     data, model = digits(), LeNet(seed)
     flat, train = Flat(model), (data.train_images, data.train_labels)
+    tests = data.test_images, data.test_labels
     gradient = flat.gradients.numpy()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
     parts = [batches(*train, 8, rank, ranks, seed) for rank in range(ranks)]
@@ -247,22 +248,8 @@ def _steps(answer, ranks: int, seed: int, limit: int) -> int | None:
                 made[0].add(code, gradient)
             gradient /= ranks
             optimizer.step()
-            if step % 10 == 0 and _enough(model, data):
+            if step % 10 == 0 and reaches(model, *tests, 0.85):
                 return step
     finally:
         torch.set_num_threads(threads)
     return None
-
-
-def _enough(model, data) -> bool:
-    """Tell whether 85 % of the test digits are sorted right; stops where too many are not."""
-    from helpers.models.lenet import accuracy
-
-    images, labels = data.test_images, data.test_labels
-    left = 0.15 * len(labels) + 0.5  # half a digit: for rounding
-    for begin in range(0, len(labels), 100):
-        some = slice(begin, begin + 100)
-        left -= len(labels[some]) * (1 - accuracy(model, images[some], labels[some]))
-        if left < 0:
-            return False
-    return True

@@ -58,6 +58,34 @@ def accuracy(model: nn.Module, images: np.ndarray, labels: np.ndarray) -> float:
     return float((guesses == torch.from_numpy(labels)).float().mean())
 
 
+def reaches(model: nn.Module, images: np.ndarray, labels: np.ndarray, target: float) -> bool:
+    """Tell whether a model sorts enough images right; end where too many are wrong.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Images → scores.
+    images : numpy.ndarray (n, 1, 28, 28)
+        Of digits.
+    labels : numpy.ndarray (n,)
+        What they show.
+    target : float
+        The share that is enough, 0 to 1.
+
+    Returns
+    -------
+    bool
+        Whether :func:`accuracy` is ``target`` or more.
+    """
+    wrong = (1 - target) * len(labels) + 0.01  # for rounding
+    for begin in range(0, len(labels), 100):
+        some = slice(begin, begin + 100)
+        wrong -= len(labels[some]) * (1 - accuracy(model, images[some], labels[some]))
+        if wrong < 0:
+            return False
+    return True
+
+
 def accuracy_of(weights: np.ndarray, digits: Digits, model: nn.Module | None = None) -> float:
     """Judge flat weights on the test images.
 
