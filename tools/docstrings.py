@@ -25,9 +25,15 @@ LIBRARIES = (
 CHECKS = {"GL08", "PR01", "PR02", "PR03", "RT01", "YD01"}
 
 
+def is_exported(name: str) -> bool:
+    """Tell whether a name is exported, alone or as a public member of what is."""
+    above, _, own = name.rpartition(".")
+    return name in exported() or (above in exported() and not own.startswith("_"))
+
+
 @cache
 def exported() -> frozenset[str]:
-    """Return the full name, where it is defined, of each function and class that is exported."""
+    """Return the full name, where it is defined, of each function, class and module exported."""
     found = set()
     for init in (ROOT / "helpers").rglob("__init__.py"):
         package = module_name(init)
@@ -46,7 +52,7 @@ def public(package: str) -> Iterator[str]:
         module = importlib.import_module(name)
         for key, value in vars(module).items():
             own = getattr(value, "__module__", None) == name
-            if key.startswith("_") or not own or f"{name}.{key}" not in exported():
+            if key.startswith("_") or not own or not is_exported(f"{name}.{key}"):
                 continue
             if not (inspect.isclass(value) or inspect.isfunction(value)):
                 continue
@@ -108,9 +114,10 @@ def _used(tree: ast.Module) -> Iterator[str]:
     """Yield what a notebook imports from ``helpers``, and what it reads of imported modules."""
     modules = {}
     for module, name, alias in _imports(tree):
-        yield f"{module}.{name}"
         if _file(f"{module}.{name}"):
             modules[alias] = f"{module}.{name}"
+        else:
+            yield f"{module}.{name}"
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and (above := ast.unparse(node.value)) in modules:
             yield f"{modules[above]}.{node.attr}"

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.docstrings import ROOT, exported, module_name
+from tools.docstrings import ROOT, is_exported, module_name
 
 KINDS = ("files", "lines", "code", "docstring", "comment", "blank", "sections", "inner")
 PARTS = ("tests", "claims", "tools", "bench", "notebooks/source")
@@ -36,7 +36,7 @@ def weigh(file: Path) -> Counter[str]:
         if heads:
             long = described.end_lineno - heads[0] + 1  # from the heading above the dashes
             count["sections"] += long
-            count["inner"] += 0 if _is_exported(name) else long
+            count["inner"] += 0 if is_exported(name) else long
     for number, comment in _rest(text, len(lines)).items():
         kind = "comment" if comment else "blank" if not lines[number - 1].strip() else "code"
         count["docstring" if number in docstrings else kind] += 1
@@ -61,12 +61,6 @@ def _nested(node: ast.AST, module: str) -> Iterator[tuple[ast.AST, str]]:
             yield from _described(child, f"{module}.{child.name}")
         elif isinstance(child, ast.stmt):
             yield from _nested(child, module)
-
-
-def _is_exported(name: str) -> bool:
-    """Whether this is exported itself, or a public member of an exported class, or a module."""
-    above, _, own = name.rpartition(".")
-    return name in exported() or (above in exported() and not own.startswith("_"))
 
 
 def _rest(text: str, long: int) -> dict[int, bool]:
