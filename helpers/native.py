@@ -58,18 +58,9 @@ def load_c(
 
 
 def openmp() -> tuple[str, ...]:
-    """Return the flags with which the C compiler divides loops over threads.
+    """Return the flags with which the C compiler divides loops over threads; () if it cannot.
 
-    Returns
-    -------
-    tuple of str
-        Empty where it cannot, as Apple's clang: ``#pragma omp`` is then ignored, and loops run on
-        one thread.
-
-    Raises
-    ------
-    CompilerError
-        There is no C compiler.
+    Apple's clang cannot: ``#pragma omp`` is then ignored, and loops run on one thread.
     """
     return _openmp(find_compiler("C"))
 
@@ -84,25 +75,7 @@ def _openmp(compiler: str) -> tuple[str, ...]:
 
 
 def build_c(source: str, flags: tuple[str, ...]) -> Path:
-    """Compile C, once for each source, flags, compiler and processor.
-
-    Parameters
-    ----------
-    source
-        C text.
-    flags
-        All of the compiler's flags.
-
-    Returns
-    -------
-    pathlib.Path
-        The file made, in the user's cache.
-
-    Raises
-    ------
-    CompilerError
-        There is no compiler, or the source does not compile: the compiler's own words.
-    """
+    """Compile C into the user's cache, once for each source, flags, compiler and processor."""
     cc = find_compiler("C")
     key = hashlib.sha256(
         "\0".join((source, *flags, compiler_version(cc), processor(), platform.system())).encode()

@@ -288,18 +288,9 @@ VERSIONS: dict[str, type[Version]] = {
 
 
 def rows(device: str = "cpu") -> list[tuple[str, str]]:
-    """Return what a table of all versions on one device holds.
+    """Return name and dtype of each row of a table of all versions that run on a device.
 
-    Parameters
-    ----------
-    device
-        Where they run.
-
-    Returns
-    -------
-    list of (str, str)
-        Name in VERSIONS and dtype of each row: every version in single precision, then version 4 in
-        double; without those that do not run there, or lack what they need.
+    Every version comes in single precision, then version 4 in double.
     """
     kind = device.partition(":")[0]
     every = [*((name, "float32") for name in VERSIONS), ("csr", "float64")]

@@ -57,25 +57,7 @@ def animate(
 def animation_html(
     schedules: Schedule | Iterable[Schedule], titles: Mapping[str, str] | None = None
 ) -> str:
-    """Return the HTML of :func:`animate` as text.
-
-    Parameters
-    ----------
-    schedules : Schedule or iterable of Schedule
-        As for :func:`animate`.
-    titles : mapping of str to str, optional
-        As for :func:`animate`.
-
-    Returns
-    -------
-    str
-        One element with its data, style and script inside.
-
-    Raises
-    ------
-    ValueError
-        As :func:`animate` does.
-    """
+    """Return the HTML of :func:`animate` as text: one element with its data, style and script."""
     schedules = list(schedules) if isinstance(schedules, Iterable) else [schedules]
     if not schedules:
         raise ValueError("animate expects at least one schedule; got none")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import itertools
-import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -120,46 +119,6 @@ def deletion(
     ax.set_ylabel("mean probability\nof the first answer")
     ax.set_ylim(0, 1)
     ax.legend(title="hidden first")
-    return ax
-
-
-def accuracies(
-    scores: Mapping[str, Sequence[float]],
-    bar: float,
-    bar_name: str,
-    error: float,
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw every seed of every model, the median, and the bar to reach as a line.
-
-    Parameters
-    ----------
-    scores : mapping of str to sequence of float
-        A model's name → its accuracies, one for each seed.
-    bar : float
-        The accuracy to reach.
-    bar_name : str
-        What stands at the line.
-    error : float
-        Half the width of the shaded band around it.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
-    """
-    ax = style.ensure_axes(ax, figsize=(9, 1.5 + 0.55 * len(scores)))
-    for row, values in enumerate(scores.values()):
-        ax.plot(statistics.median(values), row, "D", ms=15, color=style.colour(row), alpha=0.5)
-        ax.plot(values, [row] * len(values), "o", ms=6, color=style.BLACK)
-    ax.axvspan(bar - error, bar + error, color=style.GREY, alpha=0.25, lw=0)
-    ax.axvline(bar, color=style.BLACK, ls="--", lw=1.6)
-    ax.annotate(bar_name, (bar, -0.65), ha="center", va="bottom", annotation_clip=False)
-    ax.set_yticks(range(len(scores)), list(scores))
-    ax.set_ylim(len(scores) - 0.5, -0.6)
-    ax.set_xlabel("accuracy on held-out packages (diamond: median)")
     return ax
 
 

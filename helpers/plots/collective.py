@@ -28,30 +28,9 @@ def draw_state(
     ax: Axes | None = None,
     ring: bool = False,
 ) -> Axes:
-    """Draw what every rank holds after a step.
+    """Draw what every rank holds after a step (from 0), in a row or on a circle (``ring``).
 
-    Parameters
-    ----------
-    schedule : helpers.collectives.schedule.Schedule
-        The collective's messages.
-    step : int
-        From 0, before the first step, to ``schedule.steps``.
-    part : float
-        Between 0 and 1: the messages of the next step are that far on their way.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-    ring : bool
-        Whether the ranks stand on a circle instead of in a row.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
-
-    Raises
-    ------
-    ValueError
-        For a step that the schedule has not.
+    ``part``, between 0 and 1: the messages of the next step are that far on their way.
     """
     if not 0 <= step <= schedule.steps or (part and step == schedule.steps):
         raise ValueError(

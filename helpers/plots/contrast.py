@@ -6,20 +6,8 @@ from collections.abc import Sequence
 
 
 def luminance(shade: str | Sequence[float]) -> float:
-    """Return a colour's relative luminance; that of contrasts is 0.05 more.
+    """Return a colour's relative luminance, from 0 (black) to 1; that of contrasts is 0.05 more.
 
-    Parameters
-    ----------
-    shade : str or sequence of float
-        Any colour that matplotlib understands.
-
-    Returns
-    -------
-    float
-        From 0, black, to 1, white.
-
-    Examples
-    --------
     >>> luminance("white"), round(luminance("#0072B2"), 3)
     (1.0, 0.152)
     """

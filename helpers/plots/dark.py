@@ -25,19 +25,10 @@ PAPER = 0.5  # luminance of a map's lowest colour from which the map is ink on p
 def kept(figure: Figure, shown: Any) -> list[list[float]] | None:
     """Return the parts of a picture of a figure that keep their colours.
 
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        As it has just been drawn.
-    shown : str or bytes
-        The picture: a PNG, plain or in base64, an SVG, or something else.
-
-    Returns
-    -------
-    list of list of float or None
-        Each part as its left, upper, right and lower edge, from 0 at the picture's left and upper
-        edge to 1 at the others; ``[]`` if there is none. None if there are, and where in the
-        picture they lie is not known: it must stay as it is.
+    ``shown`` is the picture as it was just drawn: a PNG, plain or in base64, an SVG, or something
+    else. A part is its left, upper, right and lower edge, from 0 at the picture's left and upper
+    edge to 1 at the others. None: there are some, and where in the picture they lie is not known,
+    so it must stay as it is.
     """
     parts = list(_parts(figure))
     if not parts:

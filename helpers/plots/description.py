@@ -23,20 +23,8 @@ ITEMS = 12  # lines, bars or words that are told one by one; of more, how many t
 
 
 def describe(figure: Figure) -> str:
-    """Return what a figure shows, in sentences.
+    """Return what a figure shows, in sentences: one line of at most ``LONGEST`` characters.
 
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        Any figure, drawn or not.
-
-    Returns
-    -------
-    str
-        One line, of at most ``LONGEST`` characters; never empty.
-
-    Examples
-    --------
     >>> from matplotlib.figure import Figure
     >>> ax = Figure().subplots()
     >>> _ = ax.plot([1, 2, 4], [8.0, 5.0, 6.0], label="ring")
@@ -56,18 +44,8 @@ def describe(figure: Figure) -> str:
 def title(figure: Figure) -> str:
     """Return what a figure is called, for its caption: its titles, or what by what.
 
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        Any figure, drawn or not.
+    Empty where there are many titles, or none and several panels.
 
-    Returns
-    -------
-    str
-        Empty where there are many titles, or none and several panels.
-
-    Examples
-    --------
     >>> from matplotlib.figure import Figure
     >>> ax = Figure().subplots()
     >>> _ = ax.set(xlabel="ranks", ylabel="time in ms")
@@ -90,12 +68,8 @@ def title(figure: Figure) -> str:
 def install(shell: Any) -> None:
     """Let the figures that an IPython shell shows carry their description as alt text.
 
-    They also say which parts keep their colours in a dark theme (``helpers/plots/dark.py``).
-
-    Parameters
-    ----------
-    shell : IPython.core.interactiveshell.InteractiveShell
-        The notebook's kernel. Called twice, it changes nothing the second time.
+    They also say which parts keep their colours in a dark theme (``helpers/plots/dark.py``). Called
+    twice, it changes nothing the second time.
     """
     from matplotlib import pyplot
     from matplotlib.figure import Figure

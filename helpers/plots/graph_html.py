@@ -62,23 +62,11 @@ def graph(plan: Plan, names: Mapping[Variable, str] | None = None) -> HTML:
 
 
 def described(plan: Plan, names: Mapping[Variable, str]) -> dict[str, Any]:
-    """Return a plan as what the picture needs.
+    """Return a plan as what the picture needs: its variables and its steps, each with its memory.
 
-    Parameters
-    ----------
-    plan : helpers.autodiff.Plan
-        Steps with their memory.
-    names : mapping of Variable to str
-        What results are called.
-
-    Returns
-    -------
-    dict
-        ``variables``: name, type, bytes, maker's step (0 for what is fed), readers' steps, whether
-        wanted, owner of its memory and its colour; ``steps``: operator, operands and result as
-        numbers of variables, how the memory is had, ``buffers`` in use while it runs as pairs of
-        owner and bytes, and those freed after it. Owners are numbers of variables: the first that
-        had the memory.
+    Makers and readers are steps (0: fed), operands and results numbers of variables. ``buffers`` in
+    use while a step runs are pairs of owner and bytes; an owner is the first variable that had the
+    memory.
     """
     number: dict[Variable, int] = {}
     variables: list[dict] = []

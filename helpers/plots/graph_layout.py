@@ -17,17 +17,7 @@ BEND = 16.0  # width kept free where a long edge passes a layer, px
 
 @dataclass(frozen=True)
 class Layout:
-    """Where things go, in pixels.
-
-    Parameters
-    ----------
-    places : dict
-        Node → (x, y) of its middle.
-    routes : dict
-        (from, to) → the points that the edge passes on its way, layer by layer.
-    width, height : float
-        Of the whole.
-    """
+    """Where things go, in pixels: the nodes' middles, the points that edges pass, the size."""
 
     places: dict[Hashable, tuple[float, float]]
     routes: dict[tuple[Hashable, Hashable], list[tuple[float, float]]]
@@ -41,28 +31,9 @@ def layered(
     pitch: float = 84.0,
     gap: float = 18.0,
 ) -> Layout:
-    """Lay a graph out from top to bottom.
+    """Lay a graph out from top to bottom, each node below those it is made from (``before``).
 
-    Parameters
-    ----------
-    before : mapping
-        Node → the nodes that it is made from, each of which is a key too.
-    widths : mapping
-        Node → its width in pixels.
-    pitch : float
-        From one layer to the next, in pixels.
-    gap : float
-        Between neighbours in a layer, in pixels.
-
-    Returns
-    -------
-    Layout
-        Places, and the routes of edges.
-
-    Raises
-    ------
-    ValueError
-        For a graph that goes round in a circle.
+    ``pitch`` is from layer to layer, ``gap`` between neighbours in a layer, in pixels.
     """
     level = _levels(before)
     rows: list[list[Hashable]] = [[] for _ in range(max(level.values(), default=-1) + 1)]

@@ -56,22 +56,7 @@ def interactive(
 def axis_range(
     peaks: Mapping[str, float], bandwidths: Mapping[str, float], points: Sequence[Point]
 ) -> tuple[float, float]:
-    """Return whole decades around the ridge points and the kernels.
-
-    Parameters
-    ----------
-    peaks : mapping of str to float
-        A ceiling's name → flop/s.
-    bandwidths : mapping of str to float
-        A level's name → bytes/s.
-    points : sequence of helpers.roofline.Point
-        Kernels: name, intensity (flop/byte) and performance (flop/s).
-
-    Returns
-    -------
-    tuple of float
-        The lowest and the highest intensity to show, flop/byte.
-    """
+    """Return the whole decades of intensity, flop/byte, around the ridge points and the kernels."""
     top = max(peaks.values())
     marks = [top / rate for rate in bandwidths.values()] + [p.intensity for p in points]
     return 10 ** math.floor(math.log10(min(marks) / 2)), 10 ** math.ceil(math.log10(max(marks) * 2))
@@ -85,21 +70,7 @@ def apart(
 ) -> list[float]:
     """Return how far down each label goes so that none covers another, nor another's point.
 
-    Parameters
-    ----------
-    places : sequence of (float, float)
-        The points right of which the labels stand, y downwards, in pixels or points.
-    names : sequence of str
-        The labels.
-    height : float
-        Of a line, in the same unit.
-    width : float
-        Of a character, in the same unit.
-
-    Returns
-    -------
-    list of float
-        One for each label, 0 or more.
+    Labels stand right of their places, y downwards; all lengths are in one unit, pixels or points.
     """
     moved, taken = [0.0] * len(places), []
     for i in sorted(range(len(places)), key=lambda i: places[i][1]):
@@ -120,20 +91,7 @@ NEAR = 2.5  # times: a name above a line would stand on one that is no further u
 
 
 def label_below(index: int, rates: Sequence[float]) -> bool:
-    """Tell whether a line's name goes below it, since a near neighbour's stands above.
-
-    Parameters
-    ----------
-    index : int
-        Which line.
-    rates : sequence of float
-        Of all lines.
-
-    Returns
-    -------
-    bool
-        Whether another line lies just above, or upon it and comes first.
-    """
+    """Tell whether a line's name goes below it: another lies just above, or upon it and first."""
     mine = rates[index]
     return any(
         mine < other < NEAR * mine or (other == mine and k < index) for k, other in enumerate(rates)
@@ -225,17 +183,8 @@ def _told(peaks: Mapping[str, float], bandwidths: Mapping[str, float], data) -> 
 def own_roof(ceilings: Mapping[str, float], threads: int) -> float:
     """Return the ceiling that a kernel of so many threads is held against.
 
-    Parameters
-    ----------
-    ceilings : mapping of str to float
-        A name → flop/s or bytes/s. A name that ends in ``", 2 threads"`` is for kernels of as many.
-    threads : int
-        How many the kernel uses.
-
-    Returns
-    -------
-    float
-        That of its threads; else that of ``"memory"``, or of the highest peak.
+    It is the one whose name ends in ``", 2 threads"`` for as many, else that of ``"memory"``, or
+    the highest peak.
     """
     words = f", {threads} thread" + "s" * (threads > 1)
     own = [rate for name, rate in ceilings.items() if name.endswith(words)]
@@ -244,19 +193,7 @@ def own_roof(ceilings: Mapping[str, float], threads: int) -> float:
 
 
 def tip_of(d: Mapping) -> str:
-    """Return what shows under the pointer: intensity, performance, share of the memory's roof.
-
-    Parameters
-    ----------
-    d : mapping
-        A kernel: ``name``, ``i`` (flop/byte), ``p`` (flop/s), ``b`` (bytes), ``s`` (seconds), and
-        its own ceilings ``top`` (flop/s) and ``memory`` (bytes/s).
-
-    Returns
-    -------
-    str
-        One line.
-    """
+    """Return what shows under the pointer: intensity, performance, share of the memory's roof."""
     roof = min(d["top"], d["memory"] * d["i"])
     return (
         f"{d['name']}: {d['i']:.3g} flop/byte, {d['p'] / 1e9:.3g} Gflop/s, "

@@ -24,28 +24,9 @@ def box(
     shade: str | None = None,
     fontsize: float | None = None,
 ) -> None:
-    """Draw a box with rounded corners around its middle, and a text in it.
+    """Draw a box with rounded corners around its middle, and a text in it, in data coordinates.
 
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        Where to draw.
-    x, y : float
-        The box's middle, in data coordinates.
-    width, height : float
-        In data coordinates.
-    text : str
-        What stands in it.
-    colour : str
-        Of its edge, and of its inside.
-    fill : bool
-        Whether the inside has the colour; if not, it is white.
-    rounding : float
-        Radius of the corners, in data coordinates.
-    shade : str, optional
-        Colour of the text: by default black or white, whichever is read better.
-    fontsize : float, optional
-        Of the text, in points: by default the style's.
+    The text is black or white, whichever reads better, unless ``shade`` says its colour.
     """
     from matplotlib.patches import FancyBboxPatch
 
@@ -68,20 +49,6 @@ def arrow(
     ends: str = "->",
     width: float = 1.6,
 ) -> None:
-    """Draw an arrow from one point to another.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        Where to draw.
-    start, end : tuple of float
-        The points, in data coordinates.
-    colour : str
-        Of the arrow.
-    ends : str
-        Matplotlib's arrow style: ``"->"``, ``"<->"``, ``"-|>"``.
-    width : float
-        Of the line, in points.
-    """
+    """Draw an arrow from one point to another; ``ends`` is matplotlib's arrow style."""
     look = {"arrowstyle": ends, "color": colour, "linewidth": width, "shrinkA": 0, "shrinkB": 0}
     ax.annotate("", end, start, arrowprops=look)

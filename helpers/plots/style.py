@@ -80,20 +80,8 @@ def colour(index: int) -> str:
 
 
 def ink(ground: str | Sequence[float]) -> str:
-    """Return the colour of text that is read best on a ground: black or white.
+    """Return the colour of text that is read best on a ground, black or white (contrast ≥ 4.58).
 
-    Parameters
-    ----------
-    ground : str or sequence of float
-        Any colour that matplotlib understands.
-
-    Returns
-    -------
-    str
-        The one with the greater contrast as WCAG 2.2 defines it, which is 4.58 or more.
-
-    Examples
-    --------
     >>> ink(BLUE), ink(ORANGE), ink((1.0, 1.0, 1.0))
     ('white', '#000000', '#000000')
     """
@@ -104,19 +92,9 @@ def ink(ground: str | Sequence[float]) -> str:
 def edge(fill: str) -> str:
     """Return the colour of the edge with which a filled box is seen on white.
 
-    Parameters
-    ----------
-    fill : str
-        Any colour that matplotlib understands.
+    White parts the box from its neighbours; black is for a fill that is too faint alone (below 3 :
+    1, which WCAG 2.2 asks).
 
-    Returns
-    -------
-    str
-        White, which parts the box from its neighbours; black where the fill alone is too faint
-        (WCAG 2.2 asks 3 : 1).
-
-    Examples
-    --------
     >>> edge(BLUE), edge(YELLOW)
     ('white', '#000000')
     """
@@ -126,18 +104,6 @@ def edge(fill: str) -> str:
 def legible(shade: str) -> tuple[float, float, float]:
     """Return a colour for text on white: the same, as dark as WCAG 2.2 asks for (contrast 4.5).
 
-    Parameters
-    ----------
-    shade : str
-        Any colour that matplotlib understands.
-
-    Returns
-    -------
-    tuple of float
-        Red, green and blue.
-
-    Examples
-    --------
     >>> from matplotlib.colors import to_hex
     >>> to_hex(legible(BLUE)), to_hex(legible(VERMILION))
     ('#0072b2', '#b84300')
@@ -151,42 +117,14 @@ def legible(shade: str) -> tuple[float, float, float]:
 
 
 def ensure_axes(ax: Axes | None, **figure: Any) -> Axes:
-    """Return the axes that a plot function was given, or else those of a new figure.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes or None
-        What the plot function was given.
-    **figure : Any
-        How the new figure is made, as for ``matplotlib.pyplot.subplots``: ``figsize`` in inches.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        ``ax``, or the only axes of a new figure.
-    """
+    """Return the axes that a plot function was given, or else those of a new figure."""
     import matplotlib.pyplot as plt
 
     return plt.subplots(**figure)[1] if ax is None else ax
 
 
 def ensure_panels(axes: Sequence[Axes] | None, count: int, **figure: Any) -> Sequence[Axes]:
-    """Return the axes that a plot function was given, or else ``count`` new ones side by side.
-
-    Parameters
-    ----------
-    axes : sequence of matplotlib.axes.Axes or None
-        What the plot function was given.
-    count : int
-        How many the new figure has.
-    **figure : Any
-        How the new figure is made, as for ``matplotlib.pyplot.subplots``: ``figsize`` in inches.
-
-    Returns
-    -------
-    sequence of matplotlib.axes.Axes
-        ``axes``, or those of a new figure from left to right.
-    """
+    """Return the axes that a plot function was given, or else ``count`` new ones side by side."""
     import matplotlib.pyplot as plt
 
     return plt.subplots(1, count, squeeze=False, **figure)[1][0] if axes is None else axes

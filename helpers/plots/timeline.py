@@ -63,18 +63,7 @@ def size(n: float) -> str:
 
 
 def unit_of(duration: float) -> tuple[float, str]:
-    """Return the unit in which a duration reads well.
-
-    Parameters
-    ----------
-    duration : float
-        Seconds.
-
-    Returns
-    -------
-    tuple of (float, str)
-        How many of the unit are a second, and its name: s, ms or µs.
-    """
+    """Return the unit in which a duration (s) reads well: how many make a second, and its name."""
     for factor, unit in ((1.0, "s"), (1e3, "ms")):
         if duration * factor >= 2:
             return factor, unit
@@ -144,18 +133,7 @@ def timeline(
 
 
 def check(trace: Trace) -> None:
-    """Refuse a trace in which there is nothing to draw.
-
-    Parameters
-    ----------
-    trace : helpers.tracing.trace.Trace
-        What was recorded.
-
-    Raises
-    ------
-    ValueError
-        For a trace without events.
-    """
+    """Refuse a trace in which there is nothing to draw."""
     if not trace.events:
         raise ValueError("timeline expects a trace with at least one event; this one has none")
 

@@ -48,27 +48,7 @@ def timeline_html(trace: Trace, width: int = 900, limit: int = 1500) -> HTML:
 
 
 def timeline_svg(trace: Trace, width: int = 900, limit: int = 1500) -> str:
-    """Return the SVG of :func:`timeline_html` as text.
-
-    Parameters
-    ----------
-    trace : helpers.tracing.trace.Trace
-        As for :func:`timeline_html`.
-    width : int
-        As for :func:`timeline_html`.
-    limit : int
-        As for :func:`timeline_html`.
-
-    Returns
-    -------
-    str
-        The SVG element, and a line of HTML where something is not drawn.
-
-    Raises
-    ------
-    ValueError
-        For a trace without events.
-    """
+    """Return the SVG of :func:`timeline_html`, with a line of HTML if calls are left out."""
     check(trace)
     left, top, lane_height = 70, 34, 58
     lanes = {rank: top + lane_height * i for i, rank in enumerate(trace.ranks)}

@@ -53,13 +53,9 @@ def test_confusion_shows_shares_of_rows():
     assert words(ax) == ["0.75", "0.25"]  # an empty row has no shares, and divides by nothing
 
 
-def test_deletion_accuracies_and_differences_draw_what_they_are_given():
+def test_deletion_and_differences_draw_what_they_are_given():
     ax = attention.deletion({"random": [1.0, 0.9], "most attended": [1.0, 0.5]}, (0, 8))
     assert [line.get_ydata()[1] for line in ax.lines] == [0.9, 0.5]
-    ax = attention.accuracies({"a": [0.7, 0.9, 0.8], "b": [0.5]}, 0.75, "bar", 0.01)
-    assert [line.get_xdata()[0] for line in ax.lines[:4:2]] == [0.8, 0.5]
-    assert ax.lines[-1].get_xdata()[0] == 0.75
-    assert "bar" in words(ax)
     ax = attention.differences({"a": [(0.9, 0.7), (0.8, 0.8)], "b": [(0.5, 0.6), (0.4, 0.6)]}, 0.01)
     _, interval, folds, mean, *_ = ax.lines
     assert list(folds.get_xdata()) == pytest.approx([0.2, 0.0])

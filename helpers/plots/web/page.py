@@ -28,32 +28,13 @@ WAITING = "The picture appears here once scripts may run: in JupyterLab, run thi
 def embed(
     script: str, style: str, data: object, *, still: str = "", test_id: str | None = None
 ) -> str:
-    """Return a picture as one piece of HTML, complete in itself.
+    """Return a picture as one piece of HTML, complete in itself: style, element and script.
 
-    Parameters
-    ----------
-    script : str
-        A file of this folder, as ``"accesses.js"``; the picture's class is its name without the
-        ending. It exports ``start(root, data)``.
-    style : str
-        A file of this folder, added to ``page.css``; each rule begins with the picture's class.
-    data : object
-        What ``start`` is given: anything that JSON can hold.
-    still : str
-        HTML that stands in the element before the script runs, and stays if it never does; by
-        default a sentence that says so. ``start`` takes it away, or builds upon it.
-    test_id : str or None
-        The element's ``data-testid``, by default its class.
-
-    Returns
-    -------
-    str
-        A style element, the picture's element and a script element.
-
-    Raises
-    ------
-    TypeError
-        For data that JSON cannot hold.
+    ``script`` and ``style`` are files of this folder. The picture's class is the script's name
+    without the ending; the script exports ``start(root, data)``, and each rule of the style begins
+    with the class. ``still`` is the HTML that stands in the element before the script runs, and
+    stays if it never does; by default a sentence says so. ``start`` takes it away, or builds upon
+    it.
     """
     name = script.removesuffix(".js")
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
@@ -69,18 +50,10 @@ def embed(
 
 
 def bundle(script: str) -> str:
-    """Return a script after all that it imports, each file once, as one text.
+    """Return a script after all that it imports, each file once, as one text without imports.
 
-    Parameters
-    ----------
-    script : str
-        A file of this folder. Its imports have the form ``import { a, b } from "./file.js";``, one
-        to a line; the files share one scope, so what they define has names of its own.
-
-    Returns
-    -------
-    str
-        JavaScript without ``import`` and ``export``.
+    Imports have the form ``import { a, b } from "./file.js";``, one to a line; the files share one
+    scope, so what they define has names of its own.
     """
     texts: dict[str, str] = {}
 
