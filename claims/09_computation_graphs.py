@@ -62,7 +62,7 @@ def product_seconds(seed: int, size: int, rounds: int = 5) -> tuple[float, float
 
     A, B = (autodiff.variable(name, shape=(size, size)) for name in "AB")
     v = autodiff.variable("v", shape=(size, 1))
-    ordered = autodiff.function([A, B, v], [A @ B @ v], passes=[passes.order_products])
+    ordered = autodiff.function([A, B, v], [A @ B @ v], passes=[passes.fast_math.order_products])
     written = autodiff.function([A, B, v], [A @ B @ v])
     rng = np.random.default_rng(seed)
     arrays = [rng.normal(size=t.shape) for t in (A, B, v)]

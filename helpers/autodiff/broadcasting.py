@@ -128,7 +128,9 @@ def reduced(x: Variable, axis: int | Iterable[int] | None) -> tuple[int, ...]:
     tuple of int
         Sorted, each once.
     """
-    axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    axes = (
+        range(x.ndim) if axis is None else (axis,) if isinstance(axis, (int, np.integer)) else axis
+    )
     wrong = [a for a in axes if not -x.ndim <= a < x.ndim]
     if wrong:
         raise ValueError(f"a reduction of {x.shape} expects its axes; got {wrong[0]}")

@@ -31,6 +31,15 @@ class Full(Operator):
     shape: tuple[int | Size, ...]
     dtype: np.dtype
 
+    def _key(self) -> tuple:
+        return repr(self.number), self.shape, self.dtype  # 0 and −0 are equal and differ
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Full) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
     def infer(self) -> Type:
         return Type(self.dtype, self.shape)
 
@@ -106,8 +115,16 @@ def full(
     -------
     Variable
         The constant.
+
+    Raises
+    ------
+    TypeError
+        The dtype does not hold such a number: nothing is cut off or rounded to an integer.
     """
     dtype = np.dtype(dtype)
+    held = {"b": (bool, np.bool_), "i": (int, np.integer, Size), "u": (int, np.integer, Size)}
+    if not isinstance(number, held.get(dtype.kind, object)):
+        raise TypeError(f'{dtype} does not hold {number!r}: cast first, as in x.astype("float64")')
     number = number if isinstance(number, Size) else dtype.type(number).item()
     return apply(Full(number, shape_of(shape), dtype))
 

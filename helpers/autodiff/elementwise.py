@@ -189,7 +189,7 @@ relu: Elementwise = _unary(
     "relu",
     lambda x, out: np.maximum(x, 0, out=out),
     lambda g, y, x: where(greater(y, 0), g, 0),
-    "({0} < 0 ? 0 : {0})",
+    "({0} <= 0 ? 0 : {0})",
 )
 less: Elementwise = _compare("less", np.less, "{0} < {1}")
 greater: Elementwise = _compare("greater", np.greater, "{0} > {1}")
@@ -206,29 +206,20 @@ maximum: Elementwise = Elementwise(  # equals share the gradient
     "maximum",
     np.maximum,
     lambda g, y, a, b: [_larger(g, a, b), _larger(g, b, a)],
-    "({0} >= {1} || {0} != {0} ? {0} : {1})",
+    "({0} > {1} || {0} != {0} ? {0} : {1})",  # of 0 and −0 the second, as NumPy has it
+    "nn",
+)
+minimum: Elementwise = Elementwise(
+    "minimum",
+    np.minimum,
+    lambda g, y, a, b: [_larger(g, b, a), _larger(g, a, b)],
+    "({0} < {1} || {0} != {0} ? {0} : {1})",
     "nn",
 )
 
 
 def _larger(g: Variable, a: Variable, b: Variable) -> Variable:
     return where(greater(a, b), g, where(equal(a, b), g / 2, 0))
-
-
-def minimum(a: Any, b: Any) -> Variable:
-    """Return the smaller of two, element by element.
-
-    Parameters
-    ----------
-    a, b : Variable, array_like or number
-        They broadcast.
-
-    Returns
-    -------
-    Variable
-        −max(−a, −b).
-    """
-    return -maximum(-a, -b)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ order: an application may name variables that must be there *before* it, which i
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -94,6 +94,9 @@ class Variable:
         if array is None:
             raise TypeError(f"a variable has no value before the graph runs; got {self!r}")
         return np.array(array)
+
+    def __iter__(self) -> NoReturn:  # __getitem__ alone would let it be taken for a list
+        raise TypeError(f"where a list of variables is expected, write [x] for one; got {self!r}")
 
     if TYPE_CHECKING:  # :mod:`.arithmetic` gives these
 

@@ -58,13 +58,13 @@ def rebuild(
         before = tuple(new.get(v, v) for v in (*node.after, *extra[node]))
         pinned = before or node.output in waited_for
         changed = None if pinned else rule(node, operands)
+        if changed is not None and changed.type != node.output.type:
+            raise TypeError(f"a rewriting of {node} expects {node.output.type}; got {changed!r}")
         if changed is not None and in_a_state(changed) and not node.operator.view_of_input:
             changed = None
         if changed is None:
             same = operands == node.inputs and before == node.after
             changed = node.output if same else apply(node.operator, *operands, after=before)
-        if changed.type != node.output.type:
-            raise TypeError(f"a rewriting of {node} expects {node.output.type}; got {changed!r}")
         new[node.output] = changed
     return [new.get(v, v) for v in outputs]
 

@@ -414,19 +414,20 @@ for name, gate in (
 #
 # ## 5. The same values for less
 #
-# A graph says *what*, not *how*. A [pass](glossary.md#pass) replaces a graph by another one with the same values that is cheaper to have. Each of `autodiff.passes` is one short file. One of them, `collect_terms`, at two sums:
+# A graph says *what*, not *how*. A [pass](glossary.md#pass) replaces a graph by another one that computes the same values and is cheaper to run. Each of `autodiff.passes` is one short file. Two passes keep the values only as mathematics counts: they are in `passes.fast_math`, and you ask for them by that name. One of the two, `collect_terms`, at two sums:
 
 # %%
 x = autodiff.variable("x", shape=("n",))
 X, Y = (autodiff.variable(name, shape=("n", "n")) for name in "XY")
 a, b = autodiff.variable("a"), autodiff.variable("b")
 for inputs, y in (([x], x + 1 - 2 + x), ([X, a, Y, b], X + a + Y + b)):
-    for what, each in (("as written", [y]), ("terms collected", passes.collect_terms([y]))):
+    collected = passes.fast_math.collect_terms([y])
+    for what, each in (("as written", [y]), ("terms collected", collected)):
         operators = autodiff.listing(inputs, each).splitlines()[len(inputs) :]
         print(what, *operators, sep="\n    ")
 
 # %% [markdown]
-# $x+1-2+x$ is $2x-1$. And in $X+a+Y+b$, with matrices $X,Y$ and numbers $a,b$, the numbers are added first: one addition over all elements less.
+# $x+1-2+x$ is $2x-1$. And in $X+a+Y+b$, with matrices $X,Y$ and numbers $a,b$, the numbers are added first: one addition over all elements less. In floating point the values can change: as written, $x-x$ is NaN at $x=\infty$, and $x+10^{20}-10^{20}$ is 0 at $x=1$; collected, they are 0 and 1. That is why C compilers do this only under `-ffast-math`.
 #
 # > **Predict.** $A$ and $B$ are 1000 × 1000, $v$ is 1000 × 1. How many multiplications are $(AB)v$ and $A(Bv)$? What is the ratio?
 
@@ -437,7 +438,9 @@ v = autodiff.variable("v", shape=(size, 1))
 arrays = [rng.normal(size=t.shape) for t in (A, B, v)]
 ways = {
     "as written, (AB)v": autodiff.function([A, B, v], [A @ B @ v]),
-    "ordered, A(Bv)": autodiff.function([A, B, v], [A @ B @ v], passes=[passes.order_products]),
+    "ordered, A(Bv)": autodiff.function(
+        [A, B, v], [A @ B @ v], passes=[passes.fast_math.order_products]
+    ),
 }
 counts = dict(zip(ways, (size**3 + size**2, 2 * size**2), strict=True))
 order_times = {

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from helpers import autodiff
+from helpers.autodiff import passes
 
 x = autodiff.variable("x", shape=("n", 3))
 y = autodiff.variable("y", shape=(4,))
@@ -82,3 +83,42 @@ def test_arrays_and_numbers_enter_with_the_variables_dtype():
     )
     assert got.dtype == np.float32
     assert got.tolist() == [1.5, 2.5]
+
+
+@pytest.mark.parametrize("shape", [(3,), ("n",)])
+def test_one_variable_in_place_of_a_list_is_refused(shape):
+    x = autodiff.variable("x", shape)
+    y = autodiff.sum(x)
+    for call in (
+        lambda: autodiff.gradients(y, x),
+        lambda: autodiff.function(x, [y]),
+        lambda: autodiff.function([x], y),
+        lambda: autodiff.plan(x, [y]),
+        lambda: autodiff.topological(y),
+        lambda: autodiff.listing([x], y),
+        lambda: passes.simplify(y),
+    ):
+        with pytest.raises(TypeError, match=r"write \[x\] for one; got <"):
+            call()
+
+
+def test_a_number_that_an_integer_does_not_hold_is_refused():
+    """Never cut off: i * 0.5 was 0."""
+    i, b = autodiff.variable("i", (3,), "int64"), autodiff.variable("b", (3,), "bool")
+    w = autodiff.state("w", np.array([1, 2]))
+    for call in (
+        lambda: i * 0.5,
+        lambda: 1.5 + i,
+        lambda: autodiff.maximum(i, 1.7),
+        lambda: autodiff.where(b, i, 0.5),
+        lambda: autodiff.where(b, 0.5, 1.5),
+        lambda: autodiff.equal(b, 2),
+        lambda: autodiff.full(0.5, (2,), "int64"),
+        lambda: autodiff.full_like(i, np.nan),
+        lambda: autodiff.update(w, 0.5),
+    ):
+        with pytest.raises(TypeError, match=r"does not hold .*: cast first"):
+            call()
+    run = autodiff.function([i], [i + 1, autodiff.minimum(i, 2), i.astype("float64") * 0.5])
+    got = [array.tolist() for array in run(np.array([1, 2, 3]))]
+    assert got == [[2, 3, 4], [1, 2, 2], [0.5, 1, 1.5]]

@@ -19,7 +19,8 @@ from helpers.autodiff.operator import Operator, Type
 
 C_TYPES = {"float64": "double", "float32": "float", "int64": "long long", "bool": "unsigned char"}
 
-FLAGS = ("-fno-math-errno", "-fno-trapping-math")  # nobody asks errno or the processor's flags
+# Nobody asks errno or the processor's flags; a product and a sum round twice, as NumPy's do.
+FLAGS = ("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv")
 
 # glibc has exp and its like for several numbers at once; GCC calls them where their declarations
 # say so, as without this they do under -ffast-math only. The last digit may differ.
@@ -37,6 +38,8 @@ MANY(tanh)
 #include <tgmath.h>
 """
 
+IN_C = {"inf": "INFINITY", "-inf": "-INFINITY", "nan": "NAN", "True": "1", "False": "0"}
+
 Step = tuple[Elementwise, tuple[int, ...], str]  # operator, operands by position, dtype of result
 
 
@@ -49,14 +52,14 @@ class Fused(Operator):
     operands : tuple of str
         The operands' dtypes.
     numbers : tuple
-        (number, dtype) of constants; they stand behind the operands.
+        (number as ``repr`` writes it, dtype) of constants; they stand behind the operands.
     steps : tuple of Step
         In order; each may read operands, numbers and earlier steps by position. The last is the
         result.
     """
 
     operands: tuple[str, ...]
-    numbers: tuple[tuple[float, str], ...]
+    numbers: tuple[tuple[str, str], ...]
     steps: tuple[Step, ...]
 
     @property
@@ -145,9 +148,7 @@ class Fused(Operator):
         """Return what is done for one element."""
         values = [(C_TYPES[d], read) for d, read in zip(self.operands, reads, strict=True)]
         for number, dtype in self.numbers:
-            value = {np.inf: "INFINITY", -np.inf: "-INFINITY"}.get(number, repr(number))
-            value = "NAN" if number != number else str(int(number)) if dtype == "bool" else value
-            values.append((C_TYPES[dtype], value))
+            values.append((C_TYPES[dtype], IN_C.get(number, number)))
         for operator, places, dtype in self.steps:
             expression = operator.c.format(*(f"v{p}" for p in places), T=C_TYPES[dtype])
             values.append(("int" if dtype == "bool" else C_TYPES[dtype], expression))

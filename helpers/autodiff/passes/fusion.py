@@ -41,7 +41,7 @@ class Tree:
     size: int
 
 
-Leaf = Tree | Variable | tuple[float, str]
+Leaf = Tree | Variable | tuple[str, str]
 
 
 def fuse(outputs: Sequence[Variable], inputs: Container[Variable] = ()) -> list[Variable]:
@@ -70,7 +70,7 @@ def fuse(outputs: Sequence[Variable], inputs: Container[Variable] = ()) -> list[
         for operand, old in zip(operands, node.inputs, strict=True):
             maker = maker_of(operand, inputs)
             if isinstance(maker, Full) and not symbols(maker.number):
-                leaves.append((maker.number, str(maker.dtype)))  # type: ignore[arg-type]
+                leaves.append((repr(maker.number), str(maker.dtype)))
             elif count[old] == 1 and operand in trees and trees[operand].size < LIMIT:
                 leaves.append(trees[operand])
             else:
@@ -90,7 +90,7 @@ def fuse(outputs: Sequence[Variable], inputs: Container[Variable] = ()) -> list[
 def _applied(tree: Tree) -> Variable | None:
     """Apply a tree as one operator; None if it has no operands, only numbers."""
     operands: dict[Variable, None] = {}
-    numbers: dict[tuple[float, str], None] = {}
+    numbers: dict[tuple[str, str], None] = {}
 
     def collect(tree: Tree) -> None:
         for leaf in tree.leaves:

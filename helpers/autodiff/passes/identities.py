@@ -1,18 +1,19 @@
 """Algebraic simplification: x + 0, x · 1, −(−x), a transpose of a transpose, and their like.
 
-Only what holds for every number, but for the sign of zero in −0 + 0. x · 0 is not 0 where x is
-infinite or not a number, and log(exp x) is not x where exp x overflows: these stay.
+Only what holds to the bit. x · 0 is not 0 where x is infinite or NaN, x + 0 is not x where x is −0
+(x + −0 is), log(exp x) is not x where exp x overflows, and a sum over two axes at once adds in
+another order than one after the other: these stay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
-from helpers.autodiff.broadcasting import Broadcast, Sum, broadcast
+from helpers.autodiff.broadcasting import Broadcast, broadcast
 from helpers.autodiff.constants import Full
 from helpers.autodiff.elementwise import Elementwise, add, divide, multiply, negative, subtract
 from helpers.autodiff.gradient import Custom
-from helpers.autodiff.graph import Application, Variable, apply
+from helpers.autodiff.graph import Application, Variable
 from helpers.autodiff.operator import Operator
 from helpers.autodiff.rewriting import Inputs, maker_of, rebuild
 from helpers.autodiff.shaping import Reshape, Transpose, reshape, transpose
@@ -58,25 +59,27 @@ def simplify(outputs: Sequence[Variable], inputs: Container[Variable] = ()) -> l
             return reshape(before if isinstance(below, Reshape) else first, operator.shape)
         if isinstance(operator, Broadcast) and isinstance(below, Broadcast):
             return broadcast(before, operator.shape)
-        if isinstance(operator, Sum):
-            axes = operator.axes
-            if isinstance(below, Sum):
-                first, axes = before, tuple({*axes, *below.axes})
-            axes = tuple(sorted(a for a in axes if first.shape[a] != 1))
-            return apply(Sum(axes), first) if axes else first
         return None
 
-    return rebuild(outputs, simpler, inputs)
+    def kept(node: Application, operands: Inputs) -> Variable | None:
+        # a computed value does not become a view: how a tensor lies in memory orders later sums
+        new = simpler(node, operands)
+        below = maker_of(new, inputs) if new is not None else None
+        return None if below and below.view_of_input > node.operator.view_of_input else new
+
+    return rebuild(outputs, kept, inputs)
 
 
 def _without_neutral(
     operator: Operator, a: Variable, b: Variable, inputs: Container[Variable]
 ) -> Variable | None:
+    neutral = {add: "-0.0", subtract: "0.0"}.get(operator, "1.0")  # −0 + 0 is 0: repr tells them
+    if a.dtype.kind != "f":
+        neutral = neutral.lstrip("-")[0]
     left, right = (
-        maker.number if isinstance(maker, Full) else None
+        repr(maker.number) if isinstance(maker, Full) else ""
         for maker in (maker_of(a, inputs), maker_of(b, inputs))
     )
-    neutral = 0 if operator in (add, subtract) else 1
     if right == neutral:
         return a
     return b if left == neutral and operator in (add, multiply) else None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Container, Hashable, Sequence
 
-from helpers.autodiff.elementwise import add, equal, maximum, multiply
+from helpers.autodiff.elementwise import add, equal, multiply
 from helpers.autodiff.graph import Application, Variable, apply
 from helpers.autodiff.rewriting import Inputs, rebuild
 
-SYMMETRIC = (add, multiply, maximum, equal)
+SYMMETRIC = (add, multiply, equal)  # the larger of 0 and −0 depends on their order
 
 
 def share_subexpressions(

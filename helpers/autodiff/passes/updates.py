@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
-from helpers.autodiff.graph import Application, Variable, topological
+from helpers.autodiff.elementwise import Cast
+from helpers.autodiff.graph import Application, Variable, apply, topological
 from helpers.autodiff.rewriting import rebuild
 from helpers.autodiff.state import Update, seen_in
 
@@ -32,6 +33,11 @@ def order_updates(outputs: Sequence[Variable], inputs: Container[Variable] = ())
         Two updates start from the same value, or an operator needs the new value and reads the
         old one, which is not there any more.
     """
+    overwritten = {
+        node.inputs[0] for node in topological(outputs, inputs) if isinstance(node.operator, Update)
+    }
+    # who is given an old value reads it too: a copy is made while it is there
+    outputs = [apply(Cast(v.dtype), v) if seen_in(v) in overwritten else v for v in outputs]
     order = topological(outputs, inputs)
     by_value: dict[Variable, Application] = {}  # what an update overwrites → the update
     for node in order:
