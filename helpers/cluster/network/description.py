@@ -32,8 +32,8 @@ class Network:
     congestion : {"reno", "cubic", "bbr"}
         The rule by which TCP decides how fast a host sends, whatever this machine's is. Reno keeps
         sending until a link drops packets, which these never do. BBR paces by the round trips that
-        it has seen; by it some allreduces take longer (claim 08-congestion). Each kernel has
-        reno; the others are often modules that an administrator has to load.
+        it has seen. Each kernel has reno; the others are often modules that an administrator has
+        to load.
 
     Raises
     ------
