@@ -24,12 +24,6 @@ def attainable(intensity: float, peak: float, bandwidth: float) -> float:
     return min(peak, bandwidth * intensity)
 
 
-def ridge(peak: float, bandwidth: float) -> float:
-    """Return the intensity (flop/byte) at which a kernel stops being bound by ``bandwidth``."""
-    attainable(0.0, peak, bandwidth)
-    return peak / bandwidth
-
-
 @dataclass(frozen=True)
 class Point:
     """A kernel that ran: counted operations and bytes, measured seconds (best of its runs).

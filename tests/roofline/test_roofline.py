@@ -15,14 +15,12 @@ from helpers.roofline import (
     kernels,
     matmul,
     place,
-    ridge,
 )
 
 
-def test_attainable_and_ridge():
+def test_attainable():
     assert attainable(0.5, 100, 10) == 5
     assert attainable(50, 100, 10) == 100
-    assert ridge(100, 10) == 10
     point = Point("p", flops=100, bytes=50, seconds=2)
     assert (point.intensity, point.performance, point.bandwidth) == (2, 50, 25)
     assert point.share(peak=1000, bandwidth=50) == 0.5
@@ -142,7 +140,8 @@ def test_a_peak_that_cannot_be_is_found():
 def test_what_cannot_be_is_measured_again_and_then_left_out_by_name():
     from types import SimpleNamespace
 
-    from helpers.roofline.ceilings import Ceilings, _settled
+    from helpers.roofline.ceilings import Ceilings
+    from helpers.roofline.measuring import _settled
     from helpers.roofline.plausible import implausible_peaks
 
     def settled(second_try):
