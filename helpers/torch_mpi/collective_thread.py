@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 
 from torch.distributed import Work
 
 from helpers.torch_mpi.announced import Announced
 from helpers.torch_mpi.handles import Done, Pending
+
+KEPT, SMALL = 16, 64  # handles, bytes: what DDP keeps in C++ alone, see `run`
 
 
 class CollectiveThread:
@@ -38,6 +41,7 @@ class CollectiveThread:
         self._waiting = 0
         self._thread: threading.Thread | None = None
         self._ident: int | None = None
+        self._kept: deque[Pending] = deque(maxlen=KEPT)
         self._callbacks: CollectiveThread | None = None  # while an operation's callbacks run here
 
     def run(
@@ -76,6 +80,10 @@ class CollectiveThread:
                     call()
                     return Done(tensors)
         work = Pending(call, tensors, label, announce, self._help)
+        # Under `Join`, DDP keeps its vote's handle from the forward pass to the backward in C++,
+        # which does not keep the Python half: without it, C++ would wait for the half that is left.
+        if sum(getattr(tensor, "nbytes", SMALL) for tensor in tensors) < SMALL:
+            self._kept.append(work)
         with self._lock:
             self._waiting += 1
             self._queue.put(work)

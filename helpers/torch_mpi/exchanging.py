@@ -48,18 +48,18 @@ class Exchanging(Operations):
         Raises
         ------
         ValueError
-            There are not N outputs on the root.
+            There are not N outputs on the root, or not all as large as its input.
         """
         opts = opts if isinstance(opts, c10d.GatherOptions) else rooted(opts, None, timeout)
         (tensor,) = checked(inputs)
         root = opts.rootRank == self.rank()
-        outputs_ = self._one_each(innermost(outputs), "gather") if root else []
+        outputs_ = self._one_each(innermost(outputs), "gather", tensor, True) if root else []
 
         def call(deadline: float) -> None:
             with Receiving(outputs_) as views:
                 self.transport.gather(views, as_bytes(tensor), opts.rootRank, deadline)
 
-        return self._run("gather", call, outputs, opts)
+        return self._run("gather", call, outputs, opts, tensor.dtype)
 
     def scatter(
         self,
@@ -89,19 +89,19 @@ class Exchanging(Operations):
         Raises
         ------
         ValueError
-            There are not N inputs on the root.
+            There are not N inputs on the root, or not all as large as its output.
         """
         opts = opts if isinstance(opts, c10d.ScatterOptions) else rooted(opts, None, timeout)
         (output,) = checked(outputs)
         root = opts.rootRank == self.rank()
-        inputs_ = self._one_each(innermost(inputs), "scatter") if root else []
+        inputs_ = self._one_each(innermost(inputs), "scatter", output, True) if root else []
 
         def call(deadline: float) -> None:
             with Receiving([output]) as (view,):
                 parts = [as_bytes(tensor) for tensor in inputs_]
                 self.transport.scatter(view, parts, opts.rootRank, deadline)
 
-        return self._run("scatter", call, outputs, opts)
+        return self._run("scatter", call, outputs, opts, output.dtype)
 
     def alltoall(
         self,
@@ -141,7 +141,7 @@ class Exchanging(Operations):
             with Receiving(outputs_) as views:
                 self.transport.all_to_all(views, [as_bytes(t) for t in inputs_], deadline)
 
-        return self._run("all_to_all", call, outputs, opts)
+        return self._run("all_to_all", call, outputs, opts, outputs_[0].dtype)
 
     def all_to_all_single(
         self,
@@ -187,7 +187,7 @@ class Exchanging(Operations):
             with Receiving(outputs) as views:
                 self.transport.all_to_all(views, [as_bytes(part) for part in inputs], deadline)
 
-        return self._run("all_to_all_single", call, [output], opts)
+        return self._run("all_to_all_single", call, [output], opts, output.dtype)
 
     # Older names of the same operations, which parts of torch still call.
     alltoall_base = all_to_all_single

@@ -56,7 +56,7 @@ class Gathering(Operations):
             self.transport.broadcast(flat.view(torch.uint8), opts.rootRank, deadline)
             put_back(flat, tensor)
 
-        return self._run("broadcast", call, tensors, opts)
+        return self._run("broadcast", call, tensors, opts, tensor.dtype)
 
     def allgather(
         self,
@@ -86,18 +86,18 @@ class Gathering(Operations):
         Raises
         ------
         ValueError
-            There are not N outputs.
+            There are not N outputs, or this rank's is not as large as its input.
         """
         opts = options_of(c10d.AllgatherOptions, opts, timeout)
         outputs = outputs[0] if isinstance(outputs[0], (list, tuple)) else outputs
         (tensor,) = checked(inputs)
-        outputs_ = self._one_each(outputs, "all_gather")
+        outputs_ = self._one_each(outputs, "all_gather", tensor)
 
         def call(deadline: float) -> None:
             with Receiving(outputs_) as views:
                 self.transport.all_gather(views, as_bytes(tensor), deadline)
 
-        return self._run("all_gather", call, [outputs], opts)
+        return self._run("all_gather", call, [outputs], opts, tensor.dtype)
 
     def all_gather_single(
         self, output: torch.Tensor, tensor: torch.Tensor, opts: Any = None
@@ -165,7 +165,7 @@ class Gathering(Operations):
                     parts = [view[r * len(data) :][: len(data)] for r in range(self.size())]
                     self.transport.all_gather(parts, data, deadline)
 
-        return self._run("all_gather_into_tensor", call, outputs, opts)
+        return self._run("all_gather_into_tensor", call, outputs, opts, inputs_[0].dtype)
 
     def allgather_coalesced(
         self, output_lists: Sequence[Tensors], inputs: Tensors, opts: Any = None
@@ -197,7 +197,7 @@ class Gathering(Operations):
                 with Receiving(outputs) as views:
                     self.transport.all_gather(views, as_bytes(tensor), deadline)
 
-        return self._run("all_gather_coalesced", call, output_lists, opts)
+        return self._run("all_gather_coalesced", call, output_lists, opts, inputs_[0].dtype)
 
     # Older names of the same operations, which parts of torch still call.
     _allgather_base = all_gather_single

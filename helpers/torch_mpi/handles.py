@@ -99,7 +99,8 @@ class Pending(Work):
         self._announce, self._help_on = announce, help_on
         self._ended = threading.Event()
         self._error: BaseException | None = None
-        self._future: torch.futures.Future | None = None
+        self._promise: torch.futures.Future | None = None
+        self._future: torch.futures.Future | None = None  # the promise's value, or the error
         self._owed = False  # whether the future was asked for before the end
         self._lock = threading.Lock()
 
@@ -122,14 +123,17 @@ class Pending(Work):
 
     def settle(self) -> None:
         """Complete the future that was asked for before the end; its callbacks run here."""
-        assert self._future is not None, "owed says whether there is one"
-        self._complete(self._future)
+        assert self._promise is not None, "owed says whether there is one"
+        self._promise.set_result(None)
 
-    def _complete(self, future: torch.futures.Future) -> None:
-        if self._error is None:
-            future.set_result(self._tensors)
-        else:
-            future.set_exception(self._error)  # type: ignore[arg-type]
+    def _outcome(self, _: object) -> Sequence:
+        """Return the tensors, or raise: what raises here is an error to C++, too.
+
+        ``Future.set_exception`` hands C++ the exception as a value, and DDP reads memory there.
+        """
+        if self._error is not None:
+            raise self._error
+        return self._tensors
 
     def wait(self, timeout: timedelta = _NONE) -> bool:
         """Return once the operation has ended; raise what it raised.
@@ -187,8 +191,8 @@ class Pending(Work):
         with self._lock:
             late = self._future is None and self._ended.is_set()
             if self._future is None:
-                self._future = torch.futures.Future()
-            future = self._future
-            if late:  # nobody has it yet, so no callback runs
-                self._complete(future)
-        return future
+                self._promise = torch.futures.Future()
+                self._future = self._promise.then(self._outcome)
+            if late:  # nobody has it yet, so no callback of theirs runs
+                self.settle()
+        return self._future

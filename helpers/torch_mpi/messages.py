@@ -204,11 +204,9 @@ class Message(Work):
 
     def get_future(self) -> torch.futures.Future:
         """Wait, and return a future that is complete."""
-        future: torch.futures.Future = torch.futures.Future()
-        try:
-            future.set_result(self.result())
-        except RuntimeError as error:
-            future.set_exception(error)  # type: ignore[arg-type]
+        promise: torch.futures.Future = torch.futures.Future()
+        future = promise.then(lambda _: self.result())  # what raises here is an error to C++, too
+        promise.set_result(None)
         return future
 
     def cancel(self, why: str) -> None:

@@ -17,7 +17,13 @@ from mpi4py import MPI
 
 from helpers.torch_mpi.announced import Announced
 from helpers.torch_mpi.reductions import WIDER, Reduction
-from helpers.torch_mpi.transport import CLOSED, DepartedError, Transport
+from helpers.torch_mpi.transport import (
+    CLOSED,
+    DepartedError,
+    Transport,
+    check_lengths,
+    lengths_of,
+)
 from helpers.torch_mpi.two_level import TwoLevel, hosts_of
 from helpers.waiting import YIELD_FOR, ClosedError, Yielding, until
 
@@ -84,7 +90,7 @@ class Network(Transport):
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         self._closed = False
         self._yielding = Yielding()
-        self.call, self.patient = "", False
+        self.call, self.dtype, self.patient = "", None, False
         self._abandoned: list = []  # what MPI may still write to after a time-out
         self._goodbyes = comm.Dup()  # never freed: a late word would reach the next of its number
         self._hosts = hosts_of(comm)
@@ -257,7 +263,11 @@ class Network(Transport):
     def all_to_all(
         self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], deadline: float
     ) -> None:
-        self.barrier(deadline)
+        mine = lengths_of(inputs, outputs)
+        table = torch.empty(self.size, len(mine), dtype=mine.dtype)
+        request = self._comm.Iallgather(self._typed(mine), self._typed(table))  # a barrier, too
+        self._finish(request.Test, table, deadline)
+        check_lengths(table)
         joined = torch.cat(tuple(inputs))
         counts = [len(output) for output in outputs]
         into = torch.empty(sum(counts), dtype=torch.uint8)

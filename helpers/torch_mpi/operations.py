@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch._C import _distributed_c10d as c10d
 
 from helpers.torch_mpi.identity import Identity
-from helpers.torch_mpi.layout import checked, options_of
+from helpers.torch_mpi.layout import checked, options_of, spell
 from helpers.torch_mpi.runner import Runner
 from helpers.torch_mpi.transport import Transport
 
@@ -59,11 +59,21 @@ class Operations(Identity):
         opts = options_of(c10d.BarrierOptions, opts, timeout)
         return self._run("barrier", self.transport.barrier, [], opts)
 
-    def _one_each(self, tensors: Tensors, name: str) -> list[torch.Tensor]:
+    def _one_each(
+        self, tensors: Tensors, name: str, own: torch.Tensor | None = None, equal: bool = False
+    ) -> list[torch.Tensor]:
+        """Check a list with a tensor for each rank: this rank's, or all, as large as ``own``."""
         if len(tensors) != self.size():
             raise ValueError(
                 f"{name} on {self.size()} ranks expects a list of {self.size()} tensors, one for "
                 f"each rank; got {len(tensors)}"
+            )
+        sizes = [tensor.numel() for tensor in tensors]
+        if own is not None and {own.numel()} != set(sizes if equal else sizes[self._rank :][:1]):
+            which = "all of them" if equal else f"tensor {self._rank} of the list"
+            raise ValueError(
+                f"{name} on rank {self._rank} expects {which} to have {own.numel()} elements, as "
+                f"{spell(own)} has; got {sizes}"
             )
         return checked(tensors, None)
 

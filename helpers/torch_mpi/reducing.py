@@ -182,7 +182,7 @@ class Reducing(Operations):
         """
         opts = options_of(c10d.ReduceScatterOptions, opts, timeout)
         (output,) = checked(outputs)
-        inputs_ = self._one_each(innermost(inputs), "reduce_scatter")
+        inputs_ = self._one_each(innermost(inputs), "reduce_scatter", output)
         return self._reduce_scatter([(output, inputs_)], outputs, opts)
 
     def reduce_scatter_single(

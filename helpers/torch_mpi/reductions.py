@@ -12,9 +12,9 @@ from torch.distributed import ReduceOp
 
 _KIND = type(ReduceOp.SUM)
 _PREMUL = ReduceOp.RedOpType.PREMUL_SUM.value  # type: ignore[attr-defined]
-_COMBINE = {"SUM": torch.add, "AVG": torch.add, "PREMUL_SUM": torch.add, "PRODUCT": torch.mul}
-_COMBINE |= {"MIN": torch.minimum, "MAX": torch.maximum, "BAND": torch.bitwise_and}
-_COMBINE |= {"BOR": torch.bitwise_or, "BXOR": torch.bitwise_xor}
+COMBINE = {"SUM": torch.add, "AVG": torch.add, "PREMUL_SUM": torch.add, "PRODUCT": torch.mul}
+COMBINE |= {"MIN": torch.minimum, "MAX": torch.maximum, "BAND": torch.bitwise_and}
+COMBINE |= {"BOR": torch.bitwise_or, "BXOR": torch.bitwise_xor}
 _UFUNC = {"SUM": "add", "PRODUCT": "multiply", "MIN": "minimum", "MAX": "maximum"}
 _UFUNC |= {"BAND": "bitwise_and", "BOR": "bitwise_or", "BXOR": "bitwise_xor"}
 _UFUNC |= {"AVG": "add", "PREMUL_SUM": "add"}
@@ -73,7 +73,7 @@ class Reduction:
 
             getattr(np, _UFUNC[self.name])(a.numpy(), b.numpy(), out=out.numpy())
         else:
-            _COMBINE[self.name](a, b, out=out)  # type: ignore[operator]
+            COMBINE[self.name](a, b, out=out)  # type: ignore[operator]
 
     def fold(self, parts: Sequence[torch.Tensor], out: torch.Tensor) -> None:
         """Compute out ← parts[0] ∘ parts[1] ∘ ...
@@ -148,8 +148,8 @@ def _checked(kind: Any, factor: Any, dtype: torch.dtype) -> Reduction:
     name = kind.name
     inexact = dtype.is_floating_point or dtype.is_complex
     reason = None
-    if name not in _COMBINE:
-        reason = f"it is not one of {', '.join(_COMBINE)}"
+    if name not in COMBINE:
+        reason = f"it is not one of {', '.join(COMBINE)}"
     elif name in _BITWISE and inexact:
         reason = "bitwise operations need integers or booleans"
     elif name in ("MIN", "MAX") and dtype.is_complex:

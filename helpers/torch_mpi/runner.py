@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+import torch
 import torch.distributed as dist
 
 from helpers.torch_mpi.announced import Announced
@@ -65,7 +66,12 @@ class Runner:
         self._thread = CollectiveThread(f"torch_mpi {name}")
 
     def run(
-        self, name: str, call: Callable[[float], None], tensors: Sequence, opts: Any
+        self,
+        name: str,
+        call: Callable[[float], None],
+        tensors: Sequence,
+        opts: Any,
+        dtype: torch.dtype | None = None,
     ) -> dist.Work:
         """Run an operation now, or on the thread if the caller does not want to wait.
 
@@ -79,6 +85,8 @@ class Runner:
             What its future is to hold.
         opts
             Torch's options of it: ``timeout`` (zero: the group's) and ``asyncOp`` are used.
+        dtype
+            Of what is moved as bytes.
 
         Returns
         -------
@@ -99,17 +107,23 @@ class Runner:
             )
         self.sequence += 1
         if self._transport.size == 1:
-            self._guarded(name, call, seconds)
+            self._guarded(name, dtype, call, seconds)
             return Done(tensors)
         later = opts.asyncOp
-        guarded = partial(self._guarded, name, call, seconds, later)
+        guarded = partial(self._guarded, name, dtype, call, seconds, later)
         announce = partial(Announced, self._comm, name)
         return self._thread.run(guarded, tensors, later, name, announce)
 
     def _guarded(
-        self, name: str, call: Callable[[float], None], seconds: float, patient: bool = False
+        self,
+        name: str,
+        dtype: torch.dtype | None,
+        call: Callable[[float], None],
+        seconds: float,
+        patient: bool = False,
     ) -> None:
-        self._transport.call, self._transport.patient = name, patient
+        self._transport.call, self._transport.dtype = name, dtype
+        self._transport.patient = patient
         try:
             call(deadline_after(seconds))
         except TimeoutError as error:

@@ -12,6 +12,7 @@ a flag that such a rank has not raised learns that it will not come.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from zlib import crc32
 
 import torch
 from mpi4py import MPI
@@ -19,6 +20,7 @@ from mpi4py import MPI
 from helpers.machine import usable_cores
 from helpers.machine.shared_memory import FOLDER, room
 from helpers.torch_mpi.announced import Announced
+from helpers.torch_mpi.reductions import COMBINE
 from helpers.torch_mpi.transport import CLOSED, DepartedError, MismatchError
 from helpers.waiting import SPINS, YIELD_FOR, Yielding, until
 
@@ -31,6 +33,9 @@ KEPT = 64  # views of the slots that are kept for messages of the same type and 
 
 NAMES = ["barrier", "all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter"]
 NAMES += ["reduce_scatter", "all_to_all"]
+OPS = ["", *COMBINE]
+_CODES: dict[tuple, int] = {}
+TYPES = [None, *sorted({t for t in vars(torch).values() if isinstance(t, torch.dtype)}, key=str)]
 
 
 def _segment(comm: MPI.Intracomm) -> int:
@@ -84,6 +89,7 @@ class SharedMemory:
         self._step = 0
         self._closed = False
         self.call = ""  # which collective is under way
+        self.dtype: torch.dtype | None = None  # of the caller's tensors
         self.patient = False  # whether this process computes meanwhile: then waiting means sleeping
         comm.Barrier()
         self._win.Sync()
@@ -229,7 +235,13 @@ class SharedMemory:
                 )
 
 
-def sign(name: str, nbytes: int) -> int:
+def sign(
+    name: str,
+    nbytes: int,
+    dtype: torch.dtype | None = None,
+    op: str = "",
+    parts: Sequence[torch.Tensor] = (),
+) -> int:
     """Return the number that stands for one call in a step.
 
     Parameters
@@ -238,15 +250,33 @@ def sign(name: str, nbytes: int) -> int:
         Of the collective, one of ``NAMES``.
     nbytes
         How many bytes it is about.
+    dtype
+        Of the caller's tensors.
+    op
+        What it reduces with, one of ``OPS``.
+    parts
+        What it is about, where parts may differ in length between ranks.
 
     Returns
     -------
     int
-        The name's place in the highest byte, and the bytes.
+        Bits: 4 for the name, 6 the type, 4 the operation, 10 unequal parts, 40 the bytes.
     """
-    return (NAMES.index(name) + 1) << 56 | nbytes
+    key = name, dtype, op
+    if key not in _CODES:
+        place = NAMES.index(name) + 1, TYPES.index(dtype), OPS.index(op)
+        _CODES[key] = place[0] << 60 | place[1] << 54 | place[2] << 50
+    lengths = [len(part) for part in parts]
+    unequal = 1 + crc32(repr(lengths).encode()) % 1023 if len(set(lengths)) > 1 else 0
+    return _CODES[key] | unequal << 40 | nbytes % (1 << 40)
 
 
 def _spell(signature: int) -> str:
-    name = NAMES[(signature >> 56) - 1] if signature >> 56 else "something else"
-    return f"{name} of {signature & (1 << 56) - 1} bytes"
+    if not signature >> 60:
+        return "something else"
+    dtype, op = TYPES[signature >> 54 & 63], OPS[signature >> 50 & 15]
+    said = f"{NAMES[(signature >> 60) - 1]} of {signature % (1 << 40)} bytes"
+    said += f" of {dtype}" if dtype else ""
+    said += f" with {op}" if op else ""
+    unequal = signature >> 40 & 1023
+    return said + (f" in unequal parts (checksum {unequal})" if unequal else "")

@@ -41,6 +41,8 @@ class Transport(Protocol):
         This rank's number in the group, and N.
     call
         The name of the collective under way, for whoever watches this rank wait.
+    dtype
+        Of the caller's tensors, where it has some.
     patient
         Whether this process computes meanwhile: then waiting means sleeping.
 
@@ -51,8 +53,8 @@ class Transport(Protocol):
     - ``TimeoutError`` when the other ranks have not arrived by then,
     - ``ClosedError`` (:mod:`helpers.waiting`) when the group was closed meanwhile,
     - ``DepartedError`` when a rank that this one waits for has left the group,
-    - ``MismatchError`` when the ranks turn out to have called different things (``Window`` only;
-      MPI itself says nothing, or ends the job).
+    - ``MismatchError`` when the ranks turn out to have called different things (``Window``, and the
+      lengths of ``all_to_all``; MPI itself says nothing, or ends the job).
 
     After any of them the ranks are out of step, and the transport must not be used again.
     """
@@ -61,6 +63,7 @@ class Transport(Protocol):
     rank: int
     size: int
     call: str
+    dtype: torch.dtype | None
     patient: bool
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -209,3 +212,24 @@ class Transport(Protocol):
         deadline
             When to give up, in seconds on ``time.monotonic``'s clock.
         """
+
+
+def lengths_of(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return (2N,): how many bytes a rank sends to each, and how many it expects from each."""
+    return torch.tensor([len(part) for part in (*inputs, *outputs)])
+
+
+def check_lengths(table: torch.Tensor) -> None:
+    """Raise a MismatchError on every rank unless each gets what it expects.
+
+    Parameters
+    ----------
+    table
+        (N, 2N): what :func:`lengths_of` says on each rank.
+    """
+    sent, expected = table.chunk(2, dim=1)
+    for source, target in (sent != expected.T).nonzero().tolist()[:1]:
+        raise MismatchError(
+            f"rank {source} sends {sent[source, target]} bytes to rank {target}, which expects "
+            f"{expected[target, source]} from it"
+        )

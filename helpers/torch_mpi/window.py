@@ -12,7 +12,7 @@ import torch
 
 from helpers.torch_mpi.reductions import Reduction
 from helpers.torch_mpi.shared_memory import SharedMemory, sign
-from helpers.torch_mpi.transport import Transport
+from helpers.torch_mpi.transport import Transport, check_lengths, lengths_of
 
 SMALL = 64 << 10  # bytes up to which every rank adds up everything itself: one step, not two. Two
 # ranks always do: for them that moves no more than each adding up a half and showing it.
@@ -43,7 +43,7 @@ class Window(SharedMemory, Transport):
 
     def all_reduce(self, flat: torch.Tensor, op: Reduction, deadline: float) -> None:
         op.before(flat)
-        signature = sign("all_reduce", flat.nbytes)
+        signature = sign("all_reduce", flat.nbytes, op.dtype, op.name)
         if flat.nbytes > SMALL and self.size > 2:
             self._stream(flat, op, deadline, signature)
             return
@@ -101,7 +101,7 @@ class Window(SharedMemory, Transport):
                 self.publish(signature)
 
     def reduce(self, flat: torch.Tensor, op: Reduction, root: int, deadline: float) -> None:
-        signature = sign("reduce", flat.nbytes)
+        signature = sign("reduce", flat.nbytes, op.dtype, op.name)
         for piece in _pieces(flat, self.segment):
             slots = self.views(len(piece), flat.dtype)[self.open(deadline)]
             slots[self.rank].copy_(piece)
@@ -113,7 +113,7 @@ class Window(SharedMemory, Transport):
                 op.after(piece, self.size)
 
     def broadcast(self, data: torch.Tensor, root: int, deadline: float) -> None:
-        signature = sign("broadcast", data.numel())
+        signature = sign("broadcast", data.numel(), self.dtype)
         for piece in _pieces(data, self.segment):
             slot = self._slots[self.open(deadline)][root]
             if self.rank == root:
@@ -146,7 +146,7 @@ class Window(SharedMemory, Transport):
         deadline: float,
     ) -> None:
         longest = max(len(output) for output in outputs)
-        signature = sign(name, sum(len(output) for output in outputs))
+        signature = sign(name, sum(map(len, outputs)), self.dtype, parts=outputs)
         for begin in range(0, longest, self.segment):
             slots = self._slots[self.open(deadline)]
             piece = data[begin : begin + self.segment]
@@ -160,7 +160,7 @@ class Window(SharedMemory, Transport):
     def scatter(
         self, output: torch.Tensor, inputs: Sequence[torch.Tensor], root: int, deadline: float
     ) -> None:
-        signature = sign("scatter", len(output))
+        signature = sign("scatter", len(output), self.dtype)
         per = self.segment // self.size
         for begin in range(0, len(output), per):
             slot = self._slots[self.open(deadline)][root]
@@ -178,7 +178,8 @@ class Window(SharedMemory, Transport):
         self, output: torch.Tensor, inputs: Sequence[torch.Tensor], op: Reduction, deadline: float
     ) -> None:
         size = output.element_size()
-        signature = sign("reduce_scatter", sum(part.nbytes for part in inputs))
+        total = sum(part.nbytes for part in inputs)
+        signature = sign("reduce_scatter", total, op.dtype, op.name, inputs)
         per = self.segment // self.size // size
         for begin in range(0, max(len(part) for part in inputs), per):
             slots = self.views(self.segment // size, output.dtype)[self.open(deadline)]
@@ -198,10 +199,12 @@ class Window(SharedMemory, Transport):
         self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], deadline: float
     ) -> None:
         per = self.segment // self.size
-        longest = torch.tensor([max(len(part) for part in (*inputs, *outputs))])
-        self.all_reduce(longest, Reduction("MAX", None, torch.int64), deadline)
-        signature = sign("all_to_all", 0)
-        for begin in range(0, int(longest), per):
+        mine = lengths_of(inputs, outputs)
+        table = torch.empty(self.size, len(mine), dtype=mine.dtype)
+        self.all_gather(list(table.view(torch.uint8)), mine.view(torch.uint8), deadline)
+        check_lengths(table)
+        signature = sign("all_to_all", 0, self.dtype)
+        for begin in range(0, int(table.max()), per):
             slots = self._slots[self.open(deadline)]
             for rank in self._all:
                 piece = inputs[rank][begin : begin + per]

@@ -45,6 +45,16 @@ def later(call):
         getattr(dist, call)(torch.ones(3), async_op=True).wait()
 
 
+def backward(ranks):
+    import torch
+    import torch.distributed as dist
+
+    if not hasattr(dist, "under_test"):
+        dist.under_test = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
+    for _ in range(2 if dist.get_rank() in ranks else 0):
+        dist.under_test(torch.ones(2)).sum().backward()
+
+
 def one_fails():
     import torch.distributed as dist
 
@@ -107,3 +117,11 @@ def test_ranks_that_wait_for_a_failed_one_are_restarted(cluster):
     assert "of rank 1" in str(caught.value)
     assert "Ranks 0 and 2 waited inside MPI for a rank that had failed" in str(caught.value)
     assert "all_reduce" in str(caught.value)
+
+
+def test_what_the_backward_of_ddp_waits_for_is_named(cluster):
+    cluster.run(begin, timeout=120)
+    cluster.run(backward, [0, 1, 2], timeout=120)
+    with pytest.raises(RankTimeoutError) as caught:
+        cluster.run(backward, [0], timeout=3)
+    assert [(w.rank, w.call, w.peer) for w in caught.value.waits] == [(0, "all_reduce", "all")]
