@@ -33,27 +33,11 @@ while os.getppid() == parent:
 
 
 class Neighbours:
-    """Let so many processes compute beside a block, each by fits and starts.
+    """Let so many processes compute beside a block, each by fits and starts, on one core or any.
 
-    Parameters
-    ----------
-    count : int
-        How many, 0 or more.
-    core : int, optional
-        The core that they are bound to, where the system can (Linux); None: any.
-    work, rest : float
-        Seconds, on the average, that a process computes and that it then sleeps; drawn anew each
-        time, exponentially. ``rest=0``: it never sleeps.
-    seed : int
-        Of the draws.
+    They compute for ``work`` and sleep for ``rest`` seconds on the average, drawn anew each time,
+    exponentially; with ``rest=0`` they never sleep.
 
-    Raises
-    ------
-    ValueError
-        For what no such processes can be.
-
-    Examples
-    --------
     >>> with Neighbours(1, work=0.01, rest=0.01) as neighbours:
     ...     alive = [process.poll() is None for process in neighbours.processes]
     >>> alive, neighbours.processes

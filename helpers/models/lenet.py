@@ -59,24 +59,7 @@ def accuracy(model: nn.Module, images: np.ndarray, labels: np.ndarray) -> float:
 
 
 def reaches(model: nn.Module, images: np.ndarray, labels: np.ndarray, target: float) -> bool:
-    """Tell whether a model sorts enough images right; end where too many are wrong.
-
-    Parameters
-    ----------
-    model : torch.nn.Module
-        Images → scores.
-    images : numpy.ndarray (n, 1, 28, 28)
-        Of digits.
-    labels : numpy.ndarray (n,)
-        What they show.
-    target : float
-        The share that is enough, 0 to 1.
-
-    Returns
-    -------
-    bool
-        Whether :func:`accuracy` is ``target`` or more.
-    """
+    """Tell whether :func:`accuracy` is ``target`` or more; end where too many are wrong."""
     wrong = (1 - target) * len(labels) + 0.01  # for rounding
     for begin in range(0, len(labels), 100):
         some = slice(begin, begin + 100)
