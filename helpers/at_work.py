@@ -140,7 +140,7 @@ def _asking() -> bool:
 
 
 def kept() -> bool:
-    """Tell whether a widget takes all that is shown, so that what changes stays as it was at first.
+    """Tell whether a widget captures all outputs: it would keep the line as it was at first.
 
     So it is within an ``ipywidgets.Output``, and in a function of ``interact``.
     """

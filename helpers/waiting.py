@@ -169,7 +169,7 @@ def meet(comm: MPI.Intracomm, pause: float = MEETING) -> None:
 
 @contextlib.contextmanager
 def at_most(seconds: float, late: Callable[[], BaseException]) -> Iterator[None]:
-    """Raise ``late()`` in a block of Python that lasts longer, where the system has alarm signals.
+    """Raise ``late()`` in a block that lasts over ``seconds``, where the system has alarm signals.
 
     A block within another such block keeps the alarm of the outer one, if that is due earlier.
     """

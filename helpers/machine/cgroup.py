@@ -28,7 +28,10 @@ def cpu_limit(root: Path = ROOT, membership: Path = MEMBERSHIP) -> float | None:
 
 
 def memory_limit(root: Path = ROOT, membership: Path = MEMBERSHIP) -> int | None:
-    """Return how many bytes this process's groups may hold; without a limit None, or too many."""
+    """Return how many bytes this process's groups may hold; None without a limit.
+
+    Version 1 says a number larger than any memory in place of None.
+    """
     return min((limit for limit, _ in _memory(root, membership)), default=None)
 
 

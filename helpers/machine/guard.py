@@ -95,7 +95,7 @@ def _name(pid: int) -> str:
 
 
 def shared_files(*pids: int, beginnings: Sequence[str] = (SHARED,)) -> set[str]:
-    """Return the files in shared memory by which processes talk (by default MPICH's), by path."""
+    """Return the paths of files in shared memory by which processes talk (default: MPICH's)."""
     found = set()
     for pid in pids:
         with contextlib.suppress(OSError), open(f"/proc/{pid}/maps") as file:

@@ -79,8 +79,8 @@ def unlink_when_alone(info: object = None) -> None:
 def sweep(folder: Path = FOLDER, age: float = STALE_SECONDS) -> None:
     """Remove what ranks of this user left that were killed with all that could have cleared up.
 
-    So ends a world of one rank without MPI_Finalize, too. Files younger than ``age`` seconds stay:
-    ranks need the name in their first second.
+    A world of one rank that ends without MPI_Finalize leaves such files too. Files younger than
+    ``age`` seconds stay: ranks need the name in their first second.
     """
     old = set()
     for path in folder.glob("mpich_shm_*"):

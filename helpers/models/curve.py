@@ -24,9 +24,8 @@ def samples(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 class FourLayers(nn.Module):
     """x → 80 → 80 → 80 → 40 → y with ReLU between: 16 401 parameters.
 
-    The source names four linear layers of these widths, and not how x enters them or y leaves them.
-    Here x is scaled to [−1, 1] and read by the first, and a fifth layer of 41 parameters adds the
-    40 up.
+    The source names four linear layers of these widths, but not how x enters or y leaves. Here x is
+    scaled to [−1, 1] and read by the first, and a fifth layer of 41 parameters adds the 40 up.
     """
 
     def __init__(self, seed: int = 0):

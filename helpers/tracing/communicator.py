@@ -71,7 +71,7 @@ class Traced:
         return PLAIN["COMM_WORLD"].Get_rank()
 
     def waiting(self: Any, call: str, peer: int | str, tag: int | None) -> tuple:
-        """Return what ``recorder.current`` is for a library that waits by polling, from now on."""
+        """Return a value for ``recorder.current`` while a library waits by polling, from now on."""
         return call, self._world.get(peer, peer), tag, perf_counter_ns(), self._members
 
     def _identify(self: Any, parent: tuple | None, call: str) -> None:
