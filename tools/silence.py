@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from jupyter_client import KernelManager
 from jupyter_client.jsonutil import extract_dates
 from nbclient import NotebookClient
 from nbformat import NotebookNode
@@ -32,6 +33,12 @@ class Watched(NotebookClient):
     """A client that looks at its clock whenever a cell shows something, and at the cell's end."""
 
     since: datetime
+
+    def create_kernel_manager(self) -> KernelManager:
+        """Do as nbclient does, and encrypt what passes, as ``make lab`` does."""
+        manager = super().create_kernel_manager()
+        manager.transport_encryption = "auto"
+        return manager
 
     def process_message(self, msg: dict[str, Any], cell: NotebookNode, cell_index: int) -> Any:
         """Do as nbclient does, and measure by the kernel's clock, which the message tells."""

@@ -52,3 +52,10 @@ def test_a_cell_that_says_nothing_for_long_is_found(watched):
 def test_what_is_measured_is_no_fault_of_the_file(watched):
     nbformat.validate(watched)
     assert silent_cells(watched) == []
+
+
+def test_a_kernel_starts_without_a_warning(tmp_path, capfd):
+    path = tmp_path / "n.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")]), path)
+    assert execute(path, "reader").problems == ()
+    assert "encryption" not in capfd.readouterr().err
