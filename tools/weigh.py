@@ -23,18 +23,22 @@ PARTS = ("tests", "claims", "tools", "bench", "notebooks/source")
 HEADING = re.compile(r"^\s*-{3,}\s*$")
 
 
-def weigh(file: Path) -> Counter[str]:
-    """Count the lines of one file by kind; a line of code with a comment is code."""
-    text = file.read_text("utf-8")
+def weigh_file(file: Path) -> Counter[str]:
+    """Count the lines of one file by kind."""
+    return weigh(file.read_text("utf-8"), module_name(file))
+
+
+def weigh(text: str, module: str) -> Counter[str]:
+    """Count the lines of a module's text by kind; a line of code with a comment is code."""
     lines = text.splitlines()
     docstrings, count = set(), Counter(files=1, lines=len(lines))
-    for node, name in _described(ast.parse(text), module_name(file)):
+    for node, name in _described(ast.parse(text), module):
         described = node.body[0]
         inside = range(described.lineno, described.end_lineno + 1)
         docstrings |= set(inside)
         heads = [at for at in inside if HEADING.match(lines[at - 1])]
         if heads:
-            long = described.end_lineno - heads[0] + 1  # from the heading above the dashes
+            long = described.end_lineno - heads[0] + 2  # from the heading, above the dashes
             count["sections"] += long
             count["inner"] += 0 if is_exported(name) else long
     for number, comment in _rest(text, len(lines)).items():
@@ -81,7 +85,7 @@ def main(wanted: list[str]) -> int:
     print(f"{'':32}" + "".join(f"{kind:>10}" for kind in KINDS))
     if wanted:
         rows = {
-            str(file.relative_to(ROOT)): weigh(file)
+            str(file.relative_to(ROOT)): weigh_file(file)
             for each in wanted
             for file in (sorted((ROOT / each).rglob("*.py")) or [ROOT / each])
         }
@@ -90,12 +94,12 @@ def main(wanted: list[str]) -> int:
         for file in sorted((ROOT / "helpers").rglob("*.py")):
             room = file.relative_to(ROOT).parts[1]
             room = "helpers/*.py" if room.endswith(".py") else f"helpers/{room}"
-            rows[room] = rows.get(room, Counter()) + weigh(file)
+            rows[room] = rows.get(room, Counter()) + weigh_file(file)
     for name, count in sorted(rows.items(), key=lambda row: -row[1]["lines"]):
         print(_row(name, count))
     print(_row("in all" if wanted else "helpers", sum(rows.values(), Counter())))
     for part in () if wanted else PARTS:
-        print(_row(part, sum(map(weigh, (ROOT / part).rglob("*.py")), Counter())))
+        print(_row(part, sum(map(weigh_file, (ROOT / part).rglob("*.py")), Counter())))
     return 0
 
 

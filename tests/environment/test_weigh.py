@@ -1,0 +1,64 @@
+"""The table of lines, and what a library exports: ``tools/weigh.py``, ``tools/docstrings.py``."""
+
+import pytest
+
+from helpers.paths import ROOT
+from tools import docstrings, weigh
+
+SOURCE = '''"""A module."""
+
+# alone
+X = 1  # beside code
+
+
+def private(n):
+    """Count.
+
+    Parameters
+    ----------
+    n : int
+        A number.
+    """
+    return n
+'''
+
+
+def test_each_line_is_of_one_kind():
+    count = weigh.weigh(SOURCE, "helpers.none")
+    kinds = {kind: count[kind] for kind in ("code", "docstring", "comment", "blank")}
+    assert kinds == {"code": 3, "docstring": 8, "comment": 1, "blank": 3}
+    assert count["lines"] == sum(kinds.values()) == 15
+    assert count["sections"] == count["inner"] == 5  # from the heading to the end
+
+
+@pytest.mark.parametrize(
+    ("name", "exported"),
+    [
+        ("tracing.trace.Trace", True),  # in __all__, defined elsewhere
+        ("tracing.trace.Trace.steps", True),
+        ("tracing.trace.Trace._sum", False),
+        ("tracing.rounds.rounds", False),
+        ("plots.pagerank.bars", True),  # a notebook's draw.bars
+        ("plots.roofline_html.interactive", True),  # its draw.interactive, imported there
+        ("plots.style.ink", False),  # of a module that notebooks import
+    ],
+)
+def test_exported_is_what_a_library_lists_and_what_a_notebook_uses(name, exported):
+    assert docstrings.is_exported(f"helpers.{name}") is exported
+
+
+def test_a_parameter_without_description_is_a_fault():
+    def asked(timeout):
+        """Ask.
+
+        Parameters
+        ----------
+        time : float
+            In s.
+        """
+
+    asked.__module__ = __name__
+    globals()["asked"] = asked
+    found = docstrings.faults(iter([f"{__name__}.asked"]))
+    assert [line.split()[2] for line in found] == ["PR01", "PR02"]
+    assert str(ROOT) in found[0]
