@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Let processes work together by messages
 #
-# At the end you will have made four processes talk to each other in every way that the rest of the course needs, seen each message on a recorded timeline, broken the program on purpose, and measured what a message costs on your machine.
+# You will make four processes exchange messages in every way that the course needs. You will see each message on a timeline, break a program on purpose, and measure what a message costs on your machine.
 
 # %% [markdown]
 # **You will be able to**
@@ -9,23 +9,23 @@
 # - write a program of many [ranks](glossary.md#rank) with blocking and non-blocking messages, and run it in a notebook and with `mpiexec`;
 # - read a timeline and a table of who waits for whom, and find a [deadlock](glossary.md#deadlock);
 # - build broadcast, scatter, gather, reduce, allgather and allreduce from sends and receives;
-# - predict how long a message takes, and how much faster a computation gets with more ranks.
+# - predict how long a message takes, and the speed-up with more ranks.
 #
 # **You need** [00_start_here](00_start_here.ipynb) and some NumPy. *Time:* 135 minutes, of which your machine works for less than two; the project takes another 40. *Cores:* any number; with one core the timings in the last part say little. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
 #
-# | symbol | meaning | unit |
-# |---|---|---|
-# | $N$ | number of ranks, numbered $0 \dots N-1$ | |
-# | $m$ | size of a message | B (bytes) |
-# | $\alpha$ | [latency](glossary.md#latency): what a message costs however short it is | s |
-# | $\beta$ | time for each byte; $1/\beta$ is the [bandwidth](glossary.md#bandwidth) | s/B |
-# | $T_N$ | time of a computation on $N$ ranks | s |
-# | $S_N$ | [speed-up](glossary.md#speed-up) on $N$ ranks | |
-# | step | a round in which each rank can send one message and receive one, if all take equally long; a message can go out only after those that its sender had to have before | |
-# | $s$ | [serial fraction](glossary.md#serial-fraction): the part of $T_1$ that only one rank can do | |
+# | symbol | meaning |
+# |---|---|
+# | $N$ | number of ranks, numbered $0 \dots N-1$ |
+# | $m$ | size of a message, in bytes (B) |
+# | $\alpha$ | [latency](glossary.md#latency): the time of the shortest message |
+# | $\beta$ | time for each byte; $1/\beta$ is the [bandwidth](glossary.md#bandwidth) |
+# | $T_N$ | time of a computation on $N$ ranks |
+# | $S_N$ | [speed-up](glossary.md#speed-up) on $N$ ranks |
+# | $s$ | [serial fraction](glossary.md#serial-fraction): the part of $T_1$ that only one rank can do |
+# | step | one round of messages: each rank sends at most one and receives at most one, and forwards data only in a later round than it arrived |
 
 # %% [markdown]
 # ## Set-up
@@ -62,7 +62,7 @@ guess = Predictions()
 cluster = Cluster(n=P.ranks)
 
 # %% [markdown]
-# You now have four processes, each with memory of its own. None can read a variable of another; what one is to know of another must be sent. The picture shows what you will do all the time: rank 0 sends a number to rank 1, which adds one and sends it on, until it comes to rank 3.
+# You now have four processes. None can read another's variables: what one process needs from another must be sent to it. Below, a number goes from rank 0 to rank 3, and each rank on the way adds one.
 
 # %%
 # %%ranks --trace first
@@ -81,14 +81,14 @@ timeline(first, title="Four processes, three messages, just now on this machine"
 plt.show()
 
 # %% [markdown]
-# Each lane is a process, each box a call (a very short one is drawn a little wider than it was), each arrow a message; the hatched part of a box is waiting for somebody who was not there yet. The picture was not drawn by hand: `--trace` recorded the calls of that cell. Processes that share cores do not begin a cell at the same moment; `meet` lets them agree on one, so that you see the messages and not the start. You will find this chain again below, once each part of it has been explained.
+# Each lane is a rank, each box an MPI call (short ones are drawn wider), each arrow a message. Hatching means that the call is waiting for another rank's matching call. `--trace` recorded these calls. `meet` makes all ranks begin at the same moment.
 
 # %% [markdown]
 # ## Who am I, and how many are we?
 #
-# All ranks run **the same program**. What a rank does differs only because its number does: `rank` is its own number, `size` is how many there are. Both come from a [communicator](glossary.md#communicator), the group in which messages are sent; `comm` is the one that holds all ranks, `MPI.COMM_WORLD`.
+# All ranks run **the same program**. They differ only in their number: `rank` is a rank's own number, and `size` is how many ranks there are. Both come from a [communicator](glossary.md#communicator), a group of ranks that send messages to each other. `comm` is the communicator of all ranks, `MPI.COMM_WORLD`.
 #
-# > **Predict:** the cell below gives `x` another value on rank 0 only. What will rank 3 have in its `x`? Type your predictions in place of the dots, here and further down; the notebook keeps them and puts them beside what came out.
+# > **Predict:** the cell below gives `x` another value on rank 0 only. What will `x` be on rank 3? Type your predictions in place of the dots. The notebook shows them beside the answers.
 
 # %%
 guess["x on rank 3"] = ...
@@ -106,11 +106,11 @@ print(f"I am rank {rank} of {comm.Get_size()}, process {os.getpid()}: my x is {x
 guess.answer("x on rank 3", cluster.run(lambda: x)[3])
 
 # %% [markdown]
-# Each process has its own `x`. There is one program, but no shared variable anywhere in it.
+# Rank 3's `x` is unchanged: each process has its own, and no variable is shared.
 #
 # ### The same cell without a notebook
 #
-# `%%ranks` gives a cell the names `MPI`, `comm`, `rank` and `size`. A script gets them in three lines, and `mpiexec -n 4 python script.py` starts it four times; this is how such programs run on a laptop without Jupyter and on ten thousand nodes. Here is the cell above as a script:
+# `%%ranks` gives a cell the names `MPI`, `comm`, `rank` and `size`. A script gets them in three lines, and `mpiexec -n 4 python script.py` runs it as four processes. Here is the cell above as a script:
 
 # %%
 from helpers.cluster.script import as_script, run_script
@@ -122,12 +122,12 @@ print(script)
 print(run_script(script, n=4, launcher="mpiexec"))
 
 # %% [markdown]
-# The same lines, from other processes. Their order need not be the order of the ranks, and may be another one the next time: each prints when it comes to that line, and `mpiexec` passes on what arrives. In the notebook the output is sorted for you.
+# The lines come from four other processes. Their order may change from run to run, because each process prints when it gets there. The notebook sorts the output by rank.
 
 # %% [markdown]
 # ## Send and receive
 #
-# `comm.send(value, dest=1)` sends any Python object, which is turned into bytes and back by `pickle`. `comm.recv(source=0)` waits for it and returns it. Every message needs both: a send names the receiver, a receive the sender.
+# `comm.send(value, dest=1)` sends any Python object; `pickle` turns it into bytes. `comm.recv(source=0)` waits for a message from rank 0 and returns the object. The send names the receiver, and the receive names the sender.
 
 # %%
 # %%ranks
@@ -137,7 +137,7 @@ elif rank == 1:
     print("received", comm.recv(source=0))
 
 # %% [markdown]
-# The upper-case calls `Send` and `Recv` move the memory of a NumPy array as it is, without pickling. The receiver brings an array of the right size, and the bytes are written into it. Use them for anything large.
+# The upper-case calls `Send` and `Recv` send a NumPy array's memory without pickling. The receiver provides an array of the right size, and MPI writes the bytes into it. Use these calls for anything large.
 
 # %%
 # %%ranks
@@ -153,7 +153,7 @@ elif rank == 1:
 # %% [markdown]
 # ### Exercise 1: your first message
 #
-# *Difficulty ●○○, 5 minutes.* Rank 0's `value` shall come to the *last* rank of `comm`, by one message. The last rank returns it, all others return `None`. With a single rank, that one is the first and the last: nobody needs to send. Ask the communicator: `comm.Get_rank()`, `comm.Get_size()`.
+# *Difficulty ●○○, 5 minutes.* Send rank 0's `value` to the *last* rank of `comm`, in one message. The last rank returns the value; all other ranks return `None`. A single rank is both the first and the last, and sends nothing. Ask the communicator: `comm.Get_rank()`, `comm.Get_size()`.
 #
 # <details><summary>Hint</summary>
 #
@@ -180,7 +180,7 @@ def hand_over(value, comm):
 check.hand_over(hand_over, cluster=cluster)
 
 # %% [markdown]
-# Your message, on the ranks. Rank 0 hands over the number of its process, which no other rank knows:
+# Your function on the ranks: rank 0 hands over its process number.
 
 # %%
 if check.hand_over.passed(hand_over, cluster=cluster):
@@ -193,7 +193,7 @@ else:
 # %% [markdown]
 # ### The chain 0 → 1 → 2 → 3
 #
-# The number starts as 0 on rank 0; each rank adds one and passes it on. By hand, with four ranks: rank 0 sends 1, rank 1 sends 2, rank 2 sends 3, rank 3 receives 3 and makes it 4.
+# The number starts as 0 on rank 0. Each rank adds one and sends it on: rank 0 sends 1, rank 1 sends 2, rank 2 sends 3, and rank 3 makes it 4.
 
 # %%
 # %%ranks --trace chain
@@ -212,7 +212,7 @@ assert held == [1, 2, 3, 4]
 timeline_html(chain)
 
 # %% [markdown]
-# Point at a box or an arrow: it tells you the call, the other side, the bytes and the time. A rank that is there early waits for all before it: a chain of $N$ ranks has $N-1$ messages, and no two of them can be under way at once. The trace counts the *steps*, rounds in which each rank can send one message and receive one:
+# Point at a box or an arrow to see its details. Every rank waits for the rank before it, so no two of the $N-1$ messages travel at the same time. The trace counts the *steps* (see *Notation*):
 
 # %%
 print(f"steps: {chain.steps()}, bytes sent: {chain.bytes_sent()}")
@@ -220,9 +220,9 @@ print(f"steps: {chain.steps()}, bytes sent: {chain.bytes_sent()}")
 # %% [markdown]
 # ## Blocking and non-blocking
 #
-# `send` and `recv` are **[blocking](glossary.md#blocking)**: they return when *your side* is done. For a receive that is when the message is there. For a send it is when you may overwrite what you sent, which need not mean that it has arrived. **[Non-blocking](glossary.md#non-blocking)** calls, `isend` and `irecv`, return at once with a [request](glossary.md#request); later `request.wait()` blocks until that request is done.
+# `send` and `recv` are **[blocking](glossary.md#blocking)**: they return when *your side* is done. A receive is done when the message has arrived. A send is done when you may overwrite what you sent, even if the message has not arrived. **[Non-blocking](glossary.md#non-blocking)** calls, `isend` and `irecv`, return at once with a [request](glossary.md#request). Later, `request.wait()` blocks until your side is done.
 #
-# In the next cell rank 1 computes for 20 ms before it receives. (`--only 0,1` lets two ranks run a cell; `comm.Split`, explained under *Groups*, makes a communicator of the two, so that each round can begin at one moment.)
+# In the next cell rank 1 computes for 20 ms before it receives. (`--only 0,1` runs a cell on two ranks. `comm.Split`, explained under *Groups*, makes a communicator of these two.)
 #
 # > **Predict:** after how many milliseconds does each of these calls on rank 0 return: `Send` of 8 bytes, `Send` of 4 MB, `Isend` of 4 MB?
 
@@ -263,21 +263,26 @@ timeline(returns, title="What returns when: rank 0 sends to a rank that is busy"
 plt.show()
 
 # %% [markdown]
-# The short `Send` returned long before its receive began: the library took a copy of the bytes and let you go. This is called **[eager](glossary.md#eager)**. The long one waited, hatched, until rank 1 was ready, and only then moved the bytes: **[rendezvous](glossary.md#rendezvous)**; it took the 20 ms and the moving. `Isend` came back at once even so (the thin bar under the lane shows how long the message stayed under way), and the waiting moved to `Wait`.
+# `Send` of 8 B returned long before rank 1 received: the library copied the bytes, and rank 0 could go on. This is an **[eager](glossary.md#eager)** send. `Send` of 4 MB waited (hatched) until rank 1 called `Recv`, and only then moved the bytes. This is a **[rendezvous](glossary.md#rendezvous)**. `Isend` of 4 MB returned at once, and `Wait` did the waiting.
 
 # %% [markdown] claims="01-send-waits 01-isend-returns"
-# Once is an anecdote. Again, eight times, on an idle machine:
+# Eight runs on an idle machine agree. `Send` waits for a busy receiver at 4 MB and not at 8 B; `Isend` waits at neither size.
 
 # %%
 for name in ("01-send-waits", "01-isend-returns"):
     display(claims.evidence(name))
 
 # %% [markdown]
-# (Such tables come from records: `make claims NB=01` runs all experiments of this notebook again, on your machine. "Holds" and "fails" need an interval that leaves out "no difference", "ties" one that leaves out any difference that would count.)
+# The *effect* compares the second column with the third, with its 95 % interval. Each claim has a *margin*, the smallest effect that counts; for `Send` it is 25 %.
+#
+# - *holds*: the interval excludes "no difference", and the effect reaches the margin in the claimed direction;
+# - *fails*: the same, in the opposite direction;
+# - *ties*: the whole interval lies within the margin;
+# - *open*: none of these.
 #
 # ### Where does eager end?
 #
-# The standard leaves it to the library, so find out: let the receiver come 15 ms late, send messages of growing size, and see from which size on the sender has to wait for it.
+# The MPI standard leaves this to the library, so we measure it. The receiver comes 15 ms late. From which size on does `Send` wait?
 
 
 # %%
@@ -306,25 +311,23 @@ eager = [nbytes for nbytes in asked if nbytes < min(waited)]
 figure, ax = plt.subplots()
 ax.loglog(asked, 1e3 * found, marker="o")
 ax.axhline(15, color=style.GREY, linestyle="--", label="the receiver comes")
-ax.axvspan(
-    max(eager), min(waited), color=style.SKY, alpha=0.4, label="the library changes its mind"
-)
+ax.axvspan(max(eager), min(waited), color=style.SKY, alpha=0.4, label="eager ends in this range")
 ax.set(xlabel="size of the message [B]", ylabel="Send returns after [ms]")
 ax.set_title(f"Eager up to {max(eager)} B, rendezvous from {min(waited)} B")
 ax.legend()
 plt.show()
 
 # %% [markdown]
-# Left of the band `Send` does not wait for anybody; right of it, it waits the whole 15 ms. Nothing in the program changed but a number. A program that relies on `Send` to return early works until somebody uses more data, or another library: you will break one in this way further down.
+# Left of the band `Send` returns without waiting; right of it `Send` waits the whole 15 ms. Only the size changed. A program that relies on `Send` to return early works until somebody uses more data or another library.
 
 # %% [markdown]
 # ### What non-blocking is for
 #
-# Three calls that are new: `comm.Irecv(box, source)` begins a receive and returns a request, `comm.Sendrecv` sends one array and receives another in one call, and `MPI.Request.Waitall(requests)` waits for several requests.
+# Three new calls: `comm.Irecv(box, source)` starts a receive and returns a request. `comm.Sendrecv` sends one array and receives another. `MPI.Request.Waitall(requests)` waits for several requests.
 #
-# Two ranks exchange 16 MB and compute. In the first half they exchange, then compute; in the second they begin the exchange, compute, and then wait for it. Before that they exchange once without being recorded, because the first use of new memory costs extra.
+# Two ranks exchange 16 MB and compute, in two ways. First they exchange, then compute. Next they start the exchange, compute, and wait for its end.
 #
-# > **Predict:** how long does `Waitall` take, compared with `Sendrecv`? 0 means that all bytes moved while the ranks computed, 1 that none did.
+# > **Predict:** how long does `Waitall` take, compared with `Sendrecv`? About 0 if all bytes move while the ranks compute, about 1 if none do.
 
 # %%
 guess["Waitall ÷ Sendrecv"] = ...
@@ -362,12 +365,16 @@ guess.answer("Waitall ÷ Sendrecv", took["Waitall"] / took["Sendrecv"])
 claims.evidence("01-overlap")
 
 # %% [markdown] claims="01-overlap"
-# The gaps between boxes are computing. If `Waitall` takes about as long as `Sendrecv` did, the messages did *not* move while you computed. (In the records of two processors it took as long at 16 MB. At 4 MB it did so on one, and on the other it took between a seventh and two fifths longer.) So this library moves long messages inside one machine: by the processor, and within MPI calls. Non-blocking calls spare you the waiting for somebody who is late, as you will see next; to hide the transfer as well takes something that moves bytes by itself, such as the network card of a cluster (not tried here).
+# The bytes did not move while the ranks computed (between the boxes). In the recorded runs with 16 MB, `Waitall` takes as long as the whole exchange by `Sendrecv`. Your own ratio is one run; it can exceed 1 if the other rank computes longer.
+#
+# So inside one machine, non-blocking calls do not hide the transfer of a long message. They do spare you the wait for a late rank:
 
 # %% [markdown]
 # ### A whole group can be begun, too
 #
-# `Allreduce`, which does for arrays what `allreduce` of notebook 00 does for objects, returns when all ranks have come to it. `comm.Iallreduce(mine, total)` begins the same and returns a request; until its `Wait` has returned, neither array is yours. Rank 3 comes 60 ms late, twice. The first time the others call `Allreduce` and then compute; the second time they begin with `Iallreduce`, compute, and wait at the end.
+# `Allreduce` adds up arrays as `allreduce` adds up numbers. `comm.Iallreduce(mine, total)` starts the same sum and returns a request. Leave both arrays alone until its `Wait` has returned.
+#
+# Rank 3 comes 60 ms late, twice. First the other ranks call `Allreduce` and then compute for 40 ms. Next they call `Iallreduce`, compute for 40 ms, and then wait.
 #
 # > **Predict:** how many ms does rank 0 spend in `Allreduce`, and how many in the `Wait` after `Iallreduce`?
 
@@ -408,22 +415,22 @@ for name in ("Allreduce", "Wait"):
     guess.answer(f"ms in {name}", took[name])
 
 # %% [markdown]
-# The square roots of the second line were taken *between* the beginning and the end of the sum: none of them uses it, so they need not wait for it. What is left to wait for stands, hatched, in `Wait`. Rank 3 came as late as before. Training uses this to average the gradients of one layer while the next ones are computed.
+# The second time, ranks 0 to 2 computed while rank 3 was on its way, and waited only for the rest of the 60 ms (hatched). Training averages one layer's gradients in this way while it computes the next layer's.
 
 # %% [markdown]
 # ### Exercise 2: which statements hold?
 #
-# *Difficulty ●○○, 3 minutes.* Rank 0 sends the array `box` to rank 1. Give the letters of the statements that hold for *any* MPI library and *any* size, such as `"AB"`. (`Ssend` is a `Send` that never copies the bytes away: *synchronous*.)
+# *Difficulty ●○○, 3 minutes.* Rank 0 sends the array `box` to rank 1. Which statements are true for *any* MPI library and *any* size? Give their letters, such as `"AB"`. (`Ssend`, a *synchronous* send, is a `Send` that is never eager.)
 #
 # - A: after `comm.Send(box, 1)` has returned, rank 0 may overwrite `box`;
 # - B: after `comm.Isend(box, 1)` has returned, rank 0 may overwrite `box`;
-# - C: after `request.Wait()`, with the request of that `Isend`, rank 0 may overwrite `box`;
+# - C: after `Wait()` on the request of that `Isend`, rank 0 may overwrite `box`;
 # - D: after `comm.Send(box, 1)` has returned, rank 1 has received the message;
-# - E: after `comm.Ssend(box, 1)` (a *synchronous* send) has returned, rank 1 has begun to receive it.
+# - E: after `comm.Ssend(box, 1)` has returned, rank 1 has begun to receive the message.
 #
 # <details><summary>Hint</summary>
 #
-# "Done" means done on my side. What does the eager protocol do with the bytes? What must `Isend` still read after it has returned? The extra S is what makes a send wait for the other side.
+# What does an eager send do with the bytes? What must MPI still read after `Isend` has returned?
 #
 # </details>
 
@@ -1760,7 +1767,7 @@ rows = [
      f"ranks held {held}, in {chain.steps()} steps"),
     ("reduce overwrites the input with the sum of all processes",
      f"PyTorch's does, as MPI's with IN_PLACE; with a receive buffer the input is kept, "
-     f"and after a reduce only the root has the sum: `{totals}`"),
+     f"and after a reduce only the root has the sum: {totals}"),
 ]  # fmt: skip
 lines = ["| the source says | here |", "|---|---|"]
 Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
