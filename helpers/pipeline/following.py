@@ -40,7 +40,17 @@ def follow_updates(
         On rank 0: ``staleness``, for each rank, batch → updates missed; ``versions``, for each
         rank, how many were kept at most; ``nearest``, the relative distance of the last batch's
         gradient to that of the nearest model that versions of the stages' weights make up.
+
+    Raises
+    ------
+    ValueError
+        Too few versions are tried: the first stage goes forward p updates before the last.
     """
+    if newest is not None and newest < schedule.ranks + 1:
+        raise ValueError(
+            f"follow_updates: newest={newest}, expected {schedule.ranks + 1} or more on "
+            f"{schedule.ranks} ranks: the first stage's last batch began p updates ago"
+        )
     from mpi4py import MPI
     from torch.nn import functional
 

@@ -6,6 +6,8 @@ weights (W). Times in seconds, or in any other unit.
 
 from __future__ import annotations
 
+import math
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -43,8 +45,11 @@ class Costs:
     def __post_init__(self) -> None:
         for name in ("forward", "input", "weight", "message", "update"):
             value = getattr(self, name)
-            for number in value if isinstance(value, Sequence) else (value,):
-                if not number >= 0:
+            each = hasattr(value, "__len__") and name in ("forward", "input", "weight")
+            if each:  # a list or an array
+                object.__setattr__(self, name, tuple(value))
+            for number in value if each else (value,):
+                if not (isinstance(number, numbers.Real) and 0 <= number < math.inf):
                     raise ValueError(f"Costs: {name}={value!r}, expected 0 or more")
 
     def of(self, kind: str, stage: int) -> float:
@@ -64,7 +69,11 @@ class Costs:
         """
 
         def at(value: float | Sequence[float]) -> float:
-            return value[stage] if isinstance(value, Sequence) else value
+            if not isinstance(value, Sequence):
+                return value
+            if stage >= len(value):
+                raise ValueError(f"Costs: {value!r} has no number for stage {stage}")
+            return value[stage]
 
         if kind == "F":
             return at(self.forward)
@@ -131,17 +140,24 @@ def bubble(name: str, ranks: int, micro: int, chunks: int = 1, costs: Costs | No
     -------
     float
         0 to 1: (p − 1) / (m + p − 1) for GPipe and 1F1B; (p − 1) / (v m + p − 1) interleaved; with
-        f, i and w for the three parts, for zero-bubble and m ≥ p:
-        (p − 1)(f + i − w) / (m (f + i + w) + (p − 1)(f + i − w)); for PipeDream, which is filled
+        f, i and w for the three parts, for zero-bubble and m ≥ p, where d = max(f + i − w, f, i):
+        (p − 1) d / (m (f + i + w) + (p − 1) d); for PipeDream, which is filled
         and emptied once in m batches, with u for an update:
         (p − 1)(f + i + w) / (m (f + i + w + u) + (p − 1)(f + i + w)).
 
     Raises
     ------
     ValueError
-        For another name.
+        For another name, for zero-bubble with m < p, and where messages or stages differ in price.
     """
     p, m = ranks, micro
+    stages = costs and [costs.forward, costs.input, costs.weight]
+    if costs and (costs.message or any(isinstance(each, Sequence) for each in stages)):
+        raise ValueError(
+            f"bubble: formulas hold for free messages and equal stages; got {costs}: see simulate"
+        )
+    if name == "zero-bubble" and m < p:
+        raise ValueError(f"bubble: zero-bubble's formula holds for m >= p; got m={m}, p={p}")
     if name in ("GPipe", "1F1B"):
         return (p - 1) / (m + p - 1)
     if name == "interleaved":
@@ -152,7 +168,7 @@ def bubble(name: str, ranks: int, micro: int, chunks: int = 1, costs: Costs | No
         if name == "PipeDream":
             lost = (p - 1) * (f + i + w)
             return lost / (m * (f + i + w + u) + lost)
-        lost = (p - 1) * max(f + i - w, 0.0)
+        lost = (p - 1) * max(f + i - w, f, i)  # W fills the wait for I; not that for F or I itself
         return lost / (m * (f + i + w) + lost)
     raise ValueError(f"no formula for {name!r}")
 

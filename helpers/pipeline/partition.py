@@ -6,6 +6,7 @@ A partition is a list of ranges of layers, one for each stage, in order and with
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 
 
@@ -86,7 +87,7 @@ def balanced(costs: Sequence[float], stages: int) -> list[range]:
     Returns
     -------
     list of range
-        The pipeline's speed is that of its dearest stage.
+        With many micro-batches, the pipeline's speed is that of its dearest stage.
 
     Raises
     ------
@@ -94,8 +95,8 @@ def balanced(costs: Sequence[float], stages: int) -> list[range]:
         For a negative cost, more stages than layers, or none.
     """
     _possible(len(costs), stages)
-    if min(costs) < 0:
-        raise ValueError(f"balanced: costs are 0 or more; got {min(costs)}")
+    if wrong := [cost for cost in costs if not 0 <= cost < math.inf]:
+        raise ValueError(f"balanced: costs are 0 or more; got {wrong[0]}")
     until = [0.0]
     for cost in costs:
         until.append(until[-1] + cost)

@@ -8,8 +8,9 @@ by hand: 2 ranks, 2 micro-batches
 rank 0: F0 F1 B0 B1
 rank 1: F0 B0 F1 B1
 
-A rank may have several chunks of the model. Stage s, counted along the model, is chunk s // p on
-rank s % p of p. ``F0.1`` is the forward pass of micro-batch 0 through the rank's chunk 1.
+A rank may have several chunks of the model. Unless a schedule has other places, stage s, counted
+along the model, is chunk s // p on rank s % p of p. ``F0.1`` is the forward pass of micro-batch 0
+through the rank's chunk 1.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 KINDS = {
@@ -92,22 +94,36 @@ class Schedule:
         Micro-batches of a step, m.
     chunks : int
         Chunks of the model on each rank, v.
+    places : sequence of sequence of int
+        For each rank, the stages that its chunks are: ``[[0, 3], [1, 2]]`` turns back at the last
+        rank, a V. Stage s on rank s % p unless given.
 
     Raises
     ------
     ValueError
-        Without a rank, a micro-batch or a chunk.
+        Without a rank, a micro-batch or a chunk, or where places do not name each stage once.
     """
 
     name: str
     orders: tuple[tuple[Action, ...], ...]
     micro: int
     chunks: int = 1
+    places: Sequence[Sequence[int]] = ()
 
     def __post_init__(self) -> None:
         for what, count in (("ranks", self.ranks), ("micro", self.micro), ("chunks", self.chunks)):
             if isinstance(count, bool) or not isinstance(count, int) or count < 1:
                 raise ValueError(f"{self.name}: {what}={count!r}, expected a number from 1 up")
+        p, v = self.ranks, self.chunks
+        wound = [range(rank, p * v, p) for rank in range(p)]
+        places = tuple(tuple(stages) for stages in self.places or wound)
+        each_once = sorted(stage for stages in places for stage in stages) == [*range(p * v)]
+        if not each_once or [len(stages) for stages in places] != [v] * p:
+            raise ValueError(
+                f"{self.name}: places={self.places!r}, expected {v} stages for each of {p} ranks, "
+                f"and each of the stages 0 to {p * v - 1} once"
+            )
+        object.__setattr__(self, "places", places)
 
     @property
     def ranks(self) -> int:
@@ -134,7 +150,7 @@ class Schedule:
         int
             Counted along the model, from 0.
         """
-        return chunk * self.ranks + rank
+        return self.places[rank][chunk]
 
     def rank_of(self, stage: int) -> int:
         """Return the rank that has a stage.
@@ -149,7 +165,7 @@ class Schedule:
         int
             From 0.
         """
-        return stage % self.ranks
+        return self._at(stage, "F", 0)[0]
 
     def source(self, rank: int, action: Action) -> tuple[int, Action] | None:
         """Return whose result an action needs from another stage.
@@ -197,10 +213,25 @@ class Schedule:
         return None
 
     def _at(self, stage: int, kind: str, micro: int) -> tuple[int, Action]:
-        return stage % self.ranks, Action(kind, micro, stage // self.ranks)
+        rank, chunk = self._where[stage]
+        return rank, Action(kind, micro, chunk)
+
+    @cached_property
+    def _where(self) -> dict[int, tuple[int, int]]:
+        return {
+            stage: (rank, chunk)
+            for rank, stages in enumerate(self.places)
+            for chunk, stage in enumerate(stages)
+        }
 
     @classmethod
-    def written(cls, name: str, lines: Sequence[str | Sequence[str]], chunks: int = 1) -> Schedule:
+    def written(
+        cls,
+        name: str,
+        lines: Sequence[str | Sequence[str]],
+        chunks: int = 1,
+        places: Sequence[Sequence[int]] = (),
+    ) -> Schedule:
         """Read a schedule from text.
 
         Parameters
@@ -211,6 +242,8 @@ class Schedule:
             For each rank, its actions: one string with spaces between, or a list of strings.
         chunks : int
             Chunks of the model on each rank.
+        places : sequence of sequence of int
+            For each rank, the stages that its chunks are; stage s on rank s % p unless given.
 
         Returns
         -------
@@ -230,7 +263,7 @@ class Schedule:
             for line in lines
         )
         micro = max((action.micro for order in orders for action in order), default=-1) + 1
-        return cls(name, orders, micro, chunks)
+        return cls(name, orders, micro, chunks, places)
 
     def __str__(self) -> str:
         lines = [f"rank {r}: {' '.join(map(str, order))}" for r, order in enumerate(self.orders)]

@@ -65,7 +65,7 @@ class Timeline:
     def bubble(self) -> float:
         """The share of that time, over all ranks, in which no action was under way; 0 to 1."""
         busy = sum(box.end - box.begin for box in self.boxes)
-        return 1 - busy / (self.span * self.schedule.ranks)
+        return 1 - busy / (self.span * self.schedule.ranks) if self.span else 0.0
 
     def held(self, rank: int) -> list[tuple[float, int]]:
         """Count the activations that a rank keeps.

@@ -64,7 +64,7 @@ class Wires:
                     shape, dtype = self._shapes[stage - 1]
                     x = torch.zeros(shape, dtype=dtype)
                 with torch.no_grad(), torch.random.fork_rng(devices=[]):
-                    y = modules[stage // schedule.ranks](x)
+                    y = modules[schedule.places[rank].index(stage)](x)
                 told = (tuple(y.shape), y.dtype)
                 self._shapes[stage] = told
                 if then != rank:

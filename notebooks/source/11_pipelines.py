@@ -352,9 +352,11 @@ check_answer.kept_at_most(kept_at_most)
 #
 # $$\text{idle share} = \frac{p - 1}{v\,m + p - 1}$$
 #
-# **Zero-bubble.** A backward pass is two products for each matrix $A$ with $y = xA^\top$: $g A$, the gradient of the input, which the rank before waits for; and $g^\top x$, the gradient of the weights, which nobody waits for. Do the first at once (I), put the second off (W) into time that would be idle. For $m \ge p$ and $f + i \ge w$ what is left is
+# **Zero-bubble.** A backward pass is two products for each matrix $A$ with $y = xA^\top$: $g A$, the gradient of the input, which the rank before waits for; and $g^\top x$, the gradient of the weights, which nobody waits for. Do the first at once (I), put the second off (W) into time that would be idle. For $m \ge p$ the share that is left is, with $d = \max(f + i - w,\ f,\ i)$,
 #
-# $$\text{idle share} = \frac{(p-1)(f+i-w)}{m(f+i+w) + (p-1)(f+i-w)}$$
+# $$\text{idle share} = \frac{(p-1)\,d}{m(f+i+w) + (p-1)\,d}$$
+#
+# A longer W fills more of the wait for a gradient, and never the wait for the first F or the last I.
 
 # %%
 from helpers.pipeline import splitting
@@ -476,7 +478,7 @@ for m in (8, 80, 800):
 from helpers.pipeline import following
 
 stashed = cluster.run(
-    following.follow_updates, families.pipedream(P.ranks, 8), True, newest=5, timeout=LIMIT
+    following.follow_updates, families.pipedream(P.ranks, 8), True, newest=P.ranks + 1, timeout=LIMIT
 )[0]
 for rank, missed in enumerate(stashed["staleness"]):
     versions = stashed["versions"][rank]
@@ -526,6 +528,19 @@ Markdown("\n".join(rows))
 
 # %% [markdown]
 # The model leaves out messages, Python, and ranks that wake up late because others have the cores; which of these makes recorded steps longer is not isolated here. Compare the ratios of the schedules with more actions (interleaved, zero-bubble) with the others'.
+#
+# The model can also give a message a price. Here each message takes no time, a quarter of a forward pass, and a whole one:
+
+# %%
+print("step, in forward passes" + "".join(f"{price:>8g}" for price in (0, 0.25, 1)))
+for name in ("GPipe", "1F1B", "interleaved", "zero-bubble"):
+    plan = families.FAMILIES[name](P.ranks, P.micro)
+    part = 1 / plan.chunks
+    spans = [simulate(plan, Costs(part, part, part, message)).span for message in (0, 0.25, 1)]
+    print(f"{name:23}" + "".join(f"{span:8.1f}" for span in spans))
+
+# %% [markdown]
+# GPipe waits for messages only while it fills and empties. The other orders alternate forward and backward passes, and so wait for messages in between: with free messages 1F1B takes as long as GPipe, with dear ones longer, and interleaving, which sends more of them, loses its lead.
 #
 # ### Project: a schedule of your own
 #
@@ -613,19 +628,19 @@ for use_tags in (True, False):
         print(f"tags {use_tags}: loss {loss}")
 
 # %% [markdown] claims="11-no-stash 11-stash"
-# **No stashing.** Without it, the backward pass of PipeDream multiplies today's weights with yesterday's activations. Is what comes out the gradient of anything? The ranks keep the five newest versions of every stage's weights; the last batch's gradient is compared with that of *each* of the $5^4$ models that can be put together from them, one version for each stage (in the record, with three ranks, from all versions):
+# **No stashing.** Without it, the backward pass of PipeDream multiplies today's weights with yesterday's activations. Is what comes out the gradient of anything? The ranks keep the $p+1$ newest versions of every stage's weights; the last batch's gradient is compared with that of *each* of the $(p+1)^p$ models that can be put together from them, one version for each stage (in the record, with three ranks, from all versions):
 
 # %%
 for stash in (True, False):
     plan = families.pipedream(P.ranks, 8)
-    found = cluster.run(following.follow_updates, plan, stash, newest=5, timeout=LIMIT)[0]
+    found = cluster.run(following.follow_updates, plan, stash, newest=P.ranks + 1, timeout=LIMIT)[0]
     print(
         f"stashing {stash}: the nearest model's gradient is {found['nearest']:.1e} away, relatively"
     )
 display(claims.evidence("11-stash"), claims.evidence("11-no-stash"))
 
 # %% [markdown]
-# The distance without stashing is that of these few updates from the start of training; with weights that move less from one update to the next it should be smaller, which is not measured here. With stashing it is zero: the gradient of a model that never was on the ranks at one time (each stage's version is another), but of *a* model. Without, it is the gradient of none of them.
+# The distance without stashing is that of these few updates from the start of training; with weights that move less from one update to the next it should be smaller, which is not measured here. With stashing it is zero: the gradient of a model that never was on the ranks at one time (each stage's version is another), but of *a* model. Without stashing, from three ranks on, it is the gradient of none of them. (Two ranks do without: the first stage sends no gradient on, so it never reads today's weights.)
 #
 # ## What the sources say, what we measured
 #
@@ -643,7 +658,7 @@ display(claims.evidence("11-stash"), claims.evidence("11-no-stash"))
 #
 # - A pipeline's ranks send activations forward and gradients backward, never weights.
 # - The idle share is $(p-1)/(m+p-1)$ for GPipe and for 1F1B; chunks divide it, a split backward pass fills it.
-# - What an order decides is memory: $m$ micro-batches under GPipe, at most $p - r$ under 1F1B; recomputation keeps inputs only.
+# - The order decides memory, $m$ micro-batches under GPipe, at most $p - r$ under 1F1B; and how often a rank waits for a message. Recomputation keeps inputs only.
 # - A schedule is a list that can be checked before it runs: complete, and nobody waits in a circle.
 # - Updating without emptying costs staleness; without stashing it costs the gradient.
 #

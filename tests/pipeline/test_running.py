@@ -7,9 +7,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from helpers.pipeline import families, runs
+from helpers.pipeline.following import follow_updates
 from helpers.pipeline.model import Costs, simulate
 from tests.mpi.runner import run_ranks
 from tests.pipeline import on_ranks
+from tests.pipeline.test_schedules import ZB_V
 
 pytestmark = pytest.mark.mpi
 
@@ -21,6 +24,10 @@ def test_every_schedule_equals_one_process(ranks):
 
 def test_so_it_does_in_single_precision():
     run_ranks(2, on_ranks.equal_to_one_process, "float32", 1e-5)
+
+
+def test_so_it_does_where_the_stages_turn_back():
+    assert max(run_ranks(2, runs.difference, ZB_V)) < 1e-12
 
 
 def test_bytes_kept_are_as_predicted():
@@ -101,6 +108,13 @@ def test_a_recorded_step_keeps_the_schedule_and_its_pace():
             assert done[source].end <= box.begin + 1e-4  # the clocks' uncertainty
     assert line.span >= simulate(line.schedule, costs).span
     assert 0 < line.bubble < 1
+
+
+def test_too_few_versions_to_know_the_model_are_refused():
+    """Five did for four ranks; on five, the model of a stashed run was not among them."""
+    for ranks in (1, 4, 5):
+        with pytest.raises(ValueError, match=f"newest={ranks}, expected {ranks + 1} or more"):
+            follow_updates(families.pipedream(ranks, 8), True, newest=ranks)
 
 
 def test_what_does_not_fit_is_refused_and_nobody_waits_for_ever():

@@ -4,6 +4,7 @@ import doctest
 import importlib
 import itertools
 
+import numpy as np
 import pytest
 
 from helpers.pipeline import families, partition, schedule
@@ -59,11 +60,52 @@ def test_the_bubble_of_pipedream_is_its_formula_and_goes_with_more_batches(parts
     assert bubble("PipeDream", 4, 3000) < 0.001
 
 
-def test_the_bubble_of_zero_bubble_is_its_formula_for_equal_parts():
-    for p, m in SIZES:
+def test_the_bubble_of_zero_bubble_is_its_formula_for_any_parts():
+    random = np.random.default_rng(0)
+    for p, m in SIZES * 20:
+        costs = Costs(*random.choice([0.5, 1.0, 2.0, *random.uniform(0.1, 9, 3)], 3))
         if m >= p:
-            found = simulate(families.zero_bubble(p, m)).bubble
-            assert found == pytest.approx(bubble("zero-bubble", p, m), abs=1e-12), (p, m)
+            found = simulate(families.zero_bubble(p, m), costs).bubble
+            wanted = bubble("zero-bubble", p, m, costs=costs)
+            assert found == pytest.approx(wanted, abs=1e-12), (p, m, costs)
+    assert bubble("zero-bubble", 4, 8, costs=Costs(20, 10, 30)) == pytest.approx(1 / 9)
+
+
+def test_formulas_refuse_what_they_do_not_hold_for():
+    for costs in (Costs(message=0.1), Costs([1, 2], 1, 1), Costs(1, np.ones(2), 1)):
+        with pytest.raises(ValueError, match="free messages and equal stages; got Costs"):
+            bubble("1F1B", 2, 4, costs=costs)
+    with pytest.raises(ValueError, match="m >= p; got m=3, p=4"):
+        bubble("zero-bubble", 4, 3)
+
+
+# ZB-V of Qi et al., "Pipeline parallelism with controllable memory" (2024), as PyTorch 2.13 has it
+ZB_V = Schedule.written(
+    "ZB-V",
+    [
+        "F0 F1 F2 F0.1 I0.1 W0.1 F1.1 I1.1 W1.1 F3 I0 W0 F2.1 I2.1 W2.1 I1 W1 F3.1 I3.1 W3.1 I2 W2 "
+        "I3 W3",
+        "F0 F0.1 F1 F1.1 I0.1 W0.1 F2 I0 W0 F2.1 I1.1 W1.1 F3 I1 W1 F3.1 I2.1 W2.1 I2 I3.1 I3 W2 "
+        "W3.1 W3",
+    ],
+    chunks=2,
+    places=[[0, 3], [1, 2]],
+)
+
+
+def test_a_v_runs_and_idles_for_one_pass_of_a_rank_less_one():
+    check(ZB_V)
+    assert [ZB_V.rank_of(stage) for stage in range(4)] == [0, 1, 1, 0]
+    assert ZB_V.source(1, Action("F", 2, 1)) == (1, Action("F", 2, 0))
+    assert ZB_V.target(0, Action("I", 1, 1)) == (1, Action("B", 1, 1))
+    assert simulate(ZB_V).bubble == pytest.approx(1 / (2 * 3 * 4 + 1))
+    assert bubble("zero-bubble", 2, 4) == pytest.approx(1 / 13), "without the V"
+
+
+@pytest.mark.parametrize("places", [[[0, 1], [1, 2]], [[0, 1, 2], [3]], [[0, 3]], [[1, 2], [3, 4]]])
+def test_places_name_each_stage_once(places):
+    with pytest.raises(ValueError, match=r"mine: places=.*, expected 2 stages for each of 2 ranks"):
+        Schedule.written("mine", ["F0", "F0"], 2, places)
 
 
 @pytest.mark.parametrize("name", families.FAMILIES)
@@ -130,8 +172,13 @@ def test_sizes_that_do_not_fit():
         bubble("mine", 2, 2)
     with pytest.raises(ValueError, match="no formula for 'mine'"):
         kept("mine", 2, 2, 0)
-    with pytest.raises(ValueError, match="forward=-1"):
-        Costs(-1)
+    for wrong in (-1, "1", None, float("nan"), float("inf"), [1, -1]):
+        with pytest.raises(ValueError, match=r"forward=.*, expected 0 or more"):
+            Costs(wrong)
+    with pytest.raises(ValueError, match=r"\(1, 2\) has no number for stage 2"):
+        simulate(families.gpipe(3, 2), Costs([1, 2]))
+    assert simulate(families.gpipe(3, 2), Costs(np.array([1, 2, 3]))).span > 0
+    assert simulate(families.gpipe(2, 2), Costs(0, 0, 0)).bubble == 0
 
 
 def test_a_message_and_unequal_stages_take_their_time():
@@ -153,7 +200,8 @@ def test_the_balanced_cut_is_the_best_of_all_cuts():
         assert partition.dearest(costs, found) == best
     with pytest.raises(ValueError, match="8 layers cannot be cut into 9 stages"):
         partition.balanced(costs, 9)
-    with pytest.raises(ValueError, match="costs are 0 or more; got -1"):
-        partition.balanced([1, -1], 2)
+    for wrong in (-1, float("nan")):
+        with pytest.raises(ValueError, match=f"costs are 0 or more; got {wrong}"):
+            partition.balanced([1, wrong], 2)
     with pytest.raises(ValueError, match=r"by_hand\(\[1, 0\]\)"):
         partition.by_hand([1, 0])
