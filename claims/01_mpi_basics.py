@@ -85,33 +85,6 @@ def _overlap(nbytes: int) -> tuple[float, float] | None:
     return best
 
 
-def at_the_same_time(seed: int, nbytes: int, staged: bool, rounds: int = 10) -> Share:
-    """In how many rounds of a ring all four ranks were in their call at one moment."""
-    spans = _on_ranks(_ring, nbytes, staged, rounds)
-    found = 0
-    for calls in zip(*spans, strict=True):
-        found += max(begin for begin, _ in calls) < min(end for _, end in calls)
-    return Share(found, rounds)
-
-
-def _ring(nbytes: int, staged: bool, rounds: int) -> list[tuple[float, float]]:
-    import time
-
-    import numpy as np
-    from mpi4py import MPI
-
-    from helpers.waiting import doze, meet
-
-    comm, found = MPI.COMM_WORLD, []
-    out, box = np.ones(nbytes // 8), np.zeros(nbytes // 8)
-    for _ in range(rounds):
-        (meet if staged else doze)(comm)
-        begin = time.monotonic()
-        comm.Sendrecv(out, (comm.rank + 1) % comm.size, 0, box, (comm.rank - 1) % comm.size, 0)
-        found.append((begin, time.monotonic()))
-    return found
-
-
 def overwritten(seed: int, nbytes: int) -> Share:
     """Whether a receiver gets what was written into the array after Isend, before Wait."""
     return Share(_on_ranks(_overwrite, nbytes)[1], 1)
@@ -140,52 +113,6 @@ def _overwrite(nbytes: int) -> int:
 
 
 # ---------------------------------------------------------------- MapReduce, collectives, waiting
-
-
-def mapreduce_seconds(seed: int, parts: int) -> tuple[float, float]:
-    """Seconds to count words by MapReduce and by the MPI program, in turns, the best of three."""
-    return _on_ranks(_count_words, parts)[0]
-
-
-def _count_words(parts: int) -> tuple[float, float]:
-    import time
-    from collections import Counter
-    from pydoc_data.topics import topics
-
-    from mpi4py import MPI
-
-    from helpers.mapreduce import mapreduce
-    from helpers.waiting import doze
-
-    comm = MPI.COMM_WORLD
-    documents = list(topics.values())[::parts]
-
-    def mapper(text):
-        for word in text.lower().split():
-            yield word, 1
-
-    def by_mpi():
-        mine = documents[comm.rank :: comm.size]
-        counts = Counter(word for text in mine for word in text.lower().split())
-        if comm.rank:
-            comm.send(counts, dest=0)
-        else:
-            for peer in range(1, comm.size):
-                counts += comm.recv(source=peer)
-
-    def by_mapreduce():
-        mapreduce(documents, mapper, lambda word, ones: sum(ones), comm)
-
-    best = []
-    for _ in range(3):
-        took = []
-        for way in (by_mapreduce, by_mpi):
-            doze(comm)
-            begin = time.perf_counter()
-            way()
-            took.append(comm.allreduce(time.perf_counter() - begin, MPI.MAX))
-        best.append(took)
-    return tuple(map(min, zip(*best, strict=True)))
 
 
 def tree_seconds(seed: int, nbytes: int) -> tuple[float, float]:
@@ -384,25 +311,6 @@ CLAIMS = [
         smallest={"nbytes": 100_000},
     ),
     Claim(
-        id="01-at-once",
-        sentence="All four ranks of the ring are in their call at one moment.",
-        experiment=at_the_same_time,
-        seeds=range(4),
-        settings={
-            "8 MB, from one moment": {"nbytes": 8_000_000, "staged": True},
-            "8 B, from one moment": {"nbytes": 8, "staged": True},
-            "8 B, as they come": {"nbytes": 8, "staged": False},
-        },
-        verdict="depends on the staging",
-        margin=0.0,
-        axis="the staging",
-        ours="rounds in which they are",
-        rival="half of them",
-        rival_share=0.5,
-        unit="1",
-        smallest={"rounds": 2},
-    ),
-    Claim(
         id="01-overwritten",
         sentence="Who writes into an array between Isend and Wait sends what he wrote.",
         experiment=overwritten,
@@ -415,20 +323,6 @@ CLAIMS = [
         rival="half of them",
         rival_share=0.5,
         unit="1",
-    ),
-    Claim(
-        id="01-mapreduce-costs",
-        sentence="Counting words by our MapReduce takes longer than by the MPI program.",
-        experiment=mapreduce_seconds,
-        seeds=range(4),
-        settings={"all documents": {"parts": 1}, "a quarter of them": {"parts": 4}},
-        verdict="holds",
-        margin=0.2,
-        scale="ratio",
-        ours="MapReduce",
-        rival="MPI",
-        unit="s",
-        smallest={"parts": 40},
     ),
     Claim(
         id="01-tree",

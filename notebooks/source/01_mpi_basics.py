@@ -446,7 +446,7 @@ check.statements(statements)
 # %% [markdown]
 # ## Deadlock, and how to read it
 #
-# Four ranks stand in a ring. Each wants the number of its left neighbour, so each receives from the left and then sends to the right. The cell ends after 3 seconds in any case.
+# Four ranks form a ring. Each needs its left neighbour's number, so each receives from the left and then sends to the right. The notebook ends the cell after 3 seconds.
 #
 # > **Predict:** for which rank does rank 0 wait, if for any?
 
@@ -460,9 +460,11 @@ got = comm.recv(source=left)
 comm.send(rank, dest=right)
 
 # %% [markdown]
-# Your prediction: the table's first line has the answer, rank 3. Nobody can send before having received, and nobody can receive before somebody has sent. Read the table from any line: rank 0 is in `recv` and waits for rank 3, which is in `recv` and waits for rank 2, and so on, until you are back. A circle of ranks that wait for each other is a [deadlock](glossary.md#deadlock), and it would have lasted for ever: outside of the notebook nothing ends such a program. When you meet a hanging program elsewhere, ask the same four questions of each rank: in which call, for whom, with which tag, since when?
+# The table's first line has the answer: rank 0 waits for rank 3. Every rank receives before it sends, so no rank ever sends. Follow the table: rank 3 waits for rank 2, rank 2 for rank 1, and rank 1 for rank 0.
 #
-# The ranks were ended and started anew, so their variables are gone. Define again what is needed below:
+# Ranks that wait for each other so that none can go on are in a [deadlock](glossary.md#deadlock). Here the table shows a circle. It need not: ranks can also wait in a collective that one rank never calls. Outside the notebook nothing ends such a program. Then ask each rank: in which call, for which rank, with which tag, since when?
+#
+# The time limit restarted the ranks, so we import and define again:
 
 # %%
 # %%ranks
@@ -477,7 +479,7 @@ full, empty = np.full(1_000_000, float(rank)), np.empty(1_000_000)
 comm.Sendrecv(full, right, 0, empty, left, 0)  # the first use of memory costs extra
 
 # %% [markdown]
-# There are three cures. *Order*: even ranks send first, odd ranks receive first. *Both at once*: `comm.sendrecv`, made for this. *Requests*: begin one of the two without blocking. Here is the second, with arrays of 8 MB: messages that last, so that you can see them.
+# There are three cures. *Order*: even ranks send first, odd ranks receive first. *Both at once*: `comm.sendrecv`. *Requests*: start the send or the receive without blocking. Here is the second cure, with arrays of 8 MB, so that you can see the messages.
 
 # %%
 # %%ranks --trace ring
@@ -490,22 +492,16 @@ assert cluster.run(lambda: int(empty[0])) == [3, 0, 1, 2]
 timeline(ring, title="The ring: each rank sends to the right, and receives from the left")
 plt.show()
 inside = max(e.begin for e in ring.events) < min(e.end for e in ring.events)
-print("in this run all four ranks were in their call at one moment:", inside)
-
-# %% [markdown] claims="01-at-once"
-# Whether the four messages travel *at the same time* is a question about a picture of milliseconds. With 8 MB, and ranks that begin at one moment, all four were in the call together in nearly every recorded round. With 8 B and the same beginning they were in about half of the rounds, and both records leave open on which side of one half. With 8 B and no common beginning it was one round in forty: some rank had left the call before the last had come to it.
-
-# %%
-claims.evidence("01-at-once")
+print("all four ranks were in their call at the same time:", inside)
 
 # %% [markdown]
 # ### Exercise 3: shift around the ring
 #
-# *Difficulty ●●○, 8 minutes.* Write the ring yourself, with requests and without `sendrecv`: send `value` to the right neighbour, return what the left neighbour sent. `comm` is given and may have any number of ranks, one included; `value` may be of any size.
+# *Difficulty ●●○, 8 minutes.* Write the ring yourself, with requests and without `sendrecv`: send `value` to the right neighbour, and return the value that the left neighbour sent. `comm` may have any number of ranks, one included; `value` may be of any size.
 #
 # <details><summary>Hint</summary>
 #
-# The communicator knows your number and its size: `comm.Get_rank()`, `comm.Get_size()`. Begin the send with `isend`, receive, and end with `wait` on the request.
+# Start the send with `isend`, receive, and end with `wait` on the request: until then the message is still under way.
 #
 # </details>
 
@@ -528,7 +524,7 @@ check.shift(shift, cluster=cluster)
 # %% [markdown]
 # ## Tags, and a receive from anyone
 #
-# A message carries a [tag](glossary.md#tag), a number that you choose. A receive with a tag takes only messages with that tag, and lets others wait. Rank 1 sends two messages; rank 0 takes the second first:
+# A message carries a [tag](glossary.md#tag), a number that you choose. A receive with a tag takes only messages with that tag. Here rank 0 takes rank 1's second message first:
 
 # %%
 # %%ranks
@@ -540,7 +536,7 @@ elif rank == 0:
     print(comm.recv(source=1, tag=10))
 
 # %% [markdown]
-# Two messages from the same sender *with the same tag* never overtake each other. Between different senders there is no order at all, and sometimes that is what you want: `source=MPI.ANY_SOURCE` takes whichever message comes first. Below, ranks 1 to 3 work for different times and report to rank 0, which serves them in the order in which they are done. A `Status` tells who it was.
+# Two messages from the same sender *with the same tag* never overtake each other. Messages from different senders may come in any order. `source=MPI.ANY_SOURCE` takes whichever comes first, and a `Status` says who sent it. Below, ranks 1 to 3 work for different times, and rank 0 serves them in the order in which they finish.
 
 # %%
 # %%ranks --trace anyone
@@ -560,11 +556,11 @@ timeline(anyone, title="Rank 0 serves whoever comes first")
 plt.show()
 
 # %% [markdown]
-# A server that hands out work is this loop. With `ANY_SOURCE` you give up knowing who comes next, not knowing who came.
+# This loop is a server that hands out work. You no longer choose who is next; the `Status` still tells you who it was.
 #
 # ### Exercise 4: a queue of tasks
 #
-# *Difficulty ●●○, 12 minutes.* Each worker runs `work`: it brings its last result (at first `None`), receives a task, and ends when it receives `None`. Write rank 0: hand each task to whoever asks, one at a time, collect the results in a dictionary `{task: result}`, and send every worker home. Nobody may wait while there are tasks, however slow some worker is.
+# *Difficulty ●●○, 12 minutes.* Each worker runs `work`: it sends its last result (at first `None`), receives a task, and ends when the task is `None`. Write rank 0: give each task to the next worker that asks, collect the results in a dictionary `{task: result}`, and in the end send every worker `None`. No worker may wait while tasks are left, however slow another worker is.
 
 
 # %%
@@ -582,7 +578,7 @@ def work(compute, comm):
 # %% [markdown]
 # <details><summary>Hint</summary>
 #
-# How many messages will come in all? One for each task, and one more from each worker. Answer each at once: with a task, or with `None`.
+# How many messages will come? One for each task, and one more from each worker. Answer each at once: with a task, or with `None`.
 #
 # </details>
 
@@ -605,12 +601,9 @@ def hand_out(tasks, comm):
 check.hand_out(hand_out, cluster=cluster)
 
 # %% [markdown]
-# You will use it for a picture further down.
-
-# %% [markdown]
 # ## MPI or MapReduce?
 #
-# In [MapReduce](glossary.md#mapreduce) you write two functions: `mapper` makes (key, value) pairs from a piece of the input, `reducer` makes one value from all values of a key. Who does what, who sends what to whom, and what happens when a worker fails is not your business. In MPI all of it is. Count the words of a real text both ways. The text is Python's own language reference, which came with your Python:
+# In [MapReduce](glossary.md#mapreduce) you write two functions. `mapper` makes (key, value) pairs from a piece of the input; `reducer` combines all values of a key into one. A framework assigns the work, sends the messages, and repeats tasks that fail. In MPI you do all of this. We count the words of Python's language reference in both ways:
 
 # %%
 from pydoc_data.topics import topics
@@ -620,7 +613,7 @@ print(f"{len(documents)} documents, {sum(map(len, documents)) / 1000:.0f} kB of 
 print(documents[0][:200])
 
 # %% [markdown]
-# > **Predict:** four ranks count. How many messages will the MPI program send, and how many MapReduce, which hands out one document at a time? And how many times as long will MapReduce take?
+# > **Predict:** four ranks count. How many messages will the MPI program send? How many will MapReduce send, which hands out one document at a time? How many times as long will MapReduce take?
 
 # %%
 guess["messages, MPI"] = ...
@@ -628,7 +621,7 @@ guess["messages, MapReduce"] = ...
 guess["time, MapReduce ÷ MPI"] = ...
 
 # %% [markdown]
-# **MPI**: you say that rank $r$ takes every $N$-th document, you choose who adds up, and you name the calls.
+# **MPI**: you decide which rank counts what, which rank adds up, and who sends what to whom.
 
 # %%
 # %%ranks --trace by_mpi
@@ -676,17 +669,11 @@ guess.answer("messages, MapReduce", len(by_mapreduce.messages))
 guess.answer("time, MapReduce ÷ MPI", by_mapreduce.duration / by_mpi.duration)
 
 # %% [markdown]
-# Both count the same words, on one time axis (the arrows of MapReduce are left out: they would hide the rest). The upper program sends one message from each rank, because you planned it so; a rank that got the long documents makes rank 0 wait. In the lower one rank 0 does nothing but hand out documents, one to whoever asks (`ANY_SOURCE`, as above), and then all exchange pairs so that each word has one owner. That is many more messages, and every pair is pickled:
-
-# %% [markdown] claims="01-mapreduce-costs"
-# How much longer does it take, for the same words?
-
-# %%
-claims.evidence("01-mapreduce-costs")
-
-# %% [markdown]
-# What you get for it is a queue (nobody is idle while there are documents), and a second try when a task fails:
-
+# Both programs count the same words. (MapReduce's arrows are left out.) In the MPI program ranks 1 to 3 send one message each: their counts. In MapReduce rank 0 only hands out documents; then all ranks exchange pairs, so that each word has one owner.
+#
+# The times do not compare MPI with MapReduce in general: our mapper sends a pair for every single word, and the MPI program adds up each rank's words before it sends.
+#
+# MapReduce keeps its workers busy while documents are left, and tries a failed task again:
 
 # %%
 # %%ranks
@@ -707,17 +694,11 @@ if rank == 2:
     print(f"my mapper failed {len(failures)} times")
 
 # %% [markdown]
-# The mapper failed on rank 2, and the result is the same: the scheduler gave those documents out once more, to whoever asked next. In the MPI program an error on rank 2 would have been the end, and rank 0 would have waited for a message that never comes.
+# The mapper failed on rank 2, and the result is the same: the scheduler gave those documents to the next ranks that asked. In the MPI program rank 0 would have waited for ever for rank 2's message.
 #
-# | | MPI | MapReduce |
-# |---|---|---|
-# | who schedules | the programmer: rank $r$ does this | the framework: whoever is idle gets the next task |
-# | who addresses whom | the programmer names source and destination | nobody: a key decides where a value goes |
-# | communication | anything, at any time | map, one exchange of all pairs, reduce |
-# | a failed task | ends the program | is done again |
-# | fits | iterations with much communication: training, simulation | one pass over much data |
+# MapReduce fits one pass over much data. MPI fits iterations with much communication, such as training and simulation.
 #
-# The framework is 100 lines on the calls that you know by now. Its scheduler:
+# The framework's scheduler uses only calls that you know:
 
 # %%
 import inspect
@@ -729,11 +710,11 @@ print(inspect.getsource(framework._schedule))
 # %% [markdown]
 # ### Exercise 5: in how many documents?
 #
-# *Difficulty ●○○, 5 minutes.* Search engines want to know in how many documents a word occurs (its *document frequency*), however often it stands in each. Write `mapper_df` and `reducer_df`; words are what `text.split()` gives.
+# *Difficulty ●○○, 5 minutes.* A word's *document frequency* is the number of documents that contain it, however often it occurs in each. Write `mapper_df` and `reducer_df`; words are what `text.split()` gives.
 #
 # <details><summary>Hint</summary>
 #
-# Each document should say of each word only once that it is there. Python has a type for collections without repetition.
+# Each document should report each of its words once. Which Python type holds no duplicates?
 #
 # </details>
 
@@ -758,7 +739,7 @@ def reducer_df(word, values):
 check.document_frequency(mapper_df, reducer_df)
 
 # %% [markdown]
-# Your two functions on the ranks, over the whole text:
+# Your two functions, over the whole text:
 
 
 # %%
