@@ -115,39 +115,6 @@ def _overwrite(nbytes: int) -> int:
 # ---------------------------------------------------------------- MapReduce, collectives, waiting
 
 
-def tree_seconds(seed: int, nbytes: int) -> tuple[float, float]:
-    """Seconds of a broadcast as a tree, and one by one from the root: in turns, the best of 20."""
-    return _on_ranks(_broadcasts, nbytes)[0]
-
-
-def _broadcasts(nbytes: int) -> tuple[float, float]:
-    import time
-
-    import numpy as np
-    from mpi4py import MPI
-
-    from helpers import collectives
-
-    comm, box = MPI.COMM_WORLD, np.ones(nbytes // 8)
-
-    def one_by_one():
-        if comm.rank == 0:
-            for peer in range(1, comm.size):
-                comm.Send(box, dest=peer)
-        else:
-            comm.Recv(box, source=0)
-
-    best = [60.0, 60.0]
-    for _ in range(20):
-        for number, way in enumerate((lambda: collectives.broadcast(box, comm), one_by_one)):
-            comm.Barrier()
-            begin = time.perf_counter()
-            way()
-            took = comm.allreduce(time.perf_counter() - begin, MPI.MAX)
-            best[number] = min(best[number], took)
-    return tuple(best)
-
-
 def busy_while_waiting(seed: int, seconds: float) -> tuple[float, float]:
     """Share of a core that a rank keeps busy in doze, and in Barrier, while rank 0 is late."""
     return _on_ranks(_wait_for_rank_0, seconds)[1]
@@ -323,21 +290,6 @@ CLAIMS = [
         rival="half of them",
         rival_share=0.5,
         unit="1",
-    ),
-    Claim(
-        id="01-tree",
-        sentence="On four ranks a tree broadcasts faster than one message after another.",
-        experiment=tree_seconds,
-        seeds=TIMED,
-        settings={"8 B": {"nbytes": 8}, "8 MB": {"nbytes": 8_000_000}},
-        verdict="depends on the size",
-        margin=0.1,
-        scale="ratio",
-        larger=False,
-        axis="the size",
-        ours="tree",
-        rival="one by one",
-        unit="s",
     ),
     Claim(
         id="01-doze",

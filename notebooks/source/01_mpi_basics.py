@@ -760,9 +760,9 @@ except Exception as error:
 # %% [markdown]
 # ## Collectives, each first by hand
 #
-# Some patterns of messages are so common that MPI has a call for each. Such a [collective](glossary.md#collective) is called by *all* ranks of the communicator. Below, each is first written with `send` and `recv`, then called by its name, and both must agree. `root` is the rank that has, or gets, everything.
+# Some patterns of messages are so common that MPI has a call for each. Such a [collective](glossary.md#collective) must be called by *all* ranks of the communicator. Below, each is first written with `send` and `recv` and then compared with MPI's own. `root` is the rank that has, or gets, everything.
 #
-# **Broadcast** and **scatter**: from one to all, the same value or a different one for each.
+# **Broadcast** and **scatter**: the root sends every rank the same value (broadcast) or a different one (scatter).
 
 
 # %%
@@ -794,7 +794,7 @@ assert part == comm.scatter([0, 10, 20, 30] if rank == 0 else None, root=0)
 print(f"broadcast gave me {seven}, scatter gave me {part}")
 
 # %% [markdown]
-# **Gather** and **reduce**: from all to one, as a list or added up. In a reduction the values may be combined by any operation that MPI knows: `MPI.SUM`, `MPI.MAX`, and more.
+# **Gather** and **reduce**: every rank sends a value to the root, which makes a list of them (gather) or combines them by `MPI.SUM`, `MPI.MAX` or another operation (reduce).
 
 
 # %%
@@ -820,7 +820,7 @@ assert total == comm.reduce(rank + 1, op=MPI.SUM, root=0)
 print(f"gather gave me {numbers}, reduce gave me {total}")
 
 # %% [markdown]
-# Only the root has the sum; the others got `None`. And the array that goes in, is it changed? With a separate receive buffer it is not; `MPI.IN_PLACE` asks for just that:
+# Only the root has the sum; the other ranks got `None`. Does a reduction change the array that goes in? With a separate receive buffer it does not. With `MPI.IN_PLACE` the result replaces the input:
 
 # %%
 # %%ranks
@@ -831,7 +831,7 @@ comm.Allreduce(MPI.IN_PLACE, mine)
 print(f"with a receive buffer {kept} is kept; in place it becomes {mine}")
 
 # %% [markdown]
-# **Allgather** and **allreduce**: the same, but everyone gets the result. The simplest way is to collect at a root and broadcast.
+# **Allgather** and **allreduce**: every rank gets the result. The simplest way is to collect at a root and broadcast.
 
 
 # %%
@@ -861,9 +861,9 @@ plt.show()
 print(f"{len(all_to_all.messages)} messages in {all_to_all.steps()} steps")
 
 # %% [markdown]
-# All messages go through rank 0. Twelve messages, and fewer steps: rank 0 can receive one while it sends another, and the reduce of the second call need not wait until the broadcast of the first has come to the last rank. Still the number of steps grows with $N$, and rank 0 carries everything. With a **tree**, in which every rank that has the value passes it on, a broadcast takes $\lceil\log_2 N\rceil$ steps.
+# All twelve messages go through rank 0, and the number of steps grows in proportion to $N$. In a **tree** every rank that has the value sends it on. The number of ranks that have it doubles with each step, so a broadcast takes $\lceil\log_2 N\rceil$ steps.
 #
-# > **Predict:** how many steps does a broadcast to 1024 ranks take, one message after another from rank 0, and as a tree?
+# > **Predict:** how many steps does a broadcast to 1024 ranks take if rank 0 sends one message after another? And as a tree?
 
 # %%
 guess["steps to 1024 ranks, one by one"] = ...
@@ -887,10 +887,9 @@ print(f"broadcast on {P.ranks} ranks: {flat} steps one by one, {as_a_tree.steps(
 # %%
 guess.answer("steps to 1024 ranks, one by one", 1023)
 guess.answer("steps to 1024 ranks, as a tree", 10)
-claims.evidence("01-tree")
 
-# %% [markdown] claims="01-tree"
-# Fewer steps are not always fewer seconds. In the records of two processors the tree takes four to five times as long for 8 B; for 8 MB it ties on one and takes a fifth less on the other. (The course's tree runs more Python around each message than a bare loop of sends does; whether that is why was not isolated.) How to make an allreduce in which nobody carries more than the others is the whole of [08_allreduce_animation](08_allreduce_animation.ipynb).
+# %% [markdown]
+# These are steps, not seconds; [08_allreduce_animation](08_allreduce_animation.ipynb) measures seconds.
 
 # %% [markdown]
 # ### Exercise 6: broadcast as a tree
@@ -899,7 +898,7 @@ claims.evidence("01-tree")
 #
 # <details><summary>Hint</summary>
 #
-# After step $k$ ranks $0 \dots 2^k - 1$ have it, so in the next each of those sends to the rank $2^k$ further on, if there is one.
+# After step $k$ ranks $0 \dots 2^k - 1$ have the value. In the next step each of them sends it to the rank $2^k$ further on, if there is one.
 #
 # </details>
 
@@ -923,13 +922,13 @@ def tree_broadcast(value, comm):
 check.tree_broadcast(tree_broadcast, cluster=cluster)
 
 # %% [markdown]
-# Your tree on the ranks, recorded as the broadcasts above (nothing is sent as long as the exercise is open):
+# Your tree on the ranks:
 
 # %%
 # %%ranks
 from helpers.waiting import meet
 
-handed = {}  # for functions of yours
+handed = {}  # your function, once it is right
 
 # %%
 right_tree = check.tree_broadcast.passed(tree_broadcast, cluster=cluster)
@@ -953,7 +952,7 @@ else:
 # %% [markdown]
 # ## Groups
 #
-# `comm.Split(colour, key)` makes smaller communicators: ranks that give the same `colour` come together, in the order of `key`, and are numbered anew. Here even and odd ranks form a group each, and each group adds up the *world* numbers of its members.
+# `comm.Split(colour, key)` makes smaller communicators. Ranks that give the same `colour` form a group; in it they are numbered from 0, in the order of `key`. Below, even ranks form one group and odd ranks another, and each group adds up its members' numbers in `comm`.
 
 # %%
 # %%ranks --trace groups
@@ -967,7 +966,9 @@ timeline(groups, labels=False, title="Two groups, a sum in each")
 plt.show()
 
 # %% [markdown]
-# The first box of each lane is `Split`, for which all four meet; the second is the sum. It waits for the ranks of its own group only, and a message in one group cannot be taken for one of the other: source and tag count only within a communicator. Training uses groups everywhere: ranks that hold the same part of a model average their gradients in one, ranks that hold different parts of it exchange activations in another.
+# The first box of each lane is `Split`, where all four ranks meet. The second box is the sum, which waits only for ranks of the same group. A message in one communicator is never taken for a message in another.
+#
+# In training, ranks that hold the same part of a model average its gradients in one group; ranks that hold different parts exchange activations in another.
 
 # %% [markdown]
 # ### Exercise 7: rows and columns
@@ -976,7 +977,7 @@ plt.show()
 #
 # <details><summary>Hint</summary>
 #
-# Two calls of `Split`. Which number do all ranks of a row have in common? And of a column?
+# Call `Split` twice. Which number do all ranks of a row have in common? And all ranks of a column?
 #
 # </details>
 
@@ -996,7 +997,7 @@ def grid_sums(value, comm):
 check.grid_sums(grid_sums, cluster=cluster)
 
 # %% [markdown]
-# Your sums at work. Let each rank hold one entry $A_{ij}$ of a matrix with two columns, in its row $i$ and column $j$ of the grid. If it puts in $A_{ij} x_j$, the sum over its row is $(A x)_i$; if it puts in $A_{ij} z_i$, the sum over its column is $(A^T z)_j$. By hand, with $A = \begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}$ and $x = z = (1, 10)$: $A x = (21, 43)$ and $A^T z = (31, 42)$.
+# Such sums multiply a matrix by a vector. Let each rank hold the entry $A_{ij}$ of its row $i$ and column $j$ of the grid. If each rank contributes $A_{ij} x_j$, the sum over a row is $(A x)_i$. If each contributes $A_{ij} z_i$, the sum over a column is $(A^T z)_j$. By hand, with $A = \begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}$ and $x = z = (1, 10)$: $A x = (21, 43)$ and $A^T z = (31, 42)$.
 
 
 # %%
@@ -1014,9 +1015,6 @@ if check.grid_sums.passed(grid_sums, cluster=cluster):
         print(f"rank {which}: {of_row} in A x, {of_column} in the transposed A times z")
 else:
     print("Exercise 7 first")
-
-# %% [markdown]
-# With a block of the matrix in place of an entry, no rank need hold all of it.
 
 # %% [markdown]
 # ## What a message costs
