@@ -1,4 +1,4 @@
-"""What notebook 01 concludes: when calls return, what overlaps, what messages and ranks cost."""
+"""What notebook 01 concludes: when calls return, what overlaps, what pickling costs."""
 
 from __future__ import annotations
 
@@ -112,44 +112,7 @@ def _overwrite(nbytes: int) -> int:
     return wrong
 
 
-# ---------------------------------------------------------------- MapReduce, collectives, waiting
-
-
-def busy_while_waiting(seed: int, seconds: float) -> tuple[float, float]:
-    """Share of a core that a rank keeps busy in doze, and in Barrier, while rank 0 is late."""
-    return _on_ranks(_wait_for_rank_0, seconds)[1]
-
-
-def _wait_for_rank_0(seconds: float) -> tuple[float, float]:
-    import time
-
-    from mpi4py import MPI
-
-    from helpers.waiting import doze
-
-    comm, shares = MPI.COMM_WORLD, []
-    for wait in (lambda: doze(comm), comm.Barrier):
-        doze(comm)
-        begin, busy = time.perf_counter(), time.process_time()
-        if comm.rank == 0:
-            time.sleep(seconds)
-        wait()
-        share = (time.process_time() - busy) / (time.perf_counter() - begin)
-        shares.append(max(share, 1e-6))
-    return tuple(shares)
-
-
-# --------------------------------------------------------------------- what messages and ranks cost
-
-
-def message_as_predicted(seed: int, nbytes: int) -> tuple[float, float]:
-    """Seconds of a message of a size that was not in the fit, and α + β·m."""
-    from helpers.collectives import cost, measure
-
-    samples = ranks().run(measure.ping_pong, timeout=LIMIT)[0]
-    link = cost.fit(samples, "this machine")
-    took = ranks().run(measure.ping_pong, (nbytes,), timeout=LIMIT)[0]
-    return took[0][1], link.message(nbytes)
+# ------------------------------------------------------------------------------- what messages cost
 
 
 def pickled_seconds(seed: int, nbytes: int) -> tuple[float, float]:
@@ -180,54 +143,6 @@ def _pickled(nbytes: int) -> tuple[float, float]:
             best[number] = min(best[number], time.perf_counter() - begin)
     doze(comm)
     return tuple(best)
-
-
-def speed_up(seed: int, n: int, rows: int = 120) -> tuple[float, float]:
-    """Speed-up of a picture on n ranks, and what Amdahl's law says: in turns, the best of five."""
-    alone, together = _on_ranks(_picture, n, rows)[0]
-    serial = alone[1] / alone[0]
-    return alone[0] / together[0], 1 / (serial + (1 - serial) / n)
-
-
-def _picture(n: int, height: int, width: int = 640) -> list | None:
-    import time
-
-    import numpy as np
-    from mpi4py import MPI
-
-    from helpers.waiting import doze
-
-    comm = MPI.COMM_WORLD
-
-    def mandelbrot(rows):
-        image = np.zeros((len(rows), width), dtype=np.int16)
-        for line, row in zip(image, rows, strict=True):
-            c = np.linspace(-2.0, 0.6, width) + 1j * 2.4 * (row / height - 0.5)
-            z = np.zeros(width, dtype=complex)
-            for _ in range(60):
-                z = z * z + c
-                small = z.real**2 + z.imag**2 < 4
-                line += small
-                z[~small] = 2 + 2j
-        return image
-
-    best = {}
-    for _ in range(5):
-        for count in (1, n):
-            doze(comm)
-            group = comm.Split(0 if comm.rank < count else 1)
-            if comm.rank < count:
-                group.Barrier()
-                begin = time.perf_counter()
-                parts = group.gather(mandelbrot(range(comm.rank, height, count)))
-                if comm.rank == 0:
-                    gathered = time.perf_counter()
-                    np.sort(np.concatenate(parts), axis=None)  # the serial part
-                    end = time.perf_counter()
-                    best[count] = min((end - begin, end - gathered), best.get(count, (60.0, 0.0)))
-            group.Free()
-    doze(comm)
-    return [best[1], best[n]] if comm.rank == 0 else None
 
 
 TIMED = range(5)
@@ -292,37 +207,6 @@ CLAIMS = [
         unit="1",
     ),
     Claim(
-        id="01-doze",
-        sentence="A rank that dozes keeps far less of a core busy than one in Barrier.",
-        experiment=busy_while_waiting,
-        seeds=TIMED,
-        settings={"0.1 s": {"seconds": 0.1}, "0.25 s": {"seconds": 0.25}},
-        verdict="holds",
-        margin=2.0,
-        scale="ratio",
-        larger=False,
-        ours="doze",
-        rival="Barrier",
-        unit="1",
-    ),
-    Claim(
-        id="01-message-model",
-        sentence="A message takes longer than α + β·m by half or more, at sizes not in the fit.",
-        experiment=message_as_predicted,
-        seeds=range(12),
-        settings={
-            name: {"nbytes": n}
-            for name, n in (("100 B", 100), ("5 kB", 5_000), ("3 MB", 3_000_000))
-        },
-        verdict="depends on the size",
-        margin=0.5,
-        scale="ratio",
-        axis="the size",
-        ours="measured",
-        rival="predicted",
-        unit="s",
-    ),
-    Claim(
         id="01-pickling",
         sentence="A message costs more as an object than as an array.",
         experiment=pickled_seconds,
@@ -338,20 +222,5 @@ CLAIMS = [
         ours="object",
         rival="array",
         unit="s",
-    ),
-    Claim(
-        id="01-amdahl",
-        sentence="A picture gets faster as Amdahl's law says, to a quarter.",
-        experiment=speed_up,
-        seeds=TIMED,
-        settings={"2 ranks": {"n": 2}, "4 ranks": {"n": 4}},
-        verdict="depends on the number of cores",
-        margin=0.25,
-        scale="ratio",
-        axis="the number of cores",
-        ours="measured",
-        rival="predicted",
-        unit="1",
-        smallest={"rows": 8},
     ),
 ]

@@ -1019,13 +1019,13 @@ else:
 # %% [markdown]
 # ## What a message costs
 #
-# A simple model has served for thirty years (Hockney 1994): a message of $m$ bytes takes
+# In Hockney's model (1994) a message of $m$ bytes takes
 #
 # $$t(m) = \alpha + \beta\, m.$$
 #
-# To measure $\alpha$ and $\beta$, let ranks 0 and 1 play **ping-pong**: one sends, the other sends it back, and half of the time there and back counts. The function is short; read it.
+# To measure $\alpha$ and $\beta$, ranks 0 and 1 play **ping-pong**: rank 0 sends a message, rank 1 sends it back, and half the round trip is the time of one message. The function is short; read it.
 #
-# > **Predict:** how many times as long as a message of 16 B takes one of 1 kB, and one of 1 MB?
+# > **Predict:** how many times as long as a message of 16 B does a message of 1 kB take? And one of 1 MB?
 
 # %%
 guess["1 kB ÷ 16 B"] = ...
@@ -1055,16 +1055,13 @@ for name, wanted in (("1 kB", 1_000), ("1 MB", 1_000_000)):
     near = min(by_size, key=lambda nbytes, wanted=wanted: abs(nbytes - wanted))
     guess.answer(f"{name} ÷ 16 B", float(by_size[near] / by_size[min(by_size)]))
 
-# %% [markdown] claims="01-message-model"
-# On the left the line is nearly flat, and only *how many* messages you send counts. On the right it rises with the size, and only *how many bytes* counts. At the dashed line, $m = \alpha/\beta$, each takes half of the time. Where measured points leave the line, something happens that the model does not know, such as the change from eager to rendezvous. How good is the model at sizes that were not in the fit? In the two newest records messages of 100 B and of 3 MB take what the line says, to a factor of 1.5 (*ties*); at 5 kB the runs scatter so much that they leave it open. The third, of another processor, has 1.5 times the line's time at 5 kB: how good a straight line is depends on the machine as well. Yours stand in the table *Cost* further down.
-
-# %%
-claims.evidence("01-message-model")
+# %% [markdown]
+# On the left the line is nearly flat: only the *number of messages* matters. On the right it rises with the size: only the *number of bytes* matters. At the dashed line, $m = \alpha/\beta$, latency and bytes take half of the time each. Points that leave the line show what the model ignores, such as the change from eager to rendezvous.
 
 # %% [markdown]
 # ### Exercise 8: a line through two points
 #
-# *Difficulty ●○○, 5 minutes.* Two messages are enough for $\alpha$ and $\beta$, if you are in a hurry: a small one and a large one, each given as `(bytes, seconds)`. Return $(\alpha, \beta)$ of the line through both.
+# *Difficulty ●○○, 5 minutes.* Two messages are enough to estimate $\alpha$ and $\beta$, each given as `(bytes, seconds)`. Return $(\alpha, \beta)$ of the line through both.
 #
 # <details><summary>Hint</summary>
 #
@@ -1085,9 +1082,6 @@ def through(small, large):
 # %% check="through" points=1
 check.through(through)
 
-# %% [markdown]
-# Your line, through the first and the last point of the picture above. How far is it from the fit to all of them?
-
 # %%
 yours = through(tuple(samples[0]), tuple(samples[-1]))
 print(f"fit to all points: α = {1e6 * link.alpha:.2f} µs, 1/β = {1 / link.beta / 1e9:.2f} GB/s")
@@ -1097,9 +1091,9 @@ if yours is not None:
 # %% [markdown]
 # ### Between two hosts
 #
-# Ranks on one machine hand messages over in memory. Between machines a message takes a *link*: it is cut into packets, each with a header, and they follow one another at the link's rate. `Network` makes two [hosts](glossary.md#host) inside this machine, each with a memory and a network of its own, and lets a link of 100 Mbit/s join them. The same two ranks, the same ping-pong:
+# Between machines a message crosses a *link*, cut into packets that each have a header. `Network` makes two [hosts](glossary.md#host) inside this machine, each with a network of its own, joined by a link of 100 Mbit/s. We play the same ping-pong between them.
 #
-# > **Predict:** how many times as long as in memory takes a message of 1 MB over the link? And how much of $10^8/8$ bytes a second will be left for your bytes?
+# > **Predict:** how many times as long as in memory does a message of 1 MB take over the link? The link carries $10^8/8$ bytes, 12.5 MB, a second: how many MB/s are left for your bytes?
 
 # %%
 guess["1 MB, link ÷ memory"] = ...
@@ -1123,15 +1117,15 @@ guess.answer("1 MB, link ÷ memory", over_link.message(1e6) / link.message(1e6))
 guess.answer("MB/s of 12.5 for your bytes", over_link.bandwidth / 1e6)
 
 # %% [markdown]
-# The rest of 12.5 MB/s is headers. On this link the wire sets the rate, and no program can be faster. Notebook [08](08_allreduce_animation.ipynb#Between-hosts) runs whole allreduces there.
+# Headers take the rest. Notebook [08](08_allreduce_animation.ipynb#Between-hosts) runs whole allreduces over such links.
 #
 # ### Exercise 9: who is elsewhere?
 #
-# *Difficulty ●●○, 8 minutes.* A program that knows which ranks share its memory can send its long messages there. Write how a rank finds out: `name` is the name of the host on which *this* rank runs, and all ranks of `comm` call the function, each with its own. Return a list of the ranks that are on other hosts than this rank, in ascending order. A host may have any name and any number of ranks; if there is only one host, the list is empty.
+# *Difficulty ●●○, 8 minutes.* Which ranks do not share this rank's memory? `name` is the name of *this* rank's host; all ranks of `comm` call the function, each with its own host's name. Return a list of the ranks on other hosts, in ascending order. A host may have any name and any number of ranks; with a single host the list is empty.
 #
 # <details><summary>Hint</summary>
 #
-# Each rank knows one name, and needs all of them, in the order of ranks. Which collective gives that to everybody, in one call?
+# Each rank knows one host name and needs all of them, in the order of ranks. Which collective does this?
 #
 # </details>
 
@@ -1149,7 +1143,7 @@ def elsewhere(name, comm):
 check.elsewhere(elsewhere, cluster=cluster)
 
 # %% [markdown]
-# Now four ranks on two hosts. Your function finds who sits where, from the names that MPI gives on each rank. Then rank 0 plays ping-pong with a rank that shares its memory, and with one that you say is elsewhere.
+# Now four ranks on two hosts. Your function finds who is elsewhere, and rank 0 plays ping-pong with a rank on each host.
 
 
 # %%
@@ -1175,7 +1169,7 @@ else:
 # %% [markdown]
 # ## How much faster with more ranks?
 #
-# Now a real computation: a picture of the Mandelbrot set, whose rows are independent. Rank $r$ computes every $N$-th row, rank 0 gathers them, and then finishes the picture alone: it takes out lone pixels and shades the rest.
+# Now a real computation: a picture of the Mandelbrot set. Rank $r$ computes every $N$-th row, and rank 0 gathers the rows. Then rank 0 finishes the picture alone: it removes lone pixels and shades the rest.
 
 
 # %%
@@ -1207,7 +1201,7 @@ def shades(image):
 
 
 # %% [markdown]
-# To time it on 1, 2 and 4 ranks, `Split` makes a group of the first $n$, and the others `doze`: they look once in a millisecond whether the rest is done. `comm.Barrier()`, a [collective](glossary.md#collective) that returns when all ranks have called it (a [barrier](glossary.md#barrier)), asks as fast as it can, which keeps a core busy that others need to compute. See how much of a core each takes from you:
+# We time the picture on 1, 2 and 4 ranks. `Split` makes a group of the first $n$ ranks, and the other ranks wait. In `comm.Barrier()`, a [barrier](glossary.md#barrier), they would poll without pause, and so take a core that another rank could use. `doze` polls once in a millisecond. The second cell below compares them.
 
 
 # %%
@@ -1218,7 +1212,7 @@ from helpers.cluster.idle import doze
 
 
 def render(n, height, width):
-    """Time the picture on the first n ranks: (seconds, of which serial on rank 0)."""
+    """Return (seconds, serial seconds on rank 0) of the picture on the first n ranks."""
     group = comm.Split(0 if rank < n else 1)
     times = None
     if rank < n:
@@ -1248,22 +1242,16 @@ for name, wait in (("Barrier", comm.Barrier), ("doze", lambda: doze(comm))):
     if rank > 0:
         print(f"{name:8} kept {100 * share:5.1f} % of a core busy")
 
-# %% [markdown] claims="01-doze"
-# Measured again, five times:
-
-# %%
-claims.evidence("01-doze")
-
 # %% [markdown]
 # ### The same work on more ranks: strong scaling
 #
-# Let $s$ be the fraction of $T_1$ that is serial. If the rest is shared evenly among $N$ ranks, **Amdahl's law** (1967) says
+# Let $s$ be the serial fraction of $T_1$. If the rest is shared evenly among $N$ ranks, **Amdahl's law** (1967) says
 #
 # $$T_N = s\,T_1 + \frac{(1-s)\,T_1}{N}, \qquad S_N = \frac{T_1}{T_N} = \frac{1}{s + (1-s)/N} < \frac{1}{s}.$$
 #
 # By hand, with $s = 0.1$ and $N = 4$: $S_4 = 1/(0.1 + 0.225) = 3.08$, and with any number of ranks never more than 10.
 #
-# > **Predict** the speed-up of the picture on 2 and on 4 ranks of your machine, then measure. And if the picture grows with the ranks: how many times as much work do 4 ranks do in the same time?
+# > **Predict:** what is the speed-up of the picture on 2 and on 4 ranks of your machine? And if the picture grows with the number of ranks, how many times the work of one rank do 4 ranks do in the same time?
 
 # %%
 guess["speed-up on 2 ranks"] = ...
@@ -1281,7 +1269,7 @@ def gustafson(N, s):
 
 
 def best(heights, rounds=5):
-    """The quickest of some rounds for each n in {n: height}, in turns: (seconds, of which serial)."""
+    """Return {n: (seconds, serial seconds)} of the quickest of some rounds for {n: height}."""
     took = {n: [] for n in heights}
     for _ in range(rounds):
         for n, height in heights.items():
@@ -1303,11 +1291,11 @@ for n in counts_of_ranks[1:]:
 # %% [markdown]
 # ### More work on more ranks: weak scaling
 #
-# Gustafson (1988) objected that nobody buys more processors to compute the same small picture. Let the work grow with $N$: twice the ranks, twice the rows. Now count how much more work is done in the time $T_N$ than one rank would do in it. If $s$ is the serial fraction *of the run on $N$ ranks*, one rank would need $s\,T_N + N (1-s)\,T_N$, so
+# Gustafson (1988) objected that people use more processors for larger problems. So let the work grow with $N$: twice the ranks, twice the rows. Let $s$ be the serial fraction *of the run on $N$ ranks*. For the same work one rank would need $s\,T_N + N (1-s)\,T_N$, so
 #
 # $$S_N = s + (1-s)\,N,$$
 #
-# which has no ceiling. (Our serial part grows with the picture too, so that $s$ grows with $N$; the line below is drawn for the $s$ of the largest run.)
+# which has no ceiling. (Our serial part grows with the picture; the line below uses the $s$ of the largest run.)
 
 # %%
 weak = best({n: n * P.image_rows // 2 for n in counts_of_ranks})
@@ -1337,16 +1325,10 @@ axes[1].set_title("Weak: a picture that grows with N")
 plt.show()
 
 # %% [markdown]
-# Both laws are about ranks that have a core each, on a machine that does nothing else. Right of the dashed line ranks take turns on the same cores, and the points fall below the law, which no serial fraction explains. If other programs keep your cores busy, twice as many processes may get a larger share of the machine, and points may come to lie too high (no run here shows that). Such points say nothing about the program; time on a quiet machine.
-
-# %% [markdown] claims="01-amdahl"
-# On machines with two cores. The cores are two in every line, and what varies is how many ranks share them. Two ranks, a core for each, reach what the law says, to a quarter, on one processor; on the other five runs leave it open. Four reach between a third and a half of it.
-
-# %%
-claims.evidence("01-amdahl")
+# Both laws assume a core for each rank and a machine that does nothing else. Right of the dashed line ranks share cores, and the points fall below the law for that reason. If other programs run, points may also lie too high, because four ranks get a larger share of the machine than one. If the cells above said "not quiet", believe neither picture.
 
 # %% [markdown]
-# The picture itself, from the last run, with every shade on the same area:
+# The picture from the last run, with every shade on the same area:
 
 # %%
 rendered = cluster.run(lambda: picture if rank == 0 else None)[0]
@@ -1362,7 +1344,7 @@ plt.show()
 # %% [markdown]
 # ### Your queue hands out the rows
 #
-# `mandelbrot` takes every pixel through all rounds, so that its rows cost alike. A program that stops at a pixel once it is no longer small has rows of very different work, and whoever deals them out beforehand must know which. A queue need not: it gives the next block of rows to whoever asks. Rank 0 serves, three ranks compute. (While your `hand_out` is open, this cell says so.)
+# `mandelbrot` takes every pixel through all rounds, so all rows cost the same. If it stopped at a pixel that is no longer small, rows would differ in work, and a queue would share them out without knowing by how much. Below, rank 0 serves and three ranks compute. (Until `hand_out` is written, the picture is not whole.)
 
 
 # %%
@@ -1387,9 +1369,7 @@ if served:
     print(f"rounds in which pixels were small: {min(rounds):,} to {max(rounds):,} in a block")
 
 # %% [markdown]
-# Move the slider to see both laws for more ranks than you have.
-#
-# > **Predict:** with one per cent serial, how many of 1000 ranks does Amdahl leave you? And Gustafson?
+# > **Predict:** with one per cent serial, what speed-up do 1000 ranks reach by Amdahl's law? And by Gustafson's? Then move the slider to try other fractions.
 
 # %%
 guess["Amdahl's speed-up on 1000 ranks"] = ...
@@ -1421,7 +1401,7 @@ _ = interact(laws, s=slider)
 # %% [markdown]
 # ### Exercise 10: how many ranks?
 #
-# *Difficulty ●●○, 6 minutes.* Turn Amdahl's law around: return the smallest whole number of ranks that reaches a speed-up, or `math.inf` (Python's infinity, from the module `math`) if no number of ranks does.
+# *Difficulty ●●○, 6 minutes.* Turn Amdahl's law around: return the smallest whole number of ranks that reaches a given speed-up, or `math.inf` (Python's infinity, from the module `math`) if no number does.
 #
 # <details><summary>Hint</summary>
 #
@@ -1446,7 +1426,7 @@ def ranks_for(speed_up, serial):
 check.ranks_for(ranks_for)
 
 # %% [markdown]
-# How many ranks would the picture need, by your function and the serial fraction that you measured?
+# How many ranks would the picture need, by your function and your serial fraction?
 
 # %%
 if check.ranks_for.passed(ranks_for):
