@@ -18,6 +18,8 @@ def attention_pooling(answer):
         got = call(answer, h.clone(), W, b, u)
         if not (isinstance(got, (tuple, list)) and len(got) == 2):
             wrong(f"expected two tensors (s, alpha), got {type(got).__name__}")
+        if not all(isinstance(part, torch.Tensor) for part in got):
+            wrong(f"expected two tensors (s, alpha), got {[type(part).__name__ for part in got]}")
         close(got[1], alpha, f"alpha of a sentence of {n} words")
         close(got[0], alpha @ h, f"s of a sentence of {n} words")
 
@@ -48,8 +50,14 @@ def masked_softmax(answer):
         (score, keep, "the weights of three rows"),
         (low, torch.tensor([[True, True, False]]), "the weights of scores near -1000"),
     ):
-        got = call(answer, rows.clone(), kept.clone())
-        close(got, rows.masked_fill(~kept, -torch.inf).softmax(-1), what)
+        leaf, weight = rows.clone().requires_grad_(), torch.randn(rows.shape).double()
+        want = leaf.masked_fill(~kept, -torch.inf).softmax(-1)
+        got = call(answer, leaf * 1, kept.clone())
+        close(got.detach() if isinstance(got, torch.Tensor) else got, want.detach(), what)
+        if not getattr(got, "requires_grad", False):
+            wrong(f"{what} are right, but no gradient comes back: is it torch throughout?")
+        (mine,) = torch.autograd.grad(got, leaf, weight)
+        close(mine, torch.autograd.grad(want, leaf, weight)[0], f"the gradient back from {what}")
 
 
 @exercise
@@ -58,7 +66,7 @@ def held_out_sources(answer):
     import numpy as np
 
     rng = np.random.default_rng(0)
-    for many, share in ((40, 0.25), (200, 0.1), (10, 0.5)):
+    for many, share in ((400, 0.25), (1500, 0.1), (300, 0.5)):  # so many that a coin may decide
         names = [f"source{k}" for k in range(many)]
         sources = [name for name in names for _ in range(rng.integers(1, 5))]
         rng.shuffle(sources)
@@ -68,8 +76,9 @@ def held_out_sources(answer):
                 f"of {len(sources)} documents: expected as many of True and False, got an array "
                 f"of shape {got.shape} and type {got.dtype}"
             )
-        found = {name: {bool(g) for g, s in zip(got, sources, strict=True) if s == name}
-                 for name in names}  # fmt: skip
+        found: dict[str, set[bool]] = {}
+        for name, held in zip(sources, got, strict=True):
+            found.setdefault(name, set()).add(bool(held))
         if torn := [name for name, both in found.items() if len(both) > 1]:
             wrong(f"{len(torn)} of {many} sources have documents on both sides: {torn[0]} has")
         part = sum(both == {True} for both in found.values()) / many
@@ -91,8 +100,13 @@ def why_padding_is_wrong(answer):
     letters, true = set(said), {"b", "c", "e"}
     if false := letters - true:
         wrong(f"{len(false)} of the statements that you name are false: try them on two documents")
-    if true - letters:
-        wrong("a true statement is missing: follow the backward direction, then the softmax")
+    hints = {
+        "b": "follow the backward direction",
+        "c": "follow the softmax",
+        "e": "think of batches that are padded alike",
+    }
+    if missing := sorted(true - letters):
+        wrong(f"{len(missing)} true statement(s) missing: {hints[missing[0]]}")
 
 
 @exercise
@@ -105,6 +119,7 @@ def paired_comparison(answer):
     for n, share in ((40, 0.5), (900, 0.84), (12, 0.6)):
         mine, theirs = rng.random(n) < share, rng.random(n) < share - 0.1
         got = call(answer, mine.copy(), theirs.copy())
+        got = got.tolist() if hasattr(got, "tolist") else got
         if not (isinstance(got, (tuple, list)) and len(got) == 3):
             wrong(f"expected three numbers (only mine, only theirs, p), got {type(got).__name__}")
         a, b = int((mine & ~theirs).sum()), int((theirs & ~mine).sum())
@@ -120,7 +135,8 @@ def most_confused(answer):
     import numpy as np
 
     tables = (
-        [[50, 3, 1], [9, 200, 11], [1, 4, 6]],  # the largest count is not the largest share
+        [[50, 3, 1], [11, 200, 9], [1, 4, 6]],  # the largest count is not the largest share
+        [[90, 1, 0], [5, 20, 6], [3, 3, 50]],  # nor is the largest share of a row's mistakes
         [[5, 4, 0, 0], [0, 9, 0, 0], [0, 0, 0, 0], [1, 0, 7, 90]],  # a section without documents
     )
     for table in tables:
@@ -204,6 +220,12 @@ _HIDDEN: tuple = (
         7,
         [({6}, (3.0, 0.0, 0.0)), ({1}, (0.0, 0.0, 2.0))],
         (0.0, 0.4, 0.2),
+    ),
+    (  # whoever tries all sets of up to four words tries too many
+        "a long sentence",
+        16,
+        [({k}, (1.0, 0.0)) for k in (8, 10, 12, 13, 15)],
+        (0.0, 1.5),
     ),
 )
 

@@ -273,7 +273,8 @@ def on_ranks(
         Part of the check: calls the answer, once or more, and returns what there is to look at.
     answer : callable
         The reader's. On the ranks its attribute ``calls`` holds what it called of MPI the last
-        time, as records of :mod:`helpers.tracing.activity`.
+        time, as records of :mod:`helpers.tracing.activity`; ``attempted()`` says that it did
+        something, though it returned nothing.
     *arguments : object
         Further ones of ``function``.
     limit : float
@@ -315,7 +316,9 @@ def on_ranks(
     except RankError as error:
         rank, text = next(iter(error.tracebacks.items()))
         last = _plain(text).strip().splitlines()[-1]
-        wrong(f"on rank {rank} it raised {last}{_IRECV if 'truncated' in last else ''}")
+        names = getattr(getattr(answer, "__code__", None), "co_names", ())
+        hint = _IRECV if "irecv" in names else _TRUNCATED
+        wrong(f"on rank {rank} it raised {last}{hint if 'truncated' in last else ''}")
     except RankDiedError as error:
         wrong(_plain(str(error)))
     if not any(attempted for _, attempted in replies):
@@ -323,6 +326,7 @@ def on_ranks(
     return [result for result, _ in replies]
 
 
+_TRUNCATED = ". What came is longer than what it was received into: was it meant for that place?"
 _IRECV = (
     ". If you use irecv: it has room for 32 kB, unless you hand it more, as in "
     "comm.irecv(bytearray(1 << 23), source=...)"
@@ -361,7 +365,11 @@ def _watched(
         attempted = attempted or bool(calls) or not unattempted(returned)
         return returned
 
-    watched.calls = calls  # type: ignore[attr-defined]
+    def attempt() -> None:
+        nonlocal attempted
+        attempted = True
+
+    watched.calls, watched.attempted = calls, attempt  # type: ignore[attr-defined]
     return function(watched, *arguments), attempted
 
 
@@ -440,6 +448,8 @@ def close(got: object, want: object, what: str, *, rtol: float = 1e-6, atol: flo
     """
     import numpy as np
 
+    if isinstance(got, (str, bytes)):  # which NumPy would read
+        wrong(f"{what}: expected numbers, got {_short(got)}")
     try:
         values, wanted = np.asarray(got, dtype=float), np.asarray(want, dtype=float)
     except (TypeError, ValueError):

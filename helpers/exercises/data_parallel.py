@@ -14,6 +14,7 @@ from helpers.exercises.core import (
     equal,
     exercise,
     on_ranks,
+    whole_numbers,
     wrong,
 )
 
@@ -63,8 +64,12 @@ def _gradients(answer, factor: float, counts: list[int] | None = None) -> tuple[
     rank = world().Get_rank()
     model, addresses = _model(rank, factor)
     before = [parameter.detach().clone() for parameter in model.parameters()]
+    gradients = [parameter.grad.clone() for parameter in model.parameters()]
     returned = answer(model, counts[rank]) if counts else answer(model)
     if returned is None:
+        kept = [parameter.grad for parameter in model.parameters()]
+        if any(new is None or not new.equal(old) for old, new in zip(gradients, kept, strict=True)):
+            answer.attempted()
         return "nothing", []
     if returned is not model:
         return "other", [repr(returned)]
@@ -149,7 +154,7 @@ def _serve(answer, pushes: int) -> list | None:
     from helpers.data_parallel.messages import GRADIENT
 
     comm = MPI.COMM_WORLD.Split(0, MPI.COMM_WORLD.rank)  # without what an earlier attempt left over
-    shapes = (3, 1, 4, 2)
+    shapes = (3, 1, 4, 2, 5, 2)
     if comm.rank:
         if comm.rank == 1:  # late: it begins when the server has taken a gradient of another
             comm.recv(source=0, tag=1)
@@ -161,7 +166,8 @@ def _serve(answer, pushes: int) -> list | None:
     taken = []
     for push in range(pushes * (comm.size - 1)):
         layers = [np.zeros(width) for width in shapes]
-        taken.append((answer(comm, layers), [layer.tolist() for layer in layers]))
+        given = list(layers)  # the server's: what the answer puts into the list reaches nobody
+        taken.append((answer(comm, layers), [layer.tolist() for layer in given]))
         if push == 0:
             comm.send(None, 1, 1)
     return taken
@@ -174,11 +180,11 @@ def receive_gradient(answer, *, cluster):
     for rank, layers in on_ranks(cluster, _serve, answer, pushes)[0]:
         found = [{int(value) for value in layer} for layer in layers]
         if any(found_here == {0} for found_here in found):
-            wrong(f"a layer was not filled in: {layers}")
+            wrong(f"an array that was handed in was not filled in: {layers}")
         sources = [{value // 100 for value in values} for values in found]
         if any(source != sources[0] for source in sources):
             wrong(f"the layers of one gradient came from workers {sources}")
-        if [{value % 10 for value in values} for values in found] != [{n} for n in range(4)]:
+        if [{value % 10 for value in values} for values in found] != [{n} for n in range(6)]:
             wrong(f"the layers are not in the order in which they were sent: {layers}")
         if len({value // 10 for values in found for value in values}) > 1:
             wrong(f"the layers are of several pushes of one worker: {layers}")
@@ -193,7 +199,8 @@ def staleness_of(answer):
         for update, worker in enumerate(workers):
             want.append(update - last.get(worker, 0))
             last[worker] = update + 1
-        equal(call(answer, list(workers)), want, f"updates by ranks {workers}: the staleness")
+        what = f"updates by ranks {workers}: the staleness"
+        equal(whole_numbers(call(answer, list(workers)), what), want, what)
 
 
 def _pull(answer, period: int, pull: float, steps: int) -> dict:
@@ -229,7 +236,7 @@ def _pull(answer, period: int, pull: float, steps: int) -> dict:
 
     scheme.begin = noting
     train(replica, [(slope, None)] * steps, scheme, steps=steps)
-    centre = getattr(scheme, "centre", None)
+    centre = getattr(scheme, "centre", getattr(scheme, "c", None))
     centre = None if centre is None else [float(value) for value in centre]
     return {"kind": "scheme", "begin": begun[0], "places": places, "centre": centre}
 
@@ -245,7 +252,7 @@ def elastic(answer, *, cluster):
         if any(reply["kind"] != "scheme" for reply in replies):
             wrong("the class should be a Scheme: class Elastic(Scheme)")
         if any(reply["centre"] is None for reply in replies):
-            raise NotAttempted("the scheme has no centre")
+            raise NotAttempted("the scheme has no `centre`")
         values = np.array([reply["begin"] for reply in replies])
         if np.ptp(values, axis=0).max() > 0:
             wrong("the replicas do not begin equal: does begin call super().begin(replica)?")

@@ -24,20 +24,20 @@ def keep_the_rank(answer):
     import numpy as np
 
     rng = np.random.default_rng(6)
-    for n, dangling in ((4, 0), (4, 1), (7, 3), (3, 3)):
+    for n, dangling, damping in ((4, 0, 0.85), (4, 1, 0.85), (7, 3, 0.6), (3, 3, 0.9)):
         G = (rng.random((n, n)) < 0.5).astype(float)
         G[0, G.sum(axis=0) == 0] = 1
         G[:, rng.permutation(n)[:dangling]] = 0
         x = rng.random(n)
         x /= x.sum()
-        what = f"N={n} with {dangling} dangling nodes"
-        got = np.asarray(call(answer, G.copy(), x.copy(), 0.85), dtype=float)
+        what = f"N={n} with {dangling} dangling nodes, d={damping}"
+        got = np.asarray(call(answer, G.copy(), x.copy(), damping), dtype=float)
         if got.shape == (n,) and not np.isclose(got.sum(), 1):
             wrong(f"{what}: the ranks went in with sum 1 and came out with {got.sum():.3f}")
         out = G.sum(axis=0)
         share = np.divide(x, out, out=np.zeros(n), where=out > 0)
-        want = 0.85 * (G @ share + x[out == 0].sum() / n) + 0.15 / n
-        leaking = 0.85 * (G @ share) + 0.15 / n
+        want = damping * (G @ share + x[out == 0].sum() / n) + (1 - damping) / n
+        leaking = damping * (G @ share) + (1 - damping) / n
         scaled = leaking / leaking.sum()
         if got.shape == (n,) and np.allclose(got, scaled) and not np.allclose(scaled, want):
             wrong(
@@ -80,12 +80,14 @@ class _Queue:
     The clocks of ``time`` are this one while an answer runs, so that no machine is too busy.
     """
 
-    def __init__(self, first: float, spent: float):
+    def __init__(self, first: float, spent: float, repeats: int):
         self.now, self.done, self.first, self.spent, self.calls = 0.0, 7.0, first, spent, 0
+        self.disturbed = repeats if repeats > 1 else 99  # after so many calls, each takes longer
 
     def call(self) -> None:
         self.calls += 1
-        work = self.spent + (self.first if self.calls == 1 else 0)
+        work = self.spent * (1 + (self.calls > self.disturbed))
+        work += self.first if self.calls == 1 else 0
         self.done = max(self.done, self.now) + work
         self.now += 1e-6
 
@@ -99,6 +101,15 @@ def _clocks(queue: _Queue, answer: object) -> Iterator[None]:
     names = ("perf_counter", "monotonic", "time")
     seconds = [getattr(time, name) for name in names]
     nanoseconds = [getattr(time, f"{name}_ns") for name in names]
+    fakes = {id(clock): lambda: queue.now for clock in seconds}
+    fakes |= {id(clock): lambda: round(1e9 * queue.now) for clock in nanoseconds}
+    functions = [answer, timeit.repeat, timeit.timeit, timeit.Timer.__init__]
+    defaults = [(f, f.__defaults__) for f in functions if getattr(f, "__defaults__", None)]
+    for function, values in defaults:
+        function.__defaults__ = tuple(fakes.get(id(value), value) for value in values)
+    closed = [(cell, cell.cell_contents) for cell in getattr(answer, "__closure__", None) or ()]
+    for cell, value in closed:
+        cell.cell_contents = fakes.get(id(value), value)
     places = (vars(time), vars(timeit), getattr(answer, "__globals__", {}))
     found = [
         (p, k, v)
@@ -107,20 +118,23 @@ def _clocks(queue: _Queue, answer: object) -> Iterator[None]:
         if any(v is clock for clock in (*seconds, *nanoseconds))
     ]
     for place, name, clock in found:
-        whole = any(clock is one for one in nanoseconds)
-        place[name] = (lambda: round(1e9 * queue.now)) if whole else (lambda: queue.now)
+        place[name] = fakes[id(clock)]
     try:
         yield
     finally:
         for place, name, clock in found:
             place[name] = clock
+        for function, values in defaults:
+            function.__defaults__ = values
+        for cell, value in closed:
+            cell.cell_contents = value
 
 
 @exercise
 def timed(answer):
     """answer(call, wait, repeats) -> best seconds of one call whose work is queued."""
-    for first, spent, repeats in ((5.0, 0.5, 3), (0.0, 2.0, 1), (3.0, 0.25, 4)):
-        queue = _Queue(first, spent)
+    for first, spent, repeats in ((5.0, 0.5, 3), (1.0, 2.0, 1), (3.0, 0.25, 4)):
+        queue = _Queue(first, spent, repeats)
         with _clocks(queue, answer):
             got = call(answer, queue.call, queue.wait, repeats)
         what = f"work of {spent:g} s, the first time {first:g} s more, {repeats} repeats"
@@ -129,14 +143,14 @@ def timed(answer):
         if got < 0.01 * spent:
             wrong(f"{what}: {got:.3g} s is the time that it takes to queue")
         close(got, spent, f"{what}: seconds", rtol=1e-3)
-        if queue.calls < repeats:
+        if not repeats <= queue.calls <= repeats + 2:
             wrong(f"{what}: the call was made {queue.calls} times")
 
 
 @exercise
 def at_the_latest(answer):
     """answer(damping, tolerance) -> the least k with 2 damping**k <= tolerance."""
-    for damping, tolerance in ((0.85, 1e-10), (0.85, 1e-6), (0.5, 0.3), (0.99, 1e-3)):
+    for damping, tolerance in ((0.85, 1e-10), (0.85, 1e-6), (0.5, 0.3), (0.5, 0.25)):
         want = next(k for k in range(10**4) if 2 * damping**k <= tolerance)
         what = f"d = {damping}, tolerance {tolerance:g}"
         got = call(answer, damping, tolerance)
@@ -155,7 +169,8 @@ def sweep(answer):
         G = np.triu(rng.random((n, n)) < 0.6, 1) | (rng.random((n, n)) < 0.2)
         G[0, :-1] = G[1, 0] = True  # every node but the last has a link out
         G[:, -1] = False
-        np.fill_diagonal(G, False)
+        if n != 6:  # there, nodes may link to themselves
+            np.fill_diagonal(G, False)
         into, out = [np.flatnonzero(row).tolist() for row in G], G.sum(axis=0).tolist()
         before, order = rng.random(n).tolist(), rng.permutation(n)[:visited].tolist()
         want, old, change = before.copy(), before.copy(), 0.0

@@ -1,5 +1,6 @@
 """Answers to the exercises of 04: the right one, and wrong ones that a reader could write."""
 
+import itertools
 import math
 import random
 
@@ -139,8 +140,48 @@ def minus_100(score, keep):
     return score.masked_fill(~keep, -100.0).softmax(-1)
 
 
+def pooling_by_numpy(*given):
+    return tuple(part.numpy() for part in pooling(*given))
+
+
+def softmax_by_loops(score, keep):
+    """Right numbers, and nothing to train."""
+    rows = []
+    for row, kept in zip(score.tolist(), keep.tolist(), strict=True):
+        most = max(s for s, k in zip(row, kept, strict=True) if k)
+        parts = [math.exp(s - most) * k for s, k in zip(row, kept, strict=True)]
+        rows.append([part / sum(parts) for part in parts])
+    return torch.tensor(rows, dtype=score.dtype)
+
+
+def softmax_in_place(score, keep):
+    score[~keep] = -torch.inf
+    return score.softmax(-1)
+
+
+def a_coin_for_each(sources, share):
+    return [random.Random(f"coin {name}").random() < share for name in sources]
+
+
+def of_the_mistakes(counts):
+    beside = counts - np.diag(np.diag(counts))
+    shares = beside / beside.sum(1, keepdims=True).clip(min=1)
+    return np.unravel_index(shares.argmax(), shares.shape)
+
+
+def all_sets(answers, n):
+    first = int(answers([set()])[0].argmax())
+    for many in range(1, n + 1):
+        for chosen in itertools.combinations(range(n), many):
+            if int(answers([set(chosen)])[0].argmax()) != first:
+                return chosen
+    return set(range(n))
+
+
 CASES = {
-    "attention_pooling": Case(right=pooling, wrong=[no_tanh, summed_representations]),
+    "attention_pooling": Case(
+        right=pooling, wrong=[no_tanh, summed_representations, pooling_by_numpy]
+    ),
     "mask_from_lengths": Case(
         right=lambda lengths, width: torch.arange(width) < lengths[:, None],
         wrong=[
@@ -151,11 +192,12 @@ CASES = {
     ),
     "masked_softmax": Case(
         right=lambda score, keep: score.masked_fill(~keep, -torch.inf).softmax(-1),
-        wrong=[zeros_after, zero_score, minus_100],
+        also=[softmax_in_place],
+        wrong=[zeros_after, zero_score, minus_100, softmax_by_loops],
     ),
     "held_out_sources": Case(
         right=by_source,
-        also=[last_sources],
+        also=[last_sources, a_coin_for_each],
         wrong=[by_document, share_of_documents, lambda sources, share: [False] * len(sources)],
     ),
     "why_padding_is_wrong": Case(
@@ -163,16 +205,25 @@ CASES = {
         also=["B, C and E", ["b", "c", "e"], {"e", "b", "c"}],
         wrong=["b", "abce", "bc", "bcez", "a", 7],
     ),
-    "paired_comparison": Case(right=paired, wrong=[one_sided, all_right]),
+    "paired_comparison": Case(
+        right=paired, also=[lambda *a: np.array(paired(*a))], wrong=[one_sided, all_right]
+    ),
     "most_confused": Case(
         right=confused,
         also=[lambda counts: [int(k) for k in confused(counts)]],
-        wrong=[largest_count, lambda counts: confused(counts)[::-1], lambda counts: (0, 0)],
+        wrong=[
+            largest_count,
+            of_the_mistakes,
+            lambda counts: confused(counts)[::-1],
+            lambda counts: (0, 0),
+        ],
     ),
     "gradient_times_input": Case(
         right=gradient_input, also=[attached], wrong=[gradient_alone, absolute]
     ),
     "fewest_words": Case(
-        right=greedy, also=[greedy_then_pruned], wrong=[everything, one_ranking, too_early]
+        right=greedy,
+        also=[greedy_then_pruned],
+        wrong=[everything, one_ranking, too_early, all_sets],
     ),
 }

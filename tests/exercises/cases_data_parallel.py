@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from tests.exercises.case import Case
 
 
@@ -12,6 +14,10 @@ def mean_by_hand(model):
         dist.all_reduce(parameter.grad, op=dist.ReduceOp.SUM)
         parameter.grad /= dist.get_world_size()
     return model
+
+
+def forgets_to_return(model):
+    mean_by_hand(model)
 
 
 def sum_for_mean(model):
@@ -156,6 +162,25 @@ def from_anyone(comm, layers):
     return status.Get_source()
 
 
+def four_layers(comm, layers):
+    status = MPI.Status()  # noqa: F821
+    comm.Recv(layers[0], status=status)
+    for number in (1, 2, 3):
+        comm.Recv(layers[number], status.source)
+    return status.source
+
+
+def into_arrays_of_its_own(comm, layers):
+    import numpy as np
+
+    status = MPI.Status()  # noqa: F821
+    comm.Recv(layers[0], status=status)
+    for number in range(1, len(layers)):
+        layers[number] = np.zeros_like(layers[number])
+        comm.Recv(layers[number], status.source)
+    return status.source
+
+
 def always_rank_1(comm, layers):
     for layer in layers:
         comm.Recv(layer, 1)
@@ -269,6 +294,7 @@ CASES = {
         right=mean_by_hand,
         also=[by_names_of_the_ranks, by_mpi],
         wrong=[
+            forgets_to_return,
             sum_for_mean,
             first_tensor_only,
             averages_the_parameters,
@@ -295,10 +321,14 @@ CASES = {
     "receive_gradient": Case(
         right=from_one_source,
         also=[by_probe],
-        wrong=[from_anyone, backwards, first_layer_only],
+        wrong=[from_anyone, backwards, first_layer_only, four_layers, into_arrays_of_its_own],
         hangs=[always_rank_1],
     ),
-    "staleness_of": Case(right=ages, wrong=[one_too_old, always_the_others, fresh_at_first]),
+    "staleness_of": Case(
+        right=ages,
+        also=[lambda w: np.array(ages(w))],
+        wrong=[one_too_old, always_the_others, fresh_at_first],
+    ),
     "predict_crossing": Case(
         right=smallest,
         wrong=[divides_by_ranks, forgets_what_is_fixed, takes_equality_for_faster, rounds],

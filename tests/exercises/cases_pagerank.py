@@ -93,6 +93,55 @@ def best_time_by_timeit(call, wait, repeats=3):
     return min(times)
 
 
+def best_time_by_repeat(call, wait, repeats=3):
+    call()
+    wait()
+    return min(timeit.repeat(lambda: (call(), wait()), number=1, repeat=repeats))
+
+
+def best_time_with_a_clock_of_its_own(call, wait, repeats=3, clock=time.perf_counter):
+    call()
+    times = []
+    for _ in range(repeats):
+        wait()
+        begin = clock()
+        call()
+        wait()
+        times.append(clock() - begin)
+    return min(times)
+
+
+def last_time(call, wait, repeats=3):
+    call()
+    for _ in range(repeats):
+        wait()
+        begin = time.perf_counter()
+        call()
+        wait()
+        spent = time.perf_counter() - begin
+    return spent
+
+
+def mean_time(call, wait, repeats=3):
+    call()
+    wait()
+    begin = time.perf_counter()
+    for _ in range(repeats):
+        call()
+    wait()
+    return (time.perf_counter() - begin) / repeats
+
+
+def swept_before_reading(x, into, out, order, damping):
+    """Wrong where a node links to itself."""
+    change = 0.0
+    for i in order:
+        old, x[i] = x[i], (1 - damping) / len(x)
+        x[i] += damping * sum(x[j] / out[j] for j in into[i])
+        change += abs(x[i] - old)
+    return change
+
+
 def unsynchronised(call, wait, repeats=3):
     call()
     times = []
@@ -230,6 +279,7 @@ CASES = {
         also=[swept_with_numpy],
         wrong=[
             swept_at_the_end,
+            swept_before_reading,
             swept_in_a_copy,
             swept_by_number,
             swept_all,
@@ -242,13 +292,23 @@ CASES = {
     ),
     "timed": Case(
         right=best_time,
-        also=[best_time_by_another_name, best_time_in_nanoseconds, best_time_by_timeit],
-        wrong=[unsynchronised, not_waiting_first, no_warm_up, lambda call, wait, repeats: 0.0],
+        also=[
+            *(best_time_by_another_name, best_time_in_nanoseconds, best_time_by_timeit),
+            *(best_time_by_repeat, best_time_with_a_clock_of_its_own),
+        ],
+        wrong=[
+            *(last_time, mean_time, lambda call, wait, repeats: best_time(call, wait, 3)),
+            unsynchronised,
+            not_waiting_first,
+            no_warm_up,
+            lambda call, wait, repeats: 0.0,
+        ],
     ),
     "at_the_latest": Case(
         right=latest,
         wrong=[
             lambda d, t: latest(d, t) - 1,
+            lambda d, t: math.floor(math.log(t / 2) / math.log(d)) + 1,
             lambda d, t: math.ceil(math.log(t) / math.log(d)),
             lambda d, t: math.log(t / 2) / math.log(d) + 1,
         ],
@@ -272,7 +332,9 @@ CASES = {
             *(ranked_dense, ranked_200_times),
         ],
     ),
-    "keep_the_rank": Case(right=kept, wrong=[leaking, rescaled, rows_for_columns]),
+    "keep_the_rank": Case(
+        right=kept, wrong=[leaking, rescaled, rows_for_columns, lambda G, x, d: kept(G, x, 0.85)]
+    ),
     "count_bytes": Case(
         right=(DENSE, CSR, BITS),
         wrong=[

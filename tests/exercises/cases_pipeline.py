@@ -81,6 +81,14 @@ def lines(make, **more):
     return answer
 
 
+def each_cut_in_two(p, m):
+    orders = lines(families.one_f_one_b)(p, m)
+    return [
+        [one for a in order for one in ([a] if a[0] == "F" else [f"I{a[1:]}", f"W{a[1:]}"])]
+        for order in orders
+    ]
+
+
 def stuck(p, m):
     made = lines(families.one_f_one_b)(p, m)
     return made[::-1]
@@ -96,11 +104,16 @@ CASES = {
     "idle_share": Case(
         right=lambda p, m: (p - 1) / (m + p - 1),
         also=[lambda p, m: 1 - m / (m + p - 1)],
-        wrong=[lambda p, m: (p - 1) / m, lambda p, m: (p - 1) / (m + p), lambda p, m: 1 / p],
+        wrong=[
+            lambda p, m: (p - 1) / m,
+            lambda p, m: (p - 1) / (m + p),
+            lambda p, m: str((p - 1) / (m + p - 1)),
+            lambda p, m: 1 / p,
+        ],
     ),
     "one_by_one": Case(
         right=one_by_one,
-        also=[as_text],
+        also=[as_text, lambda *a: iter(one_by_one(*a)), lambda *a: np.array(one_by_one(*a))],
         wrong=[all_forward, no_warm_up, one_too_few, wrong_way_round, no_actions],
     ),
     "kept_at_most": Case(
@@ -125,13 +138,13 @@ CASES = {
     ),
     "staleness": Case(
         right=lambda rank, p: p - 1 - rank,
-        also=[lambda rank, p: float(p - rank - 1)],
+        also=[lambda rank, p: float(p - rank - 1), lambda rank, p: np.array(p - rank - 1)],
         wrong=[lambda rank, p: p - rank, lambda rank, p: rank, lambda rank, p: p - 1],
     ),
     "own_schedule": Case(
         right=lines(families.zero_bubble),
         also=[lines(families.interleaved)],
-        wrong=[lines(families.gpipe), lines(families.one_f_one_b), stuck, forgets,
+        wrong=[lines(families.gpipe), each_cut_in_two, lines(families.one_f_one_b), stuck, forgets,
                lambda p, m: 7, lines(families.pipedream)],
     ),
 }  # fmt: skip

@@ -34,6 +34,36 @@ def gru(x, h, W, U, b, c, swapped=False, early=False):
     return z * n + (1 - z) * h if swapped else (1 - z) * n + z * h
 
 
+def backward_in_place(d_h, h_t, h_before, U):
+    d_a = d_h * (1 - h_t**2)
+    return d_a, d_a @ U, d_a.T @ h_before.clone() + 0 * h_before.zero_().sum()
+
+
+def gru_by_numpy(*given):
+    return gru(*(torch.from_numpy(part.detach().numpy()) for part in given))
+
+
+def gru_in_place(x, h, *weights):
+    new = gru(x, h, *weights)
+    with torch.no_grad():
+        h.copy_(new)
+    return new
+
+
+def clipped_in_the_list(gradients, limit):
+    norm = math.sqrt(sum(float((part**2).sum()) for part in gradients))
+    for number, part in enumerate(gradients):
+        gradients[number] = part * min(1.0, limit / (norm + 1e-6))
+    return gradients
+
+
+def in_halves(gi):
+    """Right: the way back writes gi once for each halving."""
+    if len(gi) == 1:
+        return [gi[0]]
+    return [part for half in gi.tensor_split(2) for part in in_halves(half)]
+
+
 def reach(U, left):
     norm = float(torch.linalg.matrix_norm(U, 2))
     return math.floor(math.log(left) / math.log(norm)) + 1 if norm < 1 else None
@@ -59,6 +89,12 @@ def gru_back(d_h, gates, before, U, copy=True, slope=True, same=False):
     inputs = torch.cat([d_ar, d_az, d_an], 1)
     states = inputs if same else torch.cat([d_ar, d_az, d_an * r], 1)
     return inputs, states, states @ U + (z * d_h if copy else 0)
+
+
+def gru_back_on_the_state(d_h, gates, before, U):
+    found = gru_back(d_h, gates, before, U)
+    before.sub_(gates[3])
+    return found
 
 
 def one_gate(inputs, states, h, reset=lambda z, r: z, swapped=False):
@@ -194,6 +230,7 @@ CASES = {
         right=clip,
         also=[clip_in_place, clip_by_torch],
         wrong=[
+            clipped_in_the_list,
             clip_each,
             clip_always,
             clip_by_sum_of_norms,
@@ -226,6 +263,7 @@ CASES = {
         right=lambda gi: gi.unbind(0),
         also=[
             list,
+            in_halves,
             lambda gi: [part.squeeze(0) for part in gi.split(1)],
             lambda gi: [part[0] for part in torch.chunk(gi, len(gi))],
         ],
@@ -285,6 +323,7 @@ CASES = {
             lambda *a: gru_back(*a, copy=False),
             lambda *a: gru_back(*a, slope=False),
             lambda *a: gru_back(*a, same=True),
+            gru_back_on_the_state,
         ],
     ),
     "savings_as_recurrence": Case(
@@ -292,17 +331,25 @@ CASES = {
         also=[lambda rate: torch.tensor([1 + rate, 1 + rate])],
         wrong=[lambda rate: (1 + rate, 1.0), lambda rate: (rate, 1.0), lambda rate: 1 + rate],
     ),
-    "rnn_backward_step": Case(right=backward_step, wrong=[forgot_the_slope, transposed]),
+    "rnn_backward_step": Case(
+        right=backward_step, wrong=[forgot_the_slope, transposed, backward_in_place]
+    ),
     "gru_from_equations": Case(
         right=gru,
         wrong=[
             lambda *a: gru(*a, swapped=True),
             lambda *a: gru(*a, early=True),
+            lambda *a: gru(*a).detach(),
+            *(gru_by_numpy, gru_in_place),
         ],
     ),
     "bias_for_half_life": Case(
         right=lambda steps: math.log(0.5 ** (1 / steps) / (1 - 0.5 ** (1 / steps))),
-        also=[lambda steps: torch.logit(torch.tensor([0.5 ** (1 / steps)], dtype=torch.float64))],
-        wrong=[lambda steps: math.log(0.5) / steps, lambda steps: 0.5 ** (1 / steps)],
+        also=[lambda steps: torch.logit(torch.tensor(0.5 ** (1 / steps), dtype=torch.float64))],
+        wrong=[
+            lambda steps: torch.logit(torch.tensor([0.5 ** (1 / steps)], dtype=torch.float64)),
+            lambda steps: math.log(0.5) / steps,
+            lambda steps: 0.5 ** (1 / steps),
+        ],
     ),
 }

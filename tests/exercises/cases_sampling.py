@@ -51,6 +51,10 @@ def forgets_the_epoch(count, rank, size, epoch):
     return np.random.default_rng(0).permutation(count)[rank::size][: count // size]
 
 
+def five_orders_in_turn(count, rank, size, epoch):
+    return np.random.default_rng(epoch % 5).permutation(count)[rank::size][: count // size]
+
+
 def never_shuffled(count, rank, size, epoch):
     return np.roll(np.arange(count), epoch)[rank::size][: count // size]
 
@@ -95,6 +99,7 @@ CASES = {
             seeded_by_rank,
             without_a_seed,
             forgets_the_epoch,
+            five_orders_in_turn,
             never_shuffled,
             shuffled_once,
             shuffled_once_in_blocks,
