@@ -1438,9 +1438,9 @@ else:
 # %% [markdown]
 # ## How ranks come to life
 #
-# All this time `rank` and `size` were taken for granted. But a process that has just begun knows neither. It finds the number of a socket in its environment, and there it asks whoever started it, in lines of text. The protocol is called PMI, *process management interface*. `mpiexec` answers so, Slurm's `srun` does, and for the ranks of `cluster` a process beside this kernel. `start` starts two more ranks that add up their numbers and end, answers them from this kernel, and writes down what is said.
+# A process that has just started knows neither its `rank` nor the `size`. It asks the process that started it, its *parent*, in lines of text over a socket. The protocol is PMI, the *process management interface*. `mpiexec` and Slurm's `srun` answer it. Here `start` starts two more ranks; this kernel answers them and records the conversation.
 #
-# > **Predict:** how many requests does rank 0 make, from its first to its farewell?
+# > **Predict:** how many requests does rank 0 make, from the first to the last?
 
 # %%
 guess["requests of rank 0"] = ...
@@ -1455,9 +1455,9 @@ rows = [f"| `{asked}` | `{told}` |" for asked, told in folded(born.of(0))]
 Markdown("\n".join(["| rank 0 asks | its parent answers |", "|---|---|", *rows]))
 
 # %% [markdown]
-# First they agree on how to talk. `PMI_process_mapping` tells who shares a host: `(0,1,2)` means that from host 0 on there is one host, with two ranks. Ranks of one host share memory, and all that they still have to do is to meet: `barrier_in` is answered when all have come. (`rc=-1` says that nobody has left a word under that key; the rank then does without.)
+# First the rank and its parent agree on a version of the protocol. `PMI_process_mapping` says which ranks share a host: `(0,1,2)` means that from host 0 on there is one host, with two ranks. These two share memory, so they only have to meet: the parent answers `barrier_in` when all ranks have sent it. (`rc=-1`: nobody has stored that key.)
 #
-# On several hosts it takes more: nobody can send before knowing the others' addresses, and they cannot be sent. Here three ranks are *told* that each is on a host of its own:
+# On several hosts ranks cannot send anything before they know each other's addresses. Here three ranks are *told* that each is on a host of its own:
 
 # %%
 from helpers.plots.conversation import conversation
@@ -1468,23 +1468,23 @@ conversation(apart, title="Three ranks leave each other their addresses, just no
 plt.show()
 
 # %% [markdown]
-# Read a lane from the left. A rank leaves its address with the parent, in pieces (`put`), and waits. When the last one has come, the parent lets all of them go (the end of the hatched part), and each asks for the addresses of all (`get`). Nobody gets before the last has put; that is what the barrier is for. You know the pattern: it is an allgather, by way of a process that is not in `comm`.
+# Read a lane from the left. A rank stores its address with the parent, in pieces (`put`), and waits (hatched). When the last rank has come, the parent releases all of them, and each rank asks for every address (`get`). You know the pattern: it is an allgather.
 #
 # ### Exercise 11: be the parent
 #
-# *Difficulty ●●○, 10 minutes.* Write the parent's answers. `serve` is called for each `put`, `get` and `barrier_in`, with the rank that asks, its request, a dictionary `words` and a list `waiting` (both empty at first, and yours from one request to the next), and the number of ranks. It returns who is told what, `{rank: text}`:
+# *Difficulty ●●○, 10 minutes.* Write the parent's answers. `serve` is given the rank that asks, its request, a dictionary `words`, a list `waiting`, and the number of ranks. `words` and `waiting` are empty at first and keep what you put into them. Return `{rank: text}`, the text for each rank that gets an answer now:
 #
-# | request | what to tell |
+# | request | answer |
 # |---|---|
-# | `{"cmd": "put", "key": ..., "value": ...}` | `cmd=put_result rc=0`, when you have kept the value |
-# | `{"cmd": "get", "key": ...}` | `cmd=get_result rc=0 value=`, and the value that was put under that key, by whichever rank |
-# | `{"cmd": "barrier_in"}` | nobody anything, until all ranks have come; then `cmd=barrier_out rc=0` to all of them |
+# | `{"cmd": "put", "key": ..., "value": ...}` | `cmd=put_result rc=0`, when you have stored the value |
+# | `{"cmd": "get", "key": ...}` | `cmd=get_result rc=0 value=`, followed by the value that any rank stored under that key |
+# | `{"cmd": "barrier_in"}` | nothing, until all ranks have come; then `cmd=barrier_out rc=0` to each of them |
 #
 # Ranks meet more than once. There may be a single rank.
 #
 # <details><summary>Hint</summary>
 #
-# While others are on their way the answer is `{}`. When the last has come, `waiting` must be empty for the next time. `dict.fromkeys(ranks, text)` gives the same text to several.
+# While ranks are missing the answer is `{}`. When the last has come, empty `waiting` for the next time. `dict.fromkeys(ranks, text)` gives the same text to several ranks.
 #
 # </details>
 
@@ -1511,7 +1511,7 @@ def serve(rank, request, words, waiting, size):
 check.serve(serve)
 
 # %% [markdown]
-# Now four ranks come to life by your answers (as long as `serve` is open, the cell says who waits for one):
+# Now four ranks start with your answers:
 
 # %%
 mine = start(4, serve, hosts=4)
@@ -1520,18 +1520,15 @@ conversation(mine, title="Four ranks, and what they asked")
 plt.show()
 
 # %% [markdown]
-# The process beside this kernel runs the same lines (`helpers/cluster/forkserver/pmi.py`). Its ranks are copies of itself, made by the system's `fork`: a copy has in its memory whatever was imported before it was made.
-
-# %% [markdown]
 # ## Cost: predicted and measured
 #
-# Two predictions to be tested on sizes that were not in the fit: $k$ messages of $m$ bytes, each sent when the one before it has come back, take $k(\alpha + \beta m)$; and the picture takes $T_1 / S_N$ by Amdahl's law. Each message goes once as an array and once, lower-case, as an object: the model knows nothing of pickling.
+# We test both models. Sent to and fro one after another, $k$ messages of $m$ bytes should take $k(\alpha + \beta m)$; these sizes were not in the fit. The picture should take $T_1 / S_N$ by Amdahl's law. Each message goes once as an array and once as a pickled object.
 
 
 # %%
 # %%ranks
 def to_and_fro(k, m, pickled=False):
-    """Seconds for k messages of m bytes between ranks 0 and 1, one after another: the quickest."""
+    """Return the shortest time of k messages of m bytes, to and fro between ranks 0 and 1."""
     box, best = np.zeros(m, dtype=np.uint8), float("inf")
     for _ in range(50 if rank < 2 else 0):
         comm.sendrecv(None, 1 - rank, source=1 - rank)  # begin together
@@ -1561,10 +1558,10 @@ for what, predicted, took in rows:
 Markdown("\n".join(table))
 
 # %% [markdown]
-# A ratio near 1 says that the model knows what matters. A picture on more ranks than cores takes longer than Amdahl says, for the reason above.
+# A ratio near 1 says that the model has what matters. It knows nothing of pickling, or of ranks that share cores.
 
 # %% [markdown] claims="01-pickling"
-# What does pickling cost?
+# Pickling costs time at every size: an object takes about twice as long as an array at 100 kB and 3 MB, and about five times as long at 100 B.
 
 # %%
 claims.evidence("01-pickling")
@@ -1572,14 +1569,14 @@ claims.evidence("01-pickling")
 # %% [markdown]
 # ## What breaks
 #
-# > **Predict:** every rank of a ring sends first and receives then. From what you measured above: from how many bytes on does such a program hang here? And rank 0 begins to send 8 MB of ones and at once writes −1 over them: what per cent of what arrives is −1?
+# > **Predict:** every rank of a ring sends first and then receives. From how many bytes on does this program hang here? And if rank 0 starts to send 8 MB of ones and at once overwrites them with −1, what per cent of what arrives is −1?
 
 # %%
 guess["hangs from how many bytes"] = ...
 guess["per cent of −1"] = ...
 
 # %% [markdown]
-# **Send first, then receive.** Every rank sends to the right and then receives from the left. With small messages it works, today, with this library:
+# **Send first, then receive.** Every rank sends to the right and then receives from the left. With small messages and this library it works:
 
 # %%
 # %%ranks
@@ -1592,7 +1589,7 @@ comm.Recv(box, source=left)
 print("received", box[0])
 
 # %% [markdown]
-# Only the size changes, to 8 MB, and each `Send` waits for a receive that comes after it:
+# We change only the size, to 8 MB:
 
 # %% tags=["raises-exception"]
 # %%ranks --timeout 3
@@ -1601,14 +1598,14 @@ comm.Send(np.full(1_000_000, float(rank)), dest=right)
 comm.Recv(box, source=left)
 
 # %%
-print("800 B came through, 8,000,000 B did not. Between two ranks, further up, Send of up to")
-print(f"{max(eager):,} B waited for nobody, and from {min(waited):,} B on for the receive.")
+print("800 B came through; 8,000,000 B did not. Between two ranks above, Send did not wait")
+print(f"for the receive up to {max(eager):,} B, and did from {min(waited):,} B on.")
 guess.answer("hangs from how many bytes", min(waited))
 
 # %% [markdown]
-# (The first size that waited, of powers of two; the library changes its mind between the two.) The program was wrong from the beginning, and eager sends had hidden it. To find such places before your users do, replace `Send` by `Ssend`, which always waits: what survives that relies on no eager send. (Other faults survive it: an array that is overwritten too early, an order of messages that nobody promised.)
+# (The limit lies between two powers of two; you tried no others.) The program was wrong from the beginning, and eager sends hid it. To find such places, replace `Send` by `Ssend`, which is never eager: if the program still runs, it relies on no eager send.
 #
-# Your `shift` of Exercise 3 begins its send without waiting. The same 8 MB, through your ring:
+# Your `shift` of Exercise 3 starts its send without blocking. Here is your ring with the same 8 MB:
 
 # %%
 if check.shift.passed(shift, cluster=cluster):
@@ -1618,7 +1615,7 @@ else:
     print("Exercise 3 first")
 
 # %% [markdown]
-# **Overwrite too early.** `Isend` returns before the array has been read. Rank 0 changes it at once, and rank 1 receives what was never meant for it. (First, the ranks are new: define again what is needed.)
+# **Overwrite too early.** `Isend` returns before MPI has read the array. Rank 0 changes the array at once, and rank 1 receives the wrong numbers. (The time limit restarted the ranks, so we import again.)
 
 # %%
 # %%ranks --only 0,1
@@ -1642,7 +1639,7 @@ arrived = cluster.run(lambda: weights if rank == 1 else None)[1]
 guess.answer("per cent of −1", float(100 * np.mean(arrived == -1)))
 
 # %% [markdown] claims="01-overwritten"
-# No error, no warning, a wrong number: the worst kind. Between `Isend` and the end of `Wait` the array belongs to MPI. And a test with small arrays would not have shown it:
+# MPI gives no error and no warning. Between `Isend` and the end of `Wait` the array belongs to MPI. A test with small arrays would not have shown the fault: in ten runs each, 8 MB always arrived wrong and 800 B never.
 
 # %%
 claims.evidence("01-overwritten")
@@ -1650,13 +1647,13 @@ claims.evidence("01-overwritten")
 # %% [markdown]
 # ## Project: a world of cells on four ranks
 #
-# *Difficulty ●●●, 40 minutes.* Conway's *Game of Life*: a cell lives in the next generation if three of its eight neighbours live, or if it lives and two of them do. Top and bottom of the board are neighbours, and so are left and right. The board is shared out by rows, `np.array_split(board, N)[rank]`; in each step a rank needs one row from the rank above and one from the rank below, and no more. (This exchange of edges, a *halo*, is how weather, stars and pipelines of convolutions are computed.)
+# *Difficulty ●●●, 40 minutes.* Conway's *Game of Life*: a cell lives in the next generation if three of its eight neighbours live, or if it lives and two of them do. The board's top row is a neighbour of its bottom row, and its left column of its right column. The ranks share the board by rows: rank $r$ has `np.array_split(board, N)[r]`. In each step a rank needs one row from the rank above and one from the rank below, its *halo*.
 #
-# Write `life`: every rank is given the whole board (an array of bool), and returns its own rows after `steps` generations. One row to each neighbour in each step, no collectives. There may be a single rank, its own neighbour.
+# Write `life`: every rank is given the whole board (an array of bool) and returns its own rows after `steps` generations. In each step send one row to each neighbour, and use no collectives. A single rank is its own neighbour.
 #
 # <details><summary>Hint</summary>
 #
-# `comm.sendrecv(mine[0], dest=above, source=below)` sends your first row up and receives the row under your last. Put both foreign rows around your own with `np.vstack`, count neighbours with `np.roll` in all eight directions, and drop the two foreign rows again.
+# `comm.sendrecv(mine[0], dest=above, source=below)` sends your first row up and receives the row under your last. Put both received rows around your own with `np.vstack`, count neighbours with `np.roll` in all eight directions, and drop the received rows again.
 #
 # </details>
 
@@ -1683,7 +1680,7 @@ def life(board, steps, comm):
 check.life(life, cluster=cluster)
 
 # %% [markdown]
-# A *glider* moves down and to the right by one cell in four generations, through the rows of one rank into those of the next:
+# A *glider* moves one cell down and one to the right in four generations. The dashed lines are the borders between ranks; the glider crosses them unchanged.
 
 # %%
 board = np.zeros((16, 24), dtype=bool)
@@ -1700,12 +1697,9 @@ for ax, steps in zip(axes, (0, 16, 32), strict=True):
 plt.show()
 
 # %% [markdown]
-# The dashed lines are the borders between ranks. The glider does not notice them.
-
-# %% [markdown]
 # ## What the sources say, what we measured
 #
-# The course examines five documents. Two of them introduce MPI; these are their statements on what you just did.
+# Two of the five documents that the course examines introduce MPI. They say:
 
 # %%
 first_send, large_send = (event for event in returns.of(0) if event.call == "Send")
@@ -1715,48 +1709,47 @@ rows = [
      f"*finished* means on your side: a `Send` of 8 B to a rank that was busy for 20 ms returned "
      f"after {1e3 * first_send.duration:.2f} ms, one of 4 MB after {1e3 * large_send.duration:.0f} ms"),
     ("in MapReduce the system allocates the work, in MPI the programmer does",
-     f"so it is: {len(by_mapreduce.messages)} messages that nobody wrote, against "
-     f"{len(by_mpi.messages)} that you did, for the same {words} words"),
+     f"yes: for the same {words} words the framework sent {len(by_mapreduce.messages)} messages, "
+     f"and the MPI program the {len(by_mpi.messages)} that its author wrote"),
     ("the programmer must schedule so that messages of workers are not mixed",
-     f"each message carries its source and tag, and its bytes stay together; by `ANY_SOURCE` rank 0 "
-     f"got those of ranks {', '.join(str(event.peer) for event in anyone.of(0))}, in this order"),
+     f"messages do not mix: each carries its source and tag; by `ANY_SOURCE` rank 0 "
+     f"received from ranks {', '.join(str(event.peer) for event in anyone.of(0))}, in this order"),
     ("collectives, for example reduce and gather",
-     f"all six by hand equal MPI's; a broadcast took {flat} steps so, {as_a_tree.steps()} as a tree"),
+     f"six, by hand, agree with MPI's; a broadcast took {flat} steps, {as_a_tree.steps()} as a tree"),
     ("a number goes 0 → 1 → 2 → 3, one is added each time",
      f"ranks held {held}, in {chain.steps()} steps"),
     ("reduce overwrites the input with the sum of all processes",
-     f"PyTorch's does, as MPI's with IN_PLACE; with a receive buffer the input is kept, "
+     f"PyTorch's does, and MPI's with IN_PLACE; with a receive buffer the input is kept, "
      f"and after a reduce only the root has the sum: {totals}"),
 ]  # fmt: skip
 lines = ["| the source says | here |", "|---|---|"]
 Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
 
 # %% [markdown]
-# The first source also calls MPI "the lower-level software underneath MapReduce". The well-known implementations (Google's, Hadoop, Spark) do not use MPI: they need tasks that can fail and be repeated, and programs in MPI end when one rank does. That one *can* build the one on the other you have seen.
+# The first source also calls MPI "the lower-level software underneath MapReduce". Google's MapReduce, Hadoop and Spark do not use MPI: their tasks must be able to fail, and an MPI program usually ends when one rank fails.
 
 # %% [markdown]
 # ## Summary
 #
-# - All ranks run the same program and differ by their number; there is no shared variable. A cell on ranks is a script under `mpiexec`.
-# - A blocking call returns when *your* side is done. `Send` may or may not wait for the receiver, depending on the size; a program must be right in both cases. Requests let you go on, and the array is not yours until `Wait`.
-# - A deadlock is a circle in the table of who waits for whom.
-# - Collectives are patterns of sends and receives; how they are arranged decides how many steps they take.
-# - A rank is told who it is by whoever started it. Addresses go by way of that parent, with a barrier between leaving and reading them.
-# - A message costs $\alpha + \beta m$. A computation with serial fraction $s$ is never more than $1/s$ times faster, unless the work grows.
+# - All ranks run the same program and differ by their number; no variable is shared.
+# - A blocking call returns when *your* side is done. `Send` may or may not wait for the receiver; a program must be right in both cases. With a request you can go on, but the array is not yours until `Wait` returns.
+# - In a deadlock ranks wait for each other and none can go on. The table says in which call each rank waits, and for whom.
+# - Collectives are patterns of sends and receives. The pattern decides how many steps they take.
+# - A rank learns who it is, and where the others are, from the process that started it.
+# - A message costs $\alpha + \beta m$. With serial fraction $s$, fixed work gets at most $1/s$ times faster; work that grows with the ranks has no such limit.
 #
-# **In practice** you call MPI's collectives, or for GPUs those of NCCL through `torch.distributed` (notebook 02), and write sends and receives by hand only where the pattern is your own. On a cluster `srun` or `mpirun` starts the ranks; `Cluster(n, launcher="slurm")` does it from the notebook. To look at a large trace, `helpers.tracing.save_chrome(trace, "trace.json")` writes a file for [ui.perfetto.dev](https://ui.perfetto.dev).
+# **In practice** you call MPI's collectives, or for GPUs those of NCCL through `torch.distributed` (notebook 02), and write sends and receives by hand only where the pattern is your own. On a cluster `srun` or `mpirun` starts the ranks; `Cluster(n, launcher="slurm")` does it from the notebook. For large traces, `helpers.tracing.save_chrome(trace, "trace.json")` writes a file for [ui.perfetto.dev](https://ui.perfetto.dev).
 #
 # **References**
 #
 # - [The MPI standard, version 4.1](https://www.mpi-forum.org/docs/): chapter 3 says exactly when a send may return.
 # - [mpi4py's tutorial](https://mpi4py.readthedocs.io/en/stable/tutorial.html): the same calls, in short examples.
-# - L. Lamport (1978), *Time, clocks, and the ordering of events in a distributed system*: the picture with lanes and arrows.
-# - J. Dean, S. Ghemawat (2004), *MapReduce: simplified data processing on large clusters*.
-# - R. Hockney (1994), *The communication challenge for MPP*: the model $\alpha + \beta m$.
-# - P. Balaji and others (2010), *PMI: a scalable parallel process-management interface for extreme-scale systems*: what ranks ask their parent.
+# - L. Lamport (1978), *Time, clocks, and the ordering of events in a distributed system*: lanes and arrows.
+# - J. Dean, S. Ghemawat (2004), *MapReduce*; R. Hockney (1994), *The communication challenge for MPP*: $\alpha + \beta m$.
+# - P. Balaji and others (2010), *PMI*: what ranks ask their parent.
 # - G. Amdahl (1967) and J. Gustafson (1988): the two laws, each in a few pages.
 #
-# **Next**: [08_allreduce_animation](08_allreduce_animation.ipynb) takes one of these calls apart: allreduce, which every training on several machines waits for.
+# **Next**: [08_allreduce_animation](08_allreduce_animation.ipynb) takes allreduce apart, which every training on several machines waits for.
 
 # %%
 cluster.stop()
