@@ -1,5 +1,6 @@
 """Traces of known message patterns: matched, counted, on one clock, exported and read back."""
 
+import functools
 import json
 import pickle
 import time
@@ -13,6 +14,27 @@ from tests.cluster.ways import PART
 from tests.mpi.runner import run_ranks
 
 RANKS = [1, pytest.param(2, marks=PART), 3, pytest.param(4, marks=PART), 5]
+
+
+@functools.cache
+def on(n):
+    """Return what each of n ranks made of all that is recorded on so many: they start once."""
+    return run_ranks(n, everything)
+
+
+def everything():
+    from mpi4py import MPI
+
+    n = MPI.COMM_WORLD.size
+    patterns = [chain, star, ring, ring_by_requests, scatter_by_hand]
+    patterns += [doubling] if n & (n - 1) == 0 else []
+    others = {
+        1: [errors],
+        2: [unmatched, late_sender, late_to_a_collective, many, shifted_clock],
+        4: [in_groups],
+    }
+    found = {each.__name__: pattern(each.__name__) for each in patterns}
+    return found | {each.__name__: each() for each in [clocks, *others.get(n, [])]}
 
 
 def pattern(name):
@@ -76,7 +98,7 @@ def scatter_by_hand(comm):
 @pytest.mark.mpi
 @pytest.mark.parametrize("n", RANKS)
 def test_chain_takes_one_round_for_each_link(n):
-    trace = run_ranks(n, pattern, "chain")[0]
+    trace = on(n)[0]["chain"]
     assert trace.ranks == tuple(range(n))
     assert [(m.source, m.dest, m.tag) for m in trace.messages] == [
         (r, r + 1, 1) for r in range(n - 1)
@@ -94,7 +116,7 @@ def test_chain_takes_one_round_for_each_link(n):
 @pytest.mark.mpi
 @pytest.mark.parametrize("n", RANKS)
 def test_receives_from_anyone_find_their_senders(n):
-    trace = run_ranks(n, pattern, "star")[0]
+    trace = on(n)[0]["star"]
     assert sorted((m.source, m.dest, m.tag, m.bytes) for m in trace.messages) == [
         (r, 0, r, 80) for r in range(1, n)
     ]
@@ -109,7 +131,7 @@ def test_receives_from_anyone_find_their_senders(n):
 @pytest.mark.parametrize("n", RANKS)
 @pytest.mark.parametrize("name", ["ring", "ring_by_requests"])
 def test_ring_sends_the_formulas_bytes_in_the_formulas_rounds(n, name):
-    trace = run_ranks(n, pattern, name)[0]
+    trace = on(n)[0][name]
     assert trace.steps() == 2 * (n - 1)
     assert set(trace.bytes_sent().values()) == {2 * (n - 1) * 1200 // n}
     assert len(trace.messages) == 2 * n * (n - 1)
@@ -118,7 +140,7 @@ def test_ring_sends_the_formulas_bytes_in_the_formulas_rounds(n, name):
 @pytest.mark.mpi
 @pytest.mark.parametrize(("n", "name", "steps"), [(4, "doubling", 2), (5, "scatter_by_hand", 4)])
 def test_rounds_of_other_patterns(n, name, steps):
-    assert run_ranks(n, pattern, name)[0].steps() == steps
+    assert on(n)[0][name].steps() == steps
 
 
 def unmatched():
@@ -141,7 +163,7 @@ def unmatched():
 
 @pytest.mark.mpi
 def test_messages_without_another_side_are_listed():
-    trace = run_ranks(2, unmatched)[0]
+    trace = on(2)[0]["unmatched"]
     assert [trace.events[i].tag for i in trace.unmatched_sends] == [5]
     assert [trace.events[i].tag for i in trace.unmatched_receives] == [6]
     assert trace.messages == ()
@@ -149,7 +171,7 @@ def test_messages_without_another_side_are_listed():
     assert "1 unmatched receives" in repr(trace)
 
 
-def late_sender(nbytes):
+def late_sender(nbytes=10_000_000):
     """Rank 1 begins 0.3 s after rank 0; then rank 0 receives late."""
     from mpi4py import MPI
 
@@ -171,7 +193,7 @@ def late_sender(nbytes):
 
 @pytest.mark.mpi
 def test_waiting_is_told_from_transfer():
-    trace = run_ranks(2, late_sender, 10_000_000)[0]
+    trace = on(2)[0]["late_sender"]
     early, late = [e for e in trace.of(0) if e.call == "Recv"]
     prompt, stuck = [e for e in trace.of(1) if e.call == "Send"]
     assert early.waiting == pytest.approx(prompt.begin - early.begin)
@@ -199,7 +221,7 @@ def late_to_a_collective():
 
 @pytest.mark.mpi
 def test_the_wait_for_a_collective_waits_and_not_the_call_that_began_it():
-    trace = run_ranks(2, late_to_a_collective)[0]
+    trace = on(2)[0]["late_to_a_collective"]
     begun, waited = trace.of(0)[-2:]
     assert (begun.call, waited.call) == ("Iallreduce", "Wait")
     assert begun.waiting == 0
@@ -226,12 +248,12 @@ def in_groups():
 
 @pytest.mark.mpi
 def test_messages_of_different_communicators_do_not_mix():
-    trace = run_ranks(4, in_groups)[0]
+    trace = on(4)[0]["in_groups"]
     found = {(m.source, m.dest, trace.communicators[m.comm]) for m in trace.messages}
     assert found == {(0, 2, (0, 2)), (1, 3, (1, 3)), (0, 2, (0, 1, 2, 3))}
 
 
-def many(calls):
+def many(calls=50):
     from mpi4py import MPI
 
     with traces.record(MPI.COMM_WORLD) as comm:
@@ -247,7 +269,7 @@ def many(calls):
 
 @pytest.mark.mpi
 def test_a_recording_within_a_recording_belongs_to_both():
-    outer, inner = run_ranks(2, many, 50)[0]
+    outer, inner = on(2)[0]["many"]
     assert [e.call for e in inner.of(0)] == ["barrier"]
     assert [e.call for e in outer.of(0)] == ["bcast"] * 50 + ["barrier"] * 2
 
@@ -285,7 +307,7 @@ def errors():
 
 @pytest.mark.mpi
 def test_misuse_is_answered():
-    ((messages, *empty),) = run_ranks(1, errors)
+    messages, *empty = on(1)[0]["errors"]
     for message, part in zip(messages, ("nothing was rec", "nothing", "0", "3", "9"), strict=True):
         assert part in message
     assert empty == [0, 0.0, 0]
@@ -302,19 +324,22 @@ def clocks():
 @pytest.mark.mpi
 @pytest.mark.parametrize("n", RANKS)
 def test_clocks_of_one_computer_agree_within_their_uncertainty(n):
-    for rank, clock in enumerate(run_ranks(n, clocks)):
+    for rank, clock in enumerate(found["clocks"] for found in on(n)):
         assert abs(clock.offset) <= clock.uncertainty  # Linux: one clock for all processes
         assert (clock.uncertainty > 0) == (rank > 0)
 
 
-def shifted_clock(shift_ns):
+SHIFT = 5_000_000_000
+
+
+def shifted_clock():
     from mpi4py import MPI
 
     from helpers.tracing import clock
 
     if MPI.COMM_WORLD.rank == 1:
         real = time.perf_counter_ns
-        time.perf_counter_ns = lambda: real() + shift_ns
+        time.perf_counter_ns = lambda: real() + SHIFT
     try:
         return clock.measure_offset(MPI.COMM_WORLD)
     finally:
@@ -324,10 +349,9 @@ def shifted_clock(shift_ns):
 
 @pytest.mark.mpi
 def test_a_shifted_clock_is_found_out():
-    shift = 5_000_000_000
-    clock = run_ranks(2, shifted_clock, shift)[1]
-    assert abs(clock.offset - shift) <= clock.uncertainty
-    assert abs(clock.to_root(10 * shift) - 9 * shift) <= clock.uncertainty
+    clock = on(2)[1]["shifted_clock"]
+    assert abs(clock.offset - SHIFT) <= clock.uncertainty
+    assert abs(clock.to_root(10 * SHIFT) - 9 * SHIFT) <= clock.uncertainty
 
 
 def test_a_drift_between_two_measurements_is_spread_evenly():
@@ -354,7 +378,7 @@ def test_records_without_clocks_are_taken_to_share_one():
 
 @pytest.mark.mpi
 def test_trace_survives_pickle_and_exports_to_chrome(tmp_path):
-    trace = run_ranks(3, pattern, "ring")[0]
+    trace = on(3)[0]["ring"]
     assert pickle.loads(pickle.dumps(trace)) == trace
     chrome = json.loads(traces.save_chrome(trace, tmp_path / "trace.json").read_text())[
         "traceEvents"
