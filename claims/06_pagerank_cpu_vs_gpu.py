@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import time
 
 from helpers.claims import Claim, Share, in_turn, with_defaults
 
@@ -29,16 +28,6 @@ def _product(method: str, graph, times: int = 1):
 # ------------------------------------------------------------------- section 4: versions and bytes
 
 
-def above_the_bound(seed: int, method: str, nodes: int = 8000, edges: float = 1e5):
-    """Seconds of a product, and bytes ÷ the rate at which one thread reads memory."""
-    import torch
-
-    big = torch.ones(nodes * nodes)
-    version, call = _product(method, _random(nodes, edges / nodes**2, seed))
-    spent, read = in_turn(call, big.sum)
-    return spent, version.bytes_moved * read / (4 * big.numel())
-
-
 def versions_apart(seed: int, ours: str, rival: str, probability: float, nodes: int = 8000):
     """Seconds of the products of two versions, ten in a row."""
     graph = _random(nodes, probability, seed)
@@ -54,25 +43,6 @@ def fold(seed: int, nodes: int) -> tuple[float, float]:
     return in_turn(
         lambda: torch.mm(matrix, torch.diag(diagonal)), lambda: matrix * diagonal, rounds=3
     )
-
-
-def clock_too_early(seed: int, iterations: int) -> tuple[float, float]:
-    """Seconds until work is queued, and until it is done."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    from helpers.pagerank.versions import VERSIONS, iterate
-
-    held = VERSIONS["csr"](_random(2000, 0.005, seed))
-    with ThreadPoolExecutor(1) as queue:
-        queue.submit(iterate, held, 1).result()  # the worker's thread is there
-        began = time.perf_counter()
-        work = queue.submit(iterate, held, iterations)
-        queued = time.perf_counter() - began
-        work.result()
-        return queued, time.perf_counter() - began
-
-
-# ------------------------------------------------------------------------- section 6: iterations
 
 
 def iterations_needed(seed: int, probability: float, nodes: int = 10_000) -> tuple[float, float]:
@@ -235,23 +205,6 @@ _ratio = with_defaults(seeds=SEEDS, unit="s", scale="ratio")
 
 CLAIMS = [
     _ratio(
-        "06-lower-bound",
-        "A product takes at least twice as long as its bytes take from memory.",
-        above_the_bound,
-        {
-            "dense, 2": {"method": "dense"},
-            "COO, 1": {"method": "sparse"},
-            "scatter, 0s": {"method": "scatter"},
-            "CSR, 4": {"method": "csr"},
-        },
-        "depends on the version",
-        1.0,
-        "measured",
-        "bytes ÷ bandwidth",
-        axis="the version",
-        smallest={"nodes": 50, "edges": 200},
-    ),
-    _ratio(
         "06-same-bytes",
         "Of two sparse versions that move bytes of one order, COO takes more than twice as long "
         "as messages.",
@@ -300,18 +253,6 @@ CLAIMS = [
         "product",
         "elementwise",
         smallest={"nodes": 20},
-    ),
-    _ratio(
-        "06-clock",
-        "A clock that is read when work is queued shows less than a tenth of its time.",
-        clock_too_early,
-        {"500 iterations": {"iterations": 500}, "2000 iterations": {"iterations": 2000}},
-        "holds",
-        9.0,
-        "queued",
-        "done",
-        larger=False,
-        smallest={"iterations": 20},
     ),
     _ratio(
         "06-iterations",
