@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,8 @@ class History:
         Faults, in the order of their discovery.
     ended : str
         What ended the run, in words: updates, seconds, a loss.
+    samples : list of int
+        Of each mini-batch of this replica.
     """
 
     scheme: str
@@ -61,6 +64,7 @@ class History:
     weights: np.ndarray | None = None
     report: list[str] = field(default_factory=list)
     ended: str = ""
+    samples: list[int] = field(default_factory=list)
 
     def record(self, seconds: float, loss: float, staleness: int = 0, worker: int = -1) -> None:
         """Append one update.
@@ -127,10 +131,11 @@ class History:
             Without ``weights``, which may differ.
         """
         mine = self.batch, self.seconds, self.losses, self.compute, self.synchronize, self.report
-        everyone = comm.allgather(mine)
-        batches, _, losses, compute, synchronize, _ = zip(
+        everyone = comm.allgather((*mine, self.samples))
+        batches, _, losses, compute, synchronize, _, samples = zip(
             *(everyone[rank] for rank in workers), strict=True
         )
+        faults = _not_finite(losses, workers) + _unlike(samples, workers)
         return History(
             self.scheme,
             self.ranks,
@@ -142,6 +147,27 @@ class History:
             gradients=self.updates * len(workers),
             compute=max(compute),
             synchronize=min(synchronize),
-            report=[line for told in everyone for line in told[5]],
+            report=[line for told in everyone for line in told[5]] + faults,
             ended=self.ended,
+            samples=self.samples,
         )
+
+
+def _not_finite(losses: Sequence[Sequence[float]], workers: list[int]) -> list[str]:
+    """Say whose loss was first not finite; the average brings it to all."""
+    for update, several in enumerate(zip(*losses, strict=True), 1):
+        if found := [f"rank {r}: {x}" for r, x in zip(workers, several, strict=True) if x - x != 0]:
+            return [f"update {update} is the first with a loss that is not finite ({found[0]})"]
+    return []
+
+
+def _unlike(samples: Sequence[Sequence[int]], workers: list[int]) -> list[str]:
+    """Say where workers had batches of different lengths, of which each counted as much."""
+    for update, several in enumerate(zip(*samples, strict=False), 1):
+        if len(set(several)) > 1:
+            had = ", ".join(f"{n} on rank {r}" for r, n in zip(workers, several, strict=True))
+            return [
+                f"update {update} averaged batches of unlike length as if they were alike ({had} "
+                "samples): drop what an epoch leaves over (drop_last=True), or weigh by samples"
+            ]
+    return []

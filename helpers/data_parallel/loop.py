@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import statistics
 import time
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+from helpers.data_parallel.alarm import Alarm
 from helpers.data_parallel.history import History
 from helpers.data_parallel.replica import Replica
 from helpers.data_parallel.scheme import Ended, Scheme
@@ -33,11 +35,13 @@ def train(
         This rank's model, loss and optimizer.
     batches : iterable of (x, y)
         This rank's mini-batches, for example a DataLoader with a DistributedSampler. The rank that
-        serves, if there is one, does not look at them.
+        serves, if there is one, does not look at them. A scheme that averages gradients counts each
+        worker's batch as much as another's; ``report`` says so where their lengths differ.
     scheme : Scheme
         What travels, and when.
     steps : int, optional
-        How many updates of the parameters. If None, a scheme in step makes as many as the shortest
+        How many updates of the parameters; in step, the same on every rank, and each worker has as
+        many batches. If None, a scheme in step makes as many as the shortest
         of all workers' ``batches`` is long. Out of step it is the server that counts: workers go on
         until it stops them, or to the end of their ``batches``.
     stop : Stop, optional
@@ -50,15 +54,20 @@ def train(
     Returns
     -------
     History
-        The same on all ranks, but for the weights where replicas differ; ``ended`` says by what.
+        The same on all ranks, but for the weights where replicas differ; ``ended`` says by what,
+        and ``report`` whose loss was not finite.
 
     Raises
     ------
     TypeError
         If ``scheme`` is none, or ``stop`` no Stop.
     ValueError
-        If ``steps`` and ``stop`` are None in a scheme in step and ``batches`` has no length, or if
-        a gradient has left the replica's flat buffer.
+        If ``steps`` and ``stop`` are None in a scheme in step and ``batches`` has no length, if
+        ``steps`` is no whole number, differs between ranks, or is more than a worker's batches, or
+        if a gradient has left the replica's flat buffer.
+    RuntimeError
+        If another rank, in a scheme in step, has failed. A rank that waits for it inside MPI
+        cannot raise: it says so on stderr and ends the job.
     """
     if not isinstance(scheme, Scheme):
         raise TypeError(f"train expects a Scheme; got {scheme!r}")
@@ -71,6 +80,9 @@ def train(
     mine = itertools.repeat(None) if scheme.serves else batches
     if limit is None:
         limit, mine = itertools.count(), _while_all_have_one(mine, comm)
+    elif scheme.in_step:
+        mine = _as_many(mine, limit)
+    alarm = Alarm(comm) if scheme.in_step else None
     judge = Judge(scheme)
     computing, synchronizing = [], []
     scheme.begin(replica)
@@ -78,13 +90,16 @@ def train(
     began = time.perf_counter()
     try:
         for step, batch in zip(limit, mine):  # noqa: B905
+            if alarm is not None:
+                alarm.check()
             replica.flat.gradients.zero_()
             start = time.perf_counter()
             scheme.before_backward(replica, step)
             ready = time.perf_counter()
             if batch is not None:
                 replica.backward(*batch)
-                history.batch = history.batch or len(batch[0])
+                history.samples.append(len(batch[0]))
+                history.batch = history.samples[0]
             computed = time.perf_counter()
             scheme.after_backward(replica, step)
             arrived = time.perf_counter()
@@ -103,7 +118,11 @@ def train(
         history.ended = str(over)
     except BaseException as error:
         scheme.leave(f"{type(error).__name__}: {error}")
+        if alarm is not None:
+            alarm.sound(error)
         raise
+    if alarm is not None:
+        alarm.end()
     if history.updates and not scheme.serves:
         history.compute = statistics.median(computing)
         history.synchronize = statistics.median(synchronizing)
@@ -113,17 +132,49 @@ def train(
 
 def _limit(batches: Iterable, scheme: Scheme, steps: int | None) -> Iterable[int] | None:
     """Number this rank's steps; in step, all ranks agree where they end; None: in each step."""
-    if not scheme.in_step and (steps is None or not scheme.serves):
-        return itertools.count()
+    asked, lengths = [steps], [None]
+    if scheme.in_step:
+        told = scheme.comm.allgather((steps, _length(batches)))
+        asked = [one for one, _ in told]
+        lengths = [told[rank][1] for rank in scheme.workers]
+    if any(one != steps for one in asked) or not (
+        steps is None or (isinstance(steps, Integral) and steps >= 0)
+    ):
+        raise ValueError(
+            "train expects steps=None or a whole number from 0, the same on every rank; got "
+            + ", ".join(str(one) for one in asked)
+        )
+    if not scheme.in_step:
+        return itertools.count() if steps is None or not scheme.serves else range(steps)
     if steps is None:
-        length = len(batches) if isinstance(batches, Sized) else None
-        lengths = [scheme.comm.allgather(length)[rank] for rank in scheme.workers]
         if None in lengths and scheme.stop != Stop():
             return None
         if None in lengths:
             raise ValueError(f"train expects steps, or batches with a length; got {batches!r}")
         steps = min(lengths)
+    for rank, length in zip(scheme.workers, lengths, strict=True):
+        if length is not None and length < steps:
+            raise ValueError(
+                f"steps={steps} expects as many batches on every worker; rank {rank} has {length}: "
+                "leave steps out to end with the shortest, or go through them again"
+            )
     return range(steps)
+
+
+def _length(batches: Iterable) -> int | None:
+    try:
+        return len(batches)  # type: ignore[arg-type]
+    except TypeError:  # also of a DataLoader over an IterableDataset
+        return None
+
+
+def _as_many(batches: Iterable, steps: Iterable[int]) -> Iterator:
+    """Yield this rank's batches; raise where they end too soon: the others would wait."""
+    made = 0
+    for batch in batches:
+        yield batch
+        made += 1
+    raise ValueError(f"this rank's batches ended after {made} of {len(steps)} steps")
 
 
 def _while_all_have_one(batches: Iterable, comm: Intracomm) -> Iterator:
