@@ -1,0 +1,1 @@
+"""Loaders of small real data: offline, checksummed, each with its source and licence."""

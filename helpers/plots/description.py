@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LONGEST = 1500  # characters: what a screen reader says in a minute and a half
-MOST_TITLES = 3  # that stand in a caption
+MOST_TITLES = 4  # that stand in a caption
 ITEMS = 12  # lines, bars or words that are told one by one; of more, how many there are
 
 
@@ -42,27 +42,36 @@ def describe(figure: Figure) -> str:
 
 
 def title(figure: Figure) -> str:
-    """Return what a figure is called, for its caption: its titles, or what by what.
-
-    Empty where there are many titles, or none and several panels.
+    """Return what a figure is called, for its caption: its titles, where they are few.
 
     >>> from matplotlib.figure import Figure
     >>> ax = Figure().subplots()
-    >>> _ = ax.set(xlabel="ranks", ylabel="time in ms")
     >>> title(ax.figure)
-    'time in ms by ranks'
+    ''
     >>> _ = ax.set_title("Cost.")
     >>> title(ax.figure)
     'Cost'
     """
-    panels = _panels(figure)
-    titles = [figure.get_suptitle(), *(next(_titles(ax), "") for ax in panels)]
-    if words := [_text(one).rstrip(".") for one in titles if one]:
-        return "; ".join(dict.fromkeys(words)) if len(words) <= MOST_TITLES else ""
-    labels = [label for ax in panels for label in (ax.get_ylabel(), ax.get_xlabel())]
-    if len(panels) != 1 or not all(labels) or "\\" in "".join(labels):  # no caption of formulas
-        return ""
-    return " by ".join(map(_text, labels))
+    titles = [figure.get_suptitle(), *(next(_titles(ax), "") for ax in _panels(figure))]
+    words = [_text(one).rstrip(".") for one in titles if one]
+    return "; ".join(dict.fromkeys(words)) if len(words) <= MOST_TITLES else ""
+
+
+def axes(figure: Figure) -> str:
+    """Return what a figure shows by what, for the caption of one without a title.
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().subplots()
+    >>> _ = ax.set(xlabel="ranks", ylabel="time in ms")
+    >>> axes(ax.figure)
+    'time in ms by ranks'
+    """
+    found = []
+    for ax in _panels(figure):
+        labels = [one for one in (ax.get_ylabel(), ax.get_xlabel()) if one and "\\" not in one]
+        found.append(" by ".join(map(_text, labels)))  # a caption has no formulas
+    words = list(dict.fromkeys(filter(None, found)))
+    return "; ".join(words) if len(words) <= MOST_TITLES else ""
 
 
 def install(shell: Any) -> None:
@@ -94,7 +103,7 @@ def _describing(plain: Callable) -> Callable:
         if shown is None:
             return None
         data, metadata = shown if isinstance(shown, tuple) else (shown, {})
-        found = {"alt": describe(figure), "title": title(figure)}
+        found = {"alt": describe(figure), "title": title(figure), "axes": axes(figure)}
         parts = dark.kept(figure, data)
         return data, {**metadata, **found, **({} if parts is None else {"kept": parts})}
 

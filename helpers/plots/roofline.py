@@ -54,6 +54,8 @@ def roofline(
     matplotlib.axes.Axes
         What was drawn in.
     """
+    from matplotlib.patheffects import withStroke
+
     ax = ensure_axes(ax)
     top = max(peaks.values())
     low, high = axis_range(peaks, bandwidths, points)
@@ -63,7 +65,8 @@ def roofline(
     pixels = ax.transData.transform([(1, 1), (10, 10)])
     rise = math.degrees(math.atan2(*(pixels[1] - pixels[0])[::-1]))  # of a bandwidth's line
     grid = np.geomspace(low, high, 200)
-    near = {"textcoords": "offset points"}
+    halo = [withStroke(linewidth=3, foreground="white")]  # keeps lines out of the letters
+    near = {"textcoords": "offset points", "path_effects": halo, "zorder": 5}
     for i, (name, rate) in enumerate(bandwidths.items()):
         ink = INK[i % 3]
         ax.plot(grid, np.minimum(top, rate * grid) / 1e9, color=ink, marker="",

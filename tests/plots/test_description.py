@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from helpers.plots import description
-from helpers.plots.description import LONGEST, describe, title
+from helpers.plots.description import LONGEST, axes, describe, title
 from tools.run import execute
 
 
@@ -99,24 +99,36 @@ def test_panels_are_counted():
     assert describe(figure).startswith("Two. Panel 1 of 2: Line")
 
 
-def test_a_title_is_the_figures_the_panels_or_the_axes():
+def test_a_title_is_the_figures_and_the_panels():
     figure = Figure()
     left, right = figure.subplots(1, 2)
-    assert title(figure) == ""
     left.set(xlabel="N", ylabel="s")
-    assert title(figure) == "", "two panels, and no title"
+    assert title(figure) == "", "axes, and no title"
     left.set_title("Strong: one picture")
     right.set_title("Weak.", loc="left")
     assert title(figure) == "Strong: one picture; Weak"
     figure.suptitle("Speedup")
     assert title(figure) == "Speedup; Strong: one picture; Weak"
-    figure.add_subplot(133).set_title("a fourth")
+    for panel in (4, 5):
+        figure.add_subplot(1, 5, panel).set_title(f"panel {panel}")
     assert title(figure) == "", "too many for a caption"
 
 
-def test_a_formula_is_no_title(ax):
+def test_axes_are_what_by_what_in_each_panel():
+    figure = Figure()
+    left, right = figure.subplots(1, 2)
+    assert axes(figure) == ""
+    left.set(ylabel="bytes")
+    assert axes(figure) == "bytes"
+    right.set(xlabel="N", ylabel="s")
+    assert axes(figure) == "bytes; s by N"
+    left.set(xlabel="N", ylabel="s")
+    assert axes(figure) == "s by N"
+
+
+def test_a_formula_is_no_caption(ax):
     ax.set(xlabel="lag", ylabel=r"$\Vert x \Vert$")
-    assert title(ax.figure) == ""
+    assert axes(ax.figure) == "lag"
 
 
 def test_what_is_long_is_cut_at_a_word(ax):
