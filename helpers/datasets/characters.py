@@ -10,7 +10,6 @@ The alphabet has 96 characters: a line break and what ASCII prints. 96 divides b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -44,15 +43,8 @@ def as_text(document: Document) -> str:
     return "\n".join([f"{document.package}: " + "\n".join(sentences(document.text)), "", ""])
 
 
-def load_characters(fold: int = 0, data: Path | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Load all descriptions as two rows of tokens.
-
-    Parameters
-    ----------
-    fold : int
-        The fifth of the packages, 0 to 4, that is held out.
-    data : pathlib.Path, optional
-        Another folder than ``data/``.
+def load_characters() -> tuple[np.ndarray, np.ndarray]:
+    """Load all descriptions as two rows of tokens; a fifth of the packages is held out.
 
     Returns
     -------
@@ -61,7 +53,7 @@ def load_characters(fold: int = 0, data: Path | None = None) -> tuple[np.ndarray
     test : numpy.ndarray (m,), int64
         The packages held out.
     """
-    sides = load_descriptions(data).split(fold)
+    sides = load_descriptions().split(0)
     train, test = (encode("".join(map(as_text, side))) for side in sides)
     return train, test
 

@@ -69,17 +69,15 @@ def reaches(model: nn.Module, images: np.ndarray, labels: np.ndarray, target: fl
     return True
 
 
-def accuracy_of(weights: np.ndarray, digits: Digits, model: nn.Module | None = None) -> float:
-    """Judge flat weights on the test images.
+def accuracy_of(weights: np.ndarray, digits: Digits) -> float:
+    """Judge flat weights of LeNet on the test images.
 
     Parameters
     ----------
     weights : numpy.ndarray (P,)
-        All parameters, in the model's order; P = 61 706 for LeNet.
+        All parameters, in the model's order; P = 61 706.
     digits : helpers.datasets.mnist.Digits
         Whose test images are asked.
-    model : torch.nn.Module, optional
-        That takes the weights; LeNet unless given.
 
     Returns
     -------
@@ -91,7 +89,7 @@ def accuracy_of(weights: np.ndarray, digits: Digits, model: nn.Module | None = N
     ValueError
         For another number of weights.
     """
-    model = LeNet() if model is None else model
+    model = LeNet()
     wanted = sum(p.numel() for p in model.parameters())
     if weights.shape != (wanted,):
         raise ValueError(f"expected {wanted} weights; got an array {weights.shape}")
