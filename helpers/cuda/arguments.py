@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from dataclasses import dataclass
 from typing import Any
@@ -140,21 +141,27 @@ def _number(signature: Signature, number: int, parameter: Parameter, value: obje
     dtype = np.dtype(parameter.dtype)
     if parameter.components > 1 or dtype.names:
         return _compound(signature, number, parameter, value)
-    if isinstance(value, bool | int | float | np.number | np.bool_):
-        whole = isinstance(value, bool | int | np.integer | np.bool_)
-        if dtype.kind == "f" or whole:
-            try:
-                return Argument(parameter, value=np.array(value, dtype).tobytes())
-            except OverflowError:
-                raise _complain(
-                    signature, number, parameter, f"{value} does not fit {dtype.name}"
-                ) from None
-    raise _complain(
-        signature,
-        number,
-        parameter,
-        f"expected a {'number' if dtype.kind == 'f' else 'whole number'}, got {_describe(value)}",
-    )
+    try:
+        return Argument(parameter, value=fitting(value, dtype).tobytes())
+    except ValueError as problem:
+        raise _complain(signature, number, parameter, str(problem)) from None
+
+
+def fitting(value: Any, dtype: np.dtype) -> np.ndarray:
+    """Return a number as an array without dimensions; raise ValueError where it does not fit."""
+    whole = isinstance(value, bool | int | np.integer | np.bool_)
+    if not (whole or (dtype.kind == "f" and isinstance(value, float | np.floating))):
+        kind = "number" if dtype.kind == "f" else "whole number"
+        raise ValueError(f"expected a {kind}, got {_describe(value)}")
+    try:
+        with np.errstate(over="ignore"):
+            found = np.array(float(value) if dtype.kind == "f" else int(value), dtype)
+        fits = dtype.kind != "f" or bool(np.isfinite(found)) or not math.isfinite(value)
+    except OverflowError:
+        fits = False
+    if not fits:
+        raise ValueError(f"{value} does not fit {dtype.name}")
+    return found
 
 
 def _compound(signature: Signature, number: int, parameter: Parameter, value: object) -> Argument:
@@ -167,7 +174,9 @@ def _compound(signature: Signature, number: int, parameter: Parameter, value: ob
         )
         if content.shape != shape:
             raise ValueError
-    except (TypeError, ValueError):
+        if dtype.kind in "iu":
+            [fitting(one, dtype) for one in np.asarray(value).tolist()]
+    except (TypeError, ValueError, OverflowError):
         what = f"a record of {dtype}" if dtype.names else f"{parameter.components} numbers"
         raise _complain(
             signature, number, parameter, f"expected {what}, got {_describe(value)}"

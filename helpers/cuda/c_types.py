@@ -240,6 +240,19 @@ def macros_of(source: str, defines: Mapping[str, object] | None) -> dict[str, st
     return found
 
 
+def number_of(text: str, macros: Mapping[str, str]) -> int | None:
+    """Return what an expression of numbers and macros comes to; None where it has other parts."""
+    for _ in range(8):  # a name may stand for a name
+        text = re.sub(r"[A-Za-z_]\w*", lambda name: f"({macros.get(name[0], name[0])})", text)
+    text = re.sub(r"(?<=\d)[uUlL]+\b", "", text)
+    if not re.fullmatch(r"[\d\s()+*/%<>-]+", text):
+        return None
+    try:
+        return int(eval(text.replace("/", "//"), {"__builtins__": {}}))
+    except (SyntaxError, TypeError, ArithmeticError):
+        return None
+
+
 def base_type(text: str, macros: dict[str, str]) -> str:
     """Return the name of a type in its shortest form.
 
@@ -298,7 +311,9 @@ def parameter_of(
         Names the parameter and the types that an array or a number can have.
     """
     plain = text.split("=")[0].strip()  # without a default value, which a launch does not use
-    match = re.fullmatch(r"(.*?)(\w+)\s*((?:\[\s*\w*\s*\])?)", plain, re.DOTALL)
+    match = re.fullmatch(  # float *x, float x[], float x[M][N], float (*x)[N]
+        r"(.*?)(?:\(\s*\*\s*(?=\w+\s*\)))?(\w+)\s*\)?\s*((?:\[[^][]*\]\s*)*)", plain, re.DOTALL
+    )
     if not match or not match.group(1).strip():
         raise CompileError(f"line {line}: cannot read parameter `{text}` of kernel {kernel}")
     declared, name, brackets = match.groups()
@@ -310,6 +325,7 @@ def parameter_of(
             f"line {line}: parameter `{text}` of kernel {kernel} is of a type that no array and no "
             f"number has; expected one of {', '.join(SCALARS)}, a vector such as float4, a struct "
             "of these, or a pointer to one"
+            + (f" (for rows and columns write *{name}, or {name}[][width])" if stars > 1 else "")
         )
     c_type = " ".join(declared.split()) + (" *" if brackets else "")
     const = bool(re.search(r"\bconst\b", plain.split("*")[0]))

@@ -13,7 +13,7 @@ import numpy as np
 
 from helpers.cuda import refused, warps
 from helpers.cuda import source as source_text
-from helpers.cuda.arguments import Argument, bind, dimensions
+from helpers.cuda.arguments import Argument, bind, dimensions, fitting
 from helpers.cuda.cpu.backend import CpuBackend
 from helpers.cuda.errors import CompileError, CudaError, LaunchError
 from helpers.cuda.gpu import missing, nvrtc
@@ -95,6 +95,7 @@ class Module:
         self.name = name or file_name
         self.defines = {key: str(value) for key, value in (defines or {}).items()}
         self.check, self.timeout = check, timeout
+        refused.check_program(self.source)
         self.templates = source_text.templates(self.source)
         self.signatures = source_text.kernels(self.source, self.defines)
         self.constants = source_text.constants(self.source, self.defines)
@@ -204,13 +205,13 @@ class Module:
         return iter(self.signatures)
 
     def constant(self, name: str, array: Any) -> None:
-        """Copy an array into a ``__constant__`` variable.
+        """Copy an array, or a number, into a ``__constant__`` variable.
 
         Parameters
         ----------
         name : str
             The variable.
-        array : numpy.ndarray or torch.Tensor
+        array : numpy.ndarray, torch.Tensor or number
             Of the variable's element type; as many elements or fewer.
 
         Raises
@@ -221,10 +222,20 @@ class Module:
         if name not in self.constants:
             known = ", ".join(self.constants) or "none"
             raise LaunchError(f"{self.name} has no constant {name!r}; it has: {known}")
+        wanted = self.constants[name].dtype
+        if wanted is None:
+            raise LaunchError(
+                f"constant {name} is of a type that NumPy does not have; expected a number, a "
+                "vector such as float4, a named struct of these, or an array of one"
+            )
         if hasattr(array, "data_ptr"):
             array = array.detach().cpu().numpy()
+        if isinstance(array, bool | int | float | np.number | np.bool_):
+            try:
+                array = fitting(array, np.dtype(wanted))
+            except ValueError as problem:
+                raise LaunchError(f"constant {name}: {problem}") from None
         values = np.ascontiguousarray(array)
-        wanted = self.constants[name].dtype
         if values.dtype != wanted:
             raise LaunchError(f"constant {name} expects {wanted}; got {values.dtype}")
         self._backend.set_constant(name, values)
@@ -435,7 +446,14 @@ class Launch:
         )  # fmt: skip
 
     def _bind(self, arguments: tuple) -> list[Argument]:
-        bound = bind(self.kernel.signature, arguments, self.kernel.module.device)
+        signature = self.kernel.signature
+        threads, most = self.block[0] * self.block[1] * self.block[2], signature.most_threads
+        if most is not None and threads > most:
+            raise LaunchError(
+                f"block {self.block} has {threads} threads; the __launch_bounds__ of kernel "
+                f"{signature.name} allow at most {most}"
+            )
+        bound = bind(signature, arguments, self.kernel.module.device)
         if self.kernel.resources:
             self._fit(self.kernel.resources.registers)
         return bound

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
-from helpers.cuda.c_types import strip_comments
+from helpers.cuda.c_types import code, strip_comments
 from helpers.cuda.errors import CompileError
 
 HEADERS = (
     *("cuda_fp16.h", "cooperative_groups.h", "cooperative_groups/reduce.h", "cuda_runtime.h"),
     *("device_launch_parameters.h", "assert.h", "cassert", "float.h", "cfloat", "limits"),
     *("limits.h", "climits", "math.h", "cmath", "stddef.h", "cstddef", "stdint.h", "cstdint"),
+    "math_constants.h",
     *("stdio.h", "cstdio", "stdlib.h", "cstdlib", "string.h", "cstring", "type_traits"),
 )
 
@@ -25,6 +26,40 @@ MISSING = {  # what a header that the CPU runner does not have stands for
     "mma.h": "tensor cores",
     "curand_kernel.h": "cuRAND's generators",
 }
+
+
+INSTEAD = {  # what no launch from Python has, and what to write in its place
+    r"\bmain\s*\(": "this is a whole program: leave main() out, and launch its kernels from "
+    "Python by kernel[grid, block](...), which copies the arrays to the device and back",
+    r"<<<": "a launch stands in Python here: write kernel[grid, block](...) for "
+    "kernel<<<grid, block>>>(...); kernels that launch kernels (dynamic parallelism) are not taken",
+    r"\b(?:texture\s*<|cuda(?:Texture|Surface)Object_t\b|(?:tex|surf)[123]D\w*\s*[<(])": "textures"
+    " and surfaces are not taken: pass the array and read its element, image[y * width + x]",
+}
+
+
+def check_program(source: str) -> None:
+    """Refuse what belongs to a program on the host, with one sentence."""
+    text = code(source)
+    for pattern, instead in INSTEAD.items():
+        if found := re.search(pattern, text):
+            raise CompileError(f"line {text.count(chr(10), 0, found.start()) + 1}: {instead}")
+
+
+def check_heap(source: str) -> None:
+    """Refuse memory from the device's heap, of which the checks know nothing."""
+    text = code(source)
+    if found := re.search(r"\b(?:malloc|free)\s*\(|\bnew\s+\w|\bdelete\b(?!\s*;)", text):
+        line = text.count("\n", 0, found.start()) + 1
+        raise CompileError(
+            f"line {line}: accesses to memory from malloc or new cannot be checked: hand the "
+            "kernel an array, or launch with check=False"
+        )
+
+
+def too_many_constants(size: int) -> CompileError:
+    """Return the error for constants that do not fit a device."""
+    return CompileError(f"the __constant__ variables take {size} bytes; a device has 65536")
 
 
 def check_includes(source: str) -> None:

@@ -6,12 +6,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from helpers.cuda.c_types import (
     DTYPES,
     Parameter,
     base_type,
     code,
     macros_of,
+    number_of,
     parameter_of,
     strip_comments,
     structs,
@@ -31,11 +34,14 @@ class Signature:
         In order.
     line : int
         Of the source, from 1.
+    most_threads : int, optional
+        Of a block, by ``__launch_bounds__``.
     """
 
     name: str
     parameters: tuple[Parameter, ...]
     line: int
+    most_threads: int | None = None
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(f'{p.c_type} {p.name}' for p in self.parameters)})"
@@ -49,12 +55,12 @@ class Constant:
     ----------
     name : str
         As the source spells it.
-    dtype : str
-        Of one element.
+    dtype : str, numpy.dtype or None
+        Of one element; None where NumPy has no such type.
     """
 
     name: str
-    dtype: str
+    dtype: str | np.dtype | None
 
 
 def kernels(
@@ -129,7 +135,7 @@ Head = tuple[re.Match[str], tuple[str, ...]]  # of a kernel, and its template's 
 
 def _heads(text: str) -> list[Head]:
     limit = "(?:__launch_bounds__|__maxnreg__|__cluster_dims__)"
-    bounds = rf"{limit}\s*\([^)]*\)"
+    bounds = rf"{limit}\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
     kernel = rf"__global__\b((?:[^;{{}}()]|{bounds})*?)\b(?P<name>(?!{limit})\w+)\s*\("
     found = []
     for match in re.finditer(kernel, text):
@@ -175,7 +181,10 @@ def _declared(
                 for part in _split(inside)
                 if part != "void"
             )
-            found.append(Signature(name, parameters, line))
+            bounds = re.search(r"__launch_bounds__\s*\(", match[0])
+            given_bounds = _until_parenthesis(match[0], bounds.end(), line) if bounds else ""
+            most = number_of(given_bounds.split(",")[0], types) if bounds else None
+            found.append(Signature(name, parameters, line, most))
     return found
 
 
@@ -194,15 +203,25 @@ def constants(source: str, defines: Mapping[str, object] | None = None) -> dict[
     dict
         :class:`Constant` by name.
     """
-    macros = macros_of(source, defines)
+    macros, known, text = macros_of(source, defines), structs(source, defines), code(source)
     found = {}
-    for match in re.finditer(
-        r"__constant__\s+((?:(?:const|unsigned|signed|long)\s+)*\w+)\s+(\w+)\s*[\[;=]",
-        strip_comments(source),
-    ):
-        base = base_type(match.group(1), macros)
-        if base in DTYPES:
-            found[match.group(2)] = Constant(match.group(2), DTYPES[base][0])
+    for match in re.finditer(r"[^;{}]*\b__constant__\b", text):
+        rest, depth = "", 0
+        for letter in text[match.end() :]:  # without what stands in braces: values, or members
+            depth += {"{": 1, "}": -1}.get(letter, 0)
+            if letter == ";" and not depth:
+                break
+            rest += letter if not depth and letter != "}" else ""
+        plain = re.sub(r"=[^,]*", "", match[0] + rest)
+        plain = re.sub(r"\b(?:__align__|alignas)\s*\([^)]*\)", " ", plain)
+        plain = re.sub(r"\b(?:__constant__|static|const|constexpr|extern)\b", " ", plain)
+        names = r"\w+\s*(?:\[[^]]*\]\s*)*"
+        declared = re.fullmatch(rf"\s*((?:\w+\s+)+?)({names}(?:,\s*{names})*)", plain)
+        if declared:
+            base = base_type(declared[1], macros)
+            dtype = known.get(base) or DTYPES.get(base, (None,))[0]
+            for name in re.findall(r"(\w+)\s*(?:\[[^]]*\]\s*)*(?:,|$)", declared[2]):
+                found[name] = Constant(name, dtype)
     return found
 
 

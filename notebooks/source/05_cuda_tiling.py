@@ -317,7 +317,7 @@ print(
 print(counted["constant"])
 
 # %% [markdown] claims="05-constant"
-# Nearly half of the global traffic is gone (a $k^2$ of $2k^2+1$); the weights' accesses now stand in a row of their own, `constant`. Its column of sectors says nothing about a GPU, which serves constant memory from a cache of its own.
+# Threads ask global memory for nearly half as many bytes ($k^2$ of $2k^2+1$). In sectors only about a sixth is saved: the 32 lanes of a warp read the same weight, so a request for weights touched one sector. The weights' accesses now stand in a row of their own, `constant`. Its column of sectors says nothing about a GPU, which serves constant memory from a cache of its own.
 #
 # ### Exercise 3: the weights move
 #
@@ -464,7 +464,7 @@ check.loads_per_output(loads_per_output)
 half[1, 64](np.arange(64, dtype=np.float32))
 
 # %% [markdown]
-# Threads that have *returned* are another matter: NVIDIA's guides promise that a barrier waits for the threads that have not exited. A block whose upper half has left by `if (i >= n) return;` before a barrier does not hang on a GPU since Volta (NVIDIA's generation of 2017); it is bad style, because the tile that those threads should have helped to load has holes, and older devices promise nothing. The runner reports it, as a warning would.
+# Threads that have *returned* are another matter: NVIDIA's guides promise that a barrier waits for the threads that have not exited. A block whose upper half has left by `if (i >= n) return;` before a barrier does not hang on a GPU since Volta (NVIDIA's generation of 2017); it is bad style, because the tile that those threads should have helped to load has holes, and older devices promise nothing. Here it is an error, and the launch's result is discarded.
 #
 # ### Exercise 5: a missing barrier
 #
@@ -885,7 +885,7 @@ print(
 Markdown("\n".join(lines))
 
 # %% [markdown] claims="05-rows-global"
-# Counted are all bytes of global memory: weights, pixels and output. (That the factor for $k = 5$ is again near 25 is an accident: it is $k^2 + \tfrac12$ here, where the prediction at the beginning was about pixel reads alone.) The last rung asks for *more* global memory than the tile, between half as much again and three quarters in the record, depending on the filter, since neighbouring threads load the same pixels (a cache serves those), and for no shared memory at all. By bytes of global memory the tile is the better of the two; what the last rung saves is shared memory and barriers.
+# Counted are all bytes of global memory: weights, pixels and output. (That the factor for $k = 5$ is again near 25 is an accident: it is $k^2 + \tfrac12$ here, where the prediction at the beginning was about pixel reads alone.) The last rung asks for *more* global memory than the tile, since neighbouring threads load the same pixels (a cache serves those), and for no shared memory at all. How much more depends on the filter and on the image: at widths that are multiples of 4 it loads four pixels at once and asks for half as much again to three quarters more; at other widths it loads them one by one, and moves between three and four times as many sectors as the tile. By bytes of global memory the tile is the better of the two; what the last rung saves is shared memory and barriers.
 #
 # ## Occupancy and the size of a tile
 #
@@ -946,7 +946,7 @@ for tile in ((4, 8), (8, 8), (8, 32), (16, 16), (16, 32), (32, 32)):
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# Small tiles load much halo and fill the blocks' limit before the threads'. From $8 \times 8$ on the threads are the limit in every row: these kernels take few registers and little shared memory, and for them occupancy does not choose the tile. (With 33 registers a thread or more, or 20 kB a block, it would.) What speaks for a tile that is 32 wide: a whole warp lies along a row, so that loads coalesce and shared reads meet no bank twice.
+# Small tiles load much halo and fill the blocks' limit before the threads'. From $8 \times 8$ on the threads are the limit in every row: these kernels take few registers and little shared memory, and for them occupancy does not choose the tile. (With 33 registers a thread or more, or with more than 20 kB for a block of 256 threads, it would.) What speaks for a tile that is 32 wide: a whole warp lies along a row, so that its requests touch fewer sectors and its shared reads meet no bank twice.
 
 # %%
 for tile in ((8, 32), (16, 16)):
@@ -1237,7 +1237,7 @@ fewer.answer(steps[0] / tree[0])
 turns_of.answer(steps[1] / tree[1])
 
 # %% [markdown] claims="05-scan-work 05-scan-turns"
-# The tree asks for 2.4 times less at 256 numbers and 3.0 times less at 1024. Its additions alone, 3.5 and 4.5 times fewer, promise more: on the way down each also moves a number. And it holds the banks *longer*, by over a third: its partners stand 2, 4, 8, ... words apart, in ever fewer banks. A word left out after every 32 mends that, and only then is the tree ahead in turns as well, 1.6 and 2.6 times. Its steps are twice as many, each with a barrier. **Fewer operations are not yet less of what is scarce**: count that.
+# The tree asks for 2.4 times less at 256 numbers and 3.0 times less at 1024. Its additions alone, 3.5 and 4.5 times fewer, promise more: on the way down each also moves a number. And it holds the banks *longer*, 2.0 and 1.7 times as long: its partners stand 2, 4, 8, ... words apart, in ever fewer banks. Skipping one word in every 32 removes these conflicts, and only then is the tree ahead in turns as well, 1.7 and 2.7 times. Its steps are twice as many, each with a barrier. **Fewer operations are not yet less of what is scarce**: count that.
 
 # %%
 display(evidence("05-scan-work"), evidence("05-scan-turns"))

@@ -69,7 +69,7 @@ def test_what_declarations_look_like():
             r"line 2: another kernel is called f \(line 1\)",
         ),
         ("__global__ void f(cudaTextureObject_t t) {}", "`cudaTextureObject_t t` of kernel f"),
-        ("__global__ void f(int (*x)[4]) {}", r"cannot read parameter `int \(\*x\)\[4\]`"),
+        ("__global__ void f(int (*x)(int)) {}", r"parameter `int \(\*x\)\(int\)` of kernel f"),
     ],
 )
 def test_kernels_that_no_launch_could_call(text, said):

@@ -13,13 +13,14 @@ import numpy as np
 
 from helpers.cuda.arguments import PAGE, Argument, Region, whole_pages
 from helpers.cuda.arguments import regions as lay_out
-from helpers.cuda.c_types import strip_comments
+from helpers.cuda.c_types import macros_of, strip_comments
 from helpers.cuda.cpu import compiler, protocol, symbols
 from helpers.cuda.cpu.faults import Explainer
 from helpers.cuda.cpu.worker import Worker
 from helpers.cuda.errors import LaunchError
 from helpers.cuda.occupancy import BLOCK_SHARED
 from helpers.cuda.record import ATOMIC, EVENT, KINDS, READ, SPACES, Access, AccessRecord, merge
+from helpers.cuda.refused import too_many_constants
 from helpers.cuda.source import Signature
 from helpers.machine import usable_cores
 
@@ -101,6 +102,8 @@ class CpuBackend:
         self._workers: dict[str, Worker] = {}
         # What does not compile is told at once.
         self.symbols = self._program(compiler.WATCHED if check else compiler.FAST).symbols
+        if (size := sum(self.symbols.constants.values())) > 65_536:
+            raise too_many_constants(size)
 
     def _program(self, kind: str) -> compiler.Program:
         if kind not in self._programs:
@@ -348,6 +351,8 @@ class CpuBackend:
             {a.parameter.name: (a.shape, np.dtype(a.parameter.dtype)) for a in call.pointers},
             lambda addresses: symbols.lines(program.path, addresses, self.name),
             call.timeout,
+            program.text,
+            macros_of(self.source, self.defines),
         )
 
     def _send(

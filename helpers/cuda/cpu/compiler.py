@@ -10,6 +10,7 @@ import contextlib
 import functools
 import hashlib
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from helpers.cuda import refused
 from helpers.cuda import source as source_text
 from helpers.cuda.c_types import code, structs
 from helpers.cuda.cpu import assembly, symbols
+from helpers.cuda.cpu.marks import with_marks
 from helpers.cuda.cpu.protocol import token
 from helpers.cuda.cpu.symbols import KERNEL, Symbols
 from helpers.cuda.errors import CompileError, UninitialisedError
@@ -50,7 +52,12 @@ FAST, WATCHED, GUARDED, TRACED = "fast", "watched", "guarded", "traced"
 FLAGS = {
     FAST: ("-O2",),
     # No vectorisation: one access of the source stays one access of the record.
-    WATCHED: ("-O1", "-fsanitize=thread,bounds,alignment,object-size", "-fno-tree-vectorize"),
+    WATCHED: (
+        *("-O1", "-fsanitize=thread,bounds,alignment,object-size", "-fno-tree-vectorize"),
+        *("-DCUDA_WATCHED", "-fno-exceptions"),
+        # A mark (cuda_on_cpu.h) writes below the stack of a function that seems to call nothing.
+        *(("-mno-red-zone",) if platform.machine() in ("x86_64", "AMD64") else ()),
+    ),
     # Room before and after each local variable, which the flags of WATCHED cannot give. At -O2 two
     # equal ends of two lines become one, and the line that is told may be the other.
     GUARDED: ("-O1", "-fsanitize=kernel-address,bounds", f"-fasan-shadow-offset={SHADOW}"),
@@ -61,7 +68,11 @@ CLANG_FLAGS = {TRACED: ("-fsanitize-coverage=trace-pc,no-prune",)}
 GCC = ("-fno-extern-tls-init",)
 GCC_FLAGS = {
     FAST: (),
-    WATCHED: ("-fsanitize=bounds-strict", "--param", "tsan-distinguish-volatile=1"),
+    WATCHED: (
+        *("-fsanitize=bounds-strict", "--param", "tsan-distinguish-volatile=1"),
+        # No copies of what lanes of a warp do together, no float4 taken apart.
+        *("-fno-thread-jumps", "-fno-tree-sra"),
+    ),
     GUARDED: (
         *("-fsanitize=bounds-strict", "--param", "asan-globals=0"),
         *("-fno-sanitize-address-use-after-scope",),
@@ -85,10 +96,13 @@ class Program:
         The program.
     symbols : Symbols
         Its variables.
+    text : str
+        The source as it was compiled, whose columns the program reports.
     """
 
     path: Path
     symbols: Symbols
+    text: str
 
 
 def compiler() -> tuple[str, str]:
@@ -150,6 +164,8 @@ def build(
         For a local variable that every thread reads before it has a value (if WATCHED).
     """
     refused.check_includes(source)
+    if kind == WATCHED:
+        refused.check_heap(source)
     kernels = source_text.kernels(source, defines, instances)
     tail = _tail(source, defines, kernels)
     flags = [*COMMON, *FLAGS[kind]]
@@ -158,7 +174,8 @@ def build(
     # Kernels get names that the C library cannot have.
     names = dict.fromkeys([*source_text.templates(source), *kernels])
     renamed = "".join(f"#define {n} {KERNEL}{n}\n" for n in names if "<" not in n)
-    text = f'{renamed}#line 1 "{name}"\n{_one_section(source)}\n#line 1 "launch of {name}"\n{tail}'
+    marked = with_marks(source) if kind == WATCHED else source
+    text = f'{renamed}#line 1 "{name}"\n{_one_section(marked)}\n#line 1 "launch of {name}"\n{tail}'
     runtime = _runtime(cache_folder("cuda"), os.environ.get("CUDA_ON_CPU_FLAGS", ""))
     key = _digest(text, *flags, compiler()[1], runtime.name, Path(assembly.__file__).read_text())
     path = cache_folder("cuda") / f"module-{key}"
@@ -177,7 +194,7 @@ def build(
                 made.touch()
             else:
                 assembled = Path(folder) / "reader.s"
-                assembled.write_text(assembly.rework(said, source, kind == WATCHED))
+                assembled.write_text(assembly.rework(said, marked, kind == WATCHED))
                 # Linked without -fsanitize: the calls go to the runtime, not to the sanitizers'.
                 link = [compiler()[0], "-no-pie", str(assembled), str(runtime), "-lpthread"]
                 _run([*link, "-o", str(made)], source, name)
@@ -186,8 +203,8 @@ def build(
     else:
         path.touch()  # used: kept for another MONTH
     if not path.stat().st_size:
-        return Program(path, Symbols((), ()))
-    return Program(path, symbols.read(path, tuple(source_text.dynamic_shared(source))))
+        return Program(path, Symbols((), ()), marked)
+    return Program(path, symbols.read(path, tuple(source_text.dynamic_shared(source))), marked)
 
 
 def is_clang() -> bool:
@@ -227,8 +244,8 @@ def guards_locals(source: str) -> bool:
 
 def _one_section(source: str) -> str:
     """Leave the ``const`` out of ``__constant__ const``: one section cannot hold both kinds."""
-    source = re.sub(r"\b__constant__(\s+)const\b", r"__constant__\1     ", source)
-    return re.sub(r"\bconst(\s+)__constant__", r"     \1__constant__", source)
+    statement = r"[^;{}()#\n]*\b__constant__\b[^;={}\[]*"
+    return re.sub(statement, lambda m: re.sub(r"\bconst\b", "     ", m[0]), source)
 
 
 def _forget_unused(folder: Path) -> None:

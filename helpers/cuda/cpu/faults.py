@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from helpers.cuda import errors
+from helpers.cuda.c_types import code, number_of
 from helpers.cuda.cpu.assembly import indexed
 
 KINDS = {0: "read", 1: "wrote", 2: "atomically updated"}
@@ -28,6 +30,10 @@ class Explainer:
         Maps code addresses to lines of the source (None: unknown).
     timeout : float
         The launch's limit in seconds.
+    compiled : str
+        The source as the compiler was given it: its columns are those that a report names.
+    macros : dict
+        What names in declarations stand for.
     """
 
     def __init__(
@@ -37,8 +43,12 @@ class Explainer:
         arrays: dict[str, tuple[tuple[int, ...], np.dtype]],
         find_lines: Callable[[list[int]], list[int | None]],
         timeout: float,
+        compiled: str,
+        macros: dict[str, str],
     ):
+        self.text, self.macros = code(source), macros
         self.kernel = kernel
+        self.compiled = compiled.splitlines()
         self.rows = source.splitlines()
         self.arrays = arrays  # name → (shape, dtype) of the global arrays
         self.find_lines = find_lines  # code addresses → lines
@@ -91,11 +101,13 @@ class Explainer:
         now, before = report["now"], report["before"]
         line, earlier = self._line(now), self._line(before)
         same_block = now["block"] == before["block"]
-        why = (
-            "with no __syncthreads() between"
-            if same_block
-            else "and nothing orders two blocks of one launch"
-        )
+        why = "with no __syncthreads() between"
+        if not same_block:
+            why = "and nothing orders two blocks of one launch"
+        elif line == earlier and now["kind"] == before["kind"] == 1:
+            why = "in one step: let a single thread write there, or use an atomic operation"
+        elif line == earlier:
+            why += " the reading and the writing; where both threads add, use an atomic operation"
         return errors.RaceError(
             f"race on {self._element(report)} in {SPACES[report['space']]} memory: "
             f"{self._who(before)} {KINDS[before['kind']]} it{self._at(earlier, False)}, "
@@ -118,7 +130,7 @@ class Explainer:
             where = f"waits at another call of line {line}" if other == line else where
             parts.append(f"{unit} {_triple((x, y, z))} {where}")
         ended = group == "block" and not any(other for *_, other in report["others"])
-        so = " (newer GPUs go on without threads that have ended; CUDA does not promise it)"
+        so = " (GPUs since Volta go on without threads that have ended, older ones may hang)"
         so = so if ended else ""
         missing = threads - waiting
         more = f" and {missing - len(parts)} more" if missing > len(parts) else ""
@@ -131,7 +143,7 @@ class Explainer:
 
     def _index(self, report: dict) -> errors.CudaError:
         line = self._line(report)
-        row = self.rows[line - 1] if line and line <= len(self.rows) else ""
+        row = self.compiled[line - 1] if line and line <= len(self.compiled) else ""
         name = indexed(row, report["column"]) or "a local array"
         kind = report["type"].strip("'")
         return errors.BoundsError(
@@ -248,7 +260,21 @@ class Explainer:
         name, offset, size = report["array"], report["offset"], report["size"]
         _, dtype = self.arrays.get(name, (None, None))
         itemsize = dtype.itemsize if dtype is not None else max(size, 1)
-        return f"{name}[{offset // itemsize}]"
+        index, places = offset // itemsize, ""
+        for length in reversed(self._lengths(name)[1:]):
+            index, place = divmod(index, length)
+            places = f"[{place}]{places}"
+        return f"{name}[{index}]{places}"
+
+    def _lengths(self, name: str) -> list[int]:
+        """Return the lengths with which the source declares an array of several dimensions."""
+        declared = rf"(?:[\w>*]\s+|[,*]\s*){re.escape(name)}\s*(\)?)\s*((?:\[[^][]*\]\s*)+)"
+        for found in re.finditer(declared, self.text):
+            sizes = [""] * len(found[1]) + re.findall(r"\[([^][]*)\]", found[2])  # (*x)[N]
+            lengths = [number_of(size, self.macros) or 0 for size in sizes]
+            if all(lengths[1:]) and (lengths[0] or not sizes[0].strip()):
+                return lengths
+        return []
 
     def _array(self, report: dict) -> str:
         name = report["array"]

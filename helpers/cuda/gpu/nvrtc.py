@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helpers.cuda.errors import CompileError, CudaError
+from helpers.cuda.refused import too_many_constants
 from helpers.cuda.source import explain
+
+PRELUDE = "prelude.h"
 
 
 @dataclass(frozen=True)
@@ -153,13 +156,16 @@ def compile_cubin(
     ):
         known = ", ".join(f"sm_{a}" for a in architectures())
         raise CudaError(f"this NVRTC does not compile for {arch!r}; it knows {known}")
-    status, program = nvrtc.nvrtcCreateProgram(source.encode(), name.encode(), 0, [], [])
+    headers = _headers()
+    status, program = nvrtc.nvrtcCreateProgram(
+        source.encode(), name.encode(), len(headers), list(headers.values()), list(headers)
+    )
     _expect(status)
     try:
         for symbol in symbols:
             _expect(nvrtc.nvrtcAddNameExpression(program, symbol.encode())[0])
         options = [f"--gpu-architecture={arch}", "--std=c++17", "--ptxas-options=-v", "-lineinfo"]
-        options += [f"-D{key}={value}" for key, value in defines]
+        options += [f"-D{key}={value}" for key, value in defines] + [f"--pre-include={PRELUDE}"]
         options += [f"--include-path={folder}" for folder in include_folders()]
         status = nvrtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])[0]
         size = nvrtc.nvrtcGetProgramLogSize(program)[1]
@@ -167,6 +173,8 @@ def compile_cubin(
         nvrtc.nvrtcGetProgramLog(program, log)
         text = bytes(log).rstrip(b"\0").decode(errors="replace")
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            if size := re.search(r"too much global constant data \((0x[0-9a-f]+) bytes", text):
+                raise too_many_constants(int(size[1], 16))
             raise CompileError(explain(text, source, name))
         cubin = bytearray(nvrtc.nvrtcGetCUBINSize(program)[1])
         _expect(nvrtc.nvrtcGetCUBIN(program, cubin)[0])
@@ -178,6 +186,17 @@ def compile_cubin(
     finally:
         nvrtc.nvrtcDestroyProgram(program)
     return Compiled(bytes(cubin), text, names, _resources(text, names, arch))
+
+
+def _headers() -> dict[bytes, bytes]:
+    """Return headers by name that NVRTC comes without: the C library's, which the prelude is."""
+    prelude = Path(__file__).with_name(PRELUDE).read_bytes()
+    math = Path(__file__).parents[1] / "cpu/runtime/include/math_constants.h"
+    names = ("float", "limits", "math", "stddef", "stdint", "stdio", "stdlib", "string", "assert")
+    found = {PRELUDE.encode(): prelude, b"math_constants.h": math.read_bytes()}
+    for name in names:
+        found |= dict.fromkeys((f"{name}.h".encode(), f"c{name}".encode()), b"\n")
+    return found
 
 
 def _resources(log: str, names: dict[str, str], arch: str) -> dict[str, Resources]:

@@ -65,6 +65,12 @@ ATOMIC_OF(unsigned, float, atomicAdd, old + value)
 ATOMIC_OF(unsigned, float, atomicExch, (void(old), value))
 ATOMIC_OF(unsigned long long, double, atomicAdd, old + value)
 ATOMIC_OF(unsigned long long, double, atomicExch, (void(old), value))
+#define CHANGED_BY(Bits)                                                              \
+    Bits cuda_atomic_bits(Bits *address, Bits value, Bits (*change)(Bits, Bits)) {    \
+        return update<Bits>(address, CALLER, [=](Bits old) { return change(old, value); }); \
+    }
+CHANGED_BY(unsigned short)
+CHANGED_BY(unsigned)
 
 void cuda_fence() {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);

@@ -5,12 +5,12 @@
 #include <array>
 #include <vector>
 
-// One warp's request, told lane by lane. Nearly every one is in step, all its lanes at `size` bytes
-// from one to the next, or all at one place: of these the first address says it all. The addresses
-// are kept only of what is not, so that a block's requests fit the processor's nearest cache.
+// One warp's request, told lane by lane, whichever comes first. In nearly every one all lanes are
+// `size` bytes from one to the next, or all at one place: one address then gives the others. The
+// addresses are kept only of what is not, so that a block's requests fit the nearest cache.
 struct Group {
-    uint32_t block, mask;
-    uint32_t first;        // the first lane's address: the low half, since no request spans 4 GiB
+    uint32_t mask;
+    uint32_t first;        // the first one's address: the low half, since no request spans 4 GiB
     uint8_t first_lane, in_step, at_one;
     uint32_t scattered;    // where the addresses are, if neither
 };
@@ -53,9 +53,14 @@ inline Addresses addresses_of(const Group &group, unsigned size,
 // 32-byte sectors that one warp's request touches: what a GPU's memory system moves.
 inline unsigned count_sectors(const Group &group, unsigned size,
                               const std::vector<Addresses> &scattered) {
-    uint64_t begin = group.first;
-    if (group.at_one) return (begin + size - 1) / 32 - begin / 32 + 1;
-    if (group.in_step && !~group.mask) return (begin + 32 * size - 1) / 32 - begin / 32 + 1;
+    if (group.at_one) {
+        uint64_t begin = group.first;
+        return (begin + size - 1) / 32 - begin / 32 + 1;
+    }
+    if (group.in_step && !~group.mask) {
+        uint64_t begin = address_in_step(group, 0, size);
+        return (begin + 32 * size - 1) / 32 - begin / 32 + 1;
+    }
     Addresses address = addresses_of(group, size, scattered);
     uint64_t seen[64];
     unsigned n = 0;

@@ -3,6 +3,8 @@
 // Each CUDA thread is a fiber; the fibers of a block share one thread of the operating system, so
 // `__shared__` is a thread-local variable. What waits (barriers, shuffles) lives in scheduler.cpp.
 #pragma once
+#include <float.h>
+#include <limits.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -229,6 +231,10 @@ CUDA_MIXED(float, double, double)
 CUDA_INLINE float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 CUDA_INLINE double rsqrt(double x) { return 1.0 / sqrt(x); }
 CUDA_INLINE float rsqrt(float x) { return rsqrtf(x); }
+CUDA_INLINE float rhypotf(float x, float y) { return 1.0f / hypotf(x, y); }
+CUDA_INLINE double rhypot(double x, double y) { return 1.0 / hypot(x, y); }
+CUDA_INLINE float norm3df(float x, float y, float z) { return sqrtf(x * x + y * y + z * z); }
+CUDA_INLINE float rnorm3df(float x, float y, float z) { return 1.0f / norm3df(x, y, z); }
 CUDA_INLINE float rcbrtf(float x) { return 1.0f / cbrtf(x); }
 CUDA_INLINE void sincospif(float x, float *s, float *c) { sincosf(3.14159265f * x, s, c); }
 CUDA_INLINE float sinpif(float x) { return (float)sin(3.14159265358979323846 * x); }
@@ -291,6 +297,14 @@ CUDA_INLINE unsigned __brev(unsigned x) {
     for (int bit = 0; bit < 32; bit++) reversed |= (x >> bit & 1) << (31 - bit);
     return reversed;
 }
+CUDA_INLINE int __dp4a(int a, int b, int c) {
+    for (int i = 0; i < 32; i += 8) c += (int)(signed char)(a >> i) * (signed char)(b >> i);
+    return c;
+}
+CUDA_INLINE unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
+    for (int i = 0; i < 32; i += 8) c += (a >> i & 255) * (b >> i & 255);
+    return c;
+}
 CUDA_INLINE int __mulhi(int a, int b) { return (int)((long long)a * b >> 32); }
 CUDA_INLINE unsigned __umulhi(unsigned a, unsigned b) {
     return (unsigned)((unsigned long long)a * b >> 32);
@@ -338,6 +352,35 @@ struct cuda_argument {
 #define __reduce_and_sync(...) CUDA_SITE(__reduce_and_sync, __VA_ARGS__)
 #define __reduce_or_sync(...) CUDA_SITE(__reduce_or_sync, __VA_ARGS__)
 #define __reduce_xor_sync(...) CUDA_SITE(__reduce_xor_sync, __VA_ARGS__)
+
+#ifdef CUDA_WATCHED
+// The compiler puts one of these around each loop, and a mark into it: source.with_marks(). A mark
+// is assembly, so that the compiler moves what does not change out of the loop as it would without.
+#if defined(__x86_64__)
+#define CUDA_MARK(function)                                                                   \
+    asm volatile("call " #function ::: "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10",  \
+                 "r11", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",       \
+                 "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "cc")
+#elif defined(__aarch64__)
+#define CUDA_MARK(function)                                                                   \
+    asm volatile("bl " #function ::: "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8",    \
+                 "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17", "x30", "v0",   \
+                 "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12",   \
+                 "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", \
+                 "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31", "cc")
+#else
+extern "C" void cuda_loop_enter(), cuda_loop_next(), cuda_loop_leave();
+#define CUDA_MARK(function) function()
+#endif
+struct cuda_loop {
+    CUDA_INLINE cuda_loop() { CUDA_MARK(cuda_loop_enter); }
+    CUDA_INLINE ~cuda_loop() { CUDA_MARK(cuda_loop_leave); }
+};
+CUDA_INLINE bool cuda_round() {
+    CUDA_MARK(cuda_loop_next);
+    return false;
+}
+#endif
 
 #undef assert
 #define assert(expression) \

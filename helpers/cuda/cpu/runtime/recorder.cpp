@@ -5,7 +5,7 @@
 // Each thread of the operating system keeps its own counts; only the cells of global memory are
 // shared between them.
 #include "recorder.h"
-#include "costs.h"
+#include "lockstep.h"
 
 #include <atomic>
 #include <map>
@@ -31,10 +31,7 @@ struct Instruction {     // one access of the code to one array
     uint8_t size;
     uint64_t accesses, requests, sectors, wavefronts, ideal, worst;
     uint64_t counted_block;
-    std::vector<uint32_t> occurrences;  // per thread of the running block
-    std::vector<Group> groups;          // [occurrence * warps + warp]
-    std::vector<Addresses> scattered;   // of the running block's
-    size_t used;
+    uint32_t of_warp[MAX_THREADS / 32];  // requests in the running block
 };
 
 struct Event {
@@ -57,6 +54,7 @@ struct Recorder {        // of one thread of the operating system
     Instruction *recent[1024];           // by a hash of the pc
     std::vector<Event> events;
     bool keep_events;
+    Lockstep<Instruction> lockstep;
     uintptr_t last_read;
     unsigned same_reads;
     Doubt doubts[MAX_THREADS];
@@ -226,20 +224,14 @@ void count(Instruction &ins, uintptr_t address, int64_t offset) {
     unsigned t = current_thread;
     if (ins.counted_block != block_serial) {
         ins.counted_block = block_serial;
-        ins.occurrences.assign(block_threads, 0);
-        ins.scattered.clear();
-        ins.used = 0;
+        memset(ins.of_warp, 0, sizeof ins.of_warp);
     }
-    uint32_t occurrence = ins.occurrences[t]++;
-    size_t slot = (size_t)occurrence * block_warps + t / 32;
-    if (slot >= ins.groups.size()) ins.groups.resize(slot + block_warps, Group{});
-    Group &group = ins.groups[slot];
-    if (group.block != (uint32_t)block_serial) group.block = block_serial, group.mask = 0;
-    add_lane(group, t % 32, (uint32_t)address, ins.size, ins.scattered);
-    if (slot >= ins.used) ins.used = slot + 1;
+    auto &request = mine->lockstep.request(t, &ins);
+    if (!request.group.mask) request.number = ins.of_warp[t / 32]++;
+    add_lane(request.group, t % 32, (uint32_t)address, ins.size, mine->lockstep.scattered);
     ins.accesses++;
     if (mine->keep_events && mine->events.size() < launch.event_limit)
-        mine->events.push_back({(uint32_t)(block_serial - 1), occurrence, barrier_epoch,
+        mine->events.push_back({(uint32_t)(block_serial - 1), request.number, barrier_epoch,
                                 (uint16_t)t, ins.id, offset});
 }
 
@@ -338,31 +330,48 @@ void recorder_thread_end() {
 
 void recorder_block_begin() {
     mine->keep_events = launch.events && launch.every_block;
-    if (launch.events)
+    if (launch.events) {
         for (uint64_t kept : launch.kept_blocks) mine->keep_events |= kept == block_serial - 1;
+        mine->lockstep.begin(block_warps);
+    }
     order_block_begin();
 }
 
 void recorder_block_end() {
     if (!launch.events) return;
-    for (auto &[key, ins] : mine->instructions) {
-        if (ins.counted_block != block_serial) continue;
-        for (size_t g = 0; g < ins.used; g++) {
-            const Group &group = ins.groups[g];
-            if (group.block != (uint32_t)block_serial || !group.mask) continue;
-            ins.requests++;
-            if (ins.array->space == SHARED) {
-                unsigned ideal, waves = count_wavefronts(group, ins.size, &ideal, ins.scattered);
-                ins.wavefronts += waves;
-                ins.ideal += ideal;
-                if (waves > ins.worst) ins.worst = waves;
-            } else {
-                unsigned sectors = count_sectors(group, ins.size, ins.scattered);
-                ins.sectors += sectors;
-                if (sectors > ins.worst) ins.worst = sectors;
-            }
+    const auto &scattered = mine->lockstep.scattered;
+    mine->lockstep.each([&](Instruction &ins, const Group &group) {
+        ins.requests++;
+        unsigned ideal = 0, cost;
+        if (ins.array->space == SHARED) {
+            ins.wavefronts += cost = count_wavefronts(group, ins.size, &ideal, scattered);
+            ins.ideal += ideal;
+        } else {
+            ins.sectors += cost = count_sectors(group, ins.size, scattered);
         }
+        if (cost > ins.worst) ins.worst = cost;
+    });
+}
+
+// Where the kernel's code enters a loop, begins a round of it and leaves it (see lockstep.h).
+#define LOOP_EVENT(name, step)                                                  \
+    extern "C" __attribute__((force_align_arg_pointer)) void name() {           \
+        if (!current || !mine || !launch.events) return;                        \
+        mine->lockstep.step;                                                    \
     }
+#if !defined(__x86_64__)
+#define force_align_arg_pointer unused
+#endif
+LOOP_EVENT(cuda_loop_enter, enter(current_thread, (uintptr_t)__builtin_return_address(0)))
+LOOP_EVENT(cuda_loop_next, next(current_thread))
+LOOP_EVENT(cuda_loop_leave, leave(current_thread))
+
+// A function that is no part of its kernel (it calls itself) is a room of its own, as a loop is.
+void recorder_call(void *from) {
+    if (current && mine && launch.events) mine->lockstep.enter(current_thread, (uintptr_t)from);
+}
+void recorder_return() {
+    if (current && mine && launch.events) mine->lockstep.leave(current_thread);
 }
 
 // Adds up what the threads counted, and puts their events into the blocks' order.

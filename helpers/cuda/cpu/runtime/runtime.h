@@ -85,6 +85,8 @@ void describe_place(char *text, size_t size, void *pc);   // "block": [...], "th
 void recorder_begin();
 void recorder_thread_begin();   // of a thread of the operating system
 void recorder_thread_end();
+void recorder_call(void *from);  // of a function of the kernel
+void recorder_return();
 void recorder_fiber_end();      // of a thread of the kernel
 void recorder_block_begin();
 void recorder_block_end();

@@ -21,8 +21,8 @@ CUDA_TSAN(16)
 void __tsan_read_range(void *p, unsigned long n) { record_access(p, n, READ, false, RETURN_ADDRESS); }
 void __tsan_write_range(void *p, unsigned long n) { record_access(p, n, WRITE, false, RETURN_ADDRESS); }
 void __tsan_init() {}
-void __tsan_func_entry(void *) {}
-void __tsan_func_exit() {}
+void __tsan_func_entry(void *from) { recorder_call(from); }
+void __tsan_func_exit() { recorder_return(); }
 void __tsan_atomic_thread_fence(int) {}
 void __tsan_vptr_update(void **, void *) {}
 void __tsan_vptr_read(void **) {}

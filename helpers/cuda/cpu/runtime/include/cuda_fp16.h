@@ -99,22 +99,56 @@ CUDA_HALF_COMPARISON(<, __hlt)
 CUDA_HALF_COMPARISON(<=, __hle)
 CUDA_HALF_COMPARISON(>, __hgt)
 CUDA_HALF_COMPARISON(>=, __hge)
+#define CUDA_HALF_PAIR(name, one) \
+    CUDA_INLINE __half2 name(__half2 a, __half2 b) { return {one(a.x, b.x), one(a.y, b.y)}; }
+CUDA_HALF_PAIR(__heq2, __heq)
+CUDA_HALF_PAIR(__hne2, __hne)
+CUDA_HALF_PAIR(__hlt2, __hlt)
+CUDA_HALF_PAIR(__hle2, __hle)
+CUDA_HALF_PAIR(__hgt2, __hgt)
+CUDA_HALF_PAIR(__hge2, __hge)
 CUDA_INLINE bool __hisnan(__half a) { return (float)a != (float)a; }
 CUDA_INLINE __half __hmax(__half a, __half b) { return __half(fmaxf((float)a, (float)b)); }
 CUDA_INLINE __half __hmin(__half a, __half b) { return __half(fminf((float)a, (float)b)); }
 
-#define CUDA_HALF_FUNCTION(name, function) \
-    CUDA_INLINE __half name(__half x) { return __half(function((float)x)); }
-CUDA_HALF_FUNCTION(hsqrt, sqrtf)
-CUDA_HALF_FUNCTION(hrsqrt, rsqrtf)
-CUDA_HALF_FUNCTION(hexp, expf)
-CUDA_HALF_FUNCTION(hexp2, exp2f)
-CUDA_HALF_FUNCTION(hlog, logf)
-CUDA_HALF_FUNCTION(hlog2, log2f)
-CUDA_HALF_FUNCTION(hsin, sinf)
-CUDA_HALF_FUNCTION(hcos, cosf)
-CUDA_HALF_FUNCTION(hfloor, floorf)
-CUDA_HALF_FUNCTION(hceil, ceilf)
-CUDA_HALF_FUNCTION(hrint, rintf)
-CUDA_HALF_FUNCTION(htrunc, truncf)
-CUDA_HALF_FUNCTION(hrcp, 1.0f /)
+CUDA_HALF_PAIR(__hmax2, __hmax)
+CUDA_HALF_PAIR(__hmin2, __hmin)
+CUDA_INLINE __half2 __hneg2(__half2 a) { return {-a.x, -a.y}; }
+CUDA_INLINE __half2 __habs2(__half2 a) { return {__habs(a.x), __habs(a.y)}; }
+
+// An atomic changes the bits as this function says, in one access (atomics.cpp).
+unsigned short cuda_atomic_bits(unsigned short *address, unsigned short value,
+                                unsigned short (*change)(unsigned short, unsigned short));
+unsigned cuda_atomic_bits(unsigned *address, unsigned value, unsigned (*change)(unsigned, unsigned));
+CUDA_INLINE __half atomicAdd(__half *address, __half value) {
+    return __ushort_as_half(cuda_atomic_bits(
+        (unsigned short *)address, value.bits, [](unsigned short a, unsigned short b) {
+            return __hadd(__ushort_as_half(a), __ushort_as_half(b)).bits;
+        }));
+}
+CUDA_INLINE __half2 atomicAdd(__half2 *address, __half2 value) {
+    return cuda_same_bits<__half2>(cuda_atomic_bits(
+        (unsigned *)address, cuda_same_bits<unsigned>(value), [](unsigned a, unsigned b) {
+            return cuda_same_bits<unsigned>(
+                __hadd2(cuda_same_bits<__half2>(a), cuda_same_bits<__half2>(b)));
+        }));
+}
+
+#define CUDA_HALF_FUNCTION(name, function)                                            \
+    CUDA_INLINE __half h##name(__half x) { return __half(function((float)x)); }       \
+    CUDA_INLINE __half2 h2##name(__half2 v) { return {h##name(v.x), h##name(v.y)}; }
+CUDA_HALF_FUNCTION(sqrt, sqrtf)
+CUDA_HALF_FUNCTION(rsqrt, rsqrtf)
+CUDA_HALF_FUNCTION(exp, expf)
+CUDA_HALF_FUNCTION(exp2, exp2f)
+CUDA_HALF_FUNCTION(log, logf)
+CUDA_HALF_FUNCTION(log2, log2f)
+CUDA_HALF_FUNCTION(sin, sinf)
+CUDA_HALF_FUNCTION(cos, cosf)
+CUDA_HALF_FUNCTION(floor, floorf)
+CUDA_HALF_FUNCTION(ceil, ceilf)
+CUDA_HALF_FUNCTION(rint, rintf)
+CUDA_HALF_FUNCTION(trunc, truncf)
+CUDA_HALF_FUNCTION(rcp, 1.0f /)
+CUDA_HALF_FUNCTION(exp10, exp10f)
+CUDA_HALF_FUNCTION(log10, log10f)

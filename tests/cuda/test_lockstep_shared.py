@@ -1,0 +1,213 @@
+"""The recorder counts as lockstep does: shared memory, barriers, shuffles, atomics."""
+
+import pytest
+
+from tests.cuda.lockstep import Kernels
+
+KERNELS = Kernels()
+kernel = KERNELS.add
+
+
+@kernel()
+def through_shared_memory(k):
+    """__shared__ int s[512]; s[2 * t] = x[t];
+    __syncthreads();
+    y[t] = s[126 - 2 * t];"""
+    k.x(k.t, k.all)
+    k.write(2 * k.t, k.all)
+    k.read(126 - 2 * k.t, k.all)
+    k.y(k.t, k.all)
+
+
+@kernel()
+def eight_bytes_of_shared_memory(k):
+    """__shared__ double s[256]; if (t % 3) s[5 * (t % 32) + t / 32] = x[t];
+    __syncthreads();
+    if (t % 3) y[t] = s[5 * (t % 32) + t / 32];"""
+    on, place = k.t % 3 != 0, 5 * (k.t % 32) + k.t // 32
+    k.x(k.t, on)
+    k.write(place, on, 8)
+    k.read(place, on, 8)
+    k.y(k.t, on)
+
+
+@kernel(block=128)
+def interleaved_sum(k):
+    """__shared__ int s[512]; s[t] = x[t];
+    for (int step = 1; step < 128; step *= 2) {
+        __syncthreads();
+        if (t % (2 * step) == 0) s[t] += s[t + step];
+    }
+    if (t == 0) y[0] = s[0];"""
+    k.x(k.t, k.all)
+    k.write(k.t, k.all)
+    step = 1
+    while step < 128:
+        on = k.t % (2 * step) == 0
+        k.read(k.t + step, on)
+        k.read(k.t, on)
+        k.write(k.t, on)
+        step *= 2
+    k.read(0, k.t == 0)
+    k.y(0, k.t == 0)
+
+
+@kernel(block=128)
+def a_sum_that_parts_its_lanes(k):
+    """__shared__ int s[512]; s[t] = x[t];
+    for (int step = 1; step < 128; step *= 2) {
+        __syncthreads();
+        int v = t % (2 * step) == step ? s[t] : 0;
+        if (t % (2 * step) == step) s[t - step] += v;
+        __syncthreads();
+    }
+    if (t == 0) y[0] = s[0];"""
+    k.x(k.t, k.all)
+    k.write(k.t, k.all)
+    step = 1
+    while step < 128:
+        on = k.t % (2 * step) == step
+        k.read(k.t, on)
+        k.read(k.t - step, on)
+        k.write(k.t - step, on)
+        step *= 2
+    k.read(0, k.t == 0)
+    k.y(0, k.t == 0)
+
+
+@kernel(block=128)
+def tree(k):
+    """__shared__ int s[512]; s[t] = x[t]; s[t + 128] = x[t + 128];
+    for (int step = 1; step < 256; step *= 2) {
+        __syncthreads();
+        int right = 2 * step * (t + 1) - 1;
+        if (right < 256) s[right] += s[right - step];
+    }
+    for (int step = 128; step > 0; step /= 2) {
+        __syncthreads();
+        int right = 2 * step * (t + 1) - 1;
+        if (right < 256) { int left = s[right - step]; s[right - step] = s[right];
+            s[right] = left + 1; }
+    }
+    __syncthreads();
+    y[t] = s[t];"""
+    for i in (k.t, k.t + 128):
+        k.x(i, k.all)
+        k.write(i, k.all)
+    for step in (2**i for i in range(8)):
+        right = 2 * step * (k.t + 1) - 1
+        on = right < 256
+        k.read(right, on)
+        k.read(right - step, on)
+        k.write(right, on)
+    for step in (2**i for i in reversed(range(8))):
+        right = 2 * step * (k.t + 1) - 1
+        on = right < 256
+        k.read(right - step, on)
+        k.read(right, on)
+        k.write(right - step, on)
+        k.write(right, on)
+    k.read(k.t, k.all)
+    k.y(k.t, k.all)
+
+
+@kernel(block=96)
+def barriers_between_loops_that_part(k):
+    """__shared__ int s[512];
+    for (int i = 0; i < 3; i++) {
+        for (int j = 0; j < (t + i) % 4; j++) s[t + 96 * j] = i;
+        __syncthreads();
+        if (t % 4 == i) y[t + 96 * i] = x[t] + i;
+        __syncthreads();
+    }"""
+    for i in range(3):
+        for j in range(3):
+            k.write(k.t + 96 * j, j < (k.t + i) % 4)
+        k.x(k.t, k.t % 4 == i)
+        k.y(k.t + 96 * i, k.t % 4 == i)
+
+
+@kernel(block=96)
+def whole_warps_that_stand_by(k):
+    """__shared__ int s[512]; s[t] = x[t];
+    __syncthreads();
+    for (int i = 0; i < 4; i++) { if (t >= 32 * (i + 1)) continue; y[t + 96 * i] = s[95 - t]; }"""
+    k.x(k.t, k.all)
+    k.write(k.t, k.all)
+    for i in range(4):
+        on = k.t < 32 * (i + 1)
+        k.read(95 - k.t, on)
+        k.y(k.t + 96 * i, on)
+
+
+@kernel()
+def shuffles_in_a_loop(k):
+    """int v = x[t];
+    for (int step = 16; step > 0; step /= 2) v += __shfl_xor_sync(~0u, v, step);
+    if (t % 32 == 0) y[t / 32] = v;
+    for (int i = t % 32; i < 50; i += 32) y[64 + i + 64 * (t / 32)] = x[i];"""
+    k.x(k.t, k.all)
+    k.y(k.t // 32, k.t % 32 == 0)
+    for i in range(2):
+        on = k.t % 32 + 32 * i < 50
+        k.x(k.t % 32 + 32 * i, on)
+        k.y(64 + k.t % 32 + 32 * i + 64 * (k.t // 32), on)
+
+
+@kernel()
+def shuffles_among_lanes_of_one_way(k):
+    """if (t % 2) {
+        for (int i = 0; i < t % 4; i++) { int v = __shfl_sync(__activemask(), x[t + i], 1);
+            y[t] = v; }
+    } else y[t] = x[2 * t];"""
+    odd = k.t % 2 == 1
+    for i in range(3):
+        on = odd & (i < k.t % 4)
+        k.x(k.t + i, on)
+        k.y(k.t, on)
+    k.x(2 * k.t, ~odd)
+    k.y(k.t, ~odd)
+
+
+@kernel(grid=2)
+def atomics_in_a_loop(k):
+    """for (int i = 64 * b + t; i < 300; i += 128) atomicAdd(&y[x[i]], 1);"""
+    for first in range(0, 384, 128):
+        i = first + 64 * k.b + k.t
+        k.add(k.x(i, i < 300), i < 300)
+
+
+@kernel()
+def atomics_on_shared_memory(k):
+    """__shared__ int s[512]; s[t] = 0;
+    __syncthreads();
+    int n = x[t];
+    for (int i = 0; i < n; i += 5) atomicAdd(&s[x[64 * i + t]], 1);
+    __syncthreads();
+    if (t < 32) y[t] = s[t];"""
+    k.write(k.t, k.all)
+    n = k.x(k.t, k.all)
+    for i in range(0, 32, 5):
+        k.add(k.x(64 * i + k.t, i < n), i < n, "s")
+    k.read(k.t, k.t < 32)
+    k.y(k.t, k.t < 32)
+
+
+@kernel()
+def a_lock(k):
+    """for (int turn = 0; turn < 64; turn++) { __syncthreads(); if (turn == t) y[0] = x[turn]; }"""
+    for turn in range(64):
+        k.x(turn, k.t == turn)
+        k.y(0, k.t == turn)
+
+
+@pytest.fixture(scope="module")
+def module():
+    with KERNELS.module() as made:
+        yield made
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_recorder_counts_as_lockstep_does(module, name):
+    counted, by_hand = KERNELS.counts(module, name)
+    assert counted == by_hand
