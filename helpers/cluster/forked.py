@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 STOP_SECONDS = 5.0
 CONNECT_SECONDS = 60.0
-LONGEST_PLACE = 76  # characters: the path of a Unix socket has 103 (macOS) or 107 at most
+LONGEST_PLACE = 76  # bytes: the path of a Unix socket has 103 (macOS) or 107 at most
 LOOK_SECONDS = 0.05  # the answer itself ends the wait
 RENEW_AFTER = 50  # starts of ranks: zmq keeps some 60 kB of each rank that was connected once
 
@@ -131,7 +131,7 @@ class ForkedProcesses(Processes):
         network: Network | None = None,
         way: str = "fork",
     ) -> None:
-        if len(tempfile.gettempdir()) > LONGEST_PLACE:
+        if len(os.fsencode(tempfile.gettempdir())) > LONGEST_PLACE:
             raise handle.CannotFork(f"{tempfile.gettempdir()} is too long for a socket's path")
         self._way = way
         self._server = registry.acquire(modules, way)

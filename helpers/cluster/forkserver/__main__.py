@@ -22,6 +22,7 @@ def main(file: int, way: str) -> None:
     mpi4py.rc.finalize = False
     from helpers.cluster.forkserver.server import Server
 
+    sys.path.append("")  # the last place to look for a module to import beforehand
     program = Server(socket.socket(fileno=file), way).serve()
     if program is not None:
         program()

@@ -35,7 +35,7 @@ def command(parent: int, surroundings: birth.Surroundings, **told: object) -> li
     """
     found = [surroundings.directory, surroundings.output, surroundings.threads]
     text = json.dumps({"parent": parent, "found": found, **told})
-    return [sys.executable, "-m", "helpers.cluster.forkserver.fresh", text]
+    return [sys.executable, "-P", "-m", "helpers.cluster.forkserver.fresh", text]
 
 
 def main(told: dict) -> None:

@@ -56,7 +56,9 @@ class ForkServer:
         self._ready: set[str] = set()
         self._gone: dict[str, tuple[int, int] | None] = {}
         one_thread = dict.fromkeys(THREAD_VARIABLES, "1")  # only the one that forks lives on
-        command = [sys.executable, "-m", "helpers.cluster.forkserver", str(theirs.fileno()), way]
+        file = str(theirs.fileno())
+        # -P: a reader's random.py beside the notebook is not what this process imports
+        command = [sys.executable, "-P", "-m", "helpers.cluster.forkserver", file, way]
         self.process = subprocess.Popen(
             command,
             env={**os.environ, **one_thread},

@@ -54,6 +54,8 @@ class Place:
             os.environ.setdefault("UCX_TLS", ucx_transports())  # else UCX opens a port
         asked = {"PMI_FD": self.parent, "PMI_RANK": self.rank, "PMI_SIZE": self.size}
         os.environ.update({name: str(value) for name, value in asked.items()}, PMI_SPAWNED="0")
+        for name in [name for name in os.environ if name.startswith("PMIX_")]:
+            del os.environ[name]  # of the job that the notebook runs in, as srun --mpi=pmix sets it
         from mpi4py import MPI
 
         MPI.Init_thread(MPI.THREAD_MULTIPLE)
@@ -109,6 +111,7 @@ def engine(
     from helpers.cluster.engine import RankEngine
 
     sys.argv = ["engine"]
+    sys.path.insert(0, "")  # as in a notebook: the reader's modules come first from now on
     RankEngine.begin(f"{family}-{place.rank}", state_dir, threads, url_file)
 
 
@@ -126,7 +129,7 @@ def script(place: Place, path: str) -> None:
     from mpi4py import MPI
 
     sys.argv = [path]
-    sys.path[0] = os.path.dirname(path)
+    sys.path.insert(0, os.path.dirname(path))
     runpy.run_path(path, run_name="__main__")
     if not MPI.Is_finalized():
         MPI.Finalize()
