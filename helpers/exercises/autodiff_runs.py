@@ -28,6 +28,7 @@ def forwarding(answer):
         ("an operand that comes twice", [autodiff.sin(a * a)]),
         ("operands of one operator that both could go", [autodiff.sin(x) * autodiff.exp(z)]),
         ("what the caller fed", [x + z]),
+        ("an operator whose second operand alone can go", [x - autodiff.exp(z)]),
         ("an operator that cannot work in place", [autodiff.softmax(a.T) + autodiff.sum(a)]),
         ("a product of matrices, which reads all of both", [autodiff.exp(square) @ square]),
         ("a result of another dtype", [autodiff.apply(_smaller("float32", (8,)), b)]),

@@ -71,6 +71,11 @@ def allgather(answer, cluster):
                     f"bytes altogether; on a ring it is one part of {length * 8} bytes in each of "
                     "N−1 steps"
                 )
+            if n > 1 and set(outcome.sent_to) not in ({(rank + 1) % n}, {(rank - 1) % n}):
+                wrong(
+                    f"{where}: right, but it sent to ranks {list(outcome.sent_to)}; on a ring it "
+                    "has one neighbour to send to"
+                )
         nothing_begun(there)
 
 
@@ -95,6 +100,10 @@ def long_broadcast(answer, cluster):
         for n, length, kind in trials
     ]
     for (n, length, kind), there in zip(trials, outcomes(cluster, answer, cases), strict=True):
+        for outcome in there:
+            for used in ("scatter", "scatterv", "bcast", "ibcast", "iscatter", "allgather"):
+                if outcome.calls[used]:
+                    wrong(f"right, but by {used}: do it with sends and receives alone")
         whole = np.dtype(kind).itemsize * length
         for rank, outcome in enumerate(there):
             where = f"on rank {rank} of {n}, {length} numbers of {kind}"
@@ -239,6 +248,11 @@ def ring_allreduce(answer, cluster):
                     f"right, but rank {rank} of {n} sent {outcome.messages} messages of "
                     f"{outcome.bytes} bytes altogether for {length} numbers; on a ring it is one "
                     "part in each of 2(N−1) steps"
+                )
+            if n > 1 and set(outcome.sent_to) not in ({(rank + 1) % n}, {(rank - 1) % n}):
+                wrong(
+                    f"right, but rank {rank} of {n} sent to ranks {list(outcome.sent_to)}; on a "
+                    "ring it has one neighbour to send to"
                 )
 
 

@@ -64,6 +64,9 @@ def shift(answer, cluster):
         for outcome in there:
             if outcome.calls["sendrecv"] or outcome.calls["sendrecv_replace"]:
                 wrong("right, but it uses sendrecv, which is what you are to do without")
+            if len(there) > 1 and outcome.messages != 1:
+                used = ", ".join(sorted(outcome.calls)) or "no message"
+                wrong(f"right, but by {used}: one message from each rank is enough")
         nothing_begun(there)
 
 
@@ -111,6 +114,7 @@ def elsewhere(answer, cluster):
     seated = [
         *(("node1", "node10", "node1", "node10"), ("b", "a", "a", "a"), ("d", "c", "b", "a")),
         *(("one", "one", "one", "one"), ("z", "z", "y"), ("x", "y"), ("alone",)),
+        ("box1", "rack1", "box1"),
     ]
     cases = [
         Case(len(names), lambda r, names=names: (names[r],), f"hosts {', '.join(names)}")
@@ -222,7 +226,7 @@ def life(answer, cluster):
             close(outcome.returned, rows.astype(float), f"{what} of {n}")
             most = steps * 2 * (8 * shape[1] + 256)  # numbers of 8 bytes, pickled
             if n > 1 and steps and (not outcome.messages or outcome.bytes > most):
-                used = ", ".join(sorted(outcome.calls))
+                used = ", ".join(sorted(outcome.calls)) or "no message"
                 wrong(f"right, but by {used}: send your neighbours one row each in a step")
         nothing_begun(there)
 

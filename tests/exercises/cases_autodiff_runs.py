@@ -184,12 +184,18 @@ def never_arrives(weights, gradients, post, arrive):
     return [post(g) for g in gradients[::-1]][::-1]
 
 
+def first_operands_alone(order, inputs, outputs):
+    found = forward(order, inputs, outputs)
+    return {node: over for node, over in found.items() if over is node.inputs[0]}
+
+
 CASES = {
     "forwarding": Case(
         right=forward,
         also=[last_by_position],
         wrong=[
             lambda *a: forward(*a, last=False),
+            first_operands_alone,
             lambda *a: forward(*a, fed=False),
             lambda *a: forward(*a, wanted=False),
             lambda *a: forward(*a, types=False),

@@ -682,6 +682,42 @@ def chosen(K, alpha, beta):
     return "ring" if 14 * (alpha + K / 8 * beta) < 3 * (alpha + K * beta) else "recursive_doubling"
 
 
+def parts_to_everybody(work, comm):
+    n, rank = comm.Get_size(), comm.Get_rank()
+    parts = np.split(work, n)
+    requests = [comm.isend(parts[rank], other) for other in range(n) if other != rank]
+    for other in range(n):
+        if other != rank:
+            parts[other][:] = comm.irecv(bytearray(2_000_000), other).wait()
+    for request in requests:
+        request.wait()
+    return work
+
+
+def parts_by_scatter(work, comm):
+    n, rank = comm.Get_size(), comm.Get_rank()
+    parts = np.split(work, n)
+    comm.Scatter(work.copy() if rank == 0 else None, parts[rank])
+    for step in range(n - 1):
+        here, there = parts[(rank - step) % n], parts[(rank - step - 1) % n]
+        comm.Sendrecv(here, (rank + 1) % n, 0, there, (rank - 1) % n, 0)
+    return work
+
+
+def sums_by_pairs(x, comm):
+    """Each rank's part straight to its owner, and each sum straight to everybody."""
+    n, rank = comm.Get_size(), comm.Get_rank()
+    parts = np.array_split(x, n)
+    brought = [part.copy() for part in parts]
+    for gap in range(1, n):
+        to, source = (rank + gap) % n, (rank - gap) % n
+        parts[rank] += comm.sendrecv(brought[to], to, source=source)
+    for gap in range(1, n):
+        to, source = (rank + gap) % n, (rank - gap) % n
+        parts[source][:] = comm.sendrecv(parts[rank], to, source=source)
+    return x
+
+
 CASES = {
     "chunk_to_send": Case(
         right=chunk,
@@ -693,6 +729,7 @@ CASES = {
     "allgather": Case(
         right=allgather,
         wrong=[
+            parts_to_everybody,
             *(own_part_each_time, everybody_to_everybody, nothing_moves, forgets_to_return),
             *(lambda work, comm: 1 / 0, "allgather", forgets_to_return_anywhere),
             *(whole_array_each_time, by_requests_that_are_forgotten),
@@ -716,6 +753,7 @@ CASES = {
         right=whole_ring,
         also=[whole_ring_by_pickles],
         wrong=[
+            sums_by_pairs,
             *(ring_for_multiples_only, half_a_ring, by_mpis_own, round_and_round),
             *(whole_ring_in_place, ring_into_float64),
         ],
@@ -736,6 +774,7 @@ CASES = {
             *(scatter_and_requests, scatter_and_allgather_by_pickles, scatter_and_open_ring),
         ],
         wrong=[
+            parts_by_scatter,
             *(broadcast_along_a_tree, broadcast_along_a_chain, broadcast_one_by_one),
             *(broadcast_by_mpi, scatter_alone, scatter_of_the_wrong_part, nothing_moves),
             *(scatter_into_float64, scatter_and_forgotten_requests),

@@ -620,6 +620,7 @@ CASES = {
         also=[shift_by_irecv_with_room, shift_by_parity],
         wrong=[
             *(shift_the_wrong_way, shift_to_itself, "left", shift_by_irecv, shift_by_sendrecv),
+            lambda value, comm: comm.allgather(value)[comm.Get_rank() - 1],
             *(shift_that_does_not_wait, shift_by_the_worlds_rank, shift_that_ends_the_rank),
         ],
         hangs=[shift_that_sends_first, shift_without_a_ring, shift_without_end],
@@ -652,6 +653,7 @@ CASES = {
             *(on_hosts_with_other_beginnings, whether_elsewhere, only_the_root_knows),
             *(backwards, half_of_the_ranks, counted_from_one),
             lambda name, comm: len(on_other_hosts(name, comm)),
+            lambda name, comm: on_other_hosts(name[-1], comm),
         ],
     ),
     "hand_out": Case(

@@ -242,6 +242,35 @@ def fastest_without_memory(config, machine, batch):
     return planned(config, replace(machine, memory=math.inf), batch)
 
 
+def gathers_the_gradient(values, gradient, comm, rate):
+    n = comm.Get_size()
+    part, whole = np.empty(len(values) // n), np.empty_like(values)
+    comm.Reduce_scatter_block(gradient, part)
+    comm.Allgather(part, whole)
+    return values - rate * whole / n
+
+
+def gradients_go_round(values, gradient, comm, rate):
+    n, rank, total = comm.Get_size(), comm.Get_rank(), gradient.copy()
+    there, here = gradient.copy(), np.empty_like(gradient)
+    for _ in range(n - 1):
+        comm.Sendrecv(there, (rank + 1) % n, 0, here, (rank - 1) % n, 0)
+        there, here = here, there
+        total += there
+    return values - rate * total / n
+
+
+def score_by_score(scores, target, comm):
+    every = np.array([comm.allgather(float(score)) for score in scores]).T.ravel()
+    return every.max() + np.log(np.exp(every - every.max()).sum()) - every[target]
+
+
+def one_largest(o1, l1, o2, l2):
+    most = max(l1.max(), l2.max())
+    a, b = np.exp(l1 - most), np.exp(l2 - most)
+    return (a[:, None] * o1 + b[:, None] * o2) / (a + b)[:, None], most + np.log(a + b)
+
+
 CASES = {
     "bytes_of_a_stage": Case(
         right=by_stage,
@@ -256,6 +285,7 @@ CASES = {
         right=by_shards,
         also=[by_pickles, by_owners, in_place, by_a_messenger],
         wrong=[
+            *(gathers_the_gradient, gradients_go_round),
             everything,
             sums,
             keeps_its_own,
@@ -279,13 +309,13 @@ CASES = {
     "merge_pieces": Case(
         right=merged,
         also=[merged_by_largest],
-        wrong=[overflows, adds, averages, looks_at_one_query],
+        wrong=[overflows, adds, averages, looks_at_one_query, one_largest],
     ),
     "vocabulary_loss": Case(
         right=three_messages,
         also=[by_logarithms],
         wrong=[
-            all_scores,
+            *(all_scores, score_by_score),
             without_the_largest,
             own_largest,
             wraps_around,
