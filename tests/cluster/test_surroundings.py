@@ -50,3 +50,21 @@ def test_a_temporary_folder_of_few_characters_and_many_bytes(monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", "/tmp/" + "学生的文件夹" * 6)
     with pytest.raises(CannotFork, match="too long for a socket's path"):
         ForkedProcesses(2, 1, ())
+
+
+def test_a_preloaded_module_that_was_edited(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    file = tmp_path / "edited_later.py"
+    file.write_text("import edited_too\n\nnumber = edited_too.number\n")
+    (tmp_path / "edited_too.py").write_text("number = 1\n")
+
+    def number():
+        import edited_later
+
+        return edited_later.number
+
+    with Cluster(1, preload=("edited_later",)) as cluster:
+        assert cluster.run(number) == [1]
+        (tmp_path / "edited_too.py").write_text("number = 20\n")
+        cluster.restart()
+        assert cluster.run(number) == [20]

@@ -14,6 +14,7 @@ from helpers.machine.shared_memory import unlink_own
 # What a module imports only when it is first used: in every rank anew, were it not shared. Torch's
 # first optimizer imports its compiler, 1.4 s of a core.
 LATER = {"torch": ("torch._dynamo",)}
+_written: dict[str, tuple[str, int]] = {}  # a reader's module → its file, and when it was written
 
 
 def preload(modules: Iterable[str]) -> str | None:
@@ -38,10 +39,33 @@ def preload(modules: Iterable[str]) -> str | None:
                     importlib.import_module(later)
         except BaseException as error:
             return f"importing {name!r} raised {type(error).__name__}: {error}"
+        _note_readers()
         if (why := why_not_to_fork()) is not None:
             unlink_own()  # MPI may have been started, and is never ended here
             return f"{name!r} cannot be preloaded: {why}"
     return None
+
+
+def _note_readers() -> None:
+    """Note when the modules were written that no package has installed."""
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        installed = str(file).startswith((sys.prefix, sys.base_prefix))
+        if file and not installed and name.partition(".")[0] not in ("helpers", "__main__"):
+            with contextlib.suppress(OSError):
+                _written.setdefault(name, (file, os.stat(file).st_mtime_ns))
+
+
+def forget_edited() -> None:
+    """Let a rank import the reader's modules anew, if one of them was edited since."""
+    for file, written in _written.values():
+        with contextlib.suppress(OSError):
+            if os.stat(file).st_mtime_ns != written:
+                break
+    else:
+        return
+    for name in _written:
+        sys.modules.pop(name, None)
 
 
 def why_not_to_fork() -> str | None:

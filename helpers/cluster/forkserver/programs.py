@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from helpers.cluster.forkserver import preload
 from helpers.cluster.forkserver.pmi import READY
 from helpers.machine.shared_memory import ucx_transports
 
@@ -111,6 +112,7 @@ def engine(
     from helpers.cluster.engine import RankEngine
 
     sys.argv = ["engine"]
+    preload.forget_edited()
     sys.path.insert(0, "")  # as in a notebook: the reader's modules come first from now on
     RankEngine.begin(f"{family}-{place.rank}", state_dir, threads, url_file)
 
