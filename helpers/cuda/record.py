@@ -10,7 +10,7 @@ import numpy as np
 EVENT = np.dtype(
     [
         ("block", "u4"),  # linear: x + X (y + Y z)
-        ("occurrence", "u4"),  # how often this thread had run this access before
+        ("occurrence", "u4"),  # which of its warp's requests by this access, from 0
         ("interval", "u4"),  # barriers that the block had passed
         ("thread", "u2"),  # linear in the block
         ("access", "u2"),  # which of AccessRecord.accesses
@@ -354,5 +354,16 @@ def merge(accesses: list[Access], events: np.ndarray) -> tuple[tuple[Access, ...
         numbers.append(order[key])
     events = events.copy()
     if len(events):
-        events["access"] = np.array(numbers, np.uint16)[events["access"]]
+        made, rows = events["access"].copy(), np.array(numbers, np.uint16)
+        events["access"] = rows[made]
+        for row in np.flatnonzero(np.bincount(rows) > 1):  # requests of several addresses in a row
+            here = events["access"] == row
+            warp = events["block"][here].astype(np.int64) * 32 + events["thread"][here] // 32
+            request = np.stack([warp, made[here], events["occurrence"][here]])
+            _, first, of = np.unique(request, axis=1, return_index=True, return_inverse=True)
+            order = np.lexsort((first, warp[first]))  # in each warp as they came
+            begin = np.searchsorted(warp[first][order], warp[first][order])
+            number = np.empty(len(first), np.uint32)
+            number[order] = np.arange(len(first)) - begin
+            events["occurrence"][here] = number[of.ravel()]
     return tuple(merged), events

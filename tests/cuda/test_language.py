@@ -272,7 +272,7 @@ def test_constants_of_both_kinds():
     ("text", "missing"),
     [
         ("#include <cuda_pipeline.h>\n__global__ void f(float *x) {}", "no cuda_pipeline.h"),
-        ("__global__ void f(int *x) { x[0] = __dp4a(x[0], x[1], x[2]); }", "it has no __dp4a"),
+        ("__global__ void f(unsigned *x) { x[0] = __vadd4(x[0], x[1]); }", "it has no __vadd4"),
         ('__global__ void f(int *x) { asm("mov.u32 %0, %%laneid;" : "=r"(x[0])); }', "asm"),
         ('__global__ void f(int *x) { asm volatile("bar.sync 0;"); }', "inline PTX.*`bar.sync 0;`"),
         ("#include <cuda_bf16.h>\n__global__ void f(float *x) {}", "no bfloat16: no cuda_bf16.h"),

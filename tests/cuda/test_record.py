@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helpers import cuda
-from helpers.cuda import Module
+from helpers.cuda import Module, contention
 from helpers.cuda.ladder import Convolution
 
 H, W, K = 64, 96, 5
@@ -158,3 +158,16 @@ def test_the_table_reads_well(copy):
     text = str(record)
     assert "copy: grid (1, 1, 1), block (32, 1, 1)" in text
     assert "   3  global   x            read           32         128" in text
+
+
+def test_requests_of_one_line_have_numbers_of_their_own():
+    text = "__global__ void f(int *y) { int t = threadIdx.x; if (t % 2) atomicAdd(&y[t / 8], 1);"
+    text += " else atomicAdd(&y[20 + t / 16], 1); }"
+    with Module(text, device="cpu", verify=False) as module:
+        record = module["f"][2, 64].record(np.zeros(32, np.int32))
+    (access,) = record.select(array="y", kind="atomic")
+    events = record.picked(array="y", kind="atomic")
+    requests = {(e["block"], e["thread"] // 32, e["occurrence"]) for e in events}
+    assert len(requests) == access.requests == 2 * 2 * 2
+    assert {number for *_, number in requests} == {0, 1}
+    assert contention.turns(record, array="y") == 2 * 2 * (4 + 8)

@@ -341,6 +341,7 @@ CASES = {
             PACKED % "if (t % (2 * step) == 0) atomicAdd(&part[t], part[t + step]);",
             PACKED % "if (t < 32) for (int u = 2 * step * t; u < 256; u += 64 * step) "
             "part[u] += part[u + step];",
+            PACKED % "if (t % (2 * step) == step) part[t - step] += part[t]; __syncthreads();",
             PACKED % "if (t < 128 / step) part[t] += part[t + step];",
             PACKED % PAIRS.replace("left < 256", "left <= 256"),
             PACKED % "int left = step * t; if (left < 256) part[left] += part[left + step];",
