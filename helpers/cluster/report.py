@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import sys
 from collections.abc import Iterable
 
@@ -190,6 +191,13 @@ def not_started(what: str, why: object, output: str) -> str:
     str
         The message.
     """
+    if "Too many open files" in f"{why}{output}":
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return (
+            f"{what} did not start: a process may have {limit} files open, which is too few for so "
+            "many ranks. Write `ulimit -n 4096` in the shell before you start Jupyter, or start "
+            "fewer ranks."
+        )
     lines = [line for line in output.splitlines() if line.strip()]
     tail = "\n".join(lines[-12:])
     return f"{what} did not start: {why}." + (f" Last output:\n{tail}" if tail else "")

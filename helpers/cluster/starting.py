@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from helpers.cluster.progress import Progress
 if TYPE_CHECKING:
     import ipyparallel
 
+_FIRST = threading.Lock()
 LOOK_SECONDS = 0.003
 QUEUE_SECONDS = 0.1  # where there is nothing to be quick for
 ASK_SECONDS = 0.5  # without news, after which the controller is asked again
@@ -71,6 +73,10 @@ def wait_ready(processes: Processes, timeout: float, again: bool = False) -> lis
 
 
 def _connect(processes: Processes) -> ipyparallel.Client:
+    from ipyparallel.serialize import canning
+
+    with _FIRST:  # what it learns of its own types at first is no matter for two threads at once
+        canning.uncan(canning.can(_FIRST))
     try:
         return processes.connect()
     except Exception as error:

@@ -1,5 +1,7 @@
 """What a reader has beside the notebook, and in the environment, does no harm to a cluster."""
 
+import subprocess
+import sys
 import tempfile
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from helpers.cluster import Cluster
 from helpers.cluster.forked import ForkedProcesses
 from helpers.cluster.forkserver.handle import CannotFork
+from helpers.paths import ROOT
 
 pytestmark = pytest.mark.mpi
 
@@ -68,3 +71,40 @@ def test_a_preloaded_module_that_was_edited(tmp_path, monkeypatch):
         (tmp_path / "edited_too.py").write_text("number = 20\n")
         cluster.restart()
         assert cluster.run(number) == [20]
+
+
+SCRIPT = """
+{before}
+from helpers.cluster import Cluster
+
+def go():
+    with Cluster(2) as cluster:
+        print("sum", sum(cluster.run(lambda: comm.allreduce(rank))))
+
+{run}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "run", "expected"),
+    [
+        (
+            "import threading",
+            "threads = [threading.Thread(target=go) for _ in range(3)]\n"
+            "for t in threads: t.start()\nfor t in threads: t.join()",
+            ["sum 2"] * 3,
+        ),
+        (
+            "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))",
+            "go()",
+            ["a process may have 64 files open, which is too few"],
+        ),
+    ],
+)
+def test_clusters_of_a_script(before, run, expected):
+    source = SCRIPT.format(before=before, run=run)
+    done = subprocess.run(
+        [sys.executable, "-c", source], capture_output=True, text=True, timeout=120, cwd=ROOT
+    )
+    said = done.stdout + done.stderr
+    assert said.count(expected[0]) == len(expected), said
