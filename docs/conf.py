@@ -8,6 +8,7 @@ sys.path.insert(0, str(ROOT))
 
 project = "Parallel deep learning, run for real"
 author = "the course's authors"
+copyright = "the course's authors. Code: BSD 3-Clause. Text: CC BY 4.0."
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
@@ -35,8 +36,10 @@ myst_heading_anchors = 4
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_dmath_double_inline = True
 suppress_warnings = ["myst.header", "mystnb.unknown_mime_type", "misc.highlighting_failure"]
+suppress_warnings += ["ref.python"]  # `bytes` is also the name of three attributes
 
 autodoc_typehints = "none"  # the docstrings say them
+autodoc_preserve_defaults = True  # as the source has them: a path of ours is nobody's
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False

@@ -1,6 +1,6 @@
 """How far replicas are apart: predicted from the noise of their gradients, and followed in a run.
 
-The *consensus distance* Ξ = (1/R) Σ_r |θ_r − mean θ|² is what local SGD and gossip allow to grow. A
+The *consensus distance* Ξ = (1/R) Σ_r ‖θ_r − mean θ‖² is what local SGD and gossip allow to grow. A
 replica's gradient is g_r = ∇L + noise, the noise of variance σ² (summed over all parameters) and
 independent from rank to rank. Near enough to each other the replicas share ∇L; then only the noise
 drives them apart, and each step of rate λ adds λ²σ²(R − 1)/R to Ξ.

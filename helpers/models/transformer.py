@@ -2,7 +2,7 @@
 
 It is a list of pieces, one after another: an embedding, blocks, a head. `layer` makes any one of
 them alone, with the weights that it has in the whole model, so that a rank needs no more than its
-own. The matrices of a block are plain `Linear`s: query, key, value and out, up and down.
+own. The matrices of a block are plain ``Linear``: query, key, value and out, up and down. ::
 
     model = transformer(Config(layers=2), seed=0)
     loss(model(inputs), targets)

@@ -1,5 +1,7 @@
 """A model in units, sharded by ZeRO's stages; at stage 3 this is fully sharded data parallelism.
 
+::
+
     model = transformer(config)
     channel = Channel(MPI.COMM_WORLD)
     sharded = Sharded(model, list(model), channel, stage=3, optimizer=torch.optim.Adam)

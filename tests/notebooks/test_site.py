@@ -18,7 +18,7 @@ from tools.notebooks import sources
 from tools.site import generated, single
 from tools.site.faults import faults
 from tools.site.formulas import FormulaError, mathml
-from tools.site.pictures import NO_ALT, with_pictures
+from tools.site.pictures import NO_ALT, shared, with_pictures
 from tools.site.rendering import definitions
 from tools.site.sources import (
     HUB,
@@ -71,6 +71,33 @@ def test_the_caption_has_the_plots_title(tmp_path):
     assert html.figcaption.text == "Figure 1.1. A ring & its time"
 
 
+@pytest.mark.parametrize(
+    ("said", "caption"),
+    [
+        ({"title": "", "axes": "time by ranks"}, "Figure 1.1. Time by ranks"),
+        ({"title": "", "axes": ""}, "Figure 1.1"),
+    ],
+)
+def test_a_plot_without_a_title_is_called_by_its_axes(tmp_path, said, caption):
+    page = with_pictures(shown({"image/png": {"alt": "a"} | said}), "01_x", tmp_path)
+    html = BeautifulSoup(page.cells[0].outputs[0].data["text/html"], "html.parser")
+    assert html.figcaption.text == caption
+
+
+@pytest.mark.parametrize(
+    ("titles", "says"),
+    [
+        (["A ring", "A ring"], "A ring"),
+        (["Serial fraction s = 0.01", "Serial fraction s = 0.1"], "Serial fraction s"),
+        (["rank 3 is 4 times slower", "rank 3 is 40 times slower"], "rank 3 is"),
+        (["step 5 of 12", "step 6 of 12"], ""),
+        ([], ""),
+    ],
+)
+def test_the_caption_of_a_control_has_what_all_its_titles_begin_with(titles, says):
+    assert shared(titles) == says
+
+
 def test_a_plot_says_what_of_it_keeps_its_colours(tmp_path):
     said = {"image/png": {"alt": "a", "kept": [[0, 0.5, 1, 1]]}}
     page = with_pictures(shown(said), "01_x", tmp_path)
@@ -112,6 +139,24 @@ def test_a_plot_without_words_fails_the_build(tmp_path):
         ('<img src="b.html">', "b.html has no description"),
         ('<img src="b.html" alt="">', "b.html has no description"),
         ("x" * 2_000_000, "a.html has 2.00 MB, expected less than 2"),
+        ("<article><p>| a | b |</p></article>", "'| a | b |': Markdown that is not rendered"),
+        ("<article><ul><li>$$x$$</li></ul></article>", "'$$x$$': Markdown"),
+        ("<article><table><tr><td>**x**</td></tr></table></article>", "'**x**': Markdown"),
+        ("<article><p>&lt;details&gt;</p></article>", "'<details>': Markdown"),
+        (f"<pre>{ROOT}/x</pre>", "a path of the builder's machine"),
+        *(
+            (f"<article><div class='cell_output'>{shown}</div></article>", why)
+            for shown, why in (
+                ("<pre>f: not attempted</pre>", "without its answer"),
+                ("<pre>x: you predicted nothing; it is 3</pre>", "without its answer"),
+                ("<pre>&lt;a.Op object at 0x7f&gt;</pre>", "Python's own name of an object"),
+                ("<pre>got &lt;function f at 0x7f&gt;</pre>", "Python's own name of an object"),
+                ("<pre>off by 2.220446049250313e-16</pre>", "a number of 16 digits or more"),
+                ("<p>2,510,978,158,954,345,984</p>", "a number of 16 digits or more"),
+                ("<table><tr><td>nan</td></tr></table>", "nan or None in a sentence or a table"),
+                ("<p>the mean is None</p>", "nan or None in a sentence or a table"),
+            )
+        ),
     ],
 )
 def test_faults_are_found(tmp_path, html, says):
@@ -129,9 +174,12 @@ def test_faults_are_found(tmp_path, html, says):
         '<svg style="display: none;"><symbol><svg/></symbol></svg>',
         '<button aria-label="menu"><svg/></button>',
         '<div role="img" aria-label="a plot"><svg/></div>',
+        "<article><p><code>**options</code></p><pre>| a |</pre></article>",
+        "<article><div class='cell_output'><p><code>None</code></p><pre>nan</pre></div></article>",
+        "<article><div class='cell_output'><i>0.01</i><i>0.1</i><i>1</i>" + "<i>10000</i>" * 5,
     ],
 )
-def test_a_picture_with_a_name_is_no_fault(tmp_path, html):
+def test_a_picture_with_a_name_and_code_is_no_fault(tmp_path, html):
     (tmp_path / "a.html").write_text(html)
     assert faults(tmp_path) == []
 
@@ -197,6 +245,22 @@ def test_the_page_of_claims_has_every_claim():
             (summary,) = re.findall(rf'id="{name}"><summary>(.*)</summary>', text)
             shown = BeautifulSoup(summary, "html.parser").text
             assert shown.endswith(f": {claim.sentence} ({name})")
+        assert f"[{topic}](notebooks/{topic}.ipynb): " in text
+
+
+def test_every_library_of_a_notebook_has_a_page():
+    used = {name.split(".")[1] for name in generated.imported()}
+    assert used - {"exercises", "paths"} <= set(generated.LIBRARIES)
+    lines = generated.api().splitlines()
+    assert all(len(line.partition("): ")[2]) > 20 for line in lines if line.startswith("- ["))
+
+
+def test_a_librarys_page_has_the_modules_that_notebooks_import():
+    assert "automodule:: helpers.collectives.links\n   :members:" in generated.library(
+        "collectives"
+    )
+    assert "automodule:: helpers.attention.model\n   :members:" in generated.library("attention")
+    assert generated.library("timing").count("automodule") == 1
 
 
 def test_the_page_of_figures_has_each_setting_of_a_suite_once(tmp_path, monkeypatch):

@@ -1,16 +1,27 @@
-"""What a finished site lacks: descriptions of pictures, links that lead somewhere, small pages."""
+"""What a finished site lacks: descriptions of pictures, links that lead somewhere, small pages.
+
+And what it must not show: Markdown that was not rendered, and words meant for programs.
+"""
 
 from __future__ import annotations
 
+import copy
 import re
+import tempfile
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from bs4 import BeautifulSoup, Tag
 
+from helpers.paths import ROOT
 from tools.site.pictures import NO_ALT
 
 MAX_BYTES = 2_000_000  # of a page
+UNRENDERED = re.compile(r"^\||\$\$|\*\*|<details>")  # Markdown, in a sentence or a table
+UNSOLVED = re.compile(r"not attempted|(?:predicted|said) nothing")
+RAW = re.compile(r" object at 0x|<(?:function|bound method|built-in) ")  # a repr for programs
+MISSING = re.compile(r"\b(?:nan|None)\b")
+LONG = re.compile(r"\d(?:[.,]?\d){15,}")  # digits that nobody reads
 FETCHED = re.compile(r"(?:url\(|@import)\s*[\"']?((?:https?:)?//[^\s\"')]+)").findall
 
 
@@ -35,6 +46,7 @@ def faults(site: Path) -> list[str]:
         size = files[name].stat().st_size
         if size >= MAX_BYTES:
             found.append(f"{name} has {size / 1e6:.2f} MB, expected less than {MAX_BYTES / 1e6:g}")
+        found += [f"{name} shows {text[:80]!r}: {why}" for text, why in _unfit(soup)]
         for picture in soup.select("img"):
             if picture.get("alt", NO_ALT) in ("", NO_ALT):
                 found.append(f"{name}: {picture.get('src', '')[:80]} has no description (alt)")
@@ -65,6 +77,39 @@ def faults(site: Path) -> list[str]:
         text = file.read_text(encoding="utf-8", errors="replace")
         found += [f"{file.relative_to(site)} fetches {address[:80]}" for address in FETCHED(text)]
     return found
+
+
+def _unfit(soup: Tag) -> list[tuple[str, str]]:
+    """Return what a page shows and a reader cannot use, each with the reason."""
+    found = []
+    for tag in soup.select("article :is(p, li, td, th, figcaption, summary)"):
+        if tag.find_parent(class_="py"):  # a docstring may speak of `**options`
+            continue
+        text = _prose(tag)
+        if UNRENDERED.search(text):
+            found.append((text, "Markdown that is not rendered"))
+        if tag.find_parent(class_="cell_output") and MISSING.search(text):
+            found.append((text, "nan or None in a sentence or a table"))
+    for output in soup.select(".cell_output"):
+        for line in output.get_text("\n").splitlines():
+            for pattern, why in (
+                (UNSOLVED, "an exercise or a prediction without its answer"),
+                (RAW, "Python's own name of an object"),
+                (LONG, "a number of 16 digits or more"),
+            ):
+                if pattern.search(line):
+                    found.append((line.strip(), why))
+    paths = (f"{ROOT}/", f"{tempfile.gettempdir()}/notebook-")  # where notebooks are executed
+    text = soup.get_text()
+    return found + [(path, "a path of the builder's machine") for path in paths if path in text]
+
+
+def _prose(tag: Tag) -> str:
+    """Return the text of a paragraph without code and without lists and tables inside it."""
+    tag = copy.copy(tag)
+    for part in tag.select("code, pre, math, ul, ol, table, p"):
+        part.decompose()
+    return tag.get_text().strip()
 
 
 def resolve(site: Path, page: str, path: str) -> str:

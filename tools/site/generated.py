@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import ast
 import html
 import importlib
+import importlib.util
+import pkgutil
 import re
+import textwrap
 from collections.abc import Iterable
+from functools import cache
+from types import ModuleType
 
 import claims
 from helpers import records
 from helpers.claims.recorded import Recorded, recorded
 from helpers.paths import ROOT
+from tools import notebooks
 
-BENCH = ROOT / "data" / "bench"
+BENCH, BENCHES = ROOT / "data" / "bench", ROOT / "bench"
+LONGEST = 80  # characters of a command
 LIBRARIES = (
     "cluster",
     "tracing",
@@ -27,6 +35,18 @@ LIBRARIES = (
     "roofline",
     "recurrent",
     "attention",
+    "models",
+    "datasets",
+    "plots",
+    "claims",
+    "machine",
+    "timing",
+    "waiting",
+    "predictions",
+    "mapreduce",
+    "checkup",
+    "records",
+    "native",
 )
 REFERENCE = ["what_holds", "measured", "api/index"]
 MOST = 40  # rows of one suite on the page; the record has all
@@ -54,16 +74,32 @@ def what_holds() -> str:
     ]
     for topic in claims.topics():
         known = claims.of(topic)
-        lines += [f"## {topic}", "", f"[The notebook](notebooks/{topic}.ipynb).", ""]
-        lines += ["| verdict | how many |", "|---|---|"]
-        lines += [f"| {word} | {count} |" for word, count in _counted(known, found)]
-        lines.append("")
+        counts = ", ".join(f"*{word}* {count}" for word, count in _counted(known, found))
+        lines += [
+            f"## {topic[:2]} {_heading(topic)}",
+            "",
+            f"[{topic}](notebooks/{topic}.ipynb): {counts}.",
+            "",
+        ]
         for name in known:
             one = found[name]
             sentence = html.escape(one.rows[0].parameters["sentence"], quote=False)
             summary = f"<em>{one.verdict}</em>: {sentence} (<code>{name}</code>)"
             lines += _folded(summary, one.tables(), name)
     return "\n".join(lines)
+
+
+def _heading(topic: str) -> str:
+    text = (ROOT / "notebooks" / "source" / f"{topic}.py").read_text("utf-8")
+    found = re.search(r"^# # (.+)$", text, re.M)
+    return found[1] if found else topic
+
+
+def _about(suite: str) -> str:
+    """Return the first sentence of the module that measures a suite, if it is one of ``bench``."""
+    path = BENCHES / f"{suite}.py"
+    said = ast.get_docstring(ast.parse(path.read_text("utf-8"))) if path.exists() else None
+    return (said or "").partition("\n\n")[0].replace("\n", " ").replace("``", "`")
 
 
 def _counted(known: Iterable[str], found: dict[str, Recorded]) -> list[tuple[str, int]]:
@@ -97,7 +133,7 @@ def measured() -> str:
             names |= {(suite, ranks, row.name) for row in rows}
     for suite, (record, rows) in ((name, one) for name in sorted(tables) for one in tables[name]):
         if record is tables[suite][0][0]:
-            lines += [f"## {suite}", ""]
+            lines += [f"## {suite}", "", _about(suite), ""]
         table = [
             "| what | case | ours | peer | peer's | ours ÷ peer's |",
             "|---|---|---|---|---|---|",
@@ -106,7 +142,8 @@ def measured() -> str:
         if len(rows) > MOST:
             table += ["", f"{len(rows) - MOST} more rows stand in the record."]
         where = f"{record.machine['name']}, {record.date[:10]}, {len(rows)} rows"
-        command = html.escape(record.command)
+        short = textwrap.shorten(record.command, LONGEST, placeholder=" ...")
+        command = html.escape(short)
         lines += _folded(f"<code>{command}</code>, {where}", "\n".join(table))
     return "\n".join(lines)
 
@@ -163,16 +200,65 @@ def api() -> str:
 
 
 def library(name: str) -> str:
-    """Return the page of one library; Sphinx fills it from the docstrings."""
-    module = importlib.import_module(f"helpers.{name}")
-    names = getattr(module, "__all__", [])
+    """Return the page of one library; Sphinx fills it from the docstrings.
+
+    A package shows what its ``__all__`` has and the modules that a notebook imports beside it;
+    where it has no ``__all__``, all of its modules.
+    """
+    address = f"helpers.{name}"
+    module = importlib.import_module(address)
+    if not hasattr(module, "__path__"):
+        return _page(address, [f".. automodule:: {address}\n   :members:"])
+    items = [item for item in getattr(module, "__all__", []) if not item.startswith("_")]
     calls = [
-        f".. autodata:: helpers.{name}.{item}" if item.isupper() else _directive(name, item)
-        for item in names
-        if not item.startswith("_")
+        f".. autodata:: {address}.{item}" if item.isupper() else _directive(name, item)
+        for item in items
     ]
-    body = "\n\n".join([f".. automodule:: helpers.{name}\n   :no-members:", *calls])
-    return f"# helpers.{name}\n\n```{{eval-rst}}\n{body}\n```\n"
+    shown = {thing.__name__ for item in items if _is_module(thing := getattr(module, item))}
+    parts = [f"{address}.{part.name}" for part in pkgutil.iter_modules(module.__path__)]
+    if items:
+        parts = sorted({one for one in imported() if one.startswith(f"{address}.")} - shown)
+    text = _page(address, [f".. automodule:: {address}\n   :no-members:", *calls])
+    return text + "".join(
+        f"\n## {part.removeprefix('helpers.')}\n\n{_rst(f'.. automodule:: {part}{MEMBERS}')}"
+        for part in parts
+    )
+
+
+MEMBERS = "\n   :members:"
+
+
+def _page(address: str, parts: Iterable[str]) -> str:
+    return f"# {address}\n\n" + _rst("\n\n".join(parts))
+
+
+def _rst(text: str) -> str:
+    return f"```{{eval-rst}}\n{text}\n```\n"
+
+
+def _is_module(thing: object) -> bool:
+    return isinstance(thing, ModuleType)
+
+
+@cache
+def imported() -> frozenset[str]:
+    """Return the modules of ``helpers`` that a notebook imports, or imports from."""
+    found = set()
+    for path in notebooks.sources(ROOT):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {name.name for name in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                found |= {str(node.module)} | {f"{node.module}.{one.name}" for one in node.names}
+    ours = {name for name in found if name.startswith("helpers.")}
+    return frozenset(name for name in ours if _exists(name))
+
+
+def _exists(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # a name of a module that is no package
+        return False
 
 
 def _directive(library: str, item: str) -> str:
@@ -183,6 +269,6 @@ def _directive(library: str, item: str) -> str:
         return f".. {kind}:: {address}\n   :members:"
     if callable(thing):
         return f".. autofunction:: {address}"
-    if hasattr(thing, "__file__"):
-        return f".. automodule:: {thing.__name__}\n   :members:"
+    if _is_module(thing):
+        return f".. automodule:: {thing.__name__}{MEMBERS}"
     return f".. autodata:: {address}"

@@ -6,7 +6,8 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import nbformat
@@ -16,6 +17,7 @@ from tools.site.players import player
 from tools.states import STATES
 
 PICTURES = {"image/png": "png", "image/jpeg": "jpg"}
+LEAST = 8  # characters of a caption that says something
 NO_ALT = "a picture without a description"  # found by `faults`, so that no build passes with it
 
 
@@ -28,7 +30,8 @@ def with_pictures(notebook: NotebookNode, name: str, folder: Path) -> NotebookNo
     chapter, figure = int(name[:2]), 0
 
     def caption(said: Mapping) -> str:
-        words = said.get("title", "")
+        words = said.get("title") or said.get("axes", "")
+        words = words[:1].upper() + words[1:]
         number = f'<a href="#figure-{figure}">Figure {chapter}.{figure}</a>'
         return f"<figcaption>{number}{words and f'. {html.escape(words)}'}</figcaption>"
 
@@ -49,8 +52,9 @@ def with_pictures(notebook: NotebookNode, name: str, folder: Path) -> NotebookNo
                     for kind in PICTURES.keys() & shown.get("data", {}).keys()
                 ]
                 figure += bool(drawn)
-                # what a control changes in a title would be wrong for the other states
-                same = drawn[0] if len({one.get("title") for one in drawn}) == 1 else {}
+                same = {
+                    key: shared([one.get(key, "") for one in drawn]) for key in ("title", "axes")
+                }
                 below = caption(same) if drawn else ""
                 shown = player(states, f"states-{number}-{index}", picture, below)
                 if drawn:
@@ -70,6 +74,22 @@ def with_pictures(notebook: NotebookNode, name: str, folder: Path) -> NotebookNo
                 )
                 break
     return notebook
+
+
+def shared(titles: Sequence[str]) -> str:
+    """Return what the titles of a picture's states begin with, without what a control changes.
+
+    >>> shared(["Serial fraction s = 0.01", "Serial fraction s = 0.1"])
+    'Serial fraction s'
+    >>> shared(["fast", "slow"])
+    ''
+    """
+    first, last = min(titles, default=""), max(titles, default="")
+    if first == last:
+        return first
+    length = next(i for i in range(len(last)) if first[i : i + 1] != last[i])
+    begin = re.sub(r"[^\w)]*\S*$", "", first[:length])
+    return begin if len(begin) >= LEAST else ""
 
 
 def _image(file: Path, said: Mapping) -> str:

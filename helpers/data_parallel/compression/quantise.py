@@ -1,7 +1,7 @@
 """QSGD's rounding as its definition reads (Alistarh et al., 2017), in NumPy.
 
 Q_s(v_i) = ‖v‖₂ · sgn(v_i) · ξ_i, where ξ_i is one of the two whole multiples of 1/s beside
-|v_i| / ‖v‖₂: the upper one with the probability of the fraction, so that the mean is right.
+``|v_i|`` / ‖v‖₂: the upper one with the probability of the fraction, so that the mean is right.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def variance(v: np.ndarray, levels: int) -> float:
     Returns
     -------
     float
-        Σ (‖v‖/s)² · p(1 − p), p the fraction of |v_i| s / ‖v‖.
+        Σ (‖v‖/s)² · p(1 − p), p the fraction of ``|v_i|`` s / ‖v‖.
     """
     norm = float(np.linalg.norm(v))
     fraction = np.abs(v) / norm * levels % 1 if norm else np.zeros(1)

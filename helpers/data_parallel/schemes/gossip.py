@@ -49,7 +49,7 @@ def mixing(ranks: int, weight: float = THIRD) -> np.ndarray:
 
 
 def spectral_gap(W: np.ndarray) -> float:
-    """Return 1 − |λ₂|, the part of the slowest difference between replicas that one mixing removes.
+    """Return ``1 − |λ₂|``: the part of the slowest difference that one mixing removes.
 
     Parameters
     ----------
