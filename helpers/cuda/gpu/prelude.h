@@ -6,10 +6,10 @@ typedef short int16_t;
 typedef unsigned short uint16_t;
 typedef int int32_t;
 typedef unsigned int uint32_t;
-typedef long int64_t;
-typedef unsigned long uint64_t;
-typedef unsigned long uintptr_t;
-typedef long intptr_t;
+typedef long long int64_t;  // as CUDA's own headers have them under NVRTC
+typedef unsigned long long uint64_t;
+typedef uint64_t uintptr_t;
+typedef int64_t intptr_t;
 #define INFINITY __int_as_float(0x7f800000)
 #define NAN __int_as_float(0x7fffffff)
 #define HUGE_VALF INFINITY
