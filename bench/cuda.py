@@ -7,6 +7,7 @@ import statistics
 
 import numpy as np
 
+from helpers.cuda import Module
 from helpers.cuda.ladder import RUNGS, Convolution, flops
 from helpers.cuda.measured import CUDNN, PEAK
 from helpers.records import Row
@@ -48,6 +49,26 @@ def rows() -> list[Row]:
                                  plain, shape))  # fmt: skip
     finally:
         convolution.module.close()
+    return found + _product_rows()
+
+
+def _product_rows(n: int = 256) -> list[Row]:
+    """Time a product by tiles of 16 × 16: plain, checked, recorded, and with its warps' passes."""
+    a, b = np.random.default_rng(0).random((2, n, n), np.float32)
+    c, found = np.zeros_like(a), []
+    with Module("product.cu", device="cpu", timeout=120, verify=False) as module:
+        launch = module["square_product<16>"][(n // 16, n // 16), (16, 16)]
+        given = (a, b, c, n, n, n)
+        ways = {
+            ", checked": lambda: launch(*given, check=True),
+            ", recorded": lambda: launch.record(*given, blocks=[]),
+            ", warps": lambda: launch.warps(*given, limit=200_000_000),
+        }
+        plain = 1e3 * measure(lambda: launch(*given), repeats=5, warmup=1).median
+        for way, run in ways.items():
+            repeats = 1 if way == ", warps" else 3  # half a minute
+            time = 1e3 * measure(run, repeats=repeats, warmup=repeats // 3).median
+            found.append(Row(f"product{way}", time, "ms", "the same, plain", plain, {"size": n}))
     return found
 
 

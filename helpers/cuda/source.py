@@ -220,6 +220,8 @@ def constants(source: str, defines: Mapping[str, object] | None = None) -> dict[
         if declared:
             base = base_type(declared[1], macros)
             dtype = known.get(base) or DTYPES.get(base, (None,))[0]
+            if declared[1].split() == ["struct"]:  # one without a name
+                dtype = None
             for name in re.findall(r"(\w+)\s*(?:\[[^]]*\]\s*)*(?:,|$)", declared[2]):
                 found[name] = Constant(name, dtype)
     return found
