@@ -1341,10 +1341,13 @@ plt.show()
 # *Late*, the network is idle until the last gradient is there, and everybody waits. *Early*, by you or by the pass, the means of the last layers travel while the first layer's gradient, the dearest, is computed; what is left to wait for is the end of the queue. The printed times are single runs of eight steps on one machine, where network threads and arithmetic want the same cores: they show an order of events, not how much it saves on a cluster.
 
 # %% [markdown]
-# Does it change the result? One process computes both ranks' gradients, adds them in rank order, and halves:
+# Does it change the result? One process computes both ranks' gradients, adds them in rank order, and halves. It computes with one thread, as a rank does: a matrix product of two threads may add in another order.
 
 
 # %%
+from threadpoolctl import threadpool_limits
+
+
 def alone(batches):
     """The same training by one process; return the weights."""
     found = []
@@ -1356,7 +1359,8 @@ def alone(batches):
     return [w.value for w in weights]
 
 
-single = alone(batches)
+with threadpool_limits(1):
+    single = alone(batches)
 for way, ranks in runs.items():
     same = all(np.array_equal(w, s) for rank in ranks for w, s in zip(rank[1], single, strict=True))
     print(f"{way:12} loss {ranks[0][0][0]:.3f} -> {ranks[0][0][-1]:.3f}; every rank's weights"

@@ -544,7 +544,7 @@ for name in ("GPipe", "1F1B", "interleaved", "zero-bubble"):
 #
 # ### Project: a schedule of your own
 #
-# *Difficulty ●●●, 30 minutes.* Write a schedule that leaves ranks idle for a smaller share of the time than GPipe, for the same work. You may use halves ("I0", "W0") in place of "B0", and chunks ("F0.1" is the pass through a rank's second chunk; a chunk costs half as much if there are two). Your function is asked for 4 ranks and 8 micro-batches, 2 and 4, 3 and 6. The check says what is wrong, predicts the idle share with $f = i = w$, and then compares your gradients, on the ranks, with those of one process.
+# *Difficulty ●●●, 30 minutes.* Write a schedule that leaves ranks idle for a smaller share of the time than 1F1B with every "B" cut into "I" and "W" (20 % for 4 ranks and 8 micro-batches), for the same work. You may use halves ("I0", "W0") in place of "B0", and chunks ("F0.1" is the pass through a rank's second chunk; a chunk costs half as much if there are two). Your function is asked for 4 ranks and 8 micro-batches, 2 and 4, 3 and 6. The check says what is wrong, predicts the idle share with $f = i = w$, and then compares your gradients, on the ranks, with those of one process.
 #
 # <details><summary>Hint</summary>
 #
