@@ -222,6 +222,11 @@ def sorted_in_place(times, needed):
     return times[:, needed - 1].mean()
 
 
+def rounded_with_its_sign(v, levels, random):
+    norm = np.linalg.norm(v) or 1.0
+    return np.floor(v / norm * levels + random) * norm / levels
+
+
 CASES = {
     "warmed": Case(
         right=warm,
@@ -235,7 +240,7 @@ CASES = {
     ),
     "quantised": Case(
         right=rounded,
-        also=[rounded_in_a_loop, up_when_small],
+        also=[rounded_in_a_loop, up_when_small, rounded_with_its_sign],
         wrong=[
             rounds_to_the_nearest,
             forgets_the_sign,
@@ -254,7 +259,7 @@ CASES = {
     ),
     "feed_back": Case(
         right=fed,
-        also=[fed_in_place],
+        also=[fed_in_place, lambda *a: np.array(fed(*a))],
         wrong=[
             no_feedback,
             chooses_by_the_gradient,
