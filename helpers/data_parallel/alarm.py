@@ -41,6 +41,7 @@ class Alarm:
             self._thread.start()
 
     def _listen(self) -> None:
+        assert self._comm is not None, "else nobody listens"
         while not self._over.wait(LOOK):
             if self._comm.Iprobe():
                 self._heard = self._comm.recv()

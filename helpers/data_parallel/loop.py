@@ -6,8 +6,9 @@ import itertools
 import statistics
 import time
 from collections.abc import Iterable, Iterator
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from helpers.data_parallel.alarm import Alarm
 from helpers.data_parallel.history import History
@@ -80,7 +81,7 @@ def train(
     mine = itertools.repeat(None) if scheme.serves else batches
     if limit is None:
         limit, mine = itertools.count(), _while_all_have_one(mine, comm)
-    elif scheme.in_step:
+    elif isinstance(limit, range) and scheme.in_step:
         mine = _as_many(mine, limit)
     alarm = Alarm(comm) if scheme.in_step else None
     judge = Judge(scheme)
@@ -130,16 +131,18 @@ def train(
     return scheme.end(replica)
 
 
-def _limit(batches: Iterable, scheme: Scheme, steps: int | None) -> Iterable[int] | None:
+def _limit(
+    batches: Iterable, scheme: Scheme, steps: int | None
+) -> range | itertools.count[int] | None:
     """Number this rank's steps; in step, all ranks agree where they end; None: in each step."""
-    asked, lengths = [steps], [None]
+    asked: list[int | None] = [steps]
+    lengths: list[int | None] = []
     if scheme.in_step:
         told = scheme.comm.allgather((steps, _length(batches)))
         asked = [one for one, _ in told]
         lengths = [told[rank][1] for rank in scheme.workers]
-    if any(one != steps for one in asked) or not (
-        steps is None or (isinstance(steps, Integral) and steps >= 0)
-    ):
+    whole = steps is None or (isinstance(steps, (int, np.integer)) and steps >= 0)
+    if not whole or any(one != steps for one in asked):
         raise ValueError(
             "train expects steps=None or a whole number from 0, the same on every rank; got "
             + ", ".join(str(one) for one in asked)
@@ -149,9 +152,10 @@ def _limit(batches: Iterable, scheme: Scheme, steps: int | None) -> Iterable[int
     if steps is None:
         if None in lengths and scheme.stop != Stop():
             return None
-        if None in lengths:
+        known = [length for length in lengths if length is not None]
+        if len(known) < len(lengths):
             raise ValueError(f"train expects steps, or batches with a length; got {batches!r}")
-        steps = min(lengths)
+        steps = min(known)
     for rank, length in zip(scheme.workers, lengths, strict=True):
         if length is not None and length < steps:
             raise ValueError(
@@ -168,7 +172,7 @@ def _length(batches: Iterable) -> int | None:
         return None
 
 
-def _as_many(batches: Iterable, steps: Iterable[int]) -> Iterator:
+def _as_many(batches: Iterable, steps: range) -> Iterator:
     """Yield this rank's batches; raise where they end too soon: the others would wait."""
     made = 0
     for batch in batches:
