@@ -53,12 +53,16 @@ def _finish(app: Any, page: str, template: str, context: dict, doctree: nodes.No
             'role="heading"', 'role="heading" aria-level="2"'
         )
     listings = page == "_modules/index"
-    if "body" not in context or not (listings or "glossary.html#" in context["body"]):
+    body = context.get("body", "")
+    if not (listings or "glossary.html#" in body or "viewcode-back" in body):
         return
     soup = BeautifulSoup(context["body"], "html.parser")
     if listings:  # it names compiled modules too, which have no source to list
         for link in soup.select('a[href]:not([href^="helpers"])'):
             (link.find_parent("li") or link).decompose()
+    for link in soup.select("a.viewcode-back"):  # it names what is only imported elsewhere too
+        if link["href"].partition("#")[2] not in app.env.get_domain("py").objects:
+            link.decompose()
     for link in soup.select('a[href*="glossary.html#"]'):
         meaning = definitions().get(link["href"].partition("#")[2])
         if meaning:
