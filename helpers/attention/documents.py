@@ -115,6 +115,10 @@ class Batch:
         if not documents:
             raise ValueError("a batch needs at least one document, got none")
         for i, document in enumerate(documents):
+            if flat := [s for s in document if not isinstance(s, Sequence) or isinstance(s, str)]:
+                raise TypeError(
+                    f"document {i} of the batch expects sentences, lists of ids; got {flat[0]!r}"
+                )
             if not document or not all(document):
                 raise ValueError(f"document {i} of the batch is empty or has an empty sentence")
         sentences = [torch.tensor(s) for document in documents for s in document]

@@ -143,6 +143,8 @@ def clip_by_norm(gradients: Iterable[Tensor], limit: float) -> float:
     if not limit > 0:
         raise ValueError(f"limit={limit!r}: expected a positive norm")
     gradients = list(gradients)
+    if not gradients:
+        return 0.0
     norm = torch.sqrt(sum((g.detach() ** 2).sum() for g in gradients)).item()
     if norm > limit:
         for gradient in gradients:

@@ -98,6 +98,10 @@ class _Recurrent(nn.Module):
         Returns the output of the last layer, (T, B, D·H) or as x is laid out, and the final states
         (L·D, B, H), with D directions and L layers. Raises ValueError for a shape that is wrong.
         """
+        own = next(self.parameters()).dtype
+        given = (x.data if isinstance(x, PackedSequence) else x).dtype
+        if given != own:
+            raise TypeError(f"x has dtype {given}: expected {own}, the weights'")
         if isinstance(x, PackedSequence):
             sizes = x.batch_sizes.tolist()
             state = self._initial(h0, sizes[0], x.data)
@@ -243,6 +247,8 @@ class GRU(_Recurrent):
         plain = self.has_reset and self.has_update and self.cell is None
         if not (plain and self.activation is torch.tanh and self.gate is torch.sigmoid):
             raise ValueError("trace expects the full GRU: reset, update, tanh and sigmoid")
+        if x.dim() != 3:
+            raise ValueError(f"trace expects x (T, B, I); got shape {tuple(x.shape)}")
         h = x.new_zeros(x.shape[1], self.hidden_size) if h0 is None else h0[0]
         steps = []
         for x_t in x.unbind(0):

@@ -40,8 +40,8 @@ def half_life_bias(steps: float, gate: str = "sigmoid") -> float:
     >>> round(half_life_bias(40), 2), round(half_life_bias(40, "hard"), 2)
     (4.05, 2.9)
     """
-    if not steps > 0:
-        raise ValueError(f"steps={steps!r}: expected a positive number of steps")
+    if not 0 < steps <= 1e15:  # beyond, what is kept of a step rounds to all of it
+        raise ValueError(f"steps={steps!r}: expected a positive number of steps, at most 1e15")
     kept = 0.5 ** (1 / steps)
     if gate == "hard":
         return 6 * (kept - 0.5)  # min(1, max(0, b/6 + 1/2)) = kept

@@ -81,7 +81,7 @@ def load(folder: str | Path, hybrid: Hybrid) -> None:
     folder : str or Path
         Of :func:`save`.
     hybrid : Hybrid
-        Changed.
+        Changed. Numbers of another precision are rounded to its own.
 
     Raises
     ------
@@ -96,11 +96,11 @@ def load(folder: str | Path, hybrid: Hybrid) -> None:
             f"load expects a checkpoint of {hybrid.config}; {folder} has {listed['config']}"
         )
     ranks, rank = hybrid.layout.tensor, hybrid.mesh.place["tensor"]
-    opened, state = _Opened(folder), {}
+    opened, state, dtype = _Opened(folder), {}, hybrid.unit.flat.values.dtype
     for name in hybrid.names:
         whole = _whole(opened, listed, name)
         state[name] = {
-            what: cut(name, part, ranks, rank) if part.dim() else part
+            what: cut(name, part, ranks, rank).to(dtype) if part.dim() else part
             for what, part in whole.items()
         }
     hybrid.load(state)

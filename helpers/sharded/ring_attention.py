@@ -72,10 +72,20 @@ def ring_attention(q: Tensor, k: Tensor, v: Tensor, comm: Any) -> Tensor:
     torch.Tensor (..., T/N, D)
         For this rank's positions. Forward: 2(N − 1) messages from each rank; backward: 4(N − 1)
         + 2.
+
+    Raises
+    ------
+    ValueError
+        The shapes differ, here or, which every rank then says, between ranks.
     """
     if not q.shape == k.shape == v.shape:
         raise ValueError(
             "ring_attention expects q, k and v of one shape; "
             f"got {tuple(q.shape)}, {tuple(k.shape)}, {tuple(v.shape)}"
+        )
+    kinds = comm.allgather((tuple(q.shape), str(q.dtype)))  # or ranks would wait for ever
+    if len(set(kinds)) > 1:
+        raise ValueError(
+            f"ring_attention expects q of one shape and dtype on all ranks; got {kinds}"
         )
     return _Ring.apply(q, k, v, comm)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from helpers.attention.counting import KINDS, right
-from helpers.attention.documents import UNKNOWN, Vocabulary
+from helpers.attention.documents import UNKNOWN, Batch, Vocabulary
 from helpers.attention.experiment import MODELS, Experiment, hold_out
 from helpers.attention.explain import (
     by_attention,
@@ -176,6 +176,27 @@ def test_no_documents_are_refused(learned):
         train(learned[0], [], [])
     with pytest.raises(ValueError, match="no documents"):
         predict(learned[0], [])
+
+
+WRONG = [("epochs", 0), ("epochs", 1.5), ("batch", 0), ("rate", 0), ("clip", -1), ("smoothing", 2)]
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG)
+def test_a_recipe_that_trains_nothing_is_refused(name, value):
+    with pytest.raises(ValueError, match=f"Recipe: {name}={value}, expected"):
+        Recipe(**{name: value})
+
+
+@pytest.mark.parametrize("label", ["net", 0.5, -1, None])
+def test_a_label_that_is_no_class_is_refused(label):
+    for call in (train, accuracy):
+        with pytest.raises(TypeError, match=f"labels expect classes' numbers.* got {label!r}"):
+            call(torch.nn.Linear(1, 1), [[[2]]], [label])
+
+
+def test_a_document_without_sentences_is_refused():
+    with pytest.raises(TypeError, match="document 1 of the batch expects sentences.* got 2"):
+        Batch.of([[[2, 3]], [2, 3]])
 
 
 def test_labels_must_match_documents():

@@ -76,9 +76,24 @@ def test_packing_refuses_what_it_cannot_hold():
         packing.pack(drawn(16)[::2], 7, state)
     with pytest.raises(ValueError, match="packed expects 260"):
         packing.add(np.zeros(3, np.uint8), 7, np.zeros(8, np.float32))
-    bad = v.copy()
-    bad[3] = np.nan
-    assert not np.isfinite(packing.unpack(packing.pack(bad, 7, state), 8, 7)).all()
+    for wrong in (np.nan, np.inf, -np.inf):
+        bad = drawn(1030)
+        bad[515] = wrong
+        with pytest.raises(
+            ValueError, match=f"finite values .* got up to {abs(wrong)} from value 512"
+        ):
+            packing.pack(bad, 7, state)
+
+
+@pytest.mark.parametrize("size", [3e36, 3e30, 1.0, 1e-25, 1e-34, 1e-45, 0.0])
+def test_packing_holds_small_and_large_numbers(size):
+    """Their squares left float's range: 3e30 came back as NaN, 1e-25 as 0."""
+    v = (size * drawn(1030)).astype(np.float32)
+    back = packing.unpack(packing.pack(v, 15, packing.generator(0)), len(v), 15)
+    for begin in (0, 512, 1024):
+        part = slice(begin, begin + 512)
+        norm = np.linalg.norm(v[part].astype(float))
+        assert abs(back[part] - v[part]).max() <= norm / 15 * 1.001 + 1e-35
 
 
 def test_elias_codes_are_prefix_free_and_counted_right():

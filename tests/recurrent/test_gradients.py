@@ -147,3 +147,4 @@ def test_clipping_equals_torch(limit):
 def test_clipping_refuses_a_limit_of_zero():
     with pytest.raises(ValueError, match="limit=0"):
         clip_by_norm([], 0)
+    assert clip_by_norm([], 1) == 0

@@ -141,3 +141,7 @@ def test_bad_input_is_named():
         GRU(3, 0)
     with pytest.raises(ValueError, match=r"activation='swish': expected one of tanh"):
         RNN(3, 4, activation="swish")
+    with pytest.raises(ValueError, match=r"trace expects x \(T, B, I\); got shape \(5, 3\)"):
+        layer.trace(torch.randn(5, 3))
+    with pytest.raises(TypeError, match=r"float64: expected torch\.float32"):
+        layer(torch.randn(5, 2, 3, dtype=torch.float64))

@@ -10,7 +10,7 @@ from tests.sharded.ranks import begin, tokens
 MODEL = Config(vocabulary=24, context=12, layers=4, heads=4, width=16)
 
 
-def train(layout, micro, steps, load=None, save=None, sequence=False, start=0):
+def train(layout, micro, steps, load=None, save=None, sequence=False, start=0, dtype="float64"):
     """Train; return the losses."""
     from helpers.sharded import checkpoint
     from helpers.sharded.hybrid import Hybrid
@@ -23,7 +23,7 @@ def train(layout, micro, steps, load=None, save=None, sequence=False, start=0):
         micro,
         lambda ps: torch.optim.Adam(ps, lr=1e-2),
         seed=1,
-        dtype=torch.float64,
+        dtype=getattr(torch, dtype),
         sequence=sequence,
     )
     if load:

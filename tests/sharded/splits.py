@@ -75,6 +75,18 @@ def context():
     return counted(work)
 
 
+def unequal_lengths():
+    """Every rank says so; some waited for ever."""
+    from helpers.sharded.ring_attention import ring_attention
+
+    comm, rank, _ = begin()
+    x = torch.zeros(1, 3 if rank == 1 else 2, 4)
+    try:
+        ring_attention(x, x, x, comm)
+    except ValueError as error:
+        return str(error)
+
+
 def experts(choices: int, factor: float):
     """Experts on all ranks against all experts here, each rank's tokens alone in their queue."""
     from mpi4py import MPI

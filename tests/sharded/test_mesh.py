@@ -27,6 +27,20 @@ def test_eight_ranks_equal_one_process_and_their_checkpoint_loads_on_four_and_on
 
 
 @pytest.mark.mpi
+def test_a_checkpoint_of_another_precision_is_rounded(tmp_path):
+    saved = [str(tmp_path / name) for name in ("double", "single")]
+    layout = Layout(tensor=2)
+    runs = [
+        ((layout, 1, 2), {"save": saved[0]}),
+        ((layout, 1, 2), {"load": saved[0], "start": 2, "dtype": "float32", "save": saved[1]}),
+        ((layout, 1, 2), {"load": saved[0], "start": 2}),
+        ((layout, 1, 1), {"load": saved[1], "start": 4}),
+    ]
+    for _, single, double, _ in run_ranks(2, meshes.several, runs):
+        assert single == pytest.approx(double, abs=1e-4)
+
+
+@pytest.mark.mpi
 def test_other_numbers_of_ranks():
     losses, _ = ranks.alone(8, 2, meshes.MODEL)
     for count, layout in ((3, Layout(pipeline=3)), (2, Layout(tensor=2))):

@@ -33,5 +33,11 @@ def test_splits_of_sequences_and_experts(size):
 
 
 @pytest.mark.mpi
+def test_ring_attention_with_unequal_lengths_is_refused_on_every_rank():
+    for said in run_ranks(3, splits.unequal_lengths):
+        assert "q of one shape and dtype on all ranks; got [((1, 2, 4)" in said
+
+
+@pytest.mark.mpi
 def test_f_and_g_swapped_give_the_right_loss_and_wrong_gradients():
     assert all(error > 0.1 for error in run_ranks(2, splits.swapped))

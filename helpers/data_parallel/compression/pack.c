@@ -30,7 +30,11 @@ static inline float norm(const float *v) {
     floats all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
     float total = 0;
     for (int k = 0; k < HALF; k++) total += all[k];
-    return sqrtf(total);
+    if (total > 1e-30f && total < 1e38f) return sqrtf(total);
+    double exact = 0;  // squares leave float's range long before the numbers do
+    for (int i = 0; i < BUCKET; i++) exact += (double)v[i] * v[i];
+    const float length = sqrt(exact);
+    return length < 1e-36f ? 0 : length;  // so small that s / length would be infinite
 }
 
 // Code of eight values: |v| s / norm is rounded up with the probability of its fraction.

@@ -130,7 +130,8 @@ def pack(
     Raises
     ------
     ValueError
-        For another s, or arrays of another kind or size.
+        For another s, arrays of another kind or size, or values of which a bucket has no finite
+        norm: then the packed bytes would stand for NaN.
     """
     size = packed_bytes(len(v), levels)
     out = np.empty(size, np.uint8) if out is None else out
@@ -140,6 +141,13 @@ def pack(
     norms = 4 * buckets(len(v))
     _library().pack(_at(v), len(v), _at(state, c_uint32), _at(out), _at(out[norms:], c_uint32),
                     bits_of(levels))  # fmt: skip
+    wrong = np.flatnonzero(~np.isfinite(out[:norms].view(np.float32)))
+    if wrong.size:
+        some = np.abs(v[wrong[0] * BUCKET :][:BUCKET])
+        raise ValueError(
+            f"v expects finite values whose norm is one too; got up to {some.max()} from value "
+            f"{wrong[0] * BUCKET} on"
+        )
     return out
 
 
