@@ -361,9 +361,9 @@ def merge(accesses: list[Access], events: np.ndarray) -> tuple[tuple[Access, ...
             warp = events["block"][here].astype(np.int64) * 32 + events["thread"][here] // 32
             request = np.stack([warp, made[here], events["occurrence"][here]])
             _, first, of = np.unique(request, axis=1, return_index=True, return_inverse=True)
-            order = np.lexsort((first, warp[first]))  # in each warp as they came
-            begin = np.searchsorted(warp[first][order], warp[first][order])
+            in_turn = np.lexsort((first, warp[first]))  # in each warp as they came
+            begin = np.searchsorted(warp[first][in_turn], warp[first][in_turn])
             number = np.empty(len(first), np.uint32)
-            number[order] = np.arange(len(first)) - begin
+            number[in_turn] = np.arange(len(first)) - begin
             events["occurrence"][here] = number[of.ravel()]
     return tuple(merged), events

@@ -49,7 +49,7 @@ class Costs:
             if each:  # a list or an array
                 object.__setattr__(self, name, tuple(value))
             for number in value if each else (value,):
-                if not (isinstance(number, numbers.Real) and 0 <= number < math.inf):
+                if not (isinstance(number, numbers.Real) and 0 <= float(number) < math.inf):
                     raise ValueError(f"Costs: {name}={value!r}, expected 0 or more")
 
     def of(self, kind: str, stage: int) -> float:
@@ -151,7 +151,7 @@ def bubble(name: str, ranks: int, micro: int, chunks: int = 1, costs: Costs | No
         For another name, for zero-bubble with m < p, and where messages or stages differ in price.
     """
     p, m = ranks, micro
-    stages = costs and [costs.forward, costs.input, costs.weight]
+    stages = [costs.forward, costs.input, costs.weight] if costs else []
     if costs and (costs.message or any(isinstance(each, Sequence) for each in stages)):
         raise ValueError(
             f"bubble: formulas hold for free messages and equal stages; got {costs}: see simulate"

@@ -478,7 +478,11 @@ for m in (8, 80, 800):
 from helpers.pipeline import following
 
 stashed = cluster.run(
-    following.follow_updates, families.pipedream(P.ranks, 8), True, newest=P.ranks + 1, timeout=LIMIT
+    following.follow_updates,
+    families.pipedream(P.ranks, 8),
+    True,
+    newest=P.ranks + 1,
+    timeout=LIMIT,
 )[0]
 for rank, missed in enumerate(stashed["staleness"]):
     versions = stashed["versions"][rank]

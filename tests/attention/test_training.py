@@ -195,7 +195,7 @@ def test_a_label_that_is_no_class_is_refused(label):
 
 
 def test_a_document_without_sentences_is_refused():
-    with pytest.raises(TypeError, match="document 1 of the batch expects sentences.* got 2"):
+    with pytest.raises(TypeError, match=r"document 1 of the batch expects sentences.* got 2"):
         Batch.of([[[2, 3]], [2, 3]])
 
 

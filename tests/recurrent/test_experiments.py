@@ -219,7 +219,7 @@ def test_comparisons_are_ready_and_the_real_one_is_held_out():
 def test_bad_settings_are_named():
     with pytest.raises(ValueError, match="seeds=0"):
         train(LongCopy(), {}, seeds=0)
-    with pytest.raises(ValueError, match="length=0.* expected at least 1 step"):
+    with pytest.raises(ValueError, match=r"length=0.* expected at least 1 step"):
         LongCopy(length=0)
-    with pytest.raises(ValueError, match="steps=1e[+]17: expected .* at most 1e15"):
+    with pytest.raises(ValueError, match=r"steps=1e[+]17: expected .* at most 1e15"):
         half_life_bias(1e17)

@@ -73,7 +73,8 @@ def simplify(outputs: Sequence[Variable], inputs: Container[Variable] = ()) -> l
 def _without_neutral(
     operator: Operator, a: Variable, b: Variable, inputs: Container[Variable]
 ) -> Variable | None:
-    neutral = {add: "-0.0", subtract: "0.0"}.get(operator, "1.0")  # −0 + 0 is 0: repr tells them
+    # −0 + 0 is 0: repr tells them
+    neutral = "-0.0" if operator == add else "0.0" if operator == subtract else "1.0"
     if a.dtype.kind != "f":
         neutral = neutral.lstrip("-")[0]
     left, right = (
