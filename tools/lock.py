@@ -1,8 +1,9 @@
 """Regenerate requirements.txt, the lock, from pyproject.toml: ``python -m tools.lock``.
 
 uv resolves every direct requirement (all extras and the build's) for all systems at once; what only
-some need gets a marker. Pins stay as they are, but for the packages named after ``--upgrade`` (all,
-if none is named). ``--check`` asks the index for a wheel of each pin on each system and Python.
+some need gets a marker, and what readers do not need the name of its group as a comment. Pins stay
+as they are, but for the packages named after ``--upgrade`` (all, if none is named). ``--check``
+asks the index for a wheel of each pin on each system and Python.
 
 Two rules of ours. Local versions (``2.13.0+cpu``) lose their suffix: no public index serves them.
 CUDA's packages, which PyTorch's build for Linux with CUDA pins exactly in its own metadata, stay
@@ -38,10 +39,14 @@ TARGETS = tuple(itertools.product(SYSTEMS, PYTHONS))
 CUDA = re.compile(
     "nvidia-(?!cuda-nvrtc)|cuda-toolkit|triton"
 )  # what PyTorch's build with CUDA pins
+GPU = re.compile("cuda-|nvidia-")  # what needs a GPU from NVIDIA to be of use
+READER = ("mpi", "dgl", "lab")  # the extras of everybody who reads a notebook
 HEADER = """\
 # The lock: every version that the course runs with, on Linux and macOS, Python 3.11 to 3.13.
 # Made from pyproject.toml by `python -m tools.lock`; do not edit. PyTorch's CUDA packages are
 # pinned by PyTorch's own metadata and stay out, so that its build for processors stays small.
+# `make lab` installs the lines that end without a comment, and on Linux with an NVIDIA GPU those
+# with `# gpu`. The first command that needs `# rest` (tests, site, bench, ...) adds it.
 """
 
 
@@ -61,12 +66,13 @@ def environment(system: str, python: str) -> dict[str, str]:
     }
 
 
-def direct(pyproject: Path = ROOT / "pyproject.toml") -> list[Requirement]:
-    """Return the requirements that pyproject.toml names: its own, its extras', its build's."""
-    data = tomllib.loads(pyproject.read_text(encoding="utf-8"))
+def direct(extras: Iterable[str] | None = None) -> list[Requirement]:
+    """Return what pyproject.toml requires: its own, its build's, and these extras' (None: all)."""
+    data = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     project = data["project"]
-    extras = project.get("optional-dependencies", {}).values()
-    lines = itertools.chain(project["dependencies"], *extras, data["build-system"]["requires"])
+    named = project["optional-dependencies"]
+    chosen = [named[extra] for extra in (named if extras is None else extras)]
+    lines = itertools.chain(project["dependencies"], *chosen, data["build-system"]["requires"])
     return [Requirement(line) for line in lines]
 
 
@@ -90,6 +96,12 @@ def parse(text: str) -> dict[str, Requirement]:
             )
         pins[name] = pin
     return pins
+
+
+def groups(text: str) -> dict[str, str]:
+    """Return the group of each pin of a lock: "" (every reader's), "gpu" or "rest"."""
+    lines = {name: line for line in text.splitlines() for name in parse(line)}
+    return {name: line.partition("  # ")[2] for name, line in lines.items()}
 
 
 def lines_for(pins: Iterable[Requirement], system: str, python: str) -> list[str]:
@@ -123,8 +135,8 @@ def marker(targets: set[tuple[str, str]]) -> str:
     raise ValueError(f"no marker says {sorted(targets)}")
 
 
-def resolve(pinned: Iterable[str]) -> str:
-    """Let uv choose versions that keep to ``pinned``; return its pins, markers for any system."""
+def resolve(wanted: Iterable[Requirement], pinned: Iterable[str]) -> str:
+    """Let uv choose versions of all that is ``wanted``, keeping to ``pinned``; return its pins."""
     command = [sys.executable, "-m", "uv", "pip", "compile", "--universal", "--only-binary=:all:"]
     command += ["--fork-strategy", "fewest"]  # one version of each for every Python
     # Distributions ship the first patches of a Python for years: Debian 12 has 3.11.2.
@@ -134,7 +146,7 @@ def resolve(pinned: Iterable[str]) -> str:
         constraints.write_text("\n".join(pinned), encoding="utf-8")
         done = subprocess.run(
             [*command, "-c", str(constraints), "-"],
-            input="\n".join(str(one) for one in direct()),
+            input="\n".join(map(str, wanted)),
             capture_output=True,
             text=True,
             timeout=1800,
@@ -144,15 +156,20 @@ def resolve(pinned: Iterable[str]) -> str:
     return done.stdout
 
 
-def lock(resolved: str) -> str:
-    """Return the text of a lock: uv's pins, as far as the course's systems need them."""
+def lock(resolved: str, reader: Iterable[str]) -> str:
+    """Return the text of a lock: uv's pins, as far as the course's systems need them.
+
+    ``reader`` names what PyTorch's default build and a reader's other packages need.
+    """
     text = HEADER
     for name, pin in sorted(parse(resolved).items()):
         targets = {at for at in TARGETS if not pin.marker or pin.marker.evaluate(environment(*at))}
         if targets and not CUDA.match(name):
             version = next(iter(pin.specifier)).version.split("+")[0]
             condition = marker(targets)
-            text += f"{name}=={version}{f'; {condition}' if condition else ''}\n"
+            group = "gpu" if GPU.match(name) else "" if name in reader else "rest"
+            text += f"{name}=={version}{f'; {condition}' if condition else ''}"
+            text += f"  # {group}\n" if group else "\n"
     return text
 
 
@@ -196,7 +213,10 @@ def main(arguments: list[str]) -> int:
         pins = parse(LOCK.read_text(encoding="utf-8"))
         fresh = {canonicalize_name(name) for name in options.upgrade or ()}
         pinned = [f"{pin.name}{pin.specifier}" for name, pin in pins.items() if name not in fresh]
-    LOCK.write_text(lock(resolve(pinned)), encoding="utf-8")
+    resolved = resolve(direct(), pinned)
+    chosen = [f"{pin.name}{pin.specifier}" for pin in parse(resolved).values()]
+    reader = parse(resolve(direct(READER), chosen))
+    LOCK.write_text(lock(resolved, reader), encoding="utf-8")
     print(f"{LOCK.name}: {len(parse(LOCK.read_text(encoding='utf-8')))} pins")
     return 0
 

@@ -1,10 +1,14 @@
 #!/bin/sh
-# Make or repair the environment: sh tools/setup.sh course|openmpi
+# Make or repair the environment: sh tools/setup.sh reader|all|openmpi
 #
 # The Makefile calls this before everything else. When a fingerprint of all that the environment
-# depends on is unchanged, it returns at once. Settings come from the Makefile by environment:
-# PYTHON (which interpreter), TORCH_INDEX (an index with another build of PyTorch), WHEELS (a folder
-# of wheels, in place of the network), COMPILER=no (go on without a C++ compiler).
+# depends on is unchanged, it returns at once. A reader's set is what notebooks import, `all` the
+# whole lock. Whatever has to be installed is installed aside, in .venv.new, which takes the place of
+# .venv when it is complete: a set-up that fails changes nothing.
+#
+# Settings come from the Makefile by environment: PYTHON (which interpreter), TORCH_INDEX (an index
+# with another build of PyTorch), WHEELS (a folder of wheels, in place of the network), COMPILER=no
+# (go on without a C++ compiler).
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -14,11 +18,13 @@ fail() {
 }
 
 # --- which environment -----------------------------------------------------------------------
-case "${1:-course}" in
-course) venv=.venv lock=requirements.txt ;;
+want=${1:-reader}
+case $want in
+reader | all) venv=.venv lock=requirements.txt ;;
 openmpi) venv=.venv-openmpi lock=requirements-openmpi.txt ;;
-*) fail "setup.sh expects course or openmpi, got $1" ;;
+*) fail "setup.sh expects reader, all or openmpi, got $want" ;;
 esac
+case ${COMPILER:-} in '' | no) ;; *) fail "COMPILER=$COMPILER: expected no, or nothing." ;; esac
 here=$(pwd -P)
 python="$here/$venv/bin/python"
 fingerprint() {
@@ -29,11 +35,11 @@ same_python() { [ -z "${PYTHON:-}" ] || [ "$("$python" -V 2>&1)" = "$("$PYTHON" 
 same_index() {
     [ -z "${TORCH_INDEX:-}" ] || [ "$TORCH_INDEX" = "$(cat "$venv/.torch-index" 2>/dev/null)" ]
 }
-ready() {
-    [ -x "$python" ] && same_python && same_index &&
-        [ "$(cat "$venv/.ready" 2>/dev/null)" = "$(fingerprint | cksum)" ]
-}
-if ready; then exit 0; fi
+has='' stamp=''
+if [ -f "$venv/.ready" ]; then read -r has stamp <"$venv/.ready" || true; fi
+if [ "$has" = all ]; then want=all; fi # what an environment has it keeps
+if [ -x "$python" ] && same_python && same_index &&
+    [ "$has $stamp" = "$want $(fingerprint | cksum)" ]; then exit 0; fi
 
 # --- what the machine must have --------------------------------------------------------------
 case "$(uname -s)-$(uname -m)" in
@@ -91,7 +97,7 @@ check_compiler() {
 }
 
 # --- one set-up at a time --------------------------------------------------------------------
-mutex="$venv.lock"
+mutex="$venv.lock" new="$venv.new" old="$venv.old" log="$venv.log"
 if ! mkdir "$mutex" 2>/dev/null; then
     other=$(cat "$mutex/pid" 2>/dev/null || echo 0)
     if [ "$other" != 0 ] && kill -0 "$other" 2>/dev/null; then
@@ -100,12 +106,17 @@ if ! mkdir "$mutex" 2>/dev/null; then
     mkdir -p "$mutex" # left by a set-up that was killed
 fi
 echo $$ >"$mutex/pid"
-trap 'rm -rf "$mutex"' EXIT
+trap 'rm -rf "$mutex" "$new"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
+if [ -e "$old" ] && [ ! -e "$venv" ]; then mv "$old" "$venv"; fi # killed between two renames
+rm -rf "$new" "$old"
 
-# --- the environment itself ------------------------------------------------------------------
-if [ "$lock" = requirements.txt ] && [ "${COMPILER:-}" != no ]; then check_compiler; fi
+# --- what is to be installed, and from where ---------------------------------------------------
+if [ "$venv" = .venv ] && [ "${COMPILER:-}" != no ]; then check_compiler; fi
+if [ -n "${WHEELS:-}" ] && [ ! -d "$WHEELS" ]; then
+    fail "WHEELS=$WHEELS is not a folder: make wheels WHEELS=$WHEELS fills it."
+fi
 base=$(find_python)
 if [ -e "$venv" ] || [ -L "$venv" ]; then
     made=$(cat "$venv/.made" 2>/dev/null || true)
@@ -120,38 +131,137 @@ if [ -e "$venv" ] || [ -L "$venv" ]; then
     elif ! same_index; then
         echo "$venv has PyTorch from another index than TORCH_INDEX: making it anew."
     else
-        base=''
+        base='' # what is there is good
     fi
 fi
-if [ -n "$base" ]; then
-    rm -rf "$venv"
-    echo "Making $venv with $("$base" -V) ($base)"
-    "$base" -m venv "$venv" || fail "$base could not make an environment in $here/$venv (above)."
-    echo "$here/$venv" >"$venv/.made"
-    echo "${TORCH_INDEX:-}" >"$venv/.torch-index"
+
+gpu() { nvidia-smi -L 2>/dev/null | grep -q '^GPU '; }
+wanted="$mutex/wanted.txt"
+case $want in
+reader) if gpu; then others=rest; else others='rest\|gpu'; fi
+    sed "/  # \(${others}\)\$/d" "$lock" >"$wanted" ;;
+all) cat "$lock" >"$wanted" ;;
+openmpi) wanted=$lock ;;
+esac
+
+pip() { # pip COMMAND ...: of the new environment
+    command=$1 && shift
+    if [ -n "${WHEELS:-}" ]; then set -- --no-index --find-links "$WHEELS" "$@"; fi
+    "$new/bin/python" -m pip "$command" --disable-pip-version-check --no-input "$@"
+}
+satisfied() { # of an update: whether everything is there already, in the right version
+    said=$("$python" -m pip install --no-index --no-deps --dry-run --no-input \
+        --disable-pip-version-check -r "$wanted" 2>&1) || return 1
+    case $said in *"Would install"*) return 1 ;; esac
+}
+choose_torch() { # sets index and torch, what the step is called; asks an index once at most
+    index=${TORCH_INDEX:-} torch="PyTorch"
+    if [ -n "${WHEELS:-}" ]; then
+        torch="PyTorch from $WHEELS"
+    elif [ -n "$index" ]; then
+        why=$("${base:-$python}" tools/probe.py "$index" 2>&1) ||
+            fail "TORCH_INDEX=$index $why. Nothing was changed."
+        torch="PyTorch from $index"
+    elif [ -z "$base" ]; then
+        index=$(cat "$venv/.torch-index" 2>/dev/null || true)
+    elif [ "$(uname -s)" = Linux ] && ! gpu; then
+        index=https://download.pytorch.org/whl/cpu
+        if why=$("$base" tools/probe.py "$index" 2>&1); then
+            torch="PyTorch, its build for processors (190 MB)"
+        else
+            echo "No NVIDIA GPU here, but $index $why: PyTorch comes from the usual index."
+            index=''
+        fi
+    fi
+}
+
+# --- steps: a line for each, and the end of the log where one fails ----------------------------
+number=0
+step() { # step WHAT COMMAND ...
+    number=$((number + 1)) what="$((number)) of $steps  $1" began=$(date +%s) count=0
+    shift
+    printf '%s ... ' "$what"
+    {
+        status=0
+        "$@" 2>&1 || status=$?
+        echo "$status" >"$mutex/status"
+    } | while IFS= read -r line; do
+        printf '%s\n' "$line" >>"$log"
+        case $line in
+        Collecting*) count=$((count + 1)) ;;
+        Installing*) count="$count, unpacking" ;;
+        *) continue ;;
+        esac
+        if [ -t 1 ]; then printf '\r\033[K%s ... %s' "$what" "$count"; fi
+    done
+    if [ -t 1 ]; then printf '\r\033[K%s ... ' "$what"; fi
+    if [ "$(cat "$mutex/status")" = 0 ]; then
+        echo "$(($(date +%s) - began)) s"
+        return
+    fi
+    printf 'failed:\n\n'
+    tail -n "$([ -n "${CI:-}" ] && echo 1000 || echo 25)" "$log"
+    fail "$failed (its own words are above, all of them in $log).\
+$([ ! -e "$venv" ] || echo " $venv is as it was.") The same command fetches nothing twice."
+}
+begin() {
+    if [ -z "$base" ]; then "$python" tools/aside.py copy "$venv" "$new"; return; fi
+    "$base" -m venv --prompt "$venv" "$new"
+}
+reach() { # without a network pip would try five times for each package
+    [ -n "${WHEELS:-}" ] || pip download --no-deps --retries 2 --timeout 10 --dest "$mutex" \
+        "$(grep '^six==' requirements.txt)"
+}
+with_torch() {
+    pip install --no-compile -c requirements.txt ${index:+--extra-index-url "$index"} \
+        "$(grep '^torch==' requirements.txt | sed 's/  #.*//')"
+}
+course() { # tools/first.py: a file helpers.py beside a notebook is then named, not puzzled over;
+    # tools/kernels.py: a cell that works and shows nothing then says so
+    pip install --no-deps --no-build-isolation -e . && "$new/bin/python" tools/first.py &&
+        "$new/bin/python" tools/kernels.py
+}
+compiled() { # half of pip's time would go into this, on one core; what does not compile fails when imported
+    "$new/bin/python" -m compileall -q -q -j 0 -x '/tests/' -s "$here/$new" -p "$here/$venv" \
+        "$here/$new/lib" >/dev/null 2>&1 || true
+}
+
+after=$(cat requirements.txt "$lock" pyproject.toml tools/setup.sh | cksum) # an update meanwhile is another
+if [ -z "$base" ] && satisfied; then # the environment has all of it: only the course's own is written anew
+    new=$venv steps=1
+    trap 'rm -rf "$mutex"' EXIT
+    true >"$log"
+    failed="pip could not install the package helpers from this folder"
+    if [ "$venv" = .venv ]; then step "the course's own package" course; fi
+else
+    case $want in openmpi) steps=4 ;; *) steps=6 && choose_torch ;; esac
+    true >"$log"
+    if [ -n "$base" ]; then echo "Making $venv with $("$base" -V) ($base)"; else echo "Adding to $venv"; fi
+    failed="The environment could not be made in $here/$new"
+    step "an environment for Python" begin
+    failed="The index of Python's packages does not answer"
+    step "asking for packages" reach
+    failed="pip could not install $lock"
+    if [ "$venv" = .venv ]; then
+        step "$torch" with_torch
+        if [ "$want" = all ]; then what="all packages of the lock"; else what="JupyterLab, MPI and what else notebooks import"; fi
+    else what="Open MPI and what its tests need"; fi
+    step "$what ($(grep -c '^[^#-]' "$wanted") packages)" pip install --no-compile -r "$wanted"
+    failed="pip could not install the package helpers from this folder"
+    if [ "$venv" = .venv ]; then step "the course's own package" course; fi
+    step "compiling, so that the first cell starts fast" compiled
+    "$new/bin/python" tools/aside.py settle "$here/$new" "$here/$venv"
+    rm -f "$new/.made" "$new/.torch-index" "$new/.ready" # not written to: the old one has the same files
+    echo "$here/$venv" >"$new/.made"
+    echo "${index:-}" >"$new/.torch-index"
+    if [ -e "$venv" ] || [ -L "$venv" ]; then mv "$venv" "$old"; fi
+    mv "$new" "$venv"
+    rm -rf "$old"
+    mv "$log" "$venv/setup.log"
 fi
-quiet=''
-if [ -f "$venv/.ready" ]; then quiet=--quiet; fi # an update: do not list what is there already
-rm -f "$venv/.ready"
-stamp=$(fingerprint | cksum) # of the files as they are now: an update meanwhile is not installed
-set -- --disable-pip-version-check --no-input
-if [ -n "${WHEELS:-}" ]; then
-    [ -d "$WHEELS" ] || fail "WHEELS=$WHEELS is not a folder: make wheels WHEELS=$WHEELS fills it."
-    set -- "$@" --no-index --find-links "$WHEELS"
-elif [ -n "${TORCH_INDEX:-}" ]; then
-    set -- "$@" --extra-index-url "$TORCH_INDEX"
+if [ "$after" = "$(cat requirements.txt "$lock" pyproject.toml tools/setup.sh | cksum)" ]; then
+    rm -f "$venv/.ready"
+    echo "$want $(fingerprint | cksum)" >"$venv/.ready"
 fi
-echo "Installing what $lock lists (a few minutes the first time) ..."
-"$python" -m pip install "$@" $quiet --no-compile -r "$lock" || fail "pip could not install $lock (its own words are \
-above). The same command goes on where it stopped."
-if [ "$lock" = requirements.txt ]; then
-    "$python" -m pip install "$@" --quiet --no-deps --no-build-isolation -e . ||
-        fail "pip could not install the package helpers from this folder (its own words are above)."
-    "$python" tools/first.py # a file helpers.py beside a notebook is then named, not puzzled over
-    "$python" tools/kernels.py # a cell that works and shows nothing then says so
-fi
-# Half of pip's time would go into this, on one core; here every core takes part. A file that does not
-# compile (some packages bring templates) is compiled, or refused, when it is imported.
-"$python" -m compileall -q -q -j 0 "$here/$venv/lib" >/dev/null 2>&1 || true
-echo "$stamp" >"$venv/.ready"
+rm -f "$log"
 echo "$venv is ready."

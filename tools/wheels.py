@@ -1,8 +1,8 @@
-"""Fill a folder with every wheel of the lock, for laptops without a network (``make wheels``).
+"""Fill a folder with a reader's wheels, for laptops without a network (``make wheels``).
 
 On the laptops ``make lab WHEELS=folder`` then installs from the folder alone. Wheels fit one system
-and one Python: by default this machine's, or those named by ``--system`` and ``--python``. Several
-runs may fill the same folder for several kinds of laptop.
+and one Python: by default this machine's, or those named by SYSTEM and VERSION. Several runs may
+fill the same folder for several kinds of laptop.
 """
 
 from __future__ import annotations
@@ -34,29 +34,41 @@ def command(folder: Path, system: str, python: str, torch_index: str) -> list[st
     if torch_index:
         pip += ["--extra-index-url", torch_index]
     here = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    text = lock.LOCK.read_text(encoding="utf-8")
+    group = lock.groups(text)
+    pins = [pin for name, pin in lock.parse(text).items() if group[name] != "rest"]
+    lines = lock.lines_for(pins, system, python)
     if (system, python) == (this_system(), here):
-        return [*pip, "-r", str(lock.LOCK)]
+        return [*pip, "-c", str(lock.LOCK), *lines]
     if system.startswith("linux") and not torch_index:
         raise ValueError(
             f"for {system} with Python {python}, name the index with PyTorch's build for "
             "processors: TORCH_INDEX=..."
         )
-    pins = lock.parse(lock.LOCK.read_text(encoding="utf-8")).values()
     pip += ["--no-deps", "--python-version", python, *lock.platforms(system)]
-    return [*pip, *lock.lines_for(pins, system, python)]
+    return [*pip, *lines]
 
 
 def main(arguments: list[str]) -> int:
-    here = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    """Command line: the folder, and make's settings, such as SYSTEM=macos-arm64."""
     parser = argparse.ArgumentParser(prog="python -m tools.wheels", description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--system", choices=lock.SYSTEMS, default=this_system())
-    parser.add_argument("--python", choices=lock.PYTHONS, default=here)
-    parser.add_argument("--torch-index", default="", metavar="URL")
+    parser.add_argument("settings", nargs="*", metavar="NAME=VALUE")
     options = parser.parse_args(arguments)
-    options.folder.mkdir(parents=True, exist_ok=True)
+    given = dict(setting.split("=", 1) for setting in options.settings)
+    system = given.get("SYSTEM") or this_system()
+    python = given.get("VERSION") or f"{sys.version_info[0]}.{sys.version_info[1]}"
+    for name, value, known in (("SYSTEM", system, lock.SYSTEMS), ("VERSION", python, lock.PYTHONS)):
+        if value not in known:
+            print(f"{name}={value}: expected one of {', '.join(known)}", file=sys.stderr)
+            return 1
     try:
-        pip = command(options.folder, options.system, options.python, options.torch_index)
+        options.folder.mkdir(parents=True, exist_ok=True)
+        pip = command(options.folder, system, python, given.get("TORCH_INDEX", ""))
+    except OSError as error:
+        said = f"expected a folder that can be written ({error.strerror})"
+        print(f"WHEELS={options.folder}: {said}", file=sys.stderr)
+        return 1
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1

@@ -184,6 +184,18 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     chosen, rest = parser.parse_known_args(arguments)
     if rest and chosen.action != "lab":
         parser.error(f"unknown option {' '.join(rest)}")
+    work = work_folder(root)
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+        if not os.access(work, os.W_OK | os.X_OK):
+            raise PermissionError(None, "it is read-only")
+    except OSError as error:
+        print(
+            f"WORK={work}: expected a folder for your copies that can be written "
+            f"({error.strerror})",
+            file=sys.stderr,
+        )
+        return 1
     if chosen.action == "lab":
         return lab(rest, root)
     if chosen.action == "prepare":

@@ -88,7 +88,7 @@ check.cores(number_of_cores)
 # %% [markdown]
 # ## Test everything, in about a minute
 #
-# Each row below is a small computation whose result is known: a gradient, a compiled loop, a drawn picture, a sum over four processes, a message over a network. *works*: the result was right. *not here*: the course runs without it. *FAILS*: something must be repaired first, and the row says what.
+# Each row below is a small computation whose result is known: a gradient, a compiled program, a drawn picture, a sum over four processes, a message over a network. *works*: the result was right. *not here*: the course runs without it. *FAILS*: something must be repaired first, and the row says what.
 
 # %%
 from helpers.checkup import report

@@ -62,9 +62,9 @@ def test_a_preloaded_module_that_was_edited(tmp_path, monkeypatch):
     (tmp_path / "edited_too.py").write_text("number = 1\n")
 
     def number():
-        import edited_later
+        import importlib
 
-        return edited_later.number
+        return importlib.import_module("edited_later").number
 
     with Cluster(1, preload=("edited_later",)) as cluster:
         assert cluster.run(number) == [1]

@@ -145,4 +145,4 @@ def test_makefile_starts_the_hub_as_the_lesson_does():
     assert "-m jupyterhub -f deploy/jupyterhub/jupyterhub_config.py" in started
     settings = (ROOT / "deploy/jupyterhub/jupyterhub_config.py").read_text(encoding="utf-8")
     for name in re.findall(r'setting\("(\w+)"', settings):
-        assert f"{name}='$({name})'" in text, name
+        assert f"{name}=$(call q,$({name}))" in text, name

@@ -96,7 +96,7 @@ def test_links_of_pages_in_folders_lead_on_in_the_site(tmp_path):
 def test_every_message_of_the_troubleshooting_page_is_said_by_the_code():
     """Each piece between two ellipses stands in one text of the code, an error's name aside."""
     said = [re.sub(r"\\\n", "", text(name)) for name in ("Makefile", "tools/setup.sh")]
-    said.append(text("tools/gpu.sh"))
+    said += [text("tools/gpu.sh"), text("tools/nearest.sh").replace("\\047", "'")]
     for path in (path for pattern in SAID_IN for path in sorted(ROOT.glob(pattern))):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         said += [node.value for node in ast.walk(tree)

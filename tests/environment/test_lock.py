@@ -60,14 +60,14 @@ def test_every_direct_requirement_is_pinned_within_its_range(pins, target):
         assert requirement.specifier.contains(next(iter(pin.specifier)).version), requirement
 
 
-def closure(known: dict[str, dict], system: str, python: str) -> tuple[set[str], list[str]]:
+def closure(known, system, python, extras=None) -> tuple[set[str], list[str]]:
     """Walk the metadata from the direct requirements as they hold on one system.
 
     Returns the names that are needed there, and the requirements whose metadata is not known yet.
     """
     there = lock.environment(system, python)
     needed, missing = set(), []
-    todo = [(requirement, "") for requirement in lock.direct()]
+    todo = [(requirement, "") for requirement in lock.direct(extras)]
     seen = set()
     while todo:
         requirement, extra = todo.pop()
@@ -92,20 +92,55 @@ def closure(known: dict[str, dict], system: str, python: str) -> tuple[set[str],
 
 def test_what_is_installed_needs_nothing_outside_the_lock(pins):
     """The lock is closed: walking the installed metadata meets pinned names only."""
-    here = {distribution.name for distribution in metadata.distributions()}
-    known = {}
-    for name in here & {pin.name for pin in pins.values()} | (here & set(pins)):
-        found = metadata.distribution(name)
-        known[canonicalize_name(name)] = {"requires_dist": found.requires or []}
-    needed, _ = closure(known, "linux-x86_64", f"3.{sys.version_info[1]}")
+    known = {
+        canonicalize_name(found.name): {"requires_dist": found.requires or []}
+        for found in metadata.distributions()
+    }
+    python = f"3.{sys.version_info[1]}"
+    needed, _ = closure(known, "linux-x86_64", python)
     assert needed <= set(pins)
+    readers, _ = closure(known, "linux-x86_64", python, lock.READER)
+    group = lock.groups(lock.LOCK.read_text(encoding="utf-8"))
+    assert {name for name in readers if group[name] == "rest"} == set()
+    assert {name for name, its in group.items() if not its} - readers <= ELSEWHERE
+    drivers, _ = closure(known, "linux-x86_64", python, [*lock.READER, "gpu"])
+    assert {name for name, its in group.items() if its == "gpu"} <= drivers
+
+
+def test_groups_are_the_lock(pins):
+    """Each pin is a reader's (no comment), "gpu" or "rest"; together they are all."""
+    group = lock.groups(lock.LOCK.read_text(encoding="utf-8"))
+    assert set(group) == set(pins)
+    assert set(group.values()) == {"", "gpu", "rest"}
+
+
+def test_what_notebooks_import_is_a_readers():
+    """All modules of helpers, of which notebooks reach nearly all, and the cells."""
+    named = {canonicalize_name(one.name) for one in lock.direct(lock.READER)}
+    group = lock.groups(lock.LOCK.read_text(encoding="utf-8"))
+    owners = metadata.packages_distributions()
+    found = imports("helpers") | imports("claims")
+    for path in sorted((lock.ROOT / "notebooks" / "source").glob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        for module in re.findall(r"^[# ]*(?:from|import) ([\w]+)(?:[. ][\w., ]*)?", text, re.M):
+            found.setdefault(module, path.name)
+    found = {module: path for module, path in found.items() if module in owners}
+    assert {"torch", "ipywidgets", "sklearn", "mpi4py"} <= set(found)
+    for module, path in found.items():
+        if module in OURS | {"cuda", "dgl"}:
+            continue
+        names = {canonicalize_name(name) for name in owners[module]}
+        assert names & named, (
+            f"{path} imports {module}: it is not in pyproject.toml's {lock.READER}"
+        )
+        assert not any(group[name] for name in names & named), f"{path} imports {module}"
 
 
 def test_conda_takes_the_same_lock():
     data = yaml.safe_load((lock.ROOT / "environment.yml").read_text(encoding="utf-8"))
     conda = [one for one in data["dependencies"] if isinstance(one, str)]
     (pip,) = [one["pip"] for one in data["dependencies"] if isinstance(one, dict)]
-    assert pip == ["-r requirements.txt", "-e ."]
+    assert pip == ["-c requirements.txt", f"-e .[{','.join(lock.READER)}]"]
     assert {re.split("[=<> ]", one)[0] for one in conda} == {"python", "pip", "cxx-compiler"}
     python = next(one for one in conda if one.startswith("python="))
     version = python.split("=")[1]
@@ -143,14 +178,15 @@ def imports(folder, skip=()):
     return found
 
 
+ELSEWHERE = {"appnope"}  # pins for other systems or Pythons than those of this closure
 OURS = {"claims", "helpers", "tests", "tools", "bench"}
-OPTIONAL = {"cupy", "cupyx", "cuda", "dgl"}  # imported where present only
+OPTIONAL = {"pip", "cupy", "cupyx", "cuda", "dgl"}  # imported where present only
 FOLDERS = {
     "helpers": (),
-    "tools": ("notebooks", "site", "test"),
+    "tools": ("lab", "notebooks", "site", "test"),
     "claims": (),
-    "bench": ("notebooks", "bench", "test"),
-    "tests": ("notebooks", "bench", "site", "test"),
+    "bench": ("lab", "notebooks", "bench", "test"),
+    "tests": ("lab", "notebooks", "bench", "site", "test"),
 }
 
 
@@ -190,12 +226,16 @@ nvidia-nccl-cu13==2.29.7 ; sys_platform == 'linux'
 pexpect==4.9.0 ; sys_platform != 'emscripten' and sys_platform != 'win32'
 triton==3.7.1 ; python_full_version < '3.15' and sys_platform == 'linux'
 """
-    assert lock.lock(resolved).removeprefix(lock.HEADER).splitlines() == [
+    text = lock.lock(resolved, {"dgl", "nvidia-cuda-nvrtc", "torch"})
+    assert text.removeprefix(lock.HEADER).splitlines() == [
         "dgl==1.1.3; python_version < '3.12'",
-        "nvidia-cuda-nvrtc==13.0.88; sys_platform == 'linux'",
-        "pexpect==4.9.0",
+        "nvidia-cuda-nvrtc==13.0.88; sys_platform == 'linux'  # gpu",
+        "pexpect==4.9.0  # rest",
         "torch==2.13.0",
     ]
+    assert lock.groups(text) == {
+        "dgl": "", "nvidia-cuda-nvrtc": "gpu", "pexpect": "rest", "torch": ""
+    }  # fmt: skip
 
 
 def test_cuda_packages_of_torch_stay_out(pins):

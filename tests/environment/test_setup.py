@@ -1,10 +1,11 @@
 """tools/setup.sh: a clear sentence for each thing a machine may lack, and repair of what is there.
 
 The interpreter and the compiler are small scripts here, so that a test takes no network; the real
-set-up is what ran before these tests.
+set-up is what ran before these tests. `test_aside.py` builds and moves a real environment.
 """
 
 import os
+import re
 import shutil
 import subprocess
 
@@ -12,16 +13,37 @@ import pytest
 
 from tools import lock
 
-UTILITIES = ("cat", "cksum", "cp", "dirname", "mkdir", "rm", "sh", "uname")
+LOCK = lock.LOCK.read_text(encoding="utf-8")
+UTILITIES = (
+    "cat",
+    "cksum",
+    "cp",
+    "date",
+    "dirname",
+    "grep",
+    "mkdir",
+    "mv",
+    "rm",
+    "sed",
+    "sh",
+    "tail",
+)
+UTILITIES += ("uname",)
 
 # An interpreter of which setup.sh sees the version, whether it makes environments, and pip's calls.
 PYTHON = """#!/bin/sh
 case "$1" in
 -V) echo "Python {version}" ;;
 -c) case "$2" in *sys.executable*) echo "$0" ;; *) exit {probe} ;; esac ;;
+tools/aside.py) if [ "$2" = copy ]; then cp -R "$3" "$4"; fi ;;
+tools/probe.py) echo "$*" >>"{log}"; echo "{index}"; [ -z "{index}" ] ;;
 -m) shift; case "$1" in
-    venv) mkdir -p "$2/bin"; cp "$0" "$2/bin/python" ;;
-    pip) echo "$*" >>"{log}"; case "$*" in *-r*) exit {pip} ;; esac ;;
+    venv) shift 3; mkdir -p "$1/bin"; cp "$0" "$1/bin/python" ;;
+    pip) echo "$*" >>"{log}"; case "$*" in
+        *--dry-run*) echo "{dry}" ;;
+        *wanted.txt*) cat .venv.lock/wanted.txt >"{log}.wanted"; echo "pip's word"; exit {pip} ;;
+        *"pip download "*) exit {reach} ;;
+        esac ;;
     esac ;;
 esac
 """
@@ -46,11 +68,18 @@ class Machine:
         path.write_text(text, encoding="utf-8")
         path.chmod(0o755)
 
-    def python(self, name="python3", version="3.11.7", probe=0, pip=0):
-        text = PYTHON.format(version=version, probe=probe, pip=pip, log=self.log)
-        self.program(name, text)
+    def python(self, name="python3", version="3.11.7", **said):
+        """Make an interpreter; pip fails, the index refuses, or something is missing, as said."""
+        said = {"probe": 0, "pip": 0, "index": "", "reach": 0, "dry": "Would install"} | said
+        self.program(name, PYTHON.format(version=version, log=self.log, **said))
 
-    def setup(self, which="course", **settings):
+    def becomes(self, **said):
+        """Make the interpreter anew, also in the environment."""
+        self.python(**said)
+        shutil.copy(self.programs / "python3", self.root / ".venv" / "bin" / "python")
+        self.log.unlink(missing_ok=True)
+
+    def setup(self, which="reader", **settings):
         done = subprocess.run(
             ["sh", "tools/setup.sh", which],
             cwd=self.root,
@@ -65,7 +94,11 @@ class Machine:
     def calls(self):
         text = self.log.read_text(encoding="utf-8") if self.log.exists() else ""
         self.log.unlink(missing_ok=True)
-        return [line for line in text.splitlines() if " install " in line]
+        return [line for line in text.splitlines() if " install " in line and "--dry" not in line]
+
+    def wanted(self):
+        text = self.log.with_name(f"{self.log.name}.wanted").read_text(encoding="utf-8")
+        return set(lock.parse(text))
 
 
 @pytest.fixture
@@ -85,9 +118,14 @@ def test_it_installs_the_lock_and_then_does_nothing(machine):
     done = machine.setup()
     assert done.returncode == 0, done.stderr
     assert not machine.locked
-    first, second = machine.calls()
-    assert first.endswith("-r requirements.txt")
+    torch, first, second = machine.calls()
+    assert " -c requirements.txt " in torch
+    assert torch.endswith("torch==" + next(iter(lock.parse(LOCK)["torch"].specifier)).version)
+    assert first.endswith("-r .venv.lock/wanted.txt")
     assert second.endswith("--no-deps --no-build-isolation -e .")
+    lines = [line for line in done.stdout.splitlines() if " ... " in line]
+    assert [line[:8] for line in lines] == [f"{number} of 6  " for number in range(1, 7)]
+    assert all(re.search(r" \.\.\. \d+ s$", line) for line in lines)
     done = machine.setup()
     assert (done.returncode, done.stdout, machine.calls()) == (0, "", [])
 
@@ -113,7 +151,99 @@ def test_an_updated_lock_is_installed(machine):
     with (machine.root / "requirements.txt").open("a") as file:
         file.write("colorama==0.4.6\n")
     assert machine.setup().returncode == 0
-    assert len(machine.calls()) == 2
+    assert len(machine.calls()) == 3
+    assert "colorama" in machine.wanted()
+
+
+def test_what_is_there_already_is_not_installed_again(machine):
+    """Such as after a change of pyproject.toml, and without a network."""
+    machine.python(dry="Requirement already satisfied", reach=1)
+    machine.python("python3", dry="Requirement already satisfied", reach=0)
+    machine.setup()
+    machine.calls()
+    (machine.root / "pyproject.toml").open("a").write("\n")
+    machine.becomes(dry="Requirement already satisfied", reach=1)
+    done = machine.setup()
+    assert done.returncode == 0
+    (call,) = machine.calls()
+    assert call.endswith("-e .")
+    assert machine.setup().stdout == ""
+
+
+def test_a_reader_gets_the_rest_with_the_first_command_that_needs_it(machine):
+    group = lock.groups(LOCK)
+    machine.python()
+    machine.setup()
+    assert machine.wanted() == {name for name in group if not group[name]}
+    machine.setup("all")
+    assert machine.wanted() == set(group)
+    machine.calls()
+    for which in ("reader", "all"):  # an environment keeps what it has
+        assert (machine.setup(which).stdout, machine.calls()) == ("", [])
+    with (machine.root / "requirements.txt").open("a") as file:
+        file.write("colorama==0.4.6\n")
+    machine.setup()
+    assert machine.wanted() == {*group, "colorama"}
+
+
+def test_the_rest_at_once_installs_once(machine):
+    machine.python()
+    machine.setup("all")
+    assert machine.wanted() == set(lock.groups(LOCK))
+    assert len(machine.calls()) == 3
+
+
+def test_who_has_a_gpu_gets_what_drives_it_and_cuda(machine):
+    group = lock.groups(LOCK)
+    machine.python()
+    machine.program("nvidia-smi", "#!/bin/sh\necho 'GPU 0: a card'\n")
+    machine.setup()
+    assert machine.wanted() == {name for name in group if group[name] != "rest"}
+    assert "nvidia-cuda-nvrtc" in machine.wanted()
+    assert "extra-index-url" not in machine.calls()[0]
+
+
+@pytest.mark.parametrize("system", ["Linux", "Darwin"])
+def test_linux_without_a_gpu_takes_pytorchs_build_for_processors(machine, system):
+    kind = {"Linux": "x86_64", "Darwin": "arm64"}[system]
+    (machine.programs / "uname").unlink()
+    machine.program("uname", f"#!/bin/sh\n[ $1 = -s ] && echo {system} || echo {kind}\n")
+    machine.python()
+    said = machine.setup().stdout
+    torch, others, _ = machine.calls()
+    asked = "--extra-index-url https://download.pytorch.org/whl/cpu" in torch
+    assert asked == (system == "Linux") == ("its build for processors (190 MB)" in said)
+    assert "extra-index-url" not in others
+
+
+def test_where_that_index_does_not_answer_the_usual_one_does(machine):
+    machine.python(index="does not answer (timed out)")
+    done = machine.setup()
+    assert done.returncode == 0
+    (line,) = [line for line in done.stdout.splitlines() if "NVIDIA" in line]
+    assert "does not answer (timed out): PyTorch comes from the usual index" in line
+    assert "extra-index-url" not in machine.calls()[0]
+
+
+def test_a_bad_index_of_torch_changes_nothing(machine):
+    machine.python()
+    machine.setup(TORCH_INDEX="https://example.org/good")
+    before = sorted((path, path.stat().st_mtime_ns) for path in machine.root.rglob("*"))
+    machine.python(index="does not answer (unknown)")
+    machine.calls()
+    said = sentence(machine.setup(TORCH_INDEX="bad"))
+    assert said == "TORCH_INDEX=bad does not answer (unknown). Nothing was changed."
+    after = sorted((path, path.stat().st_mtime_ns) for path in machine.root.rglob("*"))
+    assert after[1:] == before[1:]  # the folder itself had another set-up's lock
+    assert machine.calls() == []
+
+
+def test_an_index_that_does_not_answer_is_asked_once(machine):
+    machine.python(reach=1)
+    done = machine.setup()
+    assert "The index of Python's packages does not answer" in sentence(done)
+    assert machine.calls() == []
+    assert not (machine.root / ".venv").exists()
 
 
 def test_python_is_missing(machine):
@@ -182,13 +312,39 @@ def test_a_system_without_wheels_is_named(machine, system, kind, words):
 def test_a_failed_installation_is_taken_up_again(machine):
     machine.python(pip=1)
     done = machine.setup()
-    assert done.returncode == 1
-    assert "pip could not install requirements.txt" in done.stderr
+    assert "pip could not install requirements.txt" in sentence(done)
+    assert "pip's word" in done.stdout
+    assert "pip's word" in (machine.root / ".venv.log").read_text()
+    assert not (machine.root / ".venv").exists()
     machine.python()
-    shutil.copy(machine.programs / "python3", machine.root / ".venv" / "bin" / "python")
-    machine.calls()
     assert machine.setup().returncode == 0
-    assert len(machine.calls()) == 2
+    assert "pip's word" in (machine.root / ".venv" / "setup.log").read_text()
+    assert not list(machine.root.glob(".venv?*"))
+
+
+@pytest.mark.parametrize("settings", [{}, {"PYTHON": "python3.12"}], ids=["update", "anew"])
+def test_a_failed_installation_costs_no_environment_that_works(machine, settings):
+    machine.python()
+    machine.setup()
+    (machine.root / ".venv" / "mine").touch()
+    machine.becomes(pip=1)
+    machine.python("python3.12", "3.12.1", pip=1)
+    (machine.root / "pyproject.toml").open("a").write("\n")
+    said = sentence(machine.setup(**settings))
+    assert ".venv is as it was" in said
+    assert (machine.root / ".venv" / "mine").exists()
+    assert not (machine.root / ".venv.new").exists()
+
+
+def test_a_set_up_that_is_killed_costs_no_environment(machine):
+    machine.python()
+    machine.setup()
+    (machine.root / ".venv").rename(machine.root / ".venv.old")  # between the two renames
+    (machine.root / ".venv.new").mkdir()
+    assert machine.setup("openmpi").returncode == 0  # another environment: no business of its own
+    assert machine.setup().returncode == 0
+    assert (machine.root / ".venv" / ".ready").exists()
+    assert not (machine.root / ".venv.old").exists()
 
 
 def test_a_half_made_environment_is_made_anew(machine):
@@ -230,6 +386,10 @@ def test_another_python_or_another_torch_is_made_anew(machine):
     done = machine.setup(TORCH_INDEX="https://example.org/cpu")
     assert "PyTorch from another index" in done.stdout
     assert "--extra-index-url https://example.org/cpu" in machine.calls()[0]
+    with (machine.root / "requirements.txt").open("a") as file:
+        file.write("colorama==0.4.6\n")
+    assert machine.setup().returncode == 0  # an update takes the same
+    assert "--extra-index-url https://example.org/cpu" in machine.calls()[0]
     assert machine.setup(TORCH_INDEX="https://example.org/cpu").stdout == ""
 
 
@@ -239,7 +399,9 @@ def test_a_folder_of_wheels_takes_the_networks_place(machine, tmp_path):
     (tmp_path / "wheels").mkdir()
     machine.calls()
     assert machine.setup(WHEELS=str(tmp_path / "wheels")).returncode == 0
-    for call in machine.calls():
+    calls = machine.calls()
+    assert len(calls) == 3
+    for call in calls:
         assert f"--no-index --find-links {tmp_path}/wheels" in call
 
 

@@ -93,7 +93,7 @@ def test_it_goes_on_where_earlier_soaks_ended(monkeypatch, tmp_path):
     ("text", "said"),
     [
         (None, "No such file"),
-        ("{}", "'schema' is missing"),
+        ("{}", "schema: expected 1, got None"),
         ("an autodiff record", "got one of 'python -m x'"),
     ],
 )

@@ -1,0 +1,131 @@
+"""Every setting of `make help` arrives whole; a wrong value is repeated, with what was expected."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from helpers.paths import ROOT
+
+FOLDER = "a course, it's é"
+
+
+def make(*arguments, where=ROOT):
+    environment = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}
+    command = ["make", "--no-print-directory", *arguments]
+    return subprocess.run(
+        command, cwd=where, env=environment, capture_output=True, text=True, timeout=120
+    )
+
+
+@pytest.fixture
+def course(tmp_path):
+    """Return a folder with the Makefile; set-up does nothing, Python repeats its words."""
+    root = tmp_path / FOLDER
+    (root / ".venv/bin").mkdir(parents=True)
+    (root / "tools").mkdir()
+    for name in ("Makefile", "tools/test_all.py", "tools/nearest.sh"):
+        shutil.copy(ROOT / name, root / name)
+    told = '#!/bin/sh\nfor word in "$@"; do printf "[%s]" "$word"; done\necho " $WORK $REQUIRE"\n'
+    settings = '\necho "$PYTHON|$TORCH_INDEX|$WHEELS|$COMPILER|$OUT"\n'
+    programs = {".venv/bin/python": told, "tools/lint.sh": "", "tools/gpu.sh": settings}
+    for name, text in {**programs, "tools/setup.sh": settings}.items():
+        (root / name).write_text(text)
+        (root / name).chmod(0o755)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("lab", f"WORK={FOLDER}", "LAB_ARGS=--a 'b c'"), f"[lab][--a][b c] {FOLDER}"),
+        (("reset", f"NB={FOLDER}"), f"[reset][{FOLDER}]"),
+        (("course", f"COURSE={FOLDER}", "NB=01"), f"[{FOLDER}][01]"),
+        (("course", "COURSE=a", "WRITTEN=yes"), "[a][--written=yes]"),
+        (("notebooks", "NB=01 02"), "[tools.notebooks][01][02]"),
+        (("site", "NB=$$x;y"), "[tools.site][$x;y]"),
+        (("grading", "NB=01"), "[tools.grading][01]"),
+        (("claims", "NB=01"), "[claims][01]"),
+        (("soak", "NB=01", "TEST_ARGS=--times 3"), "[tools.soak][01][--times][3]"),
+        (("html", "NB=01"), "[01][--single][build/html][--output][build/site-part]"),
+        (("bench", "SUITE=cluster"), "[bench][cluster]"),
+        (("test-all", "PART=hub slurm", "TEST_ARGS=--last"), "[hub][slurm][--last]"),
+        (("test", "TEST_ARGS=-k 'a or b'", "REQUIRE=gpu,mpi"), "[-k][a or b]  gpu,mpi"),
+        (("conformance", "TEST_ARGS=--ranks 2"), "[--ranks][2]"),
+        (("release", "TEST_ARGS=--no-site"), "[--no-site]"),
+        (("wheels", f"WHEELS={FOLDER}", "VERSION=3.12"), f"[{FOLDER}][TORCH_INDEX=][SYSTEM=]"),
+        (("wheels", "SYSTEM=macos-arm64"), "[wheels][TORCH_INDEX=][SYSTEM=macos-arm64][VERSION=]"),
+        (("setup", f"PYTHON={FOLDER}", f"WHEELS={FOLDER}"), f"{FOLDER}||{FOLDER}||"),
+        (("setup", f"TORCH_INDEX={FOLDER}", "COMPILER=no"), f"|{FOLDER}||no|"),
+        (("gpu", f"OUT={FOLDER}"), f"|||{'|'}{FOLDER}"),
+    ],
+)  # fmt: skip
+def test_a_setting_arrives_as_it_was_given(course, words, told):
+    done = make(*words, where=course)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert told in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("-m tools.work prepare WORK=/etc/passwd", "WORK=/etc/passwd: expected a folder for your"),
+        ("-m tools.work reset mpi", "there is no notebook 'mpi': write NB= and one of 00_start"),
+        ("-m tools.wheels {} VERSION=3.14", "VERSION=3.14: expected one of 3.11, 3.12, 3.13"),
+        ("-m tools.wheels {} SYSTEM=windows", "SYSTEM=windows: expected one of linux-x86_64, "),
+        ("-m tools.wheels /etc/passwd", "WHEELS=/etc/passwd: expected a folder"),
+        ("-m tools.course /etc/passwd", "COURSE=/etc/passwd: expected a folder"),
+        ("-m tools.course {} --written=no", "WRITTEN=no: expected yes, or nothing"),
+        ("-m tools.course {} mpi", "there is no notebook 'mpi'; there are 00_start_here, "),
+        ("-m tools.notebooks mpi", "there is no notebook 'mpi'; there are 00_start_here, "),
+        ("-m tools.site mpi", "there is no notebook 'mpi'; there are 00_start_here, "),
+        ("-m tools.grading mpi", "there is no notebook 'mpi'; there are 00_start_here, "),
+        ("-m tools.soak mpi", "there is no notebook 'mpi'; there are 00_start_here, "),
+        ("-m claims mpi", "claims: expected a notebook or a claim of one; got mpi. There are: "),
+        ("-m bench allreducer", "allreducer"),
+        ("-m tools.test_all slrum", "there is no part 'slrum'; there are quick, claims"),
+    ],
+)
+def test_a_wrong_value_is_repeated_with_what_was_expected(tmp_path, words, answer):
+    command = [word.format(tmp_path) for word in words.split()]
+    work = [word.partition("=")[2] for word in command if word.startswith("WORK=")]
+    done = subprocess.run(
+        [sys.executable, *(word for word in command if not word.startswith("WORK="))],
+        cwd=ROOT,
+        env={**os.environ, **({"WORK": work[0]} if work else {})},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 1
+    assert answer in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("labs", "lab"), ("tst", "test"), ("setup_all", "setup-all"), ("notebook", "notebooks")],
+)
+def test_an_unknown_command_suggests_the_nearest(course, typed, meant):
+    done = make(typed, where=course)
+    said = done.stderr.splitlines()[0]
+    assert done.returncode == 2
+    assert said.startswith(f"There is no command 'make {typed}': did you mean 'make {meant}'? ")
+
+
+def test_nothing_is_suggested_for_what_is_near_nothing(course):
+    said = make("xyzzy", where=course).stderr.splitlines()[0]
+    assert said == "There is no command 'make xyzzy': 'make help' lists them all."
+
+
+def test_what_readers_type_takes_a_readers_set_and_the_rest_the_whole_lock():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    needs = dict(re.findall(r"^([a-z-]+): ?([a-z-]*) *## ", makefile, re.MULTILINE))
+    readers = {name for name, need in needs.items() if need == "setup"}
+    assert readers == {"lab", "hosts", "reset", "claims"}
+    whole = {"test", "test-all", "lint", "site", "html", "bench", "grading", "notebooks", "course"}
+    assert whole <= {name for name, need in needs.items() if need == "setup-all"}
