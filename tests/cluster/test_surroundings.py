@@ -79,7 +79,8 @@ from helpers.cluster import Cluster
 
 def go():
     with Cluster(2) as cluster:
-        print("sum", sum(cluster.run(lambda: comm.allreduce(rank))))
+        total = sum(cluster.run(lambda: comm.allreduce(rank)))
+        print(f"sum {total}")  # in one piece: others print too
 
 {run}
 """
