@@ -80,7 +80,7 @@ from helpers.cluster import Cluster
 def go():
     with Cluster(2) as cluster:
         total = sum(cluster.run(lambda: comm.allreduce(rank)))
-        print(f"sum {total}")  # in one piece: others print too
+        print("sum " + str(total))  # in one piece: others print too
 
 {run}
 """
