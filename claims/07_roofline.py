@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from helpers.claims import PROCESSOR, apart, in_turn, with_defaults
+from helpers.claims import PROCESSOR, in_turn, with_defaults
 
 SEEDS = range(5)
 
@@ -92,20 +92,6 @@ def loops(seed: int, n: int, ours: str, rival: str, rounds: int = 3) -> tuple[fl
 
     made, (a, b) = versions(n) | causes(n), _matrices(seed, n)
     return in_turn(lambda: made[ours](a, b), lambda: made[rival](a, b), rounds)
-
-
-def turned(seed: int, part: float = 0.0, side: int = 0) -> tuple[float, float]:
-    """Seconds of ijk, and with B turned round, where B takes this part of the second cache.
-
-    Of the sides that fit, one that 64 does not divide: the lines of a column fall into all sets.
-    Or a side of its own.
-    """
-    from helpers.roofline.system import reported_caches
-
-    second = [one.size for one in reported_caches() if one.level == 2] or [512 << 10]
-    n = side or int((part * second[0] / 4) ** 0.5) // 16 * 16
-    n -= 16 * (not side and n % 64 == 0)
-    return loops(seed, n, "ijk", "ijk, B turned", 3 if part < 1 else 1)
 
 
 def per_operation(seed: int, n: int, beside: int) -> tuple[float, float]:
@@ -304,22 +290,6 @@ CLAIMS = [
         smallest={"batch": 2, "hidden": 4},
     ),
     _ratio(
-        "07-misses",
-        "With B turned round, a sixteenth of the misses, ijk is faster.",
-        turned,
-        {
-            "B a quarter of L2": {"part": 0.25},
-            "B twice L2": {"part": 2.0},
-            "n = 512": {"side": 512},
-        },
-        "depends on n",
-        0.25,
-        "ijk",
-        "ijk, B turned",
-        axis="n",
-        smallest={"side": 32},
-    ),
-    _ratio(
         "07-dependent-sum",
         "Where no addition waits for the one before, the same misses take less time.",
         functools.partial(loops, ours="ijk, B turned", rival="ikj, one lane"),
@@ -351,19 +321,6 @@ CLAIMS = [
         "2^m",
         "2^m + 16",
         smallest={"n": 16},
-    ),
-    _ratio(
-        "07-blocked",
-        "Blocks for the second cache beat ikj.",
-        # In one process after the others it held at n = 384 as well, in each of three runs.
-        apart(functools.partial(tiles, ours=0, rival=2)),
-        {"n = 384": {"n": 384, "rounds": 20}, "n = 2304": {"n": 2304, "rounds": 1}},
-        PROCESSOR,
-        0.1,
-        "ikj",
-        "blocked",
-        smallest=SMALL,
-        seeds=range(4),
     ),
     _ratio(
         "07-tile-too-large",
@@ -445,22 +402,10 @@ CLAIMS = [
         smallest={"n": 8},
     ),
     _ratio(
-        "07-bfloat16",
-        "It takes less time again in bfloat16.",
-        functools.partial(formats, ours="float32", rival="bfloat16"),
-        LAYERS,
-        PROCESSOR,
-        0.05,
-        "float32",
-        "bfloat16",
-        axis="the layer",
-        smallest={"n": 8},
-    ),
-    _ratio(
         "07-time-operations",
-        "A changed layer keeps more of its time than of its operations.",
+        "A depthwise layer keeps more of its time than of its operations.",
         time_against_operations,
-        {name: {"change": name} for name in ("kernel 3 → 1", "stride 2", "4 groups", "depthwise")},
+        {f"depthwise, {side}²": {"change": "depthwise", "side": side} for side in (56, 28)},
         "holds",
         0.1,
         "share of time",

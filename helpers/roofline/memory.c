@@ -1,4 +1,6 @@
 // Bandwidth and latency of caches and memory. Every result is returned or written to memory.
+#define _GNU_SOURCE
+#include <sched.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,4 +90,21 @@ uint64_t count_cycles(int64_t steps, uint64_t k) {
         ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD
     }
     return x;
+}
+
+// Give each thread a core of its own, or (on = 0) let it go where the process may: two threads that
+// the system leaves on one core measure half of what memory does.
+void spread(int32_t threads, int32_t on) {
+#ifdef __linux__
+    static cpu_set_t all;
+    if (on) sched_getaffinity(0, sizeof all, &all);
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+    for (int32_t t = 0; t < threads; t++) {
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        for (int cpu = 0, left = t; cpu < CPU_SETSIZE; cpu++)
+            if (CPU_ISSET(cpu, &all) && left-- == 0) CPU_SET(cpu, &one);
+        sched_setaffinity(0, sizeof one, on ? &one : &all);
+    }
+#endif
 }

@@ -8,8 +8,9 @@ SLACK = 0.8  # a rate below this part of what it must at least be is taken for a
 def implausible(bandwidths: list[dict]) -> list[dict]:
     """Return the bandwidths that are too low to be true.
 
-    A cache gives at least what the one behind it gives (in the kind and threads of the row), and
-    several threads together at least what one alone does.
+    A cache gives at least what the one behind it gives (in the kind and threads of the row),
+    several threads together at least what one alone does, and memory that is only read at least
+    what it gives while it is copied.
     """
     rate = {(b["level"], b["kind"], b["threads"]): b["rate"] for b in bandwidths}
     levels = sorted({b["level"] for b in bandwidths})  # L1, L2, ..., memory
@@ -19,6 +20,8 @@ def implausible(bandwidths: list[dict]) -> list[dict]:
         behind = levels[levels.index(one["level"]) + 1 :]
         least = [rate.get((level, kind, threads), 0) for level in behind]
         least.append(rate.get((one["level"], kind, 1), 0))
+        if (one["level"], kind) == ("memory", "read"):
+            least.append(rate.get(("memory", "copy", threads), 0))
         if one["rate"] < SLACK * max(least):
             found.append(one)
     return found

@@ -45,6 +45,7 @@ def _memory():
     made.link_cycle.argtypes = (p, c_int64, c_int64, c_int64, c_uint64)
     made.chase.argtypes, made.chase.restype = (p, c_int64), c_void_p
     made.count_cycles.argtypes, made.count_cycles.restype = (c_int64, c_uint64), c_uint64
+    made.spread.argtypes = (c_int32, c_int32)
     return made
 
 
@@ -55,8 +56,19 @@ def samples_of(
 
     ``work``: what one time does, so a rate is work · times ÷ seconds. Best and spread are for the
     caller to take: on a shared machine the best is the least disturbed. One thread is timed by its
-    own processor time, so that waiting for a turn does not count; several by the wall clock.
+    own processor time, so that waiting for a turn does not count; several, each on a core of its
+    own, by the wall clock.
     """
+    if threads > 1:
+        _memory().spread(threads, 1)
+        try:
+            return _samples(run, work, threads, sample, repeats)
+        finally:
+            _memory().spread(threads, 0)
+    return _samples(run, work, threads, sample, repeats)
+
+
+def _samples(run, work: float, threads: int, sample: float, repeats: int) -> list[float]:
     clock = time.thread_time if threads == 1 else time.perf_counter
 
     def spend(times: int) -> float:

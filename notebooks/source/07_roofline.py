@@ -83,12 +83,12 @@ plt.show()
 # %% [markdown]
 # ## 1. The ceilings
 #
-# Every figure of this section was measured just now, by small programs in C that your compiler has built: chains of multiplications and additions for the peak; reading, copying and $a = b + s c$ (**triad**) for bandwidth; and for latency a **pointer chase**, where each load yields the address of the next. On a busy machine the best of several samples counts: what disturbs only ever makes a rate lower. A rate that cannot be, such as a first cache slower than the second, is measured again, and left out if it stays.
+# Small programs in C, built by your compiler, measured every figure of this section on this machine (not more than three hours ago). The peak is measured by chains of multiplications and additions; bandwidth by reading, copying and $a = b + s c$ (**triad**); latency by a **pointer chase**, where each load yields the address of the next. The best of several samples counts, since disturbances only ever lower a rate. Impossible rates (a first cache slower than the second) are measured again, and dropped if they persist.
 
 # %%
 print(machine.machine, f"at {machine.frequency / 1e9:.2f} GHz, measured")
 print(f"{machine.date}, in {machine.seconds:.0f} s; left out: {machine.skipped or 'nothing'}")
-print(f"the middle sample was {machine.disturbed:.0%} below the best: so busy was the machine")
+print(f"the middle sample was {machine.disturbed:.0%} below the best: that is how noisy the samples were")
 
 # %% [markdown]
 # ### Peak: theory beside measurement
@@ -490,9 +490,9 @@ else:
     print("valgrind is not installed: skipped")
 
 # %% [markdown]
-# ### Three suspects, one at a time
+# ### Three suspects
 #
-# From `ijk` to `ikj` three things change at once. Taken one after the other:
+# From `ijk` to `ikj` three things change at once: cache misses, additions that wait for each other, and vector instructions. Here they are removed one after the other:
 #
 # | program | misses | additions | vectors |
 # |---|---|---|---|
@@ -530,11 +530,11 @@ for n in (192, P.n, 512):
     if n == P.n:
         suspect.answer(max(gains, key=gains.get))
 
-# %% [markdown] claims="07-misses 07-dependent-sum 07-vectors"
-# Additions that need not wait gain 1.55 to 1.85 times at each size, and vectors five to eight times. What a sixteenth of the misses gains depends on $n$, but not as the size of the caches would have it. On the newer processor it gains 2.5 times at 512, and next to nothing at $n = 720$, where B is larger and takes twice the second cache. What is special about 512 comes next. (The older was tried at 192, 384 and 512 alone: nothing, 1.5 and 2.2 times.) **Most of the factor that a swap of two lines gives is vectors; a sixteenth of the misses may gain nothing at all.** Counting misses and seeing a factor of ten do not yet make one the cause of the other.
+# %% [markdown] claims="07-dependent-sum 07-vectors"
+# In *this order* vectors gain most: five to eight times in the records, against 1.55 to 1.85 times for additions that need not wait. The misses gain little at most sizes. That does not acquit them: the suspects work together. While every addition waits for the one before, a miss hides behind the wait, and removing it first changes little. In the project below you remove the waiting first, and then the misses count. **A factor that you get by removing causes one by one depends on the order.**
 
 # %%
-for claim in ("07-misses", "07-dependent-sum", "07-vectors", "07-power-of-two"):
+for claim in ("07-dependent-sum", "07-vectors", "07-power-of-two"):
     display(evidence(claim))
 
 # %% [markdown] claims="07-power-of-two"
@@ -588,11 +588,11 @@ ax.set_xticks([], minor=True)
 ax.legend(loc="lower left", bbox_to_anchor=(1, 0))
 plt.show()
 
-# %% [markdown] claims="07-blocked 07-tile-too-large 07-register-tile"
-# At $n = 384$, where B takes 576 KiB, blocks gain a sixth on the newer processor; on the older nothing that its runs can tell from nothing, each in a process of its own (in one that had run other programs before, a fifth). At $n = 2304$, where B (21 MB) comes from the third cache or from memory, they are twice as fast on the older and four times on the newer. Where to put the tile you read off the plot: compare the tile for the first cache with that for the second. What is twice too wide for the second takes, in the records, a sixth to nearly half as long again. A tile for the first cache also makes the inner loops short; what that costs is not isolated here. What sums in registers gain is another matter: three to four times over blocks, at 384 and at 768.
+# %% [markdown] claims="07-tile-too-large 07-register-tile"
+# Compare in your plot the blocked product with the line of `ikj`: at $n = 2304$ B takes 21 MB, more than the second cache holds, and blocks pay. (Part of the gain is the compiler's: `blocked` promises it by `restrict` that the matrices do not overlap, and `ikj` does not.) Then compare the tile for the first cache with the tile for the second. In the records, tiles twice too wide for the second cache take 16 to 45 % longer. Sums in registers gain three to four times over blocks, at $n = 384$ and at 768.
 
 # %%
-for claim in ("07-blocked", "07-tile-too-large", "07-register-tile"):
+for claim in ("07-tile-too-large", "07-register-tile"):
     display(evidence(claim))
 
 # %%
@@ -691,7 +691,7 @@ for p in rungs:
 draw.interactive(peaks, roofs, rungs)
 
 # %% [markdown] claims="07-border-test 07-sums-in-registers"
-# At its least traffic this convolution does $2 \cdot 25$ operations for 8 bytes, more than most kernels here. `direct`, `untested` and `rows` move the same bytes and do the same operations. From `direct` to `untested` the test for the border alone goes: 5 to 8 times for 3 × 3 weights and 11 times for 5 × 5. (Without it the compiler can use vectors; whether that is all of it is not isolated here.) From `untested` to `rows` each loaded pixel feeds several sums: 1.2 times for 5 × 5 on the older processor and nothing on the newer; for 3 × 3 the compiler's own loop is the faster one on both. Why the libraries hang where they do is not measured here; SciPy uses one thread.
+# At its least traffic this convolution does $2 \cdot 25$ operations for 8 bytes, more than most kernels here. `direct`, `untested` and `rows` move the same bytes and do the same operations. From `direct` to `untested` the test for the border alone goes: 5 to 8 times for 3 × 3 weights and 11 times for 5 × 5. (Without the test the compiler can use vectors.) From `untested` to `rows` each loaded pixel feeds several sums: 1.2 times for 5 × 5 on the older processor and nothing on the newer; for 3 × 3 the compiler's own loop is the faster one on both. Why the libraries hang where they do is not measured here; SciPy uses one thread.
 #
 # ### PageRank
 #
@@ -793,12 +793,11 @@ print("errors:", {str(d)[6:]: f"{kernels.layer_error(64, 512, d):.0e}" for d in 
 torch.set_num_threads(threads)
 halves.answer(taken[torch.float32] / taken[torch.bfloat16])
 
-# %% [markdown] claims="07-half-the-bytes 07-bfloat16"
-# From `float64` to `float32` a layer gains 1.9 times where memory holds it up and 2.1 to 2.25 times where arithmetic does, near the two that the roof says for both. `bfloat16`, of half the bytes again, is a matter of the processor. On the older, which has no instruction for arithmetic in that format, the batch of 1 takes 1.2 times as long and the batch of 64 nearly eight times; whether widening the numbers is all of it was not isolated. On the newer, which has such instructions (AVX512-BF16), the batch of 64 gains 1.9 times, near the two of the roof, and the batch of 1 a tenth where the roof says two. **Fewer bytes raise the roof; whether a kernel rises with it has to be measured.** The error is the price in any case: about $10^{-7}$ of the largest result in `float32`, half a thousandth in `float16`, three thousandths in `bfloat16`, which has the exponent of `float32` and only 8 significant bits (`float16`: 11).
+# %% [markdown] claims="07-half-the-bytes"
+# From `float64` to `float32` a layer gains 1.9 times where memory limits it and 2.1 to 2.25 times where arithmetic does, near the factor two that the roof says for both. The formats of 2 bytes do not follow the roof. Compare `bfloat16` with `float16` in the table: both have half the bytes of `float32`, and yet one of them gains at $B = 1$ and not at $B = 64$, and the other the other way round. The bytes are the same, so what differs is the library's kernel for that format and shape. **Fewer bytes raise the roof; whether a kernel rises with it has to be measured.** The error is the price in any case: about $10^{-7}$ of the largest result in `float32`, half a thousandth in `float16`, three thousandths in `bfloat16`, which has the exponent of `float32` and only 8 significant bits (`float16`: 11).
 
 # %%
-for claim in ("07-half-the-bytes", "07-bfloat16"):
-    display(evidence(claim))
+evidence("07-half-the-bytes")
 
 # %% [markdown]
 # ## 5. Designing a layer
@@ -867,7 +866,7 @@ for (name, (layer, _, _)), source in zip(variants(base).items(), stated, strict=
     print(f"{name:13} {show[0]:>23} {show[1]:>23}   {source}")
 
 # %% [markdown] claims="07-time-operations 07-shuffle"
-# The source's $1/g^2$ for the computation of groups is one power too many: each of the same $C$ output channels sees $C/g$ inputs, so operations and parameters both shrink by $1/g$. Its memory factor for small kernels stands upside down: from 3 to 1 a ninth of the parameters is left, not nine times as many. **And time does not follow operations.** On one thread each of the four changes keeps more of the time than of the operations: 0.14 to 0.15 against 0.11 for the small kernel, 0.28 to 0.29 against 0.25 for the stride, 0.28 against 0.25 for four groups, and 0.049 against 0.008 for the depthwise layer, over six times its share: with 1/128 of the operations and nearly all of the bytes it stands left of the ridge. The channel shuffle, free by operations, adds 3 to 7 % to the grouped layer that it serves.
+# The source's $1/g^2$ for the computation of groups is one power too many: each of the same $C$ output channels sees $C/g$ inputs, so operations and parameters both shrink by $1/g$. The source's memory factor for small kernels is inverted: from 3 to 1 a ninth of the parameters is left, not nine times as many. **And time does not follow operations.** The depthwise layer keeps 0.8 % of the operations and 4.9 % of the time, six times its share: it has 1/128 of the operations and nearly all of the bytes, and stands left of the ridge. The channel shuffle, free by operations, adds 3 to 7 % to the grouped layer that it serves.
 
 # %%
 display(evidence("07-time-operations"), evidence("07-shuffle"))

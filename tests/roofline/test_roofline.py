@@ -1,6 +1,7 @@
 """The model, curves, kernels in C, design counts and ceilings of helpers.roofline."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from helpers.roofline import (
     kernels,
     matmul,
     place,
+    probes,
 )
 
 
@@ -118,6 +120,27 @@ def test_a_rate_that_cannot_be_is_found():
     assert implausible([good[0], below, good[2]]) == [below]  # a cache slower than memory
     assert implausible([row("L1", 90e9), row("L2", 100e9)]) == []  # within what a sample varies
     assert implausible([row("L1", 9e9, kind="copy"), row("L2", 100e9)]) == []  # another kind
+    half = row("memory", 34e9, 2)
+    assert implausible([half, row("memory", 74e9, 2, "copy")]) == [half]  # a copy reads as well
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="cores are chosen on Linux only")
+def test_threads_are_let_go_after_they_were_measured_on_cores_of_their_own(monkeypatch):
+    def allowed():
+        return [os.sched_getaffinity(int(task)) for task in os.listdir("/proc/self/task")]
+
+    before, during = {frozenset(cores) for cores in allowed()}, []
+    spent = probes.time.perf_counter
+
+    def looking():
+        during.extend(map(frozenset, allowed()))
+        return spent()
+
+    monkeypatch.setattr(probes.time, "perf_counter", looking)
+    probes.bandwidth("read", 1 << 20, 2, sample=0.001, repeats=2)
+    assert {frozenset(cores) for cores in allowed()} == before
+    if usable_cores() > 1:
+        assert {len(cores) for cores in during} >= {1}
 
 
 def peak(dtype, flops, threads=1, isa="x"):
