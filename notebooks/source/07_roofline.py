@@ -88,7 +88,9 @@ plt.show()
 # %%
 print(machine.machine, f"at {machine.frequency / 1e9:.2f} GHz, measured")
 print(f"{machine.date}, in {machine.seconds:.0f} s; left out: {machine.skipped or 'nothing'}")
-print(f"the middle sample was {machine.disturbed:.0%} below the best: that is how noisy the samples were")
+print(
+    f"the middle sample was {machine.disturbed:.0%} below the best: that is how noisy the samples were"
+)
 
 # %% [markdown]
 # ### Peak: theory beside measurement
