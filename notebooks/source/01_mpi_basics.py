@@ -110,7 +110,7 @@ guess.answer("x on rank 3", cluster.run(lambda: x)[3])
 #
 # ### The same cell without a notebook
 #
-# `%%ranks` gives a cell the names `MPI`, `comm`, `rank` and `size`. A script gets them in three lines, and `mpiexec -n 4 python script.py` runs it as four processes. Here is the cell above as a script:
+# `%%ranks` gives a cell the names `MPI`, `comm`, `rank` and `size`. A script gets them in three lines, and `mpiexec -n 4 python script.py` runs it as four processes. The cell above, as a script:
 
 # %%
 from helpers.cluster.script import as_script, run_script
@@ -367,12 +367,12 @@ claims.evidence("01-overlap")
 # %% [markdown] claims="01-overlap"
 # The bytes did not move while the ranks computed (between the boxes). In the recorded runs with 16 MB, `Waitall` takes as long as the whole exchange by `Sendrecv`. Your own ratio is one run; it can exceed 1 if the other rank computes longer.
 #
-# So inside one machine, non-blocking calls do not hide the transfer of a long message. They do spare you the wait for a late rank:
+# So inside one machine, non-blocking calls do not hide the transfer of a long message. They do spare you the wait for a late rank, as we see next.
 
 # %% [markdown]
 # ### A whole group can be begun, too
 #
-# `Allreduce` adds up arrays as `allreduce` adds up numbers. `comm.Iallreduce(mine, total)` starts the same sum and returns a request. Leave both arrays alone until its `Wait` has returned.
+# `Allreduce` adds up arrays as `allreduce` adds up numbers, and returns when all ranks have called it. `comm.Iallreduce(mine, total)` starts the same sum and returns a request. Leave both arrays alone until its `Wait` has returned.
 #
 # Rank 3 comes 60 ms late, twice. First the other ranks call `Allreduce` and then compute for 40 ms. Next they call `Iallreduce`, compute for 40 ms, and then wait.
 #
@@ -462,7 +462,7 @@ comm.send(rank, dest=right)
 # %% [markdown]
 # The table's first line has the answer: rank 0 waits for rank 3. Every rank receives before it sends, so no rank ever sends. Follow the table: rank 3 waits for rank 2, rank 2 for rank 1, and rank 1 for rank 0.
 #
-# Ranks that wait for each other so that none can go on are in a [deadlock](glossary.md#deadlock). Here the table shows a circle. It need not: ranks can also wait in a collective that one rank never calls. Outside the notebook nothing ends such a program. Then ask each rank: in which call, for which rank, with which tag, since when?
+# Ranks that wait for each other so that none can go on are in a [deadlock](glossary.md#deadlock). Here the table shows a circle. It need not: ranks can also wait in a collective that one rank never calls. Outside the notebook nothing ends such a program. Ask each of its ranks: in which call, for which rank, with which tag, since when?
 #
 # The time limit restarted the ranks, so we import and define again:
 
@@ -1117,7 +1117,7 @@ guess.answer("1 MB, link ÷ memory", over_link.message(1e6) / link.message(1e6))
 guess.answer("MB/s of 12.5 for your bytes", over_link.bandwidth / 1e6)
 
 # %% [markdown]
-# Headers take the rest. Notebook [08](08_allreduce_animation.ipynb#Between-hosts) runs whole allreduces over such links.
+# Headers take the rest of the 12.5 MB/s. Notebook [08](08_allreduce_animation.ipynb#Between-hosts) runs whole allreduces over such links.
 #
 # ### Exercise 9: who is elsewhere?
 #
@@ -1328,7 +1328,7 @@ plt.show()
 # Both laws assume a core for each rank and a machine that does nothing else. Right of the dashed line ranks share cores, and the points fall below the law for that reason. If other programs run, points may also lie too high, because four ranks get a larger share of the machine than one. If the cells above said "not quiet", believe neither picture.
 
 # %% [markdown]
-# The picture from the last run, with every shade on the same area:
+# The picture from the last run:
 
 # %%
 rendered = cluster.run(lambda: picture if rank == 0 else None)[0]
@@ -1558,7 +1558,7 @@ for what, predicted, took in rows:
 Markdown("\n".join(table))
 
 # %% [markdown]
-# A ratio near 1 says that the model has what matters. It knows nothing of pickling, or of ranks that share cores.
+# A ratio near 1 says that the model has what matters. The models know nothing of pickling, or of ranks that share cores.
 
 # %% [markdown] claims="01-pickling"
 # Pickling costs time at every size: an object takes about twice as long as an array at 100 kB and 3 MB, and about five times as long at 100 B.
@@ -1749,7 +1749,7 @@ Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
 # - P. Balaji and others (2010), *PMI*: what ranks ask their parent.
 # - G. Amdahl (1967) and J. Gustafson (1988): the two laws, each in a few pages.
 #
-# **Next**: [08_allreduce_animation](08_allreduce_animation.ipynb) takes allreduce apart, which every training on several machines waits for.
+# **Next**: [08_allreduce_animation](08_allreduce_animation.ipynb) takes allreduce apart.
 
 # %%
 cluster.stop()
