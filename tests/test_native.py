@@ -101,9 +101,9 @@ def test_ceilings_are_kept_for_each_compiler(apples_clang, monkeypatch):
 
     def measure(*_):
         measured.append(ceilings.thread_counts(8))
-        return ceilings.Ceilings("m", "d", 8, 1.0, *([] for _ in range(5)), None, None, 1.0)
+        return vars(ceilings.Ceilings("m", "d", 8, 1.0, *([] for _ in range(5)), None, None, 1.0))
 
-    monkeypatch.setattr(ceilings, "_measure", measure)
+    monkeypatch.setattr(ceilings, "measure", measure)
     for _ in range(2):
         ceilings.ceilings()
         assert measured == [[1]]

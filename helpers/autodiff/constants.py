@@ -123,7 +123,8 @@ def full(
     """
     dtype = np.dtype(dtype)
     held = {"b": (bool, np.bool_), "i": (int, np.integer, Size), "u": (int, np.integer, Size)}
-    if not isinstance(number, held.get(dtype.kind, object)):
+    truth = dtype.kind == "b" and isinstance(number, int) and number in (0, 1)
+    if not (truth or isinstance(number, held.get(dtype.kind, object))):
         raise TypeError(f'{dtype} does not hold {number!r}: cast first, as in x.astype("float64")')
     number = number if isinstance(number, Size) else dtype.type(number).item()
     return apply(Full(number, shape_of(shape), dtype))

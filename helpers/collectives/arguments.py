@@ -144,9 +144,7 @@ def must_commute(combine: Combiner, op: Any, function: str, others: str) -> None
 
 
 def _named(op: Any) -> str:
-    """Return an operation as a program writes it; mpi4py's own repr is an address."""
-    if op.is_predefined:
-        return f"MPI.{op.__reduce__()}"
+    """Return an operation of one's own as a program writes it; mpi4py's own repr is an address."""
     function = op.__reduce__()[1][0]
     return f"MPI.Op.Create({getattr(function, '__name__', 'an object')}, commute=False)"
 

@@ -1720,7 +1720,8 @@ rows = [
      f"ranks held {held}, in {chain.steps()} steps"),
     ("reduce overwrites the input with the sum of all processes",
      f"PyTorch's does, and MPI's with IN_PLACE; with a receive buffer the input is kept, "
-     f"and after a reduce only the root has the sum: {totals}"),
+     f"and after a reduce only the root has the sum: "
+     f"{', '.join('nothing' if total is None else str(total) for total in totals)}"),
 ]  # fmt: skip
 lines = ["| the source says | here |", "|---|---|"]
 Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))

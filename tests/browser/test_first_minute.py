@@ -30,7 +30,7 @@ def test_00_is_open_at_its_top_beside_all_notebooks_and_runs(browser, lab):
     cell = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell").first
     cell.locator(".cm-content").click()
     page.keyboard.press("Shift+Enter")
-    picture = cell.locator(".jp-OutputArea img")
+    picture = cell.locator(".jp-OutputArea .ring svg")
     picture.wait_for()
-    assert picture.get_attribute("alt")
+    assert picture.get_attribute("aria-label")
     context.close()

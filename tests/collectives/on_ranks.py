@@ -118,7 +118,6 @@ def check_order_of_ranks() -> None:
                     same(ours, expected)
     named = "MPI.Op.Create(_append_digits, commute=False)"
     refused(ValueError, f"ring order {named} commute tree", lambda: allreduce(mine, comm, op))
-    refused(ValueError, "MPI.REPLACE commute", lambda: allreduce(mine, comm, MPI.REPLACE))
     refused(
         ValueError,
         "reduce_scatter commute",
