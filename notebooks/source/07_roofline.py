@@ -868,7 +868,7 @@ for (name, (layer, _, _)), source in zip(variants(base).items(), stated, strict=
     print(f"{name:13} {show[0]:>23} {show[1]:>23}   {source}")
 
 # %% [markdown] claims="07-time-operations 07-shuffle"
-# The source's $1/g^2$ for the computation of groups is one power too many: each of the same $C$ output channels sees $C/g$ inputs, so operations and parameters both shrink by $1/g$. The source's memory factor for small kernels is inverted: from 3 to 1 a ninth of the parameters is left, not nine times as many. **And time does not follow operations.** The depthwise layer keeps 0.8 % of the operations and 4.9 % of the time, six times its share: it has 1/128 of the operations and nearly all of the bytes, and stands left of the ridge. The channel shuffle, free by operations, adds 3 to 7 % to the grouped layer that it serves.
+# The source's $1/g^2$ for the computation of groups is one power too many: each of the same $C$ output channels sees $C/g$ inputs, so operations and parameters both shrink by $1/g$. The source's memory factor for small kernels is inverted: from 3 to 1 a ninth of the parameters is left, not nine times as many. **And time does not follow operations.** The depthwise layer keeps 0.8 % of the operations and 5 to 25 % of the time, at least six times its share: it has 1/128 of the operations and nearly all of the bytes, and stands left of the ridge. The channel shuffle, free by operations, adds 3 to 7 % to the grouped layer that it serves.
 
 # %%
 display(evidence("07-time-operations"), evidence("07-shuffle"))
