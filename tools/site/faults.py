@@ -21,6 +21,9 @@ UNRENDERED = re.compile(r"^\||\$\$|\*\*|<details>")  # Markdown, in a sentence o
 UNSOLVED = re.compile(r"not attempted|(?:predicted|said) nothing")
 RAW = re.compile(r" object at 0x|<(?:function|bound method|built-in) ")  # a repr for programs
 MISSING = re.compile(r"\b(?:nan|None)\b")
+SUSPECT = re.compile(
+    r"[|<]|\$\$|\*\*|\b(?:nan|None)\b"
+)  # worth a closer look
 LONG = re.compile(r"\d(?:[.,]?\d){15,}")  # digits that nobody reads
 FETCHED = re.compile(r"(?:url\(|@import)\s*[\"']?((?:https?:)?//[^\s\"')]+)").findall
 
@@ -83,8 +86,8 @@ def _unfit(soup: Tag) -> list[tuple[str, str]]:
     """Return what a page shows and a reader cannot use, each with the reason."""
     found = []
     for tag in soup.select("article :is(p, li, td, th, figcaption, summary)"):
-        if tag.find_parent(class_="py"):  # a docstring may speak of `**options`
-            continue
+        if not SUSPECT.search(tag.get_text()) or tag.find_parent(class_="py"):
+            continue  # a docstring may speak of `**options`
         text = _prose(tag)
         if UNRENDERED.search(text):
             found.append((text, "Markdown that is not rendered"))
