@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Keep every rank busy: a model as a pipeline
 #
-# At the end you will have cut a model into stages on real ranks, sent micro-batches through them by five schedules, and written a schedule of your own that leaves the ranks less idle than GPipe does.
+# Here you cut a model into stages on real ranks, send micro-batches through them by five schedules, and write a schedule of your own that keeps the ranks busier than the textbook ones do.
 #
-# The two pictures below are recorded: four ranks, each with a quarter of a small transformer, train on a batch in eight pieces, in two orders.
+# Below, four ranks train a small transformer, a quarter of it on each, on one batch in eight pieces. They do so in two orders. Both pictures are recorded.
 
 # %%
 import inspect
@@ -60,14 +60,14 @@ for line in lines.values():
     plt.show()
 
 # %% [markdown]
-# Each row is a rank, each box a pass of the micro-batch whose number it bears, a gap is idle time. *Paced* means: this machine has fewer cores than ranks, so each rank does its real arithmetic and then sleeps until its stated time has passed. Messages, waiting and order are real.
+# Each row is a rank, and each box is a pass of the micro-batch whose number it bears. Gaps are idle time. *Paced* means that each rank does its real arithmetic and then sleeps until its stated time has passed, since your machine may have fewer cores than ranks. Messages, waiting and order are real.
 #
 # **You will be able to**
 #
 # - cut a model over ranks, and say what each sends to whom;
 # - read and write a [schedule](glossary.md#schedule-of-a-pipeline), and find out before it runs whether it ends;
 # - predict the idle share and the memory of a schedule from two numbers;
-# - cut unequal layers so that no stage holds up the others;
+# - cut unequal layers so that no stage delays the others;
 # - say what stale weights are, and what goes wrong without stashing.
 #
 # **You need** ranks and messages from [01_mpi_basics](01_mpi_basics.ipynb), and gradients by the chain rule. *Time:* 90 minutes, of which the machine works for less than two; the project takes another 30. *Cores:* two are enough. *GPU:* none.
@@ -84,14 +84,14 @@ for line in lines.values():
 # | $f$ | time of a forward pass of one micro-batch through a stage | s |
 # | $i$, $w$ | times of the two halves of its backward pass: gradient of the inputs, of the weights | s |
 # | F3, B3 | forward, backward pass of micro-batch 3; I3 and W3 are B3's halves | |
-# | idle share | the part of all ranks' time, from the first box to the last, in which they do nothing: the [bubble](glossary.md#bubble) | |
+# | idle share | the share of all ranks' time, from the first box to the last, in which they do nothing: the [bubble](glossary.md#bubble) | |
 
 # %% [markdown]
 # ## A question to begin with
 #
-# A model is cut into four stages of equal cost on four ranks. Backward takes twice as long as forward. With eight micro-batches the ranks are idle for the share in the titles above, under the order called GPipe and under that called 1F1B (one forward, one backward).
+# A model is cut into four stages of equal cost on four ranks. A backward pass takes twice as long as a forward pass. The titles above give the idle share with eight micro-batches, in the order called GPipe and in the order called 1F1B (one forward, one backward).
 #
-# > **Predict:** what share of the time, from 0 to 1, are they idle if the batch goes through in one piece? If it is cut into 16 micro-batches? And if the two orders are equally idle, what is the second one good for: less "time", "memory" or "messages"? Type your answers in place of the dots.
+# > **Predict:** what is the idle share, from 0 to 1, if the batch goes through in one piece? With 16 micro-batches? Both orders are equally idle, so what is 1F1B good for: less "time", "memory" or "messages"? Type your answers in place of the dots.
 
 # %%
 guess["idle share, one piece"] = ...
@@ -101,7 +101,7 @@ guess["1F1B is good for less"] = ...
 # %% [markdown]
 # ## Two layers on two ranks, four numbers
 #
-# The model is $y = w_2\,(w_1 x)$ with $w_1 = 3$, $w_2 = 2$; the loss is $\frac12 (y - t)^2$; the data are $x = 0.5$, $t = 4$. Rank 0 has $w_1$ and $x$, rank 1 has $w_2$ and $t$. What must travel? Forward the *activation* $h = w_1 x$; backward its *gradient* $\partial L/\partial h$. The weights never travel.
+# The model is $y = w_2\,(w_1 x)$ with $w_1 = 3$, $w_2 = 2$. The loss is $\frac12 (y - t)^2$; the data are $x = 0.5$, $t = 4$. Rank 0 has $w_1$ and $x$, rank 1 has $w_2$ and $t$. What must travel? Forward travels the *activation* $h = w_1 x$, backward its *gradient* $\partial L/\partial h$. The weights never travel.
 
 # %%
 # %%ranks --trace by_hand
@@ -119,7 +119,7 @@ if rank == 1:
     print(f"got h = {h}: loss {dy**2 / 2}, dL/dw2 = {dy * h}")
 
 # %% [markdown]
-# One process, and PyTorch's differentiation, for comparison:
+# The same in one process, differentiated by PyTorch:
 
 # %%
 import torch
@@ -129,7 +129,7 @@ w1, w2 = (torch.tensor(value, requires_grad=True) for value in (3.0, 2.0))
 print(f"dL/dw1 = {w1.grad.item()}, dL/dw2 = {w2.grad.item()}")
 
 # %% [markdown]
-# This is [model-parallel](glossary.md#model-parallel): each rank has a part of the model and sees all data. [Data-parallel](glossary.md#data-parallel) is the other way round: each has the whole model and a part of the data. They differ in what travels. For one transformer block, $C$ numbers wide, and a batch of $n$ tokens, in float32: the gradient of its $12C^2 + 13C$ weights, or an activation of $nC$ numbers and its gradient.
+# This is [model-parallel](glossary.md#model-parallel) training: each rank has a part of the model and sees all data. In [data-parallel](glossary.md#data-parallel) training each rank has the whole model and a part of the data. What travels differs too. The table takes one transformer block, $C$ numbers wide, and a batch of $n$ tokens, in float32. Data-parallel ranks send the gradient of $12C^2 + 13C$ weights. Pipeline ranks send an activation of $nC$ numbers, and its gradient.
 
 # %%
 rows = [
@@ -142,15 +142,15 @@ for C, n in ((128, 1_024), (768, 8_192), (768, 65_536), (4_096, 8_192)):
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# The first grows with the model and not with the batch, the second with the batch and not with the number of layers on a rank. Neither is always less. And a pipeline holds what one rank alone could not: each has only $1/p$ of the weights.
+# Gradients grow with the model; activations grow with the batch. Neither is always less. (A ring allreduce sends the gradient up to twice, so weigh that column accordingly.) A pipeline also holds what one rank alone could not: each rank has only $1/p$ of the weights.
 #
-# In the exchange by hand, one rank always waits for the other: two ranks did the work of one. With $p$ stages of equal cost, one works and $p - 1$ wait.
+# In the exchange by hand, one rank always waited for the other, so two ranks did the work of one. With $p$ stages of equal cost, one works and $p - 1$ wait.
 #
 # ## Micro-batches
 #
-# **Idea.** Cut the batch into $m$ pieces. While rank 1 works on piece 0, rank 0 begins piece 1. The gradient of the mean loss is the mean of the pieces' gradients, so each rank adds up what its pieces give, and updates its weights once, at the end: the result is that of one process.
+# **Idea.** Cut the batch into $m$ pieces. While rank 1 works on piece 0, rank 0 begins piece 1. The gradient of the mean loss is the mean of the pieces' gradients. So each rank adds up its pieces' gradients and updates its weights once, at the end. The result is that of one process.
 #
-# **Cost.** The last stage cannot begin before $p - 1$ forward passes, and after it has finished, $p - 1$ backward passes remain. Everything takes $(m + p - 1)$ passes each way, of which every rank works for $m$:
+# **Cost.** The last stage cannot begin before $p - 1$ forward passes, and when it has finished, $p - 1$ backward passes remain. Each way takes $m + p - 1$ passes, and every rank works during $m$ of them:
 #
 # $$\text{idle share} = 1 - \frac{m}{m + p - 1} = \frac{p - 1}{m + p - 1}$$
 #
@@ -177,7 +177,7 @@ def idle_share(p, m):
 check_answer.idle_share(idle_share)
 
 # %% [markdown]
-# Recorded on four ranks, for 1 to 16 micro-batches, and on two; the dashed lines are the formula:
+# Recorded on four ranks and on two, for 1 to 16 micro-batches; the dashed lines are the formula:
 
 # %%
 MICRO = (1, 2, 4, 8, 16)
@@ -191,7 +191,7 @@ if check_answer.idle_share.passed(idle_share):
     print("less than a tenth from m =", next(m for m in range(1, 99) if idle_share(4, m) < 0.1))
 
 # %% [markdown] claims="11-bubble"
-# More pieces, less idle. The price: each piece is smaller, and matrix products of few rows are slower per row on most machines (paced stages hide that; see [07_roofline](07_roofline.ipynb)). How far recorded shares are from the formula, over several runs:
+# More pieces, less idle time. The price: each piece is smaller, and matrix products of few rows are slower per row on most machines. (Paced stages hide that; see [07_roofline](07_roofline.ipynb).) Over several runs, recorded shares and the formula agree within the claim's margin:
 
 # %%
 claims.evidence("11-bubble")
@@ -199,7 +199,7 @@ claims.evidence("11-bubble")
 # %% [markdown]
 # ## A schedule is data
 #
-# Who does what when is nothing but a list for each rank. Here are GPipe's, all forward and then all backward, and 1F1B's for three ranks:
+# A schedule is a list of actions for each rank. Here are the lists of GPipe (all forward, then all backward) and of 1F1B, for three ranks:
 
 # %%
 print(families.gpipe(3, 4), families.one_f_one_b(3, 4), sep="\n\n")
@@ -208,7 +208,7 @@ print(families.gpipe(3, 4), families.one_f_one_b(3, 4), sep="\n\n")
 Code(inspect.getsource(families._one_by_one), language="python")
 
 # %% [markdown]
-# One loop executes any of them; this is its heart. `take` waits for what the action needs from another rank, `give` sends the result on and does not wait:
+# One loop executes any schedule; this is its heart. `take` waits for what the action needs from another rank. `give` sends the result on and does not wait.
 
 # %%
 from helpers.pipeline.runner import Pipeline
@@ -216,7 +216,7 @@ from helpers.pipeline.runner import Pipeline
 Code(inspect.getsource(Pipeline.step), language="python")
 
 # %% [markdown]
-# A list can be wrong. `check` looks for work that is missing or done twice, and follows who waits for whom, before anything is sent:
+# A list can be wrong. Before anything is sent, `check` looks for work that is missing or done twice, and follows who waits for whom:
 
 # %%
 for wrong in (["F0 F1 B0", "F0 B0 F1 B1"], ["F0 B0 F1 B1", "F0 F1 B0 B1"]):
@@ -225,21 +225,20 @@ for wrong in (["F0 F1 B0", "F0 B0 F1 B1"], ["F0 B0 F1 B1", "F0 F1 B0 B1"]):
     except ScheduleError as error:
         print(error)
 
-# %% [markdown] claims="11-as-one-process"
-# In the second, rank 0 wants the gradient of micro-batch 0 before it sends micro-batch 1, and rank 1 wants micro-batch 1 first. Schedules that pass give what one process gives: the largest difference of any loss or gradient, in float64, on these ranks:
+# %% [markdown]
+# In the second schedule, rank 0 waits for the gradient of micro-batch 0 before it sends micro-batch 1, and rank 1 waits for micro-batch 1 first. A schedule that passes gives the result of one process. This is the largest difference of any loss or gradient, in float64, on your ranks:
 
 # %%
 for name in ("GPipe", "1F1B", "interleaved", "zero-bubble"):
     worst = cluster.run(runs.difference, families.FAMILIES[name](P.ranks, P.micro), timeout=LIMIT)
     print(f"{name:12} {max(worst):.1e}")
-claims.evidence("11-as-one-process")
 
 # %% [markdown]
 # (*Interleaved* and *zero-bubble* come below.)
 #
 # ### Exercise 2: one forward, one backward
 #
-# *Difficulty ●●○, 15 minutes.* Write the list of one rank under 1F1B, as strings such as `"F0"` and `"B3"`. A rank goes forward just often enough that the last one can start; then it takes turns, a forward and a backward pass; when no forward pass is left, backward passes remain. The check wants no more idle time than GPipe's, and no more micro-batches kept than 1F1B needs.
+# *Difficulty ●●○, 15 minutes.* Write the list of one rank under 1F1B, as strings such as `"F0"` and `"B3"`. A rank sends ahead one micro-batch for each rank after it. Then it alternates, one forward and one backward pass. When no forward pass is left, backward passes remain. The check wants no more idle time than GPipe's, and no more micro-batches kept than 1F1B needs.
 #
 # <details><summary>Hint</summary>
 #
@@ -280,7 +279,7 @@ plt.show()
 # %% [markdown]
 # ## What is kept
 #
-# A micro-batch that went forward keeps its activations until it goes backward. GPipe keeps all $m$. Under 1F1B rank $r$ has at most $p - r$ under way, however many micro-batches there are: that is what the order is for.
+# A micro-batch that went forward keeps its activations until it goes backward. GPipe keeps all $m$. Under 1F1B a rank sends ahead only a few, and from then on each forward pass is followed by a backward pass that frees one.
 #
 # > **Predict:** of 8 micro-batches, how many does rank 0 keep at most under 1F1B on four ranks?
 
@@ -294,7 +293,7 @@ guess.answer("kept by rank 0 of 4, 1F1B", lines["1F1B"].most_held(0))
 guess.answer("1F1B is good for less", "memory")
 
 # %% [markdown]
-# In bytes: autograd tells of every tensor that it saves for the backward pass (`torch.autograd.graph.saved_tensors_hooks`), and `helpers/pipeline/memory.py` adds them up while they live, weights aside. **[Recomputation](glossary.md#recomputation)** keeps only the input of each stage, and goes forward a second time before going backward. Its prediction needs one more number, the bytes of an input.
+# Rank $r$ keeps at most $p - r$, however many micro-batches there are: that is what the order is for. In bytes: autograd reports every tensor that it saves for the backward pass (`torch.autograd.graph.saved_tensors_hooks`), and `helpers/pipeline/memory.py` adds them up while they live, without the weights. **[Recomputation](glossary.md#recomputation)** keeps only the input of each stage, and repeats the forward pass before the backward pass. Its prediction needs one more number, the bytes of an input.
 
 # %%
 config, micro, rows = runs.SMALL, 16, []
@@ -314,14 +313,8 @@ for name, again in (("GPipe", False), ("1F1B", False), ("GPipe", True), ("1F1B",
 head = "| schedule | rank | micro-batches kept | predicted (B) | counted (B) | ratio |\n|---|--:|--:|--:|--:|--:|\n"
 Markdown(head + "\n".join(rows))
 
-# %% [markdown] claims="11-one-by-one-keeps-less 11-recompute"
-# And as claims, for the rank that keeps most:
-
-# %%
-display(claims.evidence("11-one-by-one-keeps-less"), claims.evidence("11-recompute"))
-
 # %% [markdown]
-# Recomputation buys this with another forward pass for each micro-batch: with $i + w = 2f$, four thirds of the time (the paced runs here do not recompute).
+# Recomputation costs another forward pass for each micro-batch: with $i + w = 2f$, four thirds of the time. (The paced runs here do not recompute.)
 #
 # ### Exercise 3: kept at most
 #
@@ -348,15 +341,15 @@ check_answer.kept_at_most(kept_at_most)
 # %% [markdown]
 # ## Smaller bubbles: interleaved, and the backward pass in two parts
 #
-# **Interleaved.** Give each rank $v$ chunks of the model instead of one: with $p = 4$, $v = 2$ rank 0 has stages 0 and 4. A pass through a chunk takes $1/v$ of the time, so filling and emptying do, too; but an activation now goes $v$ times round:
+# **Interleaved.** Give each rank $v$ chunks of the model instead of one: with $p = 4$ and $v = 2$, rank 0 has stages 0 and 4. A pass through a chunk takes $1/v$ of the time, and so filling and emptying take $1/v$ of the time. The price: an activation now goes round $v$ times.
 #
 # $$\text{idle share} = \frac{p - 1}{v\,m + p - 1}$$
 #
-# **Zero-bubble.** A backward pass is two products for each matrix $A$ with $y = xA^\top$: $g A$, the gradient of the input, which the rank before waits for; and $g^\top x$, the gradient of the weights, which nobody waits for. Do the first at once (I), put the second off (W) into time that would be idle. For $m \ge p$ the share that is left is, with $d = \max(f + i - w,\ f,\ i)$,
+# **Zero-bubble.** The backward pass of $y = xA^\top$ is two products: $g A$, the gradient of the input, for which the rank before waits; and $g^\top x$, the gradient of the weights, for which nobody waits. Do the first at once (I), and put the second (W) into time that would be idle. For $m \ge p$, with $d = \max(f + i - w,\ f,\ i)$, what remains is
 #
 # $$\text{idle share} = \frac{(p-1)\,d}{m(f+i+w) + (p-1)\,d}$$
 #
-# A longer W fills more of the wait for a gradient, and never the wait for the first F or the last I.
+# W can fill the wait for a gradient, but never the wait for the first F or for the last I. So a very long W does not help further.
 
 # %%
 from helpers.pipeline import splitting
@@ -375,13 +368,13 @@ for name in ("interleaved", "zero-bubble"):
     plt.show()
 
 # %% [markdown] claims="11-interleaved 11-zero-bubble"
-# By the formulas, four ranks with eight micro-batches are idle for 16 % of the time interleaved, and for 11 % with the backward pass in two parts, against 27 %. Are their steps shorter on ranks, too? Both have more actions, each with a message or a wait of its own. Recorded, eight steps of each, on a machine that others used as well:
+# By the formulas, four ranks with eight micro-batches are idle for 16 % of the time interleaved, and for 11 % with the backward pass in two parts, against 27 %. Are their steps shorter on ranks too? Yes, though both have more actions, each with a message or a wait of its own:
 
 # %%
 display(claims.evidence("11-interleaved"), claims.evidence("11-zero-bubble"))
 
 # %% [markdown]
-# Now all of them to play with. A green line says that the step was recorded on the ranks of this notebook; a grey one that it is the model, which follows the same schedule with all stages alike and messages that take no time: your machine is not asked to start that many ranks. On the right is what each rank keeps; set *room for* to what fits, and see who has too little.
+# Now all of them to play with. Green: recorded on your ranks. Grey: simulated, with equal stages and free messages. On the right is what each rank keeps. Set *room for* to the number of micro-batches that fit in memory; ranks that need more are marked.
 
 # %%
 shown = list(lines.values())
@@ -395,7 +388,7 @@ pipelines(shown)
 # %% [markdown]
 # ## Layers that are not alike
 #
-# A pipeline is as fast as its dearest stage. If layers cost differently, equal *numbers* of layers are not equal costs. The best cut is found from left to right: let $\text{best}(k, n)$ be the cost of the dearest stage when the first $n$ layers are cut into $k$. The last of the $k$ stages begins somewhere, at layer $c$:
+# In the long run a pipeline is as fast as its dearest stage. If layers differ in cost, equal *numbers* of layers are not equal costs. The best cut is found from left to right. Let $\text{best}(k, n)$ be the cost of the dearest stage when the first $n$ layers are cut into $k$ stages. The last of these stages begins at some layer $c$:
 #
 # $$\text{best}(k, n) = \min_c \max\big(\text{best}(k-1, c),\ \text{cost of layers } c \dots n-1\big)$$
 
@@ -415,16 +408,10 @@ for name, cut in (
     draw.lanes(line)
     plt.show()
 
-# %% [markdown] claims="11-balance"
-# Here the stages are paced by the costs of their layers. How much the balanced cut gives for random layers (between 1 and 4 times as dear as the cheapest):
-
-# %%
-claims.evidence("11-balance")
-
 # %% [markdown]
 # ### Exercise 4: balance
 #
-# *Difficulty ●●○, 12 minutes.* Return how many layers each of $p$ stages gets, so that the dearest stage is as cheap as can be. Trying all cuts is fine: there are few.
+# *Difficulty ●●○, 12 minutes.* Return how many layers each of $p$ stages gets, so that the dearest stage is as cheap as possible. You may try all cuts: there are few.
 #
 # <details><summary>Hint</summary>
 #
@@ -455,7 +442,7 @@ check_answer.balance(balance)
 # %% [markdown]
 # ## Never empty: PipeDream
 #
-# The bubble comes from emptying the pipeline at every update. PipeDream does not: each "micro-batch" is a batch of its own, and a rank updates its weights (U) after each backward pass, while other batches are under way. Filling happens once in the whole training.
+# The bubble comes from emptying the pipeline at every update. PipeDream never empties it: each "micro-batch" is a batch of its own, and a rank updates its weights (U) after each backward pass, while other batches are under way. The pipeline is filled once in the whole training.
 
 # %%
 schedule = families.pipedream(P.ranks, 8)
@@ -468,11 +455,11 @@ for m in (8, 80, 800):
     print(f"  m = {m}: {formulas.bubble('PipeDream', P.ranks, m, costs=pace):.1%}", end="")
 
 # %% [markdown]
-# With $u$ for an update, filling and emptying cost each rank $(p - 1)(f + i + w)$, as ever, but now once in $m$ *batches*, for as long as the training goes on:
+# With $u$ for an update, filling and emptying still cost each rank $(p - 1)(f + i + w)$, but only once in $m$ *batches*:
 #
 # $$\text{idle share} = \frac{(p-1)(f+i+w)}{(p-1)(f+i+w) + m\,(f+i+w+u)}$$
 #
-# But a batch that goes forward through rank 0 meets three more updates there before its gradient comes back: its gradient is **[stale](glossary.md#staleness)**, taken at weights that are three updates old. And which weights should its backward pass use? With **[weight stashing](glossary.md#weight-stashing)** a rank keeps, for each batch under way, the weights that it went forward with. Counted on the ranks:
+# The price: on rank 0, three updates happen between a batch's forward pass and the return of its gradient. The gradient is **[stale](glossary.md#staleness)**: it belongs to weights that are three updates old. And which weights should its backward pass use? With **[weight stashing](glossary.md#weight-stashing)** a rank keeps, for each batch under way, the weights of its forward pass. Counted on the ranks:
 
 # %%
 from helpers.pipeline import following
@@ -497,7 +484,7 @@ for rank, missed in enumerate(stashed["staleness"]):
 #
 # <details><summary>Hint</summary>
 #
-# How many other batches go forward on this rank between F and B of the same batch? The last rank has none.
+# How many other batches go forward on this rank between F and B of the same batch? On the last rank there are none.
 #
 # </details>
 
@@ -531,7 +518,7 @@ for name, line in lines.items():
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# The model leaves out messages, Python, and ranks that wake up late because others have the cores; which of these makes recorded steps longer is not isolated here. Compare the ratios of the schedules with more actions (interleaved, zero-bubble) with the others'.
+# The model leaves out messages, Python, and ranks that wake up late because others have the cores. Compare the ratios of the schedules with more actions (interleaved, zero-bubble) with the others'.
 #
 # The model can also give a message a price. Here each message takes no time, a quarter of a forward pass, and a whole one:
 
@@ -544,15 +531,15 @@ for name in ("GPipe", "1F1B", "interleaved", "zero-bubble"):
     print(f"{name:23}" + "".join(f"{span:8.1f}" for span in spans))
 
 # %% [markdown]
-# GPipe waits for messages only while it fills and empties. The other orders alternate forward and backward passes, and so wait for messages in between: with free messages 1F1B takes as long as GPipe, with dear ones longer, and interleaving, which sends more of them, loses its lead.
+# GPipe waits for messages only while it fills and empties. The other orders alternate forward and backward passes, and wait for messages in between. With free messages 1F1B takes as long as GPipe; with dear ones it takes longer, and interleaving, which sends more messages, loses its lead.
 #
 # ### Project: a schedule of your own
 #
-# *Difficulty ●●●, 30 minutes.* Write a schedule that leaves ranks idle for a smaller share of the time than 1F1B with every "B" cut into "I" and "W" (20 % for 4 ranks and 8 micro-batches), for the same work. You may use halves ("I0", "W0") in place of "B0", and chunks ("F0.1" is the pass through a rank's second chunk; a chunk costs half as much if there are two). Your function is asked for 4 ranks and 8 micro-batches, 2 and 4, 3 and 6. The check says what is wrong, predicts the idle share with $f = i = w$, and then compares your gradients, on the ranks, with those of one process.
+# *Difficulty ●●●, 30 minutes.* Write a schedule for the same work whose idle share is below that of 1F1B with every "B" cut into "I" and "W" (20 % for 4 ranks and 8 micro-batches). You may use halves ("I0", "W0") in place of "B0", and chunks ("F0.1" is the pass through a rank's second chunk; with two chunks, each costs half as much). The check asks your function for 4 ranks and 8 micro-batches, for 2 and 4, and for 3 and 6. It says what is wrong, predicts the idle share with $f = i = w$, and compares your gradients, on the ranks, with those of one process.
 #
 # <details><summary>Hint</summary>
 #
-# Begin with your 1F1B of Exercise 2, where every "B" becomes an "I" and a "W". On the last rank this changes nothing. On the first, who waits for its W's? Nobody. On the others: which W could wait until a moment at which the rank would be idle? `simulate(Schedule.written("mine", orders))` and `draw.lanes` show you where.
+# Begin with your 1F1B of Exercise 2, and replace every "B" by an "I" and a "W". On the last rank this changes nothing. On the first rank nobody waits for the W's. On the other ranks: which W could wait until a moment at which the rank would be idle? `simulate(Schedule.written("mine", orders))` and `draw.lanes` show you where.
 #
 # </details>
 
@@ -590,7 +577,7 @@ if check_answer.own_schedule.passed(my_schedule, cluster=cluster):
 # %% [markdown]
 # ## What breaks
 #
-# **Sends that wait.** The runner's sends do not wait (`Isend`). With blocking sends of long messages 1F1B stands still, although every list is complete: rank 0 sends F1 while rank 1 sends the gradient of B0, and neither receives. The check knows:
+# **Sends that wait.** The runner's sends do not wait (`Isend`). With blocking sends of long messages 1F1B deadlocks although every list is complete: rank 0 sends F1 while rank 1 sends the gradient of B0, and neither receives. `check` finds it:
 
 # %%
 try:
@@ -613,9 +600,9 @@ elif rank == 1:
     comm.recv(source=0)
 
 # %% [markdown]
-# GPipe has no such pair (all its forward messages go right, then all its gradients left), which is why the mistake is found only on the day somebody changes the schedule.
+# GPipe has no such pair: all its forward messages go right, and then all its gradients go left. So the mistake shows only on the day when somebody changes the schedule.
 #
-# **The wrong micro-batch.** Our messages carry the number of their micro-batch as a [tag](glossary.md#tag). Without it, what comes first is taken for what is wanted first. Here rank 1 wants micro-batch 1 first, a list that the check allows, and the untagged message is the other one's: nothing fails, and the loss is wrong.
+# **The wrong micro-batch.** Our messages carry the number of their micro-batch as a [tag](glossary.md#tag). Without it, a rank takes whatever comes first. Here rank 1 wants micro-batch 1 first. `check` accepts this list, but without tags rank 1 receives micro-batch 0. Nothing fails, and the loss is wrong:
 
 # %%
 # %%ranks
@@ -631,8 +618,8 @@ for use_tags in (True, False):
             loss += (y - targets[micro]) ** 2 / 2
         print(f"tags {use_tags}: loss {loss}")
 
-# %% [markdown] claims="11-no-stash 11-stash"
-# **No stashing.** Without it, the backward pass of PipeDream multiplies today's weights with yesterday's activations. Is what comes out the gradient of anything? The ranks keep the $p+1$ newest versions of every stage's weights; the last batch's gradient is compared with that of *each* of the $(p+1)^p$ models that can be put together from them, one version for each stage (in the record, with three ranks, from all versions):
+# %% [markdown]
+# **No stashing.** Without it, the backward pass of PipeDream multiplies today's weights with yesterday's activations. Is the result the gradient of any model? The ranks keep the $p+1$ newest versions of every stage's weights. One version for each stage gives $(p+1)^p$ models. The last batch's gradient is compared with the gradient of *each* of them:
 
 # %%
 for stash in (True, False):
@@ -641,10 +628,9 @@ for stash in (True, False):
     print(
         f"stashing {stash}: the nearest model's gradient is {found['nearest']:.1e} away, relatively"
     )
-display(claims.evidence("11-stash"), claims.evidence("11-no-stash"))
 
 # %% [markdown]
-# The distance without stashing is that of these few updates from the start of training; with weights that move less from one update to the next it should be smaller, which is not measured here. With stashing it is zero: the gradient of a model that never was on the ranks at one time (each stage's version is another), but of *a* model. Without stashing, from three ranks on, it is the gradient of none of them. (Two ranks do without: the first stage sends no gradient on, so it never reads today's weights.)
+# With stashing the distance is zero. Each stage used weights of a different age, but forward and backward pass used the same ones, so the result is the gradient of *a* model. Without stashing, from three ranks on, it is the gradient of none of them. (With two ranks it still is: the first stage sends no gradient on, so it never reads today's weights.)
 #
 # ## What the sources say, what we measured
 #
@@ -654,17 +640,17 @@ display(claims.evidence("11-stash"), claims.evidence("11-no-stash"))
 # | one can pipeline batches through the model: as soon as batch 0 clears the first device, push batch 1 | *Micro-batches*: the idle share falls as the formula says; results equal one process to 1e-12 |
 # | accumulate the set of batches at the end | every micro-batch's loss is divided by $m$, gradients add up; compared in *A schedule is data* |
 # | back-propagation pushes back up the pipeline; after a start-up there is work for every slot | *Never empty*: yes, and the price is staleness, $p - 1 - r$ updates on rank $r$, counted |
-# | care must be taken that the model is consistent | *What breaks*: without stashing the gradient belongs to no model; with it, to one |
+# | care must be taken that the model is consistent | *What breaks*: from three ranks on, without stashing the gradient belongs to no model; with it, to one |
 # | data against model parallelism | *Two layers*: bytes of a gradient against bytes of activations, for four sizes |
 # | (ours, E2) schedules, bubble, memory | GPipe, 1F1B, interleaved, zero-bubble, PipeDream: each run, each beside its formula |
 #
 # ## Summary
 #
 # - A pipeline's ranks send activations forward and gradients backward, never weights.
-# - The idle share is $(p-1)/(m+p-1)$ for GPipe and for 1F1B; chunks divide it, a split backward pass fills it.
-# - The order decides memory, $m$ micro-batches under GPipe, at most $p - r$ under 1F1B; and how often a rank waits for a message. Recomputation keeps inputs only.
-# - A schedule is a list that can be checked before it runs: complete, and nobody waits in a circle.
-# - Updating without emptying costs staleness; without stashing it costs the gradient.
+# - The idle share is $(p-1)/(m+p-1)$ for GPipe and for 1F1B. Chunks divide it; a split backward pass fills it.
+# - The order decides memory (GPipe keeps $m$ micro-batches, 1F1B at most $p - r$), and how often a rank waits for a message. Recomputation keeps inputs only.
+# - A schedule is a list that can be checked before it runs: nothing is missing, and nobody waits in a circle.
+# - Updating without emptying makes gradients stale; without stashing it makes them wrong.
 #
 # **In practice**: `torch.distributed.pipelining` (GPipe, 1F1B, interleaved, zero-bubble), Megatron-LM, DeepSpeed.
 #
