@@ -44,11 +44,6 @@ def epochs_by(seed: int, every: int, most: int = MOST) -> tuple[float, float]:
     return _fitted(*_gradients(every), seed, most)[0], _fitted(*_gradients(1), seed, most)[0]
 
 
-def loss_by(seed: int, every: int, most: int = MOST) -> tuple[float, float]:
-    """Loss of the mean network on other points when training ends, the same two."""
-    return _fitted(*_gradients(every), seed, most)[1], _fitted(*_gradients(1), seed, most)[1]
-
-
 def what_is_averaged(seed: int, every: int, most: int = MOST) -> tuple[float, float]:
     """Epochs to the loss: parameters every k steps, and gradients every k steps."""
     local = _fitted("LocalSGD", (("period", every),), seed, most)[0]
@@ -237,7 +232,6 @@ RARER = {
     "never": {"every": NEVER},
 }
 PERIODS = {"H = 8": {"period": 8}, "H = 64": {"period": 64}}
-ADAMW = (("inner", "AdamW"), ("rate", 0.002))
 
 _fit = with_defaults(seeds=TEN, scale="ratio", unit="epochs", smallest=BRIEF)
 _drift = with_defaults(seeds=FEW, scale="ratio", unit="1", axis="H", smallest=SHORT)
@@ -275,13 +269,6 @@ CLAIMS = [
         axis="the interval",
     ),
     _fit(
-        "10-loss-at-the-end",
-        "The rarer gradients are averaged, the higher the loss of the mean network on points that "
-        "nobody trained with, when training has come to 0.05.",
-        loss_by, RARER, "fails", 0.1, "now and then", "every step",
-        axis="the interval", unit="1",
-    ),
-    _fit(
         "10-what-is-averaged",
         "Averaging the parameters every k steps reaches the loss in fewer epochs than averaging "
         "the gradients every k steps and the parameters every 20.",
@@ -317,35 +304,6 @@ CLAIMS = [
     _drift(
         "10-drift-data", "Replicas whose data are sorted by class drift further apart.",
         apart_by_data, PERIODS, "holds", 1.0, "sorted", "alike",
-    ),
-    _accuracy(
-        "10-rare-averages",
-        "Averaging every 64 steps is less accurate after 160 steps than in every step.",
-        accuracy_by, _both(_of("LocalSGD", period=64), _of("LocalSGD", period=1)),
-        "depends on the data", 0.02, "H = 64", "H = 1", larger=False, axis="the data",
-    ),
-    _accuracy(
-        "10-outer-momentum",
-        "DiLoCo's outer Nesterov step is more accurate than the plain mean at H = 16 (160 steps, "
-        "data alike).",
-        accuracy_by,
-        {
-            f"inner {name}": {
-                "ours": _of("DiLoCo", period=16, more=more),
-                "rival": _of("LocalSGD", period=16, more=more),
-                **DATA["data alike"],
-            }
-            for name, more in (("SGD", ()), ("AdamW", ADAMW))
-        },
-        "depends on the inner optimizer", 0.01, "DiLoCo", "local SGD", axis="the inner optimizer",
-    ),
-    _accuracy(
-        "10-post-local",
-        "H = 1 for the first 64 steps and H = 64 later is more accurate than H = 64 from the "
-        "start.",
-        accuracy_by,
-        _both(_of("PostLocalSGD", period=64, switch=64), _of("LocalSGD", period=64)),
-        "depends on the data", 0.01, "post-local", "H = 64", axis="the data",
     ),
     _accuracy(
         "10-gossip",
