@@ -29,11 +29,6 @@ def _history(scheme: str, seed: int, steps: int, options: tuple = (), **settings
     return _trained(scheme, seed, steps, tuple(sorted(settings.items())), options)
 
 
-def _anew(scheme: str, seed: int, steps: int, options: tuple = (), **settings):
-    """The same, never from the cache: for times."""
-    return _trained.__wrapped__(scheme, seed, steps, tuple(sorted(settings.items())), options)
-
-
 # ---------------------------------------------------------------- gradients add; sum and mean
 
 
@@ -157,30 +152,6 @@ def same_data(seed: int, steps: int = 375, **settings) -> tuple[float, float]:
     return same.accuracy, _history("MPIAllreduce", seed, steps, **settings).accuracy
 
 
-def of_strangers(seed: int, same_start: bool, steps: int = 150) -> tuple[float, float]:
-    """Accuracy of two networks' mean, and of the worse one: trained apart on different batches."""
-    import torch
-    from torch.nn.functional import cross_entropy
-
-    from helpers.data_parallel.sampling import batches
-    from helpers.datasets import mnist
-    from helpers.models.lenet import LeNet, accuracy_of
-
-    torch.set_num_threads(1)
-    digits, trained = mnist.load(), []
-    for number in (0, 1):
-        net = LeNet(seed=2 * seed + (0 if same_start else number))
-        optimizer = torch.optim.SGD(net.parameters(), lr=0.02, momentum=0.9)
-        parts = batches(digits.train_images, digits.train_labels, 16, number, 2, seed)
-        for _, (x, y) in zip(range(steps), parts, strict=False):
-            optimizer.zero_grad()
-            cross_entropy(net(x), y).backward()
-            optimizer.step()
-        trained.append(torch.cat([p.detach().flatten() for p in net.parameters()]).numpy())
-    mean = accuracy_of((trained[0] + trained[1]) / 2, digits)
-    return mean, min(accuracy_of(weights, digits) for weights in trained)
-
-
 # --------------------------------------------- what an update is worth: rate, batch, staleness
 
 
@@ -241,21 +212,6 @@ class StalenessAware:
 
 
 # --------------------------------------------------------------------- speed, stragglers, faults
-
-
-def _rate(history) -> float:
-    return history.gradients / history.seconds[-1]
-
-
-def speed_by(seed: int, ours: tuple, rival: tuple, gradients: int = 160, **settings):
-    """Gradients per second of two (scheme, options), in turns, the better of two each."""
-    best = {}
-    for _ in range(2):
-        for name, options in (ours, rival):
-            steps = gradients if name == "Asynchronous" else gradients // 4
-            found = _rate(_anew(name, seed, steps, options, **settings))
-            best[name, options] = max(found, best.get((name, options), 0.0))
-    return best[ours], best[rival]
 
 
 class _Slow(dict):
@@ -439,21 +395,6 @@ CLAIMS = [
         smallest=SHORT,
     ),
     Claim(
-        id="02-mean-of-strangers",
-        sentence="The mean of two networks trained apart is worse than either.",
-        experiment=of_strangers,
-        seeds=FEW,
-        settings={"starts differ": {"same_start": False}, "one start": {"same_start": True}},
-        verdict="depends on the start",
-        margin=0.05,
-        larger=False,
-        axis="the start",
-        ours="their mean",
-        rival="the worse one",
-        unit="1",
-        smallest=SHORT,
-    ),
-    Claim(
         id="02-one-process",
         sentence="One process with B = 8 is less accurate after 1500 gradients than four replicas "
         "with the same rate and momentum.",
@@ -570,32 +511,6 @@ CLAIMS = [
         rival="λ",
         unit="1",
         smallest=SHORT,
-    ),
-    Claim(
-        id="02-no-faster",
-        sentence="While all ranks are equally fast, out of step makes more gradients in a second.",
-        experiment=speed_by,
-        seeds=TIMED,
-        settings={
-            "layer by layer": {
-                "ours": ("Asynchronous", ()),
-                "rival": ("MPIAllreduce", ()),
-                **PLAIN,
-            },
-            "in one message": {
-                "ours": ("Asynchronous", (("layers", False),)),
-                "rival": ("MPIAllreduce", ()),
-                **PLAIN,
-            },
-        },
-        verdict="fails",
-        margin=0.1,
-        scale="ratio",
-        axis="the messages",
-        ours="out of step",
-        rival="in step",
-        unit="1/s",
-        smallest={"gradients": 8},
     ),
     Claim(
         id="02-slow-is-stale",

