@@ -21,9 +21,7 @@ UNRENDERED = re.compile(r"^\||\$\$|\*\*|<details>")  # Markdown, in a sentence o
 UNSOLVED = re.compile(r"not attempted|(?:predicted|said) nothing")
 RAW = re.compile(r" object at 0x|<(?:function|bound method|built-in) ")  # a repr for programs
 MISSING = re.compile(r"\b(?:nan|None)\b")
-SUSPECT = re.compile(
-    r"[|<]|\$\$|\*\*|\b(?:nan|None)\b"
-)  # worth a closer look
+SUSPECT = re.compile(r"[|<]|\$\$|\*\*|\b(?:nan|None)\b")  # worth a closer look
 LONG = re.compile(r"\d(?:[.,]?\d){15,}")  # digits that nobody reads
 FETCHED = re.compile(r"(?:url\(|@import)\s*[\"']?((?:https?:)?//[^\s\"')]+)").findall
 
