@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from helpers.collectives.combiner import Combiner
+from helpers.collectives.combiner import name as named
 from helpers.collectives.exact import Exact
 from helpers.collectives.parts import consecutive, split
 
@@ -138,15 +139,9 @@ def must_commute(combine: Combiner, op: Any, function: str, others: str) -> None
     """
     if not combine.commutes:
         raise ValueError(
-            f"{function} adds up in another order on every rank, but {_named(op)} does not "
+            f"{function} adds up in another order on every rank, but {named(op)} does not "
             f"commute; {others} keep the order of ranks"
         )
-
-
-def _named(op: Any) -> str:
-    """Return an operation of one's own as a program writes it; mpi4py's own repr is an address."""
-    function = op.__reduce__()[1][0]
-    return f"MPI.Op.Create({getattr(function, '__name__', 'an object')}, commute=False)"
 
 
 def must_be_array(name: str, array: Any, writeable: bool = True) -> None:

@@ -165,21 +165,23 @@ def _structured(dtype: np.dtype) -> MPI.Datatype:
 
 
 def name(op: MPI.Op) -> str:
-    """Return the name under which ``MPI`` has an operation.
+    """Return an operation as a program writes it; mpi4py's own repr is an address.
 
     Parameters
     ----------
     op : mpi4py.MPI.Op
-        Predefined, such as ``MPI.SUM``.
+        Predefined, such as ``MPI.SUM``, or made by ``MPI.Op.Create``.
 
     Returns
     -------
     str
-        The name with ``MPI.`` before it; what ``repr`` says for an operation of one's own.
+        The name with ``MPI.`` before it, or the call that made it.
     """
     from mpi4py import MPI
 
     for candidate in OPERATIONS:
         if op == getattr(MPI, candidate):
             return f"MPI.{candidate}"
-    return repr(op)
+    function = op.__reduce__()[1][0]
+    made_of = getattr(function, "__name__", "an object")
+    return f"MPI.Op.Create({made_of}, commute={op.Is_commutative()})"
