@@ -16,7 +16,7 @@ from helpers.cuda import source as source_text
 from helpers.cuda.arguments import Argument, bind, dimensions, fitting
 from helpers.cuda.cpu.backend import CpuBackend
 from helpers.cuda.errors import CompileError, CudaError, LaunchError
-from helpers.cuda.gpu import missing, nvrtc
+from helpers.cuda.gpu import missing, nvrtc, recorded
 from helpers.cuda.occupancy import most_threads
 from helpers.cuda.record import AccessRecord
 from helpers.cuda.warps import WarpRecord
@@ -62,7 +62,8 @@ class Module:
         Processors to use; by default all that this process may.
     verify : bool, default True
         Compile by NVRTC too, where that is installed: ``resources`` then gives registers and shared
-        memory of each kernel; where it is not, ``note`` says so.
+        memory of each kernel. Where it is not, ``note`` says so, and ``resources`` has what was
+        recorded of kernels that the notebooks ask about.
 
     Raises
     ------
@@ -139,6 +140,10 @@ class Module:
         """Compile by NVRTC; return whether that was possible, else say why not in ``note``."""
         self.note = nvrtc.missing()
         if self.note:
+            self.resources = recorded.reported(
+                self.source, KERNELS / self.name, self.defines, self.signatures, arch
+            )
+            self.note = recorded.NOTE if self.resources else self.note
             return False
         try:
             compiled = self.compile_for(arch)
@@ -282,7 +287,7 @@ class Kernel:
 
     @property
     def resources(self) -> nvrtc.Resources | None:
-        """Registers and shared memory, as NVIDIA's compiler reports them (None: not compiled)."""
+        """Registers and shared memory, as NVIDIA's compiler reports them (None: not known)."""
         return self.module.resources.get(self.signature.name)
 
     @property
