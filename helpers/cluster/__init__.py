@@ -34,15 +34,7 @@ __all__ = [
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Register ``%%ranks`` and ``%autoranks``; have a process warm for the ranks to come.
-
-    IPython calls this at ``%load_ext helpers.cluster``.
-
-    Parameters
-    ----------
-    shell : IPython.core.interactiveshell.InteractiveShell
-        The kernel's shell.
-    """
+    """Register ``%%ranks`` and ``%autoranks``, and warm a process up; ``%load_ext`` calls this."""
     from helpers.cluster import asking
     from helpers.cluster.magic import RanksMagics
 

@@ -8,27 +8,7 @@ from typing import Any
 
 
 def whole_number(name: str, value: Any, limit: int) -> int:
-    """Check a whole number.
-
-    Parameters
-    ----------
-    name : str
-        What the number is for.
-    value : object
-        What was passed.
-    limit : int
-        The largest that is allowed; the smallest is 1.
-
-    Returns
-    -------
-    int
-        The number.
-
-    Raises
-    ------
-    ValueError
-        If it is none, or out of range.
-    """
+    """Return a whole number from 1 to `limit`; raise ValueError for anything else."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool):
         raise ValueError(f"{name}={value!r}: expected a whole number from 1 to {limit}")
     if not 1 <= int(value) <= limit:
@@ -37,25 +17,7 @@ def whole_number(name: str, value: Any, limit: int) -> int:
 
 
 def module_names(name: str, value: Any) -> tuple[str, ...]:
-    """Check names of modules.
-
-    Parameters
-    ----------
-    name : str
-        What they are for.
-    value : object
-        What was passed.
-
-    Returns
-    -------
-    tuple of str
-        The names.
-
-    Raises
-    ------
-    ValueError
-        If there is something else among them.
-    """
+    """Return names of modules as a tuple; raise ValueError for anything else."""
     names = () if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
     good = all(
         isinstance(each, str) and all(map(str.isidentifier, each.split("."))) for each in names
@@ -66,25 +28,7 @@ def module_names(name: str, value: Any) -> tuple[str, ...]:
 
 
 def positive(name: str, value: Any) -> float:
-    """Check a number of seconds.
-
-    Parameters
-    ----------
-    name : str
-        What the number is for.
-    value : object
-        What was passed.
-
-    Returns
-    -------
-    float
-        The number.
-
-    Raises
-    ------
-    ValueError
-        If it is no number above 0, or infinite.
-    """
+    """Return a finite number of seconds above 0; raise ValueError for anything else."""
     if not isinstance(value, numbers.Real) or not 0 < float(value) < float("inf"):
         raise ValueError(f"{name}={value!r}: expected a number of seconds above 0")
     return float(value)

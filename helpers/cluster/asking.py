@@ -18,15 +18,7 @@ _Answer = dict[str, Any]
 
 
 def install(kernel: Any, whose: Whose) -> None:
-    """Let a kernel ask ranks what it is asked about their cells.
-
-    Parameters
-    ----------
-    kernel : ipykernel.ipkernel.IPythonKernel
-        This notebook's.
-    whose : callable
-        Tells who runs a cell.
-    """
+    """Let a kernel ask the ranks for completions and explanations in cells that are theirs."""
     kernel.do_complete = partial(_complete, type(kernel).do_complete.__get__(kernel), whose)
     kernel.do_inspect = partial(_inspect, type(kernel).do_inspect.__get__(kernel), whose)
 

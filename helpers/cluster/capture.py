@@ -26,21 +26,9 @@ MAX_LINE = 2000  # characters of a line that is shown while the cell runs
 
 
 def settled(line: str) -> str:
-    """Return what a terminal shows of a line that was written over.
+    r"""Return what a terminal shows of a line in which carriage returns go back to its beginning.
 
-    Parameters
-    ----------
-    line : str
-        One line, in which a carriage return takes the pen back to its beginning.
-
-    Returns
-    -------
-    str
-        The last state.
-
-    Examples
-    --------
-    >>> settled("step 10 of 99\\rstep 11")
+    >>> settled("step 10 of 99\rstep 11")
     'step 11 of 99'
     """
     shown = ""
@@ -50,20 +38,7 @@ def settled(line: str) -> str:
 
 
 def tail(parts: list[Part], lines: int) -> list[Part]:
-    """Return the end of what a rank has given.
-
-    Parameters
-    ----------
-    parts : list of Part
-        All of it.
-    lines : int
-        How many; a display counts as one.
-
-    Returns
-    -------
-    list of Part
-        In order.
-    """
+    """Return the last lines of what a rank has given; a display counts as one line."""
     found: list[Part] = []
     for kind, content in reversed(parts):
         if lines <= 0:
@@ -82,12 +57,7 @@ def tail(parts: list[Part], lines: int) -> list[Part]:
 class Capture:
     """``with Capture(shell) as parts:`` collects what is printed and displayed inside.
 
-    What a display is updated to takes its place, and what is cleared is gone, as in a notebook.
-
-    Parameters
-    ----------
-    shell : IPython.core.interactiveshell.InteractiveShell
-        The rank's shell.
+    An updated display takes the old one's place, and a cleared one is gone, as in a notebook.
     """
 
     def __init__(self, shell: InteractiveShell) -> None:
@@ -131,13 +101,7 @@ class Capture:
                 stream.taker = taker
 
     def look(self) -> list[Part]:
-        """Write down what displayed widgets say now.
-
-        Returns
-        -------
-        list of Part
-            All that there is so far, as it is now; another thread may ask.
-        """
+        """Write down what displayed widgets say now; return all parts so far, on any thread."""
         parts = list(self.parts)
         for content, widget in list(self._widgets):
             data = content["data"]
@@ -146,20 +110,7 @@ class Capture:
         return list(copies)
 
     def add(self, kind: str, text: str) -> int:
-        """Add printed text; of lines that are written over, the last state is kept.
-
-        Parameters
-        ----------
-        kind : {"stdout", "stderr"}
-            The stream.
-        text : str
-            What was printed.
-
-        Returns
-        -------
-        int
-            By how many characters there is now more to keep.
-        """
+        """Add text, of an overwritten line its last state; return how many characters that adds."""
         with self._adding:
             self._clear_if_due()
             before = ""

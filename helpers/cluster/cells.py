@@ -12,31 +12,14 @@ HERE = "%%local"
 
 
 class Cells:
-    """Sends cells to the ranks while ``%autoranks`` is on.
-
-    Parameters
-    ----------
-    shell : IPython.core.interactiveshell.InteractiveShell
-        The kernel's shell.
-    """
+    """Sends cells to the ranks while ``%autoranks`` is on."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
         self.options: str | None = None  # of every cell; None: only cells that say so
 
     def transform(self, lines: list[str]) -> list[str]:
-        """Put ``%%ranks`` before a cell that is for the ranks; IPython calls this.
-
-        Parameters
-        ----------
-        lines : list of str
-            The cell's, with their ends.
-
-        Returns
-        -------
-        list of str
-            As IPython shall run them.
-        """
+        """Put ``%%ranks`` before a cell that is for the ranks; IPython calls this."""
         if lines and lines[0].strip() == HERE:
             return [f"# {HERE}\n", *lines[1:]]  # line numbers stay those that the reader sees
         if self.options is None or is_local(lines) or not self._is_a_readers(lines):
@@ -44,18 +27,7 @@ class Cells:
         return [f"{MAGIC} --whole {self.options}\n", *lines]
 
     def asked(self, code: str) -> str | None:
-        """Return the options with which a cell goes to the ranks.
-
-        Parameters
-        ----------
-        code : str
-            What stands in the cell, finished or not.
-
-        Returns
-        -------
-        str or None
-            None for a cell of the kernel's.
-        """
+        """Return the options with which a cell goes to the ranks, or None if it does not."""
         lines = code.splitlines(keepends=True)
         if lines and lines[0].split()[:1] == [MAGIC]:
             return lines[0].strip().removeprefix(MAGIC).strip()
@@ -71,20 +43,8 @@ class Cells:
 
 
 def is_local(lines: list[str]) -> bool:
-    """Tell whether a cell begins with a magic or with a command of the system, or is empty.
+    """Tell whether a cell, after its comments, begins with a magic or a shell command, or is empty.
 
-    Parameters
-    ----------
-    lines : list of str
-        The cell's.
-
-    Returns
-    -------
-    bool
-        Comments before that do not count.
-
-    Examples
-    --------
     >>> is_local(["# the folder", "!ls"]), is_local(["%%time", "x"]), is_local(["x = %pwd"])
     (True, True, False)
     """

@@ -12,13 +12,7 @@ if TYPE_CHECKING:
 
 
 def has_curve() -> bool:
-    """Tell whether this zmq encrypts (the wheels do; a distribution's build may not).
-
-    Returns
-    -------
-    bool
-        Whether it has CurveZMQ.
-    """
+    """Tell whether this zmq encrypts with CurveZMQ, as the wheels do."""
     import zmq
 
     return zmq.has("curve")
@@ -30,11 +24,6 @@ def without_false_alarm() -> Iterator[None]:
 
     CurveZMQ authenticates every message, so ipyparallel then leaves the signatures out; Jupyter's
     session does not know of that, and calls it insecure in the reader's terminal.
-
-    Yields
-    ------
-    None
-        While the warning is left out.
     """
     from traitlets.log import get_logger
 
@@ -53,15 +42,10 @@ def without_false_alarm() -> Iterator[None]:
 
 
 def ask_who_is_registered(client: ipyparallel.Client) -> None:
-    """Have the controller say again which engines it knows; the client notes those new to it.
+    """Have the controller say again which engines it knows; wait for nothing.
 
-    A client hears of an engine by a subscription, and what is published before the subscription
-    has come to the controller is lost.
-
-    Parameters
-    ----------
-    client : ipyparallel.Client
-        Which; it waits for nothing.
+    A client hears of an engine by a subscription. What the controller publishes before it has that
+    subscription is lost.
     """
 
     def note(answer: Any) -> None:
@@ -71,13 +55,7 @@ def ask_who_is_registered(client: ipyparallel.Client) -> None:
 
 
 def close(client: ipyparallel.Client) -> None:
-    """Close a client, and have nothing keep it.
-
-    Parameters
-    ----------
-    client : ipyparallel.Client
-        Which.
-    """
+    """Close a client, and let nothing keep it alive."""
     from ipyparallel import AsyncResult
 
     client.close()

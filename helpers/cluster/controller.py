@@ -25,19 +25,7 @@ class RankController(IPController):
 
     @classmethod
     def begin(cls, folder: str, sockets: str, cluster_id: str, ready: Callable[[], None]) -> None:
-        """Run until killed.
-
-        Parameters
-        ----------
-        folder : str
-            Where it makes its files.
-        sockets : str
-            How the paths of its sockets begin.
-        cluster_id : str
-            After which its connection files are named.
-        ready : callable
-            Called when clients and engines can connect.
-        """
+        """Run until killed; call `ready` when clients and engines can connect."""
         program = cls.instance(log_level=logging.WARNING)
         program.ready = ready
         # engines of ipykernel 7 greet whoever subscribes, in a way that ipyparallel does not know
@@ -60,35 +48,12 @@ class RankController(IPController):
         program.start()
 
     def construct_url(self, kind: str, channel: str, index: object = None) -> str:
-        """Name an address as clients and engines do; ipyparallel's own has ``-`` for ``:``.
-
-        Parameters
-        ----------
-        kind : {"client", "engine", "internal"}
-            For whom it is.
-        channel : str
-            For what.
-        index : object
-            Which, where a channel has several.
-
-        Returns
-        -------
-        str
-            Of the form ``ipc:///folder/s:7``.
-        """
+        """Name an address ``ipc:///folder/s:7``; ipyparallel's own has ``-`` for ``:``."""
         head, _, port = super().construct_url(kind, channel, index).rpartition("-")
         return f"{head}:{port}"
 
     def save_connection_dict(self, fname: str, cdict: dict) -> None:
-        """Keep the file back until there is somebody to connect to.
-
-        Parameters
-        ----------
-        fname : str
-            Its name.
-        cdict : dict
-            What is in it.
-        """
+        """Keep the connection file back until there is somebody to connect to."""
         self._files = {**getattr(self, "_files", {}), fname: cdict}
 
     def init_hub(self) -> None:

@@ -31,13 +31,6 @@ class RankStream(OutStream):
     """A rank's ``sys.stdout`` or ``sys.stderr``, which takes what others write to its descriptor.
 
     Outside cells, where :attr:`taker` is None, that goes to the rank's log.
-
-    Parameters
-    ----------
-    session, pub_thread : object
-        As ipykernel's stream takes them.
-    name : {"stdout", "stderr"}
-        Which of the two.
     """
 
     taker: Callable[[str], Any] | None = None

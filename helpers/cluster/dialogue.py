@@ -18,35 +18,12 @@ Ask = Callable[[int, str], str]  # given rank and prompt, what the reader types
 
 
 def ask_here(rank: int, prompt: str) -> str:
-    """Ask the reader of this cell.
-
-    Parameters
-    ----------
-    rank : int
-        Who wants to know.
-    prompt : str
-        What.
-
-    Returns
-    -------
-    str
-        What was typed.
-    """
+    """Ask the reader of this cell what a rank wants to know; return what was typed."""
     return input(f"[{rank}] {prompt}")
 
 
 class Dialogue:
-    """The questions of one call.
-
-    Parameters
-    ----------
-    processes : Processes
-        The cluster's.
-    pids : dict of int to int
-        Each rank's process.
-    ask : callable
-        Asks the reader.
-    """
+    """The questions that ranks ask during one call."""
 
     def __init__(self, processes: Processes, pids: dict[int, int], ask: Ask) -> None:
         self._processes, self._pids, self._ask = processes, pids, ask
@@ -55,18 +32,7 @@ class Dialogue:
         self._turn_ends = 0.0
 
     def serve(self, running: set[int]) -> float:
-        """Let the reader answer a question, if there is one.
-
-        Parameters
-        ----------
-        running : set of int
-            The ranks that have not replied.
-
-        Returns
-        -------
-        float
-            For how many seconds the ranks waited for the reader.
-        """
+        """Let the reader answer a question, if there is one; return how many seconds that took."""
         asked = {
             rank: told
             for rank in running

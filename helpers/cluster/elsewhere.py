@@ -11,26 +11,7 @@ if TYPE_CHECKING:
 
 
 def launched(launcher: str, n: int, threads: int, profile: str | None, wishes: Wishes) -> Processes:
-    """Return the processes of a launcher that forks nothing.
-
-    Parameters
-    ----------
-    launcher : str
-        ``"mpiexec"``, ``"slurm"``, ``"ssh"``, or one of ipyparallel's.
-    n : int
-        The number of ranks.
-    threads : int
-        What numerical libraries may use on each.
-    profile : str, optional
-        The IPython profile.
-    wishes : Wishes
-        What this launcher understands besides.
-
-    Returns
-    -------
-    Processes
-        Not started.
-    """
+    """Return the processes of ``"mpiexec"``, ``"slurm"``, ``"ssh"`` or ipyparallel's launcher."""
     if launcher == "slurm":
         from helpers.cluster.slurm.processes import SlurmProcesses
 

@@ -38,19 +38,7 @@ class RankEngine(IPEngine):
 
     @classmethod
     def begin(cls, ident: str, state_dir: str, threads: int, url_file: str) -> None:
-        """Run a forked rank until it is killed.
-
-        Parameters
-        ----------
-        ident : str
-            What the controller knows it by.
-        state_dir : str
-            The folder that ranks and notebook share.
-        threads : int
-            What numerical libraries may use.
-        url_file : str
-            The controller's connection file, which it may still have to write.
-        """
+        """Run a forked rank until it is killed; `url_file` may still have to be written."""
         deadline = time.monotonic() + CONTROLLER_SECONDS
         while not Path(url_file).exists() and time.monotonic() < deadline:
             time.sleep(LOOK_SECONDS)
@@ -70,24 +58,12 @@ class RankEngine(IPEngine):
         program.start()
 
     def parse_command_line(self, argv: list[str] | None = None) -> None:
-        """Read the command line; a forked rank has none, and need not build the parser for it.
-
-        Parameters
-        ----------
-        argv : list of str, optional
-            By default this process's.
-        """
+        """Read the command line; a forked rank has none, and need not build the parser for it."""
         if not self.forked:
             super().parse_command_line(argv)
 
     def initialize(self, argv: list[str] | None = None) -> None:
-        """Read the configuration, then start MPI before any numerical library is imported.
-
-        Parameters
-        ----------
-        argv : list of str, optional
-            The command line, by default this process's.
-        """
+        """Read the configuration, then start MPI before any numerical library is imported."""
         super().initialize(argv)
         for name in THREAD_VARIABLES:
             os.environ[name] = str(self.threads)
@@ -121,13 +97,7 @@ class RankEngine(IPEngine):
                 time.sleep(0.02)
 
     def start_heartbeat(self, *args: object) -> None:
-        """Tell the controller that this rank is connected.
-
-        Parameters
-        ----------
-        *args : object
-            Where and how often a heart beats, if there is one.
-        """
+        """Tell the controller that this rank is connected."""
         if self.forked:
             told = {"uuid": self.ident}
             self.session.send(self.registrar, "rank_connected", content=told)

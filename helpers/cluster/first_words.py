@@ -39,19 +39,7 @@ _Ask = Callable[[int, dict[str, str]], "dict[int, str] | None"]
 
 @dataclass(frozen=True)
 class Exchange:
-    """One request and who was answered.
-
-    Parameters
-    ----------
-    seconds : float
-        Since the ranks were started.
-    rank : int
-        Who asked.
-    request : str
-        What it asked, such as ``"cmd=get_maxes"``.
-    answers : dict of int to str
-        Who was answered what; empty for a rank that has to wait for others.
-    """
+    """One request of a rank and who was answered; nobody, if the rank has to wait for others."""
 
     seconds: float
     rank: int
@@ -61,19 +49,7 @@ class Exchange:
 
 @dataclass
 class Start:
-    """A start of ranks.
-
-    Parameters
-    ----------
-    ranks : int
-        Their number.
-    exchanges : list of Exchange
-        All that was said, in order of time.
-    output : str
-        What the ranks printed, sorted by line.
-    trouble : str
-        Why they did not come to life, empty if they did.
-    """
+    """A start of ranks: what they said in order of time, what they printed, why it failed if so."""
 
     ranks: int
     exchanges: list[Exchange] = field(default_factory=list)
@@ -81,36 +57,13 @@ class Start:
     trouble: str = ""
 
     def of(self, rank: int) -> list[Exchange]:
-        """Return what one rank asked.
-
-        Parameters
-        ----------
-        rank : int
-            Which.
-
-        Returns
-        -------
-        list of Exchange
-            In order of time.
-        """
+        """Return what one rank asked, in order of time."""
         return [exchange for exchange in self.exchanges if exchange.rank == rank]
 
 
 def words(line: str) -> dict[str, str]:
-    """Take a line of the protocol apart.
+    """Take a line of ``name=value`` pairs apart.
 
-    Parameters
-    ----------
-    line : str
-        ``name=value`` pairs.
-
-    Returns
-    -------
-    dict of str to str
-        By name.
-
-    Examples
-    --------
     >>> words("cmd=put kvsname=example key=port value=17")
     {'cmd': 'put', 'kvsname': 'example', 'key': 'port', 'value': '17'}
     """

@@ -18,18 +18,7 @@ PREFIX = "ranks-"
 
 
 def own(folder: Path) -> IO[str]:
-    """Make a folder and hold it.
-
-    Parameters
-    ----------
-    folder : Path
-        A path of this user's that leads nowhere yet.
-
-    Returns
-    -------
-    file
-        Held while it is open; the system closes it when this process ends.
-    """
+    """Make a folder and return a file that holds it for as long as the file is open."""
     part = _part(folder)  # never seen without its owner
     part.mkdir(mode=0o700)
     held = (part / OWNER).open("w")
@@ -39,13 +28,7 @@ def own(folder: Path) -> IO[str]:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder whose kernel is gone, and what it had begun of one.
-
-    Parameters
-    ----------
-    folder : Path
-        As given to :func:`own`.
-    """
+    """Remove a folder whose kernel is gone, even if it was begun and not finished."""
     for path in (_part(folder), folder):
         shutil.rmtree(path, ignore_errors=True)
 

@@ -22,18 +22,6 @@ PRE = "margin: 0 0 0.5em 1.5em; white-space: pre-wrap"
 def spans(ranks: Iterable[int]) -> str:
     """Name ranks in the least room.
 
-    Parameters
-    ----------
-    ranks : iterable of int
-        In order, each once.
-
-    Returns
-    -------
-    str
-        Neighbours are joined by a hyphen.
-
-    Examples
-    --------
     >>> spans([0, 2, 3, 4, 7]), spans([5])
     ('0,2-4,7', '5')
     """
@@ -47,25 +35,11 @@ def spans(ranks: Iterable[int]) -> str:
 
 
 def label(ranks: Iterable[int] | int, text: str) -> str:
-    """Put the ranks before each line.
+    r"""Put the ranks before each line; of an overwritten line, such as a bar, take the end.
 
-    Parameters
-    ----------
-    ranks : int or iterable of int
-        Whose text.
-    text : str
-        One line or more; of a line that was written over (a progress bar) the last state is taken.
-
-    Returns
-    -------
-    str
-        Without a newline at its end.
-
-    Examples
-    --------
-    >>> label(2, "a\\nb\\n")
-    '[2] a\\n[2] b'
-    >>> label([0, 1], " 50%\\r100%\\n")
+    >>> label(2, "a\nb\n")
+    '[2] a\n[2] b'
+    >>> label([0, 1], " 50%\r100%\n")
     '[0-1] 100%'
     """
     name = spans([ranks] if isinstance(ranks, int) else ranks)
@@ -73,18 +47,7 @@ def label(ranks: Iterable[int] | int, text: str) -> str:
 
 
 def groups(replies: dict[int, Reply]) -> list[Group]:
-    """Put together the ranks that printed and displayed the same from beginning to end.
-
-    Parameters
-    ----------
-    replies : dict of int to Reply
-        By rank.
-
-    Returns
-    -------
-    list of (list of int, list of Part)
-        In the order of each group's first rank; ranks that gave nothing are left out.
-    """
+    """Group the ranks whose whole output is equal; leave out those that gave nothing."""
     found: list[tuple[list, Group]] = []
     for rank, reply in sorted(replies.items()):
         if not reply.parts:
@@ -99,35 +62,13 @@ def groups(replies: dict[int, Reply]) -> list[Group]:
 
 
 def too_long(found: list[Group]) -> bool:
-    """Tell whether a reader could not take this in at one glance.
-
-    Parameters
-    ----------
-    found : list of Group
-        Of one cell.
-
-    Returns
-    -------
-    bool
-        True for many different outputs that are long together.
-    """
+    """Tell whether there are many different outputs that are long together."""
     lines = sum(_lines(part) for _, parts in found for part in parts)
     return len(found) > MANY_GROUPS and lines > MANY_LINES
 
 
 def as_text(found: list[Group]) -> str:
-    """Return all output as text, each line labelled.
-
-    Parameters
-    ----------
-    found : list of Group
-        Of one cell.
-
-    Returns
-    -------
-    str
-        A picture is named by what stands for it in a text.
-    """
+    """Return all output as text, each line labelled; a picture is named by its text."""
     return "\n".join(
         label(ranks, part if isinstance(part, str) else _plain(part))
         for ranks, parts in found
@@ -136,18 +77,7 @@ def as_text(found: list[Group]) -> str:
 
 
 def as_html(found: list[Group]) -> str:
-    """Return a line for each group, which unfolds into all that its ranks gave.
-
-    Parameters
-    ----------
-    found : list of Group
-        Of one cell.
-
-    Returns
-    -------
-    str
-        Works without a script, by mouse and by keyboard.
-    """
+    """Return a line for each group, which unfolds into all that its ranks gave."""
     ranks = sum(len(members) for members, _ in found)
     rows = "".join(_details(members, parts) for members, parts in found)
     return f'<div role="group" aria-label="Output of {ranks} ranks">{rows}</div>'

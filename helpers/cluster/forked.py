@@ -43,18 +43,10 @@ _obstacle: list[str] = []  # why ranks cannot be forked in this kernel, once tha
 
 
 def way_here() -> str:
-    """Choose how ranks are started of which a notebook says nothing more.
+    """Choose how to start ranks here: ``"fork"``, ``"spawn"``, ``"mpiexec"`` or ``"slurm"``.
 
-    Returns
-    -------
-    {"fork", "spawn", "mpiexec", "slurm"}
-        Forked where that is safe, else started afresh; by mpiexec where MPI is not MPICH. The
-        environment's ``COURSE_RANKS`` has the last word, and alone asks for Slurm's nodes.
-
-    Raises
-    ------
-    StartError
-        If that is none of the four.
+    Fork where that is safe, else start afresh; use mpiexec where MPI is not MPICH. The
+    environment's ``COURSE_RANKS`` has the last word, and alone asks for Slurm's nodes.
     """
     asked = os.environ.get(VARIABLE)
     if asked and asked not in WAYS:
@@ -67,26 +59,14 @@ def way_here() -> str:
 
 
 def why_not_to_fork_here() -> str | None:
-    """Tell what is known to stand in the way of forking ranks.
-
-    Returns
-    -------
-    str or None
-        None if nothing is.
-    """
+    """Return what is known to stand in the way of forking ranks, or None."""
     if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
         return "a process must be able to end with its parent, and to be seen ending: Linux >= 5.3"
     return _obstacle[0] if _obstacle else None
 
 
 def remember_not_to_fork_here(why: str) -> None:
-    """Take the other way from now on.
-
-    Parameters
-    ----------
-    why : str
-        What stands in the way.
-    """
+    """Start ranks the other way from now on, for this reason."""
     _obstacle[:] = [why]
 
 
@@ -99,26 +79,7 @@ def keep_warm() -> None:
 
 
 class ForkedProcesses(Processes):
-    """The controller and the ranks as children of a process that forks them.
-
-    Parameters
-    ----------
-    n : int
-        The number of ranks.
-    threads : int
-        What numerical libraries may use on each.
-    modules : tuple of str
-        What the ranks have imported when they begin.
-    network : Network, optional
-        The hosts that the ranks are on; None: this machine.
-    way : {"fork", "spawn"}
-        Whether they are forked, or started afresh.
-
-    Raises
-    ------
-    CannotFork
-        If the folder for temporary files has too long a name.
-    """
+    """The controller and the ranks as children of a fork server."""
 
     starter = "the ranks"
     may_rest = True  # their hearts do not beat

@@ -18,17 +18,7 @@ LOOK_SECONDS = 0.05
 
 
 class ForkedNetwork:
-    """The hosts of one cluster.
-
-    Parameters
-    ----------
-    asked : Network
-        What they shall be.
-    n : int
-        The number of ranks.
-    folder : Path
-        The cluster's.
-    """
+    """The hosts of one cluster, which a process of the fork server makes and keeps."""
 
     def __init__(self, asked: Network, n: int, folder: Path) -> None:
         self.asked = asked
@@ -40,18 +30,7 @@ class ForkedNetwork:
         self._family = f"{folder.name}-network"
 
     def begin(self, server: ForkServer) -> list[int]:
-        """Ask for the hosts.
-
-        Parameters
-        ----------
-        server : ForkServer
-            Who forks.
-
-        Returns
-        -------
-        list of int
-            The numbers of the requests.
-        """
+        """Ask for the hosts; return the numbers of the requests."""
         self.status.unlink(missing_ok=True)
         server.forget(self._family)
         options = {"folder": str(self._folder), "network": asdict(self.asked)}
@@ -61,18 +40,7 @@ class ForkedNetwork:
         ]
 
     def wait(self, server: ForkServer) -> None:
-        """Wait until the hosts are there.
-
-        Parameters
-        ----------
-        server : ForkServer
-            Who forks.
-
-        Raises
-        ------
-        StartError
-            With the reason, if they cannot be.
-        """
+        """Wait until the hosts are there; raise StartError with the reason if they cannot be."""
         deadline = time.monotonic() + READY_SECONDS
         while not server.ready(self._family, LOOK_SECONDS):
             if self.gone(server) or time.monotonic() > deadline:
@@ -82,49 +50,20 @@ class ForkedNetwork:
                 raise StartError(f"{self.asked!r} cannot be had here: {why}.")
 
     def gone(self, server: ForkServer) -> bool:
-        """Tell whether the hosts have ended.
-
-        Parameters
-        ----------
-        server : ForkServer
-            Who forks.
-
-        Returns
-        -------
-        bool
-            True also if who forks has.
-        """
+        """Tell whether the hosts have ended, or the process that forks."""
         return server.gone(self._family)
 
     def by(self) -> str:
-        """Return what joins the hosts.
-
-        Returns
-        -------
-        str
-            See Told.
-        """
+        """Return what joins the hosts, see Told."""
         told = Told.read(self.status)
         return told.by if told else ""
 
     def kill(self, server: ForkServer) -> None:
-        """End the hosts.
-
-        Parameters
-        ----------
-        server : ForkServer
-            Who forks.
-        """
+        """End the hosts."""
         if not self.gone(server):
             server.ask("kill", name=self._family)
             server.wait(self._family, END_SECONDS)
 
     def options(self) -> dict:
-        """Return what a rank is told.
-
-        Returns
-        -------
-        dict
-            The file that tells of the hosts, and the host of each rank.
-        """
+        """Return the options by which a rank finds its host."""
         return {"status": str(self.status), "places": list(self.places)}

@@ -33,24 +33,8 @@ Cut = Literal["", "timeout", "hopeless", "died", "interrupt"]  # why waiting end
 class Reply:
     """What one rank gave back: a value or an error, and everything it printed or displayed.
 
-    Parameters
-    ----------
-    rank : int
-        Whose reply.
-    status : {"ok", "error", "interrupted", "pending", "lost"}
-        ``"pending"`` while there is none; ``"lost"`` if the controller hears no more of the rank.
-    value : object
-        What the call returned, pickled where a reader's function did.
-    ename, evalue, traceback : str
-        Of the error.
-    seconds : float
-        What the reader's code took.
-    events : list, optional
-        The recorded MPI calls, where a trace was asked for.
-    dropped : int
-        Calls that were too many to record.
-    parts : list of Part
-        What was printed and displayed, in order.
+    `status` is ``"ok"``, ``"error"``, ``"interrupted"``, ``"pending"`` while there is no reply, or
+    ``"lost"`` if the controller hears no more of the rank.
     """
 
     rank: int
@@ -67,18 +51,10 @@ class Reply:
 
 @dataclass
 class Outcome:
-    """The replies of all ranks asked, and why waiting ended early if it did.
+    """The replies of all ranks asked, in rank order, and why waiting ended early if it did.
 
-    Parameters
-    ----------
-    replies : dict of int to Reply
-        In rank order.
-    cut : {"", "timeout", "hopeless", "died", "interrupt"}
-        Why waiting ended early.
-    waits : list of Wait
-        What the ranks were doing then.
-    all_back : bool
-        False if a rank is still inside its code, so that the ranks must be restarted.
+    `cut` is ``""``, ``"timeout"``, ``"hopeless"``, ``"died"`` or ``"interrupt"``. Unless
+    `all_back`, a rank is still inside its code, so that the ranks must be restarted.
     """
 
     replies: dict[int, Reply]
@@ -93,22 +69,7 @@ class Outcome:
 
 
 class Gathering:
-    """One call that is under way.
-
-    Parameters
-    ----------
-    processes : Processes
-        The cluster's processes.
-    client : ipyparallel.Client
-        By which the call was made.
-    calls : dict of int to ipyparallel.client.futures.MessageFuture
-        What each rank will reply; an error is a result, too.
-    pids : dict of int to int
-        Each rank's process.
-    ask : callable
-        Asks the reader what a rank wants to know: given a function that returns the replies so
-        far, the rank and the prompt.
-    """
+    """One call that is under way."""
 
     def __init__(
         self,
@@ -127,17 +88,7 @@ class Gathering:
     def wait(self, timeout: float, on_progress: Progress = lambda so_far: None) -> Outcome:
         """Collect the replies; interrupt the ranks that have none when the time is up.
 
-        Parameters
-        ----------
-        timeout : float
-            In seconds.
-        on_progress : callable
-            Called every 0.1 s with a function that returns the replies so far.
-
-        Returns
-        -------
-        Outcome
-            The reader's interrupt is an outcome too.
+        Every 0.1 s, `on_progress` gets a function that returns the replies so far.
         """
         cut: Cut = ""
         waits: list[Wait] = []
@@ -156,13 +107,7 @@ class Gathering:
         return outcome
 
     def replies(self) -> dict[int, Reply]:
-        """Return what is known of each rank so far, in rank order.
-
-        Returns
-        -------
-        dict of int to Reply
-            One for each rank that was called.
-        """
+        """Return what is known of each rank so far, in rank order."""
         return {rank: self._reply(rank) for rank in sorted(self.calls)}
 
     def _so_far(self) -> dict[int, Reply]:

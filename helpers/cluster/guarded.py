@@ -39,18 +39,7 @@ RANK_SCRIPT = (
 
 
 def mpiexec() -> str:
-    """Find mpiexec.
-
-    Returns
-    -------
-    str
-        Its path.
-
-    Raises
-    ------
-    StartError
-        With what is missing.
-    """
+    """Return the path of mpiexec; raise StartError if it is missing."""
     try:
         return find_mpiexec()
     except NoMpiexecError as error:
@@ -62,17 +51,6 @@ class GuardedProcesses(LaunchedProcesses):
 
     Ranks on other hosts reach the controller at the one address of this host that is in their
     network; who has not the key in the cluster's folder can say nothing there.
-
-    Parameters
-    ----------
-    n : int
-        The number of ranks.
-    threads : int
-        What numerical libraries may use on each.
-    profile : str, optional
-        The IPython profile.
-    launcher : str
-        ipyparallel's name for what starts the ranks.
     """
 
     def __init__(self, n: int, threads: int, profile: str | None, launcher: str = "mpi") -> None:
@@ -80,18 +58,7 @@ class GuardedProcesses(LaunchedProcesses):
         super().__init__(n, launcher, profile, threads)
 
     def guarded(self, *command: str) -> list[str]:
-        """Put a command under guard.
-
-        Parameters
-        ----------
-        *command : str
-            A program and its arguments.
-
-        Returns
-        -------
-        list of str
-            The same for a guard.
-        """
+        """Return a command that runs this one under guard."""
         lock = str(self.folder / "lock")
         return [sys.executable, "-I", "-S", guard.__file__, lock, str(self.folder), *command]
 
@@ -118,13 +85,7 @@ class GuardedProcesses(LaunchedProcesses):
         return ipp
 
     def address(self) -> str:
-        """Return where the controller listens for ranks of other hosts.
-
-        Returns
-        -------
-        str
-            An address of this host, or ``"*"`` for all of them.
-        """
+        """Return where the controller listens for ranks of other hosts; ``"*"``: everywhere."""
         return "*"
 
     def kill_ranks(self) -> None:
@@ -150,22 +111,7 @@ class GuardedProcesses(LaunchedProcesses):
 
 
 class LocalProcesses(GuardedProcesses):
-    """Ranks that mpiexec starts on this machine.
-
-    Parameters
-    ----------
-    n : int
-        The number of ranks.
-    threads : int
-        What numerical libraries may use on each.
-    profile : str, optional
-        The IPython profile with settings of mpiexec.
-
-    Raises
-    ------
-    StartError
-        If there is no mpiexec.
-    """
+    """Ranks that mpiexec starts on this machine."""
 
     here, place = True, None
 
@@ -184,14 +130,7 @@ class LocalProcesses(GuardedProcesses):
         super().start_ranks()
 
     def environment(self) -> dict[str, str]:
-        """Return what ranks are told besides.
-
-        Returns
-        -------
-        dict of str to str
-            The ports that UCX and Open MPI would open are closed to all, unless the environment
-            says otherwise.
-        """
+        """Close the ports of UCX and Open MPI, unless the environment says otherwise."""
         closed = {"UCX_TLS": ucx_transports(), **OPEN_MPI_CLOSED}
         return {name: os.environ.get(name) or value for name, value in closed.items()} | (
             OPEN_MPI_ENVIRONMENT

@@ -23,19 +23,7 @@ HEARTBEAT_MISSES = 100  # 10 s without one: dead
 
 
 class LaunchedProcesses(Processes):
-    """Processes that an engine launcher of ipyparallel starts elsewhere.
-
-    Parameters
-    ----------
-    n : int
-        The number of ranks.
-    launcher : str
-        ipyparallel's name for it, such as ``"pbs"``.
-    profile : str, optional
-        The IPython profile that configures the launcher.
-    threads : int
-        What numerical libraries may use on each rank.
-    """
+    """Processes that an engine launcher of ipyparallel starts elsewhere."""
 
     place: str | None = "."  # where the folder is made: somewhere that all hosts see
     here = False  # whether the ranks run on this machine
@@ -80,33 +68,15 @@ class LaunchedProcesses(Processes):
         return {"controller_ip": "*", "shutdown_atexit": True}
 
     def heartbeat(self) -> tuple[int, int]:
-        """Return when a rank counts as lost.
-
-        Returns
-        -------
-        (int, int)
-            Milliseconds from one sign of life to the next, and how many may be missing.
-        """
+        """Return the milliseconds between signs of life, and how many may be missing."""
         return HEARTBEAT_MS, HEARTBEAT_MISSES
 
     def rank_program(self) -> list[str]:
-        """Return the program of a rank.
-
-        Returns
-        -------
-        list of str
-            Without what it is told.
-        """
+        """Return the program of a rank."""
         return [sys.executable, "-m", "helpers.cluster.engine"]
 
     def rank_arguments(self) -> list[str]:
-        """Return what the program of a rank is told.
-
-        Returns
-        -------
-        list of str
-            Its arguments.
-        """
+        """Return what the program of a rank is told."""
         return [
             f"--RankEngine.state_dir={self.state_dir}",
             f"--RankEngine.threads={self.threads}",
@@ -125,13 +95,7 @@ class LaunchedProcesses(Processes):
         self.engine_set = self.ipp.start_engines_sync(self.n, environment=self.environment())
 
     def environment(self) -> dict[str, str]:
-        """Return what ranks are told besides.
-
-        Returns
-        -------
-        dict of str to str
-            Variables.
-        """
+        """Return variables of the environment that ranks get besides."""
         return {}
 
     def connect(self) -> ipyparallel.Client:

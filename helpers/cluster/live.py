@@ -28,20 +28,7 @@ class Below:
         self._seen: dict[int, list[str]] = {}
 
     def note(self, rank: int, parts: list[Part]) -> list[str]:
-        """Take down what the reader sees of a rank.
-
-        Parameters
-        ----------
-        rank : int
-            Whose output.
-        parts : list of Part
-            The end of it.
-
-        Returns
-        -------
-        list of str
-            The lines that are new.
-        """
+        """Take down what the reader sees of a rank; return the lines that are new."""
         seen, lines = self._seen.get(rank, []), []
         if parts:
             lines = folding.as_text([([rank], parts)]).split("\n")
@@ -50,22 +37,7 @@ class Below:
         return lines[common:]
 
     def ask(self, so_far: SoFar, rank: int, prompt: str) -> str:
-        """Ask the reader.
-
-        Parameters
-        ----------
-        so_far : callable
-            Returns the replies as far as they are known.
-        rank : int
-            Who wants to know.
-        prompt : str
-            What.
-
-        Returns
-        -------
-        str
-            What was typed.
-        """
+        """Ask the reader."""
         new = self.note(rank, so_far()[rank].parts)
         if new:
             print("\n".join(new), flush=True)
@@ -85,13 +57,7 @@ class Live:
         self._below = Below()
 
     def update(self, so_far: SoFar) -> None:
-        """Show what the ranks have given so far, if there is something new and it is time.
-
-        Parameters
-        ----------
-        so_far : callable
-            Returns the replies as far as they are known.
-        """
+        """Show what the ranks have given so far, if there is something new and it is time."""
         now = time.monotonic()
         if now < self._next:
             return
@@ -99,22 +65,7 @@ class Live:
         self._show(so_far)
 
     def ask(self, so_far: SoFar, rank: int, prompt: str) -> str:
-        """Ask the reader, below what the ranks have given so far.
-
-        Parameters
-        ----------
-        so_far : callable
-            Returns the replies as far as they are known.
-        rank : int
-            Who wants to know.
-        prompt : str
-            What.
-
-        Returns
-        -------
-        str
-            What was typed.
-        """
+        """Ask the reader, below what the ranks have given so far."""
         # a question and outputs take different ways: an output that clears must not meet a question
         time.sleep(max(0.0, self._cleared + CLEAR_SECONDS - time.monotonic()))
         answer = self._below.ask(so_far, rank, prompt)

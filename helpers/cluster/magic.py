@@ -26,13 +26,7 @@ if TYPE_CHECKING:
 
 @magics_class
 class RanksMagics(Magics):
-    """The cell magic ``%%ranks``, and ``%autoranks``, which spares writing it.
-
-    Parameters
-    ----------
-    shell : IPython.core.interactiveshell.InteractiveShell
-        The kernel's shell.
-    """
+    """The cell magic ``%%ranks``, and ``%autoranks``, which spares writing it."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell=shell)
@@ -49,13 +43,6 @@ class RanksMagics(Magics):
         """Run the cell on MPI ranks; show what each prints, in rank order.
 
         The cell sees ``MPI``, ``comm``, ``rank`` and ``size``; its variables stay on the ranks.
-
-        Parameters
-        ----------
-        line : str
-            The options behind ``%%ranks``.
-        cell : str
-            The lines below it.
         """
         options, cluster, only = self._read(line)
         timeout = options.timeout
@@ -84,11 +71,6 @@ class RanksMagics(Magics):
         """Run every cell on the ranks from the next one on: ``%autoranks on``, ``%autoranks off``.
 
         What begins with a magic or with ``!`` is run here, and so is a cell under ``%%local``.
-
-        Parameters
-        ----------
-        line : str
-            ``on``, followed by options of ``%%ranks`` such as ``--timeout 60``, or ``off``.
         """
         word, _, options = line.strip().partition(" ")
         if word == "off" and not options:
@@ -106,18 +88,7 @@ class RanksMagics(Magics):
             raise UsageError(f"%autoranks {line}: expected on or off; it is {state}")
 
     def who_runs(self, code: str) -> tuple[Cluster, int] | None:
-        """Tell who runs a cell.
-
-        Parameters
-        ----------
-        code : str
-            What stands in it so far.
-
-        Returns
-        -------
-        (Cluster, int) or None
-            The first of the ranks that do; None for the kernel, and where there is no cluster.
-        """
+        """Return a cell's cluster and the first rank that runs it; None if the kernel does."""
         line = self.cells.asked(code)
         if line is None:
             return None

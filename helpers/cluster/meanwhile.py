@@ -14,15 +14,7 @@ EVERY = 0.2
 
 
 class Meanwhile:
-    """The output so far of one rank's cells.
-
-    Parameters
-    ----------
-    folder : Path
-        That ranks and notebook share.
-    rank : int
-        Whose.
-    """
+    """The output so far of one rank's cells."""
 
     def __init__(self, folder: Path, rank: int) -> None:
         self._folder, self._rank = folder, rank
@@ -32,13 +24,7 @@ class Meanwhile:
         self._next = 0.0
 
     def begin(self, capture: Capture) -> None:
-        """Tell of a new cell, and no more of the one before.
-
-        Parameters
-        ----------
-        capture : Capture
-            Its output.
-        """
+        """Tell of a new cell, and no more of the one before."""
         with self._lock:
             self._capture, self._next = capture, time.monotonic() + AFTER
             if self._told:
@@ -50,13 +36,7 @@ class Meanwhile:
         self._capture = None
 
     def tell(self, *, now: bool = False) -> None:
-        """Write the end of what there is, if the cell takes long and there is something new.
-
-        Parameters
-        ----------
-        now : bool
-            However short the cell has been.
-        """
+        """Write the end of what is new, if the cell takes long or it is asked for `now`."""
         with self._lock:
             capture, at = self._capture, time.monotonic()
             if capture is None or (at < self._next and not now):

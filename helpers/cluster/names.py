@@ -16,16 +16,6 @@ def let_see(thing: object, namespace: Mapping[str, object], *, modules: bool = T
     A name that both the kernel and the rank have means the rank's: a loop over ``rank`` in the
     kernel must not change what ``rank`` is here. A function of a module sees ``MPI``, ``comm``,
     ``rank`` and ``size`` where its module has nothing of that name.
-
-    Parameters
-    ----------
-    thing : object
-        What is called or handed over: functions, methods, classes, callable objects and
-        ``functools.partial``, and what they hold; anything else is left alone.
-    namespace : mapping of str to object
-        The rank's variables.
-    modules : bool, optional
-        Whether functions of modules count, and not the notebook's alone.
     """
     for function in _functions_of(thing, modules):
         seen = function.__globals__
@@ -37,18 +27,7 @@ def let_see(thing: object, namespace: Mapping[str, object], *, modules: bool = T
 
 
 def hidden(thing: object) -> list[str]:
-    """Return a sentence for each variable of the notebook that a rank's own takes the place of.
-
-    Parameters
-    ----------
-    thing : object
-        As for :func:`let_see`, in the notebook's kernel.
-
-    Returns
-    -------
-    list of str
-        For numbers and texts only: ``comm`` and ``MPI`` of a kernel are what they are on a rank.
-    """
+    """Return a sentence for each number or text of the notebook's that a rank's own name hides."""
     found = {
         name: function.__globals__[name]
         for function in _functions_of(thing, modules=False)

@@ -23,19 +23,7 @@ AFTER_LOSS = "The ranks were restarted: their variables are gone, the next cell 
 
 
 class Processes(ABC):
-    """The controller and the ranks of one cluster, and the folder they share.
-
-    Parameters
-    ----------
-    n : int
-        The number of ranks.
-    threads : int
-        What numerical libraries may use on each.
-    folder : Path
-        An empty one.
-    local : bool
-        Whether the ranks run on this machine.
-    """
+    """The controller and the ranks of one cluster, and the folder they share."""
 
     may_rest = False  # whether a stopped rank is not taken for a dead one
     starter = "mpiexec"  # who starts the ranks, for a sentence
@@ -60,42 +48,18 @@ class Processes(ABC):
 
     @abstractmethod
     def connect(self) -> ipyparallel.Client:
-        """Return the client, connected to the controller (waits for it).
-
-        Returns
-        -------
-        ipyparallel.Client
-            The same one at each call.
-        """
+        """Wait for the controller, and return the client, the same one at each call."""
 
     def await_ranks(self) -> None:  # noqa: B027 (most have put nothing off)
-        """Do what is put off until somebody waits for ranks: ask a batch system for nodes.
-
-        Raises
-        ------
-        StartError
-            If it gives none.
-        """
+        """Do what was put off until somebody waits for ranks: ask a batch system for nodes."""
 
     def queue(self) -> str:
-        """Say for what the ranks wait before they can start.
-
-        Returns
-        -------
-        str
-            Empty if they do not.
-        """
+        """Say for what the ranks wait before they can start; empty if they do not."""
         return ""
 
     @abstractmethod
     def registered(self) -> list[int]:
-        """Return ipyparallel's numbers of the ranks that were started last.
-
-        Returns
-        -------
-        list of int
-            Of those that are registered already, in no order.
-        """
+        """Return ipyparallel's numbers of the ranks started last that have registered."""
 
     def ask_again(self) -> None:
         """Ask the controller which ranks are registered, in case a word of it got lost."""
@@ -103,57 +67,22 @@ class Processes(ABC):
 
     @abstractmethod
     def ranks_exited(self) -> bool:
-        """Tell whether all ranks have ended; one takes the others along.
-
-        Returns
-        -------
-        bool
-            Also True before any were started.
-        """
+        """Whether all ranks have ended, or none were started; one takes the others along."""
 
     def how_ranks_ended(self) -> str:
-        """Say how ranks ended that should have got ready.
-
-        Returns
-        -------
-        str
-            To follow what started them.
-        """
+        """Say how ranks ended that should have got ready."""
         return "it ended at once"
 
     @abstractmethod
     def controller_exited(self) -> bool:
-        """Tell whether the controller has ended.
-
-        Returns
-        -------
-        bool
-            Also True before it was started.
-        """
+        """Whether the controller has ended, or was not started."""
 
     @abstractmethod
     def dead_rank(self) -> tuple[int | None, str]:
-        """Return which rank ended first, and how.
-
-        Returns
-        -------
-        (int or None, str)
-            ``(None, "")`` where it cannot be told; None and a sentence if it was none of the ranks.
-        """
+        """Return which rank ended first, and how; None for the rank if it was none of them."""
 
     def lost_rank(self, ranks: list[int]) -> tuple[int | None, str]:
-        """Say the same of ranks that nobody saw end.
-
-        Parameters
-        ----------
-        ranks : list of int
-            Of which the controller hears no more; at least one.
-
-        Returns
-        -------
-        (int or None, str)
-            As :meth:`dead_rank` does.
-        """
+        """Return the same of ranks that nobody saw end, of which the controller hears no more."""
         where = f"on {self.host_names[ranks[0]]}, " if self.host_names else ""
         return ranks[0], f"{where}or is stopped: the controller hears no more of it"
 
@@ -164,23 +93,11 @@ class Processes(ABC):
 
     @abstractmethod
     def ranks_output(self) -> str:
-        """Return what the ranks wrote before they had a notebook to write to.
-
-        Returns
-        -------
-        str
-            Empty if there is nothing.
-        """
+        """Return what the ranks wrote before they had a notebook to write to."""
 
     @abstractmethod
     def controller_output(self) -> str:
-        """Return what the controller wrote.
-
-        Returns
-        -------
-        str
-            Empty if there is nothing.
-        """
+        """Return what the controller wrote."""
 
     @abstractmethod
     def kill_ranks(self) -> None:
@@ -191,42 +108,17 @@ class Processes(ABC):
         """End every process and remove the folder; safe to call again."""
 
     def rest(self, pids: list[int]) -> None:
-        """Have ranks wait without a core while the reader thinks, where that does them no harm.
-
-        Parameters
-        ----------
-        pids : list of int
-            Their processes.
-        """
+        """Have ranks wait without a core while the reader thinks, where that does them no harm."""
         if self.may_rest:
             _signal(pids, signal.SIGSTOP)
 
     def go_on(self, pids: list[int]) -> None:
-        """End that rest.
-
-        Parameters
-        ----------
-        pids : list of int
-            Their processes.
-        """
+        """End that rest."""
         if self.may_rest:
             _signal(pids, signal.SIGCONT)
 
     def waits(self, running: Collection[int], pids: dict[int, int]) -> list[Wait]:
-        """Return what each of the running ranks is doing.
-
-        Parameters
-        ----------
-        running : collection of int
-            The ranks that have not replied.
-        pids : dict of int to int
-            Each rank's process.
-
-        Returns
-        -------
-        list of Wait
-            In rank order.
-        """
+        """Return what each of the running ranks is doing."""
         now = time.time()
         waits = {wait.rank: wait for wait in stuck.read(self.state_dir, running, now)}
         silent = [rank for rank in stuck.silent(self.state_dir, running, now) if rank in pids]
@@ -244,20 +136,8 @@ class Processes(ABC):
 
 
 def how(status: int) -> str:
-    """Put the end of a process into words.
+    """Put the exit code of a process, or minus the signal that ended it, into words after a comma.
 
-    Parameters
-    ----------
-    status : int
-        Its exit code, or minus the number of the signal that ended it.
-
-    Returns
-    -------
-    str
-        To follow a comma.
-
-    Examples
-    --------
     >>> how(7), how(-15)
     ('it ended with exit code 7', 'killed by signal 15 (SIGTERM)')
     """

@@ -15,15 +15,7 @@ AT_WORK_EVERY = 1.0  # seconds between two states of the line
 
 
 class Progress:
-    """``with Progress("Starting 4 ranks", 4) as progress: progress.update(done)``.
-
-    Parameters
-    ----------
-    title : str
-        What is under way.
-    total : int
-        Of how many parts it consists.
-    """
+    """``with Progress("Starting 4 ranks", 4) as progress: progress.update(done)``."""
 
     def __init__(self, title: str, total: int) -> None:
         self.title, self.total = title, total
@@ -39,13 +31,7 @@ class Progress:
             self._show(f"{self.title}: stopped after {time.monotonic() - self._begin:.1f} s.")
 
     def update(self, done: int) -> None:
-        """Show the bar.
-
-        Parameters
-        ----------
-        done : int
-            How many of the parts are filled.
-        """
+        """Show the bar."""
         elapsed = time.monotonic() - self._begin
         if elapsed >= SHOW_AFTER and not kept():
             filled = 20 * min(done, self.total) // self.total
@@ -53,27 +39,13 @@ class Progress:
             self._show(f"{self.title} {bar} {done}/{self.total}, {elapsed:.0f} s")
 
     def wait(self, text: str) -> None:
-        """Show what has to come first.
-
-        Parameters
-        ----------
-        text : str
-            For what this waits.
-        """
+        """Show what has to come first."""
         elapsed = time.monotonic() - self._begin
         if elapsed >= SHOW_AFTER and not kept():
             self._show(f"{text}, {elapsed:.0f} s. Interrupt the kernel to give up.")
 
     def done(self, text: str, always: bool = True) -> None:
-        """Replace the bar by the last word.
-
-        Parameters
-        ----------
-        text : str
-            The last word.
-        always : bool
-            Whether to say it also where there was no bar, since nobody had to wait.
-        """
+        """Replace the bar by the last word; unless `always`, say nothing where there was no bar."""
         if always or self._handle is not None:
             self._show(text)
 
@@ -110,13 +82,7 @@ class AtWork:
         self._next = self._begin + AT_WORK_AFTER
 
     def update(self, so_far: Callable[[], Mapping[int, Any]]) -> None:
-        """Show for how long the ranks have worked and how many are done, if it is time.
-
-        Parameters
-        ----------
-        so_far : callable
-            Returns the replies as far as they are known.
-        """
+        """Show for how long the ranks have worked and how many are done, if it is time."""
         now = time.monotonic()
         if now < self._next or not in_kernel():
             return
@@ -160,13 +126,7 @@ class AtWork:
 
 
 def in_kernel() -> bool:
-    """Tell whether there is a notebook to show things in.
-
-    Returns
-    -------
-    bool
-        False in a script, in a terminal's IPython and under pytest.
-    """
+    """Tell whether there is a notebook, and not a script, a terminal or pytest."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     return getattr(shell, "kernel", None) is not None

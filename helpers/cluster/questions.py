@@ -16,17 +16,7 @@ LOOK_SECONDS = 0.05
 
 
 class Questions:
-    """What one rank's code asks.
-
-    Parameters
-    ----------
-    folder : Path
-        That ranks and notebook share.
-    rank : int
-        Whose.
-    meanwhile : Meanwhile
-        Tells the reader first what was printed before the question.
-    """
+    """What one rank's code asks."""
 
     def __init__(self, folder: Path, rank: int, meanwhile: Meanwhile) -> None:
         self._folder, self._rank, self._meanwhile = folder, rank, meanwhile
@@ -36,13 +26,7 @@ class Questions:
 
     @contextmanager
     def forwarded(self) -> Iterator[None]:
-        """Forward what is asked inside.
-
-        Yields
-        ------
-        None
-            Once.
-        """
+        """Forward what is asked inside."""
         self._interrupted = False
         before, builtins.input = builtins.input, self.ask
         try:
@@ -51,23 +35,7 @@ class Questions:
             builtins.input = before
 
     def ask(self, prompt: object = "", /) -> str:
-        """Ask the reader, as ``input`` does.
-
-        Parameters
-        ----------
-        prompt : object
-            The question.
-
-        Returns
-        -------
-        str
-            What was typed.
-
-        Raises
-        ------
-        EOFError
-            Where nobody can answer.
-        """
+        """Ask the reader, as ``input`` does; raise EOFError where nobody can answer."""
         with self._lock:
             if self._interrupted:  # the debugger goes on after an interrupt; here it ends
                 raise EOFError

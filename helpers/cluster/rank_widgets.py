@@ -16,38 +16,14 @@ STILL = "(on a rank it cannot be moved: show it in a cell without %%ranks)"
 
 
 def widget_of(data: dict) -> Any:
-    """Return the widget that is displayed, as long as this process has it.
-
-    Parameters
-    ----------
-    data : dict
-        By kind of content.
-
-    Returns
-    -------
-    ipywidgets.Widget or None
-        None for everything else.
-    """
+    """Return the widget that is displayed, as long as this process has it, or None."""
     module = sys.modules.get("ipywidgets.widgets.widget")
     known = getattr(module, "_instances", {})
     return known.get(data.get(VIEW, {}).get("model_id"))
 
 
 def as_text(widget: Any, otherwise: str) -> str:
-    """Return what a widget says now: tqdm's words to both sides of its bar, a control's value.
-
-    Parameters
-    ----------
-    widget : ipywidgets.Widget
-        Any.
-    otherwise : str
-        What stands for a widget that says nothing.
-
-    Returns
-    -------
-    str
-        One line; behind a control, that it cannot be moved.
-    """
+    """Return what a widget says now: tqdm's words to both sides of its bar, a control's value."""
     parts = list(_leaves(widget))
     words = [_words(part) for part in parts if _kind(part) in SPEAKING]
     bars = [_bar(part) for part in parts if _kind(part) in BARS]

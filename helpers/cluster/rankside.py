@@ -45,13 +45,7 @@ POLL_SECONDS = 0.1  # often enough for a reader, rare enough to cost nothing
 
 
 class RankSide:
-    """One rank's namespace, its recorder and its watcher; lives as long as the rank.
-
-    Parameters
-    ----------
-    state_dir : str
-        The folder that ranks and notebook share, see :mod:`helpers.cluster.state`.
-    """
+    """One rank's namespace, its recorder and its watcher; lives as long as the rank."""
 
     def __init__(self, state_dir: str) -> None:
         self.rank = MPI.COMM_WORLD.Get_rank()
@@ -82,13 +76,7 @@ class RankSide:
         stacks.offer(self.state_dir, self.rank, watcher)
 
     def hello(self) -> dict:
-        """Tell who this is.
-
-        Returns
-        -------
-        dict
-            ``rank``, ``size``, ``pid``, ``host`` and ``library``.
-        """
+        """Tell this rank's ``rank``, ``size``, ``pid``, ``host`` and ``library``."""
         return {
             "rank": self.rank,
             "size": MPI.COMM_WORLD.Get_size(),
@@ -98,13 +86,7 @@ class RankSide:
         }
 
     def clock(self) -> dict:
-        """Measure this rank's clock against rank 0's; every rank must do so.
-
-        Returns
-        -------
-        dict
-            The fields of a Reply; the value is a Clock.
-        """
+        """Measure this rank's clock against rank 0's; every rank must do so."""
         from helpers.tracing.clock import measure_offset
 
         return {"status": "ok", "value": measure_offset(self.private)}
@@ -112,20 +94,7 @@ class RankSide:
     # -- running the reader's code -----------------------------------------------------------
 
     def execute(self, source: str, trace: bool) -> dict:
-        """Run a cell's source in the rank's namespace, as IPython runs a cell.
-
-        Parameters
-        ----------
-        source : str
-            The cell.
-        trace : bool
-            Whether to record its MPI calls.
-
-        Returns
-        -------
-        dict
-            The fields of a Reply.
-        """
+        """Run a cell in the rank's namespace, as IPython does; return the fields of a Reply."""
         shell = self._shell
 
         def work() -> None:
@@ -168,20 +137,7 @@ class RankSide:
         return shell
 
     def call(self, blob: bytes, trace: bool) -> dict:
-        """Call a function; the names that it uses are the rank's, where the rank has them.
-
-        Parameters
-        ----------
-        blob : bytes
-            ``(function, args, kwargs)``, pickled.
-        trace : bool
-            Whether to record its MPI calls.
-
-        Returns
-        -------
-        dict
-            The fields of a Reply; the value is pickled.
-        """
+        """Call a pickled ``(function, args, kwargs)``; the names that it uses are the rank's."""
 
         def work() -> bytes:
             import cloudpickle

@@ -10,20 +10,10 @@ MOST = 16  # hosts that are asked for: each name may have to be looked up
 
 
 def address_towards(hosts: Iterable[str]) -> str:
-    """Return this machine's address in the network in which others are.
+    """Return this machine's IPv4 address in the network in which `hosts` are, or ``"*"`` for all.
 
-    Nothing is sent: the system says from which address it would send.
-
-    Parameters
-    ----------
-    hosts : iterable of str
-        Names or addresses of the others.
-
-    Returns
-    -------
-    str
-        An IPv4 address; ``"*"``, which stands for all of them, if none of the names is known, or
-        the hosts are in several networks.
+    ``"*"`` means that no name is known, or that there are several networks. Nothing is sent: the
+    system says from which address it would send.
     """
     found = set()
     for host in list(hosts)[:MOST]:

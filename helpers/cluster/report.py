@@ -23,11 +23,8 @@ KEPT = "Variables on all ranks are kept."
 def show(replies: dict[int, Reply]) -> None:
     """Print and display what each rank gave, in rank order, each line with its rank.
 
-    Parameters
-    ----------
-    replies : dict of int to Reply
-        By rank. What several gave alike is shown once; where many gave much, a line for each
-        unfolds into the rest.
+    What several gave alike is shown once; where many gave much, a line for each unfolds into the
+    rest.
     """
     found = folding.groups(replies)
     if in_kernel() and folding.too_long(found):
@@ -56,40 +53,14 @@ def _display(ranks: list[int], data: dict, metadata: dict) -> None:
 
 
 def tracebacks(replies: dict[int, Reply]) -> dict[int, str]:
-    """Return the traceback of each rank that raised.
-
-    Parameters
-    ----------
-    replies : dict of int to Reply
-        By rank.
-
-    Returns
-    -------
-    dict of int to str
-        In rank order.
-    """
+    """Return the traceback of each rank that raised."""
     return {
         rank: reply.traceback for rank, reply in sorted(replies.items()) if reply.status == "error"
     }
 
 
 def failed(tracebacks: dict[int, str], waits: list[Wait], lost: bool) -> str:
-    """Say which ranks raised what, and what became of the others.
-
-    Parameters
-    ----------
-    tracebacks : dict of int to str
-        Of the ranks that raised.
-    waits : list of Wait
-        Of those that waited for them.
-    lost : bool
-        Whether the ranks were restarted.
-
-    Returns
-    -------
-    str
-        The message.
-    """
+    """Say which ranks raised what, and what became of the others."""
     text = _raised(tracebacks)
     if not lost:
         return f"{text}\n\n{KEPT}"
@@ -99,24 +70,7 @@ def failed(tracebacks: dict[int, str], waits: list[Wait], lost: bool) -> str:
 
 
 def timed_out(timeout: float, waits: list[Wait], tracebacks: dict[int, str], lost: bool) -> str:
-    """Say who was waiting for whom when the time was up.
-
-    Parameters
-    ----------
-    timeout : float
-        The limit in seconds.
-    waits : list of Wait
-        Of the ranks that had not ended.
-    tracebacks : dict of int to str
-        Of the ranks that had raised.
-    lost : bool
-        Whether the ranks were restarted.
-
-    Returns
-    -------
-    str
-        The message.
-    """
+    """Say who was waiting for whom when the time was up."""
     ranks = _names([wait.rank for wait in waits])
     text = f"Time limit of {timeout:g} s reached by {ranks}.\n{table(waits)}"
     if tracebacks:
@@ -126,24 +80,7 @@ def timed_out(timeout: float, waits: list[Wait], tracebacks: dict[int, str], los
 
 
 def died(rank: int | None, how: str, tracebacks: dict[int, str], after: str = AFTER_LOSS) -> str:
-    """Say whose process ended, and that the others went with it.
-
-    Parameters
-    ----------
-    rank : int or None
-        Whose; None where it cannot be told, or if it was none of the ranks.
-    how : str
-        How it ended, "" where it cannot be told; without a rank, what else ended.
-    tracebacks : dict of int to str
-        Of the ranks that had raised.
-    after : str
-        What becomes of the reader's work.
-
-    Returns
-    -------
-    str
-        The message.
-    """
+    """Say whose process ended and how, and that the others went with it; None: of no rank."""
     if rank is None:
         text = f"The ranks were lost: {how}." if how else "A rank died."
     else:
@@ -156,41 +93,13 @@ def died(rank: int | None, how: str, tracebacks: dict[int, str], after: str = AF
 
 
 def interrupted(waits: list[Wait], lost: bool) -> str:
-    """Say what the ranks were doing when the reader pressed stop.
-
-    Parameters
-    ----------
-    waits : list of Wait
-        Of the ranks that had not ended.
-    lost : bool
-        Whether the ranks were restarted.
-
-    Returns
-    -------
-    str
-        The message.
-    """
+    """Say what the ranks were doing when the reader pressed stop."""
     where = f" They were doing this:\n{table(waits)}" if waits else ""
     return f"Interrupted.{where}\n{LOST if lost else KEPT}"
 
 
 def not_started(what: str, why: object, output: str) -> str:
-    """Say why the ranks did not start, with the last lines of what was written.
-
-    Parameters
-    ----------
-    what : str
-        The part that failed.
-    why : object
-        A reason or an exception.
-    output : str
-        What that part wrote.
-
-    Returns
-    -------
-    str
-        The message.
-    """
+    """Say why the ranks did not start, with the last lines of what was written."""
     if "Too many open files" in f"{why}{output}":
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         return (

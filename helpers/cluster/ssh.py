@@ -20,24 +20,7 @@ CONNECT_SECONDS = 10
 
 
 class SshProcesses(GuardedProcesses):
-    """A controller and mpiexec here, ranks on the hosts in blocks.
-
-    Parameters
-    ----------
-    n : int
-        The number of ranks.
-    threads : int
-        What numerical libraries may use on each.
-    profile : str, optional
-        The IPython profile with settings of mpiexec.
-    wishes : Wishes
-        With the hosts.
-
-    Raises
-    ------
-    StartError
-        If there is no mpiexec.
-    """
+    """A controller and mpiexec here, ranks on the hosts in blocks."""
 
     def __init__(self, n: int, threads: int, profile: str | None, wishes: Wishes) -> None:
         mpiexec()  # before anything is made
@@ -66,13 +49,7 @@ class SshProcesses(GuardedProcesses):
         super().start()
 
     def environment(self) -> dict[str, str]:
-        """Return what ranks are told besides.
-
-        Returns
-        -------
-        dict of str to str
-            What lets Open MPI start them everywhere.
-        """
+        """Return what ranks are told besides."""
         return dict(OPEN_MPI_ENVIRONMENT)
 
     def _try_hosts(self) -> None:

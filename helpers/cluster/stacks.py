@@ -25,17 +25,7 @@ LOCK_SECONDS, LOCK_LOOKS = 0.5, 40
 
 
 def offer(folder: Path, rank: int, watcher: threading.Thread) -> None:
-    """Let this process write its stack when it is asked to.
-
-    Parameters
-    ----------
-    folder : Path
-        What ranks and notebook share.
-    rank : int
-        This one.
-    watcher : threading.Thread
-        A running thread that writes or confirms the rank's state, and naps for a tenth of a second.
-    """
+    """Let this process write its stack when asked to; `watcher` keeps the rank's state fresh."""
     file = state.stack_file(folder, rank).open("w")  # open for life
     file.write(f"{watcher.native_id}\n")
     file.flush()
@@ -43,20 +33,7 @@ def offer(folder: Path, rank: int, watcher: threading.Thread) -> None:
 
 
 def ask(folder: Path, pids: Mapping[int, int]) -> dict[int, str]:
-    """Return the stacks of those ranks whose C code holds their interpreter lock.
-
-    Parameters
-    ----------
-    folder : Path
-        What ranks and notebook share.
-    pids : mapping of int to int
-        The processes, on this machine, of the ranks that have said nothing for a second.
-
-    Returns
-    -------
-    dict of int to str
-        By rank, without those that run Python, sleep or have ended.
-    """
+    """Return the stacks of those ranks whose C code holds their interpreter lock."""
     holders = _holders(folder, pids) if Path("/proc/self").exists() else list(pids)
     for rank in holders:
         with contextlib.suppress(ProcessLookupError):

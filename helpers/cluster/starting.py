@@ -22,26 +22,9 @@ HELLO_SECONDS = 3.0  # then it is asked again: a message to a rank that connects
 
 
 def wait_ready(processes: Processes, timeout: float, again: bool = False) -> list[dict]:
-    """Wait for the ranks that were started last, and greet them.
+    """Wait for the ranks that were started last; return what each says of itself, in rank order.
 
-    Parameters
-    ----------
-    processes : Processes
-        Theirs.
-    timeout : float
-        In seconds.
-    again : bool
-        Whether the reader has seen these ranks start before, and need not be told.
-
-    Returns
-    -------
-    list of dict
-        What each said of itself, in rank order, and its ``id`` in ipyparallel.
-
-    Raises
-    ------
-    StartError
-        With the reason, if they cannot become ready or do not in time.
+    Raise StartError with the reason if they cannot become ready, or do not in time.
     """
     begin, n = time.monotonic(), processes.n
     heard, count = begin, 0  # when news came last, and of how many

@@ -31,30 +31,10 @@ LIVE_LINES = 40  # so much of a cell's output is shown while it runs
 
 @dataclass(frozen=True)
 class RankState:
-    """What one rank is doing, as its watcher saw it last.
+    """What one rank is doing, as its watcher saw it last; without a `call` it computes.
 
-    Parameters
-    ----------
-    rank : int
-        The rank in ``COMM_WORLD``.
-    busy_since : float, optional
-        When the reader's code began, in seconds since the epoch; None while the rank is idle.
-    call : str, optional
-        The MPI call that is under way; None while the rank computes.
-    peer : int, list of int, or str, optional
-        For whom the call waits: ranks of ``COMM_WORLD``, or ``"ANY_SOURCE"`` or ``"all"``.
-    tag : int or str, optional
-        The call's tag.
-    begin_ns : int, optional
-        When the call began, in ns of ``time.perf_counter_ns`` on the rank.
-    since : float, optional
-        When the call began, in seconds since the epoch.
-    members : tuple of int
-        The ranks of ``COMM_WORLD`` in the call's communicator, where they are known.
-    line : int, optional
-        The line of the cell under way.
-    text : str
-        What stands in that line.
+    Times since the epoch are in seconds, `begin_ns` is ``time.perf_counter_ns`` on the rank. `peer`
+    is a rank or ranks of ``COMM_WORLD``, ``"ANY_SOURCE"`` or ``"all"``.
     """
 
     rank: int
@@ -69,54 +49,19 @@ class RankState:
     text: str = ""
 
     def write(self, folder: Path) -> None:
-        """Put the state in place of the rank's last one; a reader never sees half of it.
-
-        Parameters
-        ----------
-        folder : Path
-            The cluster's folder.
-
-        Raises
-        ------
-        FileNotFoundError
-            If the folder is gone.
-        """
+        """Put the state in place of the rank's last one; a reader never sees half of it."""
         path = _state_file(folder, self.rank)
         part = path.with_suffix(".part")
         part.write_text(json.dumps(asdict(self), default=str))
         part.replace(path)
 
     def confirm(self, folder: Path) -> None:
-        """Say that the state written last still holds, by its file's time of change.
-
-        Parameters
-        ----------
-        folder : Path
-            The cluster's folder.
-
-        Raises
-        ------
-        FileNotFoundError
-            If the folder is gone.
-        """
+        """Say that the state written last still holds, by its file's time of change."""
         os.utime(_state_file(folder, self.rank))
 
     @classmethod
     def read(cls, folder: Path, rank: int) -> RankState:
-        """Return what the rank wrote last.
-
-        Parameters
-        ----------
-        folder : Path
-            The cluster's folder.
-        rank : int
-            Which rank's.
-
-        Returns
-        -------
-        RankState
-            An idle one if the rank wrote nothing yet.
-        """
+        """Return what the rank wrote last, an idle state if it wrote nothing yet."""
         try:
             told = json.loads(_state_file(folder, rank).read_text())
         except (OSError, ValueError):
@@ -126,49 +71,17 @@ class RankState:
 
 
 def confirmed(folder: Path, rank: int) -> float:
-    """Return when a rank wrote or confirmed its state last.
-
-    Parameters
-    ----------
-    folder : Path
-        The cluster's folder.
-    rank : int
-        Which rank's.
-
-    Returns
-    -------
-    float
-        Seconds since the epoch, 0 if it never did.
-    """
+    """Return when a rank last wrote or confirmed its state, in seconds; 0 if never."""
     return _changed_ns(_state_file(folder, rank)) / 1e9
 
 
 def stack_file(folder: Path, rank: int) -> Path:
-    """Return the file into which a rank writes its stacks.
-
-    Parameters
-    ----------
-    folder : Path
-        The cluster's folder.
-    rank : int
-        Which rank's.
-
-    Returns
-    -------
-    Path
-        The rank makes the file when it starts.
-    """
+    """Return the file into which a rank writes its stacks; the rank makes it when it starts."""
     return folder / f"stack-{rank}"
 
 
 def ask_to_stop(folder: Path) -> None:
-    """Ask every busy rank to raise KeyboardInterrupt.
-
-    Parameters
-    ----------
-    folder : Path
-        The cluster's folder.
-    """
+    """Ask every busy rank to raise KeyboardInterrupt."""
     path = folder / "interrupt"
     path.touch()
     now = time.time_ns()  # finer than what touch() leaves on some file systems
@@ -176,34 +89,12 @@ def ask_to_stop(folder: Path) -> None:
 
 
 def asked_to_stop(folder: Path) -> int:
-    """Return when the ranks were last asked to stop.
-
-    Parameters
-    ----------
-    folder : Path
-        The cluster's folder.
-
-    Returns
-    -------
-    int
-        Nanoseconds since the epoch, 0 if they never were.
-    """
+    """Return when the ranks were last asked to stop, in ns since the epoch; 0 if never."""
     return _changed_ns(folder / "interrupt")
 
 
 def exits(folder: Path) -> list[tuple[int, int]]:
-    """Return the ranks that ended, the first one first.
-
-    Parameters
-    ----------
-    folder : Path
-        The cluster's folder.
-
-    Returns
-    -------
-    list of (int, int)
-        Each rank and its exit code, as a shell counts it.
-    """
+    """Return each rank that ended and its exit code, as a shell counts it, the first one first."""
     found = []
     for path in sorted(folder.glob(f"{EXIT}*"), key=_changed_ns):
         rank, code = path.name.removeprefix(EXIT), path.read_text().strip()
@@ -213,30 +104,15 @@ def exits(folder: Path) -> list[tuple[int, int]]:
 
 
 def clear(folder: Path) -> None:
-    """Remove what the last set of ranks wrote.
-
-    Parameters
-    ----------
-    folder : Path
-        The cluster's folder.
-    """
+    """Remove what the last set of ranks wrote."""
     for path in folder.glob("*-*"):
         path.unlink(missing_ok=True)
 
 
 def leave(folder: Path, what: Left, rank: int, content: object) -> None:
-    """Leave something about a rank for the other side; a reader never sees half of it.
+    """Leave plain data about a rank for the other side; nothing (None, []) takes it away.
 
-    Parameters
-    ----------
-    folder : Path
-        The cluster's folder.
-    what : {"live", "ask", "answer"}
-        Output so far, a question, an answer.
-    rank : int
-        Which rank.
-    content : object
-        Plain data; nothing (None, []) takes away what was there.
+    A reader never sees half of it.
     """
     path = _left_file(folder, what, rank)
     if content:
@@ -248,22 +124,7 @@ def leave(folder: Path, what: Left, rank: int, content: object) -> None:
 
 
 def left(folder: Path, what: Left, rank: int) -> Any:
-    """Return what was left there.
-
-    Parameters
-    ----------
-    folder : Path
-        The cluster's folder.
-    what : {"live", "ask", "answer"}
-        Output so far, a question, an answer.
-    rank : int
-        Which rank.
-
-    Returns
-    -------
-    object
-        None if there is nothing.
-    """
+    """Return what was left there, None if there is nothing."""
     try:
         return json.loads(_left_file(folder, what, rank).read_text())
     except (OSError, ValueError):

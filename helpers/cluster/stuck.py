@@ -22,26 +22,8 @@ LOST_MESSAGE = (  # see helpers.tracing.point_to_point.come
 class Wait:
     """One rank that has not ended: what it is in, for whom it waits, where and how long.
 
-    Parameters
-    ----------
-    rank : int
-        The rank in ``COMM_WORLD``.
-    call : str or None
-        The MPI call that is under way; None while the rank computes.
-    peer : int, list of int, str or None
-        For whom it waits: ranks of ``COMM_WORLD``, or ``"ANY_SOURCE"`` or ``"all"``.
-    tag : int, str or None
-        The call's tag.
-    line : int or None
-        The line of the cell.
-    text : str
-        What stands in that line.
-    seconds : float
-        Since the call began; while the rank computes, since the cell began.
-    members : tuple of int
-        The ranks of the communicator, where they are known.
-    hosts : tuple of str
-        The name of each rank's host, where there are several.
+    Its fields are as RankState's; `seconds` count since the call began, or the cell while it
+    computes.
     """
 
     rank: int
@@ -55,38 +37,12 @@ class Wait:
     hosts: tuple[str, ...] = ()
 
     def name(self, rank: int) -> str:
-        """Return a rank, with its host where there are several.
-
-        Parameters
-        ----------
-        rank : int
-            In ``COMM_WORLD``.
-
-        Returns
-        -------
-        str
-            Such as ``"3 (host1)"``.
-        """
+        """Return a rank, with its host where there are several: ``"3 (host1)"``."""
         return f"{rank} ({self.hosts[rank]})" if self.hosts else str(rank)
 
 
 def read(folder: Path, ranks: Collection[int], now: float) -> list[Wait]:
-    """Return what each of the ranks is doing, as it says itself.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the ranks write it.
-    ranks : collection of int
-        Which ranks.
-    now : float
-        Seconds since the epoch.
-
-    Returns
-    -------
-    list of Wait
-        One for each of ``ranks``, in order.
-    """
+    """Return what each of the ranks is doing, as it says itself."""
     return [_wait(RankState.read(folder, rank), now) for rank in sorted(ranks)]
 
 
@@ -94,41 +50,12 @@ def silent(folder: Path, ranks: Collection[int], now: float) -> list[int]:
     """Return the ranks that have said nothing for a second.
 
     C code may hold their interpreter lock, or other programs the cores: see ``stacks``.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the ranks write what they are doing.
-    ranks : collection of int
-        Which ranks.
-    now : float
-        Seconds since the epoch.
-
-    Returns
-    -------
-    list of int
-        Those of ``ranks``, in their order.
     """
     return [rank for rank in ranks if now - confirmed(folder, rank) > SILENT_SECONDS]
 
 
 def from_stack(text: str, rank: int, seconds: float) -> Wait:
-    """Read a Wait from the stack that ``faulthandler`` wrote (the last, of several).
-
-    Parameters
-    ----------
-    text : str
-        The stack.
-    rank : int
-        Whose.
-    seconds : float
-        For how long the rank has said nothing.
-
-    Returns
-    -------
-    Wait
-        What the stack shows: neither peer (but for a collective) nor tag.
-    """
+    """Read a Wait from the last stack that ``faulthandler`` wrote, which shows no tag."""
     frames = re.findall(r'File "(.+)", line (\d+) in (\S+)', text.rpartition("most recent call")[2])
     call = next((name for file, _, name in frames if file.startswith("<traced ")), None)
     line = next((int(number) for file, number, _ in frames if "ipykernel_" in file), None)
@@ -153,20 +80,8 @@ def _wait(told: RankState, now: float) -> Wait:
 def hopeless(waits: list[Wait], ended: Collection[int], at_least: float = 1.0) -> set[int]:
     """Return the ranks that wait, directly or through others, for a rank that has ended.
 
-    Parameters
-    ----------
-    waits : list of Wait
-        What the others are doing.
-    ended : collection of int
-        The ranks that have ended their part.
-    at_least : float
-        Seconds: shorter calls do not count. A message sent before its sender ended is received
-        sooner than that.
-
-    Returns
-    -------
-    set of int
-        Ranks that will wait for ever.
+    Calls shorter than `at_least` seconds do not count: a message that was sent before its sender
+    ended is received sooner than that.
     """
     gone = set(ended)
     found: set[int] = set()
@@ -194,18 +109,7 @@ def _is_hopeless(wait: Wait, gone: set[int]) -> bool:
 
 
 def cycle(waits: list[Wait]) -> list[int]:
-    """Return ranks each of which waits for the next, and the last for the first.
-
-    Parameters
-    ----------
-    waits : list of Wait
-        What the ranks are doing.
-
-    Returns
-    -------
-    list of int
-        One such circle, [] if there is none.
-    """
+    """Return ranks each of which waits for the next, and the last for the first, or []."""
     waits_for = {wait.rank: wait.peer for wait in waits if wait.call and isinstance(wait.peer, int)}
     for start in waits_for:
         path = [start]
@@ -217,18 +121,7 @@ def cycle(waits: list[Wait]) -> list[int]:
 
 
 def table(waits: list[Wait]) -> str:
-    """Format the waits as a table, with the circle of waiting ranks named if there is one.
-
-    Parameters
-    ----------
-    waits : list of Wait
-        What the ranks are doing.
-
-    Returns
-    -------
-    str
-        A line for each, below a head of two lines.
-    """
+    """Format the waits as a table, with the circle of waiting ranks named if there is one."""
     head = ("rank", "is in", "waits for", "tag", "line of the cell", "for")
     rows = [head, *(_row(wait) for wait in waits)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]

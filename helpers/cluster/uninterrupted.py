@@ -13,15 +13,10 @@ LATER = 0.05  # seconds; by then the collector that called has returned
 
 @contextlib.contextmanager
 def noted() -> Iterator[list[int]]:
-    """Note each Ctrl-C instead of raising it, until the block has ended.
+    """Note each Ctrl-C in the list instead of raising it, until the block has ended.
 
     Only the main thread is interrupted; in another, or where the program left interrupts to the
     system, nothing changes.
-
-    Yields
-    ------
-    list of int
-        Grows with each one.
     """
     came: list[int] = []
     before = signal.getsignal(signal.SIGINT)
@@ -42,11 +37,6 @@ def uninterrupted() -> Iterator[None]:
     Ranks are also ended when the last reference to their cluster goes. What is raised there Python
     can only print: the rest of the ending would be left out, and the interrupt lost. So it is sent
     again a moment later, to whatever the program does then.
-
-    Yields
-    ------
-    None
-        To the block that is not to be cut short.
     """
     came: list[int] = []
     try:

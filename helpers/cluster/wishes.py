@@ -12,17 +12,7 @@ TIME = re.compile(r"(\d+-)?\d+(:\d\d){0,2}")
 
 @dataclass(frozen=True)
 class Wishes:
-    """The arguments of a Cluster that only some launchers understand.
-
-    Parameters
-    ----------
-    hosts : tuple of str
-        Where ranks go, by ssh.
-    partition, account, time_limit : str
-        Of a job of Slurm's; empty: the profile's, or Slurm's own.
-    options : tuple of str
-        More options for sbatch.
-    """
+    """The arguments of a Cluster that only some launchers understand; empty: not given."""
 
     hosts: tuple[str, ...] = ()
     partition: str = ""
@@ -41,27 +31,7 @@ class Wishes:
         time_limit: Any,
         options: Any,
     ) -> Wishes:
-        """Check what a reader passed.
-
-        Parameters
-        ----------
-        launcher : str
-            Which launcher.
-        n : int
-            The number of ranks.
-        hosts, partition, account, time_limit, options : object
-            As given to a Cluster.
-
-        Returns
-        -------
-        Wishes
-            The same.
-
-        Raises
-        ------
-        ValueError
-            For what cannot be, or what this launcher would ignore.
-        """
+        """Check what a reader passed; raise ValueError for what cannot be, or would be ignored."""
         for name, value in (("partition", partition), ("account", account)):
             if value is not None and not (isinstance(value, str) and value.strip()):
                 raise ValueError(f"{name}={value!r}: expected a name that Slurm knows")

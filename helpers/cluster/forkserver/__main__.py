@@ -7,15 +7,7 @@ import sys
 
 
 def main(file: int, way: str) -> None:
-    """Serve until the kernel is gone; in a forked child, run its program.
-
-    Parameters
-    ----------
-    file : int
-        The descriptor of the socket.
-    way : {"fork", "spawn"}
-        Whether to fork, or to start each process afresh.
-    """
+    """Serve the kernel over a socket until it is gone; in a forked child, run its program."""
     import mpi4py
 
     mpi4py.rc.initialize = False  # each rank does so itself

@@ -15,19 +15,7 @@ from helpers.machine.prctl import PR_SET_PDEATHSIG, prctl
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a process finds when it begins.
-
-    Parameters
-    ----------
-    environment : dict of str to str
-        All its variables.
-    directory : str
-        Where it works.
-    output : str
-        The file to which its output goes, at the end.
-    threads : int, optional
-        What numerical libraries may use; None: as the environment says.
-    """
+    """What a process finds when it begins; `threads` None: as the environment says."""
 
     environment: dict[str, str] = field(repr=False)
     directory: str
@@ -36,15 +24,7 @@ class Surroundings:
 
 
 def be_born(parent: int, surroundings: Surroundings) -> None:
-    """Turn a fresh fork into a process of its own, which ends with its parent.
-
-    Parameters
-    ----------
-    parent : int
-        The process that forked this one.
-    surroundings : Surroundings
-        What it shall find.
-    """
+    """Turn a fresh fork into a process of its own, which ends with its parent."""
     if sys.platform == "linux":
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it had ended before
@@ -66,13 +46,7 @@ def be_born(parent: int, surroundings: Surroundings) -> None:
 
 
 def use_threads(count: int) -> None:
-    """Let numerical libraries use so many threads, those that are loaded already too.
-
-    Parameters
-    ----------
-    count : int
-        At least 1.
-    """
+    """Let numerical libraries use so many threads, those that are loaded already too."""
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(count)))
     if count > 1:  # they were loaded for one
         import threadpoolctl

@@ -9,18 +9,7 @@ from collections.abc import Callable
 
 
 def bury_one(is_leader: Callable[[int], bool]) -> tuple[int, int] | None:
-    """Bury a child that has ended, if there is one.
-
-    Parameters
-    ----------
-    is_leader : callable
-        Tells of a process id whether a session is named after it; its processes are killed.
-
-    Returns
-    -------
-    (int, int) or None
-        Its id, and its status as ``os.waitpid`` gives it.
-    """
+    """Bury a child that has ended, and a session that it led; return its id and wait status."""
     pid, status = 0, 0
     try:
         if hasattr(os, "waitid"):

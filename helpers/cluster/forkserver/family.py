@@ -17,19 +17,7 @@ _numbers = itertools.count()
 
 
 class Family:
-    """The processes of one set, in the order of their ranks.
-
-    Parameters
-    ----------
-    name : str
-        By which the kernel knows it.
-    size : int
-        The number of processes.
-    inseparable : bool
-        Whether all end as soon as one does, be it without an error.
-    mapping : str
-        Which ranks share a host, see KeyValueSpace.
-    """
+    """The processes of one set, in rank order; if it is `inseparable`, all end as one does."""
 
     def __init__(self, name: str, size: int, inseparable: bool = True, mapping: str = "") -> None:
         self.name = name
@@ -48,23 +36,7 @@ class Family:
         return len(self.space.ready) == self.size
 
     def fork(self, begin: Callable[[int, socket.socket], None]) -> int | None:
-        """Fork the members.
-
-        Parameters
-        ----------
-        begin : callable
-            Called in each child, with its rank and its end of the socket on which it may ask.
-
-        Returns
-        -------
-        int or None
-            In a child its rank; None in the parent.
-
-        Raises
-        ------
-        OSError
-            In the parent, if the system has no room for as many processes.
-        """
+        """Fork the members; `begin` gets a rank and its socket. Return the rank in a child."""
         for rank in range(self.size):
             ours, theirs = socket.socketpair()
             pid = os.fork()
@@ -85,23 +57,7 @@ class Family:
     def spawn(
         self, command: Callable[..., list[str]], environment: dict[str, str], output: str
     ) -> None:
-        """Start the members afresh.
-
-        Parameters
-        ----------
-        command : callable
-            Given ``rank``, and the descriptors ``end`` of the socket on which that member may ask
-            and ``life`` of a pipe which it ends with, it returns the command.
-        environment : dict of str to str
-            What they find.
-        output : str
-            The file to which they write, from their first moment.
-
-        Raises
-        ------
-        OSError
-            If the system has no room for as many processes.
-        """
+        """Start the members afresh by `command`, given the rank, its socket and a pipe of life."""
         writing = (os.POSIX_SPAWN_OPEN, 1, output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         actions = [writing, (os.POSIX_SPAWN_DUP2, 1, 2)]
         for rank in range(self.size):
@@ -123,18 +79,7 @@ class Family:
         self.pids[rank], self.ends[rank], self._unread[rank] = pid, end, b""
 
     def read(self, rank: int) -> bool:
-        """Take what a member says, and answer.
-
-        Parameters
-        ----------
-        rank : int
-            Who has said something.
-
-        Returns
-        -------
-        bool
-            False once it will say no more.
-        """
+        """Take what a member says, and answer; return False once it will say no more."""
         try:
             data = self.ends[rank].recv(65536)
         except BlockingIOError:
@@ -159,15 +104,7 @@ class Family:
         return bool(data)
 
     def ended(self, rank: int, status: int) -> None:
-        """Note that a member is gone; if it is the first that failed, the others go with it.
-
-        Parameters
-        ----------
-        rank : int
-            Who.
-        status : int
-            As ``os.waitpid`` gives it.
-        """
+        """Note that a member ended with this wait status; if it failed, the others go too."""
         del self.pids[rank]
         if self.first is None and (status != 0 or self.inseparable):
             self.first = rank, status
@@ -198,18 +135,5 @@ def _new_name() -> str:
 
 
 def name_of(server: int, number: int) -> str:
-    """Return by which name MPICH knows a set of ranks.
-
-    Parameters
-    ----------
-    server : int
-        The id of the process that forks them.
-    number : int
-        From 0.
-
-    Returns
-    -------
-    str
-        MPICH's files in shared memory bear its hash.
-    """
+    """Return the name of a set of ranks, whose hash MPICH's files in shared memory bear."""
     return f"ranks-{server}-{number}"

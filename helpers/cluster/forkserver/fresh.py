@@ -17,35 +17,14 @@ from helpers.cluster.forkserver import birth, programs
 
 
 def command(parent: int, surroundings: birth.Surroundings, **told: object) -> list[str]:
-    """Return the command that starts a member.
-
-    Parameters
-    ----------
-    parent : int
-        The process that starts it.
-    surroundings : Surroundings
-        What it shall find; the environment goes by another way.
-    **told : object
-        ``program``, ``options``, ``rank``, ``size``, and the descriptors ``end`` and ``life``.
-
-    Returns
-    -------
-    list of str
-        The command.
-    """
+    """Return the command that starts a member; the environment goes by another way."""
     found = [surroundings.directory, surroundings.output, surroundings.threads]
     text = json.dumps({"parent": parent, "found": found, **told})
     return [sys.executable, "-P", "-m", "helpers.cluster.forkserver.fresh", text]
 
 
 def main(told: dict) -> None:
-    """Become a member, and run its program.
-
-    Parameters
-    ----------
-    told : dict
-        What :func:`command` put into words.
-    """
+    """Become the member that :func:`command` put into words, and run its program."""
     birth.be_born(told["parent"], birth.Surroundings(dict(os.environ), *told["found"]))
     threading.Thread(target=_end_with_parent, args=(told["life"],), daemon=True).start()
     import mpi4py

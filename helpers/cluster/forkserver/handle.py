@@ -30,13 +30,7 @@ class CannotFork(StartError):  # noqa: N818 (a fact, and the way around it is kn
 
 
 class ForkServer:
-    """A process that forks for this kernel, which shares it by way of the registry.
-
-    Parameters
-    ----------
-    way : {"fork", "spawn"}
-        Whether it forks, or starts each process afresh.
-    """
+    """A process that forks for this kernel, which shares it by way of the registry."""
 
     def __init__(self, way: str = "fork") -> None:
         ours, theirs = socket.socketpair()
@@ -76,41 +70,12 @@ class ForkServer:
             return self._socket.fileno() >= 0
 
     def ask(self, do: str, **request: Any) -> dict:
-        """Ask for something, and wait for the answer.
-
-        Parameters
-        ----------
-        do : str
-            One of the server's methods ``do_...``.
-        **request : object
-            Its arguments.
-
-        Returns
-        -------
-        dict
-            What it returned.
-
-        Raises
-        ------
-        StartError
-            If the process has ended, cannot do it, or does not answer.
-        """
+        """Ask for one of the server's methods ``do_...``, and wait for the answer."""
         with self._lock:
             return self.answer(self.send(do, **request))
 
     def require(self, *modules: str) -> int:
-        """Have modules imported; the answer to this request tells whether they were.
-
-        Parameters
-        ----------
-        *modules : str
-            Their names.
-
-        Returns
-        -------
-        int
-            The number of the request.
-        """
+        """Have modules imported; the answer to the request returned tells whether they were."""
         wanted = modules if self.way == "fork" else ()  # else nobody would share them
         missing = [module for module in wanted if module not in self.modules]
         self.modules.update(missing)
@@ -119,25 +84,7 @@ class ForkServer:
         return number
 
     def send(self, do: str, **request: Any) -> int:
-        """Ask for something; :meth:`answer` waits for what comes of it.
-
-        Parameters
-        ----------
-        do : str
-            One of the server's methods ``do_...``.
-        **request : object
-            Its arguments.
-
-        Returns
-        -------
-        int
-            The number of the request.
-
-        Raises
-        ------
-        StartError
-            If the process has ended.
-        """
+        """Ask for something; return the request's number, for :meth:`answer`."""
         with self._lock:
             self._number += 1
             try:
@@ -158,31 +105,10 @@ class ForkServer:
         directory: str | None = None,
         mapping: str = "",
     ) -> int:
-        """Ask for a set of processes, which find this process's environment.
+        """Ask for `size` processes in this process's environment; return the number of the request.
 
-        Parameters
-        ----------
-        name : str
-            By which the set is known from now on.
-        program : str
-            What its members run, one of :mod:`helpers.cluster.forkserver.programs`.
-        size : int
-            How many they are.
-        options : dict
-            The program's.
-        folder : Path
-            Where their output goes.
-        threads : int, optional
-            What numerical libraries may use.
-        directory : str, optional
-            Where they work, by default where this process does.
-        mapping : str
-            Which of them share a host, see KeyValueSpace; empty: all share this one.
-
-        Returns
-        -------
-        int
-            The number of the request.
+        `program` is one of :mod:`helpers.cluster.forkserver.programs`; `mapping` says which of them
+        share a host, see KeyValueSpace.
         """
         self._forks += 1
         output = str(output_file(folder, program))
@@ -198,23 +124,7 @@ class ForkServer:
         )
 
     def answer(self, number: int) -> dict:
-        """Wait for the answer to a request.
-
-        Parameters
-        ----------
-        number : int
-            What :meth:`send` returned.
-
-        Returns
-        -------
-        dict
-            What the server's method returned.
-
-        Raises
-        ------
-        StartError
-            If the process has ended, cannot do it, or does not answer.
-        """
+        """Wait for the answer to a request; raise StartError if the server cannot give one."""
         deadline = time.monotonic() + ANSWER_SECONDS
         while True:
             with self._lock:
@@ -236,72 +146,24 @@ class ForkServer:
                 raise StartError(f"the process that forks is silent for {ANSWER_SECONDS:g} s")
 
     def ready(self, family: str, seconds: float = 0.0) -> bool:
-        """Tell whether all members of a family have said that they are ready.
-
-        Parameters
-        ----------
-        family : str
-            Its name.
-        seconds : float
-            For how long at most to wait for news.
-
-        Returns
-        -------
-        bool
-            Whether they have.
-        """
+        """Tell whether all members of a family are ready; wait at most `seconds` for news."""
         with self._lock:
             if family not in self._ready:
                 self._hear(seconds)
             return family in self._ready
 
     def gone(self, family: str) -> bool:
-        """Tell whether a family has ended.
-
-        Parameters
-        ----------
-        family : str
-            Its name.
-
-        Returns
-        -------
-        bool
-            True also if the process that forked it has, since its children end with it.
-        """
+        """Tell whether a family has ended, as it has if the process that forked it has."""
         with self._lock:
             self._hear(0)
             return family in self._gone or self._socket.fileno() < 0
 
     def first(self, family: str) -> tuple[int, int] | None:
-        """Return who failed first.
-
-        Parameters
-        ----------
-        family : str
-            Its name.
-
-        Returns
-        -------
-        (int, int) or None
-            The rank and its wait status; None if nobody did, or it cannot be told.
-        """
+        """Return the rank that failed first and its wait status; None if that is not known."""
         return self._gone.get(family)
 
     def wait(self, family: str, seconds: float) -> bool:
-        """Wait until a family has ended.
-
-        Parameters
-        ----------
-        family : str
-            Its name.
-        seconds : float
-            For how long at most.
-
-        Returns
-        -------
-        bool
-            Whether it has.
-        """
+        """Wait at most `seconds` until a family has ended; tell whether it has."""
         deadline = time.monotonic() + seconds
         while not self.gone(family):
             with self._lock:
@@ -311,13 +173,7 @@ class ForkServer:
         return True
 
     def forget(self, family: str) -> None:
-        """Keep nothing of a family that has ended.
-
-        Parameters
-        ----------
-        family : str
-            Its name.
-        """
+        """Keep nothing of a family that has ended."""
         self._ready.discard(family)
         self._gone.pop(family, None)
 
@@ -357,18 +213,5 @@ class ForkServer:
 
 
 def output_file(folder: Path, program: str) -> Path:
-    """Return the file to which a set of processes writes.
-
-    Parameters
-    ----------
-    folder : Path
-        Theirs.
-    program : str
-        What they run.
-
-    Returns
-    -------
-    Path
-        It is there when they are.
-    """
+    """Return the file to which a set of processes writes."""
     return folder / f"{program}.log"

@@ -18,17 +18,7 @@ END_SECONDS = 5.0
 
 
 class Job:
-    """A folder, and the process that can fork ranks to work in it.
-
-    Parameters
-    ----------
-    server : ForkServer
-        That process.
-    folder : Path
-        Where the caller puts the script ``script.py``, and finds what the ranks leave.
-    modules : sequence of str
-        What the process that forks shall have imported.
-    """
+    """A folder with a script ``script.py``, and the process that can fork ranks to run it."""
 
     def __init__(self, server: handle.ForkServer, folder: Path, modules: Sequence[str]) -> None:
         self.folder = folder
@@ -37,29 +27,9 @@ class Job:
         self._modules = modules
 
     def run(self, n: int, timeout: float, threads: int | None = None) -> tuple[int | None, str]:
-        """Run the script on ``n`` forked ranks.
+        """Run the script on `n` ranks; return the first exit code that is not 0, and the output.
 
-        Parameters
-        ----------
-        n : int
-            The number of ranks.
-        timeout : float
-            In seconds; ranks that have not ended then are killed.
-        threads : int, optional
-            What numerical libraries may use on each rank; by default as the environment says.
-
-        Returns
-        -------
-        (int or None, str)
-            The exit code of the rank that failed first, 0 if none did, None at the limit; and what
-            the ranks wrote.
-
-        Raises
-        ------
-        CannotFork
-            If ranks cannot be forked here.
-        StartError
-            If the process that forks has ended or does not answer.
+        The code is None if the time was up, and the ranks were killed.
         """
         server, name, place = self._server, self.folder.name, str(self.folder)
         try:
@@ -82,20 +52,7 @@ class Job:
 
 @contextlib.contextmanager
 def place(modules: Sequence[str] = (), way: str = "fork") -> Iterator[Job]:
-    """Make a folder for a job; it is removed at the end, and also if this process is killed.
-
-    Parameters
-    ----------
-    modules : sequence of str, optional
-        What the process that forks shall have imported.
-    way : {"fork", "spawn"}
-        Whether the ranks are forked, or started afresh.
-
-    Yields
-    ------
-    Job
-        To be given its script, and run.
-    """
+    """Make a folder for a job; it is removed at the end, and also if this process is killed."""
     server = registry.acquire(modules, way)
     folder = Path(tempfile.gettempdir(), f"{folders.PREFIX}{secrets.token_hex(6)}")
     try:

@@ -11,37 +11,13 @@ _LENGTH = struct.Struct("!I")  # bytes that follow
 
 
 def send(connection: socket.socket, message: dict[str, Any]) -> None:
-    """Send one message.
-
-    Parameters
-    ----------
-    connection : socket.socket
-        Of type ``SOCK_STREAM``.
-    message : dict
-        What JSON can say.
-
-    Raises
-    ------
-    OSError
-        If nobody is at the other end.
-    """
+    """Send one message; raise OSError if nobody is at the other end."""
     data = json.dumps(message).encode()
     connection.sendall(_LENGTH.pack(len(data)) + data)
 
 
 def receive(connection: socket.socket) -> dict[str, Any] | None:
-    """Receive one message, of which something has come already.
-
-    Parameters
-    ----------
-    connection : socket.socket
-        Of type ``SOCK_STREAM``.
-
-    Returns
-    -------
-    dict or None
-        None when the other end is closed, be it in the middle of a message.
-    """
+    """Receive one message; return None when the other end is closed, be it in the middle of one."""
     try:
         head = connection.recv(_LENGTH.size, socket.MSG_WAITALL)
         if len(head) < _LENGTH.size:

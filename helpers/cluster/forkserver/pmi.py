@@ -15,28 +15,20 @@ READY = b"cmd=ready\n"  # our own word: MPI_Init has returned
 
 
 class KeyValueSpace:
-    """What one set of ranks is told, and what its ranks tell each other.
+    r"""What one set of ranks is told, and what its ranks tell each other.
 
-    Parameters
-    ----------
-    size : int
-        The number of ranks.
-    name : str
-        New for each set: MPICH names its shared memory after it.
-    mapping : str
-        Which ranks share a host, as MPICH writes it; empty: all share one.
+    `name` is new for each set: MPICH names its shared memory after it. `mapping` says which ranks
+    share a host, as MPICH writes it; empty: all share one.
 
-    Examples
-    --------
     >>> space = KeyValueSpace(2, "example")
     >>> space.answer(0, "cmd=put kvsname=example key=port value=17")
-    {0: 'cmd=put_result rc=0 msg=success\\n'}
+    {0: 'cmd=put_result rc=0 msg=success\n'}
     >>> space.answer(1, "cmd=barrier_in")
     {}
     >>> space.answer(0, "cmd=barrier_in")
-    {1: 'cmd=barrier_out rc=0\\n', 0: 'cmd=barrier_out rc=0\\n'}
+    {1: 'cmd=barrier_out rc=0\n', 0: 'cmd=barrier_out rc=0\n'}
     >>> space.answer(1, "cmd=get kvsname=example key=port")
-    {1: 'cmd=get_result rc=0 msg=success value=17\\n'}
+    {1: 'cmd=get_result rc=0 msg=success value=17\n'}
     """
 
     def __init__(self, size: int, name: str, mapping: str = "") -> None:
@@ -57,25 +49,7 @@ class KeyValueSpace:
         }
 
     def answer(self, rank: int, line: str) -> dict[int, str]:
-        """Take one request.
-
-        Parameters
-        ----------
-        rank : int
-            Who asks.
-        line : str
-            The request, without its newline.
-
-        Returns
-        -------
-        dict of int to str
-            Who is answered what; nobody, while others are still on their way to a barrier.
-
-        Raises
-        ------
-        ValueError
-            For what is no request of PMI-1.
-        """
+        """Take one request; return who is answered what, nobody until all are at a barrier."""
         asked = dict(part.split("=", 1) for part in line.split() if "=" in part)
         command = asked.get("cmd", "")
         if command == "ready":
@@ -109,13 +83,7 @@ class KeyValueSpace:
 
 
 def unlink(name: str) -> None:
-    """Remove MPICH's file in shared memory for one set of ranks.
-
-    Parameters
-    ----------
-    name : str
-        By which MPICH knows the set.
-    """
+    """Remove MPICH's file in shared memory for one set of ranks."""
     for path in SHARED_MEMORY.glob(f"mpich_shm_{fnv1a(name):x}_*"):
         path.unlink(missing_ok=True)
 
@@ -123,18 +91,6 @@ def unlink(name: str) -> None:
 def fnv1a(text: str) -> int:
     """Hash a text as MPICH does to name its shared memory: Fowler-Noll-Vo 1a, 32 bits.
 
-    Parameters
-    ----------
-    text : str
-        ASCII.
-
-    Returns
-    -------
-    int
-        From 0 to 2³² − 1.
-
-    Examples
-    --------
     >>> f"{fnv1a('ranks-26411-1859672534561'):x}"
     '29c0c532'
     """

@@ -20,16 +20,8 @@ _written: dict[str, tuple[str, int]] = {}  # a reader's module → its file, and
 def preload(modules: Iterable[str]) -> str | None:
     """Import modules, in order, each with what it imports only on its first use.
 
-    Parameters
-    ----------
-    modules : iterable of str
-        Their full names.
-
-    Returns
-    -------
-    str or None
-        Why the first that cannot be shared by a fork cannot be; None if all can. This process
-        must fork no more then: what the module did cannot be undone.
+    Return why the first that a fork cannot share cannot be shared, or None. With a reason, this
+    process must fork no more: what the module did cannot be undone.
     """
     for name in modules:
         try:
@@ -69,13 +61,7 @@ def forget_edited() -> None:
 
 
 def why_not_to_fork() -> str | None:
-    """Tell what makes a fork of this process unsafe.
-
-    Returns
-    -------
-    str or None
-        A sentence, None if nothing does.
-    """
+    """Return what makes a fork of this process unsafe, or None."""
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is not None and mpi.Is_initialized():
         return "MPI is initialized, and each rank must do so itself"
@@ -88,24 +74,12 @@ def why_not_to_fork() -> str | None:
 
 
 def number_of_threads() -> int:
-    """Count this process's threads, those of C libraries too.
-
-    Returns
-    -------
-    int
-        At least 1.
-    """
+    """Count this process's threads, those of C libraries too."""
     return len(os.listdir("/proc/self/task"))
 
 
 def other_library() -> str | None:
-    """Tell which MPI it is that ranks cannot be started with by PMI-1 alone.
-
-    Returns
-    -------
-    str or None
-        mpi4py's, None for MPICH.
-    """
+    """Return which MPI it is that PMI-1 alone cannot start; None for MPICH."""
     from mpi4py import MPI
 
     name, version = MPI.get_vendor()

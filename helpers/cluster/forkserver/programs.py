@@ -18,17 +18,9 @@ SOCKETS = "s"  # s:1, s:2 and so on in the cluster's folder: a path has 107 char
 
 @dataclass(frozen=True)
 class Place:
-    """Where a process stands in its family.
+    """Where a process stands in its family, and a socket to the process that forked it.
 
-    Parameters
-    ----------
-    rank : int
-        From 0.
-    size : int
-        Of the family.
-    parent : int
-        The descriptor of a socket on which the process that forked it answers. It stays open to
-        the very end: MPICH takes its leave after Python has ended.
+    The socket stays open to the very end: MPICH takes its leave after Python has ended.
     """
 
     rank: int
@@ -40,13 +32,7 @@ class Place:
         os.write(self.parent, READY)
 
     def initialize_mpi(self, network: dict | None = None) -> None:
-        """Initialise MPI, among the members of the family, and say so.
-
-        Parameters
-        ----------
-        network : dict, optional
-            The hosts that the members shall be on; None: this machine.
-        """
+        """Initialise MPI among the members of the family, on hosts if a `network` is given."""
         if network:
             from helpers.cluster.network.joining import join
 
@@ -66,17 +52,7 @@ class Place:
 
 
 def controller(place: Place, folder: str, cluster_id: str) -> None:
-    """Run ipyparallel's controller.
-
-    Parameters
-    ----------
-    place : Place
-        This process's.
-    folder : str
-        The cluster's.
-    cluster_id : str
-        After which the connection files are named.
-    """
+    """Run ipyparallel's controller."""
     from helpers.cluster.controller import RankController
 
     sys.argv = ["controller"]
@@ -91,23 +67,7 @@ def engine(
     url_file: str,
     network: dict | None = None,
 ) -> None:
-    """Run a rank that the notebook calls.
-
-    Parameters
-    ----------
-    place : Place
-        This process's.
-    family : str
-        Tells one start of ranks from the next.
-    state_dir : str
-        The folder that ranks and notebook share.
-    threads : int
-        What numerical libraries may use.
-    url_file : str
-        The controller's connection file.
-    network : dict, optional
-        The hosts that the ranks shall be on.
-    """
+    """Run a rank that the notebook calls."""
     place.initialize_mpi(network)
     from helpers.cluster.engine import RankEngine
 
@@ -118,15 +78,7 @@ def engine(
 
 
 def script(place: Place, path: str) -> None:
-    """Run a Python script, as ``python script.py`` does.
-
-    Parameters
-    ----------
-    place : Place
-        This process's.
-    path : str
-        The script.
-    """
+    """Run a Python script, as ``python script.py`` does."""
     place.initialize_mpi()
     from mpi4py import MPI
 
@@ -138,17 +90,7 @@ def script(place: Place, path: str) -> None:
 
 
 def network(place: Place, folder: str, network: dict) -> None:
-    """Make hosts and keep them.
-
-    Parameters
-    ----------
-    place : Place
-        This process's.
-    folder : str
-        The cluster's.
-    network : dict
-        The fields of a Network.
-    """
+    """Make hosts and keep them."""
     from helpers.cluster.network.keeper import keep
 
     keep(place.ready, folder, network)

@@ -16,20 +16,10 @@ _servers_lock = threading.Lock()
 
 
 def acquire(modules: Iterable[str] = (), way: str = "fork") -> ForkServer:
-    """Find or start a process for ranks that share these modules.
+    """Find or start a process for ranks that share these modules; :func:`release` gives it back.
 
-    Parameters
-    ----------
-    modules : iterable of str
-        What the caller will require.
-    way : {"fork", "spawn"}
-        How it shall start them.
-
-    Returns
-    -------
-    ForkServer
-        To be given back to :func:`release`. One that runs already, if it has the modules, or if
-        nobody uses it: what it then imports can harm nobody.
+    A process that runs already will do if it has the modules, or if nobody uses it: what it then
+    imports can harm nobody.
     """
     wanted = set(modules)
     with _servers_lock:
@@ -48,13 +38,7 @@ def acquire(modules: Iterable[str] = (), way: str = "fork") -> ForkServer:
 
 
 def release(server: ForkServer) -> None:
-    """Give back what :func:`acquire` returned; it ends when nobody needs it.
-
-    Parameters
-    ----------
-    server : ForkServer
-        Which.
-    """
+    """Give back what :func:`acquire` returned; it ends when nobody needs it."""
     with _servers_lock:
         server.users -= 1
         if server.users or (server.kept and not server.spoiled):
@@ -65,13 +49,7 @@ def release(server: ForkServer) -> None:
 
 
 def keep_warm(way: str) -> None:
-    """Have a process ready for the clusters to come, until this kernel ends.
-
-    Parameters
-    ----------
-    way : {"fork", "spawn"}
-        How it will start them.
-    """
+    """Have a process ready for the clusters to come, until this kernel ends."""
     server = acquire(way=way)
     server.kept = True
     server.require(*CONTROLLER, *RANKS)

@@ -34,13 +34,6 @@ class Server:
     Each message is a JSON object. The kernel's ``{"do": ...}`` are the methods ``do_...``; each is
     answered once, under the same ``"number"``. ``{"ready": name}`` and ``{"gone": name, ...}`` come
     unasked.
-
-    Parameters
-    ----------
-    control : socket.socket
-        Of type ``SOCK_STREAM``.
-    way : {"fork", "spawn"}
-        Whether to fork, or to start each process afresh.
     """
 
     def __init__(self, control: socket.socket, way: str = "fork") -> None:
@@ -64,13 +57,7 @@ class Server:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the reader's interrupt is for the kernel
 
     def serve(self) -> Program | None:
-        """Do what the kernel asks.
-
-        Returns
-        -------
-        callable or None
-            In a child what it shall run; None in this process, when the kernel is gone.
-        """
+        """Do what the kernel asks until it is gone; in a child, return what to run."""
         while True:
             files = self._wait()
             if not files and os.getppid() != self._parent:  # nothing happens: is the kernel there?
@@ -92,18 +79,7 @@ class Server:
             self._reap()
 
     def do_preload(self, modules: list[str]) -> dict:
-        """Import modules.
-
-        Parameters
-        ----------
-        modules : list of str
-            Their names.
-
-        Returns
-        -------
-        dict
-            ``error``: why one of them cannot be shared, or None; ``spoiled``: whether there is one.
-        """
+        """Import modules; tell why one of them cannot be shared, if one cannot."""
         gc.disable()  # an import leaves no garbage worth the search
         why = preload(modules)
         gc.enable()
@@ -119,28 +95,7 @@ class Server:
         surroundings: dict[str, Any],
         mapping: str = "",
     ) -> dict | Program:
-        """Fork a family.
-
-        Parameters
-        ----------
-        name : str
-            By which it will be known.
-        program : str
-            What its members run, one of :mod:`helpers.cluster.forkserver.programs`.
-        size : int
-            How many they are.
-        options : dict
-            The program's.
-        surroundings : dict
-            The fields of Surroundings.
-        mapping : str
-            Which ranks share a host, see KeyValueSpace.
-
-        Returns
-        -------
-        dict or callable
-            ``pids`` in rank order; in a child its program.
-        """
+        """Fork a family; return its process ids in rank order, and in a child its program."""
         why = why_not_to_fork() if self._way == "fork" else None
         if why is not None:
             return {"error": f"ranks cannot be forked: {why}", "spoiled": True}
@@ -187,51 +142,18 @@ class Server:
         return {"error": f"the system cannot fork {family.size} processes more: {error}"}
 
     def do_kill(self, name: str) -> dict:
-        """Kill a family; ``gone`` follows when its last member is.
-
-        Parameters
-        ----------
-        name : str
-            Which.
-
-        Returns
-        -------
-        dict
-            Nothing.
-        """
+        """Kill a family; ``gone`` follows when its last member is."""
         if name in self._families:
             self._families[name].kill()
         return {}
 
     def do_adopt(self, folder: str) -> dict:
-        """Remove a folder if the kernel is gone.
-
-        Parameters
-        ----------
-        folder : str
-            Which; it may still have to be made.
-
-        Returns
-        -------
-        dict
-            Nothing.
-        """
+        """Remove a folder, which may still have to be made, if the kernel is gone."""
         self._folders.add(folder)
         return {}
 
     def do_forget(self, folder: str) -> dict:
-        """Leave a folder to the kernel.
-
-        Parameters
-        ----------
-        folder : str
-            Which.
-
-        Returns
-        -------
-        dict
-            Nothing.
-        """
+        """Leave a folder to the kernel."""
         self._folders.discard(folder)
         return {}
 

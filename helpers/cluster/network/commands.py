@@ -20,20 +20,7 @@ class CommandError(Exception):
 
 
 def run(program: str, lines: Iterable[str]) -> None:
-    """Have a program carry out commands, one after another.
-
-    Parameters
-    ----------
-    program : {"ip", "tc"}
-        Of iproute2.
-    lines : iterable of str
-        What would follow its name in a shell.
-
-    Raises
-    ------
-    CommandError
-        If it is missing, or at the first command that fails.
-    """
+    """Have ``ip`` or ``tc`` carry out commands; raise CommandError at the first that fails."""
     places = os.pathsep.join([os.environ.get("PATH", os.defpath), *SUPERUSER_PATHS])
     path = shutil.which(program, path=places)
     if path is None:
@@ -46,51 +33,19 @@ def run(program: str, lines: Iterable[str]) -> None:
 
 
 def address(host: int) -> str:
-    """Return a host's address.
-
-    Parameters
-    ----------
-    host : int
-        From 0.
-
-    Returns
-    -------
-    str
-        In a network that is not joined to any other.
-    """
+    """Return a host's address, in a network that is not joined to any other."""
     return f"10.77.0.{host + 1}"
 
 
 def hardware_address(host: int) -> str:
-    """Return a host's Ethernet address, whose last byte is the host's number.
-
-    Parameters
-    ----------
-    host : int
-        From 0.
-
-    Returns
-    -------
-    str
-        One of those that no vendor has.
-    """
+    """Return a host's Ethernet address, whose last byte is the host's number; no vendor has it."""
     return f"02:77:00:00:00:{host:02x}"
 
 
 def switch(pids: list[int], bridged: bool) -> list[str]:
     """Return what makes a link to each host, for ``ip`` where the switch is.
 
-    Parameters
-    ----------
-    pids : list of int
-        A process of each host.
-    bridged : bool
-        Whether the kernel joins the links; if not, :mod:`helpers.cluster.network.wire` does.
-
-    Returns
-    -------
-    list of str
-        Commands.
+    Unless `bridged`, :mod:`helpers.cluster.network.wire` joins the links, and not the kernel.
     """
     lines = ["link add lan type bridge", "link set lan up"] if bridged else []
     for host, pid in enumerate(pids):
@@ -101,22 +56,7 @@ def switch(pids: list[int], bridged: bool) -> list[str]:
 
 
 def host(number: int, hosts: int, congestion: str = "reno") -> list[str]:
-    """Return what gives a host its address, for ``ip`` on this host.
-
-    Parameters
-    ----------
-    number : int
-        The host.
-    hosts : int
-        How many there are; each knows all others without asking.
-    congestion : str
-        The kernel's name of the rule by which TCP decides how fast to send.
-
-    Returns
-    -------
-    list of str
-        Commands.
-    """
+    """Return what gives a host its address, for ``ip`` on this host."""
     lines = [
         "link set lo up",
         f"link set eth0 address {hardware_address(number)} addrgenmode none up",
@@ -132,22 +72,7 @@ def host(number: int, hosts: int, congestion: str = "reno") -> list[str]:
 
 
 def limits(device: str, rate: float | None, delay: float = 0.0) -> list[str]:
-    """Return what slows a device down, for ``tc``.
-
-    Parameters
-    ----------
-    device : str
-        What it sends is slowed down.
-    rate : float, optional
-        In bit/s.
-    delay : float
-        In seconds, by netem.
-
-    Returns
-    -------
-    list of str
-        Commands, none where there is no limit.
-    """
+    """Return what slows a device down to `rate` (bit/s) and `delay` (seconds), for ``tc``."""
     lines, parent = [], "root"
     if delay:
         lines.append(

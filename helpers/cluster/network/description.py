@@ -148,20 +148,8 @@ class Network:
 
 
 def readable(rate: float) -> str:
-    """Put a rate into words.
+    """Put a rate in bit/s into words.
 
-    Parameters
-    ----------
-    rate : float
-        In bit/s.
-
-    Returns
-    -------
-    str
-        With the unit that suits it.
-
-    Examples
-    --------
     >>> readable(1e9), readable(2.5e6)
     ('1 Gbit/s', '2.5 Mbit/s')
     """

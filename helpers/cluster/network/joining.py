@@ -17,15 +17,7 @@ LOOK_SECONDS = 0.002
 
 
 def join(status: Path, host: int) -> None:
-    """Make this process, a fresh fork with one thread, a process of a host.
-
-    Parameters
-    ----------
-    status : Path
-        The file in which the keeper tells of the hosts; it may still have to be written.
-    host : int
-        Which, from 0.
-    """
+    """Make this process, a fresh fork with one thread, a process of a host."""
     deadline = time.monotonic() + NETWORK_SECONDS
     while (told := Told.read(status)) is None:
         if time.monotonic() > deadline:

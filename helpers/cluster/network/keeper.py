@@ -46,18 +46,10 @@ class Forbidden(Exception):  # noqa: N818 (the message is for the reader)
 
 @dataclass(frozen=True)
 class Told:
-    """What the keeper tells the notebook and the ranks, in a file.
+    """What the keeper tells notebook and ranks in a file: the hosts' processes, or an error.
 
-    Parameters
-    ----------
-    error : str
-        Why there are no hosts; empty if there are.
-    hosts : tuple of int
-        A process of each.
-    user : bool
-        Whether they are in a user namespace of their own.
-    by : {"bridge", "netem", "wire"}
-        What joins them: the kernel's bridge, this with netem's delay, or our own process.
+    What joins the hosts is the kernel's ``"bridge"``, this with ``"netem"`` for delay, or our own
+    process, the ``"wire"``.
     """
 
     error: str = ""
@@ -66,31 +58,14 @@ class Told:
     by: str = "bridge"
 
     def write(self, path: Path) -> None:
-        """Put it into a file; a reader never sees half of it.
-
-        Parameters
-        ----------
-        path : Path
-            The file.
-        """
+        """Put it into a file; a reader never sees half of it."""
         part = path.with_suffix(".part")
         part.write_text(json.dumps(self.__dict__))
         part.replace(path)
 
     @classmethod
     def read(cls, path: Path) -> Told | None:
-        """Return what a file says.
-
-        Parameters
-        ----------
-        path : Path
-            The file.
-
-        Returns
-        -------
-        Told or None
-            None if there is no file yet.
-        """
+        """Return what a file says; None if there is no file yet."""
         try:
             told = json.loads(path.read_text())
         except FileNotFoundError:
@@ -99,17 +74,7 @@ class Told:
 
 
 def keep(ready: Callable[[], None], folder: str, network: dict) -> None:
-    """Make hosts, say so, and keep them until this process is killed.
-
-    Parameters
-    ----------
-    ready : callable
-        Says so to whoever waits for it.
-    folder : str
-        The cluster's.
-    network : dict
-        The fields of a Network.
-    """
+    """Make hosts, say so, and keep them until this process is killed."""
     status = Path(folder, "network.json")
     try:
         asked = Network(**network)
@@ -138,20 +103,7 @@ def _leave_this_network() -> bool:
 
 
 def why_forbidden(error: OSError, proc: Path = Path("/proc/sys")) -> str:
-    """Say what would let this user have namespaces.
-
-    Parameters
-    ----------
-    error : OSError
-        How the system refused.
-    proc : Path
-        Where its settings are.
-
-    Returns
-    -------
-    str
-        A sentence without its full stop.
-    """
+    """Say what would let this user have namespaces, in a sentence without its full stop."""
     for name, forbids, allows in SETTINGS:
         with contextlib.suppress(OSError):
             if (proc / name.replace(".", "/")).read_text().strip() == forbids:
@@ -253,20 +205,7 @@ class _Host:
 
 
 def become_host(name: str, folder: Path) -> None:
-    """Make this process a host with no link yet.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    folder : Path
-        The cluster's, with the names of all hosts.
-
-    Raises
-    ------
-    OSError
-        If the system refuses.
-    """
+    """Make this process a host with no link yet."""
     leave(HOST)
     socket.sethostname(name)
     # UCX lists a network's devices by /sys/class/net

@@ -14,18 +14,7 @@ QUIET = MS_NOSUID | MS_NODEV | MS_NOEXEC
 
 
 def leave(kinds: int) -> None:
-    """Give this process, which has one thread, new namespaces.
-
-    Parameters
-    ----------
-    kinds : int
-        Which.
-
-    Raises
-    ------
-    OSError
-        If the system refuses.
-    """
+    """Give this process, which has one thread, new namespaces."""
     uid, gid = os.getuid(), os.getgid()
     _call("unshare", kinds)
     if kinds & NEWUSER:  # there it may do what root may, with what is its own
@@ -37,20 +26,7 @@ def leave(kinds: int) -> None:
 
 
 def enter(pid: int, kinds: int) -> None:
-    """Make this process, which has one thread, a process of the namespaces of another.
-
-    Parameters
-    ----------
-    pid : int
-        The other.
-    kinds : int
-        Which.
-
-    Raises
-    ------
-    OSError
-        If the system refuses, or there is no such process.
-    """
+    """Make this process, which has one thread, a process of the namespaces of another."""
     other = os.pidfd_open(pid)
     try:
         _call("setns", other, kinds)
@@ -59,22 +35,7 @@ def enter(pid: int, kinds: int) -> None:
 
 
 def mount(what: str, where: str, kind: str | None, flags: int) -> None:
-    """Mount a file system.
-
-    Parameters
-    ----------
-    what, where : str
-        What, and over which path.
-    kind : str, optional
-        Of file system.
-    flags : int
-        Linux's.
-
-    Raises
-    ------
-    OSError
-        If the system refuses.
-    """
+    """Mount a file system."""
     _call("mount", what.encode(), where.encode(), kind and kind.encode(), flags, None)
 
 

@@ -35,16 +35,10 @@ BUFFER = 64 << 20
 
 
 class Wire:
-    """A switch between devices of this process's network.
+    """A switch between devices of this process's network, one device for each host.
 
-    Parameters
-    ----------
-    devices : list of str
-        The end of each host's link; what is for 02:77:00:00:00:0k leaves by the k-th.
-    rate : float, optional
-        Of each link and direction, in bit/s.
-    delay : float
-        From one host to another, in seconds.
+    What is for 02:77:00:00:00:0k leaves by the k-th. `rate` is each link's and direction's in
+    bit/s, `delay` from one host to another in seconds.
     """
 
     def __init__(self, devices: list[str], rate: float | None, delay: float) -> None:
@@ -71,13 +65,7 @@ class Wire:
             self.deliver(time.monotonic())
 
     def take(self, source: int) -> None:
-        """Take all that has come from a host.
-
-        Parameters
-        ----------
-        source : int
-            Which.
-        """
+        """Take all that has come from a host."""
         while True:
             try:
                 frame = self.ends[source].recv(LARGEST)
@@ -89,22 +77,7 @@ class Wire:
                 heapq.heappush(self._due, (due, next(self._order), target, frame))
 
     def arrival(self, source: int, target: int, frame: bytes, now: float) -> float:
-        """Return when a frame will have passed both links, which it then occupies till then.
-
-        Parameters
-        ----------
-        source, target : int
-            The hosts.
-        frame : bytes
-            With the header that tells how it is cut.
-        now : float
-            When it left the host, in seconds.
-
-        Returns
-        -------
-        float
-            In seconds.
-        """
+        """Return when a frame will have passed both links, which it occupies till then."""
         took = wire_size(frame) * self.seconds_per_byte
         begin = max(now, self._into[source])
         self._into[source] = begin + took
@@ -113,13 +86,7 @@ class Wire:
         return self._out_of[target]
 
     def deliver(self, now: float) -> None:
-        """Send what is due.
-
-        Parameters
-        ----------
-        now : float
-            In seconds.
-        """
+        """Send what is due."""
         while self._due and self._due[0][0] <= now:
             _, _, target, frame = heapq.heappop(self._due)
             with contextlib.suppress(OSError):  # a full queue drops, as a switch does
@@ -133,18 +100,7 @@ class Wire:
 
 
 def wire_size(frame: bytes) -> int:
-    """Return how many bytes a joined frame takes on a wire, where each of its frames has headers.
-
-    Parameters
-    ----------
-    frame : bytes
-        With the header that tells how it is cut.
-
-    Returns
-    -------
-    int
-        Bytes.
-    """
+    """Return the bytes of a joined frame on a wire, where each of its frames has headers."""
     _, kind, header, piece, *_ = VNET.unpack_from(frame)
     size = len(frame) - VNET.size
     if not kind or not piece:

@@ -44,21 +44,7 @@ class SlurmError(Exception):
 
 @dataclass(frozen=True)
 class Told:
-    """What Slurm says of a job.
-
-    Parameters
-    ----------
-    state : str
-        Slurm's word, such as ``"PENDING"``; ``"GONE"`` if it knows no such job.
-    reason : str
-        Why it is in that state.
-    partition : str
-        Whose nodes it gets.
-    nodes : str
-        Where it runs.
-    start : str
-        When it began, or is expected to, empty if that is not known.
-    """
+    """What Slurm says of a job; its `state` is ``"GONE"`` if Slurm knows no such job."""
 
     state: str = "PENDING"
     reason: str = ""
@@ -83,26 +69,9 @@ class Told:
 
 
 def ask(*command: str, seconds: float = SECONDS) -> str:
-    """Run a program of Slurm's.
+    """Run a program of Slurm's; return what it wrote, on either stream.
 
-    Parameters
-    ----------
-    *command : str
-        Its name and arguments.
-    seconds : float
-        How long it may take.
-
-    Returns
-    -------
-    str
-        What it wrote, on either stream.
-
-    Raises
-    ------
-    StartError
-        If there is no such program here.
-    SlurmError
-        With what it said, if it failed or took longer.
+    Raise StartError if there is no such program, SlurmError if it failed or took longer.
     """
     try:
         done = subprocess.run(
@@ -129,13 +98,7 @@ def ask(*command: str, seconds: float = SECONDS) -> str:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment for a job of its own.
-
-    Returns
-    -------
-    dict of str to str
-        This one without what a job around this process was told of its size.
-    """
+    """Return this environment without what a job around this process says of its size."""
     keep = {"SLURM_CONF", "SLURM_MPI_TYPE"}
     return {
         name: value
@@ -145,26 +108,9 @@ def environment() -> dict[str, str]:
 
 
 def starter(n: int, library: str, mpiexec: str) -> tuple[str, str]:
-    """Find out what starts ranks in a job so that they hear of each other.
+    """Return a command that starts ranks which hear of each other, and ``srun``'s ``--mpi``.
 
-    Parameters
-    ----------
-    n : int
-        The number of ranks.
-    library : str
-        The MPI's name, such as ``"MPICH 5.0.1"``; empty if it is not known.
-    mpiexec : str
-        The path of its mpiexec, if it has one.
-
-    Returns
-    -------
-    (str, str)
-        The beginning of a command for a shell, and what ``srun --mpi`` is to be.
-
-    Raises
-    ------
-    StartError
-        If this Slurm speaks no language that this MPI understands.
+    Raise StartError if this Slurm speaks no language that this MPI understands.
     """
     try:
         offered = ask("srun", "--mpi=list").split()
@@ -178,27 +124,8 @@ def starter(n: int, library: str, mpiexec: str) -> tuple[str, str]:
 
 
 def choose(offered: Collection[str], library: str) -> str:
-    """Choose a language of Slurm's that an MPI understands.
+    """Choose a word of ``srun --mpi=list`` that an MPI understands; raise StartError if none is.
 
-    Parameters
-    ----------
-    offered : collection of str
-        The words of ``srun --mpi=list``.
-    library : str
-        The MPI's name.
-
-    Returns
-    -------
-    str
-        One of those offered.
-
-    Raises
-    ------
-    StartError
-        If none fits.
-
-    Examples
-    --------
     >>> choose(["none", "pmix", "pmi2"], "Intel MPI"), choose(["pmix_v4", "pmi2"], "Open MPI 5")
     ('pmi2', 'pmix_v4')
     """
@@ -216,23 +143,7 @@ def choose(offered: Collection[str], library: str) -> str:
 
 
 def look(job: str) -> Told:
-    """Ask how a job stands.
-
-    Parameters
-    ----------
-    job : str
-        Its number.
-
-    Returns
-    -------
-    Told
-        What Slurm says.
-
-    Raises
-    ------
-    SlurmError
-        If Slurm does not answer.
-    """
+    """Ask how a job stands."""
     try:
         said = ask(
             "squeue", "--noheader", f"--jobs={job}", "--states=all", "--format=%T|%r|%P|%N|%S"
@@ -255,38 +166,14 @@ def look(job: str) -> Told:
 
 
 def place(job: str, partition: str) -> tuple[int, int] | None:
-    """Ask where in its queue a job is.
-
-    Parameters
-    ----------
-    job : str
-        Its number.
-    partition : str
-        Whose queue.
-
-    Returns
-    -------
-    (int, int) or None
-        Its place, from 1, and how many wait; None if it does not.
-
-    Raises
-    ------
-    SlurmError
-        If Slurm does not answer.
-    """
+    """Return a job's place in its queue, from 1, and how many wait; None if it does not wait."""
     asked = ["--noheader", "--states=PENDING", "--sort=-p,i", "--format=%i"]
     waiting = ask("squeue", *asked, f"--partition={partition}").split()
     return (waiting.index(job) + 1, len(waiting)) if job in waiting else None
 
 
 def addresses() -> list[str]:
-    """Ask for the names or addresses under which Slurm reaches the nodes.
-
-    Returns
-    -------
-    list of str
-        Each once, in Slurm's order; empty if it does not tell.
-    """
+    """Return the names or addresses under which Slurm reaches the nodes, in its order."""
     try:
         return list(dict.fromkeys(ask("sinfo", "--noheader", "--Node", "--format=%o").split()))
     except SlurmError:

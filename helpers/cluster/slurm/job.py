@@ -47,39 +47,14 @@ done
 
 
 def script(head: str, launch: str, program: Sequence[str], **settings: str) -> str:
-    """Write what the job does.
-
-    Parameters
-    ----------
-    head : str
-        What comes first, such as ``#SBATCH`` lines of the reader's.
-    launch : str
-        What starts a program on every task of the job, for a shell.
-    program : sequence of str
-        The program of a rank, and its arguments.
-    **settings : str
-        ``folder``, ``mpi``, ``cluster_id`` and ``profile_dir``.
-
-    Returns
-    -------
-    str
-        For sbatch.
-    """
+    """Write what the job does, for sbatch: `launch` starts `program` on every task of the job."""
     quoted = {name: shlex.quote(value) for name, value in settings.items()}
     loop = SCRIPT.format(launch=launch, program=shlex.join(program), **quoted)
     return f"{head}\n{loop}" if head.startswith("#!") else f"#!/bin/sh\n{head}\n{loop}"
 
 
 class Job:
-    """A job that was submitted, and a thread that asks from time to time how it stands.
-
-    Parameters
-    ----------
-    number : str
-        Slurm's.
-    folder : Path
-        The cluster's.
-    """
+    """A job that was submitted, and a thread that asks from time to time how it stands."""
 
     def __init__(self, number: str, folder: Path) -> None:
         self.number = number
@@ -94,27 +69,7 @@ class Job:
 
     @classmethod
     def submit(cls, folder: Path, text: str, options: Sequence[str]) -> Job:
-        """Hand a script to Slurm.
-
-        Parameters
-        ----------
-        folder : Path
-            The cluster's.
-        text : str
-            The script.
-        options : sequence of str
-            Of sbatch.
-
-        Returns
-        -------
-        Job
-            It may have to wait for its nodes.
-
-        Raises
-        ------
-        StartError
-            With Slurm's words, if it takes no such job.
-        """
+        """Hand a script to Slurm; raise StartError with Slurm's words if it takes no such job."""
         path = folder / "ranks.sbatch"
         path.write_text(text)
         try:
@@ -125,13 +80,7 @@ class Job:
         return cls(said.strip().splitlines()[-1].partition(";")[0], folder)
 
     def step_ended(self) -> bool:
-        """Tell whether the set of ranks that was started last has ended.
-
-        Returns
-        -------
-        bool
-            False before it has begun.
-        """
+        """Whether the set of ranks that was started last has ended; False before it has begun."""
         return (self.folder / f"step-{self.number}-{self.steps}").exists()
 
     def end_ranks(self) -> None:
@@ -152,13 +101,9 @@ class Job:
         return (self.folder / f"job-{self.number}").exists() and not self.told.ended
 
     def cancel(self, wait: bool) -> None:
-        """End the job.
+        """End the job; with `wait`, return only when it has left the queue.
 
-        Parameters
-        ----------
-        wait : bool
-            Whether to return only when it has left the queue; on a node that is lost that may take
-            minutes, which nobody waits for.
+        On a node that is lost that may take minutes, which nobody waits for.
         """
         self._over.set()
         with contextlib.suppress(SlurmError, StartError):
@@ -171,13 +116,7 @@ class Job:
                 time.sleep(0.1)
 
     def end(self) -> str:
-        """Say how the job ended whose ranks are gone.
-
-        Returns
-        -------
-        str
-            To follow "job 12"; empty if it goes on.
-        """
+        """Say how the job ended whose ranks are gone, to follow "job 12"; empty if it goes on."""
         deadline = time.monotonic() + SETTLE_SECONDS
         with contextlib.suppress(SlurmError):
             while time.monotonic() < deadline:
@@ -190,13 +129,7 @@ class Job:
         return f"{how} ({self.told.reason})" if how and telling else how
 
     def queue(self) -> str:
-        """Say for what the job waits.
-
-        Returns
-        -------
-        str
-            Empty once it has its nodes.
-        """
+        """Say for what the job waits; empty once it has its nodes."""
         if not self.told.queued:
             return ""
         said = f"Job {self.number} waits in Slurm's queue"

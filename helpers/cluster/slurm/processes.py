@@ -27,24 +27,7 @@ PROGRAM = re.compile(r"^(?P<launch>.*?)\s*\{program(_and_args)?\}.*$", re.MULTIL
 
 
 class SlurmProcesses(GuardedProcesses):
-    """A controller here, and a job of Slurm's that keeps its nodes when ranks are restarted.
-
-    Parameters
-    ----------
-    n : int
-        The number of ranks.
-    threads : int
-        What numerical libraries may use on each.
-    profile : str, optional
-        The IPython profile with settings of ``SlurmEngineSetLauncher``.
-    wishes : Wishes
-        What the job is to get; goes before the profile's.
-
-    Raises
-    ------
-    StartError
-        If there is no Slurm here, or none that this MPI understands.
-    """
+    """A controller here, and a job of Slurm's that keeps its nodes when ranks are restarted."""
 
     def __init__(self, n: int, threads: int, profile: str | None, wishes: Wishes) -> None:
         library = mpi_library()
