@@ -12,25 +12,10 @@ from helpers.collectives.parts import split
 
 
 def array_of(tensor: Tensor) -> np.ndarray:
-    """Return a tensor's memory as a flat array.
+    """Return a tensor's memory as a flat array; the tensor must live as long as the array is used.
 
     ``tensor.numpy()`` forbids PyTorch for ever to resize the storage; a parameter that is freed and
     gathered again needs just that.
-
-    Parameters
-    ----------
-    tensor : torch.Tensor
-        Contiguous, on the CPU. It must live as long as the array is used.
-
-    Returns
-    -------
-    numpy.ndarray (elements,)
-        Sharing the tensor's memory.
-
-    Raises
-    ------
-    ValueError
-        If it is not contiguous, or not on the CPU.
     """
     if not tensor.is_contiguous() or tensor.device.type != "cpu":
         raise ValueError(
@@ -46,48 +31,14 @@ def array_of(tensor: Tensor) -> np.ndarray:
 
 
 def shards(elements: int, ranks: int) -> list[slice]:
-    """Cut a row of numbers into consecutive shards, none longer than another by more than one.
-
-    Parameters
-    ----------
-    elements, ranks : int
-        How many numbers, and for how many ranks.
-
-    Returns
-    -------
-    list of slice
-        One for each rank; their lengths differ by one at most.
-
-    Examples
-    --------
-    >>> shards(7, 3)
-    [slice(0, 2, None), slice(2, 4, None), slice(4, 7, None)]
-    """
+    """Cut a row of numbers into consecutive shards, none longer than another by more than one."""
     if elements < 0 or ranks < 1:
         raise ValueError(f"shards expects elements >= 0 and ranks >= 1; got {elements}, {ranks}")
     return split(elements, ranks)
 
 
 def need_divisible(total: int, ranks: int, what: str) -> int:
-    """Return each rank's share of something that must be shared out evenly.
-
-    Parameters
-    ----------
-    total, ranks : int
-        How many there are, and how many ranks share them.
-    what : str
-        Their name, for the error.
-
-    Returns
-    -------
-    int
-        ``total // ranks``.
-
-    Raises
-    ------
-    ValueError
-        If a rest is left.
-    """
+    """Return ``total // ranks``, or say by its name what cannot be shared out evenly."""
     if ranks < 1 or total % ranks:
         raise ValueError(f"{what} expects a multiple of the {ranks} ranks; got {total}")
     return total // ranks

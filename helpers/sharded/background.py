@@ -19,27 +19,7 @@ class Span(NamedTuple):
 
 
 class Channel:
-    """A duplicate of a communicator on which jobs are done in order.
-
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        Every rank of which makes a channel, and hands it the same jobs in the same order.
-    background : bool
-        Whether a thread does them while the caller computes; otherwise each is done at once.
-
-    Attributes
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        The duplicate.
-    spans : list of Span
-        What was done, in this rank's order.
-
-    Raises
-    ------
-    RuntimeError
-        If MPI takes no calls from a second thread, and ``background`` needs that.
-    """
+    """A duplicate of a communicator, on which jobs run in order: in a thread if ``background``."""
 
     def __init__(self, comm: Any, background: bool = False):
         from mpi4py import MPI
@@ -52,20 +32,7 @@ class Channel:
         self._thread = ThreadPoolExecutor(1, "channel") if background else None
 
     def post(self, name: str, job: Callable[[Any], Any]) -> Future:
-        """Hand in a job.
-
-        Parameters
-        ----------
-        name : str
-            What the picture calls it.
-        job : callable
-            ``job(comm)``; what it touches is the caller's again once the future is done.
-
-        Returns
-        -------
-        concurrent.futures.Future
-            ``result()`` waits for it.
-        """
+        """Hand in ``job(comm)``; what it touches is the caller's again once the future is done."""
         if self._thread is not None:
             return self._thread.submit(self._do, name, job)
         done: Future = Future()
@@ -78,17 +45,7 @@ class Channel:
 
     @contextmanager
     def span(self, lane: str, name: str) -> Iterator[None]:
-        """Note when a block ran.
-
-        Parameters
-        ----------
-        lane, name : str
-            "compute" or "network", and what the picture calls it.
-
-        Yields
-        ------
-        None
-        """
+        """Note when a block ran."""
         begin = perf_counter()
         yield
         self.spans.append(Span(lane, name, begin, perf_counter()))

@@ -22,15 +22,7 @@ LIST = "checkpoint.json"
 
 
 def save(folder: str | Path, hybrid: Hybrid) -> None:
-    """Write a checkpoint; every rank must call it.
-
-    Parameters
-    ----------
-    folder : str or Path
-        Made if it is not there; of a file system that all ranks see.
-    hybrid : Hybrid
-        What is saved.
-    """
+    """Write a checkpoint; every rank must call it."""
     folder, place = Path(folder), hybrid.mesh.place
     folder.mkdir(parents=True, exist_ok=True)
     state = hybrid.state()  # messages: a rank that saves alone would wait here
@@ -74,22 +66,7 @@ def read(folder: str | Path) -> tuple[Config, dict[str, dict[str, Tensor]]]:
 
 
 def load(folder: str | Path, hybrid: Hybrid) -> None:
-    """Load a checkpoint into a model split in any way; every rank reads what it needs.
-
-    Parameters
-    ----------
-    folder : str or Path
-        Of :func:`save`.
-    hybrid : Hybrid
-        Changed. Numbers of another precision are rounded to its own.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the folder holds no finished checkpoint.
-    ValueError
-        If it is of another model.
-    """
+    """Load a checkpoint into a model split in any way, in its precision; every rank calls it."""
     listed = _listed(folder)
     if listed["config"] != asdict(hybrid.config):
         raise ValueError(

@@ -108,42 +108,12 @@ def g(x: Tensor, comm: Any) -> Tensor:
 
 
 def f_bar(x: Tensor, comm: Any, dim: int = 1) -> Tensor:
-    """Enter such a part from a sequence that is split too: gather; reduce-scatter on the way back.
-
-    Parameters
-    ----------
-    x : torch.Tensor
-        This rank's positions.
-    comm : mpi4py.MPI.Intracomm
-        The ranks.
-    dim : int
-        Which dimension the positions are.
-
-    Returns
-    -------
-    torch.Tensor
-        All positions, on all ranks.
-    """
+    """Enter such a part from a split sequence: gather; reduce-scatter on the way back."""
     return _Gather.apply(x, comm, dim)
 
 
 def g_bar(x: Tensor, comm: Any, dim: int = 1) -> Tensor:
-    """Leave such a part into a split sequence: reduce-scatter; gather on the way back.
-
-    Parameters
-    ----------
-    x : torch.Tensor
-        This rank's part of a sum, at all positions.
-    comm : mpi4py.MPI.Intracomm
-        The ranks.
-    dim : int
-        Which dimension the positions are.
-
-    Returns
-    -------
-    torch.Tensor
-        The sum, at this rank's positions.
-    """
+    """Leave such a part into a split sequence: reduce-scatter; gather on the way back."""
     return _Scatter.apply(x, comm, dim)
 
 

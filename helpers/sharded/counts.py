@@ -21,55 +21,17 @@ class Sent(NamedTuple):
         return Sent(self.messages + other.messages, self.bytes + other.bytes)
 
     def times(self, count: int) -> Sent:
-        """Return so many of them.
-
-        Parameters
-        ----------
-        count : int
-            How many.
-
-        Returns
-        -------
-        Sent
-            Together.
-        """
+        """Return so many of them."""
         return Sent(self.messages * count, self.bytes * count)
 
 
 def all_reduce(elements: int, ranks: int, itemsize: int = 4) -> Sent:
-    """Return what a ring allreduce sends.
-
-    Parameters
-    ----------
-    elements, ranks, itemsize : int
-        Of the array on every rank; N; bytes of each.
-
-    Returns
-    -------
-    Sent
-        2(N − 1) messages of 1/N.
-
-    Examples
-    --------
-    >>> all_reduce(1000, 4)
-    Sent(messages=6, bytes=6000.0)
-    """
+    """Return what a ring allreduce sends: 2(N − 1) messages of 1/N of the elements."""
     return half(elements, ranks, itemsize).times(2)
 
 
 def half(elements: int, ranks: int, itemsize: int = 4) -> Sent:
-    """Return what an all-gather or a reduce-scatter sends: half of an allreduce.
-
-    Parameters
-    ----------
-    elements, ranks, itemsize : int
-        Of the whole array; N; bytes of each.
-
-    Returns
-    -------
-    Sent
-        N − 1 messages of 1/N.
-    """
+    """Return what an all-gather or a reduce-scatter sends: N − 1 messages, half of an allreduce."""
     return Sent(ranks - 1, (ranks - 1) / ranks * elements * itemsize)
 
 
@@ -81,24 +43,6 @@ def tensor(
     A block has two pairs of matrices: an allreduce each at g forwards and at f backwards. With the
     sequence split each allreduce is the two halves of one, and the parameters that every rank has
     whole (two norms, two biases: 6C) add their gradients.
-
-    Parameters
-    ----------
-    config : Config
-        The model's size.
-    ranks : int
-        N.
-    sequences : int
-        B.
-    sequence : bool
-        Whether the sequence is split between matrices.
-    itemsize : int
-        Bytes of a number.
-
-    Returns
-    -------
-    Sent
-        Of each rank.
     """
     B, T, C, L = sequences, config.context, config.width, config.layers
     stream = all_reduce(B * T * C, ranks, itemsize)
@@ -111,18 +55,7 @@ def tensor(
 
 
 def ring_attention(elements: int, ranks: int, itemsize: int = 4) -> Sent:
-    """Return what ring attention sends: keys and values, and on the way back their gradients too.
-
-    Parameters
-    ----------
-    elements, ranks, itemsize : int
-        Of one rank's keys; N; bytes of each.
-
-    Returns
-    -------
-    Sent
-        2(N − 1) messages forwards, 4(N − 1) + 2 backwards.
-    """
+    """Return what ring attention sends: keys and values, and their gradients on the way back."""
     count = 6 * (ranks - 1) + 2 if ranks > 1 else 0
     return Sent(count, float(count * elements * itemsize))
 
@@ -130,26 +63,7 @@ def ring_attention(elements: int, ranks: int, itemsize: int = 4) -> Sent:
 def experts(
     tokens: int, width: int, ranks: int, choices: int = 1, experts: int = 1, itemsize: int = 4
 ) -> Sent:
-    """Return what experts send if they are equally busy and no token is dropped.
-
-    Parameters
-    ----------
-    tokens, width : int
-        Of one rank; C.
-    ranks : int
-        N.
-    choices : int
-        Experts for each token.
-    experts : int
-        Of all ranks; their counts (8 bytes each) travel once.
-    itemsize : int
-        Bytes of a number.
-
-    Returns
-    -------
-    Sent
-        Four times N − 1 messages of tokens, and N − 1 of counts.
-    """
+    """Return what equally busy experts send: tokens four times, and counts (8 bytes each) once."""
     away = (ranks - 1) / ranks
     return Sent(
         5 * (ranks - 1), 4 * away * choices * tokens * width * itemsize + 8 * away * experts

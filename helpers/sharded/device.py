@@ -14,47 +14,19 @@ from contextlib import contextmanager
 
 
 class Device:
-    """Counts waiting, and paces arithmetic.
-
-    Parameters
-    ----------
-    speed : float, optional
-        Floating-point operations in a second; None: as fast as the machine is.
-
-    Attributes
-    ----------
-    waited : float
-        Seconds in messages so far.
-    late : int
-        How many stretches of arithmetic took longer than their pace allows.
-
-    Raises
-    ------
-    ValueError
-        For no speed above 0.
-    """
+    """Counts seconds of waiting, and paces arithmetic to ``speed`` operations a second."""
 
     def __init__(self, speed: float | None = None):
         if speed is not None and not speed > 0:
             raise ValueError(f"Device expects a speed above 0 flop/s, or None; got {speed!r}")
-        self.speed, self.waited, self.late = speed, 0.0, 0
+        self.speed, self.waited = speed, 0.0
+        self.late = 0  # stretches of arithmetic that took longer than their pace allows
         self._due = 0.0  # s of perf_counter: when the arithmetic so far should be done
         self._left: list[float] = []  # operations up to the messages to come, the last first
 
     @contextmanager
     def compute(self, parts: Sequence[float]) -> Iterator[None]:
-        """Let a block take as long as its operations on this device, and its messages.
-
-        Parameters
-        ----------
-        parts : sequence of float
-            Operations before the first collective in the block, before the second, and so on, and
-            after the last.
-
-        Yields
-        ------
-        None
-        """
+        """Let a block take as long as its messages and the operations around them, ``parts``."""
         self._due, self._left = time.perf_counter(), list(reversed(parts))
         yield
         if self.speed is None:
@@ -68,13 +40,7 @@ class Device:
             self._pace(self._left.pop())
 
     def wait(self, seconds: float) -> None:
-        """Note a wait for messages, by which all that follows is later.
-
-        Parameters
-        ----------
-        seconds : float
-            How long it was.
-        """
+        """Note a wait for messages, by which all that follows is later."""
         self.waited += seconds
         self._due += seconds
 
@@ -88,15 +54,7 @@ class Device:
 
 
 class Metered:
-    """A communicator whose waits are counted by a device.
-
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        Everything else is its own.
-    device : Device
-        Which counts.
-    """
+    """A communicator whose waits are counted by a device."""
 
     def __init__(self, comm: object, device: Device):
         self._comm, self.device = comm, device

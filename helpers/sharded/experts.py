@@ -31,22 +31,7 @@ class _AllToAll(torch.autograd.Function):
 
 
 def exchange(x: Tensor, counts: list[int], comm: Any) -> tuple[Tensor, list[int]]:
-    """Send the first ``counts[0]`` rows to rank 0, the next to rank 1, and so on.
-
-    Parameters
-    ----------
-    x : torch.Tensor (rows, ...)
-        What is sent; the gradient takes the same way back.
-    counts : list of int
-        Rows for each rank.
-    comm : mpi4py.MPI.Intracomm
-        The ranks.
-
-    Returns
-    -------
-    tuple of torch.Tensor and list of int
-        What came, from rank 0 first, and how many rows from each.
-    """
+    """Send the first ``counts[0]`` rows to rank 0, the next to rank 1, and so on."""
     came, counted = _AllToAll.apply(x, counts, comm)
     return came, counted.tolist()
 
@@ -54,36 +39,7 @@ def exchange(x: Tensor, counts: list[int], comm: Any) -> tuple[Tensor, list[int]
 class Experts(nn.Module):
     """A perceptron for each expert; those of rank r stand on rank r, the gate on all.
 
-    Parameters
-    ----------
-    width, hidden : int
-        Of the stream, and of each expert.
-    experts : int
-        Of all ranks together.
-    choices : int
-        1 or 2 for each token.
-    comm : mpi4py.MPI.Intracomm
-        The ranks.
-    factor : float
-        Of capacity, for each rank's tokens.
-    seed : int
-        Of the weights: an expert's are the same however many ranks there are.
-    dtype : torch.dtype
-        Of the weights.
-
-    Attributes
-    ----------
-    counts : torch.Tensor (experts,)
-        How many of this rank's tokens went to each expert in the last forward pass.
-    dropped : int
-        Choices of this rank's tokens that found no place.
-    balance : torch.Tensor ()
-        The last loss of balance, of this rank's tokens.
-
-    Raises
-    ------
-    ValueError
-        If the experts cannot be shared evenly.
+    An expert's weights are the same however many ranks there are.
     """
 
     def __init__(
@@ -110,8 +66,8 @@ class Experts(nn.Module):
                 up, down = nn.Linear(width, hidden).double(), nn.Linear(hidden, width).double()
                 made.append(nn.Sequential(up, nn.GELU(), down))
         self.experts = nn.ModuleList(made).to(dtype)
-        self.counts = torch.zeros(experts, dtype=torch.int64)
-        self.dropped = 0
+        self.counts = torch.zeros(experts, dtype=torch.int64)  # this rank's tokens for each expert
+        self.dropped = 0  # choices of this rank's tokens that found no place
         self.balance = torch.zeros(())
 
     def forward(self, x: Tensor) -> Tensor:

@@ -32,39 +32,9 @@ from helpers.sharded.unit import Unit
 
 
 class Sharded:
-    """What the ranks share of a model.
+    """What the ranks share of a model; ``units`` come in the order in which it calls them.
 
-    Parameters
-    ----------
-    model : torch.nn.Module
-        The same on every rank.
-    units : sequence of torch.nn.Module
-        Its parts, in the order in which it calls them; together they have all its parameters.
-    channel : Channel
-        Between the ranks.
-    stage : int
-        0 to 3, see :data:`helpers.sharded.zero.STAGES`.
-    optimizer : callable
-        Makes a torch optimizer of a list of parameters. It must move each number by itself (SGD,
-        Adam): it sees flat shards.
-    prefetch : bool
-        Whether the next unit is gathered while this one computes.
-    pace : float
-        Seconds that each unit's pass takes at least, as on a device that is so slow.
-
-    Attributes
-    ----------
-    units : list of Unit
-        In that order.
-    peak : int
-        Most bytes of parameters and gradients that this rank has held at once.
-    held : dict of str to int
-        What :meth:`resident` said at the last step, when the gradients were there.
-
-    Raises
-    ------
-    ValueError
-        If a parameter belongs to no unit, or to two.
+    The optimizer sees flat shards, so it must move each number by itself, as SGD and Adam do.
     """
 
     def __init__(
@@ -94,8 +64,8 @@ class Sharded:
             for k, part in enumerate(units)
         ]
         self.optimizer = optimizer([unit.parameter for unit in self.units])
-        self.peak = 0
-        self.held: dict[str, int] = {}
+        self.peak = 0  # bytes of parameters and gradients
+        self.held: dict[str, int] = {}  # bytes at the last step, when the gradients were there
         self._began: dict[int, float] = {}
         self._missing: dict[int, int] = {}
         for number, part in enumerate(units):
@@ -152,13 +122,7 @@ class Sharded:
         self.peak = max(self.peak, now["parameter"] + now["gradient"])
 
     def step(self) -> None:
-        """Average the gradients over the ranks, and move the parameters.
-
-        Raises
-        ------
-        RuntimeError
-            If a unit took no part in the backward pass, or only some of its parameters did.
-        """
+        """Average the gradients over the ranks, and move the parameters."""
         idle = [u.name for k, u in enumerate(self.units) if self._missing.get(k) != 0]
         if idle:
             raise RuntimeError(
@@ -174,13 +138,7 @@ class Sharded:
             unit.after_step()
 
     def resident(self) -> dict[str, int]:
-        """Return the bytes that this rank holds right now, of what grows with the parameters.
-
-        Returns
-        -------
-        dict of str to int
-            "parameter", "gradient" and "optimizer".
-        """
+        """Return the bytes that this rank holds of parameters, gradients and optimizer."""
         held = [unit.resident() for unit in self.units]
         state = chain.from_iterable(s.values() for s in self.optimizer.state.values())
         return {
@@ -194,13 +152,7 @@ class Sharded:
         }
 
     def whole(self) -> dict[str, Tensor]:
-        """Gather all parameters; every rank must call it.
-
-        Returns
-        -------
-        dict of str to torch.Tensor
-            Flat, by the unit's and the parameter's name.
-        """
+        """Gather all parameters; every rank must call it."""
         found: dict[str, Tensor] = {}
         for unit in self.units:
             flat = torch.empty(unit.size, dtype=unit.parameter.dtype)

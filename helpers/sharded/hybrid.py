@@ -63,41 +63,7 @@ def stage_pieces(config: Config, stages: int) -> list[range]:
 
 
 class Hybrid:
-    """This rank's part of a transformer, its optimizer, and the messages of a step.
-
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        As many ranks as the layout has.
-    config : Config
-        The whole model's size.
-    layout : Layout
-        How it is split; ZeRO's stage 0 or 1.
-    micro : int
-        Micro-batches in a step.
-    optimizer : callable
-        Makes a torch optimizer of a list of parameters; it moves each number by itself.
-    seed : int
-        Of the initial weights and of dropout.
-    dtype : torch.dtype
-        Of the weights.
-    sequence : bool
-        Whether the tensor ranks split the sequence too.
-    speed : float, optional
-        Operations in a second that each rank keeps to; None: as fast as it can.
-
-    Attributes
-    ----------
-    model : torch.nn.Sequential
-        This rank's pieces.
-    unit : Unit
-        Their parameters, shared with the replicas.
-
-    Raises
-    ------
-    ValueError
-        For ZeRO's stages 2 and 3, whose gradients and parameters are gone between micro-batches.
-    """
+    """This rank's part of a transformer, its optimizer, and the messages of a step."""
 
     def __init__(
         self,
@@ -144,23 +110,7 @@ class Hybrid:
         return found
 
     def step(self, x: Tensor, y: Tensor) -> float:
-        """Train on the whole batch, of which this replica takes its rows.
-
-        Parameters
-        ----------
-        x, y : torch.Tensor (B, T), int64
-            The same on all ranks; B is a multiple of replicas times micro-batches.
-
-        Returns
-        -------
-        float
-            The mean loss of the whole batch before the step, on all ranks.
-
-        Raises
-        ------
-        ValueError
-            If the rows cannot be shared evenly.
-        """
+        """Train on this replica's rows of the whole batch (B, T); return the mean loss of all."""
         rows = need_divisible(len(x), self.layout.data * self.micro, "batch")
         first = self.mesh.place["data"] * self.micro
         xs, ys = (part.split(rows)[first : first + self.micro] for part in (x, y))
@@ -219,14 +169,7 @@ class Hybrid:
         return float(total[0]) / self.layout.data
 
     def state(self) -> dict[str, dict[str, Tensor]]:
-        """Gather this rank's parameters and Adam's moments from the replicas; all ranks call it.
-
-        Returns
-        -------
-        dict of str to dict of str to torch.Tensor
-            For each parameter, by its name in the whole model: "value", "exp_avg", "exp_avg_sq"
-            (the last two once a step is done), and "step".
-        """
+        """Gather each parameter and what Adam keeps of it from the replicas; all ranks call it."""
         found: dict[str, dict[str, Tensor]] = {name: {} for name in self.names}
         moments = self.optimizer.state.get(self.unit.parameter, {})
         kept = {"value": self.unit.parameter.detach()} | dict(sorted(moments.items()))
@@ -247,13 +190,7 @@ class Hybrid:
         return found
 
     def load(self, state: dict[str, dict[str, Tensor]]) -> None:
-        """Take over what :meth:`state` gave, cut for this rank.
-
-        Parameters
-        ----------
-        state : dict
-            For at least this rank's parameters.
-        """
+        """Take over what :meth:`state` gave, cut for this rank."""
         for what in state[self.names[0]]:
             parts = [state[name][what] for name in self.names]
             if not parts[0].dim():

@@ -94,25 +94,7 @@ class Layout:
 
 
 class Mesh:
-    """This rank's place on a mesh, and a communicator along each axis.
-
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        As many ranks as the layout has.
-    layout : Layout
-        The lengths of the axes.
-
-    Attributes
-    ----------
-    data, pipeline, tensor : mpi4py.MPI.Intracomm
-        The ranks that differ from this one in that axis alone.
-
-    Raises
-    ------
-    ValueError
-        If the numbers of ranks differ.
-    """
+    """This rank's place on a mesh, and a communicator along each axis."""
 
     def __init__(self, comm: Any, layout: Layout):
         if comm.Get_size() != layout.ranks:

@@ -30,22 +30,7 @@ def _max(mine: np.ndarray, theirs: np.ndarray, theirs_first: bool = True) -> Non
 
 
 def all_reduce(x: Tensor, comm: Any, largest: bool = False) -> Tensor:
-    """Return the sum over all ranks: 2(N−1) messages of 1/N of the bytes from every rank.
-
-    Parameters
-    ----------
-    x : torch.Tensor
-        This rank's, of the same shape everywhere; kept.
-    comm : mpi4py.MPI.Intracomm
-        The ranks.
-    largest : bool
-        The largest instead of the sum.
-
-    Returns
-    -------
-    torch.Tensor
-        Equal to the last bit on all ranks.
-    """
+    """Return the sum (or the largest) of all ranks' tensors, equal to the last bit on all."""
     total = x.detach().clone(memory_format=torch.contiguous_format)
     if comm.Get_size() > 1:
         ring.allreduce(array_of(total), begin(comm), _max if largest else _sum)
@@ -53,50 +38,19 @@ def all_reduce(x: Tensor, comm: Any, largest: bool = False) -> Tensor:
 
 
 def gather_into(whole: np.ndarray, comm: Any) -> None:
-    """Fill an array of which each rank has its shard in place: N−1 messages of 1/N.
-
-    Parameters
-    ----------
-    whole : numpy.ndarray
-        Cut as by :func:`helpers.sharded.arrays.shards`.
-    comm : mpi4py.MPI.Intracomm
-        The ranks.
-    """
+    """Fill an array of which each rank has its shard in place: N−1 messages of 1/N."""
     if comm.Get_size() > 1:
         ring.allgather(whole, begin(comm), split(len(whole), comm.Get_size()))
 
 
 def reduce_into(whole: np.ndarray, comm: Any) -> None:
-    """Leave the sum over all ranks in this rank's shard, and partial sums in the rest.
-
-    Parameters
-    ----------
-    whole : numpy.ndarray
-        This rank's contribution; changed. N−1 messages of 1/N of it.
-    comm : mpi4py.MPI.Intracomm
-        The ranks.
-    """
+    """Leave the sum over all ranks in this rank's shard, and partial sums in the rest."""
     if comm.Get_size() > 1:
         ring.reduce_scatter(whole, begin(comm), _sum, split(len(whole), comm.Get_size()))
 
 
 def all_gather(x: Tensor, comm: Any, dim: int = 0) -> Tensor:
-    """Return all ranks' parts, one after the other along one dimension.
-
-    Parameters
-    ----------
-    x : torch.Tensor
-        This rank's part, of the same shape everywhere.
-    comm : mpi4py.MPI.Intracomm
-        The ranks.
-    dim : int
-        Where they are joined.
-
-    Returns
-    -------
-    torch.Tensor
-        N times as long there.
-    """
+    """Return all ranks' parts, one after the other along one dimension."""
     n, rank = comm.Get_size(), comm.Get_rank()
     whole = x.new_empty((n, *x.shape))
     whole[rank] = x.detach()
@@ -105,22 +59,7 @@ def all_gather(x: Tensor, comm: Any, dim: int = 0) -> Tensor:
 
 
 def reduce_scatter(x: Tensor, comm: Any, dim: int = 0) -> Tensor:
-    """Return this rank's part of the sum over all ranks, cut along one dimension.
-
-    Parameters
-    ----------
-    x : torch.Tensor
-        This rank's contribution, as long there as N divides; kept.
-    comm : mpi4py.MPI.Intracomm
-        The ranks.
-    dim : int
-        Where it is cut.
-
-    Returns
-    -------
-    torch.Tensor
-        1/N as long there.
-    """
+    """Return this rank's part of the sum over all ranks, cut along one dimension."""
     n, rank = comm.Get_size(), comm.Get_rank()
     if x.shape[dim] % n:
         raise ValueError(f"reduce_scatter expects a multiple of {n} along {dim}; got {x.shape}")
@@ -133,18 +72,6 @@ def all_to_all(pieces: Sequence[Tensor], comm: Any) -> list[Tensor]:
     """Send piece i to rank i, for every i, and return what each rank sent here.
 
     The lengths travel first (an all-to-all of one number), so they may differ, and be 0.
-
-    Parameters
-    ----------
-    pieces : sequence of torch.Tensor
-        One for each rank; they differ in their first dimension alone.
-    comm : mpi4py.MPI.Intracomm
-        The ranks.
-
-    Returns
-    -------
-    list of torch.Tensor
-        One from each rank. N−1 messages from every rank, its own piece stays.
     """
     n, rank = comm.Get_size(), comm.Get_rank()
     if len(pieces) != n:
@@ -193,45 +120,13 @@ def shift(tensors: Sequence[Tensor], comm: Any) -> list[Tensor]:
 
 
 def send(x: Tensor, to: int, comm: Any) -> tuple[Any, Tensor]:
-    """Begin to send a tensor.
-
-    Parameters
-    ----------
-    x : torch.Tensor
-        Of any shape.
-    to : int
-        The rank that receives it.
-    comm : mpi4py.MPI.Intracomm
-        The ranks.
-
-    Returns
-    -------
-    tuple of (Request, torch.Tensor)
-        The message under way, and what must stay until it is through.
-    """
+    """Begin to send a tensor; return the request, and the memory to keep until it is done."""
     mine = x.detach().contiguous()
     return comm.Isend(array_of(mine), to, TAG), mine
 
 
 def receive(shape: Sequence[int], dtype: torch.dtype, source: int, comm: Any) -> Tensor:
-    """Wait for a tensor.
-
-    Parameters
-    ----------
-    shape : sequence of int
-        Of the tensor.
-    dtype : torch.dtype
-        Of its elements.
-    source : int
-        The rank that sends it.
-    comm : mpi4py.MPI.Intracomm
-        The ranks.
-
-    Returns
-    -------
-    torch.Tensor
-        What came.
-    """
+    """Wait for a tensor."""
     x = torch.empty(tuple(shape), dtype=dtype)
     Patient(comm).wait([comm.Irecv(array_of(x), source, TAG)], source)
     return x

@@ -12,13 +12,7 @@ LIMIT = 120.0  # seconds: a rank that does not come is missed after these
 
 
 class Patient:
-    """A communicator whose waits leave the core to others, and end.
-
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        Traced or not.
-    """
+    """A communicator whose waits leave the core to others, and end."""
 
     def __init__(self, comm: Any):
         self.comm = comm
@@ -29,38 +23,13 @@ class Patient:
     def Sendrecv(  # noqa: N802 - mpi4py's name
         self, sendbuf: Any, dest: int, sendtag: int, recvbuf: Any, source: int, recvtag: int
     ) -> None:
-        """Send one array and receive another at the same time.
-
-        Parameters
-        ----------
-        sendbuf : numpy.ndarray
-            What is sent, contiguous.
-        dest, sendtag : int
-            The rank that receives it, and which message it is.
-        recvbuf : numpy.ndarray
-            What is filled, contiguous.
-        source, recvtag : int
-            The rank that sends to this one, and which message.
-        """
+        """Send one array and receive another at the same time."""
         receive = self.comm.Irecv(recvbuf, source, recvtag)
         send = self.comm.Isend(sendbuf, dest, sendtag)
         self.wait([receive, send], source)
 
     def wait(self, requests: Sequence[Any], peer: object) -> None:
-        """Wait for messages.
-
-        Parameters
-        ----------
-        requests : sequence of mpi4py.MPI.Request
-            Under way.
-        peer : object
-            Whom to blame if they do not come.
-
-        Raises
-        ------
-        TimeoutError
-            After :data:`LIMIT` seconds.
-        """
+        """Wait for messages; after :data:`LIMIT` seconds, raise an error that blames ``peer``."""
         began = time.perf_counter()
         for request in requests:
             until(
@@ -77,18 +46,7 @@ class Patient:
 
 
 def begin(comm: Any) -> Patient:
-    """Begin a collective: on a rank of a stated speed, what was computed has taken its time.
-
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        Traced or not; with an attribute ``device`` where the rank has a speed.
-
-    Returns
-    -------
-    Patient
-        To send and receive with.
-    """
+    """Begin a collective: on a rank of a stated speed, what was computed has taken its time."""
     device = getattr(comm, "device", None)
     if device is not None:
         device.arrive()

@@ -61,22 +61,7 @@ def compare(config: Config, batch: int) -> list[tuple[str, float, float, float]]
 
 
 def fsdp(config: Config, batch: int, comm: Any) -> tuple[str, float, float, float]:
-    """Compare ``fully_shard`` with :class:`helpers.sharded.fsdp.Sharded` at stage 3.
-
-    Parameters
-    ----------
-    config : Config
-        The model's size.
-    batch : int
-        Rows of a step.
-    comm : mpi4py.MPI.Intracomm
-        All ranks.
-
-    Returns
-    -------
-    tuple
-        As of :func:`compare`.
-    """
+    """Compare ``fully_shard`` with :class:`helpers.sharded.fsdp.Sharded` at stage 3."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
@@ -115,20 +100,6 @@ def tensor(config: Config, batch: int, comm: Any) -> tuple[str, float, float, fl
     """Compare ``parallelize_module`` with our columns and rows.
 
     Theirs cuts the blocks; embedding and head stay whole, as does the loss.
-
-    Parameters
-    ----------
-    config : Config
-        The model's size.
-    batch : int
-        Rows of a step.
-    comm : mpi4py.MPI.Intracomm
-        All ranks.
-
-    Returns
-    -------
-    tuple
-        As of :func:`compare`.
     """
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import (
@@ -175,20 +146,7 @@ def tensor(config: Config, batch: int, comm: Any) -> tuple[str, float, float, fl
 
 
 def saved(config: Config, comm: Any) -> tuple[str, float, float, float]:
-    """Compare ``torch.distributed.checkpoint`` of shards with ours: save, then load.
-
-    Parameters
-    ----------
-    config : Config
-        The model's size.
-    comm : mpi4py.MPI.Intracomm
-        All ranks.
-
-    Returns
-    -------
-    tuple
-        As of :func:`compare`; the difference is between what both have loaded.
-    """
+    """Compare ``torch.distributed.checkpoint`` of shards with ours: save, then load."""
     import shutil
 
     import torch.distributed.checkpoint as peer

@@ -46,25 +46,14 @@ class Machine:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a layout is predicted to need.
-
-    Parameters
-    ----------
-    layout : Layout
-        How the model is split.
-    compute, tensor, pipeline, data, bubble : float
-        Seconds of a step: arithmetic, messages of the three axes, and slots in which the slowest
-        stage waits.
-    memory : float
-        Bytes of the rank that needs most: parameters, gradients, optimizer, activations.
-    """
+    """What a layout is predicted to need: seconds of a step, and bytes of the fullest rank."""
 
     layout: Layout
     compute: float
-    tensor: float
+    tensor: float  # messages of this axis, as of the next two
     pipeline: float
     data: float
-    bubble: float
+    bubble: float  # slots in which the slowest stage waits
     memory: float
 
     @property
@@ -115,22 +104,6 @@ def activations(config: Config, pieces: range, tensor: int, sequences: int) -> f
     ends of pairs give), and of each rank's own part 4 T C of queries, keys, values and their mix,
     8 T C of the perceptron, and nothing of T²: scores are computed again (Korthikanti et al., 2022,
     equation 2, in float32 and without dropout).
-
-    Parameters
-    ----------
-    config : Config
-        The model's size.
-    pieces : range
-        Of this rank's stage.
-    tensor : int
-        Ranks that share each matrix.
-    sequences : int
-        Rows under way.
-
-    Returns
-    -------
-    float
-        Numbers.
     """
     T, C = config.context, config.width
     blocks = sum(1 for piece in pieces if 1 <= piece <= config.layers)
@@ -214,24 +187,7 @@ def predict(
 def plans(
     config: Config, machine: Machine, batch: int, micro: Sequence[int] = (1, 2, 4)
 ) -> list[tuple[Plan, int]]:
-    """Predict every layout that fits, the fastest first.
-
-    Parameters
-    ----------
-    config : Config
-        The model's size.
-    machine : Machine
-        Where.
-    batch : int
-        Sequences in a step.
-    micro : sequence of int
-        Numbers of micro-batches to try.
-
-    Returns
-    -------
-    list of (Plan, int)
-        With its number of micro-batches; those that need more memory than there is are left out.
-    """
+    """Predict every layout that fits in memory, and its micro-batches, the fastest first."""
     ranks, found = len(machine.places), []
     for d in range(1, ranks + 1):
         for p in range(1, ranks // d + 1):
@@ -250,27 +206,7 @@ def plans(
 
 
 def crossing(layout: Layout, axis: str, places: Sequence[int]) -> int:
-    """Return how many groups of an axis share a host's link; 0 if none leaves its host.
-
-    Parameters
-    ----------
-    layout : Layout
-        Of the ranks.
-    axis : str
-        "data", "pipeline" or "tensor".
-    places : sequence of int
-        The host of each rank.
-
-    Returns
-    -------
-    int
-        Of the host with most.
-
-    Examples
-    --------
-    >>> crossing(Layout(data=2, tensor=4), "data", (0, 0, 0, 0, 1, 1, 1, 1))
-    4
-    """
+    """Return how many groups of an axis share a host's link; 0 if none leaves its host."""
     loads: dict[int, int] = {}
     for group in layout.groups(axis):
         for rank, right in zip(group, [*group[1:], group[0]], strict=True):

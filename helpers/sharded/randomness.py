@@ -13,20 +13,7 @@ import torch
 
 
 class Streams:
-    """Two streams of random numbers: torch's own, shared, and one of this rank's.
-
-    Parameters
-    ----------
-    seed : int
-        The same on all ranks; torch's own generator begins with it.
-    rank : int
-        Among the ranks whose parts differ.
-
-    Raises
-    ------
-    ValueError
-        For a negative rank.
-    """
+    """Two streams of random numbers: torch's own, shared, and one of this rank's."""
 
     def __init__(self, seed: int, rank: int):
         if rank < 0:
@@ -36,12 +23,7 @@ class Streams:
 
     @contextmanager
     def own(self) -> Iterator[None]:
-        """Draw from this rank's stream in a block.
-
-        Yields
-        ------
-        None
-        """
+        """Draw from this rank's stream in a block."""
         shared = torch.get_rng_state()
         torch.set_rng_state(self._own)
         try:

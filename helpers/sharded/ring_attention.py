@@ -58,26 +58,7 @@ class _Ring(torch.autograd.Function):
 
 
 def ring_attention(q: Tensor, k: Tensor, v: Tensor, comm: Any) -> Tensor:
-    """Attend causally over all ranks' positions.
-
-    Parameters
-    ----------
-    q, k, v : torch.Tensor (..., T/N, D)
-        Of this rank's positions, which follow those of the rank before; as many on each.
-    comm : mpi4py.MPI.Intracomm
-        The N ranks.
-
-    Returns
-    -------
-    torch.Tensor (..., T/N, D)
-        For this rank's positions. Forward: 2(N − 1) messages from each rank; backward: 4(N − 1)
-        + 2.
-
-    Raises
-    ------
-    ValueError
-        The shapes differ, here or, which every rank then says, between ranks.
-    """
+    """Attend causally over all ranks' positions; q, k and v (..., T/N, D) are of this rank's."""
     if not q.shape == k.shape == v.shape:
         raise ValueError(
             "ring_attention expects q, k and v of one shape; "

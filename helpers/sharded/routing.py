@@ -16,22 +16,12 @@ from torch.nn import functional
 
 
 class Routes(NamedTuple):
-    """Who goes where; R routes.
+    """Tokens and their experts, sorted by expert, then by choice and token; R routes."""
 
-    Parameters
-    ----------
-    token, expert : torch.Tensor (R,), int64
-        Sorted by expert, then by choice and token.
-    weight : torch.Tensor (R,)
-        What the expert's answer is multiplied with; carries a gradient.
-    dropped : int
-        Choices that found no place.
-    """
-
-    token: Tensor
-    expert: Tensor
-    weight: Tensor
-    dropped: int
+    token: Tensor  # (R,), int64
+    expert: Tensor  # (R,), int64
+    weight: Tensor  # (R,): what the expert's answer is multiplied with; carries a gradient
+    dropped: int  # choices that found no place
 
 
 def capacity_of(tokens: int, experts: int, choices: int, factor: float) -> int:
@@ -60,27 +50,7 @@ def capacity_of(tokens: int, experts: int, choices: int, factor: float) -> int:
 
 
 def route(logits: Tensor, choices: int, capacity: int) -> Routes:
-    """Send tokens to experts.
-
-    Parameters
-    ----------
-    logits : torch.Tensor (tokens, experts)
-        What the gate says.
-    choices : int
-        1 or 2 experts for each token. With two, their chances are scaled to add up to 1.
-    capacity : int
-        Tokens that an expert takes.
-
-    Returns
-    -------
-    Routes
-        Those that found a place.
-
-    Raises
-    ------
-    ValueError
-        For more choices than experts.
-    """
+    """Send tokens to their likeliest experts by logits (tokens, experts)."""
     tokens, experts = logits.shape
     if not 1 <= choices <= experts:
         raise ValueError(f"route expects 1 to {experts} choices; got {choices}")

@@ -22,23 +22,7 @@ VOCABULARY = ("token", "scores")
 
 
 def cut_dimension(name: str) -> int | None:
-    """Return the dimension in which a parameter is cut.
-
-    Parameters
-    ----------
-    name : str
-        As in ``helpers.models.transformer``, such as ``"1.attention.query.weight"``.
-
-    Returns
-    -------
-    int or None
-        None if every rank has it whole.
-
-    Examples
-    --------
-    >>> [cut_dimension(f"1.attention.{n}") for n in ("query.weight", "out.weight", "out.bias")]
-    [0, 1, None]
-    """
+    """Return the dimension in which a parameter is cut, or None if every rank has it whole."""
     layer, _, kind = name.rpartition(".")
     last = layer.rpartition(".")[2]
     if last in COLUMNS or last in VOCABULARY:
@@ -49,27 +33,7 @@ def cut_dimension(name: str) -> int | None:
 
 
 def cut(name: str, whole: Tensor, ranks: int, rank: int) -> Tensor:
-    """Return one rank's part of a parameter.
-
-    Parameters
-    ----------
-    name : str
-        Of the parameter.
-    whole : torch.Tensor
-        All of it.
-    ranks, rank : int
-        How many share it, and which of them asks.
-
-    Returns
-    -------
-    torch.Tensor
-        A copy.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be shared evenly.
-    """
+    """Return one rank's part of a parameter."""
     dim = cut_dimension(name)
     if dim is None:
         return whole.clone()
@@ -78,37 +42,11 @@ def cut(name: str, whole: Tensor, ranks: int, rank: int) -> Tensor:
 
 
 def join(name: str, parts: Sequence[Tensor]) -> Tensor:
-    """Return the whole parameter.
-
-    Parameters
-    ----------
-    name : str
-        Of the parameter.
-    parts : sequence of torch.Tensor
-        Of each rank, in order.
-
-    Returns
-    -------
-    torch.Tensor
-        What :func:`cut` cut.
-    """
+    """Return the whole parameter."""
     dim = cut_dimension(name)
     return parts[0].clone() if dim is None else torch.cat(list(parts), dim)
 
 
 def cut_all(state: Mapping[str, Tensor], ranks: int, rank: int) -> dict[str, Tensor]:
-    """Return one rank's part of every parameter.
-
-    Parameters
-    ----------
-    state : mapping of str to torch.Tensor
-        Whole, by name.
-    ranks, rank : int
-        How many share them, and which of them asks.
-
-    Returns
-    -------
-    dict of str to torch.Tensor
-        By the same names.
-    """
+    """Return one rank's part of every parameter."""
     return {name: cut(name, whole, ranks, rank) for name, whole in state.items()}

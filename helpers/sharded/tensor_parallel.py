@@ -26,102 +26,34 @@ from helpers.sharded.vocabulary import local_rows
 
 
 class Split:
-    """How a piece is split: between which ranks, and whether the sequence is split too.
-
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        The N ranks.
-    sequence : bool
-        Whether each has T/N positions between pairs of matrices.
-    streams : Streams, optional
-        Random numbers for dropout.
-    """
+    """How a piece is split: between which ranks, and whether the sequence is split too."""
 
     def __init__(self, comm: Any, sequence: bool = False, streams: Streams | None = None):
         self.comm, self.sequence, self.streams = comm, sequence, streams
 
     def enter(self, x: Tensor) -> Tensor:
-        """Begin a pair of matrices: f, or f̄.
-
-        Parameters
-        ----------
-        x : torch.Tensor (B, T or T/N, C)
-            The same on all ranks, or this rank's positions.
-
-        Returns
-        -------
-        torch.Tensor (B, T, C)
-            The same on all ranks.
-        """
+        """Begin a pair of matrices: f, or f̄."""
         return conjugate.f_bar(x, self.comm) if self.sequence else conjugate.f(x, self.comm)
 
     def leave(self, x: Tensor) -> Tensor:
-        """End a pair of matrices: g, or ḡ.
-
-        Parameters
-        ----------
-        x : torch.Tensor (B, T, C)
-            This rank's part of a sum.
-
-        Returns
-        -------
-        torch.Tensor (B, T or T/N, C)
-            The sum.
-        """
+        """End a pair of matrices: g, or ḡ."""
         return conjugate.g_bar(x, self.comm) if self.sequence else conjugate.g(x, self.comm)
 
     def whole(self, parameter: Tensor) -> Tensor:
-        """Use a parameter that every rank has whole.
-
-        Parameters
-        ----------
-        parameter : torch.Tensor
-            Such as a norm's weight.
-
-        Returns
-        -------
-        torch.Tensor
-            Equal to it.
-        """
+        """Use a parameter that every rank has whole."""
         return conjugate.f(parameter, self.comm) if self.sequence else parameter
 
     def norm(self, x: Tensor, norm: nn.LayerNorm) -> Tensor:
-        """Normalize the stream.
-
-        Parameters
-        ----------
-        x : torch.Tensor (B, T or T/N, C)
-            The stream.
-        norm : torch.nn.LayerNorm
-            Whole on every rank.
-
-        Returns
-        -------
-        torch.Tensor
-            Of the same shape.
-        """
+        """Normalize the stream."""
         weight, bias = self.whole(norm.weight), self.whole(norm.bias)
         return functional.layer_norm(x, norm.normalized_shape, weight, bias, norm.eps)
 
     def own(self) -> AbstractContextManager:
-        """Draw random numbers that differ from the other ranks' in a block.
-
-        Returns
-        -------
-        context manager
-            Which does nothing without ``streams``.
-        """
+        """Draw random numbers that differ from the other ranks' in a block."""
         return nullcontext() if self.streams is None else self.streams.own()
 
     def between(self) -> AbstractContextManager:
-        """Draw random numbers for the stream: shared, unless each rank has its own positions.
-
-        Returns
-        -------
-        context manager
-            As ``own`` if the sequence is split.
-        """
+        """Draw random numbers for the stream: shared, unless each rank has its own positions."""
         return self.own() if self.sequence else nullcontext()
 
 
@@ -206,31 +138,7 @@ class TensorHead(Head):
 def tensor_layer(
     config: Config, index: int, split: Split, seed: int = 0, dtype: torch.dtype = torch.float32
 ) -> nn.Module:
-    """Make this rank's part of one piece of the model, with the weights that it has in the whole.
-
-    Parameters
-    ----------
-    config : Config
-        The whole model's size.
-    index : int
-        Of the piece, as for ``helpers.models.transformer.layer``.
-    split : Split
-        Between which ranks.
-    seed : int
-        Of the initial weights.
-    dtype : torch.dtype
-        Of the weights.
-
-    Returns
-    -------
-    torch.nn.Module
-        With the whole piece's names of parameters.
-
-    Raises
-    ------
-    ValueError
-        If heads, width or vocabulary cannot be shared evenly.
-    """
+    """Make this rank's part of one piece of the model, with its weights in the whole."""
     whole = layer(config, index, seed, dtype)
     kind = {Embedding: TensorEmbedding, Block: TensorBlock, Head: TensorHead}[type(whole)]
     part = kind(config, split).to(dtype)
@@ -244,24 +152,7 @@ def tensor_layer(
 def tensor_transformer(
     config: Config, split: Split, seed: int = 0, dtype: torch.dtype = torch.float32
 ) -> nn.Sequential:
-    """Make this rank's part of the whole model: tokens (B, T) → scores (B, T, V/N).
-
-    Parameters
-    ----------
-    config : Config
-        The whole model's size.
-    split : Split
-        Between which ranks.
-    seed : int
-        Of the initial weights.
-    dtype : torch.dtype
-        Of the weights.
-
-    Returns
-    -------
-    torch.nn.Sequential
-        Embedding, blocks, head; the loss is ``vocabulary_loss``.
-    """
+    """Make this rank's part of the whole model: tokens (B, T) → scores (B, T, V/N)."""
     return nn.Sequential(
         *(tensor_layer(config, i, split, seed, dtype) for i in range(config.pieces))
     )

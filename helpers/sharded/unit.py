@@ -22,27 +22,7 @@ from helpers.sharded.zero import STAGES
 
 
 class Unit:
-    """Parameters that are gathered, freed and reduced together.
-
-    Parameters
-    ----------
-    name : str
-        What the pictures call it.
-    module : torch.nn.Module
-        Its parameters, the same on every rank.
-    channel : Channel
-        Between the ranks that share it.
-    stage : int
-        What of it is cut into shards: 0 nothing, 1 the optimizer's memory, 2 gradients too, 3
-        parameters too.
-
-    Attributes
-    ----------
-    flat : Flat
-        All its parameters, all its gradients.
-    parameter : torch.nn.Parameter
-        What the optimizer of this rank moves: the own shard (stage 0: all).
-    """
+    """Parameters that are gathered, freed and reduced together, at one of :data:`zero.STAGES`."""
 
     def __init__(self, name: str, module: nn.Module, channel: Channel, stage: int):
         if stage not in STAGES:
@@ -111,13 +91,7 @@ class Unit:
             self.reducing = self.channel.post(f"reduce {self.name}", all_reduce)
 
     def finish_reduce(self, wait: bool = True) -> None:
-        """Leave the mean gradient of the own shard in ``parameter.grad``, and free the rest.
-
-        Parameters
-        ----------
-        wait : bool
-            Whether to wait for messages; otherwise nothing happens before they are through.
-        """
+        """Leave the own shard's mean gradient in ``parameter.grad``: at once, or if it is there."""
         if self.reducing is None or not (wait or self.reducing.done()):
             return
         self.reducing.result()
@@ -138,13 +112,7 @@ class Unit:
             array_of(self.flat.gradients)[:] = 0
 
     def resident(self) -> dict[str, int]:
-        """Return the bytes that this rank holds right now.
-
-        Returns
-        -------
-        dict of str to int
-            "parameter" and "gradient".
-        """
+        """Return the bytes that this rank holds right now."""
         own = self.parameter.grad
         keeps_copy = self.stage == 3
         return {

@@ -15,22 +15,7 @@ from helpers.sharded import messages
 
 
 def local_rows(tokens: Tensor, weight: Tensor, first: int) -> Tensor:
-    """Look up the tokens whose rows are here; the others get zeros.
-
-    Parameters
-    ----------
-    tokens : torch.Tensor (...), int64
-        Of the whole vocabulary.
-    weight : torch.Tensor (V/N, C)
-        This rank's rows.
-    first : int
-        The token of the first of them.
-
-    Returns
-    -------
-    torch.Tensor (..., C)
-        One part of a sum over ranks.
-    """
+    """Look up the tokens whose rows (V/N, C) are here; the others get zeros: (...) → (..., C)."""
     place = tokens - first
     here = (place >= 0) & (place < len(weight))
     rows = weight[place.clamp(0, len(weight) - 1)]
@@ -38,24 +23,7 @@ def local_rows(tokens: Tensor, weight: Tensor, first: int) -> Tensor:
 
 
 def local_terms(scores: Tensor, targets: Tensor, first: int, largest: Tensor) -> Tensor:
-    """Return what this rank knows of the softmax: a sum of exponentials, and the target's score.
-
-    Parameters
-    ----------
-    scores : torch.Tensor (..., V/N)
-        This rank's part.
-    targets : torch.Tensor (...), int64
-        Of the whole vocabulary.
-    first : int
-        The token of the first score here.
-    largest : torch.Tensor (...)
-        The largest score of all ranks.
-
-    Returns
-    -------
-    torch.Tensor (2, ...)
-        Each a part of a sum over ranks.
-    """
+    """Return this rank's sum of exponentials, and the target's score if it is here: (2, ...)."""
     shifted = scores - largest.unsqueeze(-1)
     place = targets - first
     here = (place >= 0) & (place < scores.shape[-1])
@@ -86,20 +54,5 @@ class _Loss(torch.autograd.Function):
 
 
 def vocabulary_loss(scores: Tensor, targets: Tensor, comm: Any) -> Tensor:
-    """Average −ln p of the targets, over scores of which each rank has its part.
-
-    Parameters
-    ----------
-    scores : torch.Tensor (..., V/N)
-        This rank's part, in the order of ranks.
-    targets : torch.Tensor (...), int64
-        The same on all ranks.
-    comm : mpi4py.MPI.Intracomm
-        The ranks.
-
-    Returns
-    -------
-    torch.Tensor ()
-        The same on all ranks; its gradient needs no message.
-    """
+    """Average −ln p of the targets over scores (..., V/N), of which each rank has its part."""
     return _Loss.apply(scores, targets, comm)

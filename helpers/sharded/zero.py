@@ -18,13 +18,7 @@ STAGES = {
 
 @dataclass(frozen=True)
 class Bytes:
-    """Bytes for each parameter of a model.
-
-    Parameters
-    ----------
-    parameter, gradient, optimizer : float
-        Of itself, of its gradient, and of what the optimizer keeps for it.
-    """
+    """Bytes for each parameter of a model."""
 
     parameter: float
     gradient: float
@@ -112,20 +106,5 @@ def sent(stage: int, ranks: int, parameters: int, itemsize: int = 4) -> float:
 
 
 def messages(stage: int, ranks: int, units: int) -> int:
-    """Return how many messages one rank sends in a step.
-
-    Parameters
-    ----------
-    stage : int
-        0 to 3.
-    ranks : int
-        N.
-    units : int
-        Parts of the model that travel by themselves.
-
-    Returns
-    -------
-    int
-        2 or 3 times (N − 1) for each unit.
-    """
+    """Return how many messages one rank sends in a step."""
     return (3 if stage == 3 else 2) * (ranks - 1) * units
