@@ -20,7 +20,7 @@ from tools.bare_machine import ON_DISK, undocumented
 USER = getpass.getuser()
 GRACE = 20.0  # seconds in which the last processes may end and take their files along
 SHARED = Path("/dev/shm")
-# What a process that imports MPI by itself, as this one does with some tests, has until it ends.
+# What MPI shares of a process that begins it by itself, as this one does with some tests.
 OWN = SHARED / f"mpich_shm_{os.getpid():x}_0"
 
 
@@ -49,7 +49,7 @@ class Leftovers:
 
     def new(self) -> set[Path]:
         """Return what was not there before and what nobody is told to expect."""
-        there = mine(self.folders) - self.before - {OWN}
+        there = mine(self.folders) - self.before
         names = {path: f"/tmp/{path.name}" for path in there if path.parent != SHARED}
         page = ON_DISK.read_text(encoding="utf-8")
         new = set(undocumented(names.values(), page, USER)) - {f"/tmp/pytest-of-{USER}"}
@@ -82,6 +82,12 @@ class Leftovers:
             Path(file).write_text("\n".join(lines) + "\n", encoding="utf-8")
         if self.strict and self.session is not None and self.session.exitstatus == 0:
             self.session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logfinish() -> None:
+    """Remove the file's name, which nobody needs: xdist kills a worker that is slow to end."""
+    OWN.unlink(missing_ok=True)
 
 
 def pytest_configure(config) -> None:

@@ -15,7 +15,7 @@ from tools import test_all
 from tools.test import Outcome, read
 
 TESTS = """
-import os, pathlib, signal, tempfile, time
+import atexit, os, pathlib, signal, tempfile, time
 import pytest
 
 ALONE = not os.environ.get("PYTEST_XDIST_WORKER")
@@ -24,13 +24,18 @@ def test_shares_the_cores():
     assert not ALONE
 
 @pytest.mark.mpi
-def test_with_ranks_shares_too():
+def test_begins_mpi_in_a_process_that_ends_without_clearing_up():
     assert not ALONE
+    from mpi4py import MPI
+
+    assert MPI.COMM_WORLD.size == 1
+    pathlib.Path(__file__).with_name("pid").write_text(str(os.getpid()))
+    atexit.register(os._exit, 0)
 
 @pytest.mark.mpi
 def test_wants_the_machine_for_itself():
     assert ALONE, "busy"
-    from mpi4py import MPI  # its memory is there until the tests' own process ends
+    from mpi4py import MPI
 
     assert MPI.COMM_WORLD.size == 1
 
@@ -79,6 +84,7 @@ def tests(tmp_path_factory):
         )
         return done.returncode, re.split(r"\nTests .*: \d+ s\n", done.stdout)[-1].splitlines()
 
+    run.folder = folder
     return run
 
 
@@ -88,6 +94,8 @@ def test_each_test_runs_in_its_stage_and_the_end_says_what_came_out(tests):
     assert status == 1
     left = [line for line in said if line.startswith("left behind: ")]
     assert any("left-by-a-test" in line for line in left)  # others run beside this and may, too
+    worker = int((tests.folder / "tests" / "pid").read_text())
+    assert not any(f"mpich_shm_{worker:x}_" in line for line in left)
     assert said[1:] == [
         "1 skipped: no wheel here: install one",
         "5 passed, 1 failed",
