@@ -21,11 +21,6 @@ class Alarm:
     A rank that computes raises in its next step. One that waits inside MPI, where no exception
     reaches it, says what happened and ends the job. Ranks of a notebook's cluster need none of
     this: the cluster tells whose error it was, and frees the others.
-
-    Parameters
-    ----------
-    comm
-        The ranks that train together.
     """
 
     def __init__(self, comm: Intracomm):

@@ -225,19 +225,7 @@ def crowd(
 
 
 def wait_asleep(asleep: bool) -> None:
-    """Choose how OpenMP's threads wait for each other on this rank; before PyTorch is imported.
-
-    Parameters
-    ----------
-    asleep : bool
-        Whether a thread that waits sleeps (``OMP_WAIT_POLICY=passive``). If not: as OpenMP does by
-        itself, looking again and again for a while.
-
-    Raises
-    ------
-    RuntimeError
-        If PyTorch has been imported: OpenMP reads this once.
-    """
+    """Choose, before PyTorch is imported, whether this rank's OpenMP threads wait asleep."""
     if "torch" in sys.modules:
         raise RuntimeError("wait_asleep comes too late on a rank that has imported torch")
     os.environ.pop("OMP_WAIT_POLICY", None)

@@ -13,36 +13,14 @@ HIDDEN = 32  # units of the hidden layer: 25 450 parameters
 
 
 def small(seed: int = 0) -> nn.Module:
-    """Make the small perceptron.
-
-    Parameters
-    ----------
-    seed : int
-        Of its weights.
-
-    Returns
-    -------
-    torch.nn.Module
-        784 → 32 → 10, 25 450 parameters.
-    """
+    """Make the small perceptron, 784 → 32 → 10 with 25 450 parameters."""
     from helpers.models.perceptron import perceptron
 
     return perceptron(seed, HIDDEN)
 
 
 def judge(weights: np.ndarray) -> tuple[float, float]:
-    """Compute loss and accuracy of the small perceptron on the test digits.
-
-    Parameters
-    ----------
-    weights : numpy.ndarray (P,)
-        All parameters.
-
-    Returns
-    -------
-    tuple of float
-        Cross-entropy, and share of digits sorted right.
-    """
+    """Return the small perceptron's cross-entropy and accuracy on the test digits."""
     import torch
     from torch.nn.functional import cross_entropy
 

@@ -67,22 +67,9 @@ def after_steps(count: int | np.ndarray, rate: float, noise: float, ranks: int) 
 def by_gossip(W: np.ndarray, rate: float, noise: float, overlap: bool = False) -> float:
     """Predict the Ξ at which gossip settles: as much is mixed away as each step adds.
 
-    Of a difference along W's k-th eigenvector a mixing leaves λ_k, so that its variance s obeys
-    s = λ_k²·(s + λ²σ²), or with ``overlap`` s = λ_k²·s + λ²σ², since the step is not mixed.
-
-    Parameters
-    ----------
-    W : numpy.ndarray (R, R)
-        Symmetric; see :func:`helpers.data_parallel.schemes.gossip.mixing`.
-    rate, noise : float
-        λ and σ².
-    overlap : bool
-        Whether the parameters are mixed as they were before the step.
-
-    Returns
-    -------
-    float
-        Ξ after the mixing; infinite if some difference is never mixed away.
+    Of a difference along W's k-th eigenvector a mixing leaves λ_k, so that its variance s obeys s =
+    λ_k²·(s + λ²σ²), or with `overlap` s = λ_k²·s + λ²σ², since the step is not mixed. Ξ is infinite
+    if some difference is never mixed away.
     """
     kept = np.square(np.sort(np.abs(np.linalg.eigvalsh(W)))[:-1])
     if np.any(kept > 1 - 1e-12):
@@ -115,15 +102,7 @@ def bytes_sent(parameters: int, ranks: int, averages: float, itemsize: int = 4) 
 
 @dataclass
 class Path:
-    """Where one replica was.
-
-    Parameters
-    ----------
-    steps : list of int
-        Steps made: 0 is the start.
-    before, after : list of numpy.ndarray (P,)
-        The parameters then, before and after what the scheme does at a step's end.
-    """
+    """Where one replica was, before and after what the scheme does at a step's end."""
 
     steps: list[int] = field(default_factory=list)
     before: list[np.ndarray] = field(default_factory=list)
@@ -131,20 +110,7 @@ class Path:
 
 
 class Followed(Scheme):
-    """Any scheme in step, with the path of this rank's replica kept in ``path``.
-
-    Parameters
-    ----------
-    scheme : Scheme
-        What trains.
-    every : int
-        Keep the parameters every so many steps.
-
-    Raises
-    ------
-    ValueError
-        If ``every`` is less than 1.
-    """
+    """Any synchronous scheme, which keeps the replica's path, one place every so many steps."""
 
     def __init__(self, scheme: Scheme, every: int = 1):
         super().__init__(scheme.comm)
@@ -188,17 +154,6 @@ class Followed(Scheme):
 
 
 def middle(paths: list[Path]) -> tuple[list[int], np.ndarray]:
-    """Average the paths of all replicas.
-
-    Parameters
-    ----------
-    paths : list of Path
-        One of each rank, of the same steps.
-
-    Returns
-    -------
-    tuple of list of int and numpy.ndarray (steps, P)
-        Steps made, and the mean parameters then, as float32.
-    """
+    """Average the paths of all ranks' replicas; return the steps and the mean parameters then."""
     found = np.asarray(np.mean([path.after for path in paths], axis=0, dtype=np.float64))
     return paths[0].steps, found.astype(np.float32)

@@ -15,28 +15,10 @@ if TYPE_CHECKING:
 
 
 class Judged:
-    """Looks at what rank 0's replica has learned; its own time does not count.
+    """Looks at what rank 0's replica has learned until `enough`; its own time does not count.
 
-    Parameters
-    ----------
-    inner : Scheme
-        What trains, and is to be handed to :func:`helpers.data_parallel.train`: its hooks now call
-        these here.
-    look : callable
-        ``look(replica)`` → what ``enough`` judges; rank 0 calls.
-    enough : callable
-        ``enough(found)`` → whether training may end.
-    every : int
-        Steps from one look to the next.
-    pace : float
-        Seconds that a forward and backward pass takes at least: see ``helpers.pace``.
-
-    Attributes
-    ----------
-    reached : tuple of int and float, or None
-        Steps, and seconds without the looks, once it was enough.
-    away : float
-        Seconds that the looks took.
+    Hand `inner` to :func:`helpers.data_parallel.train`: its hooks now call these here. `pace` is
+    the least time in seconds of a forward and backward pass, see ``helpers.pace``.
     """
 
     def __init__(

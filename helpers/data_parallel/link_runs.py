@@ -105,20 +105,7 @@ def sent(
 
 
 def made(name: str | Callable[[Intracomm], Scheme], comm: Intracomm) -> Scheme:
-    """Make a scheme of its name, or by what makes one.
-
-    Parameters
-    ----------
-    name : str or callable
-        As for :func:`scheme`; or what makes a scheme of a communicator.
-    comm : mpi4py.MPI.Intracomm
-        The ranks.
-
-    Returns
-    -------
-    Scheme
-        For :func:`helpers.data_parallel.train`.
-    """
+    """Make a scheme of its name, or by what makes one of a communicator."""
     return scheme(name, comm) if isinstance(name, str) else name(comm)
 
 
@@ -218,13 +205,7 @@ def exchange(name: str, size: int, repeats: int = 5, pace: float = 0.0) -> float
 
 @functools.cache
 def ranks() -> Intracomm:
-    """Return all ranks, with one thread for each.
-
-    Returns
-    -------
-    mpi4py.MPI.Intracomm
-        The same at each call.
-    """
+    """Return all ranks, with one thread for each; the same communicator at each call."""
     import torch
     from mpi4py import MPI
 

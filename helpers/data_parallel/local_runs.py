@@ -22,21 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Run:
-    """What one run left on one rank.
-
-    Parameters
-    ----------
-    history : History
-        The same on all ranks, but for the weights where replicas differ.
-    epochs : float
-        Until the loss was low enough; infinite if it never was.
-    loss : float
-        Of the last weights on the data that nobody trained with.
-    accuracy : float or None
-        The same for digits.
-    path : Path
-        Where this replica was, if it was followed.
-    """
+    """What one run left on one rank; `epochs` is infinite if the loss never was low enough."""
 
     history: History
     epochs: float = float("inf")
@@ -46,13 +32,7 @@ class Run:
 
 
 def world() -> Intracomm:
-    """Return the ranks, with one thread for each.
-
-    Returns
-    -------
-    mpi4py.MPI.Intracomm
-        Of all.
-    """
+    """Return the ranks, with one thread for each."""
     import torch
     from mpi4py import MPI
 
@@ -61,36 +41,13 @@ def world() -> Intracomm:
 
 
 def paced(seconds: float | None) -> Callable[[float], float] | None:
-    """Make a replica's ``delay`` that lets every gradient take ``seconds``: a device of that speed.
-
-    Parameters
-    ----------
-    seconds : float or None
-        The pace; None: no delay.
-
-    Returns
-    -------
-    callable or None
-        Seconds that a gradient took → seconds to sleep.
-    """
+    """Make a replica's ``delay`` that lets every gradient take `seconds`."""
     return None if seconds is None else lambda took: max(0.0, seconds - took)
 
 
 @dataclass(frozen=True)
 class Task:
-    """What replicas learn.
-
-    Parameters
-    ----------
-    model : callable
-        ``model(seed)`` makes a replica's module.
-    loss : callable
-        ``loss(outputs, targets)``.
-    stream : callable
-        ``stream(rank, ranks, batch, seed)`` yields one worker's mini-batches without end.
-    judge : callable
-        ``judge(weights, seed)`` → loss, and accuracy or None, on data that nobody trained with.
-    """
+    """What replicas learn; `judge` looks at data that nobody trained with."""
 
     model: Callable[[int], nn.Module]
     loss: Callable[..., Tensor]
@@ -115,38 +72,8 @@ def replicas(
 ) -> Run:
     """Train a replica on each rank by any scheme; all ranks call.
 
-    Parameters
-    ----------
-    task : Task
-        What they learn.
-    scheme : callable
-        Makes the scheme of a communicator.
-    comm : mpi4py.MPI.Intracomm, optional
-        :func:`world` unless given.
-    steps, batch : int
-        Updates at most, and B of one worker.
-    rate, momentum : float
-        Of the optimizer.
-    inner : {"SGD", "AdamW"}
-        Which optimizer moves a replica; AdamW has no use for the momentum.
-    seed : int
-        Of weights and samples.
-    pace : float, optional
-        Seconds of one gradient.
-    follow : int
-        Keep the path every so many steps; 0: not.
-    watched : callable
-        ``watched(scheme, every)`` follows the scheme, and may end the training.
-
-    Returns
-    -------
-    Run
-        With what the task's judge says of the last weights.
-
-    Raises
-    ------
-    ValueError
-        For another optimizer.
+    `pace` is the time of one gradient in seconds. `follow` keeps the path every so many steps by
+    `watched`, which may also end the training.
     """
     import torch
 
@@ -217,20 +144,7 @@ def digits(
 
 
 def average_time(parameters: int, repeats: int = 5) -> float:
-    """Time one average of all parameters by the ring; all ranks call.
-
-    Parameters
-    ----------
-    parameters : int
-        P.
-    repeats : int
-        Of which the median is taken, after one more.
-
-    Returns
-    -------
-    float
-        Seconds, of the slowest rank.
-    """
+    """Return the median time, of the slowest rank, of one average of all parameters by the ring."""
     import torch
     from mpi4py import MPI
 

@@ -24,20 +24,9 @@ class SilenceError(TimeoutError):
 
 @dataclass
 class Hello:
-    """What a worker says first.
+    """What a worker says first: what it ``brings`` (``"nothing"``, ``"gradient"``, ``"goodbye"``).
 
-    Parameters
-    ----------
-    brings : str
-        ``"nothing"``, ``"gradient"`` or ``"goodbye"``.
-    sizes : tuple of int
-        Elements of each layer that would follow.
-    version : int
-        Updates behind the parameters that the gradient belongs to.
-    loss, batch : float, int
-        Of the samples behind the gradient, and how many they are.
-    reason : str
-        For a goodbye.
+    `version` counts the updates behind the parameters that the gradient belongs to.
     """
 
     brings: str
@@ -50,17 +39,7 @@ class Hello:
 
 @dataclass
 class Ready:
-    """The server's reply.
-
-    Parameters
-    ----------
-    go : bool
-        Whether to send.
-    reason : str
-        Why not.
-    version : int
-        Updates behind the server's parameters.
-    """
+    """The server's reply: whether to send, and how many updates are behind its parameters."""
 
     go: bool
     reason: str = ""
@@ -77,27 +56,7 @@ def _until(done: Callable[[], bool], seconds: float) -> bool:
 
 
 def wait(request: MPI.Request, seconds: float, what: str) -> Any:
-    """Wait for a request of mpi4py.
-
-    Parameters
-    ----------
-    request : mpi4py.MPI.Request
-        Of a message on its way.
-    seconds : float
-        At most so long.
-    what : str
-        What did not happen, for the error.
-
-    Returns
-    -------
-    object
-        What the request brings (None from ``Isend`` and ``Irecv``).
-
-    Raises
-    ------
-    SilenceError
-        After ``seconds``, with ``what`` in its message; the request is cancelled.
-    """
+    """Wait for a request of mpi4py; raise SilenceError after `seconds`, and cancel it."""
     value = None
 
     def done() -> bool:
@@ -112,43 +71,13 @@ def wait(request: MPI.Request, seconds: float, what: str) -> Any:
 
 
 def receive(comm: MPI.Intracomm, buffer: np.ndarray, source: int, tag: int, seconds: float) -> None:
-    """Receive one message.
-
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        Of sender and receiver.
-    buffer : numpy.ndarray
-        For as many elements as are sent.
-    source, tag : int
-        From whom, and of which kind.
-    seconds : float
-        At most so long.
-
-    Raises
-    ------
-    SilenceError
-        After ``seconds``.
-    """
+    """Receive one message; raise SilenceError after `seconds`."""
     what = f"no message with tag {tag} and {buffer.size} elements came from rank {source}"
     wait(comm.Irecv(buffer, source=source, tag=tag), seconds, what)
 
 
 def next_hello(comm: MPI.Intracomm, seconds: float) -> tuple[int, Hello] | None:
-    """Take the next hello in order of arrival.
-
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        Of the server and its workers.
-    seconds : float
-        At most so long.
-
-    Returns
-    -------
-    tuple of int and Hello, or None
-        Who says it, and what; None if nobody did.
-    """
+    """Return the next hello in order of arrival, and who says it; None if nobody did in time."""
     from mpi4py import MPI  # here: a notebook's kernel imports this module and is no rank
 
     status = MPI.Status()
@@ -160,17 +89,7 @@ def next_hello(comm: MPI.Intracomm, seconds: float) -> tuple[int, Hello] | None:
 def all_leave(
     comm: MPI.Intracomm, seconds: float, answer: Callable[[int, Hello], None] | None = None
 ) -> None:
-    """Wait until all ranks have come here, and go on without them after the time limit.
-
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        Every rank calls.
-    seconds : float
-        At most so long.
-    answer : callable, optional
-        ``answer(worker, hello)`` for each hello that comes in the meantime.
-    """
+    """Wait until all ranks are here, answering hellos; go on without them after `seconds`."""
     everybody = comm.Ibarrier()
 
     def done() -> bool:

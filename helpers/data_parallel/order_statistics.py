@@ -13,18 +13,7 @@ import numpy as np
 
 
 def harmonic(n: int) -> float:
-    """Return 1 + 1/2 + … + 1/n.
-
-    Parameters
-    ----------
-    n : int
-        0 or more.
-
-    Returns
-    -------
-    float
-        0 for n = 0.
-    """
+    """Return 1 + 1/2 + … + 1/n, which is 0 for n = 0."""
     return sum(1 / k for k in range(1, n + 1))
 
 
@@ -59,20 +48,7 @@ def expected(needed: int, workers: int, least: float, mean: float) -> float:
 
 
 def drawn(least: float, mean: float, seed: int, rank: int) -> Callable[[int], float]:
-    """Make a rank's stragglers: seconds of the gradient of each step.
-
-    Parameters
-    ----------
-    least, mean : float
-        t₀ and m, in seconds.
-    seed, rank : int
-        Of the draw.
-
-    Returns
-    -------
-    callable
-        Step → seconds, the same at each call with this step.
-    """
+    """Make a rank's stragglers: a function of the step that returns the seconds of its gradient."""
     return lambda step: (
         least + mean * float(np.random.default_rng([seed, rank, step]).exponential())
     )

@@ -13,32 +13,10 @@ if TYPE_CHECKING:
 
 
 def parts(labels: np.ndarray, workers: int, sorted_share: float, seed: int = 0) -> list[np.ndarray]:
-    """Deal out samples, some of them sorted by class.
+    """Deal out positions of samples, `sorted_share` of them sorted by class and cut into runs.
 
-    Parameters
-    ----------
-    labels : numpy.ndarray (N,)
-        The class of each sample.
-    workers : int
-        W.
-    sorted_share : float
-        0: every worker gets a mixture. 1: the samples are sorted by class and cut into W runs, so
-        that a worker sees few classes. Between: this share is sorted, the rest is mixed.
-    seed : int
-        Of the order.
+    With 0 every worker gets a mixture, with 1 it sees few classes. All get as many, none twice.
 
-    Returns
-    -------
-    list of numpy.ndarray
-        The positions of each worker's samples: as many for each, none twice.
-
-    Raises
-    ------
-    ValueError
-        For a share outside of [0, 1], or more workers than samples.
-
-    Examples
-    --------
     >>> [part.tolist() for part in parts(np.array([1, 0, 1, 0]), 2, sorted_share=1.0)]
     [[1, 3], [0, 2]]
     """
@@ -59,29 +37,7 @@ def parts(labels: np.ndarray, workers: int, sorted_share: float, seed: int = 0) 
 def batches(
     inputs: np.ndarray, labels: np.ndarray, mine: np.ndarray, batch: int, seed: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield, without end, mini-batches of one worker's samples, shuffled anew in each epoch.
-
-    Parameters
-    ----------
-    inputs, labels : numpy.ndarray (N, ...)
-        Of all samples.
-    mine : numpy.ndarray (n,)
-        Positions of this worker's.
-    batch : int
-        B.
-    seed : int
-        Of the order; give each worker another.
-
-    Yields
-    ------
-    x, y : torch.Tensor
-        B samples.
-
-    Raises
-    ------
-    ValueError
-        If not even one batch fits.
-    """
+    """Yield, without end, mini-batches of one worker's samples, shuffled anew in each epoch."""
     if not 1 <= batch <= len(mine):
         raise ValueError(f"a batch of {batch!r} does not fit {len(mine)} samples")
     rng = np.random.default_rng([seed, 13])

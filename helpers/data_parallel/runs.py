@@ -28,11 +28,6 @@ def world() -> Intracomm:
     """Begin ``torch.distributed`` on MPI's communicator, with one thread for each rank.
 
     Ranks that share the cores must not each start a thread for every core.
-
-    Returns
-    -------
-    mpi4py.MPI.Intracomm
-        Of all ranks.
     """
     import torch
     import torch.distributed as dist
@@ -124,19 +119,9 @@ def train(
 
 
 def judged_once(weights: np.ndarray, comm: Intracomm) -> float:
-    """Judge weights on the test digits, those of rank 0 on rank 0 alone; every rank calls.
+    """Return this rank's accuracy on the test digits; rank 0 alone judges weights equal to its own.
 
-    Parameters
-    ----------
-    weights : numpy.ndarray (P,)
-        Of this rank.
-    comm : mpi4py.MPI.Intracomm
-        The ranks. No trace shows what they send.
-
-    Returns
-    -------
-    float
-        The accuracy of this rank's weights, 0 to 1.
+    Every rank calls; no trace shows what they send.
     """
     import numpy as np
     from mpi4py import MPI

@@ -20,27 +20,6 @@ def positions(count: int, batch: int, part: int, parts: int, seed: int) -> Itera
     Each epoch shuffles anew, the same on every worker, and cuts the order into global batches of
     parts·batch; each worker takes its part of each. So R workers with batch B together see exactly
     what one with batch R·B sees.
-
-    Parameters
-    ----------
-    count : int
-        All samples.
-    batch : int
-        B, of one worker.
-    part, parts : int
-        Which worker this is, from 0, and how many there are.
-    seed : int
-        Of the order.
-
-    Yields
-    ------
-    numpy.ndarray (batch,)
-        Positions in 0..count−1.
-
-    Raises
-    ------
-    ValueError
-        If not even one global batch fits.
     """
     whole = batch * parts
     if batch < 1 or not 0 <= part < parts or whole > count:
@@ -59,29 +38,7 @@ def positions(count: int, batch: int, part: int, parts: int, seed: int) -> Itera
 def from_shards(
     count: int, batch: int, part: int, parts: int, shard: Callable[..., Iterable[int]]
 ) -> Iterator[np.ndarray]:
-    """Yield, without end, the positions of one worker's mini-batches, of shards that another chose.
-
-    Parameters
-    ----------
-    count : int
-        All samples.
-    batch : int
-        B, of one worker; a remainder at an epoch's end is left out.
-    part, parts : int
-        Which worker this is, from 0, and how many there are.
-    shard : callable
-        ``shard(count, part, parts, epoch)`` returns the worker's positions in an epoch.
-
-    Yields
-    ------
-    numpy.ndarray (batch,)
-        Positions.
-
-    Raises
-    ------
-    ValueError
-        If an epoch's shard has not even one mini-batch.
-    """
+    """Yield, without end, one worker's mini-batches of positions that `shard` chose."""
     for epoch in itertools.count():
         mine = np.asarray([int(place) for place in shard(count, part, parts, epoch)])
         if not 1 <= batch <= len(mine):
@@ -139,20 +96,7 @@ def batches(
 
 
 def epochs(loader: DataLoader, count: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Go through a DataLoader several times; a DistributedSampler shuffles anew each time.
-
-    Parameters
-    ----------
-    loader : torch.utils.data.DataLoader
-        Of pairs (x, y).
-    count : int
-        How many times.
-
-    Yields
-    ------
-    x, y : torch.Tensor
-        What the loader gives.
-    """
+    """Go through a DataLoader several times; a DistributedSampler shuffles anew each time."""
     for epoch in range(count):
         if hasattr(loader.sampler, "set_epoch"):
             loader.sampler.set_epoch(epoch)

@@ -82,11 +82,6 @@ class Judge:
     In step all ranks must leave after the same update, or those that go on would wait for the
     others for ever: they agree on rank 0's clock and on the mean of the workers' losses, by one
     allreduce of two numbers. Out of step the server decides alone.
-
-    Parameters
-    ----------
-    scheme : Scheme
-        Whose ``stop`` it is.
     """
 
     def __init__(self, scheme: Scheme):
@@ -94,20 +89,7 @@ class Judge:
         self._together = History(scheme.name, scheme.comm.Get_size(), 0)
 
     def verdict(self, history: History, elapsed: float) -> str:
-        """Say what has ended the training; in step every rank calls after every update.
-
-        Parameters
-        ----------
-        history : History
-            This rank's, with the update.
-        elapsed : float
-            Seconds since the beginning, on this rank.
-
-        Returns
-        -------
-        str
-            The condition in words, or an empty string.
-        """
+        """Return the condition that has ended the training, or ""; synchronous ranks all call."""
         from mpi4py import MPI
 
         scheme = self.scheme

@@ -25,17 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Waited:
-    """What a run with backup workers left on one rank.
-
-    Parameters
-    ----------
-    history : History
-        The run; the same on every rank.
-    dropped : int
-        On rank 0: gradients that came too late.
-    arrivals : list of dict of int and float
-        On rank 0, for each step: seconds until each worker's gradient was there, of those taken.
-    """
+    """What a run with backup workers left; on rank 0 also each step's arrivals."""
 
     history: History
     dropped: int
@@ -193,23 +183,7 @@ def by_class(
 ) -> tuple[float, float, float]:  # fmt: skip
     """Train where the last worker is slow and alone has the digits 8 and 9; every rank calls.
 
-    Parameters
-    ----------
-    backups : int
-        b.
-    slow, fast : float
-        Seconds of a gradient of the last worker, and of the others.
-    steps : int
-        Updates.
-    seed : int
-        Of weights and order.
-    batch : int
-        B of one worker.
-
-    Returns
-    -------
-    tuple of float
-        Accuracy on the test digits 8 and 9, on all others, and seconds.
+    Return the accuracy on 8 and 9, on the other digits, and the seconds.
     """
     import torch
     from torch.nn.functional import cross_entropy
@@ -246,31 +220,10 @@ def by_class(
 def cure(
     kind: str, *, rate: float = 0.05, gradients: int = 400, seed: int = 0, batch: int = 8
 ) -> tuple[float, float]:
-    """Train out of step with one of the cures; every rank calls.
+    """Train asynchronously with a cure; return accuracy and mean staleness. Every rank calls.
 
-    Parameters
-    ----------
-    kind : {"plain", "staleness", "constant", "elastic"}
-        λ as it is; λ divided by each gradient's τ; λ divided by the mean τ, the ranks − 2 (the
-        same small rate for all: the cure's simplest rival); elastic averaging.
-    rate : float
-        λ.
-    gradients : int
-        That all workers compute together.
-    seed : int
-        Of weights and order.
-    batch : int
-        B of one worker.
-
-    Returns
-    -------
-    tuple of float
-        Accuracy on the test digits, and the mean staleness.
-
-    Raises
-    ------
-    ValueError
-        For another kind.
+    `kind` is ``"plain"``; ``"staleness"``, λ divided by each gradient's τ; ``"constant"``, λ
+    divided by the mean τ, the cure's simplest rival; or ``"elastic"``, elastic averaging.
     """
     from helpers.data_parallel.schemes import Asynchronous, Elastic, StalenessAware
 

@@ -28,13 +28,7 @@ HELD_OUT = 128  # pieces of the text that the loss is taken of
 
 @functools.cache
 def text() -> tuple[np.ndarray, np.ndarray]:
-    """Load a part of the descriptions on rank 0 and hand it to all; every rank calls.
-
-    Returns
-    -------
-    tuple of numpy.ndarray (n,)
-        Tokens to train with, and tokens held out.
-    """
+    """Load tokens to train with and tokens held out on rank 0, and hand them to all."""
     from helpers.datasets.characters import load_characters
     from helpers.waiting import doze
 
@@ -48,18 +42,7 @@ def text() -> tuple[np.ndarray, np.ndarray]:
 
 
 def held_out_loss(model: torch.nn.Module) -> float:
-    """Compute a model's loss on text that nobody trained with, the same at each call.
-
-    Parameters
-    ----------
-    model : torch.nn.Module
-        Tokens (B, T) → scores (B, T, V).
-
-    Returns
-    -------
-    float
-        In nats for each character.
-    """
+    """Return a model's loss, in nats for each character, on text that nobody trained with."""
     import torch
 
     from helpers.datasets.characters import batch
@@ -141,31 +124,9 @@ def to_loss(
     every: int = 10,
     seed: int = 0,
 ) -> tuple[int | None, float]:
-    """Train the transformer until its loss is low enough; every rank calls.
+    """Train the transformer until its loss on held-out text is low enough; every rank calls.
 
-    Parameters
-    ----------
-    name : str or callable
-        As for :func:`helpers.data_parallel.link_runs.to_accuracy`.
-    target : float
-        The loss on the text that is held out, in nats for each character.
-    limit : int
-        Steps at most.
-    pace : float
-        Seconds that a forward and backward pass takes at least: see ``helpers.pace``.
-    batch : int
-        Pieces of one replica in a step, of 32 characters each.
-    rate : float
-        AdamW's.
-    every : int
-        Steps from one look at the loss to the next.
-    seed : int
-        Of weights, order and rounding.
-
-    Returns
-    -------
-    tuple
-        Steps (None if ``limit`` was not enough) and seconds without the looks.
+    Return the steps (None if `limit` was not enough) and the seconds without the looks.
     """
     judged = Judged(
         made(name, ranks()),

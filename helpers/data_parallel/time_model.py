@@ -24,22 +24,8 @@ if TYPE_CHECKING:
 class Point:
     """One measured setting; times in seconds per step.
 
-    Parameters
-    ----------
-    ranks : int
-        R.
-    batch : int
-        B of one replica.
-    alone : float
-        T_comp of a single process on an otherwise idle machine.
-    compute : float
-        T_comp while all replicas compute.
-    synchronize : float
-        T_sync: the allreduce alone, when all arrive together.
-    step : float
-        A whole step as it really went.
-    name : str
-        Of what was measured, for tables and legends.
+    `alone` is T_comp of a process on an idle machine, `compute` T_comp while all compute,
+    `synchronize` the allreduce alone, `step` a whole step as it really went.
     """
 
     ranks: int
@@ -67,25 +53,7 @@ class Point:
 
 
 def speedup(ranks: int, compute: float, synchronize: float) -> float:
-    """Predict R · T_comp / (T_comp + T_sync): samples per second against one process.
-
-    Parameters
-    ----------
-    ranks : int
-        R, at least 1.
-    compute, synchronize : float
-        T_comp > 0 and T_sync >= 0, in seconds.
-
-    Returns
-    -------
-    float
-        Above 1 where replicas pay.
-
-    Raises
-    ------
-    ValueError
-        For other values.
-    """
+    """Predict R · T_comp / (T_comp + T_sync): samples per second against one process."""
     if ranks < 1 or compute <= 0 or synchronize < 0:
         raise ValueError(
             f"expected ranks >= 1, compute > 0 s, synchronize >= 0 s; got {ranks}, {compute}, "
@@ -161,33 +129,6 @@ def measure(
 
     First rank 0 computes alone, then all compute together, then all only synchronise, then all do
     both.
-
-    Parameters
-    ----------
-    images, labels : numpy.ndarray (n, ...)
-        Samples; each rank takes ``batch`` of them.
-    comm : mpi4py.MPI.Intracomm
-        The ranks, R of them.
-    batch : int
-        B of one replica.
-    steps : int
-        Of which the median is taken, at least 1.
-    model : torch.nn.Module, optional
-        LeNet unless given.
-    allreduce : callable, optional
-        ``allreduce(gradients)`` adds up a flat tensor (P,) in place; MPI's unless given.
-    name : str
-        Of the point.
-
-    Returns
-    -------
-    Point
-        The same on all ranks.
-
-    Raises
-    ------
-    ValueError
-        If ``steps`` is less than 1.
     """
     import torch
     from mpi4py import MPI

@@ -11,56 +11,20 @@ from helpers.data_parallel.compression import packing
 
 
 class Compressor:
-    """Values into bytes, and back: what the others inherit.
-
-    Attributes
-    ----------
-    name : str
-        For legends and tables.
-    """
+    """Values into bytes, and back: what the others inherit."""
 
     name = ""
 
     def nbytes(self, n: int) -> int:
-        """Return the bytes of n values: the same on every rank.
-
-        Parameters
-        ----------
-        n : int
-            Values.
-
-        Returns
-        -------
-        int
-            In bytes.
-        """
+        """Return the bytes of `n` values: the same on every rank."""
         raise NotImplementedError
 
     def encode(self, v: np.ndarray) -> np.ndarray:
-        """Return the bytes of values.
-
-        Parameters
-        ----------
-        v : numpy.ndarray (n,) of float32
-            Contiguous; not changed.
-
-        Returns
-        -------
-        numpy.ndarray (nbytes(n),) of uint8
-            What travels.
-        """
+        """Return the bytes of contiguous float32 values, which stay as they are."""
         raise NotImplementedError
 
     def add(self, code: np.ndarray, out: np.ndarray) -> None:
-        """Add what a code stands for.
-
-        Parameters
-        ----------
-        code : numpy.ndarray (nbytes(n),) of uint8
-            What some rank's ``encode`` returned.
-        out : numpy.ndarray (n,) of float32
-            Changed in place.
-        """
+        """Add in place what a code stands for, that of another rank's ``encode`` too."""
         raise NotImplementedError
 
 
@@ -95,15 +59,7 @@ class Half(Compressor):
 
 
 class Quantised(Compressor):
-    """QSGD: buckets of 512 values, rounded at random to s levels of their norm, without bias.
-
-    Parameters
-    ----------
-    levels : int
-        s: 1, 3, 7 or 15.
-    seed : int
-        Of the rounding. Ranks should differ.
-    """
+    """QSGD: buckets of 512 values, rounded at random to s levels of their norm, without bias."""
 
     def __init__(self, levels: int, seed: int = 0):
         packing.bits_of(levels)

@@ -11,28 +11,7 @@ import numpy as np
 
 
 def omega(number: int) -> str:
-    """Return the code of a number.
-
-    Parameters
-    ----------
-    number : int
-        1 or more.
-
-    Returns
-    -------
-    str
-        Of 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        For a number below 1.
-
-    Examples
-    --------
-    >>> [omega(number) for number in (1, 2, 3, 4, 16)]
-    ['0', '100', '110', '101000', '10100100000']
-    """
+    """Return the code of a number."""
     if number < 1:
         raise ValueError(f"omega codes whole numbers from 1 on; got {number}")
     code = "0"
@@ -43,18 +22,7 @@ def omega(number: int) -> str:
 
 
 def bits(numbers: np.ndarray) -> np.ndarray:
-    """Return the length of each number's code.
-
-    Parameters
-    ----------
-    numbers : numpy.ndarray of int
-        1 or more each.
-
-    Returns
-    -------
-    numpy.ndarray of int64
-        In bits.
-    """
+    """Return the length in bits of each number's code; numbers are 1 or more."""
     left = np.array(numbers, np.int64)
     if left.size and left.min() < 1:
         raise ValueError(f"omega codes whole numbers from 1 on; got {left.min()}")
@@ -67,18 +35,7 @@ def bits(numbers: np.ndarray) -> np.ndarray:
 
 
 def encode(levels: np.ndarray) -> str:
-    """Code the levels of a bucket: for each nonzero its distance, its sign, its size.
-
-    Parameters
-    ----------
-    levels : numpy.ndarray (n,) of int
-        −s to s.
-
-    Returns
-    -------
-    str
-        Of 0 and 1, without the norm.
-    """
+    """Code the levels of a bucket: for each nonzero its distance, its sign, its size."""
     where = np.flatnonzero(levels)
     steps = np.diff(where, prepend=-1)
     return "".join(
@@ -88,20 +45,7 @@ def encode(levels: np.ndarray) -> str:
 
 
 def decode(code: str, n: int) -> np.ndarray:
-    """Return the levels that were coded.
-
-    Parameters
-    ----------
-    code : str
-        What :func:`encode` returned.
-    n : int
-        How many levels.
-
-    Returns
-    -------
-    numpy.ndarray (n,) of int64
-        −s to s.
-    """
+    """Return the levels that were coded."""
     levels, at, place = np.zeros(n, np.int64), 0, -1
 
     def number() -> int:

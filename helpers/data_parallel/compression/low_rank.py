@@ -11,18 +11,7 @@ import numpy as np
 
 
 def orthonormal(p: np.ndarray) -> np.ndarray:
-    """Make columns orthonormal by Gram and Schmidt; a column that vanishes stays 0.
-
-    Parameters
-    ----------
-    p : numpy.ndarray (m, r)
-        Not changed.
-
-    Returns
-    -------
-    numpy.ndarray (m, r)
-        Spanning the same space.
-    """
+    """Return columns made orthonormal by Gram and Schmidt; a column that vanishes stays 0."""
     found = np.array(p, copy=True)
     for column in range(found.shape[1]):
         before = found[:, :column]
@@ -35,21 +24,7 @@ def orthonormal(p: np.ndarray) -> np.ndarray:
 
 
 def shape_of(shape: tuple[int, ...], rank: int) -> tuple[int, int] | None:
-    """Tell as which matrix a parameter is compressed.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Of the parameter.
-    rank : int
-        r, columns of P and Q.
-
-    Returns
-    -------
-    tuple of int or None
-        (m, k): the first dimension, and all others together; None where r(m + k) numbers would be
-        no fewer than m·k.
-    """
+    """Return the (m, k) as which a parameter is compressed; None if r(m + k) ≥ m·k numbers."""
     if len(shape) < 2:
         return None
     m, k = shape[0], int(np.prod(shape[1:]))
@@ -57,20 +32,7 @@ def shape_of(shape: tuple[int, ...], rank: int) -> tuple[int, int] | None:
 
 
 def numbers(shapes: list[tuple[int, ...]], rank: int) -> int:
-    """Count the numbers of one step's two allreduces.
-
-    Parameters
-    ----------
-    shapes : list of tuple of int
-        Of all parameters.
-    rank : int
-        r.
-
-    Returns
-    -------
-    int
-        r(m + k) for each matrix that is compressed, all its elements for any other parameter.
-    """
+    """Count the numbers of one step's two allreduces; whole parameters count all their elements."""
     total = 0
     for shape in shapes:
         matrix = shape_of(shape, rank)

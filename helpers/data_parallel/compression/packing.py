@@ -33,59 +33,19 @@ def _library() -> ctypes.CDLL:
 
 
 def bits_of(levels: int) -> int:
-    """Return the bits of one code.
-
-    Parameters
-    ----------
-    levels : int
-        s, one of 1, 3, 7, 15.
-
-    Returns
-    -------
-    int
-        One for the sign, the others for 0 to s.
-
-    Raises
-    ------
-    ValueError
-        For another s.
-    """
+    """Return the bits of one code: the sign, and 0 to s, which is 1, 3, 7 or 15."""
     if levels not in BITS:
         raise ValueError(f"levels={levels!r}: expected one of {', '.join(map(str, BITS))}")
     return BITS[levels]
 
 
 def buckets(n: int) -> int:
-    """Count the buckets of n values.
-
-    Parameters
-    ----------
-    n : int
-        Values, 0 or more.
-
-    Returns
-    -------
-    int
-        Of :data:`BUCKET` values each, the last perhaps of fewer.
-    """
+    """Count the buckets of n values, of :data:`BUCKET` values each; the last may have fewer."""
     return -(-n // BUCKET)
 
 
 def packed_bytes(n: int, levels: int) -> int:
-    """Return the bytes of n packed values: those of whole buckets, the last one filled up.
-
-    Parameters
-    ----------
-    n : int
-        Values.
-    levels : int
-        s.
-
-    Returns
-    -------
-    int
-        In bytes.
-    """
+    """Return the bytes of n packed values: those of whole buckets, the last one filled up."""
     return (4 + BUCKET // 8 * bits_of(levels)) * buckets(n)
 
 
@@ -152,24 +112,7 @@ def pack(
 
 
 def add(packed: np.ndarray, levels: int, out: np.ndarray, factor: float = 1.0) -> None:
-    """Unpack and add.
-
-    Parameters
-    ----------
-    packed : numpy.ndarray of uint8
-        What :func:`pack` returned.
-    levels : int
-        s, as it was packed with.
-    out : numpy.ndarray (n,) of float32
-        To which ``factor`` times the values are added; contiguous.
-    factor : float
-        1 for a sum, 1/N for a mean of N.
-
-    Raises
-    ------
-    ValueError
-        For another s, or arrays of another kind or size.
-    """
+    """Unpack, and add `factor` times the values to contiguous `out`."""
     _need(out, np.float32, len(out), "out")
     _need(packed, np.uint8, packed_bytes(len(out), levels), "packed")
     norms = 4 * buckets(len(out))
@@ -178,22 +121,7 @@ def add(packed: np.ndarray, levels: int, out: np.ndarray, factor: float = 1.0) -
 
 
 def unpack(packed: np.ndarray, n: int, levels: int) -> np.ndarray:
-    """Return the values that were packed, each a whole number of levels of its bucket's norm.
-
-    Parameters
-    ----------
-    packed : numpy.ndarray of uint8
-        What :func:`pack` returned.
-    n : int
-        How many values.
-    levels : int
-        s.
-
-    Returns
-    -------
-    numpy.ndarray (n,) of float32
-        Q_s(v), bucket by bucket.
-    """
+    """Return the values that were packed, each a whole number of levels of its bucket's norm."""
     out = np.zeros(n, np.float32)
     add(packed, levels, out)
     return out

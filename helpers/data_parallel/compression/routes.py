@@ -20,19 +20,7 @@ if TYPE_CHECKING:
 
 
 def allgather(code: np.ndarray, compressor: Compressor, comm: Intracomm, out: np.ndarray) -> None:
-    """Set ``out`` to the mean of what all ranks' codes stand for.
-
-    Parameters
-    ----------
-    code : numpy.ndarray (c,) of uint8
-        This rank's, as long on every rank.
-    compressor : Compressor
-        That made it.
-    comm : mpi4py.MPI.Intracomm
-        The ranks; all call.
-    out : numpy.ndarray (P,) of float32
-        Overwritten, with the same bits on every rank.
-    """
+    """Set `out` to the mean of what all ranks' codes stand for, alike to the bit everywhere."""
     ranks, rank = comm.Get_size(), comm.Get_rank()
     codes = np.empty(ranks * len(code), np.uint8)
     parts = split(len(codes), ranks)
@@ -45,17 +33,7 @@ def allgather(code: np.ndarray, compressor: Compressor, comm: Intracomm, out: np
 
 
 def adding_ring(values: np.ndarray, compressor: Compressor, comm: Intracomm) -> None:
-    """Replace ``values`` by their mean over all ranks, rounding what each message carries.
-
-    Parameters
-    ----------
-    values : numpy.ndarray (P,) of float32
-        Contiguous; overwritten, with the same bits on every rank.
-    compressor : Compressor
-        Of every message.
-    comm : mpi4py.MPI.Intracomm
-        The ranks; all call.
-    """
+    """Replace values by their mean over all ranks, rounding what each message carries."""
     n, rank = comm.Get_size(), comm.Get_rank()
     right, left = (rank + 1) % n, (rank - 1) % n
     parts = split(len(values), n)

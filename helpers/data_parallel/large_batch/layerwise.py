@@ -22,19 +22,7 @@ def _trust(weight: Tensor, step: Tensor) -> float:
 
 
 class LARS(Optimizer):
-    """SGD with momentum, each matrix at a local rate of ‖w‖ / ‖g + βw‖.
-
-    Parameters
-    ----------
-    params : iterable of torch.Tensor
-        As for PyTorch's optimizers.
-    lr : float
-        λ times the trust η in one: the length of a step as a part of the length of the weights.
-    momentum : float
-        m, of the steps λ·(‖w‖ / ‖g‖)·g.
-    decay : float
-        β, of the weights.
-    """
+    """SGD with momentum, each matrix at a rate of ‖w‖ / ‖g + βw‖; `lr` is λ times the trust η."""
 
     def __init__(
         self, params: Iterable[Tensor], lr: float, momentum: float = 0.9, decay: float = 0.0
@@ -43,13 +31,7 @@ class LARS(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: object = None) -> None:  # type: ignore[override]
-        """Move the parameters.
-
-        Parameters
-        ----------
-        closure : object
-            Not used.
-        """
+        """Move the parameters."""
         for group in self.param_groups:
             for p in group["params"]:
                 if p.grad is None:
@@ -62,21 +44,7 @@ class LARS(Optimizer):
 
 
 class LAMB(Optimizer):
-    """Adam whose step has, for each matrix, the length of the weights.
-
-    Parameters
-    ----------
-    params : iterable of torch.Tensor
-        As for PyTorch's optimizers.
-    lr : float
-        λ: the length of a step as a part of the length of the weights.
-    betas : tuple of float
-        Of the means of g and of g².
-    eps : float
-        Added to the root.
-    decay : float
-        β, of the weights.
-    """
+    """Adam whose step has, for each matrix, λ times the length of the weights."""
 
     def __init__(
         self,
@@ -90,13 +58,7 @@ class LAMB(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: object = None) -> None:  # type: ignore[override]
-        """Move the parameters.
-
-        Parameters
-        ----------
-        closure : object
-            Not used.
-        """
+        """Move the parameters."""
         for group in self.param_groups:
             first, second = group["betas"]
             for p in group["params"]:

@@ -20,27 +20,10 @@ if TYPE_CHECKING:
 
 
 def parts(small: float, large: float, batch: int, together: int) -> tuple[float, float]:
-    """Solve for the gradient's and the noise's square.
+    """Solve for estimates of ‖G‖² and tr(Σ), without bias and so sometimes below 0.
 
-    Parameters
-    ----------
-    small, large : float
-        Means of ‖g‖² for batches of ``batch`` and of ``together``.
-    batch, together : int
-        Samples, the first the smaller.
+    `small` and `large` are the means of ‖g‖² for batches of `batch` and of `together` samples.
 
-    Returns
-    -------
-    tuple of float
-        Estimates of ‖G‖² and of tr(Σ), each without bias (and therefore sometimes below 0).
-
-    Raises
-    ------
-    ValueError
-        If the second batch is not the larger.
-
-    Examples
-    --------
     >>> parts(1 + 8 / 2, 1 + 8 / 8, 2, 8)  # ‖G‖² = 1, tr(Σ) = 8
     (1.0, 8.0)
     """
@@ -52,43 +35,12 @@ def parts(small: float, large: float, batch: int, together: int) -> tuple[float,
 
 
 def steps_at(batch: float, least: float, critical: float) -> float:
-    """Return how many steps reach a loss with batches of ``batch``: S_min · (1 + B_crit / B).
-
-    Parameters
-    ----------
-    batch : float
-        B, samples.
-    least : float
-        S_min, steps of a batch without end.
-    critical : float
-        B_crit: there the steps are twice as many as at best.
-
-    Returns
-    -------
-    float
-        Steps.
-    """
+    """Return how many steps reach a loss with batches of ``batch``: S_min · (1 + B_crit / B)."""
     return least * (1 + critical / batch)
 
 
 def critical_batch(batches: Sequence[float], steps: Sequence[float]) -> tuple[float, float]:
-    """Fit S = S_min · (1 + B_crit / B) to measured steps, by least squares of the relative error.
-
-    Parameters
-    ----------
-    batches, steps : sequence of float
-        B and S of each run, two different batches at least.
-
-    Returns
-    -------
-    tuple of float
-        S_min and B_crit.
-
-    Raises
-    ------
-    ValueError
-        For fewer than two different batches.
-    """
+    """Fit S = S_min · (1 + B_crit / B) to measured steps, with least squared relative errors."""
     if len(set(batches)) < 2 or len(batches) != len(steps):
         raise ValueError(f"critical_batch expects runs of two batches; got {batches}, {steps}")
     b, s = np.asarray(batches, float), np.asarray(steps, float)
@@ -100,23 +52,8 @@ def critical_batch(batches: Sequence[float], steps: Sequence[float]) -> tuple[fl
 class NoiseScale(MPIAllreduce):
     """The mean gradient by MPI, and from the gradients' lengths the noise scale of every step.
 
-    It costs one allreduce of a number.
-
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        At least two ranks.
-
-    Attributes
-    ----------
-    signals, noises : list of float
-        Estimates of ‖G‖² and tr(Σ) of each step. Take means of each before you divide: the mean
-        of ratios is another number.
-
-    Raises
-    ------
-    ValueError
-        For a single rank.
+    It costs one allreduce of a number. Take means of `signals` and of `noises` before you divide:
+    the mean of ratios is another number.
     """
 
     name = "synchronous, noise measured"
@@ -138,16 +75,5 @@ class NoiseScale(MPIAllreduce):
         self.noises.append(noise)
 
     def scale(self, begin: int = 0) -> float:
-        """Return the noise scale over all steps from one on.
-
-        Parameters
-        ----------
-        begin : int
-            The first step that counts.
-
-        Returns
-        -------
-        float
-            In samples.
-        """
+        """Return the noise scale in samples over all steps from one on."""
         return float(np.mean(self.noises[begin:]) / np.mean(self.signals[begin:]))

@@ -9,49 +9,13 @@ from torch import Tensor
 
 
 def scaled(rate: float, batch: int, reference: int) -> float:
-    """Return k·λ for a batch k times the reference.
-
-    Parameters
-    ----------
-    rate : float
-        λ, good for batches of ``reference``.
-    batch, reference : int
-        Samples.
-
-    Returns
-    -------
-    float
-        The rate by the linear rule.
-
-    Examples
-    --------
-    >>> scaled(0.1, 1024, 256)
-    0.4
-    """
+    """Return k·λ for a batch k times the reference."""
     return rate * batch / reference
 
 
 def warmed(step: int, steps: int, rate: float, begin: float = 0.0) -> float:
-    """Return the rate of a step that rises linearly over the first ``steps``.
+    """Return the rate of a step that rises linearly over the first `steps`.
 
-    Parameters
-    ----------
-    step : int
-        From 0.
-    steps : int
-        Of warm-up; 0 for none.
-    rate : float
-        From then on.
-    begin : float
-        Before the first.
-
-    Returns
-    -------
-    float
-        The rate of this step.
-
-    Examples
-    --------
     >>> [warmed(step, 4, 1.0) for step in range(5)]
     [0.25, 0.5, 0.75, 1.0, 1.0]
     """
@@ -61,19 +25,8 @@ def warmed(step: int, steps: int, rate: float, begin: float = 0.0) -> float:
 class AbsorbedSGD:
     """SGD whose momentum has the rate in it: u ← m·u + λ·g, θ ← θ − u.
 
-    With one rate it is PyTorch's v ← m·v + g, θ ← θ − λ·v. When λ changes, u still has the old
-    one in it; the correction takes m·λ_{t+1}/λ_t in place of m, and both are the same again.
-
-    Parameters
-    ----------
-    parameters : iterable of torch.Tensor
-        With gradients.
-    lr : float
-        λ; change it in ``param_groups[0]["lr"]`` as with PyTorch's.
-    momentum : float
-        m.
-    corrected : bool
-        Whether the momentum is corrected.
+    With one rate it is PyTorch's v ← m·v + g, θ ← θ − λ·v. When λ changes, u still has the old one
+    in it; the correction takes m·λ_{t+1}/λ_t in place of m, and both are the same again.
     """
 
     def __init__(

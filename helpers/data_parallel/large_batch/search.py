@@ -27,17 +27,7 @@ ABSORBED = ("SGD, rate in the momentum", "SGD, corrected")  # for rates that cha
 
 @dataclass(frozen=True)
 class Task:
-    """Data and a network.
-
-    Parameters
-    ----------
-    name : str
-        For tables.
-    train_x, train_y, test_x, test_y : numpy.ndarray
-        Inputs (float32) and labels (int64).
-    model : callable
-        ``model(seed)`` makes the network.
-    """
+    """Data and a network."""
 
     name: str
     train_x: np.ndarray
@@ -68,16 +58,7 @@ def digits() -> Task:
 def descriptions(words: int = 1000) -> Task:
     """Make the task of naming a Debian package's section from its description's words.
 
-    Parameters
-    ----------
-    words : int
-        The most frequent, each with its TF-IDF weight.
-
-    Returns
-    -------
-    Task
-        About 3 400 documents, tested on a fifth of the source packages, and a network with one
-        hidden layer of 64.
+    It has about 3 400 documents, the words weighed by TF-IDF, and a network with 64 hidden units.
     """
     import torch
     from sklearn.feature_extraction.text import TfidfVectorizer
@@ -108,17 +89,7 @@ TASKS = {"digits": digits, "descriptions": descriptions}
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a training came to.
-
-    Parameters
-    ----------
-    accuracy : float
-        On the test data at the end; 0 if it diverged.
-    loss : float
-        Mean training loss of the last epoch.
-    steps : int or None
-        The first step after which the test accuracy had reached the target.
-    """
+    """What a training came to: test accuracy (0 if it diverged), loss, steps to the target."""
 
     accuracy: float
     loss: float
@@ -221,24 +192,9 @@ def _accuracy(model: nn.Module, task: Task) -> float:
 
 
 def best_rate(task: Task, batch: int, optimizer: str, **settings: float) -> tuple[float, list]:
-    """Try all of an optimizer's rates.
+    """Return the rate with the lowest training loss, and the outcomes of all rates.
 
-    Parameters
-    ----------
-    task : Task
-        What to train.
-    batch : int
-        B.
-    optimizer : str
-        One of :data:`OPTIMIZERS`.
-    **settings : float
-        As for :func:`trained`.
-
-    Returns
-    -------
-    tuple of float and list
-        The rate with the lowest training loss (so that the test data choose nothing), and the
-        outcomes of all.
+    The test data choose nothing.
     """
     outcomes = [trained(task, batch, optimizer, rate, **settings) for rate in RATES[optimizer]]  # type: ignore[arg-type]
     lowest = min(range(len(outcomes)), key=lambda i: outcomes[i].loss)

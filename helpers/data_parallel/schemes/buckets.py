@@ -92,20 +92,7 @@ class Buckets(DefaultGroup):
 
 
 def cut(model: nn.Module, nbytes: int) -> list[list[nn.Parameter]]:
-    """Cut a model into buckets, from its last layer to its first.
-
-    Parameters
-    ----------
-    model : torch.nn.Module
-        Any.
-    nbytes : int
-        That a bucket may hold; a larger tensor has one to itself.
-
-    Returns
-    -------
-    list of list of torch.nn.Parameter
-        Each trainable parameter in one bucket.
-    """
+    """Cut a model, last layer first, into buckets of at most `nbytes`, or of one tensor."""
     buckets: list[list[nn.Parameter]] = [[]]
     filled = 0
     for parameter in reversed([p for p in model.parameters() if p.requires_grad]):

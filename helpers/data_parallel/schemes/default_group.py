@@ -9,13 +9,7 @@ from helpers.data_parallel.scheme import Scheme
 
 
 class DefaultGroup(Scheme):
-    """A scheme that moves gradients by the default group of ``torch.distributed``.
-
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        The ranks; ``begin`` raises ValueError unless they are the default group's.
-    """
+    """A scheme that moves gradients by the default group of ``torch.distributed``."""
 
     def begin(self, replica: Replica) -> None:
         ranks = self.comm.Get_size()

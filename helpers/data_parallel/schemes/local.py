@@ -22,15 +22,7 @@ PATIENCE = 600.0  # seconds
 
 
 def ring_average(flat: Tensor, comm: Intracomm) -> None:
-    """Replace a buffer by its mean over all ranks, by our own ring; the same bits on every rank.
-
-    Parameters
-    ----------
-    flat : torch.Tensor (P,)
-        Changed in place.
-    comm : mpi4py.MPI.Intracomm
-        The ranks; all of them call.
-    """
+    """Replace a buffer by its mean over all ranks, by our own ring; the same bits on every rank."""
     values = flat.numpy()
     allreduce(values, comm, algorithm="ring", out=values)
     flat /= comm.Get_size()
@@ -55,27 +47,7 @@ def patient_average(flat: Tensor, comm: Intracomm) -> None:
 
 
 def steps(value: object, name: str, least: int = 1) -> int:
-    """Refuse what is no number of steps.
-
-    Parameters
-    ----------
-    value : object
-        What was passed.
-    name : str
-        What it is, for the message.
-    least : int
-        The smallest number that will do.
-
-    Returns
-    -------
-    int
-        The number.
-
-    Raises
-    ------
-    ValueError
-        For anything but a whole number that is large enough.
-    """
+    """Return a whole number of steps, `least` or more; raise ValueError for anything else."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ValueError(f"{name} expects a whole number of steps, {least} or more; got {value!r}")
     return int(value)
