@@ -41,13 +41,7 @@ __all__ = [
 
 
 def load_ipython_extension(ipython: Any) -> None:
-    """Give IPython ``%%cuda`` (called by ``%load_ext helpers.cuda``).
-
-    Parameters
-    ----------
-    ipython : IPython.core.interactiveshell.InteractiveShell
-        The shell.
-    """
+    """Give IPython ``%%cuda`` (called by ``%load_ext helpers.cuda``)."""
     from helpers.cuda.magic import register
 
     register(ipython)

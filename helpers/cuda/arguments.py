@@ -21,27 +21,13 @@ PAGE = 4096  # bytes
 
 @dataclass(frozen=True)
 class Argument:
-    """One bound argument: an array in host memory, a device address, or a number's bytes.
-
-    Parameters
-    ----------
-    parameter : Parameter
-        What it was bound to.
-    array : numpy.ndarray, optional
-        In host memory.
-    address : int, optional
-        In device memory.
-    value : bytes
-        A number, as the kernel reads it.
-    tensor : torch.Tensor, optional
-        Kept alive until the kernel has run.
-    """
+    """One bound argument: an array in host memory, a device address, or a number's bytes."""
 
     parameter: Parameter
-    array: np.ndarray | None = None
-    address: int | None = None
-    value: bytes = b""
-    tensor: Any = None
+    array: np.ndarray | None = None  # in host memory
+    address: int | None = None  # in device memory
+    value: bytes = b""  # a number, as the kernel reads it
+    tensor: Any = None  # kept alive until the kernel has run
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -50,25 +36,7 @@ class Argument:
 
 
 def dimensions(what: str, given: object) -> tuple[int, int, int]:
-    """Return the three sizes of a grid or a block.
-
-    Parameters
-    ----------
-    what : str
-        "grid" or "block".
-    given : int or tuple of int
-        One to three sizes.
-
-    Returns
-    -------
-    tuple of int
-        (x, y, z); 1 for a size that was not given.
-
-    Raises
-    ------
-    LaunchError
-        For a zero, a negative number, too many of them, or more than CUDA allows.
-    """
+    """Return the three sizes of a grid or a block, or refuse what CUDA does not allow."""
     sizes = given if isinstance(given, tuple | list) else (given,)
     try:
         numbers = tuple(operator.index(size) for size in sizes)
@@ -95,27 +63,7 @@ def dimensions(what: str, given: object) -> tuple[int, int, int]:
 
 
 def bind(signature: Signature, given: tuple, device: str) -> list[Argument]:
-    """Check what a launch was given against the kernel's parameters.
-
-    Parameters
-    ----------
-    signature : Signature
-        The kernel.
-    given : tuple
-        Arrays, tensors and numbers, in the parameters' order.
-    device : str
-        Where the kernel runs: "cpu" or "gpu".
-
-    Returns
-    -------
-    list of Argument
-        One for each parameter.
-
-    Raises
-    ------
-    LaunchError
-        Names the argument that does not fit and says what was expected.
-    """
+    """Check what a launch was given against the kernel's parameters, on "cpu" or "gpu"."""
     if len(given) != len(signature.parameters):
         raise LaunchError(
             f"kernel {signature} takes {len(signature.parameters)} arguments; got {len(given)}"
@@ -229,66 +177,27 @@ def _describe(value: object) -> str:
 
 
 def whole_pages(size: int) -> int:
-    """Return a size rounded up to pages of memory.
-
-    Parameters
-    ----------
-    size : int
-        Bytes, 0 or more.
-
-    Returns
-    -------
-    int
-        Bytes: at least one page.
-    """
+    """Return a size rounded up to pages of memory."""
     return max(-(-size // PAGE), 1) * PAGE
 
 
 @dataclass
 class Region:
-    """One stretch of host memory that arguments lie in, and its place in another memory.
+    """One stretch of host memory that arguments lie in, and its place in another memory."""
 
-    Parameters
-    ----------
-    name : str
-        Of the first argument in it.
-    begin : int
-        Host address.
-    bytes : int
-        From the first argument's first byte to the last one's end.
-    itemsize : int
-        Bytes of an element of the first argument.
-    writable : bool
-        Whether the kernel may write to any of them.
-    arrays : list of (int, numpy.ndarray)
-        Offset in the region, and the host array.
-    offset : int
-        In the other memory, in bytes.
-    """
-
-    name: str
-    begin: int
+    name: str  # of the first argument in it
+    begin: int  # host address
     bytes: int
-    itemsize: int
-    writable: bool
-    arrays: list[tuple[int, np.ndarray]]
-    offset: int = 0
+    itemsize: int  # bytes of an element of the first argument
+    writable: bool  # whether the kernel may write to any of them
+    arrays: list[tuple[int, np.ndarray]]  # offset in the region, and the host array
+    offset: int = 0  # in the other memory, in bytes
 
 
 def regions(arguments: list[Argument]) -> tuple[list[Region], list[tuple[int, int] | None]]:
     """Lay host arrays out in another memory; arrays that overlap here overlap there too.
 
-    Parameters
-    ----------
-    arguments : list of Argument
-        All arguments of a launch, in order.
-
-    Returns
-    -------
-    list of Region
-        In the order of their addresses, each at a page of its own.
-    list of (int, int) or None
-        Per argument the region's number and the offset in it; None for a number.
+    Each region has pages of its own; for each argument its region and offset, None for a number.
     """
     spans = []
     for number, argument in enumerate(arguments):

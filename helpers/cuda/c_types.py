@@ -57,76 +57,29 @@ DTYPES: dict[str, tuple[str, int]] = {
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a kernel.
-
-    Parameters
-    ----------
-    name, c_type : str
-        As the source spells them.
-    dtype : str or numpy.dtype
-        Of the number, or of one array element; structured for a struct.
-    pointer : bool
-        Whether it takes an array.
-    const : bool
-        Whether the kernel may only read it.
-    components : int
-        Numbers in one value: 3 of a ``float3``.
-    """
+    """One parameter of a kernel."""
 
     name: str
     c_type: str
-    dtype: str | np.dtype
-    pointer: bool
+    dtype: str | np.dtype  # of the number or an element; structured for a struct
+    pointer: bool  # whether it takes an array
     const: bool
-    components: int = 1
+    components: int = 1  # numbers in one value: 3 of a float3
 
 
 def strip_comments(source: str) -> str:
-    """Blank out comments, keeping every line where it is.
-
-    Parameters
-    ----------
-    source : str
-        CUDA C.
-
-    Returns
-    -------
-    str
-        As many lines, as long as before.
-    """
+    """Blank out comments, keeping every line where it is."""
     comment = r"(\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\])')|//[^\n]*|/\*.*?\*/"
     return re.sub(comment, lambda m: m[1] or blank(m), source, flags=re.DOTALL)
 
 
 def blank(match: re.Match[str]) -> str:
-    """Return blanks for a match, and its ends of lines.
-
-    Parameters
-    ----------
-    match : re.Match
-        Any text.
-
-    Returns
-    -------
-    str
-        Of the same length.
-    """
+    """Return blanks for a match, and its ends of lines."""
     return re.sub(r"[^\n]", " ", match.group())
 
 
 def code(source: str) -> str:
-    """Blank out all that is not C++ outside quotes, keeping every line where it is.
-
-    Parameters
-    ----------
-    source : str
-        CUDA C.
-
-    Returns
-    -------
-    str
-        Without comments, directives, what is under ``#if 0``, and what stands between quotes.
-    """
+    """Blank out comments, directives, ``#if 0`` and quoted text, keeping every line in place."""
     rows, dead = [], 0
     for row in strip_comments(source).split("\n"):
         directive = re.match(r"\s*#\s*(if|else|elif|endif)\w*\s*(.*)", row)
@@ -141,20 +94,7 @@ def code(source: str) -> str:
 
 
 def structs(source: str, defines: Mapping[str, object] | None = None) -> dict[str, np.dtype]:
-    """Return the plain structs.
-
-    Parameters
-    ----------
-    source : str
-        CUDA C.
-    defines : dict, optional
-        Macros.
-
-    Returns
-    -------
-    dict
-        Structured dtypes by name; structs with members that NumPy does not have are left out.
-    """
+    """Return the plain structs as dtypes; those with members that NumPy lacks are left out."""
     text, macros = code(source), macros_of(source, defines)
     found: dict[str, np.dtype] = {}
     head = r"\b(?:struct|class)\s+(?:(?:alignas|__align__)\s*\([^)]*\)\s*)?(\w*)\s*\{"
@@ -216,20 +156,7 @@ def _members(
 
 
 def macros_of(source: str, defines: Mapping[str, object] | None) -> dict[str, str]:
-    """Return what a name in a declaration may stand for.
-
-    Parameters
-    ----------
-    source : str
-        CUDA C.
-    defines : dict, optional
-        Macros.
-
-    Returns
-    -------
-    dict
-        Of macros, ``typedef``, ``using`` and ``enum``: the text by the name.
-    """
+    """Return the text that macros, ``typedef``, ``using`` and ``enum`` have for a name."""
     text = strip_comments(source)
     found = dict(re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(.+?)[ \t]*$", text, re.M))
     found.update({name: str(value) for name, value in (defines or {}).items()})
@@ -254,20 +181,7 @@ def number_of(text: str, macros: Mapping[str, str]) -> int | None:
 
 
 def base_type(text: str, macros: dict[str, str]) -> str:
-    """Return the name of a type in its shortest form.
-
-    Parameters
-    ----------
-    text : str
-        As a declaration has it, without stars.
-    macros : dict
-        Of :func:`macros_of`.
-
-    Returns
-    -------
-    str
-        Such as "unsigned long" for ``const long unsigned int``.
-    """
+    """Return a type's shortest name: "unsigned long" for ``const long unsigned int``."""
     words = text.split()
     for _ in range(8):  # a name may stand for a name
         words = [word for name in words for word in macros.get(name, name).split()]
@@ -287,29 +201,7 @@ def parameter_of(
     macros: dict[str, str],
     known: dict[str, np.dtype],
 ) -> Parameter:
-    """Read one parameter of a kernel.
-
-    Parameters
-    ----------
-    text, kernel : str
-        As the source spells them.
-    line : int
-        Of the source.
-    macros : dict
-        Of :func:`macros_of`.
-    known : dict
-        Of :func:`structs`.
-
-    Returns
-    -------
-    Parameter
-        Its name and type.
-
-    Raises
-    ------
-    CompileError
-        Names the parameter and the types that an array or a number can have.
-    """
+    """Read one parameter of a kernel."""
     plain = text.split("=")[0].strip()  # without a default value, which a launch does not use
     match = re.fullmatch(  # float *x, float x[], float x[M][N], float (*x)[N]
         r"(.*?)(?:\(\s*\*\s*(?=\w+\s*\)))?(\w+)\s*\)?\s*((?:\[[^][]*\]\s*)*)", plain, re.DOTALL

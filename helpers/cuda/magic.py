@@ -17,23 +17,7 @@ Accesses are checked on the CPU unless --no-check or --device gpu is given."""
 
 
 def parse(line: str) -> dict[str, Any]:
-    """Read the magic's options.
-
-    Parameters
-    ----------
-    line : str
-        What stands behind ``%%cuda``.
-
-    Returns
-    -------
-    dict
-        ``name`` and the options of :class:`Module`.
-
-    Raises
-    ------
-    CudaError
-        With the usage, for anything else.
-    """
+    """Read the magic's options."""
     options: dict[str, Any] = {
         "name": "cuda_module",
         "device": "auto",
@@ -70,25 +54,7 @@ def _value(words: Iterator[str], option: str) -> str:
 
 
 def cuda(line: str, cell: str, namespace: dict) -> Module:
-    """Compile a cell and put its module and kernels into a namespace.
-
-    Parameters
-    ----------
-    line, cell : str
-        The magic's line, and the CUDA C below it.
-    namespace : dict
-        Where the names go; a module of the same name is closed.
-
-    Returns
-    -------
-    Module
-        The compiled cell.
-
-    Raises
-    ------
-    CudaError
-        For an unknown option, or a kernel named as the module.
-    """
+    """Compile a cell and put its module and kernels into a namespace, for others of these names."""
     options = parse(line)
     name = options.pop("name")
     module = Module(cell, name="cell", **options)
@@ -104,13 +70,7 @@ def cuda(line: str, cell: str, namespace: dict) -> Module:
 
 
 def register(ipython: Any) -> None:
-    """Register ``%%cuda``.
-
-    Parameters
-    ----------
-    ipython : IPython.core.interactiveshell.InteractiveShell
-        The shell.
-    """
+    """Register ``%%cuda``."""
 
     def magic(line: str, cell: str) -> None:
         print(_summary(cuda(line, cell, ipython.user_ns)))

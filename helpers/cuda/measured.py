@@ -20,43 +20,18 @@ MISSING = (
 
 @dataclass(frozen=True)
 class GpuRecord:
-    """Medians of one machine.
-
-    Parameters
-    ----------
-    machine, date : str
-        The GPU, and the day.
-    times : dict
-        µs by (rung, size, filter).
-    peers : dict
-        µs by (peer, size, filter).
-    bandwidth : dict
-        Bytes/s of a device copy by size.
-    peak : float
-        FLOP/s of a large fp32 matmul, 0 if the record has none.
-    """
+    """Medians of one machine."""
 
     machine: str
     date: str
-    times: dict[tuple[str, int, int], float]
-    peers: dict[tuple[str, int, int], float]
-    bandwidth: dict[int, float]
-    peak: float
+    times: dict[tuple[str, int, int], float]  # µs by (rung, size, filter)
+    peers: dict[tuple[str, int, int], float]  # µs by (peer, size, filter)
+    bandwidth: dict[int, float]  # bytes/s of a device copy, by size
+    peak: float  # FLOP/s of a large fp32 matmul, 0 if the record has none
 
 
 def newest(folder: Path = GPU_RECORDS) -> GpuRecord | None:
-    """Return the newest record of the ladder.
-
-    Parameters
-    ----------
-    folder : Path
-        Where records are looked for.
-
-    Returns
-    -------
-    GpuRecord or None
-        None where no record holds the suite "cuda".
-    """
+    """Return the newest record of the ladder, None where no record holds it."""
     return records.newest(folder, "cuda", _medians)
 
 
@@ -79,20 +54,7 @@ def _medians(record: records.Record, rows: Sequence[records.Row]) -> GpuRecord:
 
 
 def table(record: GpuRecord, size: int = 4096) -> str:
-    """Return a record's times at one size as a Markdown table, a row for each filter.
-
-    Parameters
-    ----------
-    record : GpuRecord
-        The record.
-    size : int, default 4096
-        Rows and columns of the image.
-
-    Returns
-    -------
-    str
-        Times in µs.
-    """
+    """Return a record's times in µs at one size as a Markdown table, a row for each filter."""
     names = dict.fromkeys(key[0] for key in [*record.times, *record.peers])
     every = {**record.times, **record.peers}
     filters = sorted({key[2] for key in record.times if key[1] == size})

@@ -26,39 +26,16 @@ LIMITS = {
 
 @dataclass(frozen=True)
 class Occupancy:
-    """How much of a multiprocessor a kernel can fill.
+    """How much of a multiprocessor a kernel can fill."""
 
-    Parameters
-    ----------
-    blocks : int
-        Resident on a multiprocessor.
-    warps : int
-        Of these blocks.
-    share : float
-        Of the warps that a multiprocessor can hold.
-    limit : str
-        What limits it: "threads", "registers", "shared memory" or "blocks".
-    """
-
-    blocks: int
-    warps: int
-    share: float
-    limit: str
+    blocks: int  # resident on a multiprocessor
+    warps: int  # of these blocks
+    share: float  # of the warps that a multiprocessor can hold
+    limit: str  # "threads", "registers", "shared memory" or "blocks"
 
 
 def most_threads(registers: int) -> int:
-    """Return the largest block whose registers a multiprocessor has.
-
-    Parameters
-    ----------
-    registers : int
-        Of a thread.
-
-    Returns
-    -------
-    int
-        A multiple of 32, up to 1024.
-    """
+    """Return the largest block whose registers a multiprocessor has."""
     return min(1024, 32 * (REGISTERS // _per_warp(registers)))
 
 

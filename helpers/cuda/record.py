@@ -317,20 +317,6 @@ def merge(accesses: list[Access], events: np.ndarray) -> tuple[tuple[Access, ...
     """Join code addresses of one line, array and kind that the compiler made of one access.
 
     Unrolled or inlined copies become one row only when they cannot be told apart in the source.
-
-    Parameters
-    ----------
-    accesses : list of Access
-        One for each code address.
-    events : numpy.ndarray
-        dtype :data:`EVENT`; ``access`` counts in ``accesses``.
-
-    Returns
-    -------
-    tuple of Access
-        The rows.
-    numpy.ndarray
-        The events; ``access`` counts in the rows.
     """
     order: dict[tuple, int] = {}
     merged: list[Access] = []

@@ -63,18 +63,7 @@ def too_many_constants(size: int) -> CompileError:
 
 
 def check_includes(source: str) -> None:
-    """Refuse headers and inline PTX, which the CPU runner does not have.
-
-    Parameters
-    ----------
-    source : str
-        CUDA C.
-
-    Raises
-    ------
-    CompileError
-        Names the line, and the header or the instruction.
-    """
+    """Refuse headers and inline PTX, which the CPU runner does not have."""
     text = strip_comments(source)
     for match in re.finditer(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', text, re.M):
         if match[1] not in HEADERS:
@@ -93,18 +82,7 @@ def check_includes(source: str) -> None:
 
 
 def lacking(log: str) -> str:
-    """Return what a compiler or linker says is missing.
-
-    Parameters
-    ----------
-    log : str
-        Its messages.
-
-    Returns
-    -------
-    str
-        Such as "it has no __dp4a".
-    """
+    """Return what a compiler or linker says is missing, such as "it has no __dp4a"."""
     if "no such instruction" in log or "impossible constraint" in log:
         return "it has no inline assembly (asm)"
     names = re.findall(

@@ -24,24 +24,12 @@ from helpers.cuda.errors import CompileError
 
 @dataclass(frozen=True)
 class Signature:
-    """A ``__global__`` function.
-
-    Parameters
-    ----------
-    name : str
-        As the source spells it.
-    parameters : tuple of Parameter
-        In order.
-    line : int
-        Of the source, from 1.
-    most_threads : int, optional
-        Of a block, by ``__launch_bounds__``.
-    """
+    """A ``__global__`` function."""
 
     name: str
     parameters: tuple[Parameter, ...]
-    line: int
-    most_threads: int | None = None
+    line: int  # of the source, from 1
+    most_threads: int | None = None  # of a block, by __launch_bounds__
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(f'{p.c_type} {p.name}' for p in self.parameters)})"
@@ -49,18 +37,10 @@ class Signature:
 
 @dataclass(frozen=True)
 class Constant:
-    """A ``__constant__`` variable.
-
-    Parameters
-    ----------
-    name : str
-        As the source spells it.
-    dtype : str, numpy.dtype or None
-        Of one element; None where NumPy has no such type.
-    """
+    """A ``__constant__`` variable."""
 
     name: str
-    dtype: str | np.dtype | None
+    dtype: str | np.dtype | None  # of one element; None where NumPy has no such type
 
 
 def kernels(
@@ -68,28 +48,7 @@ def kernels(
     defines: Mapping[str, object] | None = None,
     instances: Sequence[str] = (),
 ) -> dict[str, Signature]:
-    """Return the signatures of all ``__global__`` functions.
-
-    Parameters
-    ----------
-    source : str
-        CUDA C.
-    defines : dict, optional
-        Macros.
-    instances : list of str, optional
-        Instances of kernel templates that are wanted, such as "scale<float>".
-
-    Returns
-    -------
-    dict
-        :class:`Signature` by name.
-
-    Raises
-    ------
-    CompileError
-        For a parameter of a type that no array element has; for a kernel that cannot be called by
-        its name, or that a macro makes.
-    """
+    """Return the signatures of all ``__global__`` functions, and of wanted template instances."""
     _no_kernels_of_macros(source)
     found: dict[str, Signature] = {}
     for signature in _declared(source, defines, instances):
@@ -115,18 +74,7 @@ def _no_kernels_of_macros(source: str) -> None:
 
 
 def templates(source: str) -> dict[str, tuple[str, ...]]:
-    """Return the kernel templates.
-
-    Parameters
-    ----------
-    source : str
-        CUDA C.
-
-    Returns
-    -------
-    dict
-        Names of the template's parameters by name of the kernel.
-    """
+    """Return the kernel templates: the names of each one's parameters."""
     return {match["name"]: names for match, names in _heads(code(source)) if names}
 
 
@@ -189,20 +137,7 @@ def _declared(
 
 
 def constants(source: str, defines: Mapping[str, object] | None = None) -> dict[str, Constant]:
-    """Return the ``__constant__`` variables.
-
-    Parameters
-    ----------
-    source : str
-        CUDA C.
-    defines : dict, optional
-        Macros.
-
-    Returns
-    -------
-    dict
-        :class:`Constant` by name.
-    """
+    """Return the ``__constant__`` variables."""
     macros, known, text = macros_of(source, defines), structs(source, defines), code(source)
     found = {}
     for match in re.finditer(r"[^;{}]*\b__constant__\b", text):
@@ -228,39 +163,13 @@ def constants(source: str, defines: Mapping[str, object] | None = None) -> dict[
 
 
 def dynamic_shared(source: str) -> list[str]:
-    """Return what is declared as ``extern __shared__ T name[]``.
-
-    Parameters
-    ----------
-    source : str
-        CUDA C.
-
-    Returns
-    -------
-    list of str
-        The names, each once.
-    """
+    """Return the names that are declared as ``extern __shared__ T name[]``, each once."""
     names = re.findall(r"extern\s+__shared__\s+[^;\[]*?(\w+)\s*\[\s*\]\s*;", strip_comments(source))
     return list(dict.fromkeys(names))
 
 
 def excerpt(source: str, signature: Signature, *, numbered: bool = False) -> str:
-    """Return the lines of one kernel, from the comment directly above it to its last brace.
-
-    Parameters
-    ----------
-    source : str
-        CUDA C.
-    signature : Signature
-        The kernel.
-    numbered : bool
-        Whether each line begins with its number in ``source``.
-
-    Returns
-    -------
-    str
-        Lines as they stand.
-    """
+    """Return the lines of one kernel, from the comment directly above it to its last brace."""
     rows, plain = source.splitlines(), strip_comments(source).splitlines()
     first = last = signature.line - 1
     while first > 0 and rows[first - 1].lstrip().startswith("//"):
@@ -278,20 +187,7 @@ def excerpt(source: str, signature: Signature, *, numbered: bool = False) -> str
 
 
 def explain(log: str, source: str, name: str) -> str:
-    """Return a compiler's messages with the line of the source under each.
-
-    Parameters
-    ----------
-    log : str
-        What the compiler printed.
-    source, name : str
-        CUDA C, and what the compiler calls it.
-
-    Returns
-    -------
-    str
-        The log itself where it names no line.
-    """
+    """Return a compiler's messages with the line of the source under each that names one."""
     rows = source.splitlines()
     said = []
     for text in log.splitlines():

@@ -141,18 +141,7 @@ class WarpRecord:
 
 
 def working(passes: np.ndarray) -> int:
-    """Return how many lanes work, summed over passes.
-
-    Parameters
-    ----------
-    passes : numpy.ndarray
-        dtype :data:`PASS`.
-
-    Returns
-    -------
-    int
-        At most 32 a pass.
-    """
+    """Return how many lanes work, summed over passes."""
     return int(np.unpackbits(np.ascontiguousarray(passes["lanes"]).view(np.uint8)).sum())
 
 
@@ -166,28 +155,7 @@ def record(
 ) -> WarpRecord:
     """Put the threads of a launch together to warps.
 
-    Parameters
-    ----------
-    kernel : str
-        Its name.
-    grid, block : tuple of int
-        Sizes (x, y, z).
-    words : numpy.ndarray
-        Of each thread its block, its number there, how many pieces follow, then these.
-    lines : callable
-        Gives the source's line of each of some pieces.
-    source : str
-        CUDA C.
-
-    Returns
-    -------
-    WarpRecord
-        Of all warps.
-
-    Raises
-    ------
-    LaunchError
-        Of no piece the line is known.
+    ``words`` has of each thread its block, its number there, how many pieces follow, then these.
     """
     ways, at = {}, 0
     while at < len(words):
@@ -223,18 +191,7 @@ def record(
 
 
 def meetings(ways: Sequence[Way]) -> dict:
-    """Return of each piece the one at which lanes that part behind it meet again.
-
-    Parameters
-    ----------
-    ways : sequence of sequences
-        The pieces of each thread, in order.
-
-    Returns
-    -------
-    dict
-        A piece, or END, by piece.
-    """
+    """Return of each piece the one, or END, at which lanes that part behind it meet again."""
     after: dict = {}
     for way in {tuple(way) for way in ways}:
         for piece, follows in zip(way, [*way[1:], END], strict=True):
@@ -272,24 +229,12 @@ def _reached(start: Hashable, after: Mapping) -> set:
 
 
 def together(ways: Sequence[Way], meeting: Mapping) -> list[tuple]:
-    """Take up to 32 lanes through their code as a warp does.
+    """Take up to 32 lanes through their code as a warp does: pieces, and the lanes of each.
 
     >>> odd, even = ["test", "odd", "store"], ["test", "even", "store"]
     >>> passes = together([even, odd] * 2, meetings([odd, even]))
     >>> [(piece, f"{lanes:04b}") for piece, lanes in passes]
     [('test', '1111'), ('even', '0101'), ('odd', '1010'), ('store', '1111')]
-
-    Parameters
-    ----------
-    ways : sequence of sequences
-        The pieces of each lane, in order.
-    meeting : dict
-        What :func:`meetings` found.
-
-    Returns
-    -------
-    list of (piece, int)
-        Each pass: the piece, and which lanes went through it (bit 0 for lane 0).
     """
     at, passes = [0] * len(ways), []
 

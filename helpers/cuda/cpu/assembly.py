@@ -25,22 +25,7 @@ DATA = re.compile(
 
 
 def rework(text: str, source: str, instrumented: bool) -> str:
-    """Return the assembly of a source, reworked as this module's text says.
-
-    Parameters
-    ----------
-    text : str
-        What the compiler wrote (GNU syntax).
-    source : str
-        The CUDA C that it was given.
-    instrumented : bool
-        Whether variables need gaps.
-
-    Returns
-    -------
-    str
-        Assembly.
-    """
+    """Return the assembly of a source, reworked as this module's text says."""
     labels = set(re.findall(r"^(?:\s+\.set\s+)?([\w.$]+)[:,]", text, re.M))
     objects = set(re.findall(r"^\s+\.type\s+([\w$][\w.$]*), [@%](?:object|tls_object)", text, re.M))
     rows, open_object, filed = [], False, False
@@ -110,20 +95,7 @@ def _identifiers(mangled: str) -> list[str]:
 
 
 def indexed(row: str, column: int) -> str | None:
-    """Return the array whose index ends at a column: ``a`` of ``a[i][j]`` at the last bracket.
-
-    Parameters
-    ----------
-    row : str
-        One line of C.
-    column : int
-        Of the closing bracket, from 1.
-
-    Returns
-    -------
-    str or None
-        The identifier; None where the text has another form.
-    """
+    """Return the array whose index ends at a column: ``a`` of ``a[i][j]`` at the last bracket."""
     at = column - 1
     while 0 <= at < len(row) and row[at] == "]":
         depth = 0

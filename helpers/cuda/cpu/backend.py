@@ -63,23 +63,7 @@ class _Call:
 
 
 class CpuBackend:
-    """A compiled source: one program that runs fast, one that records; each made when needed.
-
-    Parameters
-    ----------
-    source, name : str
-        CUDA C, and what messages call it.
-    defines : dict
-        Macros.
-    arch : str
-        The device whose limits hold, such as "sm_80".
-    threads : int, optional
-        Processors to use; by default all that this process may.
-    check : bool
-        Which of the two programs is compiled at once.
-    instances : list of str, optional
-        Instances of kernel templates.
-    """
+    """A compiled source: one program that runs fast, one that records; each made when needed."""
 
     device = "cpu"
 
@@ -119,20 +103,7 @@ class CpuBackend:
         return self._workers[kind]
 
     def set_constant(self, name: str, array: np.ndarray) -> None:
-        """Keep a constant's content for every worker, and tell those that run.
-
-        Parameters
-        ----------
-        name : str
-            A ``__constant__`` variable of the source.
-        array : numpy.ndarray
-            Contiguous, of the variable's element type.
-
-        Raises
-        ------
-        LaunchError
-            The variable has fewer bytes.
-        """
+        """Keep a constant's content for every worker, and tell those that run."""
         size = self.symbols.constants[name]
         if array.nbytes > size:
             raise LaunchError(
@@ -156,40 +127,10 @@ class CpuBackend:
         blocks: list[int] | None = None,
         event_limit: int = 0,
     ) -> AccessRecord | None:
-        """Run one kernel; arrays change only when it ends without a fault.
+        """Run one kernel for at most ``timeout`` seconds; a fault leaves the arrays as they were.
 
-        Parameters
-        ----------
-        signature : Signature
-            The kernel.
-        grid, block : tuple of int
-            Blocks of the grid and threads of a block, (x, y, z).
-        shared : int
-            Bytes of dynamic shared memory of a block.
-        arguments : list of Argument
-            Bound to the kernel's parameters.
-        check : bool
-            Watch every access.
-        record : bool
-            Watch, and return what was touched.
-        timeout : float
-            Seconds after which the kernel is stopped.
-        blocks : list of int, optional
-            Linear numbers of the blocks whose single accesses are recorded; all by default.
-        event_limit : int, default 0
-            Most single accesses to record.
-
-        Returns
-        -------
-        AccessRecord or None
-            None unless ``record``.
-
-        Raises
-        ------
-        LaunchError
-            The block has not that much shared memory.
-        KernelError
-            The kernel did something wrong.
+        ``check`` watches every access; ``record`` also returns what was touched, and the single
+        accesses of ``blocks``, at most ``event_limit``.
         """
         self._fit(signature, shared)
         call = _Call(signature, grid, block, shared, arguments, *lay_out(arguments), timeout)
@@ -232,34 +173,8 @@ class CpuBackend:
     ) -> tuple[np.ndarray, Callable[[Sequence[int]], list[int | None]]]:
         """Run one kernel, block after block, and note each thread's way through its code.
 
-        Parameters
-        ----------
-        signature : Signature
-            The kernel.
-        grid, block : tuple of int
-            Blocks of the grid and threads of a block, (x, y, z).
-        shared : int
-            Bytes of dynamic shared memory of a block.
-        arguments : list of Argument
-            Bound to the kernel's parameters.
-        timeout : float
-            Seconds after which the kernel is stopped.
-        limit : int
-            Most pieces of code, of all threads together.
-
-        Returns
-        -------
-        numpy.ndarray
-            As :func:`helpers.cuda.warps.record` takes it.
-        callable
-            Gives the source's lines of pieces.
-
-        Raises
-        ------
-        LaunchError
-            The block has not that much shared memory, or the ways are longer than the limit.
-        KernelError
-            The kernel did something wrong.
+        The words are as :func:`helpers.cuda.warps.record` takes them; the callable gives lines of
+        pieces.
         """
         self._fit(signature, shared)
         call = _Call(signature, grid, block, shared, arguments, *lay_out(arguments), timeout)

@@ -88,36 +88,15 @@ MONTH = 30 * 86_400.0  # seconds that a compiled module is kept after its last u
 
 @dataclass(frozen=True)
 class Program:
-    """A compiled module.
-
-    Parameters
-    ----------
-    path : Path
-        The program.
-    symbols : Symbols
-        Its variables.
-    text : str
-        The source as it was compiled, whose columns the program reports.
-    """
+    """A compiled module."""
 
     path: Path
     symbols: Symbols
-    text: str
+    text: str  # the source as it was compiled, whose columns reports name
 
 
 def compiler() -> tuple[str, str]:
-    """Return the C++ compiler's path and first version line.
-
-    Returns
-    -------
-    tuple of str
-        Path and version.
-
-    Raises
-    ------
-    CompileError
-        Where there is none.
-    """
+    """Return the C++ compiler's path and first version line."""
     try:
         path = find_compiler("C++")
     except CompilerError:
@@ -138,30 +117,7 @@ def build(
 ) -> Program:
     """Compile a source for this machine's processor, or find what was compiled before.
 
-    Parameters
-    ----------
-    source, name : str
-        CUDA C, and what messages call it.
-    defines : dict
-        Macros.
-    instances : list of str, optional
-        Instances of kernel templates.
-    kind : str
-        FAST; WATCHED, where every access calls the recorder; GUARDED, where every access asks
-        whether it lies between local variables; or TRACED, where each thread notes its way.
-
-    Returns
-    -------
-    Program
-        In the cache folder. That of a GUARDED source without local variables in memory is an
-        empty file.
-
-    Raises
-    ------
-    CompileError
-        With the compiler's message and the lines that it is about.
-    UninitialisedError
-        For a local variable that every thread reads before it has a value (if WATCHED).
+    A GUARDED source without local variables in memory has an empty file for its program.
     """
     refused.check_includes(source)
     if kind == WATCHED:
@@ -208,30 +164,12 @@ def build(
 
 
 def is_clang() -> bool:
-    """Tell whether the compiler is clang, whose flags differ.
-
-    Returns
-    -------
-    bool
-        By the name that it gives itself.
-    """
+    """Tell whether the compiler is clang, whose flags differ."""
     return "clang" in compiler()[1]
 
 
 def guards_locals(source: str) -> bool:
-    """Tell whether a GUARDED program can be made of a source, and may find anything there.
-
-    Parameters
-    ----------
-    source : str
-        CUDA C.
-
-    Returns
-    -------
-    bool
-        Whether a pointer may lead to a local variable, by the look of the text: an array that is
-        not in another memory, or an address that is taken.
-    """
+    """Tell, by a source's text, whether a pointer may lead to a local variable, to be GUARDED."""
     if is_clang() or sys.platform != "linux":
         return False
     text = code(source)

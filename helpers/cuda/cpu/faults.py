@@ -16,25 +16,7 @@ SPACES = {0: "global", 1: "shared", 2: "constant"}
 
 
 class Explainer:
-    """Knows one launch: its arrays, its source's lines, its limits.
-
-    Parameters
-    ----------
-    kernel : str
-        Its name.
-    source : str
-        The module's source.
-    arrays : dict
-        (shape, dtype) of the global arrays by name.
-    find_lines : callable
-        Maps code addresses to lines of the source (None: unknown).
-    timeout : float
-        The launch's limit in seconds.
-    compiled : str
-        The source as the compiler was given it: its columns are those that a report names.
-    macros : dict
-        What names in declarations stand for.
-    """
+    """Knows one launch: its arrays by name, its source and how it was compiled, its time limit."""
 
     def __init__(
         self,
@@ -55,18 +37,7 @@ class Explainer:
         self.timeout = timeout
 
     def exception(self, report: dict) -> errors.CudaError:
-        """Return the exception that a worker's report stands for.
-
-        Parameters
-        ----------
-        report : dict
-            An answer with ``error`` (see :mod:`helpers.cuda.cpu.protocol`).
-
-        Returns
-        -------
-        CudaError
-            With thread, place and line in its message.
-        """
+        """Return the exception, with thread, place and line, that a worker's report stands for."""
         return getattr(self, f"_{report['error']}", self._internal)(report)
 
     # One method for each kind of report.

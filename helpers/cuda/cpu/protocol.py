@@ -57,47 +57,21 @@ from helpers.cuda.arguments import Argument, Region
 
 @dataclass(frozen=True)
 class SharedArray:
-    """A ``__shared__`` array of the compiled module.
-
-    Parameters
-    ----------
-    name : str
-        As the source spells it.
-    offset : int
-        Bytes from the runtime's anchor in thread-local memory.
-    bytes : int
-        Its size.
-    dynamic : bool
-        Declared ``extern``: its size comes with the launch.
-    owner : str
-        The function that declares it; empty outside functions.
-    """
+    """A ``__shared__`` array of the compiled module."""
 
     name: str
-    offset: int
+    offset: int  # bytes from the runtime's anchor in thread-local memory
     bytes: int
-    dynamic: bool
-    owner: str
+    dynamic: bool  # declared extern: its size comes with the launch
+    owner: str  # the function that declares it; empty outside functions
 
 
 @dataclass(frozen=True)
 class Variable:
-    """A ``__constant__`` or ``__device__`` variable of the compiled module.
-
-    Parameters
-    ----------
-    name : str
-        As the source spells it.
-    address : int
-        In the worker's memory.
-    bytes : int
-        Its size.
-    constant : bool
-        Whether a kernel may only read it.
-    """
+    """A ``__constant__`` or ``__device__`` variable of the compiled module."""
 
     name: str
-    address: int
+    address: int  # in the worker's memory
     bytes: int
     constant: bool
 
@@ -120,39 +94,17 @@ class Instruction(TypedDict):
 
 @dataclass(frozen=True)
 class Watch:
-    """What an instrumented launch is watched for, and what is kept of it.
+    """What an instrumented launch is watched for, and what is kept of it."""
 
-    Parameters
-    ----------
-    granule : int
-        Bytes that the recorder tells apart.
-    shared : list of SharedArray
-        Those of the kernel, with their sizes in this launch.
-    variables : list of Variable
-        Of the module.
-    events : Path, optional
-        Where to keep single accesses; without it nothing is recorded.
-    event_limit : int
-        Most of them to keep.
-    blocks : list of int, optional
-        Whose accesses are kept; by default all blocks'.
-    """
-
-    granule: int
-    shared: list[SharedArray]
+    granule: int  # bytes that the recorder tells apart
+    shared: list[SharedArray]  # with their sizes in this launch
     variables: list[Variable]
-    events: Path | None = None
+    events: Path | None = None  # without a file nothing is recorded
     event_limit: int = 0
-    blocks: list[int] | None = None
+    blocks: list[int] | None = None  # whose accesses are kept; by default all blocks'
 
     def lines(self) -> list[str]:
-        """Return the request's lines.
-
-        Returns
-        -------
-        list of str
-            As in this module's table.
-        """
+        """Return the request's lines."""
         rows = [f"check {self.granule}"]
         rows += [f"array {s.offset} {s.bytes} {s.name}" for s in self.shared]
         rows += [
@@ -171,55 +123,23 @@ class Watch:
 
 @dataclass(frozen=True)
 class LaunchRequest:
-    """One launch, as the worker is told of it.
-
-    Parameters
-    ----------
-    kernel : str
-        Its name.
-    grid, block : tuple of int
-        Sizes (x, y, z).
-    shared : int
-        Bytes of dynamic shared memory of a block.
-    threads : int
-        Of the operating system.
-    milliseconds : int
-        The time limit.
-    memory : str
-        Path of the file that holds the arrays.
-    regions : list of Region
-        The arrays.
-    arguments : list of Argument
-        In the kernel's order.
-    places : list of (int, int) or None
-        Of each argument the region's number and the offset in it; None for a number.
-    watch : Watch, optional
-        For an instrumented program.
-    ways : (Path, int), optional
-        Where to note the threads' ways, and most pieces of code.
-    """
+    """One launch, as the worker is told of it."""
 
     kernel: str
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
-    shared: int
-    threads: int
+    shared: int  # bytes of dynamic shared memory of a block
+    threads: int  # of the operating system
     milliseconds: int
-    memory: str
+    memory: str  # path of the file that holds the arrays
     regions: list[Region]
     arguments: list[Argument]
-    places: list[tuple[int, int] | None]
+    places: list[tuple[int, int] | None]  # region and offset in it; None for a number
     watch: Watch | None = field(default=None)
-    ways: tuple[Path, int] | None = None
+    ways: tuple[Path, int] | None = None  # where, and most pieces of code
 
     def text(self) -> str:
-        """Return the request.
-
-        Returns
-        -------
-        str
-            Line by line as in this module's table.
-        """
+        """Return the request."""
         rows = [
             f"kernel {token(self.kernel)}",
             "grid {} {} {}".format(*self.grid),
@@ -246,34 +166,10 @@ class LaunchRequest:
 
 
 def token(kernel: str) -> str:
-    """Return a kernel's name as one word.
-
-    Parameters
-    ----------
-    kernel : str
-        Such as "scale<unsigned int>".
-
-    Returns
-    -------
-    str
-        Without blanks.
-    """
+    """Return a kernel's name as one word."""
     return re.sub(r"\s+", "_", kernel)
 
 
 def constant_request(name: str, data: bytes) -> str:
-    """Return the request that sets a ``__constant__`` variable.
-
-    Parameters
-    ----------
-    name : str
-        The variable, as the source spells it.
-    data : bytes
-        Its new content, from its first byte.
-
-    Returns
-    -------
-    str
-        One line.
-    """
+    """Return the request that sets a ``__constant__`` variable."""
     return f"constant {name} {len(data)} {data.hex(' ')}\n"

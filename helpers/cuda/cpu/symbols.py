@@ -24,48 +24,18 @@ HIDDEN = re.compile(
 
 @dataclass(frozen=True)
 class Symbols:
-    """The variables of a source.
-
-    Parameters
-    ----------
-    shared : tuple of SharedArray
-        Its ``__shared__`` arrays.
-    variables : tuple of Variable
-        Its ``__constant__`` and ``__device__`` variables, and constants of the compiler's making.
-    """
+    """The variables of a source."""
 
     shared: tuple[SharedArray, ...]
     variables: tuple[Variable, ...]
 
     def visible(self, kernel: str) -> list[SharedArray]:
-        """Return the shared arrays that a kernel may touch: not those of another kernel.
-
-        Parameters
-        ----------
-        kernel : str
-            Its name.
-
-        Returns
-        -------
-        list of SharedArray
-            Its own, those of functions that it may call, and those outside functions.
-        """
+        """Return the shared arrays that a kernel may touch: not those of another kernel."""
         owned = [(array, re.search(rf"{KERNEL}(\w+)", array.owner)) for array in self.shared]
         return [array for array, owner in owned if not owner or owner[1] == kernel.split("<")[0]]
 
     def static_bytes(self, kernel: str) -> int:
-        """Return what a kernel's own static ``__shared__`` arrays take.
-
-        Parameters
-        ----------
-        kernel : str
-            Its name.
-
-        Returns
-        -------
-        int
-            Bytes: at least those of its own body.
-        """
+        """Return what a kernel's own static ``__shared__`` arrays take."""
         sums: dict[str, int] = {}
         for array in self.visible(kernel):
             if KERNEL in array.owner and not array.dynamic:
@@ -80,20 +50,7 @@ class Symbols:
 
 @functools.lru_cache(maxsize=256)
 def read(program: Path, dynamic: tuple[str, ...]) -> Symbols:
-    """Read the variables of a compiled module.
-
-    Parameters
-    ----------
-    program : Path
-        The module.
-    dynamic : tuple of str
-        Names of ``extern __shared__`` arrays.
-
-    Returns
-    -------
-    Symbols
-        Nothing where there is no ``readelf``.
-    """
+    """Read the variables of a compiled module; none where there is no ``readelf``."""
     tool = shutil.which("readelf") or shutil.which("llvm-readelf")
     if not tool:
         return Symbols((), ())
@@ -134,22 +91,7 @@ def read(program: Path, dynamic: tuple[str, ...]) -> Symbols:
 
 
 def lines(program: Path, addresses: Sequence[int], name: str) -> list[int | None]:
-    """Return the lines of the source that code addresses come from.
-
-    Parameters
-    ----------
-    program : Path
-        A compiled module.
-    addresses : list of int
-        In its code.
-    name : str
-        What the source was called when it was compiled.
-
-    Returns
-    -------
-    list of int or None
-        One for each address; None where no line is known.
-    """
+    """Return the lines of the source that code addresses come from; None where none is known."""
     tool = shutil.which("addr2line") or shutil.which("llvm-addr2line")
     if not tool or not addresses:
         return [None] * len(addresses)

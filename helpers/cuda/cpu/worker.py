@@ -38,18 +38,7 @@ class Memory:
         self._finalize = weakref.finalize(self, _release, self.file, self._name)
 
     def bytes(self, size: int) -> np.ndarray:
-        """Return the first bytes of the memory, which grows as needed.
-
-        Parameters
-        ----------
-        size : int
-            Bytes.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (size,), uint8.
-        """
+        """Return the first bytes of the memory, which grows as needed."""
         if self._map is None or len(self._map) < size:
             os.ftruncate(self.file, size)
             self._map = mmap.mmap(self.file, size)
@@ -68,15 +57,7 @@ def _release(file: int, name: str | None) -> None:
 
 
 class Worker:
-    """One compiled module's process: started on first use, and again after it was lost.
-
-    Parameters
-    ----------
-    program : Path
-        The compiled module.
-    silent : bool, default False
-        Whether what its kernels print is thrown away.
-    """
+    """One compiled module's process: started on first use, and again after it was lost."""
 
     def __init__(self, program: Path, *, silent: bool = False):
         self.program, self.silent = program, silent
@@ -92,13 +73,7 @@ class Worker:
         return self._process.pid if self._process and self._process.poll() is None else None
 
     def start(self) -> bool:
-        """Start the process if it does not run.
-
-        Returns
-        -------
-        bool
-            Whether it is a new one.
-        """
+        """Start the process if it does not run; return whether it is a new one."""
         if self.pid:
             return False
         self.stop()
@@ -116,32 +91,13 @@ class Worker:
         return True
 
     def tell(self, request: str) -> None:
-        """Send what has no answer to a process that runs; one that does not is told nothing.
-
-        Parameters
-        ----------
-        request : str
-            Lines of :mod:`helpers.cuda.cpu.protocol`.
-        """
+        """Send what has no answer to a process that runs; one that does not is told nothing."""
         if self.pid:
             with contextlib.suppress(BrokenPipeError):
                 self._requests.write(request.encode())
 
     def ask(self, request: str, limit: float) -> dict:
-        """Send one launch and wait for its answer.
-
-        Parameters
-        ----------
-        request : str
-            Lines of :mod:`helpers.cuda.cpu.protocol`.
-        limit : float
-            The launch's own time limit in seconds.
-
-        Returns
-        -------
-        dict
-            The answer. A worker that dies or falls silent is stopped, and its end is in ``error``.
-        """
+        """Send one launch and wait for its answer; a worker's own end is in ``error``."""
         try:
             self._requests.write(request.encode())
             self._requests.flush()

@@ -7,13 +7,7 @@ import functools
 
 @functools.cache
 def missing() -> str:
-    """Return why there is no GPU to run on.
-
-    Returns
-    -------
-    str
-        A sentence; empty where there is one.
-    """
+    """Return why there is no GPU to run on; empty where there is one."""
     try:
         from cuda.bindings import driver  # type: ignore[import-untyped]
     except ImportError:

@@ -27,13 +27,7 @@ DEFAULT_SHARED = 49_152  # bytes a block may use without asking for more (48 KiB
 
 
 class GpuBackend:
-    """One compiled source on one GPU (PyTorch's current device, else the first).
-
-    Parameters
-    ----------
-    module : Module
-        Compiled for that GPU; its ``log`` and ``resources`` are set.
-    """
+    """One compiled source on one GPU (PyTorch's current device, else the first)."""
 
     device = "gpu"
 
@@ -67,20 +61,7 @@ class GpuBackend:
         return torch.cuda.current_stream(self.ordinal).cuda_stream if torch else 0
 
     def set_constant(self, name: str, array: np.ndarray) -> None:
-        """Copy an array into a ``__constant__`` variable of the loaded module.
-
-        Parameters
-        ----------
-        name : str
-            The variable, as the source spells it.
-        array : numpy.ndarray
-            Contiguous, of the variable's element type.
-
-        Raises
-        ------
-        LaunchError
-            The variable has fewer bytes.
-        """
+        """Copy an array into a ``__constant__`` variable of the loaded module."""
         self._current()
         symbol = self._names[f"&{name}"].encode()
         address, size = _call(driver.cuModuleGetGlobal, self._module, symbol)
@@ -105,32 +86,7 @@ class GpuBackend:
         timeout: float,
         **_: object,
     ) -> None:
-        """Launch one kernel. With only CUDA tensors it returns at once, as launches do.
-
-        Parameters
-        ----------
-        signature : Signature
-            The kernel.
-        grid, block : tuple of int
-            Blocks of the grid and threads of a block, (x, y, z).
-        shared : int
-            Bytes of dynamic shared memory of a block.
-        arguments : list of Argument
-            Bound to the kernel's parameters.
-        check, record : bool
-            Must be False: accesses are watched on the CPU.
-        timeout : float
-            Without effect: nothing stops a kernel on a GPU from outside.
-        **_ : object
-            What concerns recording.
-
-        Raises
-        ------
-        LaunchError
-            Block, shared memory or a tensor's device does not fit.
-        KernelError
-            The kernel failed on the device.
-        """
+        """Launch one kernel. With only CUDA tensors it returns at once, as launches do."""
         if check or record:
             raise LaunchError("accesses are checked on the CPU: make the module with device='cpu'")
         self._current()

@@ -18,57 +18,27 @@ PRELUDE = "prelude.h"
 
 @dataclass(frozen=True)
 class Resources:
-    """What one thread and one block of a kernel occupy, as ptxas reports it.
+    """What one thread and one block of a kernel occupy, as ptxas reports it."""
 
-    Parameters
-    ----------
-    registers : int
-        Of a thread.
-    shared : int
-        Bytes of static shared memory of a block.
-    spilled : int
-        Bytes of registers that a thread keeps in memory for want of room.
-    arch : str
-        For which device.
-    """
-
-    registers: int
-    shared: int
-    spilled: int
+    registers: int  # of a thread
+    shared: int  # bytes of static shared memory of a block
+    spilled: int  # bytes of registers that a thread keeps in memory for want of room
     arch: str
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """What NVRTC made of a source.
-
-    Parameters
-    ----------
-    cubin : bytes
-        Machine code of one architecture.
-    log : str
-        The compiler's report.
-    names : dict
-        Mangled names of kernels and constants (the latter as ``&name``).
-    resources : dict
-        Resources of each kernel.
-    """
+    """What NVRTC made of a source."""
 
     cubin: bytes
     log: str
-    names: dict[str, str]
+    names: dict[str, str]  # mangled names of kernels, and of constants as &name
     resources: dict[str, Resources]
 
 
 @functools.cache
 def missing() -> str:
-    """Return why NVRTC cannot be used here.
-
-    Returns
-    -------
-    str
-        A sentence; empty where it can.
-    """
+    """Return why NVRTC cannot be used here; empty where it can."""
     try:
         from cuda.bindings import nvrtc  # type: ignore[import-untyped]
 
@@ -83,13 +53,7 @@ def missing() -> str:
 
 @functools.cache
 def architectures() -> tuple[int, ...]:
-    """Return the compute capabilities that this NVRTC compiles for.
-
-    Returns
-    -------
-    tuple of int
-        Such as (75, 80, 90).
-    """
+    """Return the compute capabilities that this NVRTC compiles for, such as (75, 80, 90)."""
     from cuda.bindings import nvrtc
 
     status, known = nvrtc.nvrtcGetSupportedArchs()
@@ -98,14 +62,7 @@ def architectures() -> tuple[int, ...]:
 
 
 def include_folders() -> tuple[str, ...]:
-    """Return where CUDA's own headers lie: NVRTC's package comes without them.
-
-    Returns
-    -------
-    tuple of str
-        Those that are there of ``include`` below ``$CUDA_HOME``, ``$CUDA_PATH``,
-        ``$CONDA_PREFIX`` and ``/usr/local/cuda``, and of the package nvidia-cuda-runtime.
-    """
+    """Return where CUDA's own headers lie: NVRTC's package comes without them."""
     roots = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX")]
     folders = [Path(root, "include") for root in (*roots, "/usr/local/cuda") if root]
     nvidia = importlib.util.find_spec("nvidia")  # a namespace of many packages
@@ -123,31 +80,7 @@ def compile_cubin(
     symbols: tuple[str, ...],
     arch: str = "sm_80",
 ) -> Compiled:
-    """Compile a source for one architecture.
-
-    Parameters
-    ----------
-    source, name : str
-        CUDA C, and what messages call it.
-    defines : tuple of (str, str)
-        Macros.
-    symbols : tuple of str
-        Kernels ("f") and constants ("&c") whose mangled names are wanted.
-    arch : str, default "sm_80"
-        The architecture.
-
-    Returns
-    -------
-    Compiled
-        Machine code, report, names and resources.
-
-    Raises
-    ------
-    CompileError
-        With the lines of the source.
-    CudaError
-        For an architecture that this NVRTC does not know.
-    """
+    """Compile a source for one architecture; ``symbols`` are kernels ("f") and constants ("&c")."""
     from cuda.bindings import nvrtc
 
     if (
