@@ -77,27 +77,7 @@ def _complete(schedule: Schedule, rank: int, chunk: int, order: list[Action]) ->
 
 
 def walk(schedule: Schedule, blocking: bool = False) -> Iterator[tuple[int, Action]]:
-    """Go through a schedule in an order in which it can run.
-
-    Parameters
-    ----------
-    schedule : Schedule
-        Complete, see `check`.
-    blocking : bool
-        As for `check`.
-
-    Yields
-    ------
-    rank : int
-        Who acts next.
-    action : Action
-        What it does.
-
-    Raises
-    ------
-    ScheduleError
-        As soon as nobody can go on, with who waits for whom.
-    """
+    """Yield (rank, action) in an order in which a complete schedule can run, or say who waits."""
     at = [0] * schedule.ranks  # what each rank does next
     sending: list[tuple[int, Action] | None] = [None] * schedule.ranks
     done: set[tuple[int, Action]] = set()

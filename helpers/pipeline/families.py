@@ -11,19 +11,12 @@ from helpers.pipeline.schedule import Action, Schedule
 
 
 def gpipe(ranks: int, micro: int) -> Schedule:
-    """All forward, then all backward (Huang et al., 2019).
+    """All forward, then all backward (Huang et al., 2019): each rank keeps m activations.
 
     Parameters
     ----------
-    ranks : int
-        p.
-    micro : int
-        m.
-
-    Returns
-    -------
-    Schedule
-        Of m activations kept on each rank.
+    ranks, micro : int
+        p and m.
     """
     order = [Action("F", i) for i in range(micro)] + [Action("B", i) for i in range(micro)]
     return Schedule("GPipe", (tuple(order),) * ranks, micro)
@@ -43,17 +36,12 @@ def _one_by_one(rank: int, ranks: int, micro: int, back: str = "B") -> list[Acti
 def one_f_one_b(ranks: int, micro: int) -> Schedule:
     """One forward, one backward (PipeDream-Flush; Narayanan et al., 2021).
 
+    Rank r keeps min(m, p − r) activations.
+
     Parameters
     ----------
-    ranks : int
-        p.
-    micro : int
-        m.
-
-    Returns
-    -------
-    Schedule
-        Of min(m, p − r) activations kept on rank r.
+    ranks, micro : int
+        p and m.
     """
     orders = tuple(tuple(_one_by_one(rank, ranks, micro)) for rank in range(ranks))
     return Schedule("1F1B", orders, micro)
@@ -63,18 +51,12 @@ def pipedream(ranks: int, micro: int) -> Schedule:
     """1F1B in which every backward pass is followed by an update (Narayanan et al., 2019).
 
     Here a "micro-batch" is a whole batch of its own: the pipeline is never emptied between updates.
+    Rank r keeps up to p − r versions of its weights.
 
     Parameters
     ----------
-    ranks : int
-        p.
-    micro : int
-        Batches until the end.
-
-    Returns
-    -------
-    Schedule
-        Of up to p − r versions of the weights on rank r.
+    ranks, micro : int
+        p, and batches until the end.
     """
     orders = []
     for rank in range(ranks):
@@ -91,25 +73,6 @@ def interleaved(ranks: int, micro: int, chunks: int = 2) -> Schedule:
     """1F1B in which each rank has v chunks of the model (Narayanan et al., 2021).
 
     Micro-batches go through in groups of p: a group passes all chunks before the next begins.
-
-    Parameters
-    ----------
-    ranks : int
-        p.
-    micro : int
-        m, a multiple of p.
-    chunks : int
-        v.
-
-    Returns
-    -------
-    Schedule
-        Of a bubble v times smaller than 1F1B's, for v times the messages.
-
-    Raises
-    ------
-    ValueError
-        If the micro-batches do not come in whole groups.
     """
     if micro % ranks:
         raise ValueError(
@@ -139,18 +102,6 @@ def zero_bubble(ranks: int, micro: int) -> Schedule:
 
     The gradient of the inputs (I) goes on to the rank before at once; that of the weights (W) is
     waited for by nobody, and rank r puts it off by r micro-batches, into what would be the bubble.
-
-    Parameters
-    ----------
-    ranks : int
-        p.
-    micro : int
-        m.
-
-    Returns
-    -------
-    Schedule
-        Of no more activations kept than 1F1B keeps on its first rank.
     """
     orders = []
     for rank in range(ranks):

@@ -14,15 +14,7 @@ from torch import Tensor
 
 
 class Meter:
-    """Counts what is kept.
-
-    Attributes
-    ----------
-    now : int
-        Bytes kept at this moment.
-    most : int
-        Bytes kept at most.
-    """
+    """Counts the bytes that are kept ``now``, and the ``most`` there were."""
 
     def __init__(self) -> None:
         self.now = self.most = 0
@@ -30,18 +22,7 @@ class Meter:
         self._free: set[int] = set()
 
     def watch(self, weights: Iterable[Tensor]) -> torch.autograd.graph.saved_tensors_hooks:
-        """Return a context in which what autograd saves is counted until it is dropped.
-
-        Parameters
-        ----------
-        weights : iterable of torch.Tensor
-            That do not count.
-
-        Returns
-        -------
-        torch.autograd.graph.saved_tensors_hooks
-            To be used in a ``with`` statement.
-        """
+        """Return a context in which what autograd saves, but weights, counts until dropped."""
         free = {weight.untyped_storage().data_ptr() for weight in weights}
 
         def pack(tensor: Tensor) -> Tensor | Kept:
@@ -52,18 +33,7 @@ class Meter:
         return torch.autograd.graph.saved_tensors_hooks(pack, _unpack)
 
     def keep(self, tensor: Tensor) -> Kept:
-        """Count a tensor while the result lives.
-
-        Parameters
-        ----------
-        tensor : torch.Tensor
-            That is kept.
-
-        Returns
-        -------
-        Kept
-            It.
-        """
+        """Count a tensor while the result lives."""
         return Kept(tensor, self)
 
     def _add(self, address: int, size: int) -> None:
@@ -80,15 +50,7 @@ class Meter:
 
 
 class Kept:
-    """A tensor that counts while this lives.
-
-    Parameters
-    ----------
-    tensor : torch.Tensor
-        What is kept.
-    meter : Meter
-        That counts it.
-    """
+    """A tensor that counts while this lives."""
 
     __slots__ = ("_address", "_meter", "_size", "tensor")
 

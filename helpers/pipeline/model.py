@@ -61,11 +61,6 @@ class Costs:
             F, B, I, W or U.
         stage : int
             Whose.
-
-        Returns
-        -------
-        float
-            In the unit of the costs.
         """
 
         def at(value: float | Sequence[float]) -> float:
@@ -91,11 +86,6 @@ def simulate(schedule: Schedule, costs: Costs | None = None) -> Timeline:
         Any that passes `check`.
     costs : Costs, optional
         1 for each part of an action unless given.
-
-    Returns
-    -------
-    Timeline
-        Computed, not recorded.
 
     Raises
     ------

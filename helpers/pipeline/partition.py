@@ -23,11 +23,6 @@ def equal(layers: int, stages: int) -> list[range]:
     stages : int
         Of the pipeline.
 
-    Returns
-    -------
-    list of range
-        The first ones longer, where they cannot be equal.
-
     Raises
     ------
     ValueError
@@ -43,21 +38,6 @@ def by_hand(counts: Sequence[int]) -> list[range]:
 
     >>> by_hand([1, 3])
     [range(0, 1), range(1, 4)]
-
-    Parameters
-    ----------
-    counts : sequence of int
-        Layers of each stage.
-
-    Returns
-    -------
-    list of range
-        In the model's order.
-
-    Raises
-    ------
-    ValueError
-        For a stage without a layer.
     """
     if not counts or min(counts) < 1:
         raise ValueError(f"by_hand({list(counts)}): each stage needs one layer or more")
@@ -71,8 +51,9 @@ def by_hand(counts: Sequence[int]) -> list[range]:
 def balanced(costs: Sequence[float], stages: int) -> list[range]:
     """Cut so that the dearest stage is as cheap as can be, by dynamic programming.
 
-    best(k, n) = min over c of max(best(k − 1, c), cost of layers c to n − 1) is the cost of the
-    dearest stage when the first n layers are cut into k.
+    With many micro-batches, the pipeline's speed is that of its dearest stage. best(k, n) = min
+    over c of max(best(k − 1, c), cost of layers c to n − 1) is its cost when the first n layers are
+    cut into k.
 
     >>> balanced([5, 1, 1, 1, 1, 1], 2)
     [range(0, 1), range(1, 6)]
@@ -83,11 +64,6 @@ def balanced(costs: Sequence[float], stages: int) -> list[range]:
         Of each layer, 0 or more.
     stages : int
         Of the pipeline.
-
-    Returns
-    -------
-    list of range
-        With many micro-batches, the pipeline's speed is that of its dearest stage.
 
     Raises
     ------
@@ -119,20 +95,7 @@ def balanced(costs: Sequence[float], stages: int) -> list[range]:
 
 
 def dearest(costs: Sequence[float], partition: Sequence[range]) -> float:
-    """Return the cost of the dearest stage.
-
-    Parameters
-    ----------
-    costs : sequence of float
-        Of each layer.
-    partition : sequence of range
-        As the functions above make it.
-
-    Returns
-    -------
-    float
-        In the unit of the costs.
-    """
+    """Return the cost of the dearest stage."""
     return max(sum(costs[layer] for layer in stage) for stage in partition)
 
 

@@ -20,26 +20,7 @@ def recorded(
     inputs: Sequence[Tensor] | None = None,
     targets: Sequence[Tensor] | None = None,
 ) -> tuple[Outcome, Timeline | None]:
-    """Run a step that all ranks begin together, and bring together when each did what.
-
-    Parameters
-    ----------
-    comm : MPI.Intracomm
-        The pipeline's.
-    pipeline : Pipeline
-        Of this rank.
-    inputs : sequence of torch.Tensor, optional
-        As for `Pipeline.step`.
-    targets : sequence of torch.Tensor, optional
-        As for `Pipeline.step`.
-
-    Returns
-    -------
-    outcome : Outcome
-        This rank's.
-    timeline : Timeline or None
-        In seconds, on rank 0; None on the others.
-    """
+    """Run a step that all ranks begin together, and bring together when each did what."""
     from helpers.tracing.clock import measure_offset
     from helpers.waiting import meet
 

@@ -25,21 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class Outcome:
-    """What one rank knows after a step.
+    """What one rank knows after a step."""
 
-    Parameters
-    ----------
-    losses : list of float
-        Of each micro-batch, on the rank of the last stage; elsewhere [].
-    times : list of (Action, int, int)
-        What it did, with begin and end in ns of ``time.perf_counter_ns``.
-    bytes : int
-        That were kept for backward passes at most, where this was measured.
-    """
-
-    losses: list[float] = field(default_factory=list)
-    times: list[tuple[Action, int, int]] = field(default_factory=list)
-    bytes: int = 0
+    losses: list[float] = field(
+        default_factory=list
+    )  # of each micro-batch, on the rank of the last stage
+    times: list[tuple[Action, int, int]] = field(default_factory=list)  # with begin and end in ns
+    bytes: int = 0  # kept for backward passes at most, where measured
 
 
 class Pipeline:
@@ -125,27 +117,7 @@ class Pipeline:
     def step(
         self, inputs: Sequence[Tensor] | None = None, targets: Sequence[Tensor] | None = None
     ) -> Outcome:
-        """Run the schedule once; every rank must call it.
-
-        Parameters
-        ----------
-        inputs : sequence of torch.Tensor
-            The micro-batches, all of one shape; needed on the rank of the first stage.
-        targets : sequence of torch.Tensor
-            Needed on the rank of the last stage.
-
-        Returns
-        -------
-        Outcome
-            This rank's.
-
-        Raises
-        ------
-        ValueError
-            If micro-batches are missing where they are needed.
-        TimeoutError
-            If a message did not come.
-        """
+        """Run the schedule once; every rank must call it."""
         self._need(inputs, "inputs", 0)
         self._need(targets, "targets", self.schedule.stages - 1)
         if not self._ready:

@@ -29,24 +29,7 @@ RATE = 1e-3  # of gradient descent, for schedules with updates
 
 
 def batches(config: Config, micro: int, seed: int = 0) -> tuple[list[Tensor], list[Tensor]]:
-    """Make micro-batches of random tokens, the same on all ranks.
-
-    Parameters
-    ----------
-    config : Config
-        Of the model.
-    micro : int
-        How many.
-    seed : int
-        Of the tokens.
-
-    Returns
-    -------
-    inputs : list of torch.Tensor (SIZE, context)
-        Tokens.
-    targets : list of torch.Tensor (SIZE, context)
-        Others.
-    """
+    """Make micro-batches of random tokens and targets (SIZE, context), the same on all ranks."""
     draws = torch.Generator().manual_seed(seed)
     shape = (2, micro, SIZE, config.context)
     both = torch.randint(config.vocabulary, shape, generator=draws)
@@ -62,30 +45,7 @@ def modules_of(
     dtype: torch.dtype = torch.float32,
     cut: Sequence[range] | None = None,
 ) -> tuple[list[nn.Module], list[range]]:
-    """Make a rank's chunks of a transformer.
-
-    Parameters
-    ----------
-    schedule : Schedule
-        Says how many stages there are and whose they are.
-    rank : int
-        Whose chunks are wanted.
-    config : Config
-        Of the model.
-    seed : int
-        Of its weights.
-    dtype : torch.dtype
-        Of its weights.
-    cut : sequence of range, optional
-        The pieces of each stage; as equal as can be unless given.
-
-    Returns
-    -------
-    modules : list of torch.nn.Module
-        One for each chunk.
-    pieces : list of range
-        Which pieces of the model they are.
-    """
+    """Make a rank's chunks of a transformer; return also which pieces of the model they are."""
     cut = cut or partition.equal(config.pieces, schedule.stages)
     mine = [cut[schedule.stage(rank, chunk)] for chunk in range(schedule.chunks)]
     made = [nn.Sequential(*(layer(config, i, seed, dtype) for i in part)) for part in mine]
@@ -130,11 +90,6 @@ def record(
         Of the model; unless given, SMALL with one piece for each stage.
     repeats : int
         Steps that are recorded; the shortest counts.
-
-    Returns
-    -------
-    Timeline or None
-        On rank 0; None elsewhere.
     """
     comm = _group(schedule.ranks)
     found: list[Timeline] = []

@@ -61,11 +61,6 @@ class Action(NamedTuple):
         text : str
             Such as "F0" or "B3.1".
 
-        Returns
-        -------
-        Action
-            The same.
-
         Raises
         ------
         ValueError
@@ -136,19 +131,12 @@ class Schedule:
         return self.ranks * self.chunks
 
     def stage(self, rank: int, chunk: int) -> int:
-        """Return which stage of the model a rank's chunk is.
+        """Return which stage of the model a rank's chunk is, counted along the model.
 
         Parameters
         ----------
-        rank : int
+        rank, chunk : int
             From 0.
-        chunk : int
-            From 0.
-
-        Returns
-        -------
-        int
-            Counted along the model, from 0.
         """
         return self.places[rank][chunk]
 
@@ -159,29 +147,18 @@ class Schedule:
         ----------
         stage : int
             Counted along the model.
-
-        Returns
-        -------
-        int
-            From 0.
         """
         return self._at(stage, "F", 0)[0]
 
     def source(self, rank: int, action: Action) -> tuple[int, Action] | None:
-        """Return whose result an action needs from another stage.
+        """Return the (rank, action) of another stage whose result an action needs, or None.
 
         Parameters
         ----------
         rank : int
             Who acts.
         action : Action
-            One of its actions.
-
-        Returns
-        -------
-        tuple of (int, Action), or None
-            The rank and its action, of kind F for F and of kind B for B or I; None if the action
-            needs nothing from another stage.
+            One of its actions; F needs an F, B and I need a B.
         """
         stage = self.stage(rank, action.chunk)
         if action.kind == "F" and stage > 0:
@@ -191,7 +168,7 @@ class Schedule:
         return None
 
     def target(self, rank: int, action: Action) -> tuple[int, Action] | None:
-        """Return which action of another stage an action's result is for.
+        """Return the (rank, action) of another stage that an action's result is for, or None.
 
         Parameters
         ----------
@@ -199,11 +176,6 @@ class Schedule:
             Who acts.
         action : Action
             One of its actions.
-
-        Returns
-        -------
-        tuple of (int, Action), or None
-            As for ``source``.
         """
         stage = self.stage(rank, action.chunk)
         if action.kind == "F" and stage < self.stages - 1:
@@ -244,11 +216,6 @@ class Schedule:
             Chunks of the model on each rank.
         places : sequence of sequence of int
             For each rank, the stages that its chunks are; stage s on rank s % p unless given.
-
-        Returns
-        -------
-        Schedule
-            Not checked yet.
 
         Raises
         ------

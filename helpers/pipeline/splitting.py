@@ -53,18 +53,7 @@ class _PutOff(torch.autograd.Function):
 
 
 def put_off(module: nn.Module) -> list[Later]:
-    """Let the linear layers of a module put off their weights' part.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-        Whose `torch.nn.Linear` layers are changed, for good.
-
-    Returns
-    -------
-    list of Later
-        A list of one: whatever `Later` stands in it when a backward pass runs gets the work.
-    """
+    """Let a module's linear layers put their weights' part off, into the list's one `Later`."""
     put = [Later()]
     for part in module.modules():
         if isinstance(part, nn.Linear):

@@ -35,20 +35,9 @@ class _Pass:
 class Stage:
     """Layers that run forward and backward for one micro-batch at a time.
 
-    Parameters
-    ----------
-    module : torch.nn.Module
-        The layers; their gradients are added up in ``.grad`` as always.
-    loss : callable, optional
-        For the last stage: (output, target) → a number.
-    scale : float
-        What the loss is multiplied by: 1/m makes the sum over micro-batches their mean.
-    recompute : bool
-        Keep only the input of each micro-batch, and go forward once more before going back.
-    split : bool
-        Whether backward passes come in two parts.
-    meter : Meter, optional
-        Counts what is kept.
+    The last stage has a loss, (output, target) → a number, which ``scale`` multiplies.
+    ``recompute`` keeps only a micro-batch's input and goes forward again before it goes back;
+    ``split`` has backward passes in two parts.
     """
 
     def __init__(
@@ -71,22 +60,7 @@ class Stage:
         return len(self._passes)
 
     def forward(self, micro: int, x: Tensor, target: Tensor | None = None) -> Tensor:
-        """Go forward.
-
-        Parameters
-        ----------
-        micro : int
-            The number of the micro-batch.
-        x : torch.Tensor
-            From the stage before, or the data.
-        target : torch.Tensor, optional
-            For the last stage.
-
-        Returns
-        -------
-        torch.Tensor
-            For the next stage; of the last stage, the loss, not scaled.
-        """
+        """Go forward; return what the next stage needs, or the last stage's loss, not scaled."""
         x = x.detach()
         if x.is_floating_point():
             x.requires_grad_()
@@ -102,39 +76,13 @@ class Stage:
         return y.detach()
 
     def backward(self, micro: int, gradient: Tensor | None = None) -> Tensor | None:
-        """Go backward, and forget the micro-batch.
-
-        Parameters
-        ----------
-        micro : int
-            The number of the micro-batch.
-        gradient : torch.Tensor, optional
-            Of the output, from the next stage; the last stage needs none.
-
-        Returns
-        -------
-        torch.Tensor or None
-            The gradient of the input, for the stage before; None where there is none.
-        """
+        """Go backward and forget the micro-batch; return the gradient for the stage before."""
         back = self.backward_input(micro, gradient)
         self.backward_weight(micro)
         return back
 
     def backward_input(self, micro: int, gradient: Tensor | None = None) -> Tensor | None:
-        """Go backward as far as the stage before needs it.
-
-        Parameters
-        ----------
-        micro : int
-            The number of the micro-batch.
-        gradient : torch.Tensor, optional
-            As for `backward`.
-
-        Returns
-        -------
-        torch.Tensor or None
-            As of `backward`.
-        """
+        """Go backward as far as the stage before needs it."""
         held = self._passes[micro]
         if held.y is None:
             with self._watched():
@@ -151,13 +99,7 @@ class Stage:
         return held.x.grad
 
     def backward_weight(self, micro: int) -> None:
-        """Do what is left of a backward pass, and forget the micro-batch.
-
-        Parameters
-        ----------
-        micro : int
-            The number of the micro-batch.
-        """
+        """Do what is left of a backward pass, and forget the micro-batch."""
         held = self._passes.pop(micro)
         if held.later:
             held.later.work()

@@ -18,32 +18,7 @@ from helpers.pipeline.stage import Stage
 
 
 class UpdatingStage(Stage):
-    """A stage with versions of its weights.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-        The layers. Its own parameters are the newest version.
-    rate : float
-        Of the plain gradient descent by which it updates.
-    loss : callable, optional
-        As for `Stage`.
-    stash : bool
-        Whether a micro-batch keeps the weights that it went forward with.
-    meter : Meter, optional
-        As for `Stage`.
-
-    Attributes
-    ----------
-    version : int
-        Updates so far.
-    staleness : dict of int to int
-        For each micro-batch, how many updates its gradient missed.
-    most_versions : int
-        How many versions of the weights were kept at most.
-    gradients : dict of int to list of torch.Tensor
-        What each update followed, one for each parameter.
-    """
+    """A stage with versions of its weights; ``stash`` lets micro-batches keep theirs."""
 
     def __init__(
         self,
@@ -63,35 +38,14 @@ class UpdatingStage(Stage):
         self._newest = self._copy()
 
     def forward(self, micro: int, x: Tensor, target: Tensor | None = None) -> Tensor:
-        """Go forward with the newest weights, and remember which these were.
-
-        Parameters
-        ----------
-        micro : int
-            As for `Stage.forward`.
-        x : torch.Tensor
-            As for `Stage.forward`.
-        target : torch.Tensor, optional
-            As for `Stage.forward`.
-
-        Returns
-        -------
-        torch.Tensor
-            As of `Stage.forward`.
-        """
+        """Go forward with the newest weights, and remember which these were."""
         self._used[micro] = (self.version, self._newest)
         versions = {version for version, _ in self._used.values()} | {self.version}
         self.most_versions = max(self.most_versions, len(versions) if self.stash else 1)
         return super().forward(micro, x, target)
 
     def update(self, micro: int) -> None:
-        """Follow a micro-batch's gradient, wherever the weights are by now.
-
-        Parameters
-        ----------
-        micro : int
-            Whose backward pass is done.
-        """
+        """Follow a micro-batch's gradient, wherever the weights are by now."""
         version, used = self._used.pop(micro)
         self.staleness[micro] = self.version - version
         found = [weight.grad for weight in used.values()]

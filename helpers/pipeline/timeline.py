@@ -9,17 +9,7 @@ from helpers.pipeline.schedule import Action, Schedule
 
 @dataclass(frozen=True)
 class Box:
-    """One action and its time.
-
-    Parameters
-    ----------
-    rank : int
-        Who acted.
-    action : Action
-        What it did.
-    begin, end : float
-        When, on a clock that all ranks share, in the timeline's unit.
-    """
+    """One action and its time."""
 
     rank: int
     action: Action
@@ -29,27 +19,13 @@ class Box:
 
 @dataclass(frozen=True)
 class Timeline:
-    """All boxes of a step.
-
-    Parameters
-    ----------
-    schedule : Schedule
-        That was followed.
-    boxes : tuple of Box
-        Of all ranks.
-    recorded : bool
-        Whether ranks did this, or the model says so.
-    unit : str
-        Of the times: "s", or "" for the model's own.
-    note : str
-        What a picture must say about it, such as the pace of its stages.
-    """
+    """All boxes of a step."""
 
     schedule: Schedule
     boxes: tuple[Box, ...]
-    recorded: bool
-    unit: str = ""
-    note: str = ""
+    recorded: bool  # whether ranks did this, or the model says so
+    unit: str = ""  # of the times: "s", or "" for the model's own
+    note: str = ""  # what a picture must say about it, such as the stages' pace
 
     @property
     def begin(self) -> float:
@@ -68,18 +44,9 @@ class Timeline:
         return 1 - busy / (self.span * self.schedule.ranks) if self.span else 0.0
 
     def held(self, rank: int) -> list[tuple[float, int]]:
-        """Count the activations that a rank keeps.
+        """Return from when on a rank keeps how many micro-batches (of a chunk).
 
-        Parameters
-        ----------
-        rank : int
-            Whose.
-
-        Returns
-        -------
-        list of (float, int)
-            From when on how many micro-batches (of a chunk) are kept: one more at the end of each
-            F, one fewer at the end of each B or W.
+        One more at the end of each F, one fewer at the end of each B or W.
         """
         changes = [
             (box.end - self.begin, 1 if box.action.kind == "F" else -1)
@@ -93,16 +60,5 @@ class Timeline:
         return found
 
     def most_held(self, rank: int) -> int:
-        """Return how many a rank keeps at most.
-
-        Parameters
-        ----------
-        rank : int
-            Whose.
-
-        Returns
-        -------
-        int
-            Micro-batches, of a chunk.
-        """
+        """Return how many a rank keeps at most."""
         return max(count for _, count in self.held(rank))

@@ -24,17 +24,7 @@ PATIENCE = 60.0  # seconds
 
 
 class Wires:
-    """One rank's messages.
-
-    Parameters
-    ----------
-    comm : MPI.Intracomm
-        The ranks of the pipeline, with no other messages under way on it.
-    schedule : Schedule
-        That is run.
-    patience : float
-        Seconds after which a rank that waits raises an error.
-    """
+    """One rank's messages on a communicator of its own; a wait ends after ``patience`` seconds."""
 
     def __init__(self, comm: MPI.Intracomm, schedule: Schedule, patience: float = PATIENCE) -> None:
         self.comm, self.schedule, self.patience = comm, schedule, patience
@@ -47,15 +37,7 @@ class Wires:
         self._yielding = Yielding()
 
     def learn_shapes(self, modules: Sequence[nn.Module], x: Tensor | None) -> None:
-        """Send the shape of what each stage makes to the next; every rank must call it.
-
-        Parameters
-        ----------
-        modules : sequence of torch.nn.Module
-            This rank's chunks.
-        x : torch.Tensor, optional
-            A micro-batch, on the rank that has the first stage.
-        """
+        """Send the shape of what each stage makes to the next; every rank must call it."""
         schedule, told = self.schedule, None
         for stage in range(schedule.stages - 1):
             rank, then = schedule.rank_of(stage), schedule.rank_of(stage + 1)
@@ -73,35 +55,13 @@ class Wires:
                 self._shapes[stage] = self.comm.recv(source=rank, tag=stage)
 
     def expect(self, order: Sequence[Action]) -> None:
-        """Begin a step: post the first receives.
-
-        Parameters
-        ----------
-        order : sequence of Action
-            What this rank will do.
-        """
+        """Begin a step: post the first receives."""
         self._expected = [a for a in order if self._remote(self.schedule.source(self.rank, a))]
         for action in self._expected[:AHEAD]:
             self._post(action)
 
     def take(self, action: Action) -> Tensor | None:
-        """Return what an action needs from another stage, once it is there.
-
-        Parameters
-        ----------
-        action : Action
-            Of this rank.
-
-        Returns
-        -------
-        torch.Tensor or None
-            An activation for F, a gradient for B or I; None if it needs nothing.
-
-        Raises
-        ------
-        TimeoutError
-            If it did not come.
-        """
+        """Return what an action needs from another stage, once it is there; None for nothing."""
         source = self.schedule.source(self.rank, action)
         if source is None:
             return None
@@ -116,15 +76,7 @@ class Wires:
         return buffer
 
     def give(self, action: Action, tensor: Tensor | None) -> None:
-        """Send on what an action made, without waiting.
-
-        Parameters
-        ----------
-        action : Action
-            Of this rank.
-        tensor : torch.Tensor
-            An activation or a gradient.
-        """
+        """Send on the activation or gradient that an action made, without waiting."""
         target = self.schedule.target(self.rank, action)
         if target is None or tensor is None:
             return
@@ -138,13 +90,7 @@ class Wires:
         self._under_way.append((request, tensor))
 
     def finish(self) -> None:
-        """Wait until everything that was sent has been received.
-
-        Raises
-        ------
-        TimeoutError
-            If something was not.
-        """
+        """Wait until everything that was sent has been received."""
         for request, _ in self._under_way:
             self._wait(request, "the end of the step: a message was not received")
         self._under_way = []

@@ -80,11 +80,6 @@ def f(x: Tensor, comm: Any) -> Tensor:
         The same on all ranks.
     comm : mpi4py.MPI.Intracomm
         The ranks that split what follows.
-
-    Returns
-    -------
-    torch.Tensor
-        Equal to ``x``.
     """
     return _Copy.apply(x, comm)
 
@@ -98,11 +93,6 @@ def g(x: Tensor, comm: Any) -> Tensor:
         This rank's part of a sum.
     comm : mpi4py.MPI.Intracomm
         The ranks that split what came before.
-
-    Returns
-    -------
-    torch.Tensor
-        The sum, on all ranks.
     """
     return _Sum.apply(x, comm)
 
@@ -130,11 +120,6 @@ def operator(
         ``forward(x, add)`` and ``backward(gradient, add)``; ``add(x)`` is the sum over ranks.
     comm : mpi4py.MPI.Intracomm
         The ranks.
-
-    Returns
-    -------
-    callable
-        Of a tensor.
     """
 
     def add(x: Tensor) -> Tensor:

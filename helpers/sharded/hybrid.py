@@ -40,11 +40,6 @@ def stage_pieces(config: Config, stages: int) -> list[range]:
     stages : int
         How many share it.
 
-    Returns
-    -------
-    list of range
-        Consecutive; piece 0 is the embedding, the last the head.
-
     Raises
     ------
     ValueError

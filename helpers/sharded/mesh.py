@@ -59,11 +59,6 @@ class Layout:
         ----------
         rank : int
             From 0.
-
-        Returns
-        -------
-        dict of str to int
-            Its place on each axis.
         """
         rest, tensor = divmod(rank, self.tensor)
         data, pipeline = divmod(rest, self.pipeline)
@@ -76,11 +71,6 @@ class Layout:
         ----------
         axis : str
             "data", "pipeline" or "tensor".
-
-        Returns
-        -------
-        list of list of int
-            Each rank in one of them.
         """
         found: dict[tuple, list[int]] = {}
         for rank in range(self.ranks):

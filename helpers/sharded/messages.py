@@ -98,11 +98,6 @@ def shift(tensors: Sequence[Tensor], comm: Any) -> list[Tensor]:
         Of the same shapes everywhere.
     comm : mpi4py.MPI.Intracomm
         The ranks; the last one sends to the first.
-
-    Returns
-    -------
-    list of torch.Tensor
-        What the previous rank had.
     """
     n, rank = comm.Get_size(), comm.Get_rank()
     patient = begin(comm)

@@ -63,7 +63,7 @@ class Plan:
 
 
 def stage_parameters(config: Config, pieces: range, tensor: int) -> int:
-    """Count the parameters of one rank.
+    """Count the parameters of one rank: its own, and those that its tensor ranks have too.
 
     Parameters
     ----------
@@ -73,11 +73,6 @@ def stage_parameters(config: Config, pieces: range, tensor: int) -> int:
         Of this rank's stage.
     tensor : int
         Ranks that share each matrix.
-
-    Returns
-    -------
-    int
-        Its own, and those that its tensor ranks have too.
     """
     C, V = config.width, config.vocabulary
     shapes: dict[str, list[tuple[str, int]]] = {
@@ -121,7 +116,7 @@ def predict(
     micro: int = 1,
     each: Bytes = FLOAT32,
 ) -> Plan:
-    """Predict a step.
+    """Predict the seconds and bytes of a step.
 
     Parameters
     ----------
@@ -131,17 +126,10 @@ def predict(
         How it is split.
     machine : Machine
         Where.
-    batch : int
-        Sequences in a step, of all replicas.
-    micro : int
-        Micro-batches of each replica.
+    batch, micro : int
+        Sequences in a step of all replicas, and micro-batches of each.
     each : Bytes
         Of a parameter.
-
-    Returns
-    -------
-    Plan
-        Seconds and bytes.
 
     Raises
     ------

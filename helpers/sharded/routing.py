@@ -25,7 +25,7 @@ class Routes(NamedTuple):
 
 
 def capacity_of(tokens: int, experts: int, choices: int, factor: float) -> int:
-    """Return how many tokens an expert takes.
+    """Return how many of one rank's tokens an expert takes.
 
     Parameters
     ----------
@@ -33,11 +33,6 @@ def capacity_of(tokens: int, experts: int, choices: int, factor: float) -> int:
         Tokens of one rank, experts of all ranks, and choices of each token.
     factor : float
         1: just enough if all are equally busy.
-
-    Returns
-    -------
-    int
-        Of one rank's tokens.
 
     Examples
     --------

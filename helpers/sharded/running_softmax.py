@@ -66,11 +66,6 @@ def merge(o1: Tensor, logs1: Tensor, o2: Tensor, logs2: Tensor) -> tuple[Tensor,
         Outputs.
     logs1, logs2 : torch.Tensor (..., Tq)
         Their ℓ, −∞ for a piece of which nothing is seen.
-
-    Returns
-    -------
-    tuple of torch.Tensor
-        The output and ℓ of both pieces as one.
     """
     logs = torch.logaddexp(logs1, logs2)
     safe = logs.masked_fill(logs == -math.inf, 0.0)

@@ -22,7 +22,7 @@ from helpers.waiting import doze
 
 
 def rows(config: Config, batch: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Draw token sequences, the same on every rank.
+    """Draw inputs and targets (batch, context), the same on every rank.
 
     Parameters
     ----------
@@ -30,11 +30,6 @@ def rows(config: Config, batch: int, seed: int) -> tuple[torch.Tensor, torch.Ten
         Vocabulary and context.
     batch, seed : int
         How many, and which.
-
-    Returns
-    -------
-    tuple of torch.Tensor (batch, context)
-        Inputs and targets.
     """
     made = torch.Generator().manual_seed(seed)
     x = torch.randint(config.vocabulary, (batch, config.context + 1), generator=made)
@@ -42,13 +37,7 @@ def rows(config: Config, batch: int, seed: int) -> tuple[torch.Tensor, torch.Ten
 
 
 def world() -> Any:
-    """Return the communicator of all ranks; one thread for each.
-
-    Returns
-    -------
-    mpi4py.MPI.Intracomm
-        COMM_WORLD.
-    """
+    """Return the communicator of all ranks; one thread for each."""
     from mpi4py import MPI
 
     torch.set_num_threads(1)
@@ -194,14 +183,14 @@ def train(
     begin: int = 0,
     double: bool = False,
 ) -> list[float]:
-    """Train the transformer on a text; return the losses.
+    """Train the transformer on a text; return the losses in nats for each token.
 
     Parameters
     ----------
     config : Config
         The model's size.
     layout : Layout
-        How the first ranks share it; the others have nothing to do.
+        How the first ranks share it; the others have nothing to do, and no losses.
     tokens : numpy.ndarray
         The text.
     steps, batch, micro : int
@@ -214,11 +203,6 @@ def train(
         The number of the first batch.
     double : bool
         Whether in float64.
-
-    Returns
-    -------
-    list of float
-        In nats for each token; empty on a rank without a part.
     """
     from helpers.datasets.characters import batch as draw
 

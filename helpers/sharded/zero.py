@@ -47,11 +47,6 @@ def at_rest(stage: int, ranks: int, each: Bytes = FLOAT32) -> Bytes:
     each : Bytes
         Of one parameter without sharding.
 
-    Returns
-    -------
-    Bytes
-        Of one rank.
-
     Raises
     ------
     ValueError
@@ -77,23 +72,13 @@ def sent(stage: int, ranks: int, parameters: int, itemsize: int = 4) -> float:
     """Return the bytes that one rank sends in a step, by rings.
 
     Stages 0 to 2 reduce-scatter gradients and gather either those or parameters; stage 3 gathers
-    parameters twice, for the forward pass and for the backward pass.
+    parameters twice, for the forward pass and for the backward pass: 2 or 3 times (N − 1)/N · Ψ ·
+    itemsize.
 
     Parameters
     ----------
-    stage : int
-        0 to 3.
-    ranks : int
-        N.
-    parameters : int
-        Ψ.
-    itemsize : int
-        Bytes of a number.
-
-    Returns
-    -------
-    float
-        2 or 3 times (N − 1)/N · Ψ · itemsize.
+    stage, ranks, parameters, itemsize : int
+        0 to 3, N, Ψ, and bytes of a number.
 
     Examples
     --------
