@@ -84,6 +84,7 @@ setup-hub: setup-all ## Make JupyterHub's environment, .venv-hub: deploy/jupyter
 	@sh deploy/jupyterhub/setup.sh
 
 hub: setup-hub ## Start a class on JupyterHub, as root: make hub MEMORY=5G CORES=2
+	@env $(HUB_SETTINGS) $(PY) deploy/jupyterhub/settings.py
 	@exec env $(HUB_SETTINGS) .venv-hub/bin/python -m jupyterhub -f deploy/jupyterhub/jupyterhub_config.py $(HUB_ARGS)
 
 hosts: setup ## Check whether this machine can emulate several hosts, then open JupyterLab

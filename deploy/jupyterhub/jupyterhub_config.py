@@ -14,16 +14,11 @@ HUB = Path(sys.prefix)  # .venv-hub
 COURSE = (ROOT / ".venv").resolve()
 sys.path.insert(0, str(RECIPE))
 
-from spawner import CourseSpawner  # noqa: E402 - it stands beside this file
+import settings  # noqa: E402 - they stand beside this file
+from spawner import CourseSpawner  # noqa: E402
 
-
-def setting(name: str, default: str) -> str:
-    """Return what `make hub NAME=...` says; an empty value is none."""
-    return os.environ.get(name) or default
-
-
-idle = int(setting("IDLE", "3600"))  # seconds
-state = Path(setting("STATE", "/srv/jupyterhub"))  # who is logged in, the hub's secrets
+wanted = settings.read(os.environ)
+state = wanted.state  # who is logged in, the hub's secrets
 state.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 c = get_config()  # noqa: F821 - JupyterHub defines it
@@ -37,11 +32,11 @@ c.JupyterHub.spawner_class = CourseSpawner
 # --- who may come in: this machine's users, with their passwords, if they are in a group
 c.JupyterHub.authenticator_class = "pam"
 c.PAMAuthenticator.open_sessions = False  # would need the hub to be a session's leader
-c.PAMAuthenticator.allowed_groups = set(setting("MEMBERS", "students,teachers").split(","))
+c.PAMAuthenticator.allowed_groups = set(wanted.members)
 
 # --- what each gets
-c.Spawner.mem_limit = setting("MEMORY", "5G")  # K, M, G or T behind the number
-c.Spawner.cpu_limit = float(setting("CORES", "2"))
+c.Spawner.mem_limit = wanted.memory
+c.Spawner.cpu_limit = wanted.cores
 c.Spawner.cmd = [sys.executable, str(RECIPE / "student.py")]
 c.Spawner.notebook_dir = "~/work"
 c.Spawner.default_url = "/lab/tree/00_start_here.ipynb"
@@ -57,8 +52,8 @@ c.Spawner.environment = {
         [f"{RECIPE}/jupyter", f"{ROOT}/tools/jupyterlab", f"{COURSE}/etc/jupyter"]
     ),
     "JUPYTERLAB_DIR": f"{COURSE}/share/jupyter/lab",
-    "COURSE_ID": Path(setting("COURSE", "parallel")).name,
-    "EXCHANGE": setting("EXCHANGE", "/srv/nbgrader/exchange"),
+    "COURSE_ID": wanted.course,
+    "EXCHANGE": str(wanted.exchange),
 }
 c.Spawner.start_timeout = 120  # thirty at once take their time
 c.Spawner.http_timeout = 120
@@ -66,11 +61,11 @@ c.Spawner.http_timeout = 120
 # --- what nobody uses ends: idle kernels with their ranks, then the server that has none left.
 # A cell that runs is not idle, so that no long computation and no grading is cut off.
 c.Spawner.args = [
-    f"--MappingKernelManager.cull_idle_timeout={idle}",
-    f"--MappingKernelManager.cull_interval={max(5, idle // 10)}",
+    f"--MappingKernelManager.cull_idle_timeout={wanted.idle}",
+    f"--MappingKernelManager.cull_interval={max(5, wanted.idle // 10)}",
     "--MappingKernelManager.cull_connected=True",  # a forgotten tab keeps no ranks
-    f"--TerminalManager.cull_inactive_timeout={idle}",
-    f"--TerminalManager.cull_interval={max(5, idle // 10)}",
-    f"--ServerApp.shutdown_no_activity_timeout={idle}",
+    f"--TerminalManager.cull_inactive_timeout={wanted.idle}",
+    f"--TerminalManager.cull_interval={max(5, wanted.idle // 10)}",
+    f"--ServerApp.shutdown_no_activity_timeout={wanted.idle}",
 ]
 c.Spawner.poll_interval = 10  # seconds until the hub has seen that a server has ended

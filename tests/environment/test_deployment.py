@@ -139,10 +139,13 @@ def test_ci_is_strict_about_what_is_left():
     assert re.search(r"^export CI=true\b", (ROOT / ".ci" / "run").read_text(), re.M)
 
 
-def test_makefile_starts_the_hub_as_the_lesson_does():
+def test_makefile_judges_the_hubs_settings_and_starts_it_as_the_lesson_does():
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
-    started = re.search(r"^hub:.*\n((?:\t.*\n)+)", text, re.M)[1]
+    judged, started = re.search(r"^hub:.*\n((?:\t.*\n)+)", text, re.M)[1].splitlines()
+    assert judged == "\t@env $(HUB_SETTINGS) $(PY) deploy/jupyterhub/settings.py"
     assert "-m jupyterhub -f deploy/jupyterhub/jupyterhub_config.py" in started
-    settings = (ROOT / "deploy/jupyterhub/jupyterhub_config.py").read_text(encoding="utf-8")
-    for name in re.findall(r'setting\("(\w+)"', settings):
+    settings = (ROOT / "deploy/jupyterhub/settings.py").read_text(encoding="utf-8")
+    names = set(re.findall(r'"([A-Z]+)"', settings))
+    assert len(names) == 7
+    for name in names:
         assert f"{name}=$(call q,$({name}))" in text, name

@@ -1,5 +1,6 @@
 """Every setting of `make help` arrives whole; a wrong value is repeated, with what was expected."""
 
+import importlib.util
 import os
 import re
 import shutil
@@ -86,16 +87,24 @@ def test_a_setting_arrives_as_it_was_given(course, words, told):
         ("-m tools.soak mpi", "there is no notebook 'mpi'; there are 00_start_here, "),
         ("-m claims mpi", "claims: expected a notebook or a claim of one; got mpi. There are: "),
         ("-m bench allreducer", "allreducer"),
+        ("deploy/jupyterhub/settings.py CORES=x", "CORES=x: expected a number of cores above 0"),
+        ("deploy/jupyterhub/settings.py CORES=0.0", "CORES=0.0: expected a number of cores above"),
+        ("deploy/jupyterhub/settings.py MEMORY=5GB", "MEMORY=5GB: expected a size with K, M, G"),
+        ("deploy/jupyterhub/settings.py IDLE=1h", "IDLE=1h: expected whole seconds, 1 or more"),
+        ("deploy/jupyterhub/settings.py STATE=/etc/passwd", "STATE=/etc/passwd: expected a folder"),
+        ("deploy/jupyterhub/settings.py EXCHANGE=here", "EXCHANGE=here: expected a folder, from /"),
+        ("deploy/jupyterhub/settings.py MEMBERS=nobodys", "this machine has no group nobodys, so"),
         ("-m tools.test_all slrum", "there is no part 'slrum'; there are quick, claims"),
     ],
 )
 def test_a_wrong_value_is_repeated_with_what_was_expected(tmp_path, words, answer):
     command = [word.format(tmp_path) for word in words.split()]
-    work = [word.partition("=")[2] for word in command if word.startswith("WORK=")]
+    settings = "WORK=", "CORES=", "MEMORY=", "IDLE=", "STATE=", "EXCHANGE=", "MEMBERS="
+    passed = [word for word in command if word.startswith(settings)]  # by environment
     done = subprocess.run(
-        [sys.executable, *(word for word in command if not word.startswith("WORK="))],
+        [sys.executable, *(word for word in command if word not in passed)],
         cwd=ROOT,
-        env={**os.environ, **({"WORK": work[0]} if work else {})},
+        env={**os.environ, **dict(word.split("=", 1) for word in passed)},
         capture_output=True,
         text=True,
         timeout=120,
@@ -104,6 +113,20 @@ def test_a_wrong_value_is_repeated_with_what_was_expected(tmp_path, words, answe
     assert answer in done.stderr
     assert "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_the_hub_takes_what_its_recipe_says():
+    spec = importlib.util.spec_from_file_location(
+        "settings", ROOT / "deploy/jupyterhub/settings.py"
+    )
+    settings = sys.modules["settings"] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(settings)
+    finally:
+        del sys.modules["settings"]
+    assert settings.read({"CORES": "", "MEMORY": "5G"}) == settings.Settings()
+    found = settings.read({"CORES": "0.5", "MEMORY": "512M", "IDLE": "60", "COURSE": "~/a course"})
+    assert (found.cores, found.memory, found.idle, found.course) == (0.5, "512M", 60, "a course")
 
 
 @pytest.mark.parametrize(
