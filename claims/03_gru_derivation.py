@@ -10,7 +10,7 @@ from helpers.claims import Claim, Share
 TRAINED = range(8)  # seeds of a training, all stacked and trained at once
 DRAWN = range(50)  # seeds of a random matrix
 
-# ------------------------------------------------------------------- section 4: gradients by lag
+# --------------------------------------------------------------------------------- gradients by lag
 
 
 @functools.cache
@@ -97,7 +97,7 @@ def diverged(seed: int, limit: float | None, radius: float = 1.3, steps: int = 1
     return Share(int(not math.isfinite(loss.item())), 1)
 
 
-# ------------------------------------------------------------- section 7: gates taken away
+# --------------------------------------------------------------------------------- gates taken away
 
 
 @functools.cache
@@ -135,7 +135,7 @@ def _with(settings: dict, **more) -> dict:
     return {name: {**setting, **more} for name, setting in settings.items()}
 
 
-# ------------------------------------------------------------------- section 8: what a step costs
+# -------------------------------------------------------------------------------- what a step costs
 
 
 def backward_seconds(seed: int, steps: int, width: int, slices: str, rival: str, batch: int = 32):

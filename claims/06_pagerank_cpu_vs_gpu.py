@@ -25,7 +25,7 @@ def _product(method: str, graph, times: int = 1):
     return version, lambda: [version.product(x) for _ in range(times)]
 
 
-# ------------------------------------------------------------------- section 4: versions and bytes
+# ------------------------------------------------------------------------------- versions and bytes
 
 
 def versions_apart(seed: int, ours: str, rival: str, probability: float, nodes: int = 8000):
@@ -178,7 +178,7 @@ def same_order(seed: int, back_to: str, nodes: int = 400) -> Share:
     return Share(int((orders[0] == orders[1]).all()), 1)
 
 
-# ------------------------------------------------------------------ sections 7 and 8: large graphs
+# ------------------------------------------------------------------------------------- large graphs
 
 
 def per_edge(seed: int, nodes: int, small: int = 10_000) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from helpers.claims import PROCESSOR, in_turn, with_defaults
 SEEDS = range(5)
 
 
-# ------------------------------------------------------------------------ section 1: the ceilings
+# ------------------------------------------------------------------------------------- the ceilings
 
 
 def peak_of(seed: int, dtype: str, width: int = -1) -> tuple[float, float]:
@@ -36,7 +36,7 @@ def triad_against_read(seed: int, size: int) -> tuple[float, float]:
     return max(made["triad"]), max(made["read"])
 
 
-# ------------------------------------------------------------------------------- section 2: roofs
+# -------------------------------------------------------------------------------------------- roofs
 
 
 def fused_against_passes(seed: int, n: int) -> tuple[float, float]:
@@ -75,7 +75,7 @@ def gru_shares(seed: int, batch: int, hidden: int) -> tuple[float, float]:
     return 5 * flops / step, 5 * 2 * batch * 2 * hidden * 3 * hidden / product
 
 
-# ---------------------------------------------------------------------- section 3: loops and tiles
+# ---------------------------------------------------------------------------------- loops and tiles
 
 
 @functools.cache
@@ -130,7 +130,7 @@ def tiles(seed: int, n: int, ours: int, rival: int, rounds: int = 2) -> tuple[fl
     return in_turn(lambda: first(a, b), lambda: second(a, b), rounds)
 
 
-# --------------------------------------------------------- section 4: convolutions and PageRank
+# ------------------------------------------------------------------------ convolutions and PageRank
 
 
 def convolutions(seed: int, k: int, ours: str, rival: str, side: int = 1024):
@@ -172,7 +172,7 @@ def formats(seed: int, rows: int, n: int, ours: str, rival: str) -> tuple[float,
     return in_turn(*[lambda f=f: [f() for _ in range(3)] for f in calls], rounds=6)
 
 
-# ------------------------------------------------------------------------------ section 5: a layer
+# ------------------------------------------------------------------------------------------ a layer
 
 
 def time_against_operations(seed: int, change: str, side: int = 56, rounds: int = 9):

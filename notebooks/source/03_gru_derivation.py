@@ -23,7 +23,7 @@
 # | $h_t$ | [hidden state](glossary.md#hidden-state) after step $t$; $h_0$ is given | $(B, H)$ |
 # | $g$, $\sigma$ | squashing function (here tanh unless said otherwise), logistic sigmoid | |
 # | $a_t$ | what $g$ or $\sigma$ is applied to at step $t$ | that of its result |
-# | $r_t, z_t, m_t, n_t$ | the GRU's reset gate, update gate, memory, candidate (section 5) | $(B, H)$ |
+# | $r_t, z_t, m_t, n_t$ | the GRU's reset gate, update gate, memory, candidate | $(B, H)$ |
 # | $W, b$ | weights and bias on the input | $(G H, I)$, $(G H)$ |
 # | $U, c$ | weights and bias on the state | $(G H, H)$, $(G H)$ |
 # | $G$ | blocks in $W$, $U$, $b$, $c$: 1 for the RNN, 3 for the GRU (reset, update, candidate) | number |
@@ -103,7 +103,7 @@ plt.show()
 # %% [markdown]
 # The plain network forgets its start at once, and so does a GRU as PyTorch makes it, a little later; with one of its biases raised, the GRU still knows it sixty steps on. (Below $10^{-16}$ there is only rounding.) The derivation below says why the first two fall along straight lines, and what that bias does.
 #
-# ## 1. A summary in which order counts
+# ## A summary in which order counts
 #
 # You and a friend both do push-ups for thirty days. Who is the keener? Each has a *sequence* of numbers, and sequences have no order of size; a summary has: the mean. Day 1 counts as much as day 30, so you may shuffle the days:
 
@@ -165,7 +165,7 @@ def savings(rate):
 check.savings_as_recurrence(savings)
 
 # %% [markdown]
-# ## 2. The plain RNN, forward
+# ## The plain RNN, forward
 #
 # One step is the equation above with $g=\tanh$. This is the code that the rest of the notebook uses:
 
@@ -182,7 +182,7 @@ print(f"largest difference: {(ours(x)[0] - reference(x)[0]).abs().max():.1e}")
 # %% [markdown]
 # Zero, or some $10^{-7}$: that is rounding in float32. The tests in `tests/recurrent` repeat this over random shapes, both directions, several layers, packed sequences and initial states.
 #
-# ## 3. The plain RNN, backward
+# ## The plain RNN, backward
 #
 # ### The recursion of the gradient
 #
@@ -234,7 +234,7 @@ print("h_0 = w")
 unrolled(w, 1)
 
 # %% [markdown]
-# What was said $k$ steps back is multiplied by $k$ factors $g'(a_s)\,u$; with many units, by a product of matrices. That product decides everything in section 4.
+# What was said $k$ steps back is multiplied by $k$ factors $g'(a_s)\,u$; with many units, by a product of matrices. That product decides everything in the section on [vanishing and exploding gradients](#Vanishing-and-exploding,-measured).
 #
 # ### All gradients in one walk
 #
@@ -320,7 +320,7 @@ else:
     print("its source: gradients.rnn_backward??, once you have tried")
 
 # %% [markdown]
-# ## 4. Vanishing and exploding, measured
+# ## Vanishing and exploding, measured
 #
 # How much does $h_{T-k}$, $k$ steps back, still say to the end? Its *Jacobian* is a product of $k$ matrices, each at its own state:
 #
@@ -516,7 +516,7 @@ plt.show()
 # %% [markdown] claims="03-clipping-explosion"
 # Exploding ($\rho=1.3$): without clipping the first step throws $U$ so far that the loss overflows, and the curve ends where it began; with it, the loss comes down. Vanishing ($\rho=0.5$): both curves lie on each other and stay at the loss of answering 0. There is nothing to clip.
 #
-# ## 5. The GRU
+# ## The GRU
 #
 # The plain RNN multiplies by the same kind of factor at each step. A *gated recurrent unit* lets the data decide what is kept. Two *gates*, numbers between 0 and 1 computed from input and state, do that: the [reset gate](glossary.md#reset-gate) and the [update gate](glossary.md#update-gate).
 #
@@ -530,7 +530,7 @@ plt.show()
 #
 # In words: the [candidate](glossary.md#candidate) $n_t$ is a plain RNN's new state, but for $r_t$, which scales the past's share in it; $z_t$ then mixes the candidate with the old state.
 #
-# Step through a real one, of four units, *trained* on a task of section 7: numbers $+1$ and $-1$ come in, and now and then a cue (the second input is then 1), from which on the sum of the numbers counts anew. Each box holds the numbers of a run; the slider moves through time.
+# Step through a real one, of four units, *trained* on a task of the section on [what gates are for](#What-are-the-gates-for?-Ask-by-taking-them-away): numbers $+1$ and $-1$ come in, and now and then a cue (the second input is then 1), from which on the sum of the numbers counts anew. Each box holds the numbers of a run; the slider moves through time.
 
 # %%
 small, sequence, signs = experiments.one_that_forgets(seed=1)
@@ -589,7 +589,7 @@ def my_gru_step(x, h, W, U, b, c):
 check.gru_from_equations(my_gru_step)
 
 # %% [markdown]
-# Carry your step over a sequence: are the states those of `nn.GRU`, and the gradients that autograd brings back through them? Then train with it, on the task of the signs and cues above, from the same start and with the same batches as `nn.GRU`. All gradients together are clipped at 1 by `clipped`, of section 4.
+# Carry your step over a sequence: are the states those of `nn.GRU`, and the gradients that autograd brings back through them? Then train with it, on the task of the signs and cues above, from the same start and with the same batches as `nn.GRU`. All gradients together are clipped at 1 by `clipped`, of the section on [vanishing and exploding gradients](#Vanishing-and-exploding,-measured).
 
 
 # %%
@@ -666,7 +666,7 @@ forgetful = gru_with(reset=0, update=0)
 print("r=0, z=0 forgets:", forgetful(x, h0)[0].equal(forgetful(x, other)[0]))
 
 # %% [markdown]
-# ## 6. The GRU, backward
+# ## The GRU, backward
 #
 # Walk the five equations from the last to the first. With $\delta h_t$ known, the last of them gives
 #
@@ -755,7 +755,7 @@ three_checks(
 # %% [markdown]
 # ### What the copy does to the gradient
 #
-# The same study as in section 4, with a bias on the update gate: 0 is $z\approx\tfrac12$, 4 is $z\approx0.98$.
+# The same study as in the section on [vanishing and exploding gradients](#Vanishing-and-exploding,-measured), with a bias on the update gate: 0 is $z\approx\tfrac12$, 4 is $z\approx0.98$.
 
 
 # %%
@@ -890,7 +890,7 @@ inputs_reached.answer(int((reached["cut every 20"][1] > 0).sum()))
 # %% [markdown]
 # (The network is the GRU with a bias raised, from the opening picture.) Where the gradient exists, it is the same with the cuts and without: the curves lie on each other. Before the cut it is exactly 0, not small. So these are two ways to lose a gradient: one that vanishes can be helped by a gate, one that was cut cannot. What is kept is counted above: a third of the values for a third of the steps. (That is so in training, where each part has a loss of its own, and its values are freed before the next part begins.)
 #
-# ## 7. What are the gates for? Ask by taking them away
+# ## What are the gates for? Ask by taking them away
 #
 # A natural question: *why a reset gate, when the update gate can already discard the past?* On paper: with $z=0$ the old state is overwritten, but the candidate that overwrites it still reads $U_nh_{t-1}$; only $r$ can keep the past out of the candidate. Whether a network needs that is another question, and so are: why tanh, why a sigmoid? So measure. Every variant is trained with several seeds, on tasks made to separate them. Before training, the update gates' bias is that of exercise 7, for the half-life in the table (1 is PyTorch's own start, $z=\tfrac12$):
 #
@@ -946,7 +946,7 @@ for name in (*asked, "hard-sigmoid", "hard-sigmoid-start"):
 # %% [markdown] claims="03-real-task 03-relu 03-hard-sigmoid 03-hard-sigmoid-start"
 # "Holds" means: the 95 % interval of the paired difference leaves out zero, and the difference is large enough to count; "ties": the whole interval is too small to count; "open": these seeds do not decide.
 #
-# - **Why an update gate?** With PyTorch's start and without the gate, the long copy stays at chance, and the real task suffers. That does not make the gate *necessary*. What counts is section 4's product: Jacobians of norm near 1. A gate with the bias of exercise 7 is one way to have them; a plain tanh network with an *orthogonal* $U$ is another, and at three times the learning rate the full GRU learns the copy without the bias. (Both were tried over five to eight seeds, outside these records: try them.)
+# - **Why an update gate?** With PyTorch's start and without the gate, the long copy stays at chance, and the real task suffers. That does not make the gate *necessary*. What counts is the product of Jacobians, in the section on [vanishing and exploding gradients](#Vanishing-and-exploding,-measured): their norm must be near 1. A gate with the bias of exercise 7 is one way to have them; a plain tanh network with an *orthogonal* $U$ is another, and at three times the learning rate the full GRU learns the copy without the bias. (Both were tried over five to eight seeds, outside these records: try them.)
 # - **Why a reset gate?** How much it helps depends on the size and on the training; no simple rule survived several seeds and rates. Others found it dispensable: Zhou et al. (2016) merge the two gates, Ravanelli et al. (2018) drop the reset gate.
 # - **Why tanh?** With ReLU these seeds do not show a difference of the means: single seeds fail where with tanh none does.
 # - **Why a sigmoid?** A hard sigmoid does as well, when it starts with the bias that gives *it* a half-life of 40. Started with the logistic function's bias it stays at chance, for a reason that you can compute: there it is exactly 1, with slope 0: the gate is stuck at *copy* and can never learn to overwrite.
@@ -961,7 +961,7 @@ for name, gate in steps.GATES.items():
 # %% [markdown]
 # ### Exercise 8: an ablation of your own
 #
-# *Difficulty ●●○, 15 minutes.* At a cue of section 5 both gates fell together. Then let one gate do both works: $r_t=z_t$, the rest of the equations as it is. ($W_r$, $U_r$, $b_r$, $c_r$ are then read by nobody.) Write the new state.
+# *Difficulty ●●○, 15 minutes.* At a cue of the section on [the GRU](#The-GRU) both gates fell together. Then let one gate do both works: $r_t=z_t$, the rest of the equations as it is. ($W_r$, $U_r$, $b_r$, $c_r$ are then read by nobody.) Write the new state.
 #
 # `inputs` holds the input's three shares $W_rx_t+b_r$, $W_zx_t+b_z$, $W_nx_t+b_n$; `states` the state's three, $U_rh_{t-1}+c_r$, $U_zh_{t-1}+c_z$, $m_t$; `h` is $h_{t-1}$. Each has the shape $(\ldots,H)$: several seeds are trained at once, so keep to what works element by element.
 #
@@ -1084,7 +1084,7 @@ for name in ("lstm", "lstm-start", "lstm-input"):
 # - Is that the LSTM, or its start again? $i$ still starts at one half, so at each step about half a candidate is added to $c$. Start $i$ at $1-f$ too, which the GRU's equation does by itself: with 10 units the LSTM then copies better; with 20 these seeds do not decide. With it the LSTM was not set beside the GRU again, so that a part of the question stays open.
 
 # %% [markdown]
-# ## 8. What it costs
+# ## What it costs
 #
 # The GRU of this course is plain PyTorch, and near to `nn.GRU`. One detail decides: how a step gets its slice of `gi`, the input's share of all gates for all steps, a $(T, B, 3H)$ tensor. The plain way is `gi[t]`.
 
@@ -1170,7 +1170,7 @@ else:
 # `unbind` (and `split`) is one operation with $T$ outputs: its way back stacks the $T$ slices once.
 
 # %% [markdown]
-# ## 9. What breaks
+# ## What breaks
 #
 # Two conventions of the update gate are in use, each other's complement: $z$ keeps the old state here, in PyTorch and in Cho et al. (2014); in Chung et al. (2014) and Yang et al. (2016) $1-z$ keeps it. Run one paper's step with weights that were trained under the other: every shape fits, nothing warns, and the network keeps what it should replace.
 
@@ -1187,7 +1187,7 @@ def step_of_yang(x, h, W, U, b, c):
 # %% [markdown]
 # ### Exercise 11: from one convention to the other
 #
-# *Difficulty ●○○, 5 minutes.* `W`, `U`, `b`, `c` belong to a GRU whose $z$ keeps the old state; their blocks are stacked as in section 5. Return four tensors with which `step_of_yang` does the same. Leave those that you are given as they are: they are still in use.
+# *Difficulty ●○○, 5 minutes.* `W`, `U`, `b`, `c` belong to a GRU whose $z$ keeps the old state; their blocks are stacked as in the section on [the GRU](#The-GRU). Return four tensors with which `step_of_yang` does the same. Leave those that you are given as they are: they are still in use.
 #
 # <details><summary>Hint</summary>
 #
@@ -1225,20 +1225,20 @@ for what, parts in (("conventions mixed", weights), ("turned by you", turned)):
     print(f"{what}: off by {(states - wanted).abs().max().item():.0e}")
 
 # %% [markdown]
-# The cure is one sign. A second difference has none: Cho et al. apply the reset gate before the product, $U_n(r\circ h)$, PyTorch (and section 5) after it, $r\circ(U_nh+c_n)$. Weights of one are no weights of the other.
+# The cure is one sign. A second difference has none: Cho et al. apply the reset gate before the product, $U_n(r\circ h)$, PyTorch (and the section on [the GRU](#The-GRU)) after it, $r\circ(U_nh+c_n)$. Weights of one are no weights of the other.
 
 # %% [markdown]
-# ## 10. What the sources say, what we measured
+# ## What the sources say, what we measured
 #
 # | the sources say | here |
 # |---|---|
-# | an average suits push-ups, savings with interest need a summary in which order counts | section 1: the same mean, two balances |
-# | unrolled, the gradient holds $(g'U)^{n-1}$; a norm above 1 *will* explode, below 1 *will* vanish | section 4: below 1 it does vanish. Above 1 is necessary, not sufficient: at $\rho(U)=1$ the norm of $U$ is above 1 and the gradient does not grow, the same matrices with $\rho=2$ explode or not depending on the input, and the power is a product of differing Jacobians |
-# | the recursion $\alpha_t = g'\cdot(x_t+U\alpha_{t-1})$ | section 3: equal to autograd, digit for digit; unrolled, $C$ and the last term, $(g'U)^{n-1}\alpha_0$, add up to the same, with $\alpha_0=0$ and with $\alpha_0=1$ |
-# | $z=1$ copies; $r=1$, $z=0$ is the plain RNN | section 5: exactly, and to rounding |
-# | units with a short memory have reset gates close to 1, and forget | section 5: the contrary follows from the equation, and is what the exact check shows: $r=0$ forgets. The paper's word is "active", not "close to 1" |
-# | why a reset gate beside an update gate? no answer found | section 7: with PyTorch's start long copying needs the update gate; an orthogonal $U$ can stand in for it. How much the reset gate helps depends on size and training |
-# | ReLU "in theory", tanh "just performs better"; sigmoid "no formal justification" | section 7: these seeds do not settle it in favour of tanh; a hard sigmoid does as well with its own bias, and is stuck with another's |
+# | an average suits push-ups, savings with interest need a summary in which order counts | [summaries](#A-summary-in-which-order-counts): the same mean, two balances |
+# | unrolled, the gradient holds $(g'U)^{n-1}$; a norm above 1 *will* explode, below 1 *will* vanish | [vanishing and exploding gradients](#Vanishing-and-exploding,-measured): below 1 it does vanish. Above 1 is necessary, not sufficient: at $\rho(U)=1$ the norm of $U$ is above 1 and the gradient does not grow, the same matrices with $\rho=2$ explode or not depending on the input, and the power is a product of differing Jacobians |
+# | the recursion $\alpha_t = g'\cdot(x_t+U\alpha_{t-1})$ | [the RNN's backward pass](#The-plain-RNN,-backward): equal to autograd, digit for digit; unrolled, $C$ and the last term, $(g'U)^{n-1}\alpha_0$, add up to the same, with $\alpha_0=0$ and with $\alpha_0=1$ |
+# | $z=1$ copies; $r=1$, $z=0$ is the plain RNN | [the GRU](#The-GRU): exactly, and to rounding |
+# | units with a short memory have reset gates close to 1, and forget | [the GRU](#The-GRU): the contrary follows from the equation, and is what the exact check shows: $r=0$ forgets. The paper's word is "active", not "close to 1" |
+# | why a reset gate beside an update gate? no answer found | [what gates are for](#What-are-the-gates-for?-Ask-by-taking-them-away): with PyTorch's start long copying needs the update gate; an orthogonal $U$ can stand in for it. How much the reset gate helps depends on size and training |
+# | ReLU "in theory", tanh "just performs better"; sigmoid "no formal justification" | [what gates are for](#What-are-the-gates-for?-Ask-by-taking-them-away): these seeds do not settle it in favour of tanh; a hard sigmoid does as well with its own bias, and is stuck with another's |
 #
 # ## Summary
 #

@@ -91,9 +91,9 @@ draw.hierarchy([line.rstrip(".").split() for line in sample.lines[:3]], "which s
 plt.show()
 
 # %% [markdown]
-# The orange arrows are what this notebook is about: which share of $s_i$ and $v$ comes along each of them, how to compute that for many documents at once, and what it tells you. (Here they are all alike; section 8 draws them again, as wide as a trained model's weights.)
+# The orange arrows are what this notebook is about: which share of $s_i$ and $v$ comes along each of them, how to compute that for many documents at once, and what it tells you. (Here they are all alike; the section on [what the model attends to](#What-it-attends-to) draws them again, as wide as a trained model's weights.)
 #
-# ## 1. The documents
+# ## The documents
 #
 # Debian files each package under a section. Can a model tell the section from the description? The snapshot under `data/debian` holds descriptions of eight sections, at least three sentences of prose each, taken from the archive's own indices by a script that stands beside it.
 
@@ -135,7 +135,7 @@ def hold_out(sources, share):
 check.held_out_sources(hold_out)
 
 # %% [markdown]
-# Section 6 trains with your choice.
+# The section on [training](#Train) trains with your choice.
 #
 # The text is cleaned before it is split into sentences and words: links, headers such as `Homepage:` and bullets are removed, and `<name>` replaces the package's own name. A name such as `aspell-ga` would give the section away.
 
@@ -175,7 +175,7 @@ for name in ("04-two-words", "04-twins"):
 # %% [markdown]
 # With all documents the SVM on words and pairs is half a point ahead of a logistic regression on single words (two changes at once); with a quarter of them five splits cannot tell. Twins add three to four points, more than any lead that follows with all documents: split by package, counted words look better than they are.
 #
-# ## 2. Attention by hand
+# ## Attention by hand
 #
 # The GRU leaves one state for each word. How do you make one vector of a sentence's states? Their mean treats all words alike. *Attention* asks each state how well it fits a learned *context vector* $u_w$, turns the answers into weights with a softmax, and takes the weighted mean:
 #
@@ -226,7 +226,7 @@ def pool(h, W, b, u):
 check.attention_pooling(pool)
 
 # %% [markdown]
-# ## 3. Unequal lengths
+# ## Unequal lengths
 #
 # A tensor has rows of one length; sentences have not. Two measures make tensors of them. **Cut** what is longer than most: the limit is a *quantile*, the length that 95 % of the sentences do not exceed. **Pad** what is shorter with a number that stands for no word.
 
@@ -302,7 +302,7 @@ def masked_softmax(score, keep):
 check.masked_softmax(masked_softmax)
 
 # %% [markdown]
-# ## 4. The model
+# ## The model
 #
 # From words to sentences by a *bidirectional* GRU (two GRUs, one reading from the left and one from the right, their states side by side) and attention; from sentences to a document by another such pair; a linear layer answers. The two levels do not share weights.
 #
@@ -370,7 +370,7 @@ print(f"25 columns of padding move the logits by {(wider - logits).abs().max().i
 print(f"our GRU for nn.GRU moves them by         {(ours - logits).abs().max().item():.1e}")
 
 # %% [markdown]
-# ## 5. One at a time, or all at once
+# ## One at a time, or all at once
 #
 # The first implementation one writes is a loop over sentences, and in it over words, to collect every state. The same numbers come out of one packed batch. Four ways to do a training step's forward and backward pass, the last of which pads and neither packs nor masks:
 #
@@ -418,7 +418,7 @@ for name in ("04-step", "04-packed", "04-padded-time"):
 # - **d** Where it is faster than the packed version, it is so because it does less arithmetic.
 # - **e** With every sentence padded to one and the same length, and every document to one number of sentences, a document's logits are the same in every batch.
 #
-# The next cell has what you need to try them: documents alone and together, packed, padded to the longest of the batch, and padded to the limits of section 3.
+# The next cell has what you need to try them: documents alone and together, packed, padded to the longest of the batch, and padded to the limits of the section on [unequal lengths](#Unequal-lengths).
 #
 # <details><summary>Hint</summary>
 #
@@ -459,9 +459,9 @@ for name in ("04-padding-trained", "04-padding-batch"):
 # - **Padded to the longest of the batch**, 2.8 % of the documents get another answer when they are asked about alone: what the model says of a text depends on who else is in the room.
 # - **Padded to one length for all**, as the source does it, none does; the price is more arithmetic.
 #
-# `batching.Unmasked` can be trained like any model: try it in section 6 in place of `net`.
+# `batching.Unmasked` can be trained like any model: try it in the section on [training](#Train) in place of `net`.
 #
-# ## 6. Train
+# ## Train
 #
 # The word vectors start from vectors of our own: pretrained without labels on the descriptions of all *other* source packages, by a truncated singular value decomposition (SVD) of a table that says how much more often than by chance two words stand near each other (`data/debian/word_vectors.py` says how), and trained on from there. Three things are there to keep the few thousand documents from being learned by heart (what each of them is worth was not measured here): *dropout* sets some numbers of every vector to 0, *word dropout* reads some words as unknown, and *smoothed labels* ask for 0.9 of the true section and spread the rest over all eight. While the cell runs, the bar shows how far it is, with the loss of the last batches.
 
@@ -610,7 +610,7 @@ print(f"{len(hits) / len(test):.2f} of the held-out documents have one, which is
       f"{np.mean(hits):.2f} of those")  # fmt: skip
 
 # %% [markdown]
-# ## 7. Where it goes wrong
+# ## Where it goes wrong
 
 # %%
 counts = torch.zeros(8, 8, dtype=torch.int64)
@@ -656,7 +656,7 @@ if check.most_confused.passed(most_confused):
 # %% [markdown]
 # Read them, and say for each where you would have filed it: that tells a fault of the model from a fault of the label.
 #
-# ## 8. What it attends to
+# ## What it attends to
 #
 # The picture of the beginning once more, with the weights of the model that you trained. An arrow of the width that all had there carries an equal share; here each is wider or narrower by its weight:
 
@@ -698,7 +698,7 @@ for label, words in read.items():
     print(f"{snapshot.sections[label]:9} {', '.join(words)}")
 
 # %% [markdown]
-# ## 9. Is that an explanation?
+# ## Is that an explanation?
 #
 # A heat map persuades because we nod at the words. A claim needs a test that can fail: if the most attended words decide, then hiding *them* (reading them as unknown) must hurt the answer more than hiding as many others. A word's share of the document is $\alpha_i\alpha_{it}$. Others are random words, and a rival that explains by other means:
 #
@@ -814,9 +814,9 @@ for name, values in needed.items():
 # %% [markdown]
 # So the weights are a hint at where the model looks, and no account of why it answers. They cannot be more: $h_{it}$ holds what the GRU made of the whole sentence, not the word under the shade.
 #
-# ## 10. What breaks
+# ## What breaks
 #
-# What looks right and is wrong, you have met in section 5: padding without a mask runs, trains, and gives answers that depend on the neighbours in the batch. Another: a sentence without words has nothing to weigh. The softmax over nothing but $-\infty$ is NaN. Which weights does one such sentence among 64 spoil?
+# What looks right and is wrong, you have met in the section on [batches](#One-at-a-time,-or-all-at-once): padding without a mask runs, trains, and gives answers that depend on the neighbours in the batch. Another: a sentence without words has nothing to weigh. The softmax over nothing but $-\infty$ is NaN. Which weights does one such sentence among 64 spoil?
 
 # %%
 below, attention = torch.nn.Linear(4, 4), model.AttentionPooling(4)
@@ -841,14 +841,14 @@ print("read:", [len(s) for s in ids], "words; unknown word number", ids[1][0])
 print("answer:", snapshot.sections[training.predict(net, [ids]).argmax().item()])
 
 # %% [markdown]
-# ## 11. What the sources say, what we measured
+# ## What the sources say, what we measured
 #
 # | the sources say | here |
 # |---|---|
-# | a GRU over a sentence, keeping all states, so that `nn.GRU` cannot be called and a loop is needed | `nn.GRU` returns every state; the loop is the slowest row of the table in section 5 |
-# | states through an MLP, scored against a context vector, softmax, weighted sum of the states; the same over sentences; two GRUs in all | sections 2 and 4; each of the two reads in both directions, which makes four |
-# | sentences must be of one length: cut and padded, the length chosen by quantile | section 3. Without a mask the model reads padding as words: cut and padded to one length, its answers are at least the same in every batch; padded to the batch, 2.8 % of them change (section 5) |
-# | the hierarchy makes for a better representation of the text | section 6: ahead of one flat GRU by one point of accuracy, with all documents, over five splits and at two rates |
+# | a GRU over a sentence, keeping all states, so that `nn.GRU` cannot be called and a loop is needed | `nn.GRU` returns every state; the loop is the slowest row of the table in the section on [batches](#One-at-a-time,-or-all-at-once) |
+# | states through an MLP, scored against a context vector, softmax, weighted sum of the states; the same over sentences; two GRUs in all | [attention by hand](#Attention-by-hand) and [the model](#The-model); each of the two reads in both directions, which makes four |
+# | sentences must be of one length: cut and padded, the length chosen by quantile | [unequal lengths](#Unequal-lengths). Without a mask the model reads padding as words: cut and padded to one length, its answers are at least the same in every batch; padded to the batch, 2.8 % of them change ([batches](#One-at-a-time,-or-all-at-once)) |
+# | the hierarchy makes for a better representation of the text | [training](#Train): ahead of one flat GRU by one point of accuracy, with all documents, over five splits and at two rates |
 #
 # The paper's own ablation is the same as here: attention against plain means in the same hierarchy (HN-ATT, HN-AVE), on reviews and answers, from hundreds of thousands of documents up. Its model had 50 units a direction and word vectors of 200 numbers and learned by SGD with momentum; this one has 32 and 100, and Adam, dropout and smoothed labels against the small number of documents. None of the paper's accuracies stands beside ours: they are of other documents and other labels, so a difference would say nothing of the model.
 #
@@ -865,7 +865,7 @@ print("answer:", snapshot.sections[training.predict(net, [ids]).argmax().item()]
 # - Yang et al. (2016), *Hierarchical attention networks for document classification*: the model.
 # - Levy & Goldberg (2014), *Neural word embedding as implicit matrix factorization*: why an SVD gives word vectors.
 # - Jain & Wallace (2019), *Attention is not explanation*, and Wiegreffe & Pinter (2019), *Attention is not not explanation*: the dispute.
-# - Serrano & Smith (2019), *Is attention interpretable?*: deletion on hierarchical attention, as in section 9.
+# - Serrano & Smith (2019), *Is attention interpretable?*: deletion on hierarchical attention, as in the section on [explanations](#Is-that-an-explanation?).
 # - Wang & Manning (2012), *Baselines and bigrams*: how strong counting words is.
 #
 # **Next**: [09_computation_graphs](09_computation_graphs.ipynb) lets a program derive such gradients, and plan the memory that they take. Nothing to tear down: this notebook started no ranks.

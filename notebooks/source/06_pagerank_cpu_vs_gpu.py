@@ -56,7 +56,7 @@ P = Parameters()
 style.use()
 
 # %% [markdown]
-# ## 1. Who holds Debian up?
+# ## Who holds Debian up?
 #
 # A Debian package names the packages that it needs. Follow such a link, at random; from there another; and once in a while (with probability $1 - d$) start again anywhere. **The rank of a package is the share of your time that you spend at it.** It is high where many paths end.
 #
@@ -106,7 +106,7 @@ plt.show()
 # The rest of the notebook takes that function apart.
 
 # %% [markdown]
-# ## 2. Tensors, and where they live
+# ## Tensors, and where they live
 #
 # PyTorch computes with **tensors**: arrays that know their type and the device that holds them. From NumPy and back costs nothing, since both look at the same memory:
 
@@ -139,7 +139,7 @@ y = torch.arange(4.0).to(device)
 print((x + y).device, (x + y).to("cpu").numpy())
 
 # %% [markdown]
-# ## 3. PageRank by hand
+# ## PageRank by hand
 #
 # Each node gives its rank away in equal shares along its out-links; with probability $1-d$ the walk restarts anywhere:
 #
@@ -208,7 +208,7 @@ if check.keep_the_rank.passed(step):
     print(x.round(4), "sum", round(x.sum(), 12), f"largest difference from NetworkX: {apart:.0e}")
 
 # %% [markdown]
-# ## 4. Four versions of one product
+# ## Four versions of one product
 #
 # The source compares four programs that compute $G\,(\mathrm{Out} \circ x)$, on a random graph in which each of the $N(N-1)$ links exists with probability $10^{-3}$ and every node has an out-link. They differ in how $G$ is stored:
 #
@@ -387,7 +387,7 @@ if fold := recorded_fold():  # the whole product, run once and kept
 # In the records of two processors the product takes 30 and 60 times as long at $N = 500$, and over 100 times at $N = 1500$: it does $2N$ times the work, at a better rate.
 
 # %% [markdown]
-# ## 5. On a GPU
+# ## On a GPU
 #
 # **The source's figures, not ours**: on one NVIDIA K80 (AWS p2.xlarge, $N = 10\,000$, $K = 200$) it calls speed-ups of 2 and 3 orders of magnitude "not uncommon" for versions 2 and 3, says that version 0 profits less, and that version 1 is "not competitive at all". It does not say how the clock was stopped (see *What breaks* below). The cell adds a column of a GPU where this machine has one, or where a record made by `make gpu` holds one, with its name.
 
@@ -463,7 +463,7 @@ print("your function says", "–" if yours is None else seconds(yours))
 # You have timed the queue, not the work: the first number is the same however long the work takes.
 
 # %% [markdown]
-# ## 6. How many iterations?
+# ## How many iterations?
 #
 # The source runs $K = 200$ iterations. Each iteration multiplies the error by at most $d$: after $k$ iterations the change is at most $2 d^k$. On a graph that mixes well it shrinks much faster. ("Change" is the sum of $|x_i^\text{new} - x_i^\text{old}|$ over all nodes: the L1 norm of the difference. It has nothing to do with the cache called L1.)
 #
@@ -714,7 +714,7 @@ if mine is not None:
     print(measure(lambda: my_pagerank(edges.row, edges.col, A.shape[0]), repeats=2, time_limit=5))
 
 # %% [markdown]
-# ## 7. How far does it grow?
+# ## How far does it grow?
 
 # %%
 from helpers.pagerank.versions import free_bytes
@@ -789,7 +789,7 @@ for name, count in (("csr", csr), ("bits", bits)):
 evidence("06-bits")
 
 # %% [markdown]
-# ## 8. On several ranks
+# ## On several ranks
 #
 # Give each MPI rank a block of rows: the links *into* its nodes. To multiply, it needs the ranks of the nodes that these links come from. Two ways to get them:
 #
@@ -908,7 +908,7 @@ order = sorted((one for one in ("0", "0s", "1", "2", "3s") if one in took), key=
 on_gpu = [f"{one} gains {1e3 * took[one] / gpu[one]:.0f} times" for one in order if one in gpu]
 found = [
     ("tensors, `diag`, `mm`, `mv`, devices by name",
-     f"run in section 2, on {device}; memory shared with NumPy: {M[0, 0].item() == a[0, 0]}"),
+     f"run above, on {device}; memory shared with NumPy: {M[0, 0].item() == a[0, 0]}"),
     (f"iterate $K = {P.iterations}$ times, $N = 10\\,000$, $d = 0.85$",
      f"below $10^{{-10}}$ after {runs['random, 1e5 edges'].iterations} iterations"),
     ("version 0 second best on the CPU; sparse \"not competitive at all\"",

@@ -11,7 +11,7 @@
 # - write a matrix product in C that keeps its sums in registers;
 # - say from what batch on a layer is held up by arithmetic, how the number format moves that, and judge a change of a layer by operations *and* bytes.
 #
-# **You need** matrix products, and loops in C at reading level; [06_pagerank_cpu_vs_gpu](06_pagerank_cpu_vs_gpu.ipynb) for section 4. *Time:* 120 minutes, of which the machine works for less than three. *Cores:* one is enough, and a C compiler. *GPU:* none.
+# **You need** matrix products, and loops in C at reading level; [06_pagerank_cpu_vs_gpu](06_pagerank_cpu_vs_gpu.ipynb) for the section on [notebooks 05 and 06](#Notebooks-05-and-06-under-the-roof). *Time:* 120 minutes, of which the machine works for less than three. *Cores:* one is enough, and a C compiler. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -81,7 +81,7 @@ draw.roofline(peaks, roofs, first)
 plt.show()
 
 # %% [markdown]
-# ## 1. The ceilings
+# ## The ceilings
 #
 # Small programs in C, built by your compiler, measured every figure of this section on this machine (not more than three hours ago). The peak is measured by chains of multiplications and additions; bandwidth by reading, copying and $a = b + s c$ (**triad**); latency by a **pointer chase**, where each load yields the address of the next. The best of several samples counts, since disturbances only ever lower a rate. Impossible rates (a first cache slower than the second) are measured again, and dropped if they persist.
 
@@ -212,7 +212,7 @@ print(
 # %% [markdown]
 # The source's example: 32 KiB, 8 ways, lines of 64 bytes. Offset $\log_2 64 = 6$ bits; sets $32768 / 64 / 8 = 64$, so 6 bits of index. Together 12 bits, exactly the offset in a page of 4 KiB: a program's addresses are not those of the memory, tables translate them page by page, and the set is known before that. (None is printed where neighbours blurred the curve; measure again with `ceilings(again=True)`.)
 #
-# The places that the line's length was measured with lie 320 bytes apart, an odd number of lines, so that they fall into all sets. Section 3 shows what happens to addresses that a power of two sets apart.
+# The places that the line's length was measured with lie 320 bytes apart, an odd number of lines, so that they fall into all sets. The section on [swapped loops](#Swap-two-loops) shows what happens to addresses that a power of two sets apart.
 
 # %% [markdown]
 # ### Bandwidth
@@ -312,7 +312,7 @@ plt.show()
 # Reading fetches nothing that it does not use: its bars are alike. What one element of a triad costs is 24 or 32 bytes, so that the same seconds say a third more bandwidth, and those of a copy half as much again. **A bandwidth is bytes that somebody counted, by a rule**: two figures can be compared where the rule is the same. From here on the roof is that of reading.
 
 # %% [markdown]
-# ## 2. The roof
+# ## The roof
 #
 # A kernel that does $I$ operations for each byte it moves cannot be faster than the bytes arrive, nor than the arithmetic:
 #
@@ -379,7 +379,7 @@ draw.interactive(peaks, roofs | machine.cache_roofs(), points)
 # A point above memory's roof is no miracle. Either its data came from a cache, whose roof is higher, or the roof is another's: `dot` with two threads, held against what one thread can read, may seem to reach more than 100 %.
 
 # %% [markdown]
-# ## 3. Swap two loops
+# ## Swap two loops
 #
 # The source multiplies matrices with three loops and asks what happens when the inner two are swapped:
 #
@@ -661,7 +661,7 @@ if product:
 draw.interactive({"peak, one core": one_core}, {"memory": one_memory}, placed)
 
 # %% [markdown]
-# ## 4. Notebooks 05 and 06 under the roof
+# ## Notebooks 05 and 06 under the roof
 #
 # ### Convolution
 #
@@ -802,7 +802,7 @@ halves.answer(taken[torch.float32] / taken[torch.bfloat16])
 evidence("07-half-the-bytes")
 
 # %% [markdown]
-# ## 5. Designing a layer
+# ## Designing a layer
 #
 # The source lists what changes of a convolution layer save. Operations, parameters and bytes can be counted, and the time measured:
 
@@ -897,7 +897,7 @@ for name, function in (("used", library.used), ("unused", library.unused)):
 # The second line is faster than any processor adds: the loop is gone. 75 to 100 times faster at $10^5$ additions, over a thousand times at $3 \cdot 10^6$: a rate that grows with the work is a rate of nothing.
 
 # %% [markdown]
-# ## 6. A GPU's roof
+# ## A GPU's roof
 #
 # The same picture for a GPU comes from a record that `make gpu` wrote on a machine with one.
 
@@ -915,11 +915,11 @@ if gpu_peaks:
 #
 # | the source says | here |
 # |---|---|
-# | L1 4 cycles, L2 10, L3 40 and more, memory 60-100 ns (a Xeon of 2009) | section 1: the staircase of this machine, in ns and cycles. What the source says of pipelines shows in section 3, where additions wait for one another; that its third cache takes longer for a line that another core has changed is not measured here |
+# | L1 4 cycles, L2 10, L3 40 and more, memory 60-100 ns (a Xeon of 2009) | [ceilings](#The-ceilings): the staircase of this machine, in ns and cycles. What the source says of pipelines shows in the section on [swapped loops](#Swap-two-loops), where additions wait for one another; that its third cache takes longer for a line that another core has changed is not measured here |
 # | peak = frequency × width × instructions per cycle, FMA counted twice | holds with the *measured* frequency and the *measured* instructions per cycle (exercise 1); the label's frequency overstates it, and so do two units where AVX-512 has one |
-# | swap the j and k loops | section 3: five to eight times by vectors, 1.55 to 1.85 by additions that do not wait, and 1.0 to 2.5 by misses, depending on $n$; register tiles gain three to four times more, blocks where the matrix outgrows the caches |
+# | swap the j and k loops | [swapped loops](#Swap-two-loops): five to eight times by vectors, 1.55 to 1.85 by additions that do not wait, and 1.0 to 2.5 by misses, depending on $n$; register tiles gain three to four times more, blocks where the matrix outgrows the caches |
 # | groups: computation $1/g^2$; small kernels: parameters $k_1^2/k_2^2$ | counted: $1/g$ and $k_2^2/k_1^2$; times stay above the operations' share in each row |
-# | $P = \min(\pi, \beta I)$ | section 2, with the roof of as many threads as the kernel uses |
+# | $P = \min(\pi, \beta I)$ | [the roof](#The-roof), with the roof of as many threads as the kernel uses |
 #
 # ## Summary
 #

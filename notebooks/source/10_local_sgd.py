@@ -76,19 +76,19 @@ class Parameters:
 
 
 # %load_ext helpers.cluster
-torch.set_num_threads(1)  # of this process; section 2 says why
+torch.set_num_threads(1)  # of this process; ranks have one each
 chosen, guess = Parameters(), Predictions()
 cluster = Cluster(n=chosen.ranks, preload=("torch",))
 
 # %% [markdown]
-# > **Predict.** Four replicas of a small network (25 450 parameters, 102 kB) are on four hosts. A link of 100 Mbit/s joins each host to a switch; a gradient takes 10 ms; each replica sees other classes of digits than the others. After how many steps should they meet to reach a given loss soonest? And if they meet every 64 steps instead of every 8, how many times as large is $\Xi$ just before they meet? Replace the dots; sections 3 and 5 answer.
+# > **Predict.** Four replicas of a small network (25 450 parameters, 102 kB) are on four hosts. A link of 100 Mbit/s joins each host to a switch; a gradient takes 10 ms; each replica sees other classes of digits than the others. After how many steps should they meet to reach a given loss soonest? And if they meet every 64 steps instead of every 8, how many times as large is $\Xi$ just before they meet? Replace the dots; the sections on [drift](#How-far-do-replicas-drift?) and [intervals and links](#Which-interval-at-which-link?) answer.
 
 # %%
 guess["the fastest H at 100 Mbit/s"] = ...
 guess["Ξ before the average at H = 64 ÷ at H = 8"] = ...
 
 # %% [markdown]
-# ## 1. Go alone, then meet
+# ## Go alone, then meet
 #
 # In local SGD (Stich, 2019) every replica makes $H$ steps of its own; then all replace their parameters by the mean:
 #
@@ -178,7 +178,7 @@ for H in (1, 3):
 claims.evidence("10-one-process")
 
 # %% [markdown]
-# ## 2. A source's experiment, once more
+# ## A source's experiment, once more
 #
 # One of the sources fits $\sqrt x \sin(3.14\,x/5)$ on $[0, 20]$ with four linear layers (80, 80, 80, 40), on four processes. It averages the *gradients* in every step, or every 2, 4 or 10 steps, or never, and the *parameters* every 200 epochs. Its table (it ran until the loss was below 0.05):
 #
@@ -215,7 +215,7 @@ claims.evidence("10-rarer-gradients")
 # %% [markdown]
 # So "the rarer, the more epochs" does not hold here: averaging every 4 steps needs the most.
 #
-# Below is the source's table beside ours. Its seconds for 1000 epochs hold for its machine; ours for [paced](glossary.md#paced) ranks at 100 Mbit/s (10 ms for a gradient, 4 steps an epoch). Epochs are the means of ten seeds from the record. The time of a step is predicted by the formula of section 5, and measured where this course has a record (`make bench SUITE=local`):
+# Below is the source's table beside ours. Its seconds for 1000 epochs hold for its machine; ours for [paced](glossary.md#paced) ranks at 100 Mbit/s (10 ms for a gradient, 4 steps an epoch). Epochs are the means of ten seeds from the record. The time of a step is predicted by the formula of the section on [intervals and links](#Which-interval-at-which-link?), and measured where this course has a record (`make bench SUITE=local`):
 
 
 # %%
@@ -357,7 +357,7 @@ claims.evidence("10-threads-waiting")
 # The usual cure is to limit the threads: `torch.set_num_threads(1)`, or `OMP_NUM_THREADS=1` before the process starts, so that processes × threads is at most the number of cores. (The ranks of this course have one thread each from the start.) Where processes wander between cores, bind each to one; compare the last two lines that the cell printed.
 
 # %% [markdown]
-# ## 3. How far do replicas drift?
+# ## How far do replicas drift?
 #
 # Between two averages each replica follows its own noise. Let replica $r$'s gradient be $\nabla L$ plus noise of variance $\sigma^2$, with nearly the same $\nabla L$ for all. Then each step adds $\lambda^2\sigma^2\,\frac{R-1}{R}$ to the [consensus distance](glossary.md#consensus-distance) $\Xi$, and $h$ steps after an average
 #
@@ -386,7 +386,7 @@ def consensus_distance(values):
 check.consensus_distance(consensus_distance)
 
 # %% [markdown]
-# Three runs with the digits, 128 steps, each replica with all classes: averages every 8 steps, every 64 steps, and gossip (section 4). Your function measures after every second step, before anybody meets. The prediction's $\sigma^2$ is measured at the weights with which the run ended.
+# Three runs with the digits, 128 steps, each replica with all classes: averages every 8 steps, every 64 steps, and gossip (the section on [other ways to meet](#Other-ways-to-meet)). Your function measures after every second step, before anybody meets. The prediction's $\sigma^2$ is measured at the weights with which the run ended.
 
 
 # %%
@@ -466,7 +466,7 @@ replicas(plane, every, met)
 # The plane shows two of 16 401 directions: a replica that seems to stand still may be moving out of the picture. *never* shows what the average does: four replicas that part for good.
 
 # %% [markdown]
-# ## 4. Other ways to meet
+# ## Other ways to meet
 #
 # **Post-local SGD** (Lin et al., 2020): $H=1$ while the parameters move fast, a larger $H$ later.
 #
@@ -598,13 +598,13 @@ for mixed in range(5):
     number = (number + from_left + from_right) / 3
 
 # %% [markdown] claims="10-gossip"
-# Each mixing leaves a third. In training, each step adds noise and each mixing shrinks it; $\Xi$ settles where they balance, at $\sum_k \frac{\lambda_k^2}{1-\lambda_k^2}\,\frac{\lambda^2\sigma^2}{R}$ (eigenvalues with an index, the learning rate without; measured in the table of section 3). What does gossip cost in accuracy? With data alike, nothing measurable; with sorted classes five seeds do not decide:
+# Each mixing leaves a third. In training, each step adds noise and each mixing shrinks it; $\Xi$ settles where they balance, at $\sum_k \frac{\lambda_k^2}{1-\lambda_k^2}\,\frac{\lambda^2\sigma^2}{R}$ (eigenvalues with an index, the learning rate without; measured in the table of the section on [drift](#How-far-do-replicas-drift?)). What does gossip cost in accuracy? With data alike, nothing measurable; with sorted classes five seeds do not decide:
 
 # %%
 claims.evidence("10-gossip")
 
 # %% [markdown]
-# ## 5. Which $H$ at which link?
+# ## Which interval at which link?
 #
 # A step costs $T$, and every $H$-th step an average costs $A$ more. If a loss needs $n(H)$ steps, then
 #
@@ -778,7 +778,7 @@ if check.schedule.passed(plan, cluster=cluster, needed=needed):
 # | "results vary greatly from run to run" | so they do: the intervals of those tables are wide |
 # | 1, 2, 4, 8 GPUs: 934, 489, 249, 139 s, a speed-up of 6.74 | 934/139 is 6.72; eight paced ranks on two cores reach less, and less than $T + A$ predicts |
 # | more CPU processes are slower, since each uses all cores | yes: waiting threads poll and keep the cores from others. Waiting asleep cures it, and so does one thread each |
-# | local SGD reaches the same loss with far fewer messages (Stich 2019) | the steps needed are counted in section 5; with classes sorted a long $H$ ends elsewhere |
+# | local SGD reaches the same loss with far fewer messages (Stich 2019) | the steps needed are counted in the section on [intervals and links](#Which-interval-at-which-link?); with classes sorted a long $H$ ends elsewhere |
 # | DiLoCo's outer Nesterov helps (with AdamW, $H=500$, language models) | run here, not ranked: one small problem does not decide it |
 # | gossip needs no allreduce and converges as well (Lian 2017) | on four ranks with data alike it ties; with sorted classes it is open. Its gap falls as $1/R^2$ on a ring |
 

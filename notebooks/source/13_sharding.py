@@ -92,7 +92,7 @@ guess["bytes sent, all cut ÷ replicas"] = ...
 guess["a step with matrices cut across hosts ÷ inside hosts"] = ...
 
 # %% [markdown]
-# ## 1. Four numbers on four ranks
+# ## Four numbers on four ranks
 #
 # A model of four parameters $w = (1, 2, 3, 4)$, each at home on another rank. Its loss for a sample $x$ is $\frac12 (w \cdot x)^2$, with the gradient $(w \cdot x)\, x$. Rank $r$ has a sample of its own: ones, times $r$. To compute, a rank needs all of $w$ for a moment; of the mean gradient it needs its own number only.
 
@@ -116,7 +116,7 @@ print(
 # %% [markdown]
 # $w \cdot x = 10 r$, so the gradients are $10 r^2$: 0, 10, 40, 90; their mean is 35, and each parameter has moved by 0.35. An allreduce would have brought the mean of all four numbers to all four ranks. It is a *reduce-scatter* (each gets the sum of its part) and then an *all-gather* (all get all parts). Here the first half is used after the backward pass and the second before the next forward pass.
 #
-# ## 2. Shards of memory: ZeRO
+# ## Shards of memory: ZeRO
 #
 # [Replicas](glossary.md#replica) keep everything $N$ times. For each parameter Adam in float32 keeps 4 bytes of parameter, 4 of gradient, and 8 of its two moments. *ZeRO* (Rajbhandari et al., 2020) cuts that into [shards](glossary.md#shard) in three stages, dearest first and cheapest to lose first:
 #
@@ -283,7 +283,7 @@ plt.show()
 claims.evidence("13-prefetch")
 
 # %% [markdown]
-# ## 3. Shards of matrices: tensor parallel
+# ## Shards of matrices: tensor parallel
 #
 # ZeRO cuts what is *kept*; every rank still computes whole layers. Now the arithmetic itself is cut ([tensor parallel](glossary.md#tensor-parallel)). Two matrices with a nonlinearity between, $y = \varphi(xA)\,B$: cut $A$ by **columns** and $B$ by **rows**,
 #
@@ -424,7 +424,7 @@ if check.vocabulary_loss.passed(my_vocabulary_loss, cluster=cluster):
 #
 # Between two pairs every rank has the whole stream, does the same norm, and keeps the same copy for the backward pass. An allreduce is a reduce-scatter and an all-gather: end a pair with only the first ($\bar g$), give each rank $T/N$ positions to normalize and keep, and begin the next with the second ($\bar f$). As many bytes travel, but for small gradients of norms and biases; activations between pairs shrink to $1/N$ (Korthikanti et al., 2022). The way back of each is the other.
 #
-# ## 4. Shards of a sequence: ring attention
+# ## Shards of a sequence: ring attention
 #
 # When the *sequence* is what does not fit, each rank takes $T/N$ positions, and only attention needs others' keys and values. They go round a ring. A softmax over keys that come in pieces: a piece gives an output $o_i$ and $\ell_i = \ln\sum e^{s}$; and two pieces are one,
 #
@@ -490,7 +490,7 @@ print(f"largest difference from attention in one process: {apart:.0e}")
 # %% [markdown]
 # (Look at `if source <= rank`: rank 3 works in all four steps, rank 0 in one. Ring attention in production gives each rank an early and a late piece of the sequence instead.)
 #
-# ## 5. Shards of knowledge: experts
+# ## Shards of knowledge: experts
 #
 # A *mixture of [experts](glossary.md#expert)* has several perceptrons and lets each token use one or two. A gate scores the experts, the token travels to the best one's rank by an *all-to-all*, and the answer travels back, multiplied by the gate's chance. So each rank holds $E/N$ experts, and a token costs the arithmetic of one. The price: messages of unknown length, and experts that are not equally busy. A *capacity* bounds how many tokens an expert takes; who finds no place goes past.
 #
@@ -553,7 +553,7 @@ _ = plots.experts({n: np.bincount(c, minlength=8) for n, c in choices.items()}, 
 claims.evidence("13-balance")
 
 # %% [markdown]
-# ## 6. What each way costs
+# ## What each way costs
 #
 # One forward and one backward pass in each way on four ranks: messages of a rank, counted from a trace, against the formulas of `helpers/sharded/counts.py`; and how long a rank waited for messages through this machine's memory, and through links of 100 Mbit/s.
 
@@ -603,7 +603,7 @@ for name, size in (("this notebook's model", config), ("one of GPT-2's size", gp
     print(f"{name}, {count:,} parameters: from {sequences:.1f} sequences on")
 
 # %% [markdown]
-# ## 7. All together, on eight ranks
+# ## All together, on eight ranks
 #
 # A mesh of $2 \times 2 \times 2$: two replicas, of two stages, of two halves of every matrix; and Adam's moments cut between the replicas (ZeRO 1). A rank belongs to three small communicators, one along each axis. First the proof, in float64 and against one process:
 
@@ -692,7 +692,7 @@ for name in ("text", "peer's text"):
 # %% [markdown]
 # Bits are those of text that neither has seen, for each *character*, $-\log_2 p$: so both can be compared. The words counted are those of three letters or more, in 16 texts like these, that occur in the text for training. In the record, pieces predict better, 2.16 bits for each character against 2.50, and yet fewer of the words that they write exist: 75 to 78 % against 89 to 91. (One that writes only frequent words does well by this count, too.) Neither writes sentences that hold.
 #
-# ## 8. Which way? A planner
+# ## Which way? A planner
 #
 # A step of $m$ micro-batches through $p$ stages takes $m + p - 1$ slots, each of arithmetic, of tensor ranks' sums, of a message between stages; then the replicas average:
 #
@@ -805,7 +805,7 @@ for plan, took in zip(plans, measured, strict=True):
 hosts.stop()
 
 # %% [markdown]
-# ## 9. In one run with PyTorch's own
+# ## In one run with PyTorch's own
 #
 # `torch.distributed` has all of this: `fully_shard` (ZeRO 3), `DTensor` with `parallelize_module` (columns and rows), `torch.distributed.checkpoint`. They run on the course's MPI backend. The same model, the same rows; what they leave, against ours:
 

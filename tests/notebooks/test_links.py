@@ -72,6 +72,13 @@ def test_links_lead_somewhere(name, pages):
     assert bad == []
 
 
+@pytest.mark.parametrize("path", TEXTS, ids=as_read)
+def test_sections_are_named_and_not_numbered(path):
+    """A number goes stale when a section moves; a link to a heading is followed above."""
+    text = path.read_text(encoding="utf-8")
+    assert re.findall(r"^(?:# )?#+ \d+\. .*$|.{20}\bsections? \d+.*$", text, re.M | re.I) == []
+
+
 def test_glossary_is_in_order_and_in_lower_case():
     text = (ROOT / "notebooks" / "glossary.md").read_text(encoding="utf-8")
     terms = re.findall(r"^## (.+)$", text, re.M)

@@ -28,7 +28,7 @@ PARTS = {
     "Many replicas": ("02", "10", "12"),
     "One model on many ranks": ("11", "13"),
     "Gradients and models": ("03", "04", "09"),
-    "Kernels, graphs and memory": ("05", "06", "07"),
+    "Kernels, graphs and memory": ("05", "14", "15", "06", "07"),
 }
 """The notebooks as the site's menu groups them, each part in the order of reading."""
 
@@ -109,9 +109,13 @@ def with_anchors(text: str) -> str:
     --------
     >>> with_anchors("see [there](08_rings.ipynb#Between-hosts,-again)")
     'see [there](08_rings.ipynb#between-hosts-again)'
+    >>> with_anchors("see [below](#Whose-memory?)")
+    'see [below](#whose-memory)'
     """
     return re.sub(
-        r"(?<=\.ipynb#)[^)\s]+", lambda found: re.sub(r"[^\w-]", "", found[0]).lower(), text
+        r"(?:(?<=\.ipynb#)|(?<=\]\(#))[^)\s]+",
+        lambda found: re.sub(r"[^\w-]", "", found[0]).lower(),
+        text,
     )
 
 
