@@ -2,9 +2,11 @@
 
 All ranks of ``comm`` must make the same call, with arrays of one dtype. Arrays may be
 non-contiguous, of any size (0 included), on any number of ranks; lists and scalars are taken too.
-Bad arguments raise TypeError or ValueError before the first message. Messages travel on ``comm``
-itself with tags from ``parts.FIRST_TAG`` on: if you keep receives from any source or with any tag
-open on it, pass ``comm.Dup()``.
+What is wrong on one rank, or differs between ranks, raises TypeError or ValueError on all of them.
+To find out takes one allreduce of a few numbers (:mod:`.agreement`);
+:meth:`.registry.Allreduce.in_place` does without. Messages travel on ``comm`` itself with tags from
+``parts.FIRST_TAG`` on: if you keep receives from any source or with any tag open on it, pass
+``comm.Dup()``.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ import numpy.typing as npt
 
 from helpers.collectives import arguments as check
 from helpers.collectives import chain, ring, rooted, tree
+from helpers.collectives.agreement import same_call
 from helpers.collectives.combiner import Combiner
-from helpers.collectives.hosts import Hosts, hosts_of
+from helpers.collectives.hosts import Hosts
 from helpers.collectives.parts import FIRST_TAG, lengths
 from helpers.collectives.registry import ALGORITHMS
 
@@ -66,25 +69,26 @@ def allreduce(
     Raises
     ------
     TypeError, ValueError
-        For bad arguments, before the first message; ValueError where arrays do not match.
+        On every rank, for bad arguments and for calls that differ between ranks.
 
     Examples
     --------
     >>> total = allreduce(gradient, comm, algorithm="ring")  # doctest: +SKIP
     """
-    chosen = check.choose(algorithm, ALGORITHMS, "allreduce")
-    check.check_communicator(comm)
-    array = np.asarray(array)
-    combine = Combiner(op, array.dtype)
-    if not (chosen.keeps_order or combine.commutes):
-        *first, last = (repr(other.name) for other in ALGORITHMS.values() if other.keeps_order)
-        check.must_commute(combine, op, f"the {chosen.name}", f"{', '.join(first)} and {last}")
-    result = check.fitting(out, array.shape, array.dtype)
-    work = check.workspace(array, result)
-    pieces = check.check_pieces(pieces, chosen.pieces(work.nbytes, comm.Get_size()))
-    where = chosen.on_hosts((lambda: hosts_of(comm)) if hosts is None else hosts)
-    with combine, check.explained(array, comm) as exact:
-        chosen.run(work, exact, combine, pieces, **where)
+    n = check.check_communicator(comm)
+    with same_call("allreduce", comm) as passes:
+        chosen = check.choose(algorithm, ALGORITHMS, "allreduce")
+        array = np.asarray(array)
+        combine = Combiner(op, array.dtype)
+        if not (chosen.keeps_order or combine.commutes):
+            *first, last = (repr(other.name) for other in ALGORITHMS.values() if other.keeps_order)
+            check.must_commute(combine, f"the {chosen.name}", f"{', '.join(first)} and {last}")
+        result = check.fitting(out, array.shape, array.dtype)
+        work = check.workspace(array, result)
+        pieces = check.check_pieces(pieces, chosen.pieces(work.nbytes, n))
+        hosts = check.check_hosts(hosts, n)
+        passes(array, op=combine.name, algorithm=algorithm, pieces=pieces, hosts=hosts)
+    chosen.start(work, comm, combine, pieces, hosts)
     return check.deliver(work, result)
 
 
@@ -125,22 +129,24 @@ def reduce(
     Raises
     ------
     TypeError, ValueError
-        For bad arguments, before the first message; ValueError where arrays do not match.
+        On every rank, for bad arguments and for calls that differ between ranks.
     """
-    family = check.choose(algorithm, FAMILIES, "reduce")
-    root = check.check_communicator(comm, root)
-    rank, last = comm.Get_rank(), comm.Get_size() - 1
-    array = np.asarray(array)
-    combine = Combiner(op, array.dtype)
-    result = check.fitting(out if rank == root else None, array.shape, array.dtype)
-    work = check.workspace(array, result)
-    end = root if combine.commutes else {"tree": 0, "chain": last}[algorithm]
-    with combine, check.explained(array, comm) as exact:
-        family.reduce(work, exact, combine, end, check.check_pieces(pieces, 1))
-        if rank == end != root:
-            exact.Send(work, root, FIRST_TAG)
-        elif rank == root != end:
-            exact.Recv(work, end, FIRST_TAG)
+    n, rank = check.check_communicator(comm), comm.Get_rank()
+    with same_call("reduce", comm) as passes:
+        family = check.choose(algorithm, FAMILIES, "reduce")
+        root = check.check_root(root, n)
+        array = np.asarray(array)
+        combine = Combiner(op, array.dtype)
+        result = check.fitting(out if rank == root else None, array.shape, array.dtype)
+        work = check.workspace(array, result)
+        pieces = check.check_pieces(pieces, 1)
+        passes(array, op=combine.name, root=root, algorithm=algorithm, pieces=pieces)
+    end = root if combine.commutes else {"tree": 0, "chain": n - 1}[algorithm]
+    family.reduce(work, comm, combine, end, pieces)
+    if rank == end != root:
+        comm.Send(work, root, FIRST_TAG)
+    elif rank == root != end:
+        comm.Recv(work, end, FIRST_TAG)
     return check.deliver(work, result) if rank == root else None
 
 
@@ -174,15 +180,18 @@ def broadcast(
     Raises
     ------
     TypeError, ValueError
-        For bad arguments, before the first message; ValueError where arrays do not match.
+        On every rank, for bad arguments and for calls that differ between ranks.
     """
-    family = check.choose(algorithm, FAMILIES, "broadcast")
-    root = check.check_communicator(comm, root)
-    receives = comm.Get_rank() != root
-    check.must_be_array("array", array, writeable=receives)
-    work = check.rows(np.ascontiguousarray(array).reshape(-1))
-    with check.explained(array, comm) as exact:
-        family.broadcast(work, exact, root, check.check_pieces(pieces, 1))
+    n, rank = check.check_communicator(comm), comm.Get_rank()
+    with same_call("broadcast", comm) as passes:
+        family = check.choose(algorithm, FAMILIES, "broadcast")
+        root = check.check_root(root, n)
+        receives = rank != root
+        check.must_be_array("array", array, writeable=receives)
+        work = check.rows(np.ascontiguousarray(array).reshape(-1))
+        pieces = check.check_pieces(pieces, 1)
+        passes(array, root=root, algorithm=algorithm, pieces=pieces)
+    family.broadcast(work, comm, root, pieces)
     return check.deliver(work, array) if receives else array
 
 
@@ -216,26 +225,28 @@ def scatter(
     Raises
     ------
     TypeError, ValueError
-        For bad arguments, before the first message; ValueError where arrays do not match.
+        On every rank, for bad arguments and for calls that differ between ranks.
     """
-    root = check.check_communicator(comm, root)
-    n, rank = comm.Get_size(), comm.Get_rank()
-    if rank == root:
-        rows = check.with_axis(array)  # type: ignore[arg-type]
-        parts = check.cut(len(rows), n, counts)
-        out = check.fitting(out, (lengths(parts)[root], *rows.shape[1:]), rows.dtype)
-        whole = check.rows(np.ascontiguousarray(rows))
-    elif out is None:
-        raise ValueError(
-            f"scatter needs out= on rank {rank}, an array for its part: only rank {root}, the "
-            "root, knows how long that is"
-        )
-    else:
-        check.must_be_array("out", out)
-        parts, whole = [], np.empty(0)
-    part = check.rows(np.empty(np.atleast_1d(out).shape, out.dtype))
-    with check.explained(out, comm) as exact:
-        rooted.scatter(whole, part, exact, root, parts)
+    n, rank = check.check_communicator(comm), comm.Get_rank()
+    with same_call("scatter", comm) as passes:
+        root = check.check_root(root, n)
+        if rank == root:
+            rows = check.with_axis(array)  # type: ignore[arg-type]
+            parts = check.cut(len(rows), n, counts)
+            out = check.fitting(out, (lengths(parts)[root], *rows.shape[1:]), rows.dtype)
+            whole = check.rows(np.ascontiguousarray(rows))
+        elif out is None:
+            raise ValueError(
+                f"scatter needs out= on rank {rank}, an array for its part: only rank {root}, the "
+                "root, knows how long that is"
+            )
+        else:
+            check.must_be_array("out", out)
+            parts, whole = [], np.empty(0)
+        part = check.rows(np.empty(np.atleast_1d(out).shape, out.dtype))
+        known = dict(enumerate(lengths(parts))) or {rank: len(part)}
+        passes(np.atleast_1d(out), known, root=root)
+    rooted.scatter(whole, part, comm, root, parts)
     return check.deliver(part, out)
 
 
@@ -269,20 +280,22 @@ def gather(
     Raises
     ------
     TypeError, ValueError
-        For bad arguments, before the first message; ValueError where arrays do not match.
+        On every rank, for bad arguments and for calls that differ between ranks.
     """
-    root = check.check_communicator(comm, root)
-    array = check.with_axis(array)
-    part = check.rows(np.ascontiguousarray(array))
-    if comm.Get_rank() != root:
-        rooted.gather(part, np.empty(0), comm, root, [])
-        return None
-    parts, shape = check.assembled(array, comm.Get_size(), root, counts)
-    result = check.fitting(out, shape, array.dtype)
-    work = check.rows(np.empty(shape, array.dtype))
-    with check.explained(array, comm) as exact:
-        rooted.gather(part, work, exact, root, parts)
-    return check.deliver(work, result)
+    n, rank = check.check_communicator(comm), comm.Get_rank()
+    with same_call("gather", comm) as passes:
+        root = check.check_root(root, n)
+        array = check.with_axis(array)
+        part = check.rows(np.ascontiguousarray(array))
+        parts: list[slice] = []
+        work = np.empty(0)
+        if rank == root:
+            parts, shape = check.assembled(array, n, root, counts)
+            result = check.fitting(out, shape, array.dtype)
+            work = check.rows(np.empty(shape, array.dtype))
+        passes(array, dict(enumerate(lengths(parts))) or {rank: len(array)}, root=root)
+    rooted.gather(part, work, comm, root, parts)
+    return check.deliver(work, result) if rank == root else None
 
 
 def allgather(
@@ -312,17 +325,17 @@ def allgather(
     Raises
     ------
     TypeError, ValueError
-        For bad arguments, before the first message; ValueError where arrays do not match.
+        On every rank, for bad arguments and for calls that differ between ranks.
     """
-    check.check_communicator(comm)
-    n, rank = comm.Get_size(), comm.Get_rank()
-    array = check.with_axis(array)
-    parts, shape = check.assembled(array, n, rank, counts)
-    result = check.fitting(out, shape, array.dtype)
-    work = check.rows(np.empty(shape, array.dtype))
-    work[parts[rank]] = check.rows(np.ascontiguousarray(array))
-    with check.explained(array, comm) as exact:
-        ring.allgather(work, exact, parts)
+    n, rank = check.check_communicator(comm), comm.Get_rank()
+    with same_call("allgather", comm) as passes:
+        array = check.with_axis(array)
+        parts, shape = check.assembled(array, n, rank, counts)
+        result = check.fitting(out, shape, array.dtype)
+        work = check.rows(np.empty(shape, array.dtype))
+        work[parts[rank]] = check.rows(np.ascontiguousarray(array))
+        passes(array, {}, counts=lengths(parts))
+    ring.allgather(work, comm, parts)
     return check.deliver(work, result)
 
 
@@ -356,16 +369,16 @@ def reduce_scatter(
     Raises
     ------
     TypeError, ValueError
-        For bad arguments, before the first message; ValueError where arrays do not match.
+        On every rank, for bad arguments and for calls that differ between ranks.
     """
-    check.check_communicator(comm)
-    n, rank = comm.Get_size(), comm.Get_rank()
-    array = check.with_axis(array)
-    combine = Combiner(op, array.dtype)
-    check.must_commute(combine, op, "reduce_scatter", "reduce and then scatter")
-    parts = check.cut(len(array), n, counts)
-    result = check.fitting(out, (lengths(parts)[rank], *array.shape[1:]), array.dtype)
-    work = check.rows(np.array(array, order="C"))
-    with combine, check.explained(array, comm) as exact:
-        ring.reduce_scatter(work, exact, combine, parts)
+    n, rank = check.check_communicator(comm), comm.Get_rank()
+    with same_call("reduce_scatter", comm) as passes:
+        array = check.with_axis(array)
+        combine = Combiner(op, array.dtype)
+        check.must_commute(combine, "reduce_scatter", "reduce and then scatter")
+        parts = check.cut(len(array), n, counts)
+        result = check.fitting(out, (lengths(parts)[rank], *array.shape[1:]), array.dtype)
+        work = check.rows(np.array(array, order="C"))
+        passes(array, op=combine.name, counts=lengths(parts))
+    ring.reduce_scatter(work, comm, combine, parts)
     return check.deliver(work[parts[rank]], result)

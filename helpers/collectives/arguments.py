@@ -2,44 +2,42 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from helpers.collectives.combiner import Combiner
-from helpers.collectives.combiner import name as named
-from helpers.collectives.exact import Exact
+from helpers.collectives.hosts import Hosts, numbered
 from helpers.collectives.parts import consecutive, split
 
 Entry = TypeVar("Entry")
 
 
-def check_communicator(comm: Any, root: Any = 0) -> int:
-    """Return ``root`` once ``comm`` is a communicator that has such a rank.
+def check_communicator(comm: Any) -> int:
+    """Return how many ranks a communicator has.
 
     Parameters
     ----------
-    comm, root : object
+    comm : object
         What the caller passed.
 
     Returns
     -------
     int
-        The root.
+        1 or more.
 
     Raises
     ------
     TypeError
-        If ``comm`` joins no ranks, or those of two groups, and if ``root`` is no integer.
+        If ``comm`` joins no ranks, or those of two groups.
     ValueError
-        If ``comm`` is MPI.COMM_NULL, or has no rank ``root``.
+        If ``comm`` is MPI.COMM_NULL.
     """
-    if not callable(getattr(comm, "Get_size", None)):
+    if not callable(getattr(comm, "Allreduce", None)):
         raise TypeError(
             "comm must be an mpi4py communicator such as MPI.COMM_WORLD; "
             f"got {type(comm).__name__}: {comm!r}"
@@ -51,6 +49,11 @@ def check_communicator(comm: Any, root: Any = 0) -> int:
         raise ValueError(f"comm cannot be used on this rank (MPI.COMM_NULL?): {error}") from error
     if between_groups:
         raise TypeError("comm must join the ranks of one group; got an intercommunicator")
+    return n
+
+
+def check_root(root: Any, n: int) -> int:
+    """Return ``root`` as an int: TypeError if it is none, ValueError if no rank is called that."""
     try:
         root = operator.index(root)
     except TypeError:
@@ -58,6 +61,16 @@ def check_communicator(comm: Any, root: Any = 0) -> int:
     if not 0 <= root < n:
         raise ValueError(f"root must be a rank of the communicator, 0..{n - 1}; got {root}")
     return root
+
+
+def check_hosts(hosts: Sequence[Any] | None, n: int) -> Hosts | None:
+    """Return hosts as numbers, None as it is: ValueError unless there is one for each rank."""
+    if hosts is None:
+        return None
+    found = numbered(list(hosts))
+    if len(found) != n:
+        raise ValueError(f"hosts must name a host for each of {n} ranks; got {hosts!r}")
+    return found
 
 
 def choose(algorithm: Any, table: Mapping[str, Entry], function: str) -> Entry:
@@ -120,15 +133,13 @@ def check_pieces(pieces: Any, default: int) -> int:
     return number
 
 
-def must_commute(combine: Combiner, op: Any, function: str, others: str) -> None:
+def must_commute(combine: Combiner, function: str, others: str) -> None:
     """Refuse an operation to which the order of ranks matters.
 
     Parameters
     ----------
     combine : Combiner
         What was made of the operation.
-    op : object
-        The operation as the caller passed it.
     function, others : str
         What mixes the order of ranks, and what keeps it, for the message.
 
@@ -139,7 +150,7 @@ def must_commute(combine: Combiner, op: Any, function: str, others: str) -> None
     """
     if not combine.commutes:
         raise ValueError(
-            f"{function} adds up in another order on every rank, but {named(op)} does not "
+            f"{function} adds up in another order on every rank, but {combine.name} does not "
             f"commute; {others} keep the order of ranks"
         )
 
@@ -378,35 +389,3 @@ def deliver(work: np.ndarray, result: np.ndarray) -> np.ndarray:
     if result.size and not np.may_share_memory(work, result):
         result[...] = work.reshape(-1).view(result.dtype).reshape(result.shape)
     return result
-
-
-@contextlib.contextmanager
-def explained(array: np.ndarray, comm: Any) -> Iterator[Exact]:
-    """Turn a message that is too long or too short into a sentence about the ranks' arrays.
-
-    Parameters
-    ----------
-    array : numpy.ndarray
-        This rank's, for the message.
-    comm : mpi4py.MPI.Intracomm
-        Whose messages are watched.
-
-    Yields
-    ------
-    Exact
-        Through which the messages go.
-
-    Raises
-    ------
-    ValueError
-        In place of MPI's error "message truncated", and where MPI would say nothing.
-    """
-    try:
-        yield Exact(comm, array)
-    except Exception as error:
-        if "truncat" not in str(error).lower():
-            raise
-        raise ValueError(
-            "a message was longer than expected: do all ranks pass arrays of the same shape and "
-            f"dtype (here {array.shape}, {array.dtype}), and the same root, algorithm and counts?"
-        ) from error

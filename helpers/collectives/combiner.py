@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,6 +54,7 @@ class Combiner:
     def __init__(self, op: MPI.Op | None, dtype: npt.DTypeLike):
         self.dtype = np.dtype(dtype)
         self.commutes = True
+        self._given = op
         self._ufunc = _ufunc(op, self.dtype)
         if self._ufunc is None:
             self._prepare(op)
@@ -79,12 +81,10 @@ class Combiner:
                     f"MPI does not define {name(self._op)} for arrays of dtype {self.dtype}"
                 ) from error
 
-    def __enter__(self) -> Combiner:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._ufunc is None and not self._type.is_predefined:
-            self._type.Free()
+    @property
+    def name(self) -> str:
+        """The operation as a program writes it."""
+        return "MPI.SUM" if self._given is None else name(self._given)
 
     def __call__(self, mine: np.ndarray, theirs: np.ndarray, theirs_first: bool = True) -> None:
         """Set ``mine`` to *theirs op mine*, or to *mine op theirs*.
@@ -132,7 +132,7 @@ def datatype(dtype: np.dtype) -> MPI.Datatype:
     Returns
     -------
     mpi4py.MPI.Datatype
-        To be freed unless predefined.
+        Not to be freed: the next call has it again.
 
     Raises
     ------
@@ -160,8 +160,14 @@ def _structured(dtype: np.dtype) -> MPI.Datatype:
         pair = getattr(MPI, named)
         if pair.Get_extent()[1] == dtype.itemsize:
             return pair
-    # Any other record travels, and reaches a user's operation, as a block of bytes.
-    return MPI.BYTE.Create_contiguous(dtype.itemsize).Commit()
+    return _block(dtype.itemsize)  # as which it reaches a user's operation
+
+
+@functools.cache
+def _block(itemsize: int) -> MPI.Datatype:
+    from mpi4py import MPI
+
+    return MPI.BYTE.Create_contiguous(itemsize).Commit()
 
 
 def name(op: MPI.Op) -> str:

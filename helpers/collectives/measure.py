@@ -6,6 +6,7 @@ medians, in seconds; every repetition counts the slowest rank.
 
 from __future__ import annotations
 
+import functools
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,9 +14,9 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from helpers.collectives.api import allreduce
 from helpers.collectives.hosts import hosts_of
 from helpers.collectives.parts import FIRST_TAG
+from helpers.collectives.registry import ALGORITHMS
 from helpers.waiting import doze
 
 if TYPE_CHECKING:
@@ -295,7 +296,7 @@ def _timed(
         calls = {
             name: (lambda a=array: comm.Allreduce(MPI.IN_PLACE, a))
             if name == "MPI_Allreduce"
-            else (lambda a=array, name=name: allreduce(a, comm, None, name, out=a, hosts=hosts))
+            else functools.partial(ALGORITHMS[name].in_place, array, comm, hosts)
             for name in algorithms
         }
         for name, seconds in _in_turns(calls, repeats, comm).items():

@@ -20,8 +20,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from helpers.collectives.before import added, from_everybody, one_a_piece, uncut
+from helpers.collectives.combiner import Combiner
 from helpers.collectives.hosts import Hosts, hosts_of
-from helpers.collectives.protocols import Communicator
+from helpers.collectives.protocols import Combine, Communicator
 
 Chunks = Callable[[int, int], int]
 
@@ -162,9 +163,34 @@ class Allreduce:
         hosts : tuple of int, optional
             The host of every rank; None asks MPI, where the algorithm wants to know.
         """
-        work = np.ones(self.chunks(comm.Get_size(), pieces))
+        self.start(np.ones(self.chunks(comm.Get_size(), pieces)), comm, added, pieces, hosts)
+
+    def start(
+        self,
+        work: np.ndarray,
+        comm: Any,
+        combine: Combine,
+        pieces: int,
+        hosts: Hosts | None = None,
+    ) -> None:
+        """Call ``run``, with the host of every rank where it takes it; None asks MPI."""
         where = self.on_hosts((lambda: hosts_of(comm)) if hosts is None else hosts)
-        self.run(work, comm, added, pieces, **where)
+        self.run(work, comm, combine, pieces, **where)
+
+    def in_place(self, array: np.ndarray, comm: Any, hosts: Hosts | None = None) -> None:
+        """Replace an array by its sum over all ranks, and compare nothing: what is timed.
+
+        Parameters
+        ----------
+        array : numpy.ndarray
+            Of numbers, contiguous, of one shape and dtype on every rank; else ranks hang.
+        comm : mpi4py.MPI.Intracomm
+            All its ranks call this.
+        hosts : tuple of int, optional
+            The host of every rank; None asks MPI, where the algorithm wants to know.
+        """
+        work, combine = array.reshape(-1), Combiner(None, array.dtype)
+        self.start(work, comm, combine, self.pieces(work.nbytes, comm.Get_size()), hosts)
 
 
 ALGORITHMS: dict[str, Allreduce] = {}  # of allreduce, by name, in the order of tables and pictures

@@ -44,11 +44,6 @@ def test_on_ranks(n):
     run_ranks(n, on_ranks.in_turn, CHECKS)
 
 
-def test_arrays_that_do_not_match():
-    run_ranks(2, on_ranks.check_arrays_that_do_not_match)
-    run_ranks(2, on_ranks.check_messages_that_are_too_short)
-
-
 def test_import_is_light():
     code = (
         "import sys, helpers.collectives; "
