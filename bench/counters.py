@@ -87,14 +87,18 @@ def recorded(launch, arguments) -> dict[str, int]:
 def rows() -> list[Row]:
     """Each count beside the recorder's, and what a large launch moves beside what it must."""
     made = []
-    counted = profile(SIDE, COUNTERS.values())
+    counted = profile(COUNTERS.values(), "bench.counters", str(SIDE))
     for (name, call), counters in zip(launches("cpu").items(), counted, strict=True):
         ours = recorded(*call)
         for what, counter in COUNTERS.items():
             if counters[counter] or ours[what]:
                 parameters = {"launch": name, "side": SIDE}
-                made.append(Row(what, counters[counter], "", "recorder", ours[what], parameters))
-    counted = profile(LARGE, MEMORY)
+                made.append(
+                    Row(
+                        what, counters[counter], what.split()[0], "recorder", ours[what], parameters
+                    )
+                )
+    counted = profile(MEMORY, "bench.counters", str(LARGE))
     for name, counters in zip(launches("gpu", LARGE), counted, strict=True):
         moved, parameters = sum(counters.values()), {"launch": name, "side": LARGE}
         least = 2 * 4 * LARGE**2  # every number read once and written once
@@ -102,12 +106,12 @@ def rows() -> list[Row]:
     return made
 
 
-def profile(n: int, metrics: Collection[str]) -> list[dict[str, float]]:
-    """Return these counters of each launch, in order."""
+def profile(metrics: Collection[str], *module: str) -> list[dict[str, float]]:
+    """Return these counters of each launch that ``python -m MODULE ...`` makes, in order."""
     if not shutil.which("ncu"):
         raise RuntimeError("Nsight Compute's ncu is not on PATH: it comes with CUDA's toolkit")
     ncu = ["ncu", "--csv", "--page", "raw", "--print-units", "base", "--metrics", ",".join(metrics)]
-    command = [*ncu, sys.executable, "-m", "bench.counters", str(n)]
+    command = [*ncu, sys.executable, "-m", *module]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     lines = [line for line in run.stdout.splitlines() if line.startswith('"')]
     if run.returncode or not lines:

@@ -63,6 +63,10 @@ class Row:
     parameters: dict = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not self.name or not self.unit:
+            raise RecordError(
+                f"Row: expected a name and a unit; got {self.name!r} and {self.unit!r}"
+            )
         for key in ("value", "peer_value"):
             number = getattr(self, key)
             if number is not None or key == "value":

@@ -72,6 +72,12 @@ def test_a_peer_value_needs_a_peer():
         Row("start", 1.0, "s", peer_value=2.0)
 
 
+@pytest.mark.parametrize(("name", "unit"), [("", "s"), ("start", "")])
+def test_a_row_without_name_or_unit_is_refused_when_it_is_made(name, unit):
+    with pytest.raises(RecordError, match="expected a name and a unit"):
+        Row(name, 1.0, unit)
+
+
 def test_round_trip_and_never_over_another_run(tmp_path):
     first, second = records.write(a_record(), tmp_path), records.write(a_record(), tmp_path)
     assert first.name == "test-cpu-2-cores-2026-11-21T030000Z.json"

@@ -91,7 +91,7 @@ class Kernels(dict):
 
         return keep
 
-    def module(self):
+    def module(self, device="cpu"):
         """Compile all of them."""
         text = []
         for name, (model, _, _, before) in self.items():
@@ -100,7 +100,7 @@ class Kernels(dict):
                 "threadIdx.x + blockDim.x * threadIdx.y, b = blockIdx.x;\n"
                 f"{inspect.cleandoc(model.__doc__)}\n}}"
             )
-        return Module("\n".join(text), device="cpu", verify=False)
+        return Module("\n".join(text), device=device, verify=False)
 
     def counts(self, module, name):
         """Return what the recorder counts and what the model does."""
