@@ -9,7 +9,6 @@ import numpy as np
 
 from helpers.cuda import Module
 from helpers.cuda.ladder import RUNGS, Convolution, flops
-from helpers.cuda.measured import CUDNN, PEAK
 from helpers.records import Row
 from helpers.timing import measure
 
@@ -17,7 +16,8 @@ SUITE = "cuda"
 SIZES = (4096, 8192, 16384)  # rows and columns of the image
 FILTERS = (3, 5, 7, 9, 11)
 BATCH, BATCHES, WARMUP = 10, 15, 3
-CUPY, COPY = "CuPy ndimage.correlate", "device copy"
+CUDNN, CUPY = "torch conv2d (cuDNN, fp32)", "CuPy ndimage.correlate"
+COPY, PEAK = "device copy", "torch matmul, fp32"
 
 
 def rows() -> list[Row]:

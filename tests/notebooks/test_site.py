@@ -32,7 +32,14 @@ from tools.site.sources import (
 )
 
 NAMES = [path.stem for path in sources(ROOT)]
-LOOKED = ["index.html", "what_holds.html", "measured.html", "search.html", "genindex.html"]
+LOOKED = [
+    "index.html",
+    "what_holds.html",
+    "measured.html",
+    "on_a_gpu.html",
+    "search.html",
+    "genindex.html",
+]
 LOOKED += ["TEACHING.html", "CONTRIBUTING.html", "data/README.html", HUB.replace(".md", ".html")]
 LOOKED += [f"docs/{name}.html" for name in USE]
 LOOKED += ["api/index.html", *(f"api/{name}.html" for name in generated.LIBRARIES)]

@@ -18,6 +18,7 @@ from helpers import records
 from helpers.claims.recorded import Recorded, recorded
 from helpers.paths import ROOT
 from tools import notebooks
+from tools.site import on_a_gpu
 
 BENCH, BENCHES = ROOT / "data" / "bench", ROOT / "bench"
 LONGEST = 80  # characters of a command
@@ -48,13 +49,14 @@ LIBRARIES = (
     "records",
     "native",
 )
-REFERENCE = ["what_holds", "measured", "api/index"]
+REFERENCE = ["what_holds", "measured", "on_a_gpu", "api/index"]
 MOST = 40  # rows of one suite on the page; the record has all
 
 
 def pages() -> dict[str, str]:
     """Return the generated pages: Markdown by file name."""
     made = {"what_holds.md": what_holds(), "measured.md": measured(), "api/index.md": api()}
+    made["on_a_gpu.md"] = on_a_gpu.page()
     return made | {f"api/{name}.md": library(name) for name in LIBRARIES}
 
 
