@@ -51,15 +51,7 @@ class WrongAnswer(AssertionError):  # noqa: N818
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check found.
-
-    Parameters
-    ----------
-    status : str
-        NOT_ATTEMPTED, WRONG or CORRECT.
-    message : str
-        What about it.
-    """
+    """What a check found."""
 
     status: str
     message: str = ""
@@ -69,15 +61,7 @@ class Verdict:
 
 
 class Exercise:
-    """A check, made by :func:`exercise`: call it with the reader's answer.
-
-    Parameters
-    ----------
-    function : callable
-        Returns for a right answer, and calls :func:`wrong` otherwise.
-    time_limit : float
-        Seconds that a check may take.
-    """
+    """A check, made by :func:`exercise`: call it with the reader's answer."""
 
     def __init__(self, function: Callable[..., None], time_limit: float = TIME_LIMIT) -> None:
         functools.update_wrapper(self, function)
@@ -95,20 +79,7 @@ class Exercise:
         print(f"{self.title}: {verdict}")
 
     def examine(self, *answer: object, **context: object) -> Verdict:
-        """Judge an answer.
-
-        Parameters
-        ----------
-        *answer : object
-            Its parts.
-        **context : object
-            What no answer is: a cluster.
-
-        Returns
-        -------
-        Verdict
-            Whatever the answer does.
-        """
+        """Judge an answer."""
         verdict = self._verdict(*answer, **context)
         self._last = answer, verdict.status
         return verdict
@@ -117,16 +88,6 @@ class Exercise:
         """Tell whether an answer is correct; the one examined last is not examined again.
 
         So a cell may ask at every use, also of an answer whose examination takes its whole time.
-
-        Parameters
-        ----------
-        *answer, **context : object
-            As for :meth:`examine`.
-
-        Returns
-        -------
-        bool
-            Whether it is correct.
         """
         last, status = self._last
         if len(last) == len(answer) and all(map(operator.is_, last, answer)):
@@ -155,20 +116,9 @@ class Exercise:
 
 
 def exercise(function: Callable[..., None] | None = None, *, time_limit: float = TIME_LIMIT) -> Any:
-    """Make a check of a function, as a decorator.
+    """Make a check of a function, as a decorator: it returns, or calls :func:`wrong`.
 
-    Parameters
-    ----------
-    function : callable
-        Returns for a right answer, and calls :func:`wrong` otherwise. Its positional parameters
-        are parts of the reader's answer, None where not attempted.
-    time_limit : float
-        Seconds that the check may take, given as ``@exercise(time_limit=60)``.
-
-    Returns
-    -------
-    Exercise
-        The check.
+    Its positional parameters are parts of the reader's answer.
     """
     if function is None:
         return functools.partial(Exercise, time_limit=time_limit)
@@ -176,39 +126,12 @@ def exercise(function: Callable[..., None] | None = None, *, time_limit: float =
 
 
 def wrong(message: str) -> NoReturn:
-    """End the check: the answer is wrong.
-
-    Parameters
-    ----------
-    message : str
-        What about it; never what would be right.
-
-    Raises
-    ------
-    WrongAnswer
-        Always.
-    """
+    """End the check: the answer is wrong; the message never says what would be right."""
     raise WrongAnswer(message)
 
 
 def unattempted(value: object) -> bool:
-    """Tell whether a value is what a stub leaves: None, ``...``, or a collection of only those.
-
-    Parameters
-    ----------
-    value : object
-        An answer, or what it returned.
-
-    Returns
-    -------
-    bool
-        Whether nothing was done.
-
-    Examples
-    --------
-    >>> unattempted([None, None]), unattempted([0, None])
-    (True, False)
-    """
+    """Tell whether a value is what a stub leaves: None, ``...``, or a collection of only those."""
     if value is None or value is ...:
         return True
     if isinstance(value, dict):
@@ -219,24 +142,7 @@ def unattempted(value: object) -> bool:
 def call(function: Callable, *args: object, **kwargs: object) -> Any:
     """Call the reader's function; returning None is "not attempted", raising is wrong.
 
-    Parameters
-    ----------
-    function : callable
-        The answer.
-    *args, **kwargs : object
-        Its arguments: copies of arrays that the check still needs, since it may change them.
-
-    Returns
-    -------
-    object
-        What the answer returned.
-
-    Raises
-    ------
-    NotAttempted
-        If it returned what a stub does.
-    WrongAnswer
-        If it is no function, or raised.
+    It may change its arguments: hand it copies of what the check still needs.
     """
     if not callable(function):
         wrong(f"expected a function, got {_short(function)}")
@@ -265,37 +171,10 @@ def on_ranks(
 ) -> list:
     """Call ``function(answer, *arguments)`` on every rank; the answer's faults become words.
 
-    Parameters
-    ----------
-    cluster : helpers.cluster.Cluster
-        Real ranks; usable afterwards, whatever the answer did.
-    function : callable
-        Part of the check: calls the answer, once or more, and returns what there is to look at.
-    answer : callable
-        The reader's. On the ranks its attribute ``calls`` holds what it called of MPI the last
-        time, as records of :mod:`helpers.tracing.activity`; ``attempted()`` says that it did
-        something, though it returned nothing.
-    *arguments : object
-        Further ones of ``function``.
-    limit : float
-        Seconds until the answer is taken to hang.
-    world : bool
-        Whether the answer, which is handed no communicator, may use ``comm``, ``rank``, ``size``
-        and ``dist`` (``torch.distributed``) as a cell on the ranks does. If not, the first three
-        are refused: it should ask the communicator that it is given.
-
-    Returns
-    -------
-    list
-        What ``function`` returned on each rank, in rank order.
-
-    Raises
-    ------
-    NotAttempted
-        If the answer returned what a stub does in every call, without a call of MPI.
-    WrongAnswer
-        If it is no function, raised, ended a rank, or did not end: then with the table of who
-        waits for whom.
+    On the ranks ``answer.calls`` holds what it called of MPI the last time, as records of
+    :mod:`helpers.tracing.activity`; ``answer.attempted()`` says that it did something, though it
+    returned nothing. In a ``world`` an answer may use ``comm``, ``rank``, ``size`` and ``dist``;
+    else it is refused the first three, and should ask the communicator that it is given.
     """
     from helpers.cluster import RankDiedError, RankError, RankTimeoutError
 
@@ -401,20 +280,7 @@ def _plain(text: str) -> str:
 
 
 def equal(got: Any, want: Any, what: str) -> None:
-    """Refuse what is not equal to what is wanted.
-
-    Parameters
-    ----------
-    got, want : object
-        What there is, and what should be: the message shows only the first.
-    what : str
-        What it is, for the message.
-
-    Raises
-    ------
-    WrongAnswer
-        Unless ``got == want``, item by item.
-    """
+    """Refuse what is not equal, item by item; the message shows only what there is."""
     import numpy as np
 
     if isinstance(want, np.ndarray):
@@ -430,22 +296,7 @@ def equal(got: Any, want: Any, what: str) -> None:
 
 
 def close(got: object, want: object, what: str, *, rtol: float = 1e-6, atol: float = 1e-9) -> None:
-    """Refuse numbers or arrays that are not near enough.
-
-    Parameters
-    ----------
-    got, want : array_like
-        What there is, and what should be: the message shows only the first.
-    what : str
-        What it is, for the message.
-    rtol, atol : float
-        How far apart values may be, relative and absolute.
-
-    Raises
-    ------
-    WrongAnswer
-        Unless they agree in shape, and in every value.
-    """
+    """Refuse numbers or arrays that are not near enough."""
     import numpy as np
 
     if isinstance(got, (str, bytes)):  # which NumPy would read
