@@ -18,20 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Case:
-    """One call of the answer, on the first ``ranks`` ranks.
-
-    Parameters
-    ----------
-    ranks : int
-        How many take part.
-    arguments : callable
-        ``arguments(rank)`` returns those that go before the communicator.
-    what : str
-        Words for them, such as "an array of 4 MB", where cases differ in more than the ranks.
-    """
+    """One call of the answer, on the first ``ranks`` ranks."""
 
     ranks: int
-    arguments: Callable[[int], tuple]
+    arguments: Callable[[int], tuple]  # of a rank: those that go before the communicator
     what: str = ""
 
     def __str__(self) -> str:
@@ -41,60 +31,20 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the answer did on one rank in one case.
-
-    Parameters
-    ----------
-    returned : object
-        What it returned.
-    calls : Counter
-        How often it called what of MPI, such as "sendrecv"; in lower case.
-    messages, bytes : int
-        What it sent in messages from rank to rank.
-    sent_to : tuple of int
-        The receivers of these, in order.
-    pending : int
-        Messages that it began, and did not wait for.
-    left_over : bool
-        Whether a message for this rank was never received.
-    changed : bool
-        Whether one of its arguments is another now.
-    """
+    """What the answer did on one rank in one case."""
 
     returned: object
-    calls: Counter
+    calls: Counter  # how often it called what of MPI, such as "sendrecv"
     messages: int
     bytes: int
-    sent_to: tuple
-    pending: int
-    left_over: bool
-    changed: bool
+    sent_to: tuple  # the peers of the messages, in order
+    pending: int  # messages that were begun and not waited for
+    left_over: bool  # whether a message to this rank was never received
+    changed: bool  # whether an argument is another than before
 
 
 def outcomes(cluster: Cluster, answer: Callable, cases: list[Case]) -> list[list[Outcome]]:
-    """Call an answer in every case, one after another; what goes wrong is told with its case.
-
-    Parameters
-    ----------
-    cluster : helpers.cluster.Cluster
-        At least as many ranks as the largest case has.
-    answer : callable
-        The reader's.
-    cases : list of Case
-        In this order; the first that fails ends it.
-
-    Returns
-    -------
-    list of list of Outcome
-        For each case one for each of its ranks.
-
-    Raises
-    ------
-    NotAttempted
-        If the answer does nothing in the first case.
-    WrongAnswer
-        If it does not end, raises, does nothing, or leaves a message that nobody receives.
-    """
+    """Call an answer in every case, one after another; what goes wrong is told with its case."""
     found = []
     for case in cases:
         with in_case(str(case), first=not found):
@@ -108,18 +58,7 @@ def outcomes(cluster: Cluster, answer: Callable, cases: list[Case]) -> list[list
 
 @contextmanager
 def more_ranks(n: int) -> Iterator[Cluster | None]:
-    """Start ranks of its own for an answer that may be right for the notebook's number only.
-
-    Parameters
-    ----------
-    n : int
-        How many.
-
-    Yields
-    ------
-    helpers.cluster.Cluster or None
-        None in an allocation that has not so many.
-    """
+    """Start ranks of its own for an answer that may be right for the notebook's number only."""
     from IPython.utils.capture import capture_output
 
     from helpers.cluster import Cluster, StartError
@@ -136,20 +75,7 @@ def more_ranks(n: int) -> Iterator[Cluster | None]:
 
 @contextmanager
 def in_case(what: str, *, first: bool) -> Iterator[None]:
-    """Say of which case it is, where the answer is found wrong within.
-
-    Parameters
-    ----------
-    what : str
-        The case: ranks and sizes.
-    first : bool
-        Whether nothing was tried before, so that an answer that does nothing is a stub.
-
-    Raises
-    ------
-    NotAttempted, WrongAnswer
-        As raised within; the former only in the first case.
-    """
+    """Say of which case it is, where the answer is found wrong within."""
     try:
         yield
     except WrongAnswer as error:
@@ -210,18 +136,7 @@ def _in_group(answer: Callable, case: Case) -> Outcome | None:
 
 
 def emptied(group: MPI.Intracomm) -> bool:
-    """Receive what nobody wanted: the next group may be given the number of this one.
-
-    Parameters
-    ----------
-    group : mpi4py.MPI.Intracomm
-        One in which nobody sends any more.
-
-    Returns
-    -------
-    bool
-        Whether there was anything for this rank.
-    """
+    """Receive what nobody wanted, which the next group may take for its own; say if any came."""
     from mpi4py import MPI
 
     status, found = MPI.Status(), False
@@ -233,18 +148,7 @@ def emptied(group: MPI.Intracomm) -> bool:
 
 
 def nothing_begun(there: list[Outcome]) -> None:
-    """Refuse an answer that goes away from a message which is still under way.
-
-    Parameters
-    ----------
-    there : list of Outcome
-        Of a right answer, in one case.
-
-    Raises
-    ------
-    WrongAnswer
-        If a rank begins a message and does not wait for its end.
-    """
+    """Refuse an answer that goes away from a message which is still under way."""
     for rank, outcome in enumerate(there):
         if outcome.pending:
             wrong(
@@ -254,22 +158,7 @@ def nothing_begun(there: list[Outcome]) -> None:
 
 
 def rounds(outcomes: list[Outcome], root: int) -> int:
-    """Count the rounds in which a value spreads from a root, if all messages take equally long.
-
-    A rank that has the value sends one message in each round.
-
-    Parameters
-    ----------
-    outcomes : list of Outcome
-        Of a broadcast by messages from rank to rank.
-    root : int
-        The rank that has the value at first.
-
-    Returns
-    -------
-    int
-        0 if nothing was sent.
-    """
+    """Count the rounds in which a value spreads if each rank that has it sends one message in each."""
     has, last, reached = {root: 0}, 0, [root]
     for rank in reached:  # grows while it is gone through
         for number, peer in enumerate(outcomes[rank].sent_to, 1):

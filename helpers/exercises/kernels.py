@@ -12,25 +12,7 @@ BEGIN, END = "// your part", "// end of your part"
 
 
 def compiled(answer):
-    """Compile the reader's kernels for the CPU, every access checked.
-
-    Parameters
-    ----------
-    answer : helpers.cuda.Kernel or helpers.cuda.Module or str
-        A kernel of the reader's cell, the cell's module, or its source.
-
-    Returns
-    -------
-    helpers.cuda.Module
-        The same source.
-
-    Raises
-    ------
-    NotAttempted
-        If the reader's part is empty.
-    WrongAnswer
-        If it is no kernel, or does not compile.
-    """
+    """Compile the reader's kernels for the CPU, every access checked."""
     from helpers import cuda
 
     if callable(answer) and not isinstance(answer, cuda.Kernel):
@@ -51,31 +33,7 @@ def compiled(answer):
 
 
 def run(module, name: str, grid, block, *arguments, record: bool = False):
-    """Launch one of the reader's kernels; a fault is a wrong answer.
-
-    Parameters
-    ----------
-    module : helpers.cuda.Module
-        Of :func:`compiled`.
-    name : str
-        The kernel, of a template an instance: "coarse_product<4>".
-    grid, block : int or tuple of int
-        Of the launch.
-    *arguments : object
-        The kernel's.
-    record : bool
-        Whether to record what it touches.
-
-    Returns
-    -------
-    helpers.cuda.AccessRecord or None
-        The record.
-
-    Raises
-    ------
-    WrongAnswer
-        If there is no such kernel, or it did something wrong.
-    """
+    """Launch one of the reader's kernels; a fault is a wrong answer."""
     from helpers import cuda
 
     base, instance, _ = name.partition("<")
@@ -93,24 +51,7 @@ def run(module, name: str, grid, block, *arguments, record: bool = False):
 
 
 def shared_out(record, array: str, kind: str, most: int, what: str) -> None:
-    """Refuse work that one thread does for many.
-
-    Parameters
-    ----------
-    record : helpers.cuda.AccessRecord
-        Of a launch.
-    array, kind : str
-        Which accesses of global memory: "x", "read".
-    most : int
-        How many of them a thread may make.
-    what : str
-        What was launched, for the message.
-
-    Raises
-    ------
-    WrongAnswer
-        If a thread made more.
-    """
+    """Refuse work that one thread does for many."""
     events = record.picked(array=array, kind=kind, space="global")
     if not len(events):
         return
@@ -124,22 +65,7 @@ def shared_out(record, array: str, kind: str, most: int, what: str) -> None:
 
 
 def read_once(record, array: str, what: str) -> None:
-    """Refuse a block that reads an element of global memory more than once.
-
-    Parameters
-    ----------
-    record : helpers.cuda.AccessRecord
-        Of a launch.
-    array : str
-        Whose elements.
-    what : str
-        What was launched, for the message.
-
-    Raises
-    ------
-    WrongAnswer
-        If a block did.
-    """
+    """Refuse a block that reads an element of global memory more than once."""
     events = record.picked(array=array, kind="read", space="global")
     places = np.stack([events["block"].astype(np.int64), record.elements(events)])
     places, times = np.unique(places, axis=1, return_counts=True)
@@ -152,34 +78,12 @@ def read_once(record, array: str, what: str) -> None:
 
 
 def threads_of(events: np.ndarray) -> np.ndarray:
-    """Number the events' threads through all blocks.
-
-    Parameters
-    ----------
-    events : numpy.ndarray
-        Of a record.
-
-    Returns
-    -------
-    numpy.ndarray
-        A number for each.
-    """
+    """Number the events' threads through all blocks."""
     return events["block"].astype(np.int64) * 1024 + events["thread"]
 
 
 def warp_requests(events: np.ndarray) -> np.ndarray:
-    """Return the events' different requests: what a warp asks for at once.
-
-    Parameters
-    ----------
-    events : numpy.ndarray
-        Of a record.
-
-    Returns
-    -------
-    numpy.ndarray
-        A row for each.
-    """
+    """Return the events' different requests: what a warp asks for at once."""
     return np.unique(
         np.stack([events["access"], events["occurrence"], threads_of(events) // 32]), axis=1
     ).T
