@@ -158,7 +158,7 @@ def nothing_begun(there: list[Outcome]) -> None:
 
 
 def rounds(outcomes: list[Outcome], root: int) -> int:
-    """Count the rounds in which a value spreads if each rank that has it sends one message in each."""
+    """Count the rounds in which a value spreads: each rank that has it sends once in each."""
     has, last, reached = {root: 0}, 0, [root]
     for rank in reached:  # grows while it is gone through
         for number, peer in enumerate(outcomes[rank].sent_to, 1):
