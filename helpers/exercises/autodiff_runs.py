@@ -1,4 +1,4 @@
-"""Checks behind the exercises of 09, second half: memory, recomputation, state, loops, ranks."""
+"""Checks behind the exercises of 09, second half: memory, recomputation, state."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from helpers.exercises.autodiff import two_outputs
 from helpers.exercises.core import NotAttempted, call, close, exercise, wrong
 
 if TYPE_CHECKING:
-    from helpers.autodiff import Operator, Variable
+    from helpers.autodiff import Operator
 
 
 @exercise
@@ -178,116 +178,3 @@ def momentum(answer):
             weight = weight - rate * speed
             close(v.value, speed, f"v after step {number}, at a rate of {rate}")
             close(w.value, weight, f"w after step {number}, at a rate of {rate}")
-
-
-@exercise
-def moving_average(answer):
-    """answer(xs, start, beta) -> (T,): m_t = beta m_{t−1} + (1 − beta) x_t, for any T."""
-    import numpy as np
-
-    from helpers import autodiff
-
-    xs = autodiff.variable("xs", shape=("T",))
-    start, beta = autodiff.variable("start"), autodiff.variable("beta")
-    made = call(answer, xs, start, beta)
-    if not isinstance(made, autodiff.Variable):
-        wrong(f"expected a variable of the graph, got {made!r}")
-    if made.type != xs.type:
-        wrong(f"expected all m_t, {xs.type}; got {made.type}")
-    total = autodiff.sum(made * made)
-    f = autodiff.function([xs, start, beta], [made, *autodiff.gradients(total, [beta, start])])
-    for length in (1, 2, 7):
-        values = np.random.default_rng(length).normal(size=length)
-        m, by_beta, by_start = 0.4, 0.0, 1.0  # and the derivatives of m, carried along
-        wanted, to_beta, to_start = [], 0.0, 0.0
-        for value in values:
-            by_beta, by_start = m + 0.7 * by_beta - value, 0.7 * by_start
-            m = 0.7 * m + 0.3 * value
-            wanted.append(m)
-            to_beta, to_start = to_beta + 2 * m * by_beta, to_start + 2 * m * by_start
-        got = f(values, np.array(0.4), np.array(0.7))
-        close(got[0], np.array(wanted), f"T = {length}: m")
-        close(got[1], to_beta, f"T = {length}: the gradient of the sum of m² by beta")
-        close(got[2], to_start, f"T = {length}: the gradient of the sum of m² by start")
-
-
-@exercise
-def posted_early(answer):
-    """answer(weights, gradients, post, arrive) -> the means, each posted as early as possible."""
-    import numpy as np
-
-    from helpers import autodiff
-
-    for layers in (2, 4):
-        seen: list = []
-        h = x = autodiff.variable("x", shape=(3, 3))
-        weights = [autodiff.state(f"W{k}", np.eye(3) * (k + 1)) for k in range(1, layers + 1)]
-        for w in weights:
-            h = autodiff.tanh(h @ w)
-        gradients = autodiff.gradients(autodiff.sum(h), weights)
-        watched = [
-            _noting(g, ("made", w.name), seen) for w, g in zip(weights, gradients, strict=True)
-        ]
-        names = {g: w.name for w, g in zip(weights, watched, strict=True)}
-
-        def post(g, after=(), names=names, seen=seen):
-            if g not in names:
-                wrong(f"post expects one of the gradients; got {g!r}")
-            return _noting(g, ("post", names[g]), seen, after, 10.0)
-
-        def arrive(posted, after=(), seen=seen):
-            label = getattr(getattr(posted.maker, "operator", None), "label", ("", ""))
-            if label[0] != "post":
-                wrong(f"arrive expects a variable that post made; got {posted!r}")
-            return _noting(posted, ("arrive", label[1]), seen, after)
-
-        means = call(answer, list(weights), list(watched), post, arrive)
-        if not isinstance(means, (list, tuple)) or len(means) != layers:
-            wrong(f"expected {layers} means, one for each weight; got {means!r}")
-        for w, mean in zip(weights, means, strict=True):
-            label = getattr(getattr(getattr(mean, "maker", None), "operator", None), "label", None)
-            if label != ("arrive", w.name):
-                wrong(f"in the place of {w.name}: expected what arrive made of its gradient")
-        point = np.random.default_rng(0).normal(size=(3, 3))
-        autodiff.function([x], list(means))(point)
-        _check_early(seen, [w.name for w in weights])
-
-
-def _noting(
-    v: Variable, label: tuple[str, str], seen: list, after: Any = (), factor: float = 1.0
-) -> Variable:
-    """A copy of a variable that notes when it is made."""
-    from dataclasses import dataclass
-
-    from helpers import autodiff
-
-    @dataclass(frozen=True, eq=False)
-    class Noting(autodiff.Operator):
-        label: tuple[str, str]
-
-        def infer(self, x):
-            return x
-
-        def run(self, out, x):
-            seen.append(self.label)
-            out[...] = x * factor
-
-    return autodiff.apply(Noting(label), v, after=list(after))
-
-
-def _check_early(seen: list, names: list) -> None:
-    layers = len(names)
-    posts = [name for kind, name in seen if kind == "post"]
-    if len(posts) != layers:
-        wrong(f"{layers} gradients were posted {len(posts)} times")
-    kinds = [kind for kind, _ in seen]
-    if "arrive" in kinds[: len(seen) - kinds[::-1].index("post")]:
-        wrong("a rank waits for a mean while a gradient is still to be posted: nothing overlaps")
-    ready = "the last weight's gradient is complete first, long before"
-    if posts[0] != names[-1]:
-        wrong(f"the gradient of {posts[0]} was posted first; {ready}")
-    unposted = 0
-    for kind, name in seen:
-        unposted += {"made": 1, "post": -1}.get(kind, 0)
-        if unposted > 1:
-            wrong(f"the gradient of {name} is made before the one before it has been posted")

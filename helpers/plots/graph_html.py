@@ -33,7 +33,7 @@ COLOURS = 6
 MOST = 120  # operators: beyond, nobody sees a thing
 
 
-def graph(plan: Plan, names: Mapping[Variable, str] | None = None) -> HTML:
+def graph(plan: Plan, names: Mapping[Variable, str] | None = None, first: int = 0) -> HTML:
     """Return a graph to run: step by step, with the memory that its plan gives to each result.
 
     Parameters
@@ -42,6 +42,8 @@ def graph(plan: Plan, names: Mapping[Variable, str] | None = None) -> HTML:
         Says the order, the types and the buffers; of at most 120 operators.
     names : mapping of Variable to str, optional
         What results are called; inputs have names of their own.
+    first : int
+        The step after which the picture stands when it opens, at most the last one.
 
     Returns
     -------
@@ -51,13 +53,15 @@ def graph(plan: Plan, names: Mapping[Variable, str] | None = None) -> HTML:
     Raises
     ------
     ValueError
-        For a plan without operators, or with more than 120.
+        For a plan without operators or with more than 120, and for a step that it has not.
     """
     from IPython.display import HTML
 
     if not 0 < len(plan.steps) <= MOST:
         raise ValueError(f"graph draws 1 to {MOST} operators; got {len(plan.steps)}")
-    data = described(plan, names or {})
+    if not 0 <= first <= len(plan.steps):
+        raise ValueError(f"graph opens at step 0 to {len(plan.steps)}; got first={first}")
+    data = {**described(plan, names or {}), "first": first}
     return HTML(embed("graph.js", "graph.css", data, still=_still(data), test_id="graph"))
 
 

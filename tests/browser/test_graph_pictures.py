@@ -51,6 +51,14 @@ def test_memory_fills_and_empties_as_the_plan_says(page, plan):
     assert page.errors == []
 
 
+def test_a_graph_opens_at_the_step_that_was_asked_for(page, plan):
+    page.set_content(graph(plan, first=2).data)
+    assert page.get_by_test_id("graph-frame").inner_text() == f"step 2 of {len(plan.steps)}"
+    label = page.get_by_test_id("graph-memory").get_attribute("aria-label")
+    assert label.startswith(f"memory: {plan.live[1]} of")
+    assert page.errors == []
+
+
 def test_boxes_and_ovals_answer_to_the_pointer_and_to_keys(page, plan):
     page.set_content(graph(plan).data)
     page.get_by_test_id("graph-node-0").hover()

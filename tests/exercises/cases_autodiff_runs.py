@@ -2,8 +2,6 @@
 
 from collections import Counter
 
-import numpy as np
-
 from helpers import autodiff
 from helpers.autodiff import checkpoint
 from helpers.autodiff.checkpoint import Action
@@ -97,93 +95,6 @@ def only_the_weight(w, v, g, rate):
     return [autodiff.add_update(w, -rate * (0.9 * v + g))]
 
 
-# --------------------------------------------------------------------------------------- a loop
-
-
-def average(xs, start, beta):
-    def step(m, x):
-        new = beta * m + (1 - beta) * x
-        return [new], [new]
-
-    return autodiff.scan(step, [start], [xs])[1][0]
-
-
-def average_of_differences(xs, start, beta):
-    """Right, and a matrix with one column on the way."""
-    column = autodiff.reshape(xs, (xs.shape[0], 1))
-    step = lambda m, x: ([m + (1 - beta) * (x - m)], [m + (1 - beta) * (x - m)])  # noqa: E731
-    _, (all_of_them,) = autodiff.scan(step, [autodiff.reshape(start, (1,))], [column])
-    return autodiff.reshape(all_of_them, xs.shape)
-
-
-def the_last_average(xs, start, beta):
-    return autodiff.scan(lambda m, x: ([beta * m + (1 - beta) * x], []), [start], [xs])[0][0]
-
-
-def average_before(xs, start, beta):
-    step = lambda m, x: ([beta * m + (1 - beta) * x], [m])  # noqa: E731
-    return autodiff.scan(step, [start], [xs])[1][0]
-
-
-def average_unrolled(xs, start, beta):
-    made = []
-    for k in range(xs.shape[0]):
-        start = beta * start + (1 - beta) * xs[k]
-        made.append(start)
-    return autodiff.stack(made)
-
-
-def average_without_its_gradient(xs, start, beta):
-    return average(xs, start, autodiff.stop_gradient(beta))
-
-
-# --------------------------------------------------------------------------------------- ranks
-
-
-def posted(weights, gradients, post, arrive):
-    waiting = [post(g) for g in reversed(gradients)]
-    return [arrive(p, after=waiting) for p in waiting][::-1]
-
-
-def posted_in_a_row(weights, gradients, post, arrive):
-    """Right: each post after the one before, the wait after the last; a tuple."""
-    waiting = []
-    for g in gradients[::-1]:
-        waiting.append(post(g, after=waiting[-1:]))
-    return tuple(arrive(p, after=waiting[-1:]) for p in waiting[::-1])
-
-
-def posted_late(weights, gradients, post, arrive):
-    waiting = [post(g, after=gradients) for g in reversed(gradients)]
-    return [arrive(p, after=waiting) for p in waiting][::-1]
-
-
-def posted_forwards(weights, gradients, post, arrive):
-    waiting = [post(g) for g in gradients]
-    return [arrive(p, after=waiting) for p in waiting]
-
-
-def waits_at_once(weights, gradients, post, arrive):
-    return [arrive(post(g)) for g in gradients]
-
-
-def waits_at_once_backwards(weights, gradients, post, arrive):
-    means = [arrive(post(g)) for g in reversed(gradients)]
-    return [*means[::-1]]
-
-
-def means_turned_round(weights, gradients, post, arrive):
-    return posted(weights, gradients, post, arrive)[::-1]
-
-
-def never_posted(weights, gradients, post, arrive):
-    return [arrive(g) for g in gradients]
-
-
-def never_arrives(weights, gradients, post, arrive):
-    return [post(g) for g in gradients[::-1]][::-1]
-
-
 def first_operands_alone(order, inputs, outputs):
     found = forward(order, inputs, outputs)
     return {node: over for node, over in found.items() if over is node.inputs[0]}
@@ -203,21 +114,6 @@ CASES = {
             lambda *a: dict(list(forward(*a).items())[:1]),
             lambda *a: list(forward(*a)),
         ],
-    ),
-    "moving_average": Case(
-        right=average,
-        also=[average_of_differences],
-        wrong=[the_last_average, average_before, average_unrolled, average_without_its_gradient,
-               lambda xs, start, beta: average(xs, start, 1 - beta),
-               lambda xs, start, beta: average(xs, 0 * start, beta),
-               lambda xs, start, beta: np.zeros(3)],
-    ),
-    "posted_early": Case(
-        right=posted,
-        also=[posted_in_a_row],
-        wrong=[posted_late, posted_forwards, waits_at_once, waits_at_once_backwards,
-               means_turned_round, never_posted, never_arrives,
-               lambda weights, gradients, post, arrive: gradients],
     ),
     "momentum": Case(
         right=momentum,

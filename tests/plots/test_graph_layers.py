@@ -1,7 +1,6 @@
 """The graph in layers: who stands where, which memory a step holds, and the page that runs it."""
 
 from itertools import pairwise
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -108,6 +107,8 @@ def test_too_many_operators_are_refused():
         y = autodiff.exp(y)
     with pytest.raises(ValueError, match=r"1 to 120 operators; got 121"):
         graph(autodiff.plan([x], [y]))
+    with pytest.raises(ValueError, match=r"step 0 to 1; got first=2"):
+        graph(autodiff.plan([x], [autodiff.exp(x)]), first=2)
 
 
 def test_schedules_arrive_and_read_as_a_table():
@@ -121,7 +122,7 @@ def test_schedules_arrive_and_read_as_a_table():
         segments(ways, 65, 3)
 
 
-def test_memory_against_time_and_lanes():
+def test_memory_against_time():
     ax = figures.memory_against_time(
         {"segments": [(10, 1.5), (5, 2.0)]}, {"√n": (5, 2.0)}, {"the source": 7}
     )
@@ -135,10 +136,3 @@ def test_memory_against_time_and_lanes():
     assert measured.get_marker() == predicted.get_marker()
     assert measured.get_linestyle() == "None"
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("results", "time")
-    events = [SimpleNamespace(label="matmul", start=0.0, stop=0.004, lane="compute"),
-              SimpleNamespace(label="sum", start=0.001, stop=0.003, lane="network")]  # fmt: skip
-    ax = figures.lanes({"early": events})
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["early: compute", "early: network"]
-    assert ax.get_xlabel() == "time [ms]"
-    with pytest.raises(ValueError, match="got none"):
-        figures.lanes({"early": []})

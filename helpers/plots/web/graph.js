@@ -104,4 +104,6 @@ export function start(root, data) {
     const freed = s.freed.length ? ` Then ${s.freed.map(holders).join(", ")} can go (✕).` : "";
     return `Step ${frame}: ${s.operator}${result === s.operator ? "" : ` makes ${result}`}, ${how}; ${live[frame - 1]} B in buffers.${freed}`;
   }
+
+  control.go(data.first);
 }
