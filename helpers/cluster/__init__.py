@@ -35,7 +35,7 @@ __all__ = [
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Register ``%%ranks`` and ``%autoranks``, and warm a process up; ``%load_ext`` calls this."""
-    from helpers.cluster import asking
+    from helpers.cluster import cells
     from helpers.cluster.magic import RanksMagics
 
     magics = RanksMagics(shell)
@@ -43,7 +43,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     shell.input_transformers_cleanup.insert(0, magics.cells.transform)
     shell.events.register("post_run_cell", unlink_when_alone)
     if kernel := getattr(shell, "kernel", None):
-        asking.install(kernel, magics.who_runs)
+        cells.install(kernel, magics.who_runs)
     keep_warm()
     # What is imported by now lives as long as the kernel. Left out of garbage collection, it is not
     # walked through again and again when the kernel ends, which is most of the time that takes;

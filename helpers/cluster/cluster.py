@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from helpers.cluster import remote, report
-from helpers.cluster.arguments import module_names, positive, whole_number
-from helpers.cluster.elsewhere import launched
-from helpers.cluster.errors import (
-    ClusterError,
-    RankDiedError,
-    RankError,
-    RanksInterrupted,
-    RankTimeoutError,
-    StartError,
-)
+from helpers.cluster.arguments import Wishes, module_names, positive, whole_number
+from helpers.cluster.calls import DEFAULT_TIMEOUT, Calls
+from helpers.cluster.errors import StartError
 from helpers.cluster.forked import (
     VARIABLE,
     ForkedProcesses,
@@ -30,27 +20,20 @@ from helpers.cluster.forked import (
     why_not_to_fork_here,
 )
 from helpers.cluster.forkserver.handle import CannotFork
-from helpers.cluster.gathering import AskAfter, Gathering, Outcome, Progress
-from helpers.cluster.live import Below
 from helpers.cluster.names import hidden
 from helpers.cluster.network import Network
 from helpers.cluster.processes import Processes
 from helpers.cluster.progress import AtWork
-from helpers.cluster.starting import wait_ready
-from helpers.cluster.uninterrupted import noted, uninterrupted
-from helpers.cluster.wishes import Wishes
+from helpers.cluster.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     import ipyparallel
 
-    from helpers.tracing.clock import Clock
 
 MAX_RANKS = 64  # on one machine; a rank takes about 80 MB before it imports anything
-DEFAULT_TIMEOUT = 30.0  # seconds
-ASK_SECONDS = remote.ANSWER_SECONDS + 0.2
 
 
-class Cluster:
+class Cluster(Calls):
     """``n`` MPI ranks, each a Python process that keeps its variables between calls.
 
     Parameters
@@ -100,8 +83,6 @@ class Cluster:
     [6, 6, 6, 6]
     """
 
-    _live: ClassVar[weakref.WeakSet[Cluster]] = weakref.WeakSet()
-
     def __init__(
         self,
         n: int = 4,
@@ -118,17 +99,13 @@ class Cluster:
         time_limit: str | int | None = None,
         options: Iterable[str] = (),
     ) -> None:
+        super().__init__()
         limit = MAX_RANKS if launcher in ("mpi", "spawn", "mpiexec") else 100_000
         self.n = whole_number("n", n, limit)
         self.threads = whole_number("threads", threads, 4096)
         self.start_timeout = positive("start_timeout", start_timeout)
-        self._lock = threading.Lock()
-        self._at_work = AtWork()
-        self._engine_ids: list[int] = []  # of ipyparallel, in rank order; empty: not ready
-        self._pids: dict[int, int] = {}  # of each rank
-        self._hosts: dict[int, str] = {}  # of each rank
         self.network = network
-        self._library = ""
+        self._at_work = AtWork()
         modules = module_names("preload", preload)
         way = way_here() if launcher == "mpi" else launcher
         if profile and launcher == "mpi" and way != "slurm":
@@ -159,7 +136,7 @@ class Cluster:
                 self._say_not_preloaded(modules, launcher)
             way = "mpiexec"
         if way not in ("fork", "spawn"):
-            self._begin(launched(way, self.n, self.threads, profile, wishes))
+            self._begin(_launched(way, self.n, self.threads, profile, wishes))
         Cluster._live.add(self)
 
     @staticmethod
@@ -255,7 +232,7 @@ class Cluster:
         self._finalizer()
 
     @property
-    def running(self) -> bool:
+    def running(self) -> bool:  # type: ignore[override]
         """Whether the cluster was started and not yet stopped."""
         return self._finalizer.alive
 
@@ -289,238 +266,6 @@ class Cluster:
         where = f" on {self.network!r}" if self.network else ""
         return f"<Cluster: {self.n} ranks{where}, {self._library or 'no MPI yet'}, {state}>"
 
-    # -- what the magic calls -------------------------------------------------------------------
-
-    def submit(
-        self,
-        function: Callable[..., dict],
-        *args: object,
-        timeout: float,
-        only: list[int] | None = None,
-        on_progress: Progress | None = None,
-        ask: AskAfter | None = None,
-    ) -> Outcome:
-        """Call a function of :mod:`helpers.cluster.remote`; wait for the replies.
-
-        Parameters
-        ----------
-        function : callable
-            One of that module.
-        *args : object
-            Its arguments.
-        timeout : float
-            In seconds.
-        only : list of int, optional
-            The ranks to call, by default all.
-        on_progress : callable, optional
-            Called every 0.1 s with a function that returns the replies so far.
-        ask : callable, optional
-            Asks the reader what a rank wants to know: given that function, the rank and the prompt.
-
-        Returns
-        -------
-        Outcome
-            The replies; it is :meth:`settle` that raises.
-
-        Raises
-        ------
-        ClusterError
-            If the ranks are busy with another call, or the cluster was stopped.
-        RankDiedError
-            If a rank's process had ended before the call.
-        ValueError
-            For a bad ``timeout`` or ``only``.
-        """
-        timeout = positive("timeout", timeout)
-        ranks = self.some_ranks(only)
-        with self._exclusive():
-            self._ensure_ready()
-            client = self._processes.connect()
-            engines = client.direct_view([self._engine_ids[rank] for rank in ranks])
-            # the future of each rank's message: a result of its own would cost 0.4 ms a rank
-            sent = engines.apply_async(function, *args)._children
-            calls = dict(zip(ranks, sent, strict=True))
-            gathering = Gathering(self._processes, client, calls, self._pids, ask or Below().ask)
-            outcome = gathering.wait(timeout, *([on_progress] if on_progress else []))
-            if outcome.cut == "died":
-                self._note_death(outcome.lost)
-            if not outcome.all_back:
-                with noted():  # an interrupt is told of already, or there is worse to tell
-                    self._relaunch()
-            return outcome
-
-    def ask(self, function: Callable[..., dict], *args: object, rank: int = 0) -> dict | None:
-        """Ask one rank something small; rather than wait for it, go without.
-
-        Parameters
-        ----------
-        function : callable
-            Of :mod:`helpers.cluster.remote`.
-        *args : object
-            Its arguments.
-        rank : int
-            Which.
-
-        Returns
-        -------
-        dict or None
-            None from ranks that are busy, not ready or gone, or have a question unanswered.
-        """
-        unanswered = self._question is not None and not self._question.ready()
-        if unanswered or not self.running or not self._lock.acquire(blocking=False):
-            return None
-        try:
-            if not self._engine_ids:
-                return None
-            client = self._processes.connect()
-            view = client.direct_view(self._engine_ids[rank])
-            self._question = view.apply_async(function, *args)
-            client.wait([self._question], ASK_SECONDS)
-            if not self._question.ready():
-                return None
-            answer = self._question.get()
-            client.purge_local_results([self._question])
-            return answer
-        except Exception:  # whatever it is, the next cell will say it better
-            return None
-        finally:
-            self._lock.release()
-
-    def some_ranks(self, only: list[int] | None) -> list[int]:
-        """Return the ranks that a call is for.
-
-        Parameters
-        ----------
-        only : list of int or None
-            Some of the ranks; None for all.
-
-        Returns
-        -------
-        list of int
-            In order, each once.
-
-        Raises
-        ------
-        ValueError
-            If there is no such rank, or none at all.
-        """
-        ranks = list(range(self.n)) if only is None else sorted(set(only))
-        bad = [rank for rank in ranks if not 0 <= rank < self.n]
-        if bad or not ranks:
-            raise ValueError(f"ranks {bad or ranks} asked for; this cluster has 0 to {self.n - 1}")
-        return ranks
-
-    def clocks(self) -> dict[int, Clock]:
-        """Measure every rank's clock against rank 0's.
-
-        Returns
-        -------
-        dict of int to Clock
-            By rank.
-        """
-        outcome = self.submit(remote.clock, timeout=DEFAULT_TIMEOUT)
-        self.settle(outcome, DEFAULT_TIMEOUT)
-        return {rank: reply.value for rank, reply in outcome.replies.items()}
-
-    def settle(self, outcome: Outcome, timeout: float) -> None:
-        """Raise what the outcome calls for; return if every rank replied without an error.
-
-        Parameters
-        ----------
-        outcome : Outcome
-            Of a call.
-        timeout : float
-            The call's limit in seconds.
-
-        Raises
-        ------
-        RankError, RankTimeoutError, RankDiedError, RanksInterrupted
-            As :meth:`run` does.
-        """
-        lost = not outcome.all_back
-        tracebacks = report.tracebacks(outcome.replies)
-        if outcome.cut == "died":
-            raise RankDiedError(
-                report.died(*self._death, tracebacks, self._processes.after_loss), self._death[0]
-            )
-        if outcome.cut == "interrupt":
-            raise RanksInterrupted(report.interrupted(outcome.waits, lost))
-        if outcome.cut == "timeout":
-            message = report.timed_out(timeout, outcome.waits, tracebacks, lost)
-            raise RankTimeoutError(message, outcome.waits)
-        if tracebacks:
-            raise RankError(report.failed(tracebacks, outcome.waits, lost), tracebacks)
-
-    @classmethod
-    def only_live(cls) -> Cluster:
-        """Return this kernel's only running cluster.
-
-        Returns
-        -------
-        Cluster
-            The one that a cell means if it names none.
-
-        Raises
-        ------
-        ClusterError
-            If none runs, or several.
-        """
-        live = [cluster for cluster in cls._live if cluster.running]
-        if len(live) == 1:
-            return live[0]
-        if not live:
-            raise ClusterError("no cluster is running: start one with 'cluster = Cluster(n=4)'")
-        raise ClusterError(
-            f"{len(live)} clusters are running: say which one, as in '%%ranks cluster'"
-        )
-
-    # -- inside ---------------------------------------------------------------------------------
-
-    _death: tuple[int | None, str] = (None, "")
-    _question: ipyparallel.AsyncResult | None = None  # the last that ask() asked
-
-    def _exclusive(self) -> AbstractContextManager:
-        if not self._lock.acquire(blocking=False):
-            raise ClusterError("the ranks are busy with another call: wait until it ends")
-        held = contextlib.ExitStack()
-        held.callback(self._lock.release)
-        return held
-
-    def _ensure_ready(self) -> None:
-        if not self.running:
-            raise ClusterError("this cluster was stopped: start another with 'Cluster(n=...)'")
-        known = self._processes.registered() if self._engine_ids else []
-        lost = [rank for rank, id_ in enumerate(self._engine_ids) if id_ not in known]
-        if lost or (self._engine_ids and self._processes.ranks_exited()):
-            self._note_death(lost)
-            self._relaunch()
-            raise RankDiedError(
-                report.died(*self._death, {}, self._processes.after_loss), self._death[0]
-            )
-        if not self._engine_ids:
-            self._wait_ready()
-
-    def _note_death(self, lost: list[int]) -> None:
-        self._death = self._processes.dead_rank()
-        if lost and self._death == (None, ""):
-            self._death = self._processes.lost_rank(lost)
-
-    def _relaunch(self) -> None:
-        """Replace the ranks; the new ones get ready while the reader reads."""
-        self._engine_ids = []
-        self._question = None
-        self._processes.kill_ranks()
-        self._processes.start_ranks()
-
-    def _wait_ready(self) -> None:
-        hellos = wait_ready(self._processes, self.start_timeout, again=bool(self._library))
-        self._library = hellos[0]["library"]
-        self._engine_ids = [hello["id"] for hello in hellos]
-        self._pids = {hello["rank"]: hello["pid"] for hello in hellos}
-        self._hosts = {hello["rank"]: hello["host"] for hello in hellos}
-        if not self._processes.local:
-            self._processes.host_names = self.hosts
-
 
 def _check_network(network: Any, n: int, launcher: str, profile: str | None) -> None:
     """Raise where ranks cannot be shared out so."""
@@ -537,6 +282,25 @@ def _check_network(network: Any, n: int, launcher: str, profile: str | None) -> 
 def _asked_otherwise() -> str | None:
     """Tell that the environment asks for another way, None if it does not."""
     return None if (way := way_here()) == "fork" else f"{VARIABLE}={way!r}, and it needs a fork"
+
+
+def _launched(way: str, n: int, threads: int, profile: str | None, wishes: Wishes) -> Processes:
+    """Return the processes of ``"mpiexec"``, ``"slurm"``, ``"ssh"`` or ipyparallel's launcher."""
+    if way == "slurm":
+        from helpers.cluster.slurm.processes import SlurmProcesses
+
+        return SlurmProcesses(n, threads, profile, wishes)
+    if way == "ssh":
+        from helpers.cluster.ssh import SshProcesses
+
+        return SshProcesses(n, threads, profile, wishes)
+    if way == "mpiexec":
+        from helpers.cluster.guarded import LocalProcesses
+
+        return LocalProcesses(n, threads, profile)
+    from helpers.cluster.launch import LaunchedProcesses
+
+    return LaunchedProcesses(n, way, profile, threads)
 
 
 def _stop(processes: Processes, owner: int) -> None:

@@ -9,15 +9,15 @@ does not keep a book of what is asked and answered.
 
 from __future__ import annotations
 
-import json
 import logging
-import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 from ipyparallel.controller import app as ipyparallel_app
 from ipyparallel.controller.app import IPController
+
+from helpers.cluster.state import write_json
 
 
 class RankController(IPController):
@@ -100,10 +100,7 @@ class RankController(IPController):
 
     def _announce(self) -> None:
         for name, told in self._files.items():
-            path = Path(self.profile_dir.security_dir, name)
-            part = path.with_suffix(".part")
-            part.write_text(json.dumps(told))
-            os.replace(part, path)
+            write_json(Path(self.profile_dir.security_dir, name), told)
         self.ready()
 
 

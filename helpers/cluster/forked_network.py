@@ -11,7 +11,7 @@ from helpers.cluster.forkserver.handle import ForkServer, output_file
 from helpers.cluster.network.description import Network
 from helpers.cluster.network.keeper import Told
 
-MODULE = "helpers.cluster.network.keeper", "helpers.cluster.network.joining"
+MODULE = "helpers.cluster.network.keeper"
 READY_SECONDS = 60.0
 END_SECONDS = 5.0
 LOOK_SECONDS = 0.05
@@ -35,7 +35,7 @@ class ForkedNetwork:
         server.forget(self._family)
         options = {"folder": str(self._folder), "network": asdict(self.asked)}
         return [
-            server.require(*MODULE),
+            server.require(MODULE),
             server.fork(self._family, "network", 1, options, self._folder),
         ]
 

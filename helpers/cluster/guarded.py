@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import socket
 import sys
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, TextIO
 
 from helpers.cluster.errors import StartError
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from traitlets.config import Config
 
 STOP_SECONDS = 3.0
+MOST_ASKED_FOR = 16  # hosts: each name may have to be looked up
 AWAY_HEARTBEAT_MS, AWAY_HEARTBEAT_MISSES = 250, 20  # a host that is lost is missed after 5 s
 
 # One rank under a shell that writes down its exit code: when one rank dies mpiexec kills the
@@ -135,6 +138,23 @@ class LocalProcesses(GuardedProcesses):
         return {name: os.environ.get(name) or value for name, value in closed.items()} | (
             OPEN_MPI_ENVIRONMENT
         )
+
+
+def address_towards(hosts: Iterable[str]) -> str:
+    """Return this machine's IPv4 address in the network in which `hosts` are, or ``"*"`` for all.
+
+    ``"*"`` means that no name is known, or that there are several networks. Nothing is sent: the
+    system says from which address it would send.
+    """
+    found = set()
+    for host in list(hosts)[:MOST_ASKED_FOR]:
+        with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
+            end.connect((host, 9))
+            found.add(end.getsockname()[0])
+    near = {address for address in found if address.startswith("127.")}
+    if len(found - near) == 1:
+        return (found - near).pop()  # a name of this machine itself may lead to 127.0.0.1
+    return near.pop() if found and found == near else "*"
 
 
 def _terminate(launchers: list) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from helpers.cluster import folding, report
 from helpers.cluster.capture import Part, tail
-from helpers.cluster.dialogue import ask_here
 from helpers.cluster.folding import Group, label
 from helpers.cluster.gathering import Reply
 from helpers.cluster.state import LIVE_LINES
@@ -19,6 +18,11 @@ CLEAR_SECONDS = 0.5  # from an output to what must come after it
 QUIET_SECONDS = 2.0  # after an answer, in which more is asked, as a debugger does
 
 SoFar = Callable[[], "dict[int, Reply]"]
+
+
+def ask_here(rank: int, prompt: str) -> str:
+    """Ask the reader of this cell what a rank wants to know; return what was typed."""
+    return input(f"[{rank}] {prompt}")
 
 
 class Below:

@@ -12,8 +12,9 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 
 from helpers.cluster import remote, report
 from helpers.cluster.arguments import positive
+from helpers.cluster.calls import DEFAULT_TIMEOUT
 from helpers.cluster.cells import HERE, Cells
-from helpers.cluster.cluster import DEFAULT_TIMEOUT, Cluster
+from helpers.cluster.cluster import Cluster
 from helpers.cluster.errors import ClusterError
 from helpers.cluster.gathering import Reply
 from helpers.cluster.live import Live

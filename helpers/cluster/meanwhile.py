@@ -1,9 +1,16 @@
-"""A rank tells what its cell has given so far: the watcher writes the end of it, now and then."""
+"""What a rank tells and asks while its cell runs.
+
+The watcher writes the end of the output, now and then. Of ``input()`` and ``breakpoint()`` the
+notebook is asked, and the rank waits asleep.
+"""
 
 from __future__ import annotations
 
+import builtins
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from helpers.cluster import state
@@ -11,6 +18,7 @@ from helpers.cluster.capture import Capture, Part, tail
 
 AFTER = 0.8  # seconds: a cell that takes longer shows its output while it runs
 EVERY = 0.2
+LOOK_SECONDS = 0.05  # for an answer
 
 
 class Meanwhile:
@@ -46,3 +54,52 @@ class Meanwhile:
             if parts != self._told:
                 self._told = parts
                 state.leave(self._folder, "live", self._rank, parts)
+
+
+class Questions:
+    """What one rank's code asks."""
+
+    def __init__(self, folder: Path, rank: int, meanwhile: Meanwhile) -> None:
+        self._folder, self._rank, self._meanwhile = folder, rank, meanwhile
+        self._lock = threading.Lock()  # one question at a time
+        self._number = 0
+        self._interrupted = False
+
+    @contextmanager
+    def forwarded(self) -> Iterator[None]:
+        """Forward what is asked inside."""
+        self._interrupted = False
+        before, builtins.input = builtins.input, self.ask
+        try:
+            yield
+        finally:
+            builtins.input = before
+
+    def ask(self, prompt: object = "", /) -> str:
+        """Ask the reader, as ``input`` does; raise EOFError where nobody can answer."""
+        with self._lock:
+            if self._interrupted:  # the debugger goes on after an interrupt; here it ends
+                raise EOFError
+            self._number += 1
+            self._meanwhile.tell(now=True)
+            told = {"number": self._number, "prompt": str(prompt)}
+            state.leave(self._folder, "ask", self._rank, told)
+            try:
+                answer = self._answer()
+            except KeyboardInterrupt:
+                self._interrupted = True
+                raise
+            finally:
+                state.leave(self._folder, "ask", self._rank, None)
+        if answer["refused"]:
+            print(answer["refused"])
+            raise EOFError(answer["refused"])
+        print(f"{prompt}{answer['text']}")
+        return answer["text"]
+
+    def _answer(self) -> dict:
+        while True:
+            answer = state.left(self._folder, "answer", self._rank)
+            if answer and answer["number"] == self._number:
+                return answer
+            time.sleep(LOOK_SECONDS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import linecache
 import os
 import pickle
@@ -13,29 +12,24 @@ import socket
 import sys
 import threading
 import time
-import tokenize
 import types
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mpi4py import MPI
 
 from helpers.cluster import stacks, state
 from helpers.cluster.capture import Capture
-from helpers.cluster.meanwhile import Meanwhile
+from helpers.cluster.meanwhile import Meanwhile, Questions
 from helpers.cluster.names import let_see
-from helpers.cluster.nested import Nested
-from helpers.cluster.questions import Questions
+from helpers.cluster.shell import Left, Ours, describe, ends_in_semicolon, make_ready
 from helpers.cluster.state import RankState
 from helpers.machine.shared_memory import unlink_own
 from helpers.tracing import communicator as traced
 from helpers.tracing.activity import Recorder
-
-if TYPE_CHECKING:
-    from IPython.core.interactiveshell import InteractiveShell
 
 FINALIZED = (
     "MPI.Finalize() was called in an earlier cell, and after it no rank can send or receive. "
@@ -111,30 +105,22 @@ class RankSide:
             finally:
                 del shell.showtraceback, shell._showtraceback
             for error in (result.error_before_exec, result.error_in_exec, *shown):
-                if isinstance(error, _Left):
+                if isinstance(error, Left):
                     print("exit() ended this cell here; the ranks go on.")
                     return
                 if isinstance(error, asyncio.CancelledError) and self._interrupted:
                     raise KeyboardInterrupt  # which cancels what a cell awaits
                 if error is not None:
-                    raise _Ours(error)
+                    raise Ours(error)
 
         reply = self._guarded(work, trace)
-        if _ends_in_semicolon(shell, source):
+        if ends_in_semicolon(shell, source):
             reply["parts"] = [part for part in reply["parts"] if part[0] != "result"]
         return reply
 
     @cached_property
     def _shell(self) -> Any:
-        """IPython's shell, for cells that run inside the engine's own loop and leave no history."""
-        from IPython import get_ipython
-
-        shell = get_ipython()
-        shell.set_hook("show_in_pager", _print_page, 0)  # what ``name?`` explains
-        shell.loop_runner = Nested()
-        shell.ask_exit = _leave
-        shell._tee = lambda channel: contextlib.nullcontext()  # would keep all that is printed
-        return shell
+        return make_ready()
 
     def call(self, blob: bytes, trace: bool) -> dict:
         """Call a pickled ``(function, args, kwargs)``; the names that it uses are the rank's."""
@@ -164,15 +150,15 @@ class RankSide:
             with capture as reply["parts"], self._questions.forwarded():
                 try:
                     if MPI.Is_finalized():
-                        raise _Ours(RuntimeError(FINALIZED))
+                        raise Ours(RuntimeError(FINALIZED))
                     reply["value"] = work()
                 finally:
                     reply["seconds"] = time.perf_counter() - begin
         except BaseException as error:
             try:
-                reply.update(_describe(error))
+                reply.update(describe(error))
             except KeyboardInterrupt as interrupt:
-                reply.update(_describe(interrupt))
+                reply.update(describe(interrupt))
         finally:
             signal.signal(signal.SIGINT, before)
             self.busy_since = None
@@ -233,74 +219,6 @@ class RankSide:
             return False
         told = (now.busy_since, now.call, now.begin_ns)
         return told == (last.busy_since, last.call, last.begin_ns)
-
-
-class _Left(BaseException):
-    """Ends a cell in which somebody wrote ``exit()``: it must not cost all ranks."""
-
-
-def _leave() -> None:
-    raise _Left
-
-
-def _print_page(shell: InteractiveShell, data: dict | str, start: int, screen_lines: int) -> None:
-    """Print what a notebook would open a pager for: a rank has none."""
-    text = data["text/plain"] if isinstance(data, dict) else data
-    # the same on all ranks: without the number of this one's process
-    print(re.sub(r"/\S*/ipykernel_\d+/\d+\.py", "a cell", text))
-
-
-class _Ours(Exception):  # noqa: N818
-    """Carries an error of the reader's code out of ours."""
-
-
-def _ends_in_semicolon(shell: InteractiveShell, source: str) -> bool:
-    """Tell whether the reader wants to see no value, as IPython reads a cell's end."""
-    try:
-        return shell.displayhook.semicolon_at_end_of_expression(source)
-    except (tokenize.TokenError, SyntaxError):  # not Python alone, or not Python at all
-        return False
-
-
-def _describe(error: BaseException) -> dict:
-    """Turn an error into plain data: type, message and a traceback of the reader's frames."""
-    if isinstance(error, KeyboardInterrupt):
-        return {"status": "interrupted", "ename": "KeyboardInterrupt"}
-    if isinstance(error, _Ours):
-        error = error.args[0]
-        if isinstance(error, KeyboardInterrupt):
-            return {"status": "interrupted", "ename": "KeyboardInterrupt"}
-    from IPython import get_ipython
-
-    tb = error.__traceback__
-    while tb is not None and _is_ours(tb.tb_frame.f_code.co_filename):
-        tb = tb.tb_next
-    make = get_ipython().SyntaxTB if isinstance(error, SyntaxError) else get_ipython().InteractiveTB
-    structured = make.structured_traceback(type(error), error, tb)
-    text = make.stb2text(structured)
-    return {
-        "status": "error",
-        "ename": type(error).__name__,
-        "evalue": _as_mpi_names_it(str(error)),
-        # the ranks count their own executions: that number means nothing to the reader
-        "traceback": re.sub(
-            r"( |\x1b\[[\d;]*m)*In\s?\[\d+\](\x1b\[[\d;]*m)*, line",
-            " line",
-            _as_mpi_names_it(text),
-        ),
-    }
-
-
-def _as_mpi_names_it(text: str) -> str:
-    """Name the class of a watched communicator or request as mpi4py's documentation does."""
-    return re.sub(r"'Traced(\w+)' object", r"'MPI.\1' object", text).replace(
-        "'MPI.Comm' object", "'MPI.Intracomm' object"
-    )
-
-
-def _is_ours(filename: str) -> bool:
-    """Tell whether a frame belongs to this module or to IPython's running of cells."""
-    return filename == __file__ or "/IPython/core/" in filename
 
 
 def _cell_line(frame: types.FrameType | None, code_file: str) -> tuple[int | None, str]:

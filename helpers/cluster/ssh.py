@@ -7,10 +7,9 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from helpers.cluster.arguments import Wishes
 from helpers.cluster.errors import StartError
-from helpers.cluster.guarded import GuardedProcesses, mpiexec
-from helpers.cluster.reach import address_towards
-from helpers.cluster.wishes import Wishes
+from helpers.cluster.guarded import GuardedProcesses, address_towards, mpiexec
 from helpers.machine.mpi import OPEN_MPI_ENVIRONMENT, mpi_library
 
 if TYPE_CHECKING:

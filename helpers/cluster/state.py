@@ -49,11 +49,8 @@ class RankState:
     text: str = ""
 
     def write(self, folder: Path) -> None:
-        """Put the state in place of the rank's last one; a reader never sees half of it."""
-        path = _state_file(folder, self.rank)
-        part = path.with_suffix(".part")
-        part.write_text(json.dumps(asdict(self), default=str))
-        part.replace(path)
+        """Put the state in place of the rank's last one."""
+        write_json(_state_file(folder, self.rank), asdict(self))
 
     def confirm(self, folder: Path) -> None:
         """Say that the state written last still holds, by its file's time of change."""
@@ -62,10 +59,7 @@ class RankState:
     @classmethod
     def read(cls, folder: Path, rank: int) -> RankState:
         """Return what the rank wrote last, an idle state if it wrote nothing yet."""
-        try:
-            told = json.loads(_state_file(folder, rank).read_text())
-        except (OSError, ValueError):
-            return cls(rank)
+        told = read_json(_state_file(folder, rank)) or {}
         told = {field.name: told[field.name] for field in fields(cls) if field.name in told}
         return cls(**{**told, "rank": rank, "members": tuple(told.get("members", ()))})
 
@@ -110,23 +104,30 @@ def clear(folder: Path) -> None:
 
 
 def leave(folder: Path, what: Left, rank: int, content: object) -> None:
-    """Leave plain data about a rank for the other side; nothing (None, []) takes it away.
-
-    A reader never sees half of it.
-    """
+    """Leave plain data about a rank for the other side; nothing (None, []) takes it away."""
     path = _left_file(folder, what, rank)
     if content:
-        part = path.with_suffix(".part")
-        part.write_text(json.dumps(content, default=str))
-        part.replace(path)
+        write_json(path, content)
     else:
         path.unlink(missing_ok=True)
 
 
 def left(folder: Path, what: Left, rank: int) -> Any:
     """Return what was left there, None if there is nothing."""
+    return read_json(_left_file(folder, what, rank))
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write a file of which a reader never sees half."""
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(content, default=str))
+    part.replace(path)
+
+
+def read_json(path: Path) -> Any:
+    """Return what a file says; None if there is none."""
     try:
-        return json.loads(_left_file(folder, what, rank).read_text())
+        return json.loads(path.read_text())
     except (OSError, ValueError):
         return None
 

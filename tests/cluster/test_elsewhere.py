@@ -6,11 +6,11 @@ import subprocess
 import pytest
 
 from helpers.cluster import Cluster, StartError
-from helpers.cluster.reach import address_towards
+from helpers.cluster.guarded import address_towards
 from helpers.cluster.slurm import commands
 from helpers.cluster.slurm.commands import SlurmError, Told, choose
 from helpers.cluster.slurm.job import script
-from tests.cluster.test_forkserver import eventually
+from tests.cluster.ways import eventually
 
 
 @pytest.mark.parametrize(

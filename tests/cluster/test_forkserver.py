@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from helpers.cluster.forkserver.family import Family
 from helpers.cluster.forkserver.pmi import KeyValueSpace, fnv1a
 from helpers.cluster.script import run_script
 from tests.cluster.test_cluster import on_ranks
-from tests.cluster.ways import PART
+from tests.cluster.ways import PART, eventually
 
 forks = pytest.mark.skipif(
     os.environ.get(forked.VARIABLE, "fork") != "fork",
@@ -54,13 +53,6 @@ def module(tmp_path, monkeypatch):
         return name
 
     return write
-
-
-def eventually(condition, seconds=10.0):
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return condition()
 
 
 def left_by_ranks_of(server: int) -> list[Path]:
@@ -143,19 +135,6 @@ def test_no_port_is_open_and_no_file_is_left_in_shared_memory(cluster):
     assert len(below) >= 5  # with the controller and three ranks
     ports = [c for process in below for c in process.net_connections("inet")]
     assert [c for c in ports if c.status == psutil.CONN_LISTEN] == []
-
-
-@pytest.mark.mpi
-def test_random_numbers_differ_between_ranks_and_between_starts(with_torch):
-    seen = set()
-    body = (
-        "import random, numpy, torch\n"
-        "return random.random(), numpy.random.rand(), float(torch.rand(1, dtype=torch.float64))"
-    )
-    for _ in range(2):
-        with_torch.restart()
-        seen.update(number for rank in on_ranks(with_torch, body) for number in rank)
-    assert len(seen) == 3 * 2 * 2
 
 
 @forks
@@ -245,16 +224,6 @@ def test_a_program_that_a_rank_starts_is_a_world_of_its_own(cluster):
 
 
 @pytest.mark.mpi
-def test_ranks_fork_and_use_multiprocessing(cluster):
-    body = (
-        "import multiprocessing, os\n"
-        "with multiprocessing.get_context('fork').Pool(2) as pool:\n"
-        "    return sum(pool.map(abs, range(-10, 0))), comm.allreduce(1)"
-    )
-    assert on_ranks(cluster, body) == [(55, 3)] * 3
-
-
-@pytest.mark.mpi
 @pytest.mark.parametrize(
     "end", ["cluster.restart()", "cluster.stop()", "os.kill(cluster.pids[0], 9)"]
 )
@@ -264,36 +233,6 @@ def test_what_a_rank_has_started_ends_with_it(end):
         pids = on_ranks(cluster, body)
         exec(end, {"cluster": cluster, "os": os})
         assert eventually(lambda: not any(map(psutil.pid_exists, pids)))
-
-
-@pytest.mark.mpi
-def test_data_loader_workers_and_threads_of_torch(with_torch):
-    body = (
-        "import torch\n"
-        "from torch.utils.data import DataLoader, TensorDataset\n"
-        "data = TensorDataset(torch.arange(8.))\n"
-        "return sum(float(b.sum()) for b, in DataLoader(data, batch_size=2, num_workers=2))"
-    )
-    assert on_ranks(with_torch, body) == [28.0] * 2
-
-
-@pytest.mark.mpi
-@PART
-def test_numba_and_openmp_threads():
-    body = (
-        "import numba, numpy, threadpoolctl\n"
-        "@numba.njit(parallel=True)\n"
-        "def total(a):\n"
-        "    s = 0.0\n"
-        "    for i in numba.prange(a.size):\n"
-        "        s += a[i]\n"
-        "    return s\n"
-        "a = numpy.ones(1000)\n"
-        "return float(total(a)), numba.get_num_threads(), float((numpy.ones((300, 300)) @ "
-        "numpy.ones((300, 300))).sum())"
-    )
-    with Cluster(2, threads=2) as cluster:
-        assert on_ranks(cluster, body, timeout=150) == [(1000.0, 2, 300.0**3)] * 2
 
 
 # -- ends --------------------------------------------------------------------------------------
@@ -385,27 +324,6 @@ def test_the_controller_is_renewed_before_it_grows(monkeypatch):
             assert on_ranks(cluster, "return comm.allreduce(1)") == [2, 2]
         assert len(seen) == 4  # one at a time
         assert len(set(seen)) == 2
-
-
-@pytest.mark.mpi
-@PART
-def test_a_kernel_that_was_killed_takes_along_a_start_in_any_phase(tmp_path):
-    script = tmp_path / "kernel.py"
-    script.write_text("from helpers.cluster import Cluster\nprint(1, flush=True)\nCluster(3)\n")
-    for wait in (0.1, 0.4, 0.7, 1.0, 1.5, 3.0):
-        environment = {**os.environ, "TMPDIR": str(tmp_path)}
-        kernel = subprocess.Popen(
-            [sys.executable, str(script)], env=environment, stdout=subprocess.PIPE
-        )
-        kernel.stdout.readline()
-        time.sleep(wait)
-        below = psutil.Process(kernel.pid).children(recursive=True)
-        kernel.send_signal(signal.SIGKILL)
-        kernel.wait()
-        _, alive = psutil.wait_procs(below, timeout=20)
-        assert alive == []
-        assert eventually(lambda: not list(tmp_path.glob("ranks-*")))
-        assert [path for process in below for path in left_by_ranks_of(process.pid)] == []
 
 
 @pytest.mark.mpi

@@ -16,8 +16,8 @@ import psutil
 import pytest
 
 from helpers.machine import guard, shared_memory
-from tests.cluster.test_forkserver import eventually, left_by_ranks_of, output_of
-from tests.cluster.ways import LAUNCHERS, PART
+from tests.cluster.test_forkserver import left_by_ranks_of, output_of
+from tests.cluster.ways import LAUNCHERS, PART, eventually
 
 pytestmark = [
     pytest.mark.mpi,

@@ -5,9 +5,9 @@ import base64
 import nbformat
 import pytest
 
-pytestmark = pytest.mark.mpi
+from tests.cluster.kernel import SETUP, plain
 
-SETUP = "%load_ext helpers.cluster\nfrom helpers.cluster import Cluster\ncluster = Cluster(3)"
+pytestmark = pytest.mark.mpi
 
 
 @pytest.fixture(scope="module")
@@ -93,10 +93,6 @@ def test_what_several_ranks_show_alike_is_shown_once(cell):
     assert sum(out["output_type"] == "display_data" for out in outputs) == 2
 
 
-def test_a_named_cluster(cell):
-    assert cell("%%ranks cluster --only 1\nrank")[0] == "[1] 1\n"
-
-
 def test_figures_are_displayed_under_their_rank(cell):
     pytest.importorskip("matplotlib")
     source = (
@@ -156,14 +152,6 @@ def test_what_a_stuck_rank_had_printed_is_shown(cell):
     assert "Time limit" in errors(outputs)
 
 
-def test_output_of_a_long_cell_is_shown_once_in_the_end(cell):
-    source = (
-        "%%ranks\nimport time\nfor i in range(4):\n    print(i, flush=True)\n    time.sleep(0.7)"
-    )
-    printed, _ = cell(source)
-    assert printed == "".join(f"[0-2] {i}\n" for i in range(4))
-
-
 def test_endless_printing_is_cut(cell):
     source = "%%ranks --only 0 --timeout 60\nfor i in range(300_000): print('x' * 9)"
     printed, _ = cell(source)
@@ -210,10 +198,3 @@ def test_none_or_several_clusters_need_a_name(cell):
     cell("second.stop(); cluster.stop()")
     assert "no cluster is running" in errors(cell("%%ranks\nrank")[1])
     assert "was stopped" in errors(cell("%%ranks cluster\nrank")[1])
-
-
-def plain(text: str) -> str:
-    """Remove the colours."""
-    import re
-
-    return re.sub(r"\x1b\[[\d;]*m", "", text)

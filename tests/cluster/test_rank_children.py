@@ -73,7 +73,6 @@ def test_openmp_threads_of_torch_work_beside_numbas(cluster):
     assert on_ranks(cluster, body, timeout=120) == [(700.0**3, 1.0, 1000.0, 2, 2, True)] * 2
 
 
-@PART
 def test_no_generator_repeats_itself_between_ranks_or_starts(cluster):
     body = (
         "import random, uuid, numba, numpy, torch\n"

@@ -17,7 +17,7 @@ import pytest
 
 from tests.cluster.lab import HOSTS, LOGIN, PATHS, Lab, why_not
 from tests.cluster.on_login import QUEUED
-from tests.cluster.test_forkserver import eventually
+from tests.cluster.ways import eventually
 
 pytestmark = [
     pytest.mark.mpi,

@@ -12,8 +12,8 @@ from helpers.cluster import Cluster, Network, RankDiedError, StartError, forked
 from helpers.cluster.script import run_script
 from helpers.paths import ROOT
 from tests.cluster.test_cluster import on_ranks
-from tests.cluster.test_forkserver import eventually, left_by_ranks_of
-from tests.cluster.ways import PART
+from tests.cluster.test_forkserver import left_by_ranks_of
+from tests.cluster.ways import PART, eventually
 
 
 @pytest.fixture

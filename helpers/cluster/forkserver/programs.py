@@ -34,7 +34,7 @@ class Place:
     def initialize_mpi(self, network: dict | None = None) -> None:
         """Initialise MPI among the members of the family, on hosts if a `network` is given."""
         if network:
-            from helpers.cluster.network.joining import join
+            from helpers.cluster.network.keeper import join
 
             join(Path(network["status"]), network["places"][self.rank])
         else:

@@ -16,7 +16,6 @@ from typing import Any
 
 from helpers.cluster import folders
 from helpers.cluster.forkserver import birth, fresh, messages, programs
-from helpers.cluster.forkserver.burial import bury_one
 from helpers.cluster.forkserver.family import Family
 from helpers.cluster.forkserver.preload import other_library, preload, why_not_to_fork
 from helpers.machine.guard import descendants
@@ -201,7 +200,7 @@ class Server:
 
     def _reap(self) -> None:
         """Bury the children that have ended, and whom they leave behind."""
-        while (buried := bury_one(lambda pid: bool(self._where(pid)))) is not None:
+        while (buried := _bury_one(lambda pid: bool(self._where(pid)))) is not None:
             pid, status = buried
             for family, rank in self._where(pid):
                 family.ended(rank, status)
@@ -244,3 +243,22 @@ class Server:
             self._folders.add(message.get("folder", ""))
         for folder in filter(None, self._folders):
             folders.remove(Path(folder))
+
+
+def _bury_one(is_leader: Callable[[int], bool]) -> tuple[int, int] | None:
+    """Bury a child that has ended, and a session that it led; return its id and wait status."""
+    pid, status = 0, 0
+    try:
+        if hasattr(os, "waitid"):
+            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            pid = 0 if found is None else found.si_pid
+        else:  # macOS, before Python 3.13
+            pid, status = os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return None
+    if not pid:
+        return None
+    if is_leader(pid):  # while it is a zombie its id, and so its session's, is nobody else's
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+    return os.waitpid(pid, 0) if hasattr(os, "waitid") else (pid, status)

@@ -6,10 +6,9 @@ inside a host, TCP between hosts. All namespaces hang on processes and vanish wi
 
 - :mod:`~helpers.cluster.network.description` is what a reader asks for;
 - :mod:`~helpers.cluster.network.keeper` makes the hosts and keeps them, a forked process of the
-  cluster's; :mod:`~helpers.cluster.network.commands` is what it has ``ip`` and ``tc`` do,
-  :mod:`~helpers.cluster.network.namespaces` the system calls, and
-  :mod:`~helpers.cluster.network.wire` holds packets back where the kernel cannot;
-- :mod:`~helpers.cluster.network.joining` makes a rank a process of its host.
+  cluster's, and makes a rank a process of its host; :mod:`~helpers.cluster.network.commands` is
+  what it has ``ip`` and ``tc`` do, :mod:`~helpers.cluster.network.namespaces` the system calls, and
+  :mod:`~helpers.cluster.network.wire` holds packets back where the kernel cannot.
 """
 
 from helpers.cluster.network.description import Network

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import signal
 import socket
@@ -27,16 +26,20 @@ from helpers.cluster.network.namespaces import (
     NEWNS,
     NEWUSER,
     QUIET,
+    enter,
     leave,
     mount,
 )
-from helpers.machine.prctl import PR_SET_PDEATHSIG, prctl
+from helpers.cluster.state import read_json, write_json
+from helpers.machine.prctl import PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
 
 SETTINGS = (  # that can forbid an ordinary user to have hosts; with which value, and which allows
     ("user.max_user_namespaces", "0", "15000"),
     ("kernel.unprivileged_userns_clone", "0", "1"),
     ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
 )
+NETWORK_SECONDS = 60.0
+LOOK_SECONDS = 0.002
 CONTAINERS = "/.dockerenv", "/run/.containerenv"
 
 
@@ -58,19 +61,14 @@ class Told:
     by: str = "bridge"
 
     def write(self, path: Path) -> None:
-        """Put it into a file; a reader never sees half of it."""
-        part = path.with_suffix(".part")
-        part.write_text(json.dumps(self.__dict__))
-        part.replace(path)
+        """Put it into a file."""
+        write_json(path, self.__dict__)
 
     @classmethod
     def read(cls, path: Path) -> Told | None:
         """Return what a file says; None if there is no file yet."""
-        try:
-            told = json.loads(path.read_text())
-        except FileNotFoundError:
-            return None
-        return cls(**{**told, "hosts": tuple(told["hosts"])})
+        told = read_json(path)
+        return told and cls(**{**told, "hosts": tuple(told["hosts"])})
 
 
 def keep(ready: Callable[[], None], folder: str, network: dict) -> None:
@@ -214,3 +212,22 @@ def become_host(name: str, folder: Path) -> None:
     shared = Path("/dev/shm")
     if shared.is_dir() and not folder.is_relative_to(shared):  # else its files would be in all
         mount("tmpfs", str(shared), "tmpfs", MS_NOSUID | MS_NODEV)
+
+
+def join(status: Path, host: int) -> None:
+    """Make this process, a fresh fork with one thread, a process of a host."""
+    deadline = time.monotonic() + NETWORK_SECONDS
+    while (told := Told.read(status)) is None:
+        if time.monotonic() > deadline:
+            sys.exit("no network")
+        time.sleep(LOOK_SECONDS)
+    if told.error:
+        sys.exit(told.error)
+    parent, directory = os.getppid(), os.getcwd()
+    enter(told.hosts[host], HOST | (NEWUSER if told.user else 0))
+    os.chdir(directory)  # as seen from the host
+    # a change of rights has undone these two
+    prctl(PR_SET_DUMPABLE, 1)  # so that ranks of a host may read each other's memory
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)

@@ -9,12 +9,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from helpers.cluster import state
+from helpers.cluster.arguments import Wishes
 from helpers.cluster.errors import StartError
-from helpers.cluster.guarded import GuardedProcesses
-from helpers.cluster.reach import address_towards
+from helpers.cluster.guarded import GuardedProcesses, address_towards
 from helpers.cluster.slurm import commands
 from helpers.cluster.slurm.job import Job, script
-from helpers.cluster.wishes import Wishes
 from helpers.machine.mpi import find_mpiexec, mpi_library
 
 if TYPE_CHECKING:
