@@ -129,27 +129,7 @@ class Experiment:
 
 
 def hold_out(sources: Sequence[str], share: float, seed: int = 0) -> list[bool]:
-    """Choose a share of the sources at random, all documents of a source alike.
-
-    Parameters
-    ----------
-    sources : sequence of str
-        The source package of each document.
-    share : float
-        Of the sources, in (0, 1).
-    seed : int
-        Of the choice.
-
-    Returns
-    -------
-    list of bool
-        One for each document: whether its source was chosen.
-
-    Raises
-    ------
-    ValueError
-        For a share out of range.
-    """
+    """Choose a share of the sources at random; tell for each document whether its source was."""
     if not 0 < share < 1:
         raise ValueError(f"share={share!r}: expected a number between 0 and 1")
     different = sorted(set(sources))

@@ -52,18 +52,7 @@ class LSTM(nn.LSTM):
 
 
 def units_of_an_lstm(inputs: int, hidden: int, classes: int) -> int:
-    """Return how many units give an LSTM the parameters of a GRU, each with its linear answer.
-
-    Parameters
-    ----------
-    inputs, hidden, classes : int
-        I, and H and C of the GRU.
-
-    Returns
-    -------
-    int
-        The number, at least 1, whose count of parameters is nearest to the GRU's.
-    """
+    """Return how many units give an LSTM the parameters of a GRU, with its linear answer."""
 
     def count(blocks: int, units: int) -> int:
         return blocks * units * (inputs + units + 2) + classes * (units + 1)

@@ -13,26 +13,9 @@ TOLERANCE = 1e-5
 
 
 def ways(steps: int, batch: int, width: int, seed: int = 0) -> dict[str, Callable[[], Tensor]]:
-    """Return forward passes of one GRU on one input, equal but for the way they take.
+    """Return forward passes of one GRU on one input, equal but for the way that they take.
 
-    Parameters
-    ----------
-    steps, batch, width : int
-        T, B, and H: as many inputs as units.
-    seed : int
-        Of the weights and the input.
-
-    Returns
-    -------
-    dict of str to callable
-        Each returns the states, (T, B, H), from which one can go backward: ``"nn.GRU"``,
-        ``"our GRU"``; the steps fed with slices, ``"gi[t]"``, or with parts cut at once,
-        ``"gi.unbind(0)"``; and ``"six linear maps"`` a step, as the equations stand.
-
-    Raises
-    ------
-    AssertionError
-        If one of them does not compute what ``nn.GRU`` computes.
+    Each returns the states (T, B, H), from which one can go backward.
     """
     torch.manual_seed(seed)
     reference, ours = torch.nn.GRU(width, width), GRU(width, width)
