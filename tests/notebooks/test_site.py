@@ -1,6 +1,7 @@
 """The site: every page stands, explains its terms, is found, and can be used by everybody."""
 
 import base64
+import io
 import json
 import re
 from dataclasses import replace
@@ -8,6 +9,7 @@ from dataclasses import replace
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
+from PIL import Image
 
 from helpers import records
 from helpers.paths import ROOT
@@ -68,7 +70,10 @@ def test_a_plot_becomes_a_file_with_its_words(tmp_path):
     assert html.figcaption.text == "Figure 1.1"
     (picture,) = html("img")
     assert picture["alt"] == 'a "b" < c'
-    assert (tmp_path / picture["src"].rpartition("/")[2]).read_bytes().startswith(b"\x89PNG")
+    file = tmp_path / picture["src"].rpartition("/")[2]
+    with Image.open(file) as packed, Image.open(io.BytesIO(base64.b64decode(PIXEL))) as given:
+        assert packed.format == "WEBP"
+        assert packed.convert("RGB").getpixel((0, 0)) == given.convert("RGB").getpixel((0, 0))
 
 
 def test_the_caption_has_the_plots_title(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import io
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from nbformat import NotebookNode
 from tools.site.players import player
 from tools.states import STATES
 
-PICTURES = {"image/png": "png", "image/jpeg": "jpg"}
+PICTURES = {"image/png": ".webp", "image/jpeg": ".jpg"}
 LEAST = 8  # characters of a caption that says something
 NO_ALT = "a picture without a description"  # found by `faults`, so that no build passes with it
 
@@ -37,8 +38,7 @@ def with_pictures(notebook: NotebookNode, name: str, folder: Path) -> NotebookNo
 
     def picture(kind: str, output: NotebookNode) -> str:
         raw = base64.b64decode(output["data"][kind])
-        file = folder / f"{name}-{hashlib.sha256(raw).hexdigest()[:12]}.{PICTURES[kind]}"
-        file.write_bytes(raw)
+        file = _written(folder / f"{name}-{hashlib.sha256(raw).hexdigest()[:12]}", kind, raw)
         return _image(file, output["metadata"].get(kind, {}))
 
     for number, cell in enumerate(notebook.cells):
@@ -61,11 +61,11 @@ def with_pictures(notebook: NotebookNode, name: str, folder: Path) -> NotebookNo
                     shown = f'<figure id="figure-{figure}">{shown}</figure>'
                 output.data = nbformat.from_dict({"text/html": shown})
                 continue
-            for kind, ending in PICTURES.items():
+            for kind in PICTURES:
                 if kind not in data or "text/html" in data:
                     continue
-                file = folder / f"{name}-{number}-{index}.{ending}"
-                file.write_bytes(base64.b64decode(data[kind]))
+                raw = base64.b64decode(data[kind])
+                file = _written(folder / f"{name}-{number}-{index}", kind, raw)
                 figure += 1
                 said = output.metadata.get(kind, {})
                 shown = _image(file, said) + caption(said)
@@ -90,6 +90,19 @@ def shared(titles: Sequence[str]) -> str:
     length = next(i for i in range(len(last)) if first[i : i + 1] != last[i])
     begin = re.sub(r"[^\w)]*\S*$", "", first[:length])
     return begin if len(begin) >= LEAST else ""
+
+
+def _written(stem: Path, kind: str, raw: bytes) -> Path:
+    """Write a picture to a file; a PNG as WebP without loss, which has half the bytes."""
+    from PIL import Image
+
+    file = stem.with_name(stem.name + PICTURES[kind])
+    if kind == "image/png":
+        with Image.open(io.BytesIO(raw)) as opened:
+            opened.save(file, lossless=True, method=2)
+    else:
+        file.write_bytes(raw)
+    return file
 
 
 def _image(file: Path, said: Mapping) -> str:

@@ -113,5 +113,5 @@ def _file(site: Path, page: str, address: str) -> Path:
 
 
 def _embedded(file: Path) -> str:
-    kind = mimetypes.guess_type(file.name)[0]
+    kind = mimetypes.guess_type(file.name, strict=False)[0]
     return f"data:{kind};base64,{base64.b64encode(file.read_bytes()).decode()}"
