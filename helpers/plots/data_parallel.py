@@ -152,8 +152,8 @@ def schemes(ax=None):
             _arrow(ax, (top + 0.12, 2.4), (x + 0.12, 1.25), "-|>", BLUE, linestyle="--", **shade)
         note = "the server waits for all of them" if block == 1 else "one worker at a time"
         ax.text(left + 1.85, -0.25, note, ha="center")
-    ax.text(6.3, 1.75, "gradient ↑", color=legible(VERMILION), ha="right", fontsize=11)
-    ax.text(8.1, 1.75, "↓ parameters", color=BLUE, ha="center", fontsize=11)
+    ax.text(5.0, 1.9, "gradient ↑", color=legible(VERMILION), ha="right", fontsize=11)
+    ax.text(7.5, 1.9, "↓ parameters", color=BLUE, ha="left", fontsize=11)
     return ax
 
 
