@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from helpers.exercises.core import call, close, exercise, wrong
+from helpers.exercises.values import letters, several, whole_numbers
 
 
 @exercise
@@ -15,9 +16,7 @@ def attention_pooling(answer):
         h, W = torch.randn(n, H).double(), torch.randn(H, H).double()
         b, u = torch.randn(H).double(), 3 * torch.randn(H).double()
         alpha = (torch.tanh(h @ W.T + b) @ u).softmax(0)
-        got = call(answer, h.clone(), W, b, u)
-        if not (isinstance(got, (tuple, list)) and len(got) == 2):
-            wrong(f"expected two tensors (s, alpha), got {type(got).__name__}")
+        got = several(call(answer, h.clone(), W, b, u), 2, "expected two tensors (s, alpha)")
         if not all(isinstance(part, torch.Tensor) for part in got):
             wrong(f"expected two tensors (s, alpha), got {[type(part).__name__ for part in got]}")
         close(got[1], alpha, f"alpha of a sentence of {n} words")
@@ -70,11 +69,12 @@ def held_out_sources(answer):
         names = [f"source{k}" for k in range(many)]
         sources = [name for name in names for _ in range(rng.integers(1, 5))]
         rng.shuffle(sources)
-        got = np.asarray(call(answer, list(sources), share))
+        found_here = call(answer, list(sources), share)
+        got = np.asarray(found_here)
         if got.shape != (len(sources),) or not np.isin(got, (0, 1)).all():
             wrong(
-                f"of {len(sources)} documents: expected as many of True and False, got an array "
-                f"of shape {got.shape} and type {got.dtype}"
+                f"{len(sources)} documents: expected a list or an array of as many True and False, "
+                f"got {found_here!r:.60}"
             )
         found: dict[str, set[bool]] = {}
         for name, held in zip(sources, got, strict=True):
@@ -89,23 +89,15 @@ def held_out_sources(answer):
 @exercise
 def why_padding_is_wrong(answer):
     """answer: the letters of all true statements, in any order."""
-    if not isinstance(answer, (str, list, tuple, set, frozenset)):
-        wrong(f"expected a text such as 'ad', got {answer!r}")
-    said = [part for part in "".join(map(str, answer)).lower() if part.isalnum()]
-    if isinstance(answer, str):
-        parts = answer.lower().replace(",", " ").replace(" and ", " ").split()
-        said = [letter for part in parts for letter in part]
-    if unknown := sorted(set(said) - set("abcde")):
-        wrong(f"expected letters from a to e; there is no statement {', '.join(unknown)}")
-    letters, true = set(said), {"b", "c", "e"}
-    if false := letters - true:
+    named, true = letters(answer, "ABCDE"), {"B", "C", "E"}
+    if false := named - true:
         wrong(f"{len(false)} of the statements that you name are false: try them on two documents")
     hints = {
-        "b": "follow the backward direction",
-        "c": "follow the softmax",
-        "e": "think of batches that are padded alike",
+        "B": "follow the backward direction",
+        "C": "follow the softmax",
+        "E": "think of batches that are padded alike",
     }
-    if missing := sorted(true - letters):
+    if missing := sorted(true - named):
         wrong(f"{len(missing)} true statement(s) missing: {hints[missing[0]]}")
 
 
@@ -118,10 +110,8 @@ def paired_comparison(answer):
     rng = np.random.default_rng(0)
     for n, share in ((40, 0.5), (900, 0.84), (12, 0.6)):
         mine, theirs = rng.random(n) < share, rng.random(n) < share - 0.1
-        got = call(answer, mine.copy(), theirs.copy())
-        got = got.tolist() if hasattr(got, "tolist") else got
-        if not (isinstance(got, (tuple, list)) and len(got) == 3):
-            wrong(f"expected three numbers (only mine, only theirs, p), got {type(got).__name__}")
+        expected = "expected three numbers (only mine, only theirs, p)"
+        got = several(call(answer, mine.copy(), theirs.copy()), 3, expected)
         a, b = int((mine & ~theirs).sum()), int((theirs & ~mine).sum())
         close(got[0], a, f"documents of {n} that only mine has right")
         close(got[1], b, f"documents of {n} that only theirs has right")
@@ -144,17 +134,17 @@ def most_confused(answer):
         shares = counts / counts.sum(1, keepdims=True).clip(min=1)
         np.fill_diagonal(shares, -1)
         best = np.unravel_index(shares.argmax(), shares.shape)
-        got = call(answer, counts.copy())
-        try:
-            i, j = (int(part) for part in got)
-        except (TypeError, ValueError):
-            wrong(f"expected two numbers (row, column), got {got!r}")
+        expected = "expected two numbers (row, column)"
+        given = counts.copy()
+        i, j = whole_numbers(several(call(answer, given), 2, expected), expected)
         if i == j:
             wrong(f"({i}, {j}) is on the diagonal: there the answers are right")
         if (i, j) == (best[1], best[0]):
             wrong(f"({i}, {j}): rows are true sections, columns the model's answers")
         if (i, j) != tuple(int(k) for k in best):
             wrong(f"({i}, {j}) of {table}: another place has a larger share of its row")
+        if not np.array_equal(given, counts):
+            wrong(f"({i}, {j}) is right, but it changes the counts that it is given")
 
 
 @exercise
@@ -189,11 +179,7 @@ def fewest_words(answer):
                 wrong(f"{name}: more than {4 * n * n + 40} sets were tried for {n} words")
             return _probabilities(hidden, pushes, bias, n)
 
-        got = call(answer, answers, n)
-        try:
-            chosen = {int(k) for k in got}
-        except (TypeError, ValueError):
-            wrong(f"{name}: expected a set of word numbers, got {got!r}")
+        chosen = set(whole_numbers(call(answer, answers, n), f"{name}: the words to hide"))
         if not chosen <= set(range(n)):
             wrong(f"{name}: {sorted(chosen)} has numbers outside of 0 to {n - 1}")
         before, after = _probabilities([set(), chosen], pushes, bias, n).argmax(1).tolist()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from helpers.exercises.core import NotAttempted, WrongAnswer, call, close, exercise, wrong
@@ -118,6 +119,11 @@ def topological_order(answer):
     """answer(outputs) -> the applications, each once, each after what it reads."""
     from helpers import autodiff
 
+    @functools.wraps(answer)
+    def listed(outputs):
+        found = answer(outputs)  # a dictionary from applications to None is an order
+        return list(found) if isinstance(found, Iterable) else found
+
     _, outputs = two_outputs()
     x = autodiff.variable("x", shape=(2,))
     twice = autodiff.tanh(x)
@@ -136,7 +142,7 @@ def topological_order(answer):
         ("60 sums of a result with itself, by 2⁶⁰ ways", [doubled]),
     ):
         with _of(what):
-            order = list(call(answer, list(wanted)))
+            order = call(listed, list(wanted))
         _check_order(what, order, autodiff.topological(wanted))
     fed = answer([x])
     if fed is not None and list(fed):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from helpers.exercises.core import call, close, equal, exercise, wrong
+from helpers.exercises.values import number, several
 
 PARAMETERS = 61_706  # LeNet's
 SIZES = (16, 513, 65_536)  # numbers of values that a compressor must serve as well
@@ -35,9 +36,8 @@ def quantised(answer):
             # who goes up when the random number is small rounds as well
             other = np.sign(v) * (np.floor(x) + (random < x % 1)) * norm / levels
             got = call(answer, v.copy(), levels, random.copy())
-            shape = np.shape(got)
-            if shape != v.shape:
-                wrong(f"s = {levels}, {len(v)} values: it returned an array of shape {shape}")
+            expected = f"s = {levels}, {len(v)} values: expected an array of as many numbers"
+            got = [number(one, expected) for one in several(got, len(v), expected)]
             signed = np.floor(v / norm * levels + random) * norm / levels  # of the same law
             if any(np.allclose(got, one, rtol=1e-6, atol=1e-9) for one in (other, signed)):
                 continue
@@ -70,8 +70,7 @@ def feed_back(answer):
             sent = np.zeros(n)
             sent[where] = whole[where]
             got = call(answer, gradient.copy(), error.copy(), kept)
-            if not isinstance(got, (tuple, list, np.ndarray)) or len(got) != 2:
-                wrong(f"it should return two arrays, what is sent and the error; got {got!r}")
+            got = several(got, 2, "expected two arrays, what is sent and the new error")
             what = f"{n} values of which {kept} are sent, step {step + 1}"
             close(got[0], sent, f"{what}: what is sent", rtol=1e-6, atol=1e-9)
             close(got[1], whole - sent, f"{what}: the error that is kept", rtol=1e-6, atol=1e-9)
@@ -194,14 +193,16 @@ def _fewer_bytes(answer, cluster) -> None:
         f"{whole:,.0f}"
     )
     left = int((few - 1) // each) // 10 * 10  # the accuracy is looked at every ten steps
-    for number, seed in enumerate(SEEDS, 1):
+    for training, seed in enumerate(SEEDS, 1):
         limit = min(left, STEPS)
-        if left < FEWEST * (len(SEEDS) + 1 - number):
-            wrong(f"{allowed}; yours sends {each:,.0f} in each step: too much in training {number}")
+        if left < FEWEST * (len(SEEDS) + 1 - training):
+            wrong(
+                f"{allowed}; yours sends {each:,.0f} in each step: too much in training {training}"
+            )
         took = _steps(answer, cluster.n, seed, limit)
         if took is None:
             wrong(
-                f"yours sends {each:,.0f} bytes a step from each rank, and in training {number} "
+                f"yours sends {each:,.0f} bytes a step from each rank, and in training {training} "
                 f"does not reach 85 % within {limit} steps; {allowed}, in {STEPS} steps each at "
                 "most"
             )

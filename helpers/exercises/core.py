@@ -26,6 +26,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -41,8 +42,13 @@ TIME_LIMIT = 30.0  # seconds for one check: an endless loop in an answer must no
 RANKS_LIMIT = 4.0  # seconds for an answer on the ranks: with clearing up, a deadlock ends in five
 
 
+_answered: ContextVar[list] = ContextVar("_answered")  # who returned something in this examination
+
+
 class NotAttempted(AssertionError):  # noqa: N818 - a reader reads this name, not a programmer
     """The exercise is still as it was handed out."""
+
+    after_answers = False  # whether it was no stub that returned nothing
 
 
 class WrongAnswer(AssertionError):  # noqa: N818
@@ -102,16 +108,21 @@ class Exercise:
     def _verdict(self, *answer: object, **context: object) -> Verdict:
         if any(unattempted(part) for part in answer):
             return Verdict(NOT_ATTEMPTED)
+        begun = _answered.set([])
         try:
             with contextlib.redirect_stderr(sys.stdout), at_most(self.time_limit, self._late):
                 self.function(*answer, **context)
         except NotAttempted as error:
+            if error.after_answers:
+                return Verdict(WRONG, f"{error}, after answers to other cases")
             return Verdict(NOT_ATTEMPTED, str(error))
         except WrongAnswer as error:
             return Verdict(WRONG, str(error))
         except Exception as error:  # an answer of a kind that the check did not foresee
             shown = ", ".join(_short(part) for part in answer)
             return Verdict(WRONG, f"cannot use {shown}: {type(error).__name__}: {error}")
+        finally:
+            _answered.reset(begun)
         return Verdict(CORRECT)
 
 
@@ -156,8 +167,12 @@ def call(function: Callable, *args: object, **kwargs: object) -> Any:
         raise
     except Exception as error:
         wrong(f"{name}({shown}) raised {type(error).__name__}: {error}{_line(error)}")
+    answered = _answered.get([])
     if unattempted(value):
-        raise NotAttempted(f"{name}({shown}) returned {_short(value)}")
+        nothing = NotAttempted(f"{name}({shown}) returned {_short(value)}")
+        nothing.after_answers = any(one is function for one in answered)
+        raise nothing
+    answered.append(function)
     return value
 
 
@@ -322,35 +337,6 @@ def close(got: object, want: object, what: str, *, rtol: float = 1e-6, atol: flo
     )
 
 
-def whole_numbers(got: object, what: str) -> list[int]:
-    """Return an answer's list or array of whole numbers.
-
-    Parameters
-    ----------
-    got : object
-        What the answer gave.
-    what : str
-        Words for it.
-
-    Returns
-    -------
-    list of int
-        The same numbers.
-
-    Raises
-    ------
-    WrongAnswer
-        If it cannot be read so.
-    """
-    try:
-        whole = [int(number) for number in got]
-        if all(number == given for number, given in zip(whole, got, strict=True)):
-            return whole
-    except (TypeError, ValueError):
-        pass
-    wrong(f"{what}: expected whole numbers in a list or an array, got {_short(got)}")
-
-
 def _nan(values: np.ndarray) -> str:
     import numpy as np
 
@@ -358,6 +344,10 @@ def _nan(values: np.ndarray) -> str:
 
 
 def _same(got: object, want: object) -> bool:
+    if (
+        getattr(got, "shape", ()) != ()
+    ):  # an array of one number, which no later cell may be able to use
+        return False
     try:
         return bool(got == want)
     except Exception:  # arrays of another shape, objects that do not compare

@@ -14,9 +14,9 @@ from helpers.exercises.core import (
     equal,
     exercise,
     on_ranks,
-    whole_numbers,
     wrong,
 )
+from helpers.exercises.values import whole_numbers
 
 
 def _ready() -> None:

@@ -6,6 +6,7 @@ import math
 from numbers import Integral
 
 from helpers.exercises.core import call, close, equal, exercise, on_ranks, wrong
+from helpers.exercises.values import several
 
 # ------------------------------------------------------------------------------ local SGD
 
@@ -92,8 +93,8 @@ def outer_step(answer):
         anchor, mean, velocity = rng.normal(size=(3, 6))
         kept = anchor.copy(), mean.copy(), velocity.copy()
         returned = call(answer, anchor, mean, velocity, rate, momentum)
-        if not isinstance(returned, (tuple, list)) or len(returned) != 2:
-            wrong("expected two arrays: the new anchor and the new velocity")
+        expected = "expected two arrays, the new anchor and the new velocity"
+        returned = several(returned, 2, expected)
         moved = kept[0] - kept[1]
         v = momentum * kept[2] + moved
         what = f"η = {rate}, μ = {momentum}"
@@ -136,8 +137,10 @@ def best_period(answer):
             if steps is not None
         }
         want = min(seconds, key=seconds.__getitem__)
-        got = call(answer, dict(given), compute, average)
-        equal(got, want, f"steps {given}, {compute} s a step, {average} s an average: the best H")
+        mine, what = dict(given), f"steps {given}, {compute} s a step, {average} s an average"
+        equal(call(answer, mine, compute, average), want, f"{what}: the best H")
+        if mine != given:
+            wrong(f"{what}: it changes `needed`, which is asked for more links; left is {mine}")
 
 
 # -------------------------------------------------------------------------------- the project

@@ -14,21 +14,18 @@ from helpers.exercises.core import (
     equal,
     exercise,
     on_ranks,
-    whole_numbers,
     wrong,
 )
 from helpers.exercises.groups import Case, in_case, more_ranks, nothing_begun, outcomes, rounds
+from helpers.exercises.values import letters, several, whole_numbers
 
 
 @exercise
 def statements(answer):
     """The letters of the statements that hold, such as "AB"."""
-    letters = set(answer.upper()) - set(" ,;") if isinstance(answer, str) else set()
-    if not letters or letters - set("ABCDE"):
-        wrong(f"expected letters from A to E in quotes, got {answer!r}")
-    judged_wrong = len(letters ^ {"A", "C", "E"})
-    if judged_wrong:
-        wrong(f"{judged_wrong} of your 5 judgements are not right ({len(letters)} chosen)")
+    chosen = letters(answer, "ABCDE")
+    if judged_wrong := len(chosen ^ {"A", "C", "E"}):
+        wrong(f"{judged_wrong} of your 5 judgements are not right ({len(chosen)} chosen)")
 
 
 @exercise(time_limit=60.0)
@@ -231,16 +228,6 @@ def life(answer, cluster):
         nothing_begun(there)
 
 
-def _two(value: Any, expected: str) -> tuple:
-    """Return two parts of an answer of any kind that has an order: a tuple, a list, an array."""
-    try:
-        if len(value) == 2:
-            return value[0], value[1]
-    except (TypeError, KeyError, IndexError):
-        pass
-    wrong(f"{expected}, got {value!r}")
-
-
 @exercise(time_limit=60.0)
 def grid_sums(answer, cluster):
     """answer(value, comm) -> (sum over my row, sum over my column) of a grid with two columns."""
@@ -249,9 +236,8 @@ def grid_sums(answer, cluster):
         cases = [Case(n, lambda r: (10**r,)) for n in sizes]
         for n, there in zip(sizes, outcomes(ranks, answer, cases), strict=True):
             for rank, outcome in enumerate(there):
-                pair = _two(
-                    outcome.returned, f"on rank {rank} of {n}: expected (row sum, column sum)"
-                )
+                expected = f"on rank {rank} of {n}: expected (row sum, column sum)"
+                pair = several(outcome.returned, 2, expected)
                 row = sum(10**r for r in range(n) if r // 2 == rank // 2)
                 column = sum(10**r for r in range(n) if r % 2 == rank % 2)
                 equal(pair[0], row, f"the sum over the row of rank {rank} of {n}")
@@ -323,7 +309,7 @@ def ranks_for(answer):
 def through(answer):
     """answer(small, large) -> (alpha, beta) of the line through two (bytes, seconds)."""
     for small, large in (((8, 1e-6), (1_000_008, 251e-6)), ((0, 2e-6), (4096, 6e-6))):
-        alpha, beta = _two(call(answer, small, large), "expected (alpha, beta)")
+        alpha, beta = several(call(answer, small, large), 2, "expected (alpha, beta)")
         for place, (nbytes, seconds) in enumerate((small, large)):
             what = f"alpha + beta · {nbytes} for the {('small', 'large')[place]} message"
             close(alpha + beta * nbytes, seconds, what, atol=1e-12)

@@ -6,6 +6,7 @@ import numbers
 from typing import Any
 
 from helpers.exercises.core import call, close, exercise, wrong
+from helpers.exercises.values import whole_numbers
 
 SIZES = ((2, 2), (2, 5), (3, 4), (4, 8), (5, 3), (1, 4))
 BEFORE = 1e-9  # times that differ by less are the same
@@ -94,21 +95,14 @@ def balance(answer):
     single = (([1, 1, 1, 9], 3), ([2, 7, 1, 8, 2, 8], 1), ([4, 3, 2], 3))
     for costs, p in (*cases, *uneven, *single):
         what = f"costs={costs}, p={p}"
-        counts = call(answer, list(costs), p)
-        if hasattr(counts, "tolist"):  # an array of NumPy's
-            counts = counts.tolist()
-        whole = isinstance(counts, (list, tuple)) and all(
-            isinstance(n, numbers.Integral) and not isinstance(n, bool) for n in counts
-        )
-        if not whole or len(counts) != p:
-            wrong(f"{what}: expected {p} numbers of layers, got {counts!r}")
+        counts = whole_numbers(call(answer, list(costs), p), what)
+        if len(counts) != p:
+            wrong(f"{what}: expected {p} numbers of layers, got {counts}")
         if min(counts) < 1 or sum(counts) != len(costs):
-            wrong(
-                f"{what}: {list(counts)} does not give away {len(costs)} layers, one each or more"
-            )
-        got = partition.dearest(costs, partition.by_hand([int(n) for n in counts]))
+            wrong(f"{what}: {counts} does not give away {len(costs)} layers, one each or more")
+        got = partition.dearest(costs, partition.by_hand(counts))
         if got > partition.dearest(costs, partition.balanced(costs, p)):
-            wrong(f"{what}: with {list(counts)} the dearest stage costs {got}; less is possible")
+            wrong(f"{what}: with {counts} the dearest stage costs {got}; less is possible")
 
 
 @exercise

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from helpers.exercises.core import call, close, exercise, wrong
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch import Tensor
 
 SHARES = ("inputs", "states", "h")  # what the cell with one gate is given
@@ -49,12 +51,10 @@ def rnn_backward_step(answer):
         with torch.no_grad():
             got = call(answer, *given)
         _untouched(("d_h", "h_t", "h_before", "U"), (d_h, h, before, U), given)
-        if not (isinstance(got, (tuple, list)) and len(got) == 3):
-            wrong(f"expected three tensors (d_a, d_before, d_U), got {type(got).__name__}")
-        for name, mine, true in zip(
-            ("d_a", "d_before", "d_U"), got, (d_a, d_before, d_U), strict=True
-        ):
-            close(mine, true, f"{name} for B={B}, H={H}", rtol=1e-6, atol=1e-9)
+        wanted, what = (d_a, d_before, d_U), f"B={B}, H={H}"
+        got = _tensors(got, wanted, f"(d_a, d_before, d_U) for {what}")
+        for name, mine, true in zip(("d_a", "d_before", "d_U"), got, wanted, strict=True):
+            close(mine, true, f"{name} for {what}", rtol=1e-6, atol=1e-9)
 
 
 @exercise
@@ -82,20 +82,28 @@ def reach_of_the_bound(answer):
             wrong(f"for {what} the bound promises nothing, and you return {got!r}")
 
 
-def _tensors(got: object, shapes: list, what: str) -> list[Tensor]:
-    """Return an answer's tensors as a list; refuse another number of them, or other shapes."""
+def _tensors(got: object, like: Sequence[Tensor], what: str) -> list[Tensor]:
+    """Return an answer's tensors as a list; refuse another number, other shapes or types."""
     import torch
 
     if isinstance(got, torch.Tensor) or not hasattr(got, "__iter__"):
-        wrong(f"{what}: expected {len(shapes)} tensors, got {type(got).__name__}")
+        wrong(f"{what}: expected {len(like)} tensors, got {type(got).__name__}")
     parts = list(got)
     others = [type(part).__name__ for part in parts if not isinstance(part, torch.Tensor)]
     if others:
-        wrong(f"{what}: expected {len(shapes)} tensors, got a {type(got).__name__} of {others[0]}")
-    found = [tuple(part.shape) for part in parts]
-    if found != [tuple(shape) for shape in shapes]:
-        wrong(f"{what}: expected shapes {[tuple(shape) for shape in shapes]}, got {found}")
+        wrong(f"{what}: expected {len(like)} tensors, got a {type(got).__name__} of {others[0]}")
+    found, shapes = ([tuple(part.shape) for part in some] for some in (parts, like))
+    if found != shapes:
+        wrong(f"{what}: expected shapes {shapes}, got {found}")
+    for part in parts:
+        _same_type(part, like[0], what)
     return parts
+
+
+def _same_type(part: Tensor, like: Tensor, what: str) -> None:
+    """Refuse a tensor of other numbers than those that were handed in."""
+    if part.dtype != like.dtype:
+        wrong(f"{what}: it is given numbers of {like.dtype} and returns some of {part.dtype}")
 
 
 @exercise
@@ -120,7 +128,7 @@ def clip_together(answer):
         norm = torch.nn.utils.clip_grad_norm_(leaves, limit).item()
         what = f"{len(shapes)} tensors of joint length {norm:.3g}, limit {limit:g}"
         given = tuple(part.clone() for part in parts)  # as `learn` hands them over
-        got = _tensors(call(answer, given, limit), shapes, what)
+        got = _tensors(call(answer, given, limit), parts, what)
         for number, (mine, leaf) in enumerate(zip(got, leaves, strict=True)):
             # torch divides by the length + 1e-6
             close(mine, leaf.grad, f"{what}: tensor {number}", rtol=1e-5, atol=1e-12)
@@ -156,8 +164,7 @@ def gru_backward_step(answer):
             got = call(answer, d_h.clone(), *given)
         _untouched(("gates",) * 5, plain, given[0])
         _untouched(("h_before", "U"), (before, U), given[1:])
-        if not (isinstance(got, (tuple, list)) and len(got) == 3):
-            wrong(f"expected (d_inputs, d_states, d_before), got {type(got).__name__}")
+        got = _tensors(got, wanted, f"(d_inputs, d_states, d_before) for B={B}, H={H}")
         for name, mine, true in zip(("d_inputs", "d_states", "d_before"), got, wanted, strict=True):
             close(mine, true, f"{name} for B={B}, H={H}")
 
@@ -172,15 +179,18 @@ def gru_from_equations(answer):
         cell = torch.nn.GRUCell(inputs, H)
         x, h = torch.randn(B, inputs), torch.randn(B, H).requires_grad_()
         want, weights = cell(x, h), list(cell.parameters())
-        given, what = h.clone(), f"h_t for B={B}, I={inputs}, H={H}"
-        got = call(answer, x.clone(), given, *weights)
+        given, what = (x.clone(), h.clone()), f"h_t for B={B}, I={inputs}, H={H}"
+        got = call(answer, *given, *weights)
         mine = got.detach() if isinstance(got, torch.Tensor) else got
+        if isinstance(mine, (tuple, list)):
+            wrong(f"{what}: expected one tensor, got a {type(mine).__name__} of {len(mine)} parts")
         close(mine, want.detach(), what, rtol=1e-4, atol=1e-5)
-        _untouched(["h"], [h], [given])
+        _untouched(("x", "h"), (x, h), given)
         if not getattr(got, "requires_grad", False):
             wrong(
                 "no gradient comes back through the state that it returns: is it torch throughout?"
             )
+        _same_type(got, h, what)
         mine = torch.autograd.grad(got.sum(), [h, *weights], allow_unused=True)
         true = torch.autograd.grad(want.sum(), [h, *weights])
         for name, found, due in zip(("h", "W", "U", "b", "c"), mine, true, strict=True):
@@ -209,6 +219,8 @@ def one_gate_for_both(answer):
         given = [part.clone() for part in (inputs, states, h)]
         got = call(answer, given[0].unbind(0), given[1].unbind(0), given[2])
         close(got, want, f"h_t for shares of shape {shape}")
+        if isinstance(got, torch.Tensor):
+            _same_type(got, h, f"h_t for shares of shape {shape}")
         _untouched(SHARES, (inputs, states, h), given)
     _one_gate_gradients(answer)
 
@@ -264,7 +276,7 @@ def lstm_from_equations(answer):
         kept = [part.clone() for part in given]
         got = call(answer, given[0].unbind(0), given[1].unbind(0), given[2])
         what = f"shares of shape {shape}"
-        mine = _tensors(got, [shape, shape], what)
+        mine = _tensors(got, want, what)
         if not torch.allclose(want[0], want[1]) and torch.allclose(mine[0], want[1]):
             wrong(f"{what}: what you return first is c_t; h_t comes first")
         for name, one, due in zip(("h_t", "c_t"), mine, want, strict=True):
@@ -317,7 +329,7 @@ def cut_at_once(answer):
         gi = torch.randn(T, B, columns).double().requires_grad_()
         was, weight = gi.detach().clone(), torch.randn(T, B, columns).double()
         what = f"gi of shape {(T, B, columns)}"
-        slices = _tensors(call(answer, gi), [(B, columns)] * T, what)
+        slices = _tensors(call(answer, gi), was, what)
         for t, one in enumerate(slices):
             close(one.detach(), was[t], f"{what}: slice {t}")
         if not torch.equal(gi.detach(), was):
@@ -345,7 +357,7 @@ def weights_for_yang(answer):
         parts = [part.detach().clone() for part in cell.parameters()]
         given = [part.clone() for part in parts]
         what = f"I={inputs}, H={H}"
-        got = _tensors(call(answer, *given), [part.shape for part in parts], what)
+        got = _tensors(call(answer, *given), parts, what)
         if not all(map(torch.equal, given, parts)):
             wrong(f"{what}: it changes the weights that it was given")
         x, h = torch.randn(B, inputs).double(), torch.randn(B, H).double()

@@ -6,6 +6,7 @@ import math
 import statistics
 
 from helpers.exercises.core import NotAttempted, call, close, equal, exercise, wrong
+from helpers.exercises.values import number, several
 
 FASTER = 1.25  # times the ikj loop: what a product of the reader's own must reach
 TRIES = 5  # most of them count
@@ -70,16 +71,19 @@ def strides(answer, inner):
     if not isinstance(answer, dict) or set(answer) != set(want):
         wrong(f"expected a dict with the keys 'i', 'j' and 'k', got {answer!r}")
     for loop, steps in want.items():
-        got = answer[loop]
-        if not isinstance(got, (tuple, list)) or len(got) != 3:
-            wrong(f"inner loop {loop}: expected three strides, of A, B and C; got {got!r}")
-        if strange := [step for step in got if step not in (0, 1, "n")]:
+        expected = f"inner loop {loop}: expected three strides, of A, B and C"
+        got = several(answer[loop], 3, expected)
+        known = {"n": "n", "0": 0, "1": 1, "0.0": 0, "1.0": 1}  # an array of three makes them text
+        if strange := [step for step in got if str(step) not in known]:
             wrong(f"inner loop {loop}: a step is 0, 1 or the small letter 'n'; got {strange[0]!r}")
-        equal(tuple(got), steps, f"inner loop {loop}, the strides of A, B and C")
+        got = tuple(known[str(step)] for step in got)
+        equal(got, steps, f"inner loop {loop}, the strides of A, B and C")
     free = [loop for loop, steps in want.items() if "n" not in steps]
-    if inner not in want:
+    name = inner[0] if isinstance(inner, (tuple, list)) and len(inner) == 1 else inner
+    name = name.strip().lower() if isinstance(name, str) else name
+    if name not in tuple(want):
         wrong(f"the inner loop without a jump: expected 'i', 'j' or 'k'; got {inner!r}")
-    if inner not in free:
+    if name not in free:
         wrong(f"the inner loop without a jump: your own table has a jump for {inner!r}")
 
 
@@ -156,22 +160,19 @@ def compute_bound_batch(answer):
             got = call(answer, n, ridge, weight, value)
         except NotAttempted:
             got = None  # an answer all the same: it passed those above
-        if not (isinstance(got, float) and math.isinf(got) and got > 0):
-            what = f"n = {n}, ridge {ridge}, values of {value} bytes"
-            wrong(f"{what}: no batch reaches it; return math.inf there")
+        what = f"n = {n}, ridge {ridge}, values of {value} bytes: no batch reaches it"
+        if got is None or number(got, what) != math.inf:
+            wrong(f"{what}, and you return {got!r}; expected math.inf")
 
 
 @exercise
 def layer_factors(answer):
     """answer(k1, k2, stride, groups) -> (operations, parameters, outputs), each new ÷ old."""
-    import numpy as np
-
     for k1, k2, stride, groups in ((3, 1, 1, 1), (3, 3, 2, 1), (3, 3, 1, 4), (5, 3, 2, 8)):
         shrunk, parameters = 1 / stride**2, k2**2 / k1**2 / groups
         what = f"kernel {k1} → {k2}, stride {stride}, {groups} groups"
         got = call(answer, k1, k2, stride, groups)
-        if not isinstance(got, (tuple, list, np.ndarray)) or len(got) != 3:
-            wrong(f"{what}: expected (operations, parameters, outputs), got {got!r}")
+        got = several(got, 3, f"{what}: expected (operations, parameters, outputs)")
         for name, one, want in zip(
             ("operations", "parameters", "outputs"),
             got,

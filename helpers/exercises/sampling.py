@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import chain, combinations
 
-from helpers.exercises.core import call, exercise, whole_numbers, wrong
+from helpers.exercises.core import call, exercise, wrong
+from helpers.exercises.values import whole_numbers
 
 
 def _positions(answer, count: int, rank: int, size: int, epoch: int) -> list[int]:

@@ -7,7 +7,8 @@ import io
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from helpers.exercises.core import call, close, equal, exercise, on_ranks, unattempted, wrong
+from helpers.exercises.core import call, close, equal, exercise, on_ranks, wrong
+from helpers.exercises.values import several
 
 if TYPE_CHECKING:
     import numpy as np
@@ -124,12 +125,15 @@ def conjugate_backward(f_backward, g_backward):
                 asked.append(x)
                 return x + others  # as if the other ranks had these
 
-            got = call(answer, gradient.clone(), add)
+            given = gradient.clone()
+            got = call(answer, given, add)
             what = f"the backward of {name}, whose forward is a {'copy' if count else 'sum'}"
             if len(asked) != count:
                 times = f"asks {len(asked)} times" if asked else "never asks"
                 wrong(f"{what}: it {times} for a sum over ranks; think what each rank knows")
             close(got, want, what)
+            if not given.equal(gradient):
+                wrong(f"{what}: it changes the gradient that it is given; others may read it")
 
 
 @exercise
@@ -164,10 +168,7 @@ def merge_pieces(answer):
             what = "pieces of which some queries see nothing (l = -inf there)"
         with np.errstate(all="ignore"):
             got = call(answer, *given)
-        if not isinstance(got, tuple | list) or len(got) != 2:
-            wrong(f"{what}: expected two things, the output and l")
-        if unattempted(got):
-            continue
+        got = several(got, 2, f"{what}: expected two things, the output and l")
         want = piece(scores, v)
         close(np.asarray(got[1], float), want[1], f"{what}: l")
         close(np.asarray(got[0], float), want[0], f"{what}: the output")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from helpers.exercises.core import call, close, equal, exercise, whole_numbers, wrong
+from helpers.exercises.core import call, close, equal, exercise, wrong
+from helpers.exercises.values import whole_number, whole_numbers
 
 
 @exercise
@@ -10,9 +11,8 @@ def cores(answer):
     """The number of cores that this Python may use, as the table of the machine says."""
     from helpers.machine import usable_cores
 
-    if isinstance(answer, bool) or not isinstance(answer, int):
-        wrong(f"expected a whole number, got {answer!r}")
-    equal(answer, usable_cores(), "the number of cores in the table above")
+    what = "the number of cores in the table above"
+    equal(whole_number(answer, what), usable_cores(), what)
 
 
 @exercise

@@ -75,6 +75,13 @@ def confused(counts):
     return np.unravel_index(shares.argmax(), shares.shape)
 
 
+def confused_in_place(counts):
+    """Right, but the notebook's counts have lost their diagonal."""
+    of_rows = np.maximum(counts.sum(1, keepdims=True), 1)
+    np.fill_diagonal(counts, 0)
+    return np.unravel_index((counts / of_rows).argmax(), counts.shape)
+
+
 def largest_count(counts):
     beside = counts - np.diag(np.diag(counts))
     return np.unravel_index(beside.argmax(), beside.shape)
@@ -180,7 +187,12 @@ def all_sets(answers, n):
 
 CASES = {
     "attention_pooling": Case(
-        right=pooling, wrong=[no_tanh, summed_representations, pooling_by_numpy]
+        right=pooling,
+        also=[lambda *a: iter(pooling(*a))],
+        wrong=[
+            *(no_tanh, summed_representations, pooling_by_numpy),
+            lambda *a: pooling(*a)[::-1],
+        ],
     ),
     "mask_from_lengths": Case(
         right=lambda lengths, width: torch.arange(width) < lengths[:, None],
@@ -198,15 +210,21 @@ CASES = {
     "held_out_sources": Case(
         right=by_source,
         also=[last_sources, a_coin_for_each],
-        wrong=[by_document, share_of_documents, lambda sources, share: [False] * len(sources)],
+        wrong=[
+            *(by_document, share_of_documents, lambda sources, share: [False] * len(sources)),
+            lambda *a: iter(by_source(*a)),  # the notebook goes through it four times
+            lambda *a: [k for k, held in enumerate(by_source(*a)) if held],
+        ],
     ),
     "why_padding_is_wrong": Case(
         right="bce",
-        also=["B, C and E", ["b", "c", "e"], {"e", "b", "c"}],
+        also=["B, C and E", ["b", "c", "e"], {"e", "b", "c"}, "b; c. e"],
         wrong=["b", "abce", "bc", "bcez", "a", 7],
     ),
     "paired_comparison": Case(
-        right=paired, also=[lambda *a: np.array(paired(*a))], wrong=[one_sided, all_right]
+        right=paired,
+        also=[lambda *a: np.array(paired(*a)), lambda *a: iter(paired(*a))],
+        wrong=[one_sided, all_right, lambda *a: paired(*a)[:2]],
     ),
     "most_confused": Case(
         right=confused,
@@ -216,6 +234,8 @@ CASES = {
             of_the_mistakes,
             lambda counts: confused(counts)[::-1],
             lambda counts: (0, 0),
+            confused_in_place,
+            lambda counts: "12",
         ],
     ),
     "gradient_times_input": Case(
@@ -224,6 +244,10 @@ CASES = {
     "fewest_words": Case(
         right=greedy,
         also=[greedy_then_pruned],
-        wrong=[everything, one_ranking, too_early, all_sets],
+        wrong=[
+            *(everything, one_ranking, too_early, all_sets),
+            lambda *a: iter(greedy(*a)),  # the notebook counts them
+            lambda *a: [str(k) for k in greedy(*a)],
+        ],
     ),
 }

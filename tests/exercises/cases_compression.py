@@ -247,6 +247,8 @@ CASES = {
             by_the_largest,
             in_levels,
             divides_by_nothing,
+            lambda v, levels, random: (rounded(v, levels, random), levels),
+            lambda v, levels, random: 3.0,
         ],
     ),
     "pays_below": Case(
@@ -259,7 +261,7 @@ CASES = {
     ),
     "feed_back": Case(
         right=fed,
-        also=[fed_in_place, lambda *a: np.array(fed(*a))],
+        also=[fed_in_place, lambda *a: np.array(fed(*a)), lambda *a: iter(fed(*a))],
         wrong=[
             no_feedback,
             chooses_by_the_gradient,

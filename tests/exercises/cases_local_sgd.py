@@ -172,6 +172,14 @@ def largest(needed, compute, average):
     return max(H for H in needed if needed[H])
 
 
+def takes_out_what_never_got_there(needed, compute, average):
+    """Right for one link: the next one finds fewer intervals."""
+    found = best(needed, compute, average)
+    for H in [H for H in needed if needed[H] is None]:
+        needed.pop(H)
+    return found
+
+
 def takes_none(needed, compute, average):
     return min(needed, key=lambda H: (needed[H] or 0) * (compute + average / H))
 
@@ -230,11 +238,19 @@ CASES = {
         also=[by_trace, by_variance],
         wrong=[mean_over_all, root, mean_of_parameters],
     ),
-    "outer_step": Case(right=nesterov, also=[in_place], wrong=[heavy_ball, uphill, old_velocity]),
+    "outer_step": Case(
+        right=nesterov,
+        also=[in_place, lambda *a: np.array(nesterov(*a)), lambda *a: iter(nesterov(*a))],
+        wrong=[heavy_ball, uphill, old_velocity, lambda *a: nesterov(*a)[::-1]],
+    ),
     "mixings_until": Case(
         right=mixings, also=[by_trying], wrong=[with_the_largest, by_the_gap, without_sign]
     ),
-    "best_period": Case(right=best, wrong=[fewest_steps, largest, takes_none]),
+    "best_period": Case(
+        right=best,
+        also=[lambda *a: np.float64(best(*a))],
+        wrong=[fewest_steps, largest, takes_none, takes_out_what_never_got_there],
+    ),
     "schedule": Case(
         right=plan,
         also=[plan_by_numpy],

@@ -613,7 +613,9 @@ CASES = {
         ],
     ),
     "statements": Case(
-        right="ACE", wrong=["A", "ABCE", "abcde", "BD", "yes", " ", 3], also=["a, c, e"]
+        right="ACE",
+        wrong=["A", "ABCE", "abcde", "BD", "yes", " ", 3, {"A": 1, "C": 2, "E": 3}],
+        also=["a, c, e", "A, C and E", "A.\nC.\nE.", ["A", "C", "E"], {"E", "C", "A"}],
     ),
     "shift": Case(
         right=shift_by_request,
@@ -689,10 +691,15 @@ CASES = {
         ],
     ),
     "ranks_for": Case(
-        right=fewest, wrong=[without_a_limit, not_rounded, rounded_down, lambda s, f: s]
+        right=fewest,
+        also=[lambda s, f: float(fewest(s, f))],
+        wrong=[
+            *(without_a_limit, not_rounded, rounded_down, lambda s, f: s),
+            lambda s, f: None if fewest(s, f) == math.inf else fewest(s, f),
+        ],
     ),
     "through": Case(
-        also=[through_by_a_system],
+        also=[through_by_a_system, lambda *pair: iter(through_by_a_system(*pair))],
         right=lambda a, b: (
             a[1] - a[0] * (b[1] - a[1]) / (b[0] - a[0]),
             (b[1] - a[1]) / (b[0] - a[0]),

@@ -31,6 +31,13 @@ def rows_for_columns(G, x, damping):
     return kept(G.T, x, damping)
 
 
+def kept_in_place(G, x, damping):
+    """The right ranks, and no second step: G has lost what it was."""
+    G[:, G.sum(axis=0) == 0] = 1
+    G /= G.sum(axis=0)
+    return damping * G @ x + (1 - damping) / len(x)
+
+
 def distinct(columns, first, last):
     columns = np.unique(columns)
     return int(((columns < first) | (columns >= last)).sum())
@@ -132,6 +139,18 @@ def mean_time(call, wait, repeats=3):
     return (time.perf_counter() - begin) / repeats
 
 
+def times_in_turn(call, wait, repeats=3):
+    call()
+    times = []
+    for _ in range(repeats):
+        wait()
+        begin = time.perf_counter()
+        call()
+        wait()
+        times.append(time.perf_counter() - begin)
+    return times
+
+
 def swept_before_reading(x, into, out, order, damping):
     """Wrong where a node links to itself."""
     change = 0.0
@@ -174,14 +193,16 @@ def latest(damping, tolerance):
     return math.ceil(math.log(tolerance / 2) / math.log(damping))
 
 
-def ranked(source, target, nodes, damping=0.85, tolerance=1e-10, back=True, by="source"):
+def ranked(
+    source, target, nodes, damping=0.85, tolerance=1e-10, back=True, by="source", most=np.sum
+):
     out = np.bincount(source if by == "source" else target, minlength=nodes)
     x, change = np.full(nodes, 1 / nodes), 1.0
     while change > tolerance:
         share = np.divide(x, out, out=np.zeros(nodes), where=out > 0)
         y = damping * np.bincount(target, weights=share[source], minlength=nodes)
         y += (1 - y.sum() if back else 1 - damping) / nodes
-        x, change = y, np.abs(y - x).sum()
+        x, change = y, most(np.abs(y - x))
     return x
 
 
@@ -295,9 +316,13 @@ CASES = {
         also=[
             *(best_time_by_another_name, best_time_in_nanoseconds, best_time_by_timeit),
             *(best_time_by_repeat, best_time_with_a_clock_of_its_own),
+            lambda *given: np.array(min(times_in_turn(*given))),
         ],
         wrong=[
             *(last_time, mean_time, lambda call, wait, repeats: best_time(call, wait, 3)),
+            lambda *given: sorted(times_in_turn(*given))[given[2] // 2],  # the median
+            lambda *given: times_in_turn(*given)[0],
+            lambda *given: max(times_in_turn(*given)),
             unsynchronised,
             not_waiting_first,
             no_warm_up,
@@ -330,10 +355,20 @@ CASES = {
             lambda *given: (lambda x: x / x.sum())(ranked(*given, by="target")),
             lambda *given: ranked(given[1], given[0], *given[2:]),
             *(ranked_dense, ranked_200_times),
+            lambda *given: ranked(*given, most=np.max),  # the largest change for the sum
+            lambda *given: ranked(*given[:3], 0.85, given[4]),  # a damping of its own
+            lambda *given: ranked(*given[:4], 1e-6),  # a tolerance of its own
+            lambda s, t, n, *more: ranked(s, t, 1 + max(s.max(), t.max()), *more),
+            lambda s, t, *more: (ranked(s, t, *more), s.fill(0))[0],
         ],
     ),
     "keep_the_rank": Case(
-        right=kept, wrong=[leaking, rescaled, rows_for_columns, lambda G, x, d: kept(G, x, 0.85)]
+        right=kept,
+        wrong=[
+            *(leaking, rescaled, rows_for_columns, kept_in_place),
+            lambda G, x, d: kept(G, x, 0.85),
+            lambda G, x, d: kept(G, x, d)[:, None],
+        ],
     ),
     "count_bytes": Case(
         right=(DENSE, CSR, BITS),
@@ -345,6 +380,11 @@ CASES = {
     ),
     "boundary": Case(
         right=distinct,
-        wrong=[with_repetitions, lambda c, first, last: len(np.unique(c))],
+        also=[lambda c, first, last: float(len(set(c.tolist()) - set(range(first, last))))],
+        wrong=[
+            *(with_repetitions, lambda c, first, last: len(np.unique(c))),
+            lambda c, first, last: np.array([distinct(c, first, last)]),  # `f"{:>8}"` cannot
+            lambda c, first, last: distinct(c, first, last + 1),
+        ],
     ),
 }

@@ -127,7 +127,10 @@ CASES = {
     ),
     "balance": Case(
         right=best,
-        also=[lambda costs, p: np.array(best(costs, p))],
+        also=[
+            lambda costs, p: np.array(best(costs, p)),
+            lambda costs, p: [float(n) for n in best(costs, p)],
+        ],
         wrong=[
             equal,
             most_even,

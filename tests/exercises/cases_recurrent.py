@@ -34,6 +34,13 @@ def gru(x, h, W, U, b, c, swapped=False, early=False):
     return z * n + (1 - z) * h if swapped else (1 - z) * n + z * h
 
 
+def backward_by_einsum(d_h, h_t, h_before, U):
+    d_a = d_h - d_h * h_t * h_t
+    yield d_a
+    yield torch.einsum("bk,kh->bh", d_a, U)
+    yield torch.einsum("bk,bh->kh", d_a, h_before)
+
+
 def backward_in_place(d_h, h_t, h_before, U):
     d_a = d_h * (1 - h_t**2)
     return d_a, d_a @ U, d_a.T @ h_before.clone() + 0 * h_before.zero_().sum()
@@ -255,6 +262,7 @@ CASES = {
             lambda *a: lstm(*a)[0],
             lambda *a: dict(zip("hc", lstm(*a), strict=True)),
             lambda *a: [part.detach() for part in lstm(*a)],
+            lambda *a: [part.float() for part in lstm(*a)],
             lstm_in_place,
             lstm_cut,
         ],
@@ -288,6 +296,7 @@ CASES = {
             lambda *a: a,
             lambda *a: [-part for part in a],
             lambda *a: [part.numpy() for part in turned(*a)],  # step_of_yang takes tensors
+            lambda *a: [part.float() for part in turned(*a)],  # of the same type
         ],
     ),
     "one_gate_for_both": Case(
@@ -299,6 +308,7 @@ CASES = {
             lambda *a: one_gate(*a, reset=lambda z, r: 1 - z),
             lambda *a: one_gate(*a, swapped=True),
             lambda *a: one_gate(*a).detach(),  # nothing to train
+            lambda *a: one_gate(*a).float(),
             one_gate_on_the_argument,
             one_gate_cut,
             lambda inputs, states, h: one_gate(inputs, states, h.detach()),
@@ -324,6 +334,8 @@ CASES = {
             lambda *a: gru_back(*a, slope=False),
             lambda *a: gru_back(*a, same=True),
             gru_back_on_the_state,
+            lambda *a: [part.numpy() for part in gru_back(*a)],  # the walk stacks tensors
+            lambda *a: [part.float() for part in gru_back(*a)],  # and multiplies them by doubles
         ],
     ),
     "savings_as_recurrence": Case(
@@ -332,11 +344,21 @@ CASES = {
         wrong=[lambda rate: (1 + rate, 1.0), lambda rate: (rate, 1.0), lambda rate: 1 + rate],
     ),
     "rnn_backward_step": Case(
-        right=backward_step, wrong=[forgot_the_slope, transposed, backward_in_place]
+        right=backward_step,
+        also=[backward_by_einsum],
+        wrong=[
+            *(forgot_the_slope, transposed, backward_in_place),
+            lambda *a: [part.tolist() for part in backward_step(*a)],
+            lambda *a: [part.float() for part in backward_step(*a)],
+        ],
     ),
     "gru_from_equations": Case(
         right=gru,
+        also=[torch.gru_cell],
         wrong=[
+            lambda *a: gru(*a).double(),  # single precision was asked
+            lambda *a: (gru(*a),),
+            lambda x, *a: (gru(x.clone(), *a), x.zero_())[0],
             lambda *a: gru(*a, swapped=True),
             lambda *a: gru(*a, early=True),
             lambda *a: gru(*a).detach(),
@@ -347,6 +369,7 @@ CASES = {
         right=lambda steps: math.log(0.5 ** (1 / steps) / (1 - 0.5 ** (1 / steps))),
         also=[lambda steps: torch.logit(torch.tensor(0.5 ** (1 / steps), dtype=torch.float64))],
         wrong=[
+            lambda steps: 0.0 if steps == 1 else None,
             lambda steps: torch.logit(torch.tensor([0.5 ** (1 / steps)], dtype=torch.float64)),
             lambda steps: math.log(0.5) / steps,
             lambda steps: 0.5 ** (1 / steps),

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import torch
 
 from tests.exercises.case import Case
 
@@ -125,13 +126,20 @@ CASES = {
     ),
     "strides": Case(
         right=(RIGHT, "j"),
+        also=[
+            ({loop: np.array(steps, object) for loop, steps in RIGHT.items()}, " J "),
+            ({loop: np.array(steps) for loop, steps in RIGHT.items()}, ["j"]),  # which are text
+            ({"k": [1.0, "n", 0.0], "j": [0, 1, 1], "i": ["n", 0, "n"]}, ("j",)),
+        ],
         wrong=[
             (RIGHT | {"k": ("n", 1, 0)}, "j"),
             (RIGHT | {"j": (0, 1, "n")}, "j"),
             (RIGHT | {"i": ("N", 0, "N")}, "j"),
             ({"j": (0, 1, 1), "k": (1, "n", 0)}, "j"),
             (RIGHT, "k"),
-            (RIGHT, "ikj"),
+            *((RIGHT, "ikj"), (RIGHT, ["i", "j"]), (RIGHT, 1)),
+            (RIGHT | {"k": {1, "n", 0}}, "j"),
+            (RIGHT | {"k": (1, 4, 0)}, "j"),
         ],
     ),
     "choose_tile": Case(
@@ -163,10 +171,14 @@ CASES = {
     ),
     "compute_bound_batch": Case(
         right=batch,
-        also=[tried_batches],
+        also=[
+            tried_batches,
+            lambda *answer: np.float32("inf") if batch(*answer) == math.inf else batch(*answer),
+            lambda *answer: np.array(float(batch(*answer))),
+        ],
         wrong=[
             tried_a_few,
-            none_where_none,
+            *(none_where_none, lambda *answer: min(batch(*answer), 10**9)),
             lambda n, ridge, weight, value: math.ceil(ridge * weight / 2),
             lambda n, ridge, weight, value: batch(n, ridge, 4, 4),
             lambda n, ridge, weight, value: batch(n, ridge, value, weight),
@@ -182,12 +194,18 @@ CASES = {
     ),
     "layer_factors": Case(
         right=factors,
-        also=[lambda *answer: np.array(factors(*answer))],
+        also=[
+            lambda *answer: np.array(factors(*answer)),
+            lambda *answer: torch.tensor(factors(*answer)),
+            lambda *answer: iter(factors(*answer)),
+        ],
         wrong=[
             lambda k1, k2, s, g: (k2**2 / k1**2 / s**2 / g**2, k2**2 / k1**2 / g, 1 / s**2),
             lambda k1, k2, s, g: (k2**2 / k1**2 / s**2 / g, k1**2 / k2**2 / g, 1 / s**2),
             lambda k1, k2, s, g: (k2**2 / k1**2 / s**2 / g, k2**2 / k1**2 / g, 1 / s),
             lambda k1, k2, s, g: k2 / k1,
+            lambda *answer: factors(*answer)[:2],
+            lambda *answer: dict(zip("opf", factors(*answer), strict=True)),
         ],
     ),
 }

@@ -303,12 +303,13 @@ CASES = {
             (lambda gradient, add: add(gradient), lambda gradient, add: add(gradient)),
             (lambda gradient, add: gradient, lambda gradient, add: gradient),
             (lambda gradient, add: add(gradient) / 2, lambda gradient, add: gradient),
+            (lambda gradient, add: gradient.copy_(add(gradient)), lambda gradient, add: gradient),
         ],
         also=[(lambda gradient, add: add(gradient.clone()), lambda gradient, add: 1 * gradient)],
     ),
     "merge_pieces": Case(
         right=merged,
-        also=[merged_by_largest],
+        also=[merged_by_largest, lambda *pieces: iter(merged(*pieces))],
         wrong=[overflows, adds, averages, looks_at_one_query, one_largest],
     ),
     "vocabulary_loss": Case(

@@ -1,5 +1,7 @@
 """Answers to the exercises of notebook 00."""
 
+import numpy as np
+
 from helpers.machine import usable_cores
 from tests.exercises.case import Case
 
@@ -46,7 +48,11 @@ CASES = {
             lambda ranks, cores, alone: "twice",
         ],
     ),
-    "cores": Case(right=usable_cores(), wrong=[usable_cores() + 1, 0, "two", True]),
+    "cores": Case(
+        right=usable_cores(),
+        also=[np.int64(usable_cores()), float(usable_cores())],
+        wrong=[usable_cores() + 1, 0, "two", True, usable_cores() + 0.5],
+    ),
     "shares": Case(
         right=even,
         wrong=[

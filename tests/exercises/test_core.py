@@ -37,6 +37,11 @@ def stub(x): ...
         (..., "twice: not attempted\n"),
         (stub, "twice: not attempted: stub(1) returned None"),
         (lambda x: 2 * x, "twice: correct\n"),
+        (
+            lambda x: 2 if x == 1 else None,
+            "twice: wrong: <lambda>(20) returned None, after answers",
+        ),
+        (lambda x: np.array([2 * x]), "twice: wrong: twice(1): array([2]) is not right"),
         (lambda x: x + 1, "twice: wrong: twice(20): 21 is not right"),
         (7, "twice: wrong: expected a function, got 7"),
         (lambda: 2, "twice: wrong: <lambda>(1) raised TypeError: "),
