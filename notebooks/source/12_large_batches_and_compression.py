@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Talk less: fewer bits, fewer waits, fewer steps
 #
-# By the end you will have sent gradients in 4 bits instead of 32, dropped 99 % of them, left the slowest worker behind and made batches so large that there is little left to send, each on real ranks, and know from two measured numbers when it pays.
+# In this notebook, ranks send gradients in 4 bits instead of 32, drop 99 % of them, stop waiting for the slowest worker, and take batches so large that few messages remain. You run each on real ranks, and predict from two measured numbers when it pays.
 
 # %%
 import numpy as np
@@ -16,17 +16,17 @@ example = random.standard_normal(12)
 _ = plots.code(example, quantise(example, 7, random.random(12)), 7)
 
 # %% [markdown]
-# Twelve numbers (bars), each rounded to one of the lines beside it (diamonds), and the four bits that travel in place of 32.
+# Twelve numbers (bars), each rounded to one of the two nearest levels (diamonds), and the four bits that are sent in place of 32.
 #
 # **You will be able to**
 #
-# - [quantise](glossary.md#quantisation) a gradient without bias, and bound what the rounding adds;
-# - send compressed gradients, and say what is lost without [error feedback](glossary.md#error-feedback);
-# - predict from two times at which link compression stops to pay;
-# - predict the time of a step that waits for the first $N$ of $N + b$ [workers](glossary.md#backup-worker);
-# - say what a larger batch needs, and measure the [noise](glossary.md#gradient-noise-scale) that limits it.
+# - [quantise](glossary.md#quantisation) a gradient without bias, and bound the variance that this adds;
+# - send compressed gradients with [error feedback](glossary.md#error-feedback), and say what is lost without it;
+# - predict from two times at which bandwidth compression stops to pay;
+# - predict how long a step takes that waits for the first $N$ of $N + b$ [workers](glossary.md#backup-worker);
+# - say what a larger batch needs, and measure the [gradient noise](glossary.md#gradient-noise-scale) that limits it.
 #
-# **You need** notebook [02](02_sgd_sync_async.ipynb) (replicas, staleness, the server). *Time:* 90 minutes, of which your machine works for two; the project takes another 40. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebook [02](02_sgd_sync_async.ipynb) (replicas, staleness, the parameter server). *Time:* 120 minutes, of which your machine works for two; the project takes another 40. *Cores:* 2 or more. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -34,14 +34,14 @@ _ = plots.code(example, quantise(example, 7, random.random(12)), 7)
 # | symbol | meaning | shape or unit |
 # |---|---|---|
 # | $v$, $g$ | a vector of numbers; a gradient | $(P,)$ |
-# | $s$ | levels of a quantised number, beside 0 | 1 |
+# | $s$ | levels of a quantised number above 0 | 1 |
 # | $Q_s(v)$ | $v$, quantised | $(P,)$ |
 # | $e$ | error: what has not been sent yet | $(P,)$ |
 # | $c$ | bytes of a code | B |
-# | $N$, $b$, $W$ | gradients that are taken; backup workers; $W = N + b$ | 1 |
-# | $t_0$, $m$ | least time of a gradient; mean of what is added at random | s |
-# | $B$, $\lambda$ | batch; learning rate | samples; 1 |
-# | $\Sigma$ | covariance of one sample's gradient | $(P, P)$ |
+# | $N$, $b$, $W$ | gradients that a step needs; backup workers; $W = N + b$ | 1 |
+# | $t_0$, $m$ | least time of a gradient; mean of the random time on top | s |
+# | $B$, $\lambda$ | batch size; learning rate | samples; 1 |
+# | $\Sigma$ | covariance of the gradient of one sample | $(P, P)$ |
 
 # %% [markdown]
 # ## Set-up
@@ -80,7 +80,7 @@ guess = Predictions()
 cluster = Cluster(n=chosen.ranks, preload=("torch",))
 
 # %% [markdown]
-# > **Predict.** Four ranks train LeNet to 85 % accuracy. Instead of all 61 706 gradients each rank sends only the largest 1 % of them, 617 numbers. How many times as many steps does it take? Replace the dots; section *Send the largest* answers.
+# > **Predict.** Four ranks train LeNet to 85 % accuracy. Instead of all 61 706 gradients, each rank sends only the largest 1 %, 617 numbers. How many times as many steps does the training take? Replace the dots; section *Send the largest* answers.
 
 # %%
 guess["steps with the largest 1 % ÷ steps with all"] = ...
@@ -88,13 +88,13 @@ guess["steps with the largest 1 % ÷ steps with all"] = ...
 # %% [markdown]
 # ## Round at random
 #
-# QSGD (Alistarh et al., 2017) sends each number as a sign and a whole number of levels:
+# QSGD (Alistarh et al., 2017) sends each number as a sign and an integer level:
 #
 # $$Q_s(v_i) = \|v\|_2 \cdot \mathrm{sgn}(v_i) \cdot \xi_i, \qquad \xi_i \in \left\{\tfrac{\lfloor x \rfloor}{s}, \tfrac{\lfloor x \rfloor + 1}{s}\right\}, \quad x = s\,\frac{|v_i|}{\|v\|_2}$$
 #
-# The upper neighbour is taken with the probability of the fraction, $x - \lfloor x \rfloor$. So the *mean* of $\xi_i$ is $|v_i| / \|v\|_2$: the rounding has no bias. With a random number $u$ from $[0, 1)$ it is one line: $\lfloor x + u \rfloor$.
+# It rounds up with probability $x - \lfloor x \rfloor$, the fraction of $x$, and down otherwise. Then the *mean* of $\xi_i$ is $|v_i| / \|v\|_2$: the rounding is unbiased. With a random number $u$ from $[0, 1)$, the level is $\lfloor x + u \rfloor$.
 #
-# Four numbers by hand: $v = (3, -4, 0, 12)$ has the norm 13. With $s = 1$, $x$ is $3/13, 4/13, 0, 12/13$: the first becomes 13 with probability $3/13$ and 0 otherwise, and its mean is 3.
+# An example by hand: $v = (3, -4, 0, 12)$ has norm 13. With $s = 1$, $x$ is $3/13, 4/13, 0, 12/13$. The first number becomes 13 with probability $3/13$ and 0 otherwise, so its mean is 3.
 
 # %%
 v = np.array([3.0, -4.0, 0.0, 12.0])
@@ -106,11 +106,11 @@ print("mean of 10 000:", rounded.mean(axis=0).round(1).tolist())
 # %% [markdown]
 # ### Exercise 1: $Q_s(v)$
 #
-# *Difficulty ●○○, 8 minutes.* Return $Q_s(v)$ as an array of values. `random` has a number from $[0, 1)$ for each value. A vector of zeros stays one.
+# *Difficulty ●○○, 8 minutes.* Return $Q_s(v)$ as an array of values. `random` holds one number from $[0, 1)$ for each value. A vector of zeros stays a vector of zeros.
 #
 # <details><summary>Hint</summary>
 #
-# `np.floor(x + random)` are the levels. What makes a level a value again? What would you divide by if all values are 0?
+# `np.floor(x + random)` gives the levels. What turns a level back into a value? What would you divide by if all values are 0?
 #
 # </details>
 
@@ -131,7 +131,7 @@ def quantised(v, levels, random):
 check.quantised(quantised)
 
 # %% [markdown]
-# What does the rounding add? A number with fraction $p$ has the variance $(\|v\|/s)^2\, p(1-p)$, and the paper proves that all together are never more than $\min(n/s^2, \sqrt n/s)\,\|v\|^2$. With your function:
+# How much noise does the rounding add? A number whose $x$ has the fraction $p$ gets the variance $(\|v\|/s)^2\, p(1-p)$. The paper proves that the variances of all $n$ numbers add up to at most $\min(n/s^2, \sqrt n/s)\,\|v\|^2$. Your function's variance beside this bound:
 
 # %%
 from helpers.data_parallel.compression.quantise import bound, variance
@@ -145,12 +145,12 @@ for s in (1, 3, 7, 15) if check.quantised.passed(quantised) else ():
     print(f"{s:3d}{measured:11.3f}{variance(v, s) / length:11.3f}{bound(512, s):11.3f}")
 
 # %% [markdown]
-# With $s = 1$ the noise is many times as long as the vector. That is why vectors are cut into *buckets* of 512, each with a norm of its own: the bound grows with $\sqrt n$.
+# With $s = 1$ the noise's squared length is many times that of the vector. The bound grows with $\sqrt n$. Therefore vectors are cut into *buckets* of 512 numbers, each with its own norm: the bound then no longer grows with the model.
 
 # %% [markdown]
 # ## Bits that are really packed
 #
-# A sign and 0 to $s$ levels fit into 2, 3, 4, 5 bits for $s = 1, 3, 7, 15$. Compiled C (`helpers/data_parallel/compression/pack.c`) packs them; a bucket of 512 numbers, 2 048 bytes, becomes 4 bytes of norm and $64 \cdot \mathrm{bits}$. Choose $s$ and look at the bits:
+# A sign and a level from 0 to $s$ fit into 2, 3, 4 or 5 bits for $s = 1, 3, 7, 15$. Compiled C (`helpers/data_parallel/compression/pack.c`) packs them. A bucket of 512 numbers, 2 048 bytes, becomes 4 bytes of norm and $64 \cdot \mathrm{bits}$ bytes of levels. Choose $s$ and look at the bits:
 
 
 # %%
@@ -163,7 +163,7 @@ def show(s=7):
 ipywidgets.interactive(show, s=ipywidgets.SelectionSlider(options=[1, 3, 7, 15], value=3))
 
 # %% [markdown]
-# What does packing cost? Beside a copy of the same numbers in memory, and beside the 32 ns that four bytes take on a link of 1 Gbit/s:
+# What does packing cost? The table shows it beside the time to copy the same numbers in memory, and beside the 32 ns that the four bytes of a number take on a link of 1 Gbit/s:
 
 # %%
 from helpers.data_parallel.compression import elias, packing
@@ -182,7 +182,7 @@ for name, call in calls.items():
     print(f"{name:14s}{1e9 * min(took) / len(big):6.2f} ns for each number")
 
 # %% [markdown]
-# Are the bits used well? Most levels are 0 when $s$ is small. Elias' code gives small whole numbers short codes; QSGD codes with it the *distance* to the next number that is not 0. Counted on one bucket:
+# Does this code waste bits? With a small $s$, most levels are 0. Elias' code gives small integers short codes, and QSGD uses it to code the *distance* to the next number that is not 0. The bits for one bucket:
 
 # %%
 print("  s   bits, equal length   bits, Elias   not zero")
@@ -192,12 +192,12 @@ for s in packing.BITS:
     print(f"{s:3d}{packing.BITS[s]:17d}{coded / 512:16.2f}{np.mean(levels != 0):12.1%}")
 
 # %% [markdown]
-# For $s = 1$ a number costs a fraction of a bit. What the ranks send below are codes of equal length: C packs sixteen of them with the same instructions, and Elias' codes one by one.
+# With $s = 1$ a number costs less than one bit. The ranks below send codes of equal length all the same: the C code packs sixteen of them with one instruction sequence, while Elias' codes have to be packed one by one.
 
 # %% [markdown]
 # ## Codes on real ranks
 #
-# The sum of two codes is no code. So either every rank gets all codes and adds for itself (our own allgather, $(N-1)\,c$ bytes from each of $N$ ranks), or a ring adds on the way and rounds each partial sum again ($2(N-1)/N \cdot c$ bytes). Here is the scheme that does both, and what it sends, counted from a trace of the MPI calls:
+# Adding two codes does not give a valid code. So there are two ways to average. Every rank can gather all codes and add them itself (our own allgather: each of $N$ ranks sends $(N-1)\,c$ bytes). Or a ring adds on the way and quantises each partial sum again (each rank sends $2(N-1)/N \cdot c$ bytes). This scheme can do both. We count what it sends from a trace of the MPI calls:
 
 # %%
 Code(inspect.getsource(Compressed.after_backward), language="python")
@@ -215,11 +215,11 @@ if rank == 0:
 print(f"counted in messages between ranks: {sum(sent_trace.bytes_sent().values()):,} bytes")
 
 # %% [markdown]
-# Equal to the byte. (The first parameters and the histories go by MPI's own collectives, which this count leaves out.)
+# The count equals the formula to the byte. (Initial parameters and histories travel by MPI's own collectives, which this count leaves out.)
 #
-# ### What breaks: all roll the same dice
+# ### What breaks: one seed for all ranks
 #
-# Every rank rounds without bias, so the mean of their codes has none either, whatever seeds they take. But its noise? Four ranks have the same gradient, or four unrelated ones, and each its own seed, or all the same:
+# Every rank rounds without bias, so the mean of the ranks' codes is unbiased too, whichever seeds they use. But how large is its noise? Four ranks have either the same gradient or four unrelated ones. They round either with four seeds or with one:
 
 
 # %%
@@ -242,21 +242,21 @@ for name, gradients in (("the same gradient", [v] * 4), ("unrelated gradients", 
     print(f"{name:20s}{both[0]:11.2f}{both[1]:11.2f}")
 
 # %% [markdown]
-# One rank's noise is 1.5 (the table above). With seeds of their own four ranks have a quarter of it. Where gradients are alike, one seed makes them err alike, and the quarter is lost; nothing in a test of the mean shows it. (`link_runs.scheme` makes `Quantised(levels, seed=rank)` for this reason.)
+# The noise of one rank is 1.5 (from the table above). Four ranks with four seeds have a quarter of it. With one seed and equal gradients, all ranks round the same way, and averaging removes no noise. A test of the mean cannot show this. (`link_runs.scheme` therefore makes `Quantised(levels, seed=rank)`.)
 #
 # ## Send the largest
 #
-# Top-$k$ sends the $k$ largest numbers as they are, with their places: 8 bytes each. The others are dropped, and that is a *bias*. **Error feedback** cures it: keep what was dropped, and add it to the next gradient.
+# Top-$k$ sends the $k$ largest numbers unchanged, with their positions: 8 bytes each. It drops all others, which is a *bias*. **Error feedback** corrects it: keep what was dropped, and add it to the next gradient.
 #
 # $$p = g + e, \qquad \text{send } C(p), \qquad e \leftarrow p - C(p)$$
 #
 # ### Exercise 2: feed back
 #
-# *Difficulty ●●○, 10 minutes.* Make one step: return what is sent (an array with zeros where nothing is) and the new error. `kept` numbers are sent: the largest in absolute value.
+# *Difficulty ●●○, 10 minutes.* Make one step. Return what is sent (an array with zeros in the places that are not sent) and the new error. Send the `kept` numbers that are largest in absolute value.
 #
 # <details><summary>Hint</summary>
 #
-# Choose among $g + e$, not among $g$. `np.argsort(np.abs(p))[-kept:]` are the places.
+# Choose among $g + e$, not among $g$. `np.argsort(np.abs(p))[-kept:]` gives their positions.
 #
 # </details>
 
@@ -277,7 +277,7 @@ def feed_back(gradient, error, kept):
 check.feed_back(feed_back)
 
 # %% [markdown]
-# Ten steps with the same gradient, one of four numbers sent in each. What has been sent after all of them?
+# Ten steps with the same gradient, and one number of four sent in each. What has been sent in total?
 
 # %%
 gradient, error, total = np.array([1.0, 2.0, 3.0, 10.0]), np.zeros(4), np.zeros(4)
@@ -288,6 +288,8 @@ print("sent with feedback", total.tolist() if total.any() else "–", "of", (10 
 print("without", [0, 0, 0, 100], "and so for ever")
 
 # %% [markdown]
+# With feedback, the small numbers are sent rarely, but with everything that they have saved up.
+#
 # Now LeNet on four ranks, to 85 % accuracy:
 
 # %%
@@ -310,38 +312,40 @@ if reached["float32"] and reached["top 0.01, feedback"]:
     guess.answer("steps with the largest 1 % ÷ steps with all", ratio)
 
 # %% [markdown] claims="12-quantised-steps"
-# PowerSGD (Vogels et al., 2019) sends a matrix of gradients as two thin ones, $M \approx P Q^T$, by an ordinary allreduce. Over five seeds, do quantised gradients train as well, step for step? That depends on $s$:
+# PowerSGD (Vogels et al., 2019) sends a matrix of gradients as two thin matrices, $M \approx P Q^T$, by an ordinary allreduce.
+#
+# Do quantised gradients need more steps? The answer depends on $s$. Five seeds:
 
 # %%
 claims.evidence("12-quantised-steps")
 
 # %% [markdown]
-# With 15 levels yes. With 7 it is two points behind, less than the three that we said count. With 1, whose noise is many times as long as the gradient, training at the same rate goes wrong.
+# With 15 levels they do not. With 7 levels the accuracy is two points lower, which is less than the margin of three points that we fixed beforehand. With one level the noise exceeds the gradient, and at the same learning rate training fails.
 
 # %% [markdown]
-# ### What breaks: the same without feedback
+# ### What breaks: no feedback
 #
-# In the four numbers above, what is not the largest is never sent. Does LeNet stall too? One number of a thousand in each step, five seeds, and the same with a hundredth; then the sign of each number and one size for each bucket, with momentum and without:
+# In the example with four numbers, only the largest was ever sent without feedback. Does LeNet stall in the same way? We send one number in a thousand, and one in a hundred, with and without feedback. We also send only the sign of each number with one size for each bucket, with and without momentum. Five seeds:
 
 # %% claims="12-top-k-feedback"
 claims.evidence("12-top-k-feedback")
 
 # %% [markdown]
-# - **Top-$k$.** With a thousandth, training without feedback all but stalls. With a hundredth five seeds do not decide it. (Which numbers are the largest may change from batch to batch, and the others then have their turn; that was not isolated.)
-# - **Sign.** Without momentum feedback is worth a lot. With momentum it depends on the rate: over six seeds at $\mu = 0.9$ feedback lost 0.15 at a rate of 0.02 and gained 0.26 at 0.005 (outside these records). Tune the rate of each before you compare.
+# - **Top-$k$.** If only 0.1 % is sent, training without feedback nearly stalls. With 1 %, five seeds do not decide.
+# - **Sign.** Without momentum, feedback raises the accuracy a lot. We do not say what it does with momentum, because there the result depends on the learning rate. Tune the rate of both before you compare them.
 
 # %% [markdown]
 # ## When does it pay?
 #
-# An exchange takes the time to code and decode, and the bytes that a rank sends divided by the link's rate. Compression saves bytes and costs code:
+# The time of an exchange is the time to encode and decode plus the bytes divided by the bandwidth. Compression sends fewer bytes and takes more time to encode.
 #
-# ### Exercise 3: the link at which it stops to pay
+# ### Exercise 3: the bandwidth at which it stops to pay
 #
-# *Difficulty ●○○, 6 minutes.* Uncoded, a rank sends `plain` bytes. Coded it sends `coded` bytes and needs `seconds` more for coding and decoding. Below which rate of the link, **in bit/s**, does coding pay?
+# *Difficulty ●○○, 6 minutes.* Without compression a rank sends `plain` bytes. With it the rank sends `coded` bytes and needs `seconds` more to encode and decode. Below which bandwidth, **in bit/s**, does compression pay?
 #
 # <details><summary>Hint</summary>
 #
-# Write both times, set them equal, solve for the rate. A byte has 8 bits.
+# Write down both times, set them equal and solve for the bandwidth. A byte has 8 bits.
 #
 # </details>
 
@@ -358,7 +362,7 @@ def pays_below(plain, coded, seconds):
 check.pays_below(pays_below)
 
 # %% [markdown]
-# First in memory, where bytes cost next to nothing: what is left is coding. Then on four *hosts*, joined by links of 100 Mbit/s (network namespaces of this machine: notebook [08](08_allreduce_animation.ipynb)). 65 536 parameters.
+# First we exchange 65 536 parameters in memory, where bytes cost almost nothing: what remains is the time to encode and decode. Then we exchange them between four *hosts* that are joined by links of 100 Mbit/s (network namespaces on this machine, as in notebook [08](08_allreduce_animation.ipynb)).
 
 # %%
 from helpers.cluster import Network, StartError
@@ -390,10 +394,10 @@ for name in asked[1:]:
     print(f"{name:20s}{sent[name]:9,.0f} B, {1e3 * extra:+6.2f} ms in memory: {below}")
 
 # %% [markdown]
-# *Below inf* means: in memory it takes no longer than float32. Our ring sends six messages one after the other, and a rank needs a core for each of them; on fewer cores than ranks that alone can take longer than coding.
+# *Below inf* means that even in memory, the compressed exchange is no slower than float32. Our ring sends six messages one after another, and each rank needs a core for every one of them. On fewer cores than ranks, the messages alone can take longer than encoding.
 
 # %% [markdown]
-# PyTorch has compressors too: hooks of `DistributedDataParallel` (`Hooked` runs them on the course's backend). 262 144 gradients on four hosts, from the record:
+# PyTorch has compressors too, as hooks of `DistributedDataParallel` (`Hooked` runs them on the course's backend). The record has 262 144 gradients on four hosts:
 
 # %%
 from helpers import records
@@ -413,11 +417,11 @@ for r in recorded("compress"):
         print(f"{1e3 * r.peer_value:8.0f}  {r.peer}")
 
 # %% [markdown]
-# The hook's half precision sends as many bytes as ours: MPI knows no such numbers, so the course's backend sends them as they are and adds them up itself. The hook's 8 bits go in two gathers, first the scales and then the numbers; our 5 bits (s = 15) go in one.
+# The half-precision hook sends as many bytes as our half precision: MPI has no such type, so the course's backend sends these numbers as bytes and adds them itself. The 8-bit hook makes two gathers, one for the scales and one for the numbers. Our 5 bits ($s = 15$) need one.
 #
 # ### Seconds to an accuracy
 #
-# An exchange is not yet a training. Here are two, as the records have them: LeNet until it sorts 85 % of the test digits right, and a small transformer (notebook [11](11_pipelines.ipynb) cuts a larger one), a language model of Debian's descriptions letter by letter, trained by AdamW until its loss on held-out text is 2.75. Each has some 65 000 parameters and runs on four hosts. A forward and backward pass is *paced* to 20 ms (it takes no less), so that four ranks on two cores are four devices of that speed. The lines are what exercise 3 would say: steps × (20 ms + bytes of a step ÷ rate).
+# Faster exchanges do not make a faster training if it needs more steps. The record has two trainings on four hosts. One trains LeNet until it classifies 85 % of the test digits correctly. The other trains a small transformer, a character-level language model of Debian's descriptions, with AdamW until its validation loss is 2.75. Each model has about 65 000 parameters. Every forward and backward pass is *paced* to 20 ms (it takes no less), so that four ranks on two cores behave as four devices of that speed. The lines show the prediction of exercise 3: steps × (20 ms + bytes of a step ÷ bandwidth).
 
 # %%
 from helpers.data_parallel import text_runs
@@ -435,13 +439,13 @@ axes[0, -1].legend(loc="center left", bbox_to_anchor=(1, 0.5))
 plt.show()
 
 # %% [markdown] claims="12-link-training"
-# One run for each mark, so small differences between marks say nothing. The lines know nothing of coding, of the time to start a message, and of ranks that share cores; the marks stand above them. Over five seeds, by the clock:
+# Each mark is one run, so small differences between marks mean nothing. The lines leave out encoding, the latency of messages, and ranks that share cores; the marks lie above them. The measured times over five seeds:
 
 # %%
 claims.evidence("12-link-training")
 
 # %% [markdown] claims="12-transformer-steps"
-# What the transformer makes of coarse gradients, here and now, and over five seeds in the record:
+# How do coarse gradients change the transformer's loss? One run now, and five seeds from the record:
 
 # %%
 for name in ("float32", "QSGD, s = 7", "PowerSGD, r = 2"):
@@ -450,24 +454,26 @@ for name in ("float32", "QSGD, s = 7", "PowerSGD, r = 2"):
 claims.evidence("12-transformer-steps")
 
 # %% [markdown] claims="12-link-training 12-transformer-steps"
-# At 10 Mbit/s, where bytes take most of the time, PowerSGD trains LeNet in an eighth of float32's seconds and the transformer in a third. (These and what follows are of two processors, five seeds on each.) At 1 Gbit/s they do not tell which is faster for LeNet (3.4 s to 3.2 on the one, 3.0 to 2.8 on the other). The transformer takes 1.3 to two and a half times as long with PowerSGD (in the mean 5.5 s to 2.9, and 4.4 to 2.4): in the runs of the picture it needs 150 steps in place of 60, and its bytes save only a few ms of a step. Step for step the two networks want different things: quantised to 7 levels the transformer's loss is within the margin of exact gradients in the mean (five seeds leave open whether it always is), while the largest 1 % and PowerSGD's two columns are clearly behind after 100 steps.
+# **The network decides whether compression helps.** (These figures are from two processors, five seeds on each.) At 10 Mbit/s, sending takes most of the time: PowerSGD trains LeNet in an eighth of float32's seconds, and the transformer in a third. At 1 Gbit/s there is no clear difference for LeNet (3.4 s against 3.2 s on one processor, 3.0 s against 2.8 s on the other). The transformer takes 1.3 to 2.5 times as long with PowerSGD (on average 5.5 s against 2.9 s, and 4.4 s against 2.4 s). In the picture's runs it needs 150 steps instead of 60, and each step saves only a few milliseconds.
+#
+# **The model decides which compressor helps.** After 100 steps, the transformer's loss with 7 levels is within the margin of the loss with exact gradients on average; five seeds do not decide whether it always is. With the largest 1 %, or with PowerSGD of rank 2, its loss is clearly higher.
 
 # %% [markdown]
-# ## Do not wait for the last
+# ## Do not wait for the slowest
 #
-# In step, everybody waits for the slowest. Chen et al. (2016) start $W = N + b$ workers, take the first $N$ gradients of each step, and drop what comes later by its step's number. Suppose that a gradient takes $t_0 + X$, with $X$ exponential of mean $m$. Of $W$ such times the $N$-th smallest is on the average
+# A synchronous step waits for the slowest worker. Chen et al. (2016) start $W = N + b$ workers, take the first $N$ gradients of each step, and drop those that arrive later. Suppose that a gradient takes $t_0 + X$ seconds, where $X$ is exponential with mean $m$. The mean of the $N$-th smallest of $W$ such times is
 #
 # $$t_0 + m \left(\frac{1}{W} + \frac{1}{W - 1} + \dots + \frac{1}{b + 1}\right)$$
 #
-# because the first of $W$ comes after $m/W$, and then the same begins again with one less.
+# The first of $W$ workers finishes after $m/W$ on average. Then the same argument holds for the $W - 1$ workers that are left, because the exponential distribution has no memory.
 #
 # ### Exercise 4: the order statistic
 #
-# *Difficulty ●●○, 6 minutes.* Return these seconds.
+# *Difficulty ●●○, 6 minutes.* Return this mean in seconds.
 #
 # <details><summary>Hint</summary>
 #
-# The sum has $N$ terms. With $N = W$ the last of them is 1.
+# The sum has $N$ terms. With $N = W$ the last term is 1.
 #
 # </details>
 
@@ -484,7 +490,7 @@ def expected_wait(needed, workers, least, mean):
 check.expected_wait(expected_wait)
 
 # %% [markdown]
-# > **Predict.** Three workers, $t_0$ = 10 ms, $m$ = 30 ms. Waiting for all three takes 65 ms by the formula. How many milliseconds does a step take that leaves one of them behind? (Your function knows what the formula says; the ranks also send their gradients.)
+# > **Predict.** Three workers, $t_0$ = 10 ms, $m$ = 30 ms. Waiting for all three takes 65 ms by the formula. How many milliseconds does a step take that waits for two of three? (Your function gives the formula's answer; the ranks also have to send their gradients.)
 
 # %%
 guess["milliseconds of a step, b = 1 of 3 workers"] = ...
@@ -504,13 +510,13 @@ _ = plots.waits(3, curve, measured)
 plt.show()
 
 # %% [markdown] claims="12-order-statistics"
-# Above, a worker that is late lets go of its gradient as soon as the next step begins. If it has to finish first, it begins the next step late, and the order statistic promises too much:
+# In these runs a late worker abandons its gradient as soon as the next step begins. If it has to finish the gradient first, it starts the next step late, and the formula promises too much:
 
 # %%
 claims.evidence("12-order-statistics")
 
 # %% [markdown]
-# Which $b$ is best? More backups make steps shorter and gradients fewer: on the right, the gradients that are used in a second have a maximum. Slide through larger clusters (the same formula; *jitter* is $m / t_0$). How little jitter must there be before $b = 0$ is best?
+# Which $b$ is best? More backup workers make a step shorter, but the step then uses fewer gradients. The right-hand plot shows the gradients that are used per second; this number has a maximum. Try larger clusters with the sliders (same formula; *jitter* is $m / t_0$). With 16 workers, at how little jitter is $b = 1$ no better than $b = 0$?
 
 
 # %%
@@ -521,12 +527,12 @@ def backups(workers=16, b=1, jitter=3.0):
     plt.show()
 
 
-ipywidgets.interactive(backups, workers=(2, 24), b=(0, 23), jitter=(0.1, 10.0))
+ipywidgets.interactive(backups, workers=(2, 24), b=(0, 23), jitter=(0.02, 10.0, 0.02))
 
 # %% [markdown]
-# ### Stragglers that nobody drew
+# ### Real stragglers
 #
-# No law was asked when another program got the core that a worker needs. Three processes compress text by fits and starts, a tenth of a second at a time; they are bound to one core, share it with worker 3, and end with the run (`helpers/machine/neighbour.py`). The other ranks keep away from it. A gradient takes at least 15 ms (paced: notebook [10](10_local_sgd.ipynb)), so that workers who share a core with one another only still keep step. Beside it, the stragglers that were drawn:
+# Real delays follow no formula. Here three processes compress text in bursts of a tenth of a second. They are bound to one core and share it with worker 3; the other ranks avoid this core (`helpers/machine/neighbour.py`). A gradient takes at least 15 ms (paced, as in notebook [10](10_local_sgd.ipynb)). The plot shows these stragglers beside the random ones from above:
 
 # %%
 drawn = {"least": chosen.least, "mean": chosen.mean}
@@ -543,15 +549,15 @@ for name, times in samples.items():
           sep=", ")  # fmt: skip
 
 # %% [markdown]
-# Drawn, every worker may be the last, and a slow step says nothing about the next. Real, it is mostly the same worker, and its slow steps come in rows: as long as its neighbours compute.
+# With random delays every worker may be the slowest, and a slow step says nothing about the next one. With real delays it is mostly the same worker, and its slow steps come in runs, as long as its neighbours compute.
 #
-# ### Exercise 5: no law, a sample
+# ### Exercise 5: from a sample instead of a formula
 #
-# *Difficulty ●○○, 6 minutes.* `times` has a row for each step and a column for each worker. Return the mean seconds until `needed` of the gradients were there.
+# *Difficulty ●○○, 6 minutes.* `times` has a row for each step and a column for each worker. Return the mean number of seconds until `needed` gradients had arrived.
 #
 # <details><summary>Hint</summary>
 #
-# Within each step the times are sorted; who is first may be another worker in each. Mind that `times` stays as it is.
+# Sort the times within each step; another worker may be first each time. Leave `times` itself unchanged.
 #
 # </details>
 
@@ -568,7 +574,7 @@ def measured_wait(times, needed):
 check.measured_wait(measured_wait)
 
 # %% [markdown]
-# By your function (or the course's), from the sample above in which everybody was waited for; and measured, in runs of their own:
+# Your function (or the course's, until you have one) predicts from the sample above, in which every step waited for all workers. The measured times come from separate runs:
 
 # %%
 from helpers.data_parallel.order_statistics import of_sample
@@ -584,42 +590,42 @@ _ = plots.waits(3, predicted, measured)
 plt.show()
 
 # %% [markdown] claims="12-real-backup"
-# With $b = 0$ this is the same experiment twice. With $b > 0$ two things are not as in the sample: a late worker has to finish its gradient (a backward pass that computes cannot be stopped) and begins the next step late, and workers that are not kept waiting leave the cores to others for a shorter time. So the sample promises, and the stopwatch decides. Neighbours that come and go make no two runs alike (run the last cell again), so here are five seeds:
+# With $b = 0$, both columns come from the same experiment, run twice. With $b > 0$, a late worker has to finish its gradient, because a running backward pass cannot be stopped; it starts the next step late. Moreover, workers that do not wait compete more for the cores. So the prediction may be too optimistic: measure it. Neighbours that come and go make every run different (run the last cell again), so here are five seeds:
 
 # %%
 claims.evidence("12-real-backup")
 
 # %% [markdown] claims="12-backup-bias"
-# **What breaks.** Dropping at random keeps the mean gradient right, though each dropped gradient costs samples. If the slow worker alone has the eights and nines, they are dropped:
+# **What breaks.** Dropping gradients at random keeps the mean gradient unbiased, though each dropped gradient costs samples. But if only the slow worker has images of eights and nines, mostly these are dropped:
 
 # %%
 claims.evidence("12-backup-bias")
 
 # %% [markdown] claims="12-staleness-aware 12-elastic"
-# ## Out of step, with cures
+# ## Asynchronous SGD: two cures
 #
-# Notebook 02 left two cures open, with three workers. Here are seven, ten seeds, and one factor at a time. **Staleness-aware rates** divide $\lambda$ by each gradient's staleness $\tau$; against them stands the *same* smaller rate for all, $\lambda$ divided by the mean of $\tau$. **Elastic averaging** lets a worker train by itself; every four steps it and the server's centre $c$ pull on each other,
+# Notebook 02 left two cures of staleness open, for three workers. Here we test them with seven workers and ten seeds, changing one factor at a time. **Staleness-aware rates** divide $\lambda$ by the staleness $\tau$ of each gradient. Their control uses the *same* smaller rate for all gradients: $\lambda$ divided by the mean of $\tau$. **Elastic averaging** lets a worker train by itself. Every four steps, the worker and the server's centre $c$ pull on each other:
 #
-# $$d = \rho\,(\theta - c), \qquad \theta \leftarrow \theta - d, \qquad c \leftarrow c + d,$$
+# $$d = \rho\,(\theta - c), \qquad \theta \leftarrow \theta - d, \qquad c \leftarrow c + d.$$
 #
-# and against it stands pushing each gradient at once. It sends a quarter of the messages.
+# Elastic averaging sends a quarter of the messages. Its control pushes each gradient at once.
 
 # %%
 for name in ("staleness-aware", "elastic"):
     display(claims.evidence(f"12-{name}"))
 
 # %% [markdown]
-# At these rates seven workers that push at once go wrong, and both smaller rates and elastic averaging keep $\lambda = 0.1$ from it. Whether each gradient's own staleness is better than one smaller rate for all, ten seeds do not decide: the accuracy differs by more from seed to seed. Beware of the second table, whose rival goes wrong: the one smaller rate for all, in the first, is at $\lambda = 0.1$ as accurate as elastic averaging, and at 0.4 more so.
+# At these rates seven workers that push every gradient at once diverge. Both smaller rates and elastic averaging prevent this at $\lambda = 0.1$. Ten seeds do not decide whether the staleness of each gradient does better than one smaller rate for all: seeds differ by more. In the second table the control diverges, so the comparison says little. One smaller rate for all (first table) is as accurate as elastic averaging at $\lambda = 0.1$, and more accurate at 0.4.
 #
 # ## Large batches
 #
-# The surest way to talk less is to compute more between two messages. A batch $k$ times as large makes one step where there were $k$. The **linear rule** (Goyal et al., 2017) takes $k$ times the rate,
+# Another way to communicate less is to compute more between two messages. A batch that is $k$ times as large makes one step out of $k$. The **linear rule** (Goyal et al., 2017) then takes $k$ times the learning rate,
 #
 # $$\hat\lambda = k\,\lambda,$$
 #
-# so that the same samples move the weights about as far; and because the first gradients change fastest, the rate [warms up](glossary.md#warm-up) to it.
+# so that the same samples move the weights about as far. Gradients change fastest at the beginning, so the rate [warms up](glossary.md#warm-up) to this value.
 #
-# > **Predict.** 64 samples a step and $\lambda = 0.03$ bring a perceptron to 94 % of the test digits in eight epochs. Now 1024 samples a step, and a sixteenth of the steps or less (the last, incomplete batch of an epoch is left out): which accuracy (0 to 1) at the old rate, and which at 16 times the old rate?
+# > **Predict.** With 64 samples a step and $\lambda = 0.03$, a perceptron classifies 94 % of the test digits correctly after eight epochs. Now take 1024 samples a step. The training then has a sixteenth of the steps or less (the last, incomplete batch of an epoch is left out). Which accuracy (0 to 1) does it reach with the old rate, and which with 16 times the old rate?
 
 # %%
 guess["accuracy, 1024 samples, the old rate"] = ...
@@ -628,7 +634,7 @@ guess["accuracy, 1024 samples, 16 times the rate"] = ...
 # %% [markdown]
 # ### Exercise 6: warm up
 #
-# *Difficulty ●○○, 5 minutes.* Return the rate of step `step`, counted from 0. Over the first `steps` steps it rises by equal parts, and the last of them already has the full `rate`. From then on it stays. `steps` may be 0.
+# *Difficulty ●○○, 5 minutes.* Return the rate of step `step`, counted from 0. Over the first `steps` steps the rate grows by equal amounts, and the last of these steps has the full `rate`. After that the rate stays constant. `steps` may be 0.
 #
 # <details><summary>Hint</summary>
 #
@@ -649,7 +655,7 @@ def warmed(step, steps, rate):
 check.warmed(warmed)
 
 # %% [markdown]
-# Trained with your function (or the course's, until you have one), eight epochs at every batch (at 1024 samples a fifth of each epoch is left out, as an incomplete batch). This is one seed; the eight seeds below may say the opposite:
+# We train with your function (or the course's, until you have one), eight epochs at every batch size. At 1024 samples a fifth of each epoch is left out, as an incomplete batch. This is one seed; the eight seeds below may say the opposite:
 
 # %%
 from helpers.data_parallel.large_batch import search
@@ -669,26 +675,26 @@ guess.answer("accuracy, 1024 samples, the old rate", seen[16, 0.03, 0])
 guess.answer("accuracy, 1024 samples, 16 times the rate", seen[16, 0.03 * 16, 0])
 
 # %% [markdown] claims="12-linear-rule 12-linear-limit 12-warm-up"
-# Over eight seeds and two tasks: does $k$ times the rate beat the old rate, is it as good as the small batch, and is it the warm-up that does it?
+# Three questions for eight seeds and two tasks. Does $k$ times the rate do better than the old rate? Is it as accurate as the small batch? Does the warm-up make the difference?
 
 # %%
 for name in ("linear-rule", "linear-limit", "warm-up"):
     display(claims.evidence(f"12-{name}"))
 
 # %% [markdown] claims="12-momentum-correction"
-# - **The rule and its end.** From a tenth of the best rate, $k$ times the rate is far better than the old rate, in all four. From the best rate of 64 samples, which is near the largest that training bears, four times is within two points of the small batch on the digits and differs from seed to seed on the descriptions; sixteen times is worse than having left the rate alone. So it is not $k$ that ends the rule, but the rate that $k\lambda$ comes to.
-# - **As good as the small batch** it is only for the digits with $k = 4$. Elsewhere fewer steps cost accuracy, also where the rule helps.
-# - **Warm-up** for one epoch (3 to 15 steps) makes no difference that counts with $k = 4$ on the digits; elsewhere eight seeds do not decide it.
+# - **The linear rule.** Starting from a tenth of the best rate, $k$ times the rate is far better than the old rate in all four settings. The best rate for 64 samples is near the largest stable one. Starting from that rate, $k = 4$ stays within two points of the small batch on the digits, and differs from seed to seed on the descriptions. With $k = 16$ it is worse than leaving the rate alone. So the limit is not $k$, but the rate $k\lambda$.
+# - **Accuracy of the small batch.** Only the digits with $k = 4$ reach it. In the other settings fewer steps cost accuracy, even where the rule helps.
+# - **Warm-up** over one epoch (3 to 15 steps) changes nothing that counts on the digits with $k = 4$. In the other settings eight seeds do not decide.
 #
-# **Momentum correction.** Some write momentum with the rate in it, $u \leftarrow m\,u + \lambda\,g$. When $\lambda$ changes, $u$ still has the old one in it, and $m$ must become $m\,\lambda_{t+1}/\lambda_t$; then both ways are the same (PyTorch's has the rate outside, and needs none). While the rate warms up, what is it worth?
+# **Momentum correction.** Some programs put the learning rate into the momentum, $u \leftarrow m\,u + \lambda\,g$. If $\lambda$ changes, $u$ still contains the old rate. Replacing $m$ by $m\,\lambda_{t+1}/\lambda_t$ corrects this and gives the same steps as PyTorch's SGD, which keeps the rate outside. How much does the correction matter during a warm-up?
 
 # %%
 claims.evidence("12-momentum-correction")
 
 # %% [markdown]
-# Nothing here that eight seeds can tell from no effect: with four times the rate on the digits both are within 0.02, elsewhere runs differ by more than the correction does.
+# Eight seeds cannot tell its effect from none: on the digits with four times the rate, both trainings are within 0.02 of each other; in the other settings runs differ by more than the correction does.
 #
-# **A rate for each layer.** LARS and LAMB give each layer a step as long as a fixed part of its weights: $\|w\| / \|g\|$ times $\lambda$. LARS does it to SGD, LAMB to Adam, so these are the rivals. Nine rates for each optimizer at each batch, half decades apart; the one with the lowest training loss is taken. From the record, the mean of five other seeds:
+# **A rate for each layer.** LARS and LAMB give each layer a step whose length is a fixed part of the length of its weights: $\lambda\,\|w\| / \|g\|$. LARS does this to SGD and LAMB to Adam, so SGD and Adam are their controls. Each optimizer has nine rates to choose from at each batch size, and takes the one with the lowest training loss. The record has the mean of five other seeds:
 
 # %%
 rows = recorded("large_batches")
@@ -701,20 +707,20 @@ for ax, name in zip(axes, ("digits", "descriptions"), strict=True):
 plt.show()
 
 # %% [markdown] claims="12-lars 12-lamb"
-# In the largest batch all samples are in every step, and there are eight steps. Over eight seeds, each optimizer at its best rate:
+# In the largest batch every step uses all samples, and there are eight steps. Over eight seeds, each optimizer at its best rate:
 
 # %%
 for name in ("lars", "lamb"):
     display(claims.evidence(f"12-{name}"))
 
 # %% [markdown]
-# **LARS** is what its paper says where the batch is large: as good as SGD with 1024 digits, better with all, and far better on the descriptions. **LAMB** is worse than plain Adam in all four, when both search nine rates. Its paper trains BERT, some 340 million weights; that a rate for each layer is *needed* for large batches is not seen on networks of this size.
+# **LARS** holds what its paper promises for large batches: it is as accurate as SGD with 1024 digits a step, more accurate with all of them, and far more accurate on the descriptions. **LAMB** is less accurate than Adam in all four settings, with nine rates for both. Its paper trains BERT, with about 340 million weights. On networks of our size, large batches do not *need* a rate for each layer.
 #
-# How large may a batch be? A gradient of $B$ samples is the true $G$ plus noise of square $\mathrm{tr}(\Sigma)/B$. The **gradient noise scale** $\mathrm{tr}(\Sigma)/\|G\|^2$ is the batch at which both are as long (McCandlish et al., 2018). Replicas have it for nothing: their gradients have batch $B$, the mean has $RB$.
+# How large may a batch be? The gradient of $B$ samples is the true gradient $G$ plus noise whose squared length is $\mathrm{tr}(\Sigma)/B$ on average. The **gradient noise scale** $\mathrm{tr}(\Sigma)/\|G\|^2$ is the batch size at which noise and gradient have the same length (McCandlish et al., 2018). Data-parallel training can measure it for free: the gradient of a replica has batch size $B$, and the mean of $R$ replicas has $RB$.
 #
 # ### Exercise 7: the noise scale
 #
-# *Difficulty ●●○, 10 minutes.* `small` is the mean of $\|g_r\|^2$ over the `ranks` replicas with batch `batch`; `large` is $\|\bar g\|^2$ of their mean. Return $\mathrm{tr}(\Sigma)/\|G\|^2$.
+# *Difficulty ●●○, 10 minutes.* `small` is the mean of $\|g_r\|^2$ over the `ranks` replicas, each with batch size `batch`. `large` is $\|\bar g\|^2$ of their mean gradient. Return $\mathrm{tr}(\Sigma)/\|G\|^2$.
 #
 # <details><summary>Hint</summary>
 #
@@ -743,12 +749,12 @@ for r in rows:
         print(f"{r.parameters['task']:14s}{r.name}: {r.value:.0f}")
 
 # %% [markdown]
-# The critical batch is fitted to the steps that each batch needs to the same accuracy, $S = S_{min}(1 + B_{crit}/B)$. It is another measurement than the noise scale, and the paper says only that they agree in order of magnitude.
+# The *critical batch size* is fitted to the steps $S$ that each batch size needs for the same accuracy, $S = S_{min}(1 + B_{crit}/B)$. It is another quantity than the noise scale, and the paper says only that they agree in order of magnitude.
 
 # %% [markdown]
 # ## Project: fewer bytes
 #
-# Sending fewer of the largest saves bytes and costs steps. With error feedback, to 85 %:
+# Sending a smaller part of the gradient saves bytes and costs steps. With error feedback, to 85 %:
 
 
 # %%
@@ -766,11 +772,19 @@ for share in (0.01, 0.002, 0.0005):
     to_85(f"largest {share:.2%}", f"top {share}, feedback")
 
 # %% [markdown]
-# *Difficulty ●●●, 40 minutes.* Write a compressor that, with error feedback, reaches 85 % within 300 steps and in **less than two thirds of the bytes** that the largest 0.2 % need, the bytes of two trainings (seeds 0 and 1) taken together. To send still fewer of the largest is not enough: before the bytes are few enough, there are too many steps. Your compressor has `nbytes(n)`, the length of the code of $n$ values (the same on every rank), `encode(v)`, which turns $n$ values of float32 into a flat NumPy array of `nbytes(n)` numbers of `uint8`, and `add(code, out)`, which adds to the array `out` what the code stands for. It must serve any $n$ from 16 to 65 536 (LeNet has 61 706), in fewer than $4n$ bytes; `encode` leaves `v` as it is, and $v - C(v)$ must be shorter than $v$, or the feedback grows. Return one from `my_compressor()`.
+# *Difficulty ●●●, 40 minutes.* Write a compressor that, with error feedback, reaches 85 % within 300 steps and in **less than two thirds of the bytes** that the largest 0.2 % need. Two trainings (seeds 0 and 1) count together. Sending an even smaller part of the largest is not enough: it needs too many steps.
+#
+# Your compressor has three methods:
+#
+# - `nbytes(n)` returns the length of the code of $n$ values, the same on every rank;
+# - `encode(v)` turns $n$ values of float32 into a flat NumPy array of `nbytes(n)` numbers of type `uint8`, and leaves `v` unchanged;
+# - `add(code, out)` adds to the array `out` the values that the code stands for.
+#
+# It must serve every $n$ from 16 to 65 536 (LeNet has 61 706) in fewer than $4n$ bytes. $v - C(v)$ must be shorter than $v$, or the error grows from step to step. Return a compressor from `my_compressor()`.
 #
 # <details><summary>Hint</summary>
 #
-# Of the largest, a place takes 4 bytes and a number 4: neither must. The largest are all about as large. Half precision, or one size with signs? A place below 65 536 fits into 16 bits.
+# Top-$k$ uses 4 bytes for a position and 4 for a value; both can be shorter. The largest values are all about as large. Half precision, or signs and one size? A position below 65 536 fits into 16 bits.
 #
 # </details>
 
@@ -815,25 +829,24 @@ if check.compressor.passed(my_compressor, cluster=cluster):
 #
 # | source | says | here |
 # |---|---|---|
-# | Tian 2019, asynchronous SGD | not equivalent to SGD, hard to tune, noisy; many works improve it (staleness-aware rates, elastic averaging) | *Out of step, with cures*: seven workers, ten seeds. A smaller rate for all does what staleness-aware rates do, as far as ten seeds can tell; elastic averaging trains at a rate at which pushing goes wrong |
-# | Tian 2019, gradient compression | $Q_s(v_i) = \lVert v\rVert_2\,\mathrm{sgn}(v_i)\,\xi_i$ | by hand, packed, on the ranks: unbiased, within its bound, equal to the formula's bytes; as accurate in as many steps with $s = 15$, not with $s = 1$ |
-# | Tian 2019, backup workers | take the gradients of any $N$ of $N + b$, do not wait for the slowest $b$ | a step takes what the order statistic says if late workers let go, longer if they finish; what only a slow worker has seen is not learned |
-# | Tian 2019, large batches | $\hat\eta = k\eta$; $m = \eta_{t+1}/\eta_t$; LARS $\lambda^l = \eta \lVert w^l\rVert / \lVert\Delta L(w^l)\rVert$ | the linear rule holds from a tenth of the best rate and fails from the best with $k = 16$; the correction is worth nothing that eight seeds can tell; LARS beats SGD with all samples in a step, both tuned |
-# | (ours, E3) error feedback, top-$k$, sign, PowerSGD | | needed by top-$k$ at a thousandth and by the sign without momentum; with momentum it depends on the rate |
-# | (ours, E4) LAMB; noise scale, critical batch | | LAMB is worse than tuned Adam in all four settings; the noise scale over the first 100 steps and the critical batch agree within a factor of four; it grows during training |
-# | (ours, E5) stragglers | | drawn and real, predicted and measured for $W = 3$ |
-#
+# | Tian 2019, asynchronous SGD | not equivalent to SGD, hard to tune, noisy; many works improve it (staleness-aware rates, elastic averaging) | *Asynchronous SGD: two cures*, seven workers, ten seeds. Ten seeds see no difference between staleness-aware rates and one smaller rate for all. Elastic averaging trains at a rate at which pushing every gradient diverges |
+# | Tian 2019, gradient compression | $Q_s(v_i) = \lVert v\rVert_2\,\mathrm{sgn}(v_i)\,\xi_i$ | by hand, packed, on ranks: unbiased, within its bound, bytes equal to the formula; as accurate in as many steps with $s = 15$, not with $s = 1$ |
+# | Tian 2019, backup workers | take the gradients of any $N$ of $N + b$ workers, do not wait for the slowest $b$ | a step takes as long as the order statistic says if late workers abandon their gradients, and longer if they finish them; what only a slow worker has seen is not learned |
+# | Tian 2019, large batches | $\hat\eta = k\eta$; $m = \eta_{t+1}/\eta_t$; LARS $\lambda^l = \eta \lVert w^l\rVert / \lVert\Delta L(w^l)\rVert$ | the linear rule holds from a tenth of the best rate and fails from the best rate with $k = 16$; eight seeds see no effect of the correction; LARS does better than SGD with all samples in a step, both tuned |
+# | (ours) error feedback, top-$k$, sign, PowerSGD | | needed when top-$k$ sends 0.1 %, and by the sign without momentum |
+# | (ours) LAMB; noise scale, critical batch size | | LAMB is less accurate than tuned Adam in all four settings; the noise scale over the first 100 steps and the critical batch size agree within a factor of four |
+# | (ours) stragglers | | random and real, predicted and measured for $W = 3$ |
 # %% [markdown]
 # ## Summary
 #
-# - Rounding at random keeps the mean; its variance is at most $\min(n/s^2, \sqrt n / s)\|v\|^2$, so buckets keep it from growing with the model.
-# - What a biased compressor leaves out is lost: feeding it back decides where little is sent, and needs a rate that bears it.
-# - Compression pays below $8\,(\text{bytes saved}) / (\text{seconds of coding})$ bit/s.
-# - The $N$-th of $W$ workers comes after $t_0 + m(H_W - H_b)$, if late ones let go.
-# - $k$ times the batch bears $k$ times the rate until that rate is too large by itself; then each layer's own rate (LARS), or Adam, goes further than SGD.
-# - The noise scale tells the order of magnitude from which on more samples buy little.
+# - Random rounding is unbiased. Its variance is at most $\min(n/s^2, \sqrt n / s)\|v\|^2$, so buckets keep it from growing with the model.
+# - What a biased compressor drops is lost. Error feedback sends it later; without feedback, training nearly stalls if little is sent.
+# - Compression pays below a bandwidth of $8\,(\text{bytes saved}) / (\text{seconds of coding})$ bit/s.
+# - The $N$-th of $W$ workers finishes after $t_0 + m(H_W - H_b)$ on average, if late workers abandon their gradients.
+# - A batch that is $k$ times as large allows $k$ times the rate, up to the largest stable rate. Beyond it, LARS or Adam goes further than SGD.
+# - The noise scale tells the order of magnitude of the batch size beyond which more samples help little.
 #
-# **In practice:** `torch.distributed.algorithms.ddp_comm_hooks` has fp16, PowerSGD and 8-bit hooks for `DistributedDataParallel` (`Hooked` runs them on our backend); LARS and LAMB are in apex and timm.
+# **In practice:** `torch.distributed.algorithms.ddp_comm_hooks` has fp16, PowerSGD and 8-bit hooks for `DistributedDataParallel` (`Hooked` runs them on our backend). apex and timm have LARS and LAMB.
 #
 # **Next**: [11_pipelines](11_pipelines.ipynb) cuts the model over the ranks instead of the batch.
 #
