@@ -46,19 +46,7 @@ class Answer(NamedTuple):
 
 
 class Session:
-    """A kernel whose cells run on ranks.
-
-    Parameters
-    ----------
-    command : list of str
-        What starts the kernel, but for the connection file.
-    opening : str, optional
-        A first cell, for the kernel itself.
-    magic : str, optional
-        The line above a cell for all ranks.
-    settings : dict, optional
-        Environment variables.
-    """
+    """A kernel whose cells run on ranks."""
 
     def __init__(
         self,
@@ -87,22 +75,7 @@ class Session:
         self.started = time.perf_counter() - begin
 
     def on_ranks(self, code: str) -> Answer:
-        """Run a cell on all ranks.
-
-        Parameters
-        ----------
-        code : str
-            The cell.
-
-        Returns
-        -------
-        Answer
-
-        Raises
-        ------
-        RuntimeError
-            The cell fails, or prints and nothing comes.
-        """
+        """Run a cell on all ranks; raise RuntimeError if it fails, or prints and nothing comes."""
         answer = self._ask(f"{self.magic}\n{code}" if self.magic else code)
         if "print" in code and not answer.shown:
             raise RuntimeError(f"{code!r} showed nothing")

@@ -34,27 +34,10 @@ def race(
     seconds: float = 170.0,
     shapes: list | None = None,
 ) -> list[Row]:
-    """Train to a target by each name on each link.
+    """Train to a target by each name on each link; the peer of each is float32 on the same link.
 
-    Parameters
-    ----------
-    what : str
-        What the rows are called.
-    train : callable
-        ``train(name, target, limit=, pace=)`` on every rank returns steps and seconds.
-    target : float
-        An accuracy, or a loss.
-    limit : int
-        Steps after which a scheme has not got there.
-    seconds : float
-        The time limit of one training.
-    shapes : list, optional
-        Of the parameters: with them the rows say the bytes that a rank sends in a step.
-
-    Returns
-    -------
-    list of Row
-        The peer of each is float32 on the same link.
+    ``train(name, target, limit=, pace=)`` on every rank returns steps and seconds. With `shapes`
+    the rows say the bytes that a rank sends in a step.
     """
     found = []
     for link, rate in LINKS.items():

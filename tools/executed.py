@@ -29,19 +29,8 @@ def executed(
 ) -> tuple[dict[str, NotebookNode], list[str]]:
     """Return the executed notebooks by name, and a sentence for each thing wrong with them.
 
-    Parameters
-    ----------
-    names : iterable of str
-        Notebooks by the stem of their file.
-    folder : Path, optional
-        Where executed ones are kept. One with a fault is not kept.
-    say : callable, optional
-        Is told, in a line, how long each took.
-
-    Returns
-    -------
-    notebooks : dict of str to NotebookNode
-    problems : list of str
+    Executed notebooks without a fault are kept in `folder`; `say` is told, in a line, how long each
+    took.
     """
     folder.mkdir(parents=True, exist_ok=True)
     notebooks, problems = {}, []

@@ -64,19 +64,8 @@ class Marks(NamedTuple):
 def nbgrader(home: Path, *commands: list[str]) -> None:
     """Do what a teacher or a student types: each command is a folder and nbgrader's words.
 
-    One process for several, since nbgrader takes four seconds to load.
-
-    Parameters
-    ----------
-    home : Path
-        The home of all of them.
-    *commands : list of str
-        In this order.
-
-    Raises
-    ------
-    GradingError
-        One fails.
+    One process for several, since nbgrader takes four seconds to load. Raise GradingError if one
+    fails.
     """
     environment = os.environ | {
         "PATH": os.defpath,  # a teacher need not have activated the environment
@@ -96,20 +85,7 @@ def nbgrader(home: Path, *commands: list[str]) -> None:
 
 
 def open_course(place: Path, names: Iterable[str]) -> Path:
-    """Make a teacher's folder, the exchange and two students' folders.
-
-    Parameters
-    ----------
-    place : Path
-        Where they will stand.
-    names : iterable of str
-        The notebooks, by the stem of their file.
-
-    Returns
-    -------
-    Path
-        The teacher's.
-    """
+    """Make a teacher's folder, the exchange and two students' folders; return the teacher's."""
     teacher = place / "course"
     course.make(teacher, tuple(names))
     with (teacher / "nbgrader_config.py").open("a") as config:
@@ -121,21 +97,7 @@ def open_course(place: Path, names: Iterable[str]) -> Path:
 
 
 def grade(place: Path, teacher: Path, name: str) -> Marks:
-    """Take one notebook from release to grades.
-
-    Parameters
-    ----------
-    place : Path
-        Where the students' folders are.
-    teacher : Path
-        The teacher's.
-    name : str
-        The notebook.
-
-    Returns
-    -------
-    Marks
-    """
+    """Take one notebook from release to grades."""
     from nbgrader.api import Gradebook
 
     desks = {student: str(place / student) for student in (SOLVER, IDLER)}
@@ -159,13 +121,7 @@ def grade(place: Path, teacher: Path, name: str) -> Marks:
 
 
 def solve(path: Path) -> None:
-    """Put the solutions into the exercises, as a student who knows everything types them.
-
-    Parameters
-    ----------
-    path : Path
-        The notebook as it was fetched.
-    """
+    """Put the solutions into the exercises, as a student who knows everything types them."""
     notebook = nbformat.read(path, 4)
     answers = {
         cell.metadata.nbgrader.grade_id: cell.source
@@ -179,20 +135,7 @@ def solve(path: Path) -> None:
 
 
 def measured(teacher: Path, name: str) -> records.Row:
-    """Grade one notebook, print its line, and return it as a row of a record.
-
-    Parameters
-    ----------
-    teacher : Path
-        The teacher's folder, with the students' beside it.
-    name : str
-        The notebook.
-
-    Returns
-    -------
-    records.Row
-        The solved one's points; what else came out is among the parameters.
-    """
+    """Grade one notebook, print its line, and return its points as a row of a record."""
     begin = time.perf_counter()
     try:
         marks, error = grade(teacher.parent, teacher, name), ""
@@ -215,19 +158,7 @@ def measured(teacher: Path, name: str) -> records.Row:
 
 
 def grade_all(names: Sequence[str]) -> list[records.Row]:
-    """Grade one notebook after the other; a row for each, and one for what is left behind.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The notebooks.
-
-    Returns
-    -------
-    list of records.Row
-        Fewer if the keyboard interrupts. What is left: files in the folder for temporary ones,
-        and shared memory that nobody uses.
-    """
+    """Grade one notebook after the other; a row for each, and one for what is left behind."""
     with tempfile.TemporaryDirectory(prefix="grading-") as folder:
         place = Path(folder)
         temporary = place / "tmp"

@@ -49,23 +49,7 @@ class PublishError(RuntimeError):
 
 
 def version(root: Path = ROOT) -> str:
-    """Return the version on which all places agree.
-
-    Parameters
-    ----------
-    root : Path
-        The repository.
-
-    Returns
-    -------
-    str
-        Such as ``"0.1.0"``.
-
-    Raises
-    ------
-    PublishError
-        They do not agree, or the changelog's newest heading has another form or day.
-    """
+    """Return the version on which all places agree; raise PublishError if they do not."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     citation = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
     heading = HEADING.search((root / "CHANGELOG.md").read_text(encoding="utf-8"))
@@ -91,18 +75,7 @@ def version(root: Path = ROOT) -> str:
 
 
 def unreleased(root: Path = ROOT) -> None:
-    """Refuse to ship changes under the number of a version that is out.
-
-    Parameters
-    ----------
-    root : Path
-        The repository.
-
-    Raises
-    ------
-    PublishError
-        Changes stand above the newest version in CHANGELOG.md, or its tag is on another commit.
-    """
+    """Refuse to ship changes under the number of a version that is out."""
     number = version(root)
     changes = (root / "CHANGELOG.md").read_text(encoding="utf-8")
     first = re.search(r"^## .*$", changes, re.MULTILINE)
@@ -118,18 +91,7 @@ def unreleased(root: Path = ROOT) -> None:
 
 
 def committed(root: Path = ROOT) -> None:
-    """Refuse a working tree that differs from its last commit.
-
-    Parameters
-    ----------
-    root : Path
-        The repository.
-
-    Raises
-    ------
-    PublishError
-        It names the files.
-    """
+    """Refuse a working tree that differs from its last commit."""
     said = _run(["git", "status", "--porcelain"], root)
     if said.strip():
         names = ", ".join(line[3:] for line in said.splitlines()[:5])
@@ -139,22 +101,7 @@ def committed(root: Path = ROOT) -> None:
 def hashed(text: str, whole: bool = True) -> str:
     """Return a lock with a SHA-256 for every file that the index has of a pin.
 
-    Parameters
-    ----------
-    text : str
-        The lock.
-    whole : bool
-        Whether its pins are all that it installs; otherwise what they need is added.
-
-    Returns
-    -------
-    str
-        For ``pip install --require-hashes -r``.
-
-    Raises
-    ------
-    PublishError
-        The index does not answer, or a pin has no hash.
+    Unless the lock is `whole`, what its pins need is added.
     """
     found = _compiled(text, whole, "--generate-hashes")
     bare = [pin for pin in re.split(r"\n(?=\S)", found.strip()) if "--hash=sha256:" not in pin]
@@ -164,24 +111,9 @@ def hashed(text: str, whole: bool = True) -> str:
 
 
 def wheels(text: str, whole: bool = True) -> dict[str, str]:
-    """Return the name and the SHA-256 of every wheel that the index has of a lock's pins.
+    """Return the SHA-256 of every wheel that the index has of a lock's pins, by the wheel's name.
 
-    Parameters
-    ----------
-    text : str
-        The lock.
-    whole : bool
-        Whether its pins are all that it installs; otherwise what they need is added.
-
-    Returns
-    -------
-    dict of str to str
-        The SHA-256 by the name of the file.
-
-    Raises
-    ------
-    PublishError
-        The index does not answer, or a pin has no wheel.
+    Unless the lock is `whole`, what its pins need is added.
     """
     packages = tomllib.loads(_compiled(text, whole, "--format=pylock.toml"))["packages"]
     found = {}
@@ -203,20 +135,10 @@ def _compiled(text: str, whole: bool, *options: str) -> str:
 
 
 def audit(said: str) -> str:
-    """Put pip-audit's answer into words.
+    """Put pip-audit's answer (``--format json``) into lines: how many packages, each vulnerability.
 
     Where its data cannot be reached pip-audit skips every package and reports no fault; that is no
     clean bill, and it is said.
-
-    Parameters
-    ----------
-    said : str
-        What it printed with ``--format json``.
-
-    Returns
-    -------
-    str
-        Lines: how many packages it knew of, and each known vulnerability.
     """
     packages = json.loads(said)["dependencies"]
     known = [one for one in packages if "skip_reason" not in one]
@@ -233,18 +155,7 @@ def audit(said: str) -> str:
 
 
 def sums(folder: Path) -> str:
-    """Return the SHA-256 of each file of a folder, as ``sha256sum`` writes them.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the release.
-
-    Returns
-    -------
-    str
-        A line for each file, by name.
-    """
+    """Return the SHA-256 of each file of a folder, as ``sha256sum`` writes them."""
     files = sorted(path for path in folder.iterdir() if path.name != "SHA256SUMS")
     return "".join(
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files
@@ -252,22 +163,7 @@ def sums(folder: Path) -> str:
 
 
 def publish(output: Path, site: Path | None, root: Path = ROOT) -> list[Path]:
-    """Make all files of a release.
-
-    Parameters
-    ----------
-    output : Path
-        A folder, which is made anew.
-    site : Path, optional
-        The site's folder; None leaves its archive out.
-    root : Path
-        The repository.
-
-    Returns
-    -------
-    list of Path
-        The files.
-    """
+    """Make all files of a release in a new folder; without a `site`, its archive is left out."""
     now = f"{NAME}-{version(root)}"
     shutil.rmtree(output, ignore_errors=True)
     output.mkdir(parents=True)

@@ -64,19 +64,7 @@ def install() -> None:
 
 
 def silent_cells(notebook: NotebookNode, limit: float = LIMIT) -> list[Silence]:
-    """Return the cells of an executed notebook that showed nothing for longer than a limit.
-
-    Parameters
-    ----------
-    notebook : NotebookNode
-        Executed after ``install``.
-    limit : float, optional
-        Seconds without anything new.
-
-    Returns
-    -------
-    list of Silence
-    """
+    """Return the cells of an executed notebook that showed nothing for longer than a limit."""
     return [
         Silence(number, cell.source.strip().partition("\n")[0], *cell.metadata[MARK])
         for number, cell in enumerate(notebook.cells, 1)

@@ -54,19 +54,9 @@ def record(seconds: float) -> None:
 def states(widget: Any, seconds: float) -> dict | None:
     """Return an ``interactive``'s controls and what it shows at their values.
 
-    Parameters
-    ----------
-    widget : ipywidgets.interactive
-        Its function is called once for each state; its controls stay where they are.
-    seconds : float
-        For all states together; the fewest are computed however long they take.
-
-    Returns
-    -------
-    dict or None
-        ``controls``: of each its label, kind, the words of its values here, the index of the one
-        it starts at, and of how many they are. ``states``: of each the index of every control's
-        value, and nbformat's outputs. None if it has a control that no page can have.
+    ``controls`` has of each its label, kind, the words of its values here, the index of the one it
+    starts at, and how many there are; ``states`` of each the index of every control's value, and
+    nbformat's outputs. None if it has a control that no page can have.
     """
     parts = [part for part in widget.kwargs_widgets if hasattr(part, "model_id")]
     controls = [control(part) for part in parts]
@@ -127,27 +117,11 @@ def control(widget: Any) -> Control | None:
 def choose(
     sizes: Sequence[int], start: Sequence[int], afford: int
 ) -> tuple[list[list[int]], list[tuple[int, ...]]]:
-    """Choose values of each control, and the states to compute.
+    """Choose values of each control, and the states to compute, of which so many can be afforded.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        How many values each control has.
-    start : sequence of int
-        The index of the value that each starts at.
-    afford : int
-        How many states may be computed; at least :data:`FEWEST` of each control are.
+    States are all combinations of the chosen values, or where these are too many, those in which
+    one control at most is not at its start.
 
-    Returns
-    -------
-    chosen : list of list of int
-        Of each control the indices of the values to take, ascending.
-    states : list of tuple of int
-        An index of each control: all combinations of the chosen, or where too many, those in
-        which one control at most is not at its start.
-
-    Examples
-    --------
     >>> choose([3, 2], [0, 1], 6)
     ([[0, 1, 2], [0, 1]], [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)])
     >>> choose([9, 2], [4, 0], 5)
@@ -173,28 +147,10 @@ def choose(
 
 
 def spread(size: int, start: int, most: int) -> list[int]:
-    """Return at most ``most`` of ``size`` indices, evenly spread: both ends and the start too.
+    """Return at most `most` of `size` indices, evenly spread: both ends and the start too.
 
-    Parameters
-    ----------
-    size : int
-        How many there are.
-    start : int
-        One that must be among them.
-    most : int
-        At least 3, or 2 where the start is an end.
-
-    Returns
-    -------
-    list of int
-        Ascending.
-
-    Examples
-    --------
-    >>> spread(10, 3, 4)
-    [0, 3, 6, 9]
-    >>> spread(10, 4, 4)
-    [0, 4, 6, 9]
+    >>> spread(10, 3, 4), spread(10, 4, 4)
+    ([0, 3, 6, 9], [0, 4, 6, 9])
     """
     if size <= most:
         return list(range(size))

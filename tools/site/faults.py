@@ -27,18 +27,7 @@ FETCHED = re.compile(r"(?:url\(|@import)\s*[\"']?((?:https?:)?//[^\s\"')]+)").fi
 
 
 def faults(site: Path) -> list[str]:
-    """Return a sentence for each page that is too large, fetches from elsewhere, or leads nowhere.
-
-    Parameters
-    ----------
-    site : Path
-        The folder that Sphinx wrote.
-
-    Returns
-    -------
-    list of str
-        Empty for a site without a fault.
-    """
+    """Return a sentence for each page that is too large, fetches from elsewhere, or leads astray."""
     files = {path.relative_to(site).as_posix(): path for path in site.rglob("*.html")}
     soups = {name: BeautifulSoup(path.read_bytes(), "html.parser") for name, path in files.items()}
     anchors = {name: {tag["id"] for tag in soup.select("[id]")} for name, soup in soups.items()}
@@ -114,22 +103,7 @@ def _prose(tag: Tag) -> str:
 
 
 def resolve(site: Path, page: str, path: str) -> str:
-    """Return where a relative link of a page leads, from the site's folder.
-
-    Parameters
-    ----------
-    site : Path
-        The site's folder.
-    page : str
-        The page, from there.
-    path : str
-        The link without its anchor.
-
-    Returns
-    -------
-    str
-        The other page, from there.
-    """
+    """Return where a relative link of a page leads, from the site's folder."""
     target = (site / page).parent / unquote(path)
     return target.resolve().relative_to(site.resolve()).as_posix()
 

@@ -10,25 +10,7 @@ class FormulaError(ValueError):
 
 
 def mathml(latex: str, *, display: bool) -> str:
-    """Return MathML for a formula.
-
-    Parameters
-    ----------
-    latex : str
-        Without dollar signs.
-    display : bool
-        Whether it stands on a line of its own.
-
-    Returns
-    -------
-    str
-        An element ``math``.
-
-    Raises
-    ------
-    FormulaError
-        It cannot be read.
-    """
+    """Return an element ``math`` for a formula without dollar signs, or raise FormulaError."""
     converter = math_core.LatexToMathML(fancy_error=False)
     try:
         return converter.convert_with_local_state(latex.strip(), displaystyle=display)

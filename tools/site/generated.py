@@ -160,16 +160,7 @@ def _folded(summary: str, text: str, anchor: str = "") -> list[str]:
 def setting(record: records.Record) -> tuple[str, ...]:
     """Return what a record's command was told, but for the suites that it was asked for.
 
-    Parameters
-    ----------
-    record : Record
-        Of any run.
-
-    Returns
-    -------
-    tuple of str
-        The words of the command, such as ``("python", "-m", "bench.conformance", "--ranks", "2")``:
-        runs with equal ones measured the same, and the newer takes the older's place.
+    Runs with equal words measured the same, and the newer takes the older's place.
     """
     return tuple(word for word in record.command.split() if word not in record.suites)
 

@@ -23,23 +23,10 @@ def player(
     picture: Callable[[str, NotebookNode], str],
     caption: str = "",
 ) -> str:
-    """Return a widget's controls and states as HTML.
+    """Return a widget's controls and states, as ``tools.states.states`` found them, as one ``div``.
 
-    Parameters
-    ----------
-    found : mapping
-        What ``tools.states.states`` returned.
-    identity : str
-        Begins the id of every control; no other widget of the page has it.
-    picture : callable
-        Returns HTML for an output, given its kind, such as ``"image/png"``, and the output.
-    caption : str, optional
-        HTML that stands below every state.
-
-    Returns
-    -------
-    str
-        One element ``div``.
+    `identity` begins the id of every control; no other widget of the page has it. `picture` returns
+    HTML for an output, given its kind, such as ``"image/png"``, and the output.
     """
     controls = found["controls"]
     begin = [control["start"] for control in controls]
@@ -66,18 +53,7 @@ def player(
 
 
 def said(found: Mapping[str, Any]) -> str:
-    """Return which states a page has, in words.
-
-    Parameters
-    ----------
-    found : mapping
-        What ``tools.states.states`` returned.
-
-    Returns
-    -------
-    str
-        A sentence or three.
-    """
+    """Return which states a page has, in words."""
     controls, number = found["controls"], len(found["states"])
     every = 1
     for control in controls:

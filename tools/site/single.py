@@ -22,19 +22,7 @@ SCRIPTS = ("furo.js", "course.js", "states.js", "dark.js")  # the others serve t
 def write(site: Path, notebooks: Iterable[str], output: Path) -> list[Path]:
     """Write a page for each notebook, the glossary, and the first page with the contents.
 
-    Parameters
-    ----------
-    site : Path
-        A finished site.
-    notebooks : iterable of str
-        By the stem of their file.
-    output : Path
-        A folder; the pages of other notebooks that it has stay, and are linked to.
-
-    Returns
-    -------
-    list of Path
-        The pages.
+    Pages of other notebooks that `output` has stay, and are linked to.
     """
     output.mkdir(parents=True, exist_ok=True)
     names = {f"notebooks/{name}.html": f"{name}.html" for name in (*notebooks, "glossary")}
@@ -46,22 +34,7 @@ def write(site: Path, notebooks: Iterable[str], output: Path) -> list[Path]:
 
 
 def single(site: Path, page: str, names: Mapping[str, str]) -> str:
-    """Return a page of a site as one that stands alone.
-
-    Parameters
-    ----------
-    site : Path
-        A finished site.
-    page : str
-        Which, from there.
-    names : mapping of str to str
-        The pages that will stand beside it: their place in the site, and their new name.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Return a page of a site as one that stands alone, beside pages with these new names."""
     soup = BeautifulSoup((site / page).read_bytes(), "html.parser")
     for needless in soup.select("form, link:not([rel=stylesheet])"):
         needless.decompose()

@@ -38,15 +38,7 @@ USE = ("INSTALL", "COMMANDS", "RANKS", "BACKEND", "CLUSTERS", "TROUBLESHOOTING")
 
 
 def write(folder: Path, notebooks: Mapping[str, NotebookNode]) -> None:
-    """Fill an empty folder with everything that the site is made from.
-
-    Parameters
-    ----------
-    folder : Path
-        Where to write; made if it is missing.
-    notebooks : mapping of str to NotebookNode
-        Solved notebooks by name, executed. Those that :data:`PARTS` does not name come last.
-    """
+    """Fill an empty folder with everything that the site is made from."""
     (folder / "notebooks").mkdir(parents=True, exist_ok=True)
     pictures = folder / "extra" / "figures"
     pictures.mkdir(parents=True, exist_ok=True)
@@ -72,18 +64,7 @@ def write(folder: Path, notebooks: Mapping[str, NotebookNode]) -> None:
 
 
 def title(notebook: NotebookNode) -> str:
-    """Return the notebook's first heading, without marks.
-
-    Parameters
-    ----------
-    notebook : NotebookNode
-        Any.
-
-    Returns
-    -------
-    str
-        Empty if there is none.
-    """
+    """Return the notebook's first heading, without marks."""
     for cell in notebook.cells:
         if cell.cell_type == "markdown" and (found := re.search(r"^# +(.+)$", cell.source, re.M)):
             return re.sub(r"[*`$]", "", found[1]).strip()
@@ -95,22 +76,8 @@ def with_anchors(text: str) -> str:
 
     JupyterLab keeps a heading's capitals and its punctuation, MyST does not.
 
-    Parameters
-    ----------
-    text : str
-        A cell's Markdown.
-
-    Returns
-    -------
-    str
-        The same with other anchors.
-
-    Examples
-    --------
     >>> with_anchors("see [there](08_rings.ipynb#Between-hosts,-again)")
     'see [there](08_rings.ipynb#between-hosts-again)'
-    >>> with_anchors("see [below](#Whose-memory?)")
-    'see [below](#whose-memory)'
     """
     return re.sub(
         r"(?:(?<=\.ipynb#)|(?<=\]\(#))[^)\s]+",
@@ -169,19 +136,6 @@ def with_difficulty(text: str, notebooks: Mapping[str, NotebookNode]) -> str:
     """Return the table of notebooks with a column that counts each one's exercises by difficulty.
 
     The difficulties are read from the exercises, which are the one place that says them.
-
-    Parameters
-    ----------
-    text : str
-        A page with a table whose rows begin with a link to a notebook, after a head that begins
-        with ``| notebook``.
-    notebooks : mapping of str to NotebookNode
-        By name.
-
-    Returns
-    -------
-    str
-        The page.
     """
     lines, inside = text.split("\n"), False
     for number, line in enumerate(lines):
@@ -203,18 +157,6 @@ def moving(path: str, alt: str) -> str:
     """Return HTML of a moving picture that a reader can stop, by ``course.css`` and no script.
 
     Whoever asks the system for reduced motion gets the first frame, and no switch.
-
-    Parameters
-    ----------
-    path : str
-        Of the GIF and of its first frame, a PNG, without ``.gif`` and ``.png``.
-    alt : str
-        The picture in words.
-
-    Returns
-    -------
-    str
-        On one line, as a part of a paragraph.
     """
     picture, alt = f'<img class="course-figure" src="{path}', f'alt="{html.escape(alt)}">'
     return (
@@ -244,19 +186,7 @@ def _tree(caption: str, entries: list[str]) -> str:
 def leading_somewhere(text: str, page: str, folder: Path) -> str:
     """Return a page with links to what the site has; other files of the repository are copied.
 
-    Parameters
-    ----------
-    text : str
-        The page, in Markdown.
-    page : str
-        Its path in the repository, from which its links lead on.
-    folder : Path
-        What Sphinx reads; files that the page links to are copied there.
-
-    Returns
-    -------
-    str
-        The page. A link to what the site does not have becomes its words.
+    A link to what the site does not have becomes its words.
     """
     here = posixpath.dirname(page)
 
