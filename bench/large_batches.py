@@ -39,7 +39,7 @@ def _batch(name: str, batch: int, best: dict) -> list[Row]:
 
     task, rows = search.TASKS[name](), []
     for optimizer in search.OPTIMIZERS:
-        rate, outcomes = search.best_rate(task, batch, optimizer, epochs=EPOCHS[name])
+        rate, outcomes = _best_rate(task, batch, optimizer, epochs=EPOCHS[name])
         tried = search.RATES[optimizer]
         judged = [
             search.trained(task, batch, optimizer, rate, epochs=EPOCHS[name], seed=seed).accuracy
@@ -57,6 +57,20 @@ def _batch(name: str, batch: int, best: dict) -> list[Row]:
         rows.append(Row("accuracy at the best rate", accuracy, "1", parameters=parameters, **peer))
         print(name, batch, optimizer, f"{rate:.4g} {accuracy:.3f}", flush=True)
     return rows
+
+
+def _best_rate(task, batch: int, optimizer: str, **settings: float) -> tuple[float, list]:
+    """Return the rate with the lowest training loss, and the outcomes of all rates.
+
+    The test data choose nothing.
+    """
+    from helpers.data_parallel.large_batch import search
+
+    outcomes = [
+        search.trained(task, batch, optimizer, rate, **settings) for rate in search.RATES[optimizer]
+    ]
+    lowest = min(range(len(outcomes)), key=lambda i: outcomes[i].loss)
+    return search.RATES[optimizer][lowest], outcomes
 
 
 def _steps(name: str, best: dict) -> list[Row]:

@@ -6,9 +6,11 @@ Every rank computes for 10 ms in a step (its real arithmetic, then sleep), whate
 from __future__ import annotations
 
 import functools
+import statistics
+import time
 
 from helpers.cluster import Cluster, Network
-from helpers.data_parallel import curve_runs, local_runs
+from helpers.data_parallel import curve_runs, local_runs, runs
 from helpers.data_parallel.schemes import LocalSGD
 from helpers.machine import usable_cores
 from helpers.records import Row
@@ -38,7 +40,7 @@ def _links() -> list[Row]:
         assert network.payload is not None
         average = local_runs.link_time(PARAMETERS, RANKS, network.payload)
         with Cluster(RANKS, network=network, preload=("torch",)) as cluster:
-            seen = max(cluster.run(local_runs.average_time, PARAMETERS, timeout=60))
+            seen = max(cluster.run(_average_time, PARAMETERS, timeout=60))
             found.append(Row("one average", seen * 1e3, "ms", "predicted", average * 1e3,
                              {"rate": rate, "parameters": PARAMETERS}))  # fmt: skip
             for period, steps in needed.items():
@@ -100,3 +102,19 @@ def _best(cluster: Cluster, threads: int, core: bool) -> float:
     """Return the least of three."""
     call = functools.partial(curve_runs.crowd, threads, 80, core=core)
     return min(cluster.run(call, timeout=60)[0] for _ in range(3))
+
+
+def _average_time(parameters: int, repeats: int = 5) -> float:
+    """Return the median time, of the slowest rank, of one average of all parameters by the ring."""
+    import torch
+    from mpi4py import MPI
+
+    from helpers.data_parallel.schemes.local import ring_average
+
+    comm, values, taken = runs.ranks(), torch.ones(parameters), []
+    for _ in range(repeats + 1):
+        comm.Barrier()
+        begin = time.perf_counter()
+        ring_average(values, comm)
+        taken.append(time.perf_counter() - begin)
+    return comm.allreduce(statistics.median(taken[1:]), MPI.MAX)

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from helpers.data_parallel.drift import Followed
-from helpers.data_parallel.local_runs import Run, Task, replicas, world
+from helpers.data_parallel.local_runs import Run, Task, replicas
+from helpers.data_parallel.runs import ranks as all_ranks
 from helpers.data_parallel.scheme import Ended, Scheme
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class _Until(Followed):
         self.target, self.epoch = target, epoch
 
     def before_backward(self, replica: Replica, step: int) -> None:
-        # All ranks know the mean loss of the last epoch, and agree
+        """All ranks know the mean loss of the last epoch, and agree."""
         if step and step % self.epoch == 0:
             mine = sum(replica.history.losses[-self.epoch :]) / self.epoch
             mean = self.comm.allreduce(mine) / self.comm.Get_size()
@@ -57,7 +58,7 @@ def fit(
     scheme : callable
         Makes the scheme of a communicator.
     comm : mpi4py.MPI.Intracomm, optional
-        :func:`helpers.data_parallel.local_runs.world` unless given.
+        :func:`helpers.data_parallel.runs.ranks` unless given.
     count, batch : int
         All samples, and B of one worker: an epoch is count/(R·B) steps.
     rate, momentum : float
@@ -79,7 +80,7 @@ def fit(
     from helpers.data_parallel.sampling import batches
     from helpers.models.curve import FourLayers, samples
 
-    comm = world() if comm is None else comm
+    comm = all_ranks() if comm is None else comm
     epoch = max(1, count // (comm.Get_size() * batch))
 
     def stream(rank: int, ranks: int, batch: int, seed: int) -> Iterable:
@@ -153,7 +154,7 @@ def speed(
     from helpers.data_parallel.schemes.local import SometimesAveraged
     from helpers.waiting import doze
 
-    comm = world()
+    comm = all_ranks()
     part = cast("Intracomm", comm.Split(0 if comm.Get_rank() < ranks else 1))
     taken = []
     if comm.Get_rank() < ranks:

@@ -121,7 +121,7 @@ class Followed(Scheme):
         self.path = Path()
 
     def begin(self, replica: Replica) -> None:
-        # Let the scheme begin, and keep where it does
+        """Let the scheme begin, and keep where it does."""
         self.inner.begin(replica)
         self._keep(0, replica.flat.values.numpy().copy(), replica)
 

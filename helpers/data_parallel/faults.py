@@ -47,7 +47,7 @@ class Faulty(Asynchronous):
         self.fault = faults.get(comm.Get_rank())
 
     def after_backward(self, replica: Replica, step: int) -> None:
-        # Push as ever, until the fault
+        """Push as ever, until the fault."""
         if self.fault is None or step + 1 < self.fault[1]:
             super().after_backward(replica, step)
             return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from helpers.data_parallel.judged import Judged
-from helpers.data_parallel.runs import digits, world
+from helpers.data_parallel.runs import digits, ranks, world
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -201,13 +200,3 @@ def exchange(name: str, size: int, repeats: int = 5, pace: float = 0.0) -> float
         replica.backward(x, x) if within else sends.after_backward(replica, 0)
         taken.append(max(comm.allgather(time.perf_counter() - began)))
     return float(np.median(taken[-repeats:]))
-
-
-@functools.cache
-def ranks() -> Intracomm:
-    """Return all ranks, with one thread for each; the same communicator at each call."""
-    import torch
-    from mpi4py import MPI
-
-    torch.set_num_threads(1)
-    return MPI.COMM_WORLD

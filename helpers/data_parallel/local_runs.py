@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from helpers.data_parallel.digits import judge, small
 from helpers.data_parallel.drift import Followed, Path, bytes_sent, middle
+from helpers.data_parallel.runs import ranks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,15 +28,6 @@ class Run:
     loss: float = float("nan")
     accuracy: float | None = None
     path: Path = field(default_factory=Path)
-
-
-def world() -> Intracomm:
-    """Return the ranks, with one thread for each."""
-    import torch
-    from mpi4py import MPI
-
-    torch.set_num_threads(1)
-    return MPI.COMM_WORLD
 
 
 def paced(seconds: float | None) -> Callable[[float], float] | None:
@@ -82,7 +72,7 @@ def replicas(
 
     if inner not in ("SGD", "AdamW"):
         raise ValueError(f"inner expects 'SGD' or 'AdamW'; got {inner!r}")
-    comm, model = world() if comm is None else comm, task.model(seed)
+    comm, model = ranks() if comm is None else comm, task.model(seed)
     optimizer = (
         torch.optim.AdamW(model.parameters(), lr=rate)
         if inner == "AdamW"
@@ -114,7 +104,7 @@ def digits(
     scheme : callable
         Makes the scheme of a communicator.
     comm : mpi4py.MPI.Intracomm, optional
-        :func:`world` unless given.
+        :func:`helpers.data_parallel.runs.ranks` unless given.
     steps, batch : int
         Updates, and B of one worker.
     rate : float
@@ -141,22 +131,6 @@ def digits(
 
     task = Task(small, cross_entropy, stream, lambda weights, seed: judge(weights))
     return replicas(task, scheme, comm, steps=steps, batch=batch, rate=rate, **settings)
-
-
-def average_time(parameters: int, repeats: int = 5) -> float:
-    """Return the median time, of the slowest rank, of one average of all parameters by the ring."""
-    import torch
-    from mpi4py import MPI
-
-    from helpers.data_parallel.schemes.local import ring_average
-
-    comm, values, taken = world(), torch.ones(parameters), []
-    for _ in range(repeats + 1):
-        comm.Barrier()
-        begin = time.perf_counter()
-        ring_average(values, comm)
-        taken.append(time.perf_counter() - begin)
-    return comm.allreduce(statistics.median(taken[1:]), MPI.MAX)
 
 
 def steps_to(runs: list[Run], target: float) -> int | None:

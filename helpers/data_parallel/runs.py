@@ -24,21 +24,25 @@ if TYPE_CHECKING:
 digits = functools.cache(mnist.load)
 
 
-def world() -> Intracomm:
-    """Begin ``torch.distributed`` on MPI's communicator, with one thread for each rank.
-
-    Ranks that share the cores must not each start a thread for every core.
-    """
+def ranks() -> Intracomm:
+    """Return all ranks, each with one thread: those that share cores must not have more."""
     import torch
-    import torch.distributed as dist
     from mpi4py import MPI
+
+    torch.set_num_threads(1)
+    return MPI.COMM_WORLD
+
+
+def world() -> Intracomm:
+    """Return all ranks, with ``torch.distributed`` begun on their communicator."""
+    import torch.distributed as dist
 
     import helpers.torch_mpi  # noqa: F401 (registers the backend "mpi4py")
 
-    torch.set_num_threads(1)
+    comm = ranks()
     if not dist.is_initialized():
         dist.init_process_group("mpi4py", init_method="mpi://")
-    return MPI.COMM_WORLD
+    return comm
 
 
 def train(

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from torch.utils.data import DataLoader
+    pass
 
 
 def positions(count: int, batch: int, part: int, parts: int, seed: int) -> Iterator[np.ndarray]:
@@ -93,11 +93,3 @@ def batches(
     )
     for where in chosen:
         yield torch.from_numpy(inputs[where]), torch.from_numpy(labels[where])
-
-
-def epochs(loader: DataLoader, count: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Go through a DataLoader several times; a DistributedSampler shuffles anew each time."""
-    for epoch in range(count):
-        if hasattr(loader.sampler, "set_epoch"):
-            loader.sampler.set_epoch(epoch)
-        yield from loader

@@ -72,12 +72,6 @@ class Scheme:
         if self.server is not None and comm.Get_size() < 2:
             raise ValueError(f"a server and a worker need at least 2 ranks; got {comm.Get_size()}")
 
-    def __init_subclass__(cls) -> None:
-        """Let overridden hooks keep their documentation, so that a new scheme stays short."""
-        for name, hook in vars(cls).items():
-            if callable(hook) and not hook.__doc__ and hasattr(Scheme, name):
-                hook.__doc__ = getattr(Scheme, name).__doc__
-
     @property
     def workers(self) -> list[int]:
         """The ranks that compute gradients."""

@@ -14,7 +14,7 @@ import numpy as np
 from helpers.data_parallel import runs
 from helpers.data_parallel.history import History
 from helpers.data_parallel.order_statistics import drawn
-from helpers.data_parallel.runs import digits
+from helpers.data_parallel.runs import digits, ranks
 from helpers.machine.neighbour import Neighbours
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def backup(
     Waited
         This rank's.
     """
-    seconds = drawn(least, mean, seed, _comm().Get_rank())
+    seconds = drawn(least, mean, seed, ranks().Get_rank())
     return _waited(backups, seconds, abandon, steps, seed, batch)
 
 
@@ -113,7 +113,7 @@ def beside(
     Waited
         This rank's.
     """
-    comm = _comm()
+    comm = ranks()
     last = comm.Get_rank() == comm.Get_size() - 1
     with _bound(last) as core, Neighbours(neighbours * last, core, work, rest, seed):
         comm.Barrier()
@@ -173,7 +173,7 @@ def _waited(
         return kept[0]
 
     settings = {"steps": steps, "batch": batch, "rate": 0.02, "seed": seed}
-    history = runs.train(made, _comm(), **settings)  # type: ignore[arg-type]
+    history = runs.train(made, ranks(), **settings)  # type: ignore[arg-type]
     return Waited(history, kept[0].dropped, kept[0].arrivals)
 
 
@@ -196,7 +196,7 @@ def by_class(
     from helpers.data_parallel.schemes import Backup
     from helpers.models.lenet import LeNet, accuracy
 
-    comm, data = _comm(), digits()
+    comm, data = ranks(), digits()
     rank, workers = comm.Get_rank(), comm.Get_size() - 1
     last = rank == workers
     scheme = Backup(comm, backups, lambda step: slow if last else fast)
@@ -227,7 +227,7 @@ def cure(
     """
     from helpers.data_parallel.schemes import Asynchronous, Elastic, StalenessAware
 
-    comm, period, patience = _comm(), 4, 30.0  # s: ranks share cores with whatever else runs
+    comm, period, patience = ranks(), 4, 30.0  # s: ranks share cores with whatever else runs
     settings = {"batch": batch, "rate": rate, "momentum": 0.0, "seed": seed, "steps": gradients}
     made: dict[str, Any] = {
         "plain": functools.partial(Asynchronous, patience=patience),
@@ -243,11 +243,3 @@ def cure(
         settings["rate"] = rate / max(1, comm.Get_size() - 2)
     history = runs.train(made[kind], comm, **settings)  # type: ignore[arg-type]
     return float(history.accuracy or 0), float(np.mean(history.staleness))
-
-
-def _comm() -> Intracomm:
-    import torch
-    from mpi4py import MPI
-
-    torch.set_num_threads(1)
-    return MPI.COMM_WORLD

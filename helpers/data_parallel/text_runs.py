@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from helpers.data_parallel.judged import Judged
-from helpers.data_parallel.link_runs import made, ranks
+from helpers.data_parallel.link_runs import made
+from helpers.data_parallel.runs import ranks
 from helpers.models.transformer import Config, loss, parameter_count, transformer
 
 if TYPE_CHECKING:

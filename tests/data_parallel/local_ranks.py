@@ -7,14 +7,7 @@ import functools
 import numpy as np
 
 from helpers.data_parallel.drift import Followed
-
-
-def _comm():
-    import torch
-    from mpi4py import MPI
-
-    torch.set_num_threads(1)
-    return MPI.COMM_WORLD
+from helpers.data_parallel.runs import ranks as _comm
 
 
 def _schemes() -> dict:

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import time
 
 import numpy as np
 
-
-def _comm():
-    import torch
-    from mpi4py import MPI
-
-    torch.set_num_threads(1)
-    return MPI.COMM_WORLD
+from helpers.data_parallel.runs import ranks as _comm
 
 
 def all_exact(steps: int, batch: int) -> dict[str, np.ndarray]:
@@ -276,7 +271,6 @@ def by_a_loader(epochs: int) -> dict[str, object]:
     from torch.utils.data.distributed import DistributedSampler
 
     from helpers.data_parallel import Replica, train
-    from helpers.data_parallel.sampling import epochs as several
     from helpers.data_parallel.schemes import Asynchronous, MPIAllreduce, Server
 
     comm = _comm()
@@ -294,7 +288,7 @@ def by_a_loader(epochs: int) -> dict[str, object]:
         part = max(0, comm.Get_rank() - (scheme.server is not None))
         sampler = DistributedSampler(data, workers, part, shuffle=True)
         loader = DataLoader(data, 4, sampler=sampler)
-        batches = loader if scheme.in_step else several(loader, epochs)
+        batches = loader if scheme.in_step else itertools.chain(*itertools.repeat(loader, epochs))
         history = train(Replica(model, mse_loss, optimizer), batches, scheme)
         found[scheme.name] = history, model[0].bias.tolist()
     return found

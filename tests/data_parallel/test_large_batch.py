@@ -12,7 +12,6 @@ def test_rates_rise_to_where_they_stay():
     assert [rates.warmed(s, 3, 0.6) for s in range(4)] == pytest.approx([0.2, 0.4, 0.6, 0.6])
     assert rates.warmed(0, 0, 0.6) == 0.6
     assert rates.warmed(0, 2, 0.6, begin=0.2) == pytest.approx(0.4)
-    assert rates.scaled(0.1, 512, 64) == pytest.approx(0.8)
 
 
 def _steps(make, schedule):
@@ -68,7 +67,7 @@ def test_the_noise_scale_of_a_known_gradient():
 
 def test_the_critical_batch_of_a_known_law():
     batches = [64, 256, 1024, 4096]
-    steps = [noise.steps_at(b, 50, 700) for b in batches]
+    steps = [50 * (1 + 700 / b) for b in batches]
     assert noise.critical_batch(batches, steps) == pytest.approx((50, 700))
     with pytest.raises(ValueError, match="two batches"):
         noise.critical_batch([64, 64], [3, 4])

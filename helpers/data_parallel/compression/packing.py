@@ -120,13 +120,6 @@ def add(packed: np.ndarray, levels: int, out: np.ndarray, factor: float = 1.0) -
                    bits_of(levels))  # fmt: skip
 
 
-def unpack(packed: np.ndarray, n: int, levels: int) -> np.ndarray:
-    """Return the values that were packed, each a whole number of levels of its bucket's norm."""
-    out = np.zeros(n, np.float32)
-    add(packed, levels, out)
-    return out
-
-
 def _need(array: np.ndarray, kind: type, size: int, name: str) -> None:
     fits = isinstance(array, np.ndarray) and array.dtype == kind and array.shape == (size,)
     if not fits or not array.flags.c_contiguous:

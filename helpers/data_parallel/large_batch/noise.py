@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from helpers.data_parallel.replica import Replica
-from helpers.data_parallel.schemes.mpi import MPIAllreduce
+from helpers.data_parallel.schemes.averaged import MPIAllreduce
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -32,11 +32,6 @@ def parts(small: float, large: float, batch: int, together: int) -> tuple[float,
     signal = (together * large - batch * small) / (together - batch)
     noise = (small - large) / (1 / batch - 1 / together)
     return signal, noise
-
-
-def steps_at(batch: float, least: float, critical: float) -> float:
-    """Return how many steps reach a loss with batches of ``batch``: S_min · (1 + B_crit / B)."""
-    return least * (1 + critical / batch)
 
 
 def critical_batch(batches: Sequence[float], steps: Sequence[float]) -> tuple[float, float]:

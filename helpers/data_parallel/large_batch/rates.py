@@ -8,11 +8,6 @@ import torch
 from torch import Tensor
 
 
-def scaled(rate: float, batch: int, reference: int) -> float:
-    """Return k·λ for a batch k times the reference."""
-    return rate * batch / reference
-
-
 def warmed(step: int, steps: int, rate: float, begin: float = 0.0) -> float:
     """Return the rate of a step that rises linearly over the first `steps`.
 

@@ -191,16 +191,6 @@ def _accuracy(model: nn.Module, task: Task) -> float:
     return accuracy(model, task.test_x, task.test_y)
 
 
-def best_rate(task: Task, batch: int, optimizer: str, **settings: float) -> tuple[float, list]:
-    """Return the rate with the lowest training loss, and the outcomes of all rates.
-
-    The test data choose nothing.
-    """
-    outcomes = [trained(task, batch, optimizer, rate, **settings) for rate in RATES[optimizer]]  # type: ignore[arg-type]
-    lowest = min(range(len(outcomes)), key=lambda i: outcomes[i].loss)
-    return RATES[optimizer][lowest], outcomes
-
-
 def noise_scale(name: str, steps: int, batch: int, rate: float, seed: int = 0) -> float:
     """Train a task on ranks by SGD, and measure the gradient noise scale; every rank calls.
 

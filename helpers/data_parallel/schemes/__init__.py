@@ -1,4 +1,4 @@
-"""The schemes, one file each: what travels between the ranks in a step of training.
+"""The schemes: what travels between the ranks in a step of training.
 
 Gradients averaged in step: :class:`Ring` (our own allreduce), :class:`MPIAllreduce`,
 :class:`PerTensor` (``torch.distributed``), :class:`DDP`, :class:`Buckets`, :class:`ByFunction`
@@ -12,24 +12,19 @@ two neighbours only, :class:`Gossip`; and to compare with, :class:`SometimesAver
 mixture, and :class:`AtTheMean`, which the loss's curvature does not pull together.
 """
 
-from helpers.data_parallel.schemes.asynchronous import Asynchronous
+from helpers.data_parallel.schemes.asynchronous import Asynchronous, StalenessAware
 from helpers.data_parallel.schemes.at_the_mean import AtTheMean
+from helpers.data_parallel.schemes.averaged import DDP, ByFunction, MPIAllreduce, PerTensor, Ring
 from helpers.data_parallel.schemes.backup import Backup
 from helpers.data_parallel.schemes.buckets import Buckets
-from helpers.data_parallel.schemes.by_function import ByFunction
 from helpers.data_parallel.schemes.compressed import Compressed
-from helpers.data_parallel.schemes.ddp import DDP
 from helpers.data_parallel.schemes.diloco import DiLoCo
 from helpers.data_parallel.schemes.elastic import Elastic
 from helpers.data_parallel.schemes.gossip import Gossip
 from helpers.data_parallel.schemes.hooked import Hooked
 from helpers.data_parallel.schemes.local import LocalSGD, PostLocalSGD, SometimesAveraged
-from helpers.data_parallel.schemes.mpi import MPIAllreduce
-from helpers.data_parallel.schemes.per_tensor import PerTensor
 from helpers.data_parallel.schemes.power_sgd import PowerSGD
-from helpers.data_parallel.schemes.ring import Ring
 from helpers.data_parallel.schemes.server import Server
-from helpers.data_parallel.schemes.staleness_aware import StalenessAware
 from helpers.data_parallel.schemes.unannounced import Unannounced
 from helpers.data_parallel.stop import Stop
 

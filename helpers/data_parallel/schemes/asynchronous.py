@@ -83,7 +83,7 @@ class Asynchronous(Scheme):
         self._updates, self._stopped = 0, ""
 
     def begin(self, replica: Replica) -> None:
-        # Cut the buffers into layers; the parameters come with a worker's first fetch
+        """Cut the buffers into layers; the parameters come with a worker's first fetch."""
         self.share_untrained(replica)
         flat = replica.flat
         self.layers = flat.layers(flat.values) if self.by_layer else [flat.values.numpy()]
@@ -91,27 +91,27 @@ class Asynchronous(Scheme):
         self.sizes = tuple(layer.size for layer in self.layers)
 
     def before_backward(self, replica: Replica, step: int) -> None:
-        # Fetch a worker's first parameters
+        """Fetch a worker's first parameters."""
         if step == 0:
             self._began = time.perf_counter()
             if not self.serves:
                 self.call(Hello("nothing"))
 
     def after_backward(self, replica: Replica, step: int) -> None:
-        # Push a worker's gradient and fetch new parameters; the server takes the next push
+        """Push a worker's gradient and fetch new parameters; the server takes the next push."""
         if self.serves:
             self._next_gradient(replica)
         else:
             self.push(replica, self.gradients)
 
     def after_step(self, replica: Replica, step: int) -> None:
-        # Answer the worker whose gradient it was
+        """Answer the worker whose gradient it was."""
         if self.serves:
             self._updates += 1
             self._answer(self.worker)
 
     def end(self, replica: Replica) -> History:
-        # Part: the server dismisses every worker, and all take its history
+        """Part: the server dismisses every worker, and all take its history."""
         history = replica.history
         if self.serves:
             self._stopped = history.ended = self._stopped or history.ended
@@ -177,7 +177,7 @@ class Asynchronous(Scheme):
         self.call(hello, gradient)
 
     def leave(self, reason: str) -> None:
-        # Say goodbye: a worker that leaves cleanly costs the others nothing
+        """Say goodbye: a worker that leaves cleanly costs the others nothing."""
         if not self.serves:
             self.comm.send(Hello("goodbye", reason=reason), 0, HELLO)
 
@@ -286,3 +286,14 @@ class Asynchronous(Scheme):
         if hello.brings != "goodbye":
             reason = self._stopped or "given up: the server has waited too long"
             self.comm.send(Ready(False, reason, self._updates), worker, READY)
+
+
+class StalenessAware(Asynchronous):
+    """The asynchronous server; a gradient τ updates old is divided by τ (Zhang et al., 2016)."""
+
+    name = "asynchronous, λ ÷ τ"
+
+    def update(self, replica: Replica, step: int) -> None:
+        if self.serves:
+            replica.flat.gradients /= max(1, self.staleness)
+        super().update(replica, step)

@@ -12,13 +12,6 @@ class AtTheMean(LocalSGD):
     So a replica's gradient knows nothing of where that replica is: what drives replicas apart is as
     in :class:`LocalSGD`, and nothing pulls them together before they meet. It sends more than
     averaging in each step does; it is there to be compared with.
-
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        The ranks.
-    period, average
-        As for :class:`LocalSGD`.
     """
 
     def begin(self, replica: Replica) -> None:
@@ -27,10 +20,10 @@ class AtTheMean(LocalSGD):
         self.name += ", gradients at the mean"
 
     def before_backward(self, replica: Replica, step: int) -> None:
-        # Go to the mean, for this gradient only
+        """Go to the mean, for this gradient only."""
         self._own.copy_(replica.flat.values)
         self.average(replica.flat.values, self.comm)
 
     def after_backward(self, replica: Replica, step: int) -> None:
-        # Come back
+        """Come back."""
         replica.flat.values.copy_(self._own)

@@ -93,14 +93,14 @@ class Backup(Scheme):
         self.arrivals: list[dict[int, float]] = []
 
     def begin(self, replica: Replica) -> None:
-        # Every worker asks for parameters by itself
+        """Every worker asks for parameters by itself."""
         self.share_untrained(replica)
         self._waiting = set(self.workers)
         self._sends: list = []  # on their way, each with the array that it reads
         self._arriving = np.empty_like(replica.flat.gradients.numpy())
 
     def before_backward(self, replica: Replica, step: int) -> None:
-        # The server answers all who wait; a worker takes the parameters of the step that is on
+        """The server answers all who wait; a worker takes the parameters of the step that is on."""
         if self.serves:
             self._began = time.perf_counter()
             self._step, self._current = step, replica.flat.values.numpy().copy()
@@ -126,7 +126,7 @@ class Backup(Scheme):
             self._step = ready.version
 
     def after_backward(self, replica: Replica, step: int) -> None:
-        # A worker sends its gradient and its step's number; the server takes the first N
+        """A worker sends its gradient and its step's number; the server takes the first N."""
         if self.serves:
             self._collect(replica)
             return
@@ -187,7 +187,7 @@ class Backup(Scheme):
             replica.optimizer.step()
 
     def end(self, replica: Replica) -> History:
-        # Dismiss every worker, and take what still comes too late
+        """Dismiss every worker, and take what still comes too late."""
         history = replica.history
         if self.serves:
             for worker in self.workers:

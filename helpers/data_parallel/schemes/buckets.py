@@ -10,7 +10,7 @@ from torch import nn
 
 from helpers.data_parallel.history import History
 from helpers.data_parallel.replica import Replica
-from helpers.data_parallel.schemes.default_group import DefaultGroup
+from helpers.data_parallel.schemes.averaged import DefaultGroup
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -45,7 +45,7 @@ class Buckets(DefaultGroup):
         self.nbytes = nbytes
 
     def begin(self, replica: Replica) -> None:
-        # Cut the model into buckets, and watch its gradients arrive
+        """Cut the model into buckets, and watch its gradients arrive."""
         super().begin(replica)
         self._buckets = cut(replica.model, self.nbytes)
         self._missing = [len(bucket) for bucket in self._buckets]
@@ -71,7 +71,7 @@ class Buckets(DefaultGroup):
         self._missing[number] = len(gradients)
 
     def after_backward(self, replica: Replica, step: int) -> None:
-        # Wait for every bucket and put the means where the gradients were
+        """Wait for every bucket and put the means where the gradients were."""
         for number, bucket in enumerate(self._buckets):
             if self._missing[number] < len(bucket):  # the forward pass left a parameter out
                 self._send(number)

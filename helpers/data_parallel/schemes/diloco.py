@@ -58,7 +58,7 @@ class DiLoCo(LocalSGD):
         self.name = self.name.replace("local SGD", "DiLoCo")
 
     def begin(self, replica: Replica) -> None:
-        # Remember where the first round begins
+        """Remember where the first round begins."""
         super().begin(replica)
         self.anchor = replica.flat.values.clone()
         self.velocity = torch.zeros_like(self.anchor)

@@ -58,19 +58,19 @@ class Elastic(Asynchronous):
             self.layers = [np.empty_like(layer) for layer in self._mine]
 
     def after_backward(self, replica: Replica, step: int) -> None:
-        # A worker keeps its gradient to itself; the server takes the next one's parameters
+        """A worker keeps its gradient to itself; the server takes the next one's parameters."""
         if self.serves:
             super().after_backward(replica, step)
 
     def update(self, replica: Replica, step: int) -> None:
-        # A worker makes a step of its own; the server moves the centre
+        """A worker makes a step of its own; the server moves the centre."""
         if not self.serves:
             replica.optimizer.step()
         else:
             replica.flat.values += self.pull * (replica.flat.gradients - replica.flat.values)
 
     def after_step(self, replica: Replica, step: int) -> None:
-        # Pull on each other
+        """Pull on each other."""
         if self.serves:
             super().after_step(replica, step)
         elif (step + 1) % self.period == 0:

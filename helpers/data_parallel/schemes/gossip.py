@@ -104,7 +104,7 @@ class Gossip(Scheme):
         self.name = "gossip, overlapped" if overlap else "gossip"
 
     def begin(self, replica: Replica) -> None:
-        # Make room for what the neighbours send
+        """Make room for what the neighbours send."""
         super().begin(replica)
         values = replica.flat.values.numpy()
         self._mine = values.copy()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from helpers.data_parallel.replica import Replica
-from helpers.data_parallel.schemes.ddp import DDP
+from helpers.data_parallel.schemes.averaged import DDP
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm

@@ -104,7 +104,7 @@ class LocalSGD(Scheme):
         return step + ahead if ahead else None
 
     def after_step(self, replica: Replica, step: int) -> None:
-        # Meet, if it is time
+        """Meet, if it is time."""
         if step + 1 == self._next:
             self.meet(replica)
             self.averages, self._met = self.averages + 1, step + 1
@@ -121,7 +121,7 @@ class LocalSGD(Scheme):
         self.average(replica.flat.values, self.comm)
 
     def end(self, replica: Replica) -> History:
-        # The replicas that are apart become their mean
+        """The replicas that are apart become their mean."""
         if self._met < replica.history.updates:
             self.meet(replica)
             self.averages += 1
@@ -203,7 +203,7 @@ class SometimesAveraged(Scheme):
             self.averages += 1
 
     def end(self, replica: Replica) -> History:
-        # The replicas become their mean
+        """The replicas become their mean."""
         if not self.parameters or replica.history.updates % self.parameters:
             self.average(replica.flat.values, self.comm)
             self.averages += 1

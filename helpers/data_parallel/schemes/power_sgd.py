@@ -60,7 +60,7 @@ class PowerSGD(Scheme):
         self._errors = [np.zeros_like(matrix) for matrix in self._matrices]
 
     def after_backward(self, replica: Replica, step: int) -> None:
-        # M + e ≈ P Qᵀ, the same P and Q on all ranks
+        """M + e ≈ P Qᵀ, the same P and Q on all ranks."""
         for matrix, error in zip(self._matrices, self._errors, strict=True):
             matrix += error
         found = self._mean([m @ q for m, q in zip(self._matrices, self._q, strict=True)])

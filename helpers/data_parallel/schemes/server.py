@@ -39,7 +39,7 @@ class Server(Scheme):
         self.patience = patience
 
     def after_backward(self, replica: Replica, step: int) -> None:
-        # Workers send their gradient; the server adds it to the mean
+        """Workers send their gradient; the server adds it to the mean."""
         gradients = replica.flat.gradients.numpy()
         if not self.serves:
             sent = self.comm.Isend(gradients, 0, GRADIENT)
@@ -51,7 +51,7 @@ class Server(Scheme):
             gradients += arriving / len(self.workers)
 
     def after_step(self, replica: Replica, step: int) -> None:
-        # Send the new parameters to every worker
+        """Send the new parameters to every worker."""
         values = replica.flat.values.numpy()
         if not self.serves:
             receive(self.comm, values, 0, PARAMETERS, self.patience)

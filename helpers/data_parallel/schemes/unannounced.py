@@ -42,7 +42,7 @@ class Unannounced(Scheme):
         self._fetched = dict.fromkeys(self.workers, 0)  # updates behind each worker's parameters
 
     def begin(self, replica: Replica) -> None:
-        # All begin with rank 0's parameters: nobody needs to fetch any
+        """All begin with rank 0's parameters: nobody needs to fetch any."""
         if self.stop.loss is not None:
             raise ValueError(f"{self.name}: the server is told no loss to stop at; got {self.stop}")
         super().begin(replica)
@@ -50,7 +50,7 @@ class Unannounced(Scheme):
         self.values = replica.flat.values.numpy()
 
     def after_backward(self, replica: Replica, step: int) -> None:
-        # A worker pushes; the server takes whatever its function makes of that
+        """A worker pushes; the server takes whatever its function makes of that."""
         if not self.serves:
             for layer in self.gradients:
                 self.comm.Send(layer, 0, GRADIENT)
@@ -62,7 +62,7 @@ class Unannounced(Scheme):
         self.worker, self.staleness = worker, step - self._fetched[worker]
 
     def after_step(self, replica: Replica, step: int) -> None:
-        # The server answers that worker; a worker takes its new parameters, or ends
+        """The server answers that worker; a worker takes its new parameters, or ends."""
         from mpi4py import MPI
 
         if self.serves:
@@ -75,7 +75,7 @@ class Unannounced(Scheme):
             raise Ended("the server stopped")
 
     def end(self, replica: Replica) -> History:
-        # Each worker has one more gradient under way: take it, and say that this was the last
+        """Each worker has one more gradient under way: take it, and say that this was the last."""
         history = replica.history
         if self.serves:
             for worker in self.workers:
