@@ -27,7 +27,7 @@ FETCHED = re.compile(r"(?:url\(|@import)\s*[\"']?((?:https?:)?//[^\s\"')]+)").fi
 
 
 def faults(site: Path) -> list[str]:
-    """Return a sentence for each page that is too large, fetches from elsewhere, or leads astray."""
+    """Return a sentence for each page that is too large, fetches from elsewhere or leads astray."""
     files = {path.relative_to(site).as_posix(): path for path in site.rglob("*.html")}
     soups = {name: BeautifulSoup(path.read_bytes(), "html.parser") for name, path in files.items()}
     anchors = {name: {tag["id"] for tag in soup.select("[id]")} for name, soup in soups.items()}
