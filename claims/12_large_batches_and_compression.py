@@ -25,7 +25,7 @@ def _accuracy(name: str, steps: int, seed: int, momentum: float = 0.9, rate: flo
     from helpers.data_parallel import link_runs, runs
 
     settings = {"steps": steps, "batch": 8, "rate": rate, "momentum": momentum, "seed": seed}
-    comm = link_runs.ranks()
+    comm = runs.ranks()
     return runs.train(lambda comm: link_runs.scheme(name, comm), comm, **settings).accuracy
 
 
