@@ -20,8 +20,8 @@ def _trained(scheme: str, seed: int, steps: int, settings: tuple, options: tuple
     given = {"steps": steps, "batch": 8, "seed": seed, **dict(settings)}
     if scheme == "alone":
         return ranks().run(runs.alone, timeout=LIMIT, **given)[0]
-    known = {**vars(schemes), "StalenessAware": StalenessAware}
-    made = functools.partial(known[scheme], **dict(options)) if options else known[scheme]
+    made = getattr(schemes, scheme)
+    made = functools.partial(made, **dict(options)) if options else made
     return ranks().run(runs.train, made, timeout=LIMIT, **given)[0]
 
 
@@ -185,30 +185,6 @@ def aware(seed: int, rate: float, steps: int = 500) -> tuple[float, float]:
         _history(name, seed, steps, rate=rate, momentum=0.0).accuracy
         for name in ("StalenessAware", "Asynchronous")
     )
-
-
-def _staleness_aware():
-    from helpers.data_parallel.schemes import Asynchronous
-
-    class StalenessAware(Asynchronous):
-        """Zhang, Gupta, Lian and Liu (2016): a gradient τ updates old counts 1/τ."""
-
-        name = "asynchronous, staleness-aware"
-
-        def update(self, replica, step):
-            if self.serves:
-                replica.flat.gradients /= max(1, self.staleness)
-            super().update(replica, step)
-
-    return StalenessAware
-
-
-class StalenessAware:
-    """Made on the ranks, where torch is: ``StalenessAware(comm)`` is the scheme."""
-
-    def __new__(cls, comm):
-        """Return the scheme itself."""
-        return _staleness_aware()(comm)
 
 
 # --------------------------------------------------------------------- speed, stragglers, faults
