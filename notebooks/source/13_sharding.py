@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Split one model over eight ranks
 #
-# By the end you will have cut a transformer in five ways (its memory, its matrices, its sequence, its experts, its layers), checked each against one process to the last digits, and placed it on eight ranks by a prediction that a run confirms.
+# In this notebook you cut a transformer in five ways: its memory, its matrices, its sequence, its experts and its layers. You compare each with one process, to the last digits. Then you place the model on eight ranks by a prediction, and a run confirms it.
 
 # %%
 from helpers.plots import sharded as plots
@@ -12,17 +12,17 @@ style.use()
 _ = plots.stage_bytes([vars(zero.at_rest(stage, 8)) for stage in zero.STAGES])
 
 # %% [markdown]
-# Bytes that each of eight ranks keeps for each parameter of a model trained with Adam in float32. This notebook explains the four bars, and then the cuts that bars do not show.
+# Bytes that each of eight ranks keeps for each parameter of a model trained with Adam in float32. This notebook explains these four bars first.
 #
 # **You will be able to**
 #
 # - derive the bytes of ZeRO's stages, and count them on ranks;
-# - say where a split model needs a sum in its forward pass and where in its backward pass;
-# - merge two softmaxes, and compute a loss whose scores no rank has;
+# - say where a split model needs a sum in its forward pass, and where in its backward pass;
+# - merge two softmaxes, and compute a loss whose scores no rank has completely;
 # - count the messages of each way to split, and tell from a link's speed which to avoid;
-# - save a model on eight ranks and go on with four, or with one.
+# - save a model on eight ranks and continue with four, or with one.
 #
-# **You need** notebooks [01](01_mpi_basics.ipynb), [02](02_sgd_sync_async.ipynb) (gradients averaged over replicas) and [08](08_allreduce_animation.ipynb) (the ring), and what attention is. *Time:* 110 minutes, of which your machine works for two; the project takes another 30. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebooks [01](01_mpi_basics.ipynb), [02](02_sgd_sync_async.ipynb) (gradients averaged over replicas) and [08](08_allreduce_animation.ipynb) (the ring), and what attention is. *Time:* 130 minutes, of which your machine works for two; the project takes another 30. *Cores:* 2 or more. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -32,8 +32,8 @@ _ = plots.stage_bytes([vars(zero.at_rest(stage, 8)) for stage in zero.STAGES])
 # | $N$ | ranks that share something | 1 |
 # | $\Psi$ | parameters of the whole model | 1 |
 # | $B$, $T$ | sequences in a batch, positions (tokens) in a sequence | 1 |
-# | $C$, $H$, $V$ | width of the stream, heads of attention, tokens there are | 1 |
-# | $x$ | the stream: what goes from block to block | $(B, T, C)$ |
+# | $C$, $H$, $V$ | width of the stream, attention heads, tokens in the vocabulary | 1 |
+# | $x$ | the residual stream: the activations that pass from block to block | $(B, T, C)$ |
 # | $A_r$ | rank $r$'s part of a matrix $A$ | |
 # | $\ell$ | logarithm of a sum of exponentials | nats |
 # | $d$, $p$, $t$ | replicas (data), stages (pipeline), parts of each matrix (tensor); $d \cdot p \cdot t = N$ | 1 |
@@ -84,7 +84,7 @@ cluster = Cluster(n=chosen.ranks, preload=PRELOAD)
 print(f"the model of this notebook has {parameter_count(config):,} parameters")
 
 # %% [markdown]
-# > **Predict.** (1) Above, eight ranks keep 2 bytes for each parameter if *everything* is cut. How many do four ranks keep? And how many times as many bytes does a rank then send in a step as a replica does? (2) Two hosts with four ranks each, a slow link between them. The matrices are cut over four ranks. Which is slower, and how many times: the four on one host, or two on each?
+# > **Predict.** (1) In the figure, eight ranks keep 2 bytes for each parameter if *everything* is cut. How many bytes do four ranks keep? And how many times as many bytes does a rank send in a step as it would as a replica? (2) Two hosts with four ranks each are joined by a slow link. Each matrix is cut over four ranks. Which is slower, and by what factor: all four ranks on one host, or two on each?
 
 # %%
 guess["bytes for each parameter, all cut, 4 ranks"] = ...
@@ -94,7 +94,7 @@ guess["a step with matrices cut across hosts ÷ inside hosts"] = ...
 # %% [markdown]
 # ## Four numbers on four ranks
 #
-# A model of four parameters $w = (1, 2, 3, 4)$, each at home on another rank. Its loss for a sample $x$ is $\frac12 (w \cdot x)^2$, with the gradient $(w \cdot x)\, x$. Rank $r$ has a sample of its own: ones, times $r$. To compute, a rank needs all of $w$ for a moment; of the mean gradient it needs its own number only.
+# A model has four parameters $w = (1, 2, 3, 4)$, and each of four ranks keeps one. The loss of a sample $x$ is $\frac12 (w \cdot x)^2$, and its gradient is $(w \cdot x)\, x$. Rank $r$ has a sample of its own: a vector of four numbers, all equal to $r$. To compute, a rank needs all of $w$ for a moment. Of the mean gradient, it needs only the number for its own parameter.
 
 # %%
 # %%ranks
@@ -114,11 +114,11 @@ print(
 )
 
 # %% [markdown]
-# $w \cdot x = 10 r$, so the gradients are $10 r^2$: 0, 10, 40, 90; their mean is 35, and each parameter has moved by 0.35. An allreduce would have brought the mean of all four numbers to all four ranks. It is a *reduce-scatter* (each gets the sum of its part) and then an *all-gather* (all get all parts). Here the first half is used after the backward pass and the second before the next forward pass.
+# $w \cdot x = 10 r$, so the gradients are $10 r^2$: 0, 10, 40 and 90. Their mean is 35, so each parameter has moved by 0.35. An allreduce would have sent the mean of all four numbers to all four ranks. An allreduce consists of two halves: a *reduce-scatter* (each rank gets the sum for its part) and an *all-gather* (every rank gets all parts). Here we use the reduce-scatter after the backward pass, and the all-gather before the next forward pass.
 #
-# ## Shards of memory: ZeRO
+# ## Cut the memory: ZeRO
 #
-# [Replicas](glossary.md#replica) keep everything $N$ times. For each parameter Adam in float32 keeps 4 bytes of parameter, 4 of gradient, and 8 of its two moments. *ZeRO* (Rajbhandari et al., 2020) cuts that into [shards](glossary.md#shard) in three stages, dearest first and cheapest to lose first:
+# [Replicas](glossary.md#replica) keep everything $N$ times. Adam in float32 keeps 4 bytes for each parameter, 4 for its gradient and 8 for its two moments. *ZeRO* (Rajbhandari et al., 2020) cuts them into [shards](glossary.md#shard) in three stages. It starts with what takes most memory and costs least to cut:
 #
 # | stage | cut into $N$ | bytes for each parameter |
 # |---|---|---|
@@ -127,9 +127,9 @@ print(
 # | 2 | and gradients | $4 + (4 + 8)/N$ |
 # | 3 | and parameters | $(4 + 4 + 8)/N$ |
 #
-# With parameters and gradients in half precision and 12 bytes of optimizer it is 2, 2 and 12: again 16, and $16/N$ at the end.
+# In mixed precision, parameters and gradients take 2 bytes each and the optimizer takes 12. The sum is 16 again, and stage 3 again keeps $16/N$.
 #
-# Our transformer on four ranks, trained at each stage. Every rank adds up the bytes of all that it holds when the optimizer moves:
+# We train our transformer on four ranks at each stage. Every rank adds up the bytes of everything that it holds at the moment of the optimizer's step:
 
 # %%
 zeros = cluster.run(runs.stages, config, batch=8, timeout=120)[0]
@@ -152,9 +152,9 @@ _ = plots.stage_bytes(
 )
 
 # %% [markdown]
-# The losses agree; the diamonds sit on the bars (they are a little above where a cut leaves a rest). Up to stage 2 nothing more is sent than by replicas. Stage 3 gathers parameters twice, for each pass once: half as much again.
+# The losses agree. The diamonds (counted) lie on the bars (formula), or slightly above where $N$ does not divide a size. Stages 1 and 2 send no more than replicas do. Stage 3 gathers the parameters twice, once for each pass, and so sends half as much again.
 #
-# Does the operating system agree? A larger model, so that Python's own memory does not blur the count, and by how much each process has grown:
+# Does the operating system see the same? We take a larger model, so that Python's own memory matters less, and measure how much each process grows:
 
 # %%
 large = Config(context=16, layers=4, heads=4, width=256)
@@ -163,7 +163,7 @@ for stage, size in grown.items():
     print(f"stage {stage}: {size / parameter_count(large):.1f} resident bytes for each parameter")
 
 # %% [markdown]
-# (More than the formula: activations, messages under way, and memory that the allocator keeps in hand.)
+# (The processes grow by more than the formula says: they also hold activations, messages under way, and memory that the allocator keeps for later.)
 #
 # ### Exercise 1: bytes
 #
@@ -198,11 +198,11 @@ for stage in zero.STAGES if check.bytes_of_a_stage.passed(my_bytes) else ():
 # %% [markdown]
 # ### Exercise 2: a step in shards
 #
-# *Difficulty ●●○, 12 minutes.* All ranks have the same `values` (a NumPy array whose length the ranks divide), and each the `gradient` of its own samples. Let each rank move only its shard, by `rate` times the mean gradient, and return all values. The whole mean gradient should never be on one rank, so no allreduce.
+# *Difficulty ●●○, 12 minutes.* All ranks have the same `values` (a NumPy array whose length is a multiple of the number of ranks). Each rank has the `gradient` of its own samples. Each rank updates only its shard, by `rate` times the mean gradient. Then return all values. No rank may ever hold the whole mean gradient, so do not use an allreduce.
 #
 # <details><summary>Hint</summary>
 #
-# Four numbers on four ranks, above, with a shard in place of a number: `comm.Reduce_scatter_block(gradient, part)`, then `comm.Allgather(shard, whole)`.
+# Do as with the four numbers above, with a shard in place of a number: `comm.Reduce_scatter_block(gradient, part)`, then `comm.Allgather(shard, whole)`.
 #
 # </details>
 
@@ -226,7 +226,7 @@ check.zero_step(my_zero_step, cluster=cluster)
 
 
 # %% [markdown]
-# Your step fits a line through points that are shared out over the ranks, $y = 3x + 1$ with two more useless inputs:
+# Your step fits a line through points that are spread over the ranks, $y = 3x + 1$, with two useless inputs besides:
 
 
 # %%
@@ -245,9 +245,9 @@ if check.zero_step.passed(my_zero_step, cluster=cluster):
     print(cluster.run(fit, my_zero_step, timeout=30)[0])
 
 # %% [markdown]
-# ### Gather, use, free; and gather ahead
+# ### Gather, compute, free; and gather ahead
 #
-# At stage 3 the parameters of a block are together only while it computes. `helpers/sharded/unit.py` is that idea in one page, on the flat buffers of notebook 02; hooks around each block call it. To see it, four ranks stand on four hosts with a slow link each, and each rank's pass through a block is [paced](glossary.md#paced) to 15 ms (there are fewer cores than ranks). First everything in turn; then each block's parameters are *prefetched* while the one before computes:
+# At stage 3, a rank holds all parameters of a block only while the block computes. One page of code does this, `helpers/sharded/unit.py`, on the flat buffers of notebook 02; hooks around each block call it. To make it visible, four ranks run on four hosts with slow links, and each pass through a block is [paced](glossary.md#paced) to 15 ms (there are fewer cores than ranks). First, communication and computation take turns. Then each block's parameters are *prefetched* while the block before it computes:
 
 
 # %%
@@ -277,37 +277,37 @@ axes[0].set_xlabel("")
 plt.show()
 
 # %% [markdown] claims="13-prefetch"
-# Two of the four ranks. Upper lane of a rank: arithmetic; lower lane: messages. In turn, a gather (hatched) always stands before the block that needs it. Prefetched, it runs below the block before. What stays visible is what no arithmetic covers: the first gather, the last reduce-scatter, and on the way back, where a block has both to gather and to scatter, what goes beyond its 15 ms.
+# The picture shows two of the four ranks. The upper lane of a rank is computation, the lower lane is communication. Without prefetching, a gather (hatched) always precedes the block that needs it. With prefetching, it runs while the block before computes. The remaining idle time is communication with nothing to overlap: the first gather, the last reduce-scatter, and the part that exceeds 15 ms in the backward pass, where a block both gathers and scatters.
 
 # %%
 claims.evidence("13-prefetch")
 
 # %% [markdown]
-# ## Shards of matrices: tensor parallel
+# ## Cut the matrices: tensor parallelism
 #
-# ZeRO cuts what is *kept*; every rank still computes whole layers. Now the arithmetic itself is cut ([tensor parallel](glossary.md#tensor-parallel)). Two matrices with a nonlinearity between, $y = \varphi(xA)\,B$: cut $A$ by **columns** and $B$ by **rows**,
+# ZeRO cuts what a rank *keeps*; every rank still computes whole layers. [Tensor parallelism](glossary.md#tensor-parallel) also cuts the computation. Take two matrices with a nonlinearity between them, $y = \varphi(xA)\,B$. Cut $A$ by **columns** and $B$ by **rows**:
 #
 # $$A = (A_1\; A_2), \quad B = \begin{pmatrix} B_1 \\ B_2 \end{pmatrix}, \qquad y = \varphi(xA_1)\,B_1 + \varphi(xA_2)\,B_2$$
 #
-# $\varphi$ works number by number, so each rank can apply it to its own columns. One sum over ranks at the end is all. Attention is such a pair, with *heads* in place of $\varphi$: each rank has $H/N$ of them.
+# $\varphi$ works on each number by itself, so each rank can apply it to its own columns. The forward pass needs one communication: the sum over ranks at the end. Attention is such a pair too, with *heads* in place of $\varphi$. Each rank computes $H/N$ heads.
 #
-# And backwards? Megatron (Shoeybi et al., 2019) names the two places where the ranks meet:
+# What about the backward pass? Megatron (Shoeybi et al., 2019) names the two places where the ranks meet:
 #
 # | | forward | backward |
 # |---|---|---|
 # | $f$, where the pair begins | copy | ? |
 # | $g$, where it ends | sum over ranks | ? |
 #
-# The two question marks are the exercise.
+# You fill in the question marks.
 
 # %% [markdown]
-# ### Exercise 3: the ways back
+# ### Exercise 3: the backward passes
 #
-# *Difficulty ●●○, 8 minutes.* Write what each of the two gives back. `gradient` is the tensor that arrives from above; `add(x)` returns the sum of `x` over the ranks.
+# *Difficulty ●●○, 8 minutes.* Write the backward pass of $f$ and of $g$. `gradient` is the tensor that arrives from the layer above. `add(x)` returns the sum of `x` over the ranks.
 #
 # <details><summary>Hint</summary>
 #
-# What comes back to $g$ is the gradient of a $y$ that all ranks hold alike: does a rank know it already? What comes back to $f$ is what flowed through *this rank's* columns.
+# At $g$ arrives the gradient of a $y$ that is the same on all ranks: does a rank have it already? At $f$ arrives the gradient that flowed through *this rank's* columns.
 #
 # </details>
 
@@ -331,7 +331,7 @@ def my_g_backward(gradient, add):
 check.conjugate_backward(my_f_backward, my_g_backward)
 
 # %% [markdown]
-# $x$ goes into every rank's term, so its gradient is a *sum over ranks*; $y$ is the same on all, so its gradient is there already. The library's two, as functions of `torch.autograd` that are handed a communicator (`helpers/sharded/conjugate.py`); `all_reduce` is notebook 08's ring:
+# $x$ enters the term of every rank, so its gradient is a *sum over ranks*. $y$ is the same on all ranks, so every rank has its gradient already. The library writes both as functions of `torch.autograd` that take a communicator (`helpers/sharded/conjugate.py`); `all_reduce` is notebook 08's ring:
 
 # %%
 import inspect
@@ -343,7 +343,7 @@ print(inspect.getsource(conjugate._Sum))
 
 
 # %% [markdown]
-# Yours, in the transformer's place: two matrices cut over four ranks, against both matrices in one process. (Until your answer is right, the library's own are used.)
+# Your two functions take the library's place: two matrices cut over four ranks, compared with both matrices in one process. (Until your answer is right, the library's own are used.)
 
 
 # %%
@@ -371,17 +371,17 @@ off = cluster.run(two_matrices, *yours, timeout=30)[0]
 print(f"y differs from one process by {off[0]:.0e}, the gradient by {off[1]:.0e}")
 
 # %% [markdown]
-# ### A loss whose scores nobody has
+# ### A loss whose scores no rank has completely
 #
-# The head gives a score for each of $V$ tokens. Cut by columns, rank $r$ has $V/N$ of them. To gather them all would send $B\,T\,V$ numbers. But $-\ln p = \ell - z_{target}$ with $\ell = \ln \sum_v e^{z_v}$, and a sum can be taken in parts: what travels are the largest score, a sum, and the target's score, three numbers for each position.
+# The last layer gives a score for each of $V$ tokens. Cut by columns, rank $r$ has $V/N$ of the scores. Gathering all of them would send $B\,T\,V$ numbers. But $-\ln p = \ell - z_{target}$ with $\ell = \ln \sum_v e^{z_v}$, and this sum can be computed in parts. Three numbers for each position suffice: the largest score, a sum, and the target's score.
 #
 # ### Exercise 4: the loss
 #
-# *Difficulty ●●○, 12 minutes.* For one position: `scores` are this rank's part (as many on each rank, in the order of ranks), `target` is a token of the whole vocabulary. Return $-\ln p$ of the target, the same on all ranks. Scores may be as large as 1000. No rank may get to see the others' scores: send a few numbers, however many scores there are.
+# *Difficulty ●●○, 12 minutes.* For one position, `scores` are this rank's part of the scores. All parts have the same length and follow the order of the ranks. `target` is a token of the whole vocabulary. Return $-\ln p$ of the target, the same on all ranks. Scores may be as large as 1000. Send only a few numbers, however many scores there are.
 #
 # <details><summary>Hint</summary>
 #
-# Subtract the largest score of *all* ranks before any exponential: `comm.allreduce(x, op=MPI.MAX)`. The target has its place in one rank's part: `target - comm.Get_rank() * len(scores)`; the others add 0.
+# Subtract the largest score of *all* ranks before you take any exponential: `comm.allreduce(x, op=MPI.MAX)`. The target lies in one rank's part, at `target - comm.Get_rank() * len(scores)`; the other ranks add 0.
 #
 # </details>
 
@@ -420,23 +420,23 @@ if check.vocabulary_loss.passed(my_vocabulary_loss, cluster=cluster):
     print(f"your loss of the transformer's first token: {mine}; torch's, of all scores: {theirs}")
 
 # %% [markdown]
-# ### Between the matrices: sequence parallel
+# ### Between the matrices: sequence parallelism
 #
-# Between two pairs every rank has the whole stream, does the same norm, and keeps the same copy for the backward pass. An allreduce is a reduce-scatter and an all-gather: end a pair with only the first ($\bar g$), give each rank $T/N$ positions to normalize and keep, and begin the next with the second ($\bar f$). As many bytes travel, but for small gradients of norms and biases; activations between pairs shrink to $1/N$ (Korthikanti et al., 2022). The way back of each is the other.
+# Between two pairs of matrices, every rank has the whole residual stream, normalizes it, and keeps a copy for the backward pass. This work is the same on all ranks. An allreduce is a reduce-scatter and an all-gather, so we can put the normalization between them. The reduce-scatter ends a pair ($\bar g$); each rank then normalizes and keeps only $T/N$ positions; the all-gather begins the next pair ($\bar f$). The activations between pairs shrink to $1/N$ (Korthikanti et al., 2022). The same number of bytes is sent, apart from small gradients of norms and biases. The backward pass of $\bar f$ is $\bar g$, and that of $\bar g$ is $\bar f$.
 #
-# ## Shards of a sequence: ring attention
+# ## Cut the sequence: ring attention
 #
-# When the *sequence* is what does not fit, each rank takes $T/N$ positions, and only attention needs others' keys and values. They go round a ring. A softmax over keys that come in pieces: a piece gives an output $o_i$ and $\ell_i = \ln\sum e^{s}$; and two pieces are one,
+# If the *sequence* does not fit, each rank takes $T/N$ positions. Only attention then needs the keys and values of other ranks, and these travel around a ring. So a rank has to compute a softmax over keys that arrive piece by piece. A piece gives an output $o_i$ and $\ell_i = \ln\sum e^{s}$. Two pieces merge into one:
 #
 # $$\ell = \ln(e^{\ell_1} + e^{\ell_2}), \qquad o = e^{\ell_1 - \ell}\, o_1 + e^{\ell_2 - \ell}\, o_2$$
 #
 # ### Exercise 5: merge
 #
-# *Difficulty ●●○, 8 minutes.* `o1`, `o2` have the shape (queries, D), `l1`, `l2` (queries,). Scores may be as large as 1000, and $\ell$ is $-\infty$ for a piece of which a query sees nothing. NumPy arrays; return $(o, \ell)$.
+# *Difficulty ●●○, 8 minutes.* `o1` and `o2` have the shape (queries, D), `l1` and `l2` (queries,). Scores may be as large as 1000. If a query sees nothing of a piece, its $\ell$ is $-\infty$. All are NumPy arrays; return $(o, \ell)$.
 #
 # <details><summary>Hint</summary>
 #
-# `np.logaddexp` does not overflow. $\ell_i \le \ell$, so neither does $e^{\ell_i - \ell}$.
+# `np.logaddexp` does not overflow. $\ell_i \le \ell$, so $e^{\ell_i - \ell}$ does not overflow either.
 #
 # </details>
 
@@ -455,7 +455,7 @@ check.merge_pieces(my_merge)
 
 
 # %% [markdown]
-# Your merge (until it is right: the library's), on a ring of four ranks with six positions each:
+# Your merge (until it is right, the library's) on a ring of four ranks with six positions each:
 
 
 # %%
@@ -488,19 +488,19 @@ apart = max(cluster.run(ring, yours, timeout=30))
 print(f"largest difference from attention in one process: {apart:.0e}")
 
 # %% [markdown]
-# (Look at `if source <= rank`: rank 3 works in all four steps, rank 0 in one. Ring attention in production gives each rank an early and a late piece of the sequence instead.)
+# (Because of `if source <= rank`, rank 3 works in all four steps and rank 0 in one. Ring attention in production gives each rank an early and a late piece of the sequence, which balances the work.)
 #
-# ## Shards of knowledge: experts
+# ## Cut the experts
 #
-# A *mixture of [experts](glossary.md#expert)* has several perceptrons and lets each token use one or two. A gate scores the experts, the token travels to the best one's rank by an *all-to-all*, and the answer travels back, multiplied by the gate's chance. So each rank holds $E/N$ experts, and a token costs the arithmetic of one. The price: messages of unknown length, and experts that are not equally busy. A *capacity* bounds how many tokens an expert takes; who finds no place goes past.
+# A *mixture of [experts](glossary.md#expert)* has several perceptrons, and each token uses one or two of them. A gate scores the experts. An *all-to-all* sends each token to the rank of its best expert, and another returns the answer, multiplied by the gate's probability. Each rank holds $E/N$ experts, and a token costs the computation of one expert. The price: message sizes vary, and experts get unequal loads. A *capacity* bounds how many tokens an expert takes. A token beyond the capacity skips the expert, and only the residual connection carries it on.
 #
 # ### Exercise 6: capacity
 #
-# *Difficulty ●○○, 5 minutes.* `chosen[i]` is the expert of token $i$. Return the tokens (their numbers, in order) that find a place, if every expert takes its first `capacity` ones.
+# *Difficulty ●○○, 5 minutes.* `chosen[i]` is the expert of token $i$. Every expert takes its first `capacity` tokens. Return the indices of all tokens that are taken, in order.
 #
 # <details><summary>Hint</summary>
 #
-# Count for each expert as you go through the tokens.
+# Go through the tokens and count for each expert.
 #
 # </details>
 
@@ -522,7 +522,7 @@ def my_keep(chosen, capacity):
 check.keep_within_capacity(my_keep)
 
 # %% [markdown]
-# A gate that has just been made, and one that was trained for a while with the loss of balance $E \sum_e (\text{share of tokens})_e\, (\text{mean chance})_e$, which is 1 when all are equally busy and $E$ when one takes all. Their tokens, through your function:
+# A gate that was just initialized, and one that was trained for a while with the load-balancing loss $E \sum_e (\text{share of tokens})_e\, (\text{mean probability})_e$. This loss is 1 if all experts are equally busy, and $E$ if one takes all tokens. Your function decides which of their tokens are taken:
 
 # %%
 from helpers.sharded.routing import capacity_of, imbalance
@@ -547,7 +547,7 @@ for name, choice in choices.items():
 _ = plots.experts({n: np.bincount(c, minlength=8) for n, c in choices.items()}, capacity)
 
 # %% [markdown] claims="13-balance"
-# Whether the gate's balance is worth it elsewhere than on this seed:
+# The tokens here share a common direction, which makes an untrained gate prefer some experts; without it, the gate is balanced before any training. Other seeds:
 
 # %%
 claims.evidence("13-balance")
@@ -555,7 +555,7 @@ claims.evidence("13-balance")
 # %% [markdown]
 # ## What each way costs
 #
-# One forward and one backward pass in each way on four ranks: messages of a rank, counted from a trace, against the formulas of `helpers/sharded/counts.py`; and how long a rank waited for messages through this machine's memory, and through links of 100 Mbit/s.
+# One forward and one backward pass on four ranks, split in each of the ways. The table shows the messages of a rank, counted from a trace, beside the formulas of `helpers/sharded/counts.py`. It also shows how long a rank waited for messages: through this machine's memory, and through links of 100 Mbit/s.
 
 # %%
 near_by = cluster.run(ways.splits, config, 8, timeout=120)
@@ -570,15 +570,15 @@ for name, found in near_by[0].items():
     )
 
 # %% [markdown]
-# Messages agree exactly. (The experts' bytes follow the gate; the formula takes all experts as equally busy. Attention and experts are those parts alone, once a block.) What decides is what the bytes grow with: ZeRO's with the *parameters*, whatever the batch; tensor parallelism's with the *activations*, four allreduces of the stream a block. So it is tensor parallelism that wants the fastest link.
+# The messages agree exactly. (The bytes of experts depend on the gate; the formula assumes that all experts are equally busy. Attention and experts are measured as parts, once for each block.) The bytes of ZeRO grow with the *parameters* and do not depend on the batch. The bytes of tensor parallelism grow with the *activations*: four allreduces of the stream for each block. So tensor parallelism needs the fastest link.
 #
 # ### Exercise 7: from which batch on
 #
-# *Difficulty ●○○, 6 minutes.* A rank sends $3\frac{N-1}{N}\Psi$ numbers in a step at stage 3 of ZeRO. Tensor parallelism sends $2\frac{N-1}{N}$ times the stream, $B\,T\,C$ numbers, in each of $4L + 2$ allreduces ($L$ blocks, the embedding, the head; the loss sends little). Return the number $B$ of sequences, not rounded, at which both are equal.
+# *Difficulty ●○○, 6 minutes.* At stage 3 of ZeRO, a rank sends $3\frac{N-1}{N}\Psi$ numbers in a step. With tensor parallelism it sends $2\frac{N-1}{N}$ times the stream, $B\,T\,C$ numbers, in each of $4L + 2$ allreduces ($L$ blocks, the embedding, the last layer; the loss sends little). Return the number $B$ of sequences at which both are equal, not rounded.
 #
 # <details><summary>Hint</summary>
 #
-# Set the two equal: $N$ goes away.
+# Set both equal: $N$ cancels.
 #
 # </details>
 
@@ -605,7 +605,7 @@ for name, size in (("this notebook's model", config), ("one of GPT-2's size", gp
 # %% [markdown]
 # ## All together, on eight ranks
 #
-# A mesh of $2 \times 2 \times 2$: two replicas, of two stages, of two halves of every matrix; and Adam's moments cut between the replicas (ZeRO 1). A rank belongs to three small communicators, one along each axis. First the proof, in float64 and against one process:
+# A mesh of $2 \times 2 \times 2$: two replicas of two pipeline stages, each matrix cut in two, and Adam's moments cut between the replicas (ZeRO 1). A rank belongs to three small communicators, one along each axis. First we compare with one process, in float64:
 
 # %%
 from helpers.datasets.characters import batch as draw
@@ -627,7 +627,7 @@ for step, together in enumerate(proof[5]):
     print(f"step {step}: eight ranks {together:.14f}, one process {alone.item():.14f}")
 
 # %% [markdown]
-# Then in float32, on package descriptions of Debian, character by character. Half of the steps on eight ranks; then a checkpoint:
+# Then we train in float32 on Debian's package descriptions, character by character. Half of the steps run on eight ranks, and then the model is saved:
 
 # %%
 folder = Path(tempfile.mkdtemp(prefix="sharding-"))
@@ -648,7 +648,7 @@ for path in sorted((folder / "eight").iterdir()):
 print(f"loss {shown[0]:.2f} → {shown[-1]:.2f} in {half} steps")
 
 # %% [markdown]
-# Each part of the model is written once, under the names that its parameters have in the *whole* model; the list comes last, when all parts are there. So any other mesh can cut it anew. The other half of the steps on four ranks, otherwise split:
+# Each part of the model is written once, under the name that its parameter has in the *whole* model; the list of parts is written last. Therefore any other mesh can cut the model anew. The other half of the steps run on four ranks, split in another way:
 
 # %%
 shown += cluster.run(
@@ -663,7 +663,7 @@ axes.set(xlabel="step", ylabel="loss [nats for each character]")
 plt.show()
 
 # %% [markdown]
-# The curve goes on where it was. (Its peak in the first ten steps is Adam overshooting at this rate without warm-up: the one process above has it too.) Last, on one rank, it writes:
+# The curve continues where it was. (Adam overshoots in the first ten steps, at this rate without warm-up; the one process above does the same.) Finally, one rank writes text:
 
 # %%
 from helpers.models.writing import generate
@@ -674,9 +674,9 @@ model.load_state_dict({name: kept["value"] for name, kept in state.items()})
 print(generate(model, "This package ", count=240, context=size.context))
 
 # %% [markdown]
-# A few seconds of training by ranks that share a laptop: it has learned how long words are and which letters are frequent, and hardly a word.
+# After a few seconds of training, the model has learned how long words are and which letters are frequent. It writes hardly any word.
 #
-# What more does it take to write words? A minute of one process on two cores and a wider model. And do *tokens that are pieces of words* help? From the 96 characters on, the two neighbours that stand together most often become one token, again and again (*byte-pair encoding*, Sennrich et al., 2016; `helpers/datasets/subwords.py`). The same text is then fewer tokens. Beside it a model with characters, trained for about as long. Three seeds, from the record of `make bench SUITE=writing`:
+# What does it take to write words? A minute of one process on two cores, and a wider model. Do *tokens that are pieces of words* help? *Byte-pair encoding* (Sennrich et al., 2016; `helpers/datasets/subwords.py`) begins with the 96 characters and repeatedly makes the most frequent pair of neighbours one token. The same text then has fewer tokens. We compare with a model of characters that is trained for about as long. Three seeds, from the record of `make bench SUITE=writing`:
 
 # %%
 from helpers import records
@@ -690,17 +690,17 @@ for name in ("text", "peer's text"):
     print(f"\n{name}:", texts.get(name, "no record yet, see the command above"))
 
 # %% [markdown]
-# Bits are those of text that neither has seen, for each *character*, $-\log_2 p$: so both can be compared. The words counted are those of three letters or more, in 16 texts like these, that occur in the text for training. In the record, pieces predict better, 2.16 bits for each character against 2.50, and yet fewer of the words that they write exist: 75 to 78 % against 89 to 91. (One that writes only frequent words does well by this count, too.) Neither writes sentences that hold.
+# Bits are $-\log_2 p$ for each *character* of text that neither model has seen, so both models can be compared. The words counted have three letters or more; *existing* words occur in the training text. In the record, the model of pieces predicts better, 2.16 bits for each character against 2.50. But fewer of the words that it writes exist, 75 to 78 % against 89 to 91 %. (A model that writes only frequent words also does well by this count.) Neither model writes coherent sentences.
 #
 # ## Which way? A planner
 #
-# A step of $m$ micro-batches through $p$ stages takes $m + p - 1$ slots, each of arithmetic, of tensor ranks' sums, of a message between stages; then the replicas average:
+# With $m$ micro-batches and $p$ stages, a step takes $m + p - 1$ slots. A slot consists of computation, the sums of tensor parallelism, and a message between stages. After the slots, the replicas average:
 #
 # $$T \approx (m + p - 1)\,\Big(\frac{3F}{t\,s} + T_{tensor} + T_{pipeline}\Big) + T_{data}, \qquad \text{each message } \alpha + \beta b$$
 #
-# $F$ are the operations of a stage's forward pass for one micro-batch (a backward pass has twice as many), $s$ a rank's operations in a second. `helpers/sharded/planner.py` adds what is easily forgotten: groups that cross a host's link *at the same time* share it.
+# $F$ is the number of operations of a stage's forward pass for one micro-batch (the backward pass has twice as many), and $s$ is a rank's operations per second. `helpers/sharded/planner.py` also considers that groups which cross a host's link *at the same time* share it.
 #
-# Here are two hosts with four ranks each, a link of 100 Mbit/s between them, ranks paced to $2.4 \cdot 10^8$ operations a second (a laptop has fewer than eight cores; arithmetic, messages and waiting are real). Each stretch of arithmetic between two messages is paced by itself: else a rank would wait in a message for another that has to share its core, and the link would get the blame. What a message inside a host costs is measured first, on eight ranks that share your cores; $\beta$ between hosts is the link's. Predicted, then run:
+# Here are two hosts with four ranks each, and a link of 100 Mbit/s between them. Ranks are paced to $2.4 \cdot 10^8$ operations per second, because a laptop has fewer than eight cores; computation, messages and waiting are real. We pace each computation between two messages separately, because otherwise waiting for a shared core would look like time on the link. The cost of a message inside a host is measured first, on eight ranks that share your cores. Between hosts, $\beta$ is the link's. First the prediction, then the run:
 
 # %%
 alpha, beta = eight.run(ways.link, 1 << 14, timeout=60)[0]  # 16 KB: a tensor rank's messages
@@ -734,9 +734,9 @@ for plan, seconds, counted in zip(plans, measured, held, strict=True):
     )
 
 # %% [markdown]
-# Where do the largest ratios stand on your machine? The formula gives each message its $\alpha + \beta b$, and knows nothing of two ranks that have to be awake at the same moment on cores that eight share; what makes a ratio large is not isolated here. Which parts the bars are made of says what the *prediction* differs by: replicas send all gradients over the slow link; with tensor parallelism inside each host only sums between two replicas cross it.
+# Where are the largest ratios on your machine? The formula gives each message its $\alpha + \beta b$. It does not know that two ranks have to be awake at the same moment on cores that eight ranks share; whether this makes the ratios large, we did not isolate. The colours of the bars show why the *predictions* differ: replicas send all gradients over the slow link, while with tensor parallelism inside each host only sums between two replicas cross it.
 #
-# And the second prediction: four parts of every matrix inside a host, or the same with neighbours on different hosts.
+# Now the second prediction: each matrix in four parts, all inside a host, or with neighbours on different hosts.
 
 # %%
 seconds = {"block": measured[1]}
@@ -754,11 +754,11 @@ claims.evidence("13-placement")
 # %% [markdown]
 # ### Project: place it better
 #
-# *Difficulty ●●●, 30 minutes.* Write a function that places a model on a machine's ranks: it returns a `Layout` and a number of micro-batches (1, 2 or 4) that fit the machine's memory and are predicted to be within 2 % of the fastest. `planner.predict(config, layout, machine, batch, micro)` gives a plan with `seconds` and `memory`, and raises ValueError for what does not divide. ZeRO's stages 0 and 1 are allowed. It is checked on machines that you have not seen. Then it places this notebook's model on the two hosts, if each rank had 3.1 MB for parameters, gradients, Adam and activations, and your layout is run against those of the five above that fit.
+# *Difficulty ●●●, 30 minutes.* Write a function that places a model on a machine's ranks. It returns a `Layout` and a number of micro-batches (1, 2 or 4). The layout must fit into the machine's memory, and its predicted time must be within 2 % of the fastest that fits. `planner.predict(config, layout, machine, batch, micro)` returns a plan with `seconds` and `memory`; it raises ValueError for sizes that do not divide. ZeRO's stages 0 and 1 are allowed. The check uses machines that you have not seen. Afterwards your function places this notebook's model on the two hosts, with 3.1 MB on each rank for parameters, gradients, Adam and activations. Your layout then runs against those of the five above that fit.
 #
 # <details><summary>Hint</summary>
 #
-# Three loops over the divisors of `len(machine.places)`, one over stages of ZeRO, one over micro-batches: few enough to try all. Leave out what needs more than `machine.memory`.
+# Three loops over the divisors of `len(machine.places)`, one over the stages of ZeRO and one over micro-batches are few enough to try all combinations. Leave out those that need more than `machine.memory`.
 #
 # </details>
 
@@ -807,7 +807,7 @@ hosts.stop()
 # %% [markdown]
 # ## In one run with PyTorch's own
 #
-# `torch.distributed` has all of this: `fully_shard` (ZeRO 3), `DTensor` with `parallelize_module` (columns and rows), `torch.distributed.checkpoint`. They run on the course's MPI backend. The same model, the same rows; what they leave, against ours:
+# `torch.distributed` has all of this: `fully_shard` (ZeRO 3), `DTensor` with `parallelize_module` (columns and rows), `torch.distributed.checkpoint`. They run on the course's MPI backend. The table compares what they leave on each rank with what ours leave, for the same model and the same rows:
 
 # %%
 from helpers.sharded import peers
@@ -820,16 +820,16 @@ for name, off, ours, theirs in cluster.run(peers.compare, config, 8, timeout=170
 # %% [markdown]
 # ## What breaks
 #
-# **f and g swapped.** With $f$ as plain copy and a sum on both ways at the end (what differentiating an allreduce gives), the loss is right, and the gradient wrong on every rank:
+# **f and g swapped.** Let $f$ be a plain copy in both passes, and $g$ a sum in both passes (this is what differentiating an allreduce gives). The loss is right, and the gradient is wrong on every rank:
 
 # %%
 broken = cluster.run(two_matrices, lambda g, add: g, lambda g, add: add(g), timeout=30)[0]
 print(f"y differs from one process by {broken[0]:.0e}, the gradient by {broken[1]:.2f}")
 
 # %% [markdown]
-# Nothing warns: the loss is right, and each step follows a wrong gradient (what training makes of it is not measured here). Compare gradients with one process before anything else.
+# Nothing warns you: the loss is right, and each step follows a wrong gradient (we did not measure what becomes of the training). Compare gradients with one process before anything else.
 #
-# **A rank that saves alone.** `if rank == 0: save()` is right for replicas. In shards to save is to gather, and the others have to be there:
+# **A rank that saves alone.** `if rank == 0: save()` is right for replicas. With shards, saving means gathering, and the other ranks have to take part:
 
 # %% tags=["raises-exception"]
 # %%ranks cluster --timeout 4
@@ -842,7 +842,7 @@ if rank == 0:
 print("on to the next epoch")
 
 # %% [markdown]
-# **Seeds of dropout.** What all tensor ranks hold alike (the stream) must be dropped alike; what each has for itself (its heads) must be dropped differently:
+# **Seeds of dropout.** The residual stream is the same on all tensor-parallel ranks, so all must drop the same places of it. Each rank's heads are its own, so each rank must drop different places of them:
 
 # %%
 for mistake in ("", "different", "equal"):
@@ -853,9 +853,9 @@ for mistake in ("", "different", "equal"):
     print(f"{name:22s} copies differ by {apart:.2f}; two ranks' heads drop {common:.0%} in common")
 
 # %% [markdown]
-# With a seed for each rank everywhere, the copies of the stream part. With one seed everywhere, all ranks' heads lose the same places: half of dropped places should be common at a rate of one half, not all.
+# If each rank uses its own seed everywhere, the copies of the stream differ. If all ranks use one seed everywhere, all drop the same places of their heads: at a rate of one half, two ranks should have half of the dropped places in common, not all.
 #
-# **An all-gather out of order.** Ranks in pairs share two blocks of equal size; the odd rank gathers them in the other order (a branch that it alone takes). Every message finds a receiver:
+# **An all-gather out of order.** Pairs of ranks share two blocks of equal size. The odd rank takes a branch in which it gathers them in the other order. Every message finds a receiver:
 
 # %%
 # %%ranks cluster
@@ -871,41 +871,41 @@ for name in ("first", "second") if rank % 2 == 0 else ("second", "first"):
 pair.Free()
 
 # %% [markdown]
-# Rank 0 has put together a block of its own first half and of rank 1's second block. Sizes fit, so MPI cannot know. PyTorch's `fully_shard` fixes the order at the first pass for this reason; ours follows the list of units.
+# Rank 0 has joined its own half of the first block with rank 1's half of the second block. The sizes fit, so MPI cannot notice. Therefore PyTorch's `fully_shard` fixes the order in the first pass; ours follows the list of units.
 
 # %% [markdown]
 # ## What the sources say, what we measured
 #
 # | claim | here |
 # |---|---|
-# | data against model parallelism (each rank the whole model, or a part of it) | both at once: 2 × 2 × 2 ranks give one process's losses, printed above to 14 digits |
-# | ZeRO: 16 bytes for each parameter become $16/N$ | counted on ranks at all stages, equal to the formula but for rests |
+# | data against model parallelism (each rank has the whole model, or a part of it) | both at once: 2 × 2 × 2 ranks give the losses of one process, printed above to 14 digits |
+# | ZeRO: 16 bytes for each parameter become $16/N$ | counted on ranks at all stages, equal to the formula where $N$ divides the sizes |
 # | ZeRO 1 and 2 send no more than replicas, stage 3 half as much again | equal to the formula, by trace |
-# | one allreduce for a pair of matrices each way | messages equal to the formula, by trace |
-# | tensor parallelism belongs inside a host | it does where the link between hosts is slow (`13-placement`: 50 and 200 Mbit/s); from 400 Mbit/s on nothing was lost here |
-# | layers on two devices, micro-batches through them | notebook 11 has the schedules; here as one axis of the mesh |
+# | one allreduce for a pair of matrices in each pass | messages equal to the formula, by trace |
+# | tensor parallelism belongs inside a host | it does where the link between hosts is slow (`13-placement`: 50 and 200 Mbit/s) |
+# | layers on two devices, micro-batches through them | notebook 11 has the schedules; here the pipeline is one axis of the mesh |
 
 # %% [markdown]
 # ## Summary
 #
-# - Stage 3 of ZeRO keeps $16/N$ bytes a parameter, and sends $3(N-1)/N \cdot 4\Psi$ bytes where replicas send two thirds of it. What is kept can be cut without cutting arithmetic.
-# - A pair of matrices by columns and rows needs one sum forwards ($g$) and one backwards ($f$). Swapped, the loss stays right.
-# - A softmax, and so attention and the loss, can be taken in pieces with two numbers for each row.
-# - ZeRO's bytes grow with parameters, tensor parallelism's with activations: the axis with most messages belongs on the fastest link.
+# - Stage 3 of ZeRO keeps $16/N$ bytes for each parameter and sends $3(N-1)/N \cdot 4\Psi$ bytes, half as much again as replicas. It cuts memory without cutting computation.
+# - A pair of matrices, cut by columns and rows, needs one sum in the forward pass ($g$) and one in the backward pass ($f$). With $f$ and $g$ swapped, the loss is still right and the gradients are wrong.
+# - A softmax can be computed piece by piece with two numbers for each row. So can attention and the loss.
+# - The bytes of ZeRO grow with the parameters, and the bytes of tensor parallelism with the activations. The axis that sends most belongs on the fastest link.
 # - A checkpoint that names parameters as the whole model does can be read by any mesh.
 #
 # **In practice**: `torch.distributed.fsdp.fully_shard`, DeepSpeed (ZeRO), Megatron-LM (tensor, sequence, pipeline, experts), `torch.distributed.tensor`, JAX's `shard_map` and `pjit`; picotron and nanotron are short enough to read.
 #
 # **References**
 #
-# - Rajbhandari et al. (2020), *ZeRO*: the stages and their bytes. Zhao et al. (2023), *PyTorch FSDP*: gather, use, free, prefetch.
-# - Shoeybi et al. (2019), *Megatron-LM*: $f$ and $g$. Korthikanti et al. (2022), *Reducing activation recomputation*: sequence parallel.
+# - Rajbhandari et al. (2020), *ZeRO*: the stages and their bytes. Zhao et al. (2023), *PyTorch FSDP*: gather, compute, free, prefetch.
+# - Shoeybi et al. (2019), *Megatron-LM*: $f$ and $g$. Korthikanti et al. (2022), *Reducing activation recomputation*: sequence parallelism.
 # - Milakov and Gimelshein (2018), *Online normalizer calculation for softmax*; Liu, Zaharia, Abbeel (2023), *Ring attention*.
 # - Lepikhin et al. (2020), *GShard*; Fedus et al. (2021), *Switch transformers*: experts, capacity, balance.
 # - Huang et al. (2019), *GPipe*: micro-batches. Narayanan et al. (2021), *Efficient large-scale language model training*: all three axes.
-# - The scaling book (Austin et al., 2025) and the Ultra-Scale Playbook (Hugging Face, 2025): the same arithmetic on TPUs and on GPUs.
+# - The scaling book (Austin et al., 2025) and the Ultra-Scale Playbook (Hugging Face, 2025): the same calculations for TPUs and GPUs.
 #
-# **Next**: [03_gru_derivation](03_gru_derivation.ipynb) begins again with one model on one process: where its gradients come from.
+# **Next**: [03_gru_derivation](03_gru_derivation.ipynb) begins again with one model on one process, and asks where its gradients come from.
 
 # %%
 import shutil
