@@ -1,9 +1,8 @@
 """Collectives through MPI itself: between hosts, or wherever memory cannot be shared.
 
-MPI's blocking collectives have no time limit. Each one here is preceded by a barrier that can be
-polled (``Ibarrier``): once everyone has arrived, the blocking call is certain to end. A short
-all_reduce, whose time a barrier would double, is polled itself (``Iallreduce``), and so is one
-between hosts (:mod:`helpers.torch_mpi.two_level`). What each operation takes and raises is in
+MPI's blocking collectives have no time limit, and compare nothing. Before each one here all ranks
+show each other their signatures, in an allgather that can be polled: once everyone has arrived with
+the same call, the blocking call is certain to end. What each operation takes and raises is in
 :class:`~helpers.torch_mpi.transport.Transport`.
 """
 
@@ -12,11 +11,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 from mpi4py import MPI
 
 from helpers.torch_mpi.announced import Announced
 from helpers.torch_mpi.reductions import WIDER, Reduction
+from helpers.torch_mpi.signature import differ, sign
 from helpers.torch_mpi.transport import (
     CLOSED,
     DepartedError,
@@ -50,7 +51,6 @@ _BOOLEAN |= {"MIN": MPI.LAND, "BAND": MPI.LAND, "BXOR": MPI.LXOR}
 _HALVES = torch.float16, torch.bfloat16
 GRACE = 1.0  # seconds in which a rank's last messages arrive once it has said that it leaves
 ONE_LEVEL = 2 << 10  # bytes: between hosts, below, fewer messages count for more
-SHORT = 64 << 10  # bytes: below, a barrier takes as long as the message
 
 
 def memory(tensor: torch.Tensor) -> MPI.buffer:
@@ -124,10 +124,19 @@ class Network(Transport):
         return ""
 
     def barrier(self, deadline: float) -> None:
-        self._finish(self._comm.Ibarrier().Test, None, deadline)
+        self._agree(sign("barrier", 0), deadline)
+
+    def _agree(self, signature: int, deadline: float) -> None:
+        """Return once every rank has arrived, if all bring the same signature."""
+        said = np.full(self.size, signature, np.uint64)
+        request = self._comm.Iallgather(MPI.IN_PLACE, said)
+        self._finish(request.Test, said, deadline)
+        for rank, theirs in enumerate(said.tolist()):
+            if theirs != signature:
+                differ(self.rank, signature, rank, theirs)
 
     def _finish(
-        self, test: Callable[[], object], buffer: torch.Tensor | None, deadline: float
+        self, test: Callable[[], object], buffer: torch.Tensor | np.ndarray, deadline: float
     ) -> None:
         try:
             until(
@@ -152,11 +161,12 @@ class Network(Transport):
     def all_reduce(self, flat: torch.Tensor, op: Reduction, deadline: float) -> None:
         tensor = flat if self._as_halves(flat) else _widened(flat)
         op.before(tensor)
+        self._agree(sign("all_reduce", flat.nbytes, op.dtype, op.name), deadline)
         if self._rings is not None and flat.nbytes > ONE_LEVEL:
             under_way = TwoLevel(self._rings, self._hosts, tensor, op, memory)
             self._finish(under_way.test, tensor, deadline)
         else:
-            self._through_mpi(tensor, op, deadline)
+            self._comm.Allreduce(MPI.IN_PLACE, self._typed(tensor), self._mpi_op(op))
             op.after(tensor, self.size)
         if tensor is not flat:
             flat.copy_(tensor)
@@ -178,17 +188,8 @@ class Network(Transport):
         op.after(parts[0], self.size)
         return parts[0].to(joined.dtype)
 
-    def _through_mpi(self, tensor: torch.Tensor, op: Reduction, deadline: float) -> None:
-        """Reduce as MPI does, which need not know that ranks share hosts."""
-        if tensor.nbytes <= SHORT:
-            request = self._comm.Iallreduce(MPI.IN_PLACE, self._typed(tensor), self._mpi_op(op))
-            self._finish(request.Test, tensor, deadline)
-        else:
-            self.barrier(deadline)
-            self._comm.Allreduce(MPI.IN_PLACE, self._typed(tensor), self._mpi_op(op))
-
     def reduce(self, flat: torch.Tensor, op: Reduction, root: int, deadline: float) -> None:
-        self.barrier(deadline)
+        self._agree(sign("reduce", flat.nbytes, op.dtype, op.name, root=root), deadline)
         halves = self._as_halves(flat)
         brought = flat.clone() if halves else flat.to(WIDER.get(flat.dtype, flat.dtype), copy=True)
         op.before(brought)
@@ -206,13 +207,14 @@ class Network(Transport):
             self._comm.Reduce(self._typed(brought), None, self._mpi_op(op), root)
 
     def broadcast(self, data: torch.Tensor, root: int, deadline: float) -> None:
-        self.barrier(deadline)
+        self._agree(sign("broadcast", len(data), self.dtype, root=root), deadline)
         self._comm.Bcast([memory(data), MPI.BYTE], root)
 
     def all_gather(
         self, outputs: Sequence[torch.Tensor], data: torch.Tensor, deadline: float
     ) -> None:
-        self.barrier(deadline)
+        whole = sum(map(len, outputs))
+        self._agree(sign("all_gather", whole, self.dtype, parts=outputs), deadline)
         counts = [len(output) for output in outputs]
         joined = torch.empty(sum(counts), dtype=torch.uint8)
         self._comm.Allgatherv([memory(data), MPI.BYTE], [memory(joined), counts, None, MPI.BYTE])
@@ -222,7 +224,7 @@ class Network(Transport):
     def gather(
         self, outputs: Sequence[torch.Tensor], data: torch.Tensor, root: int, deadline: float
     ) -> None:
-        self.barrier(deadline)
+        self._agree(sign("gather", len(data) * self.size, self.dtype, root=root), deadline)
         if self.rank == root:
             counts = [len(output) for output in outputs]
             joined = torch.empty(sum(counts), dtype=torch.uint8)
@@ -236,7 +238,7 @@ class Network(Transport):
     def scatter(
         self, output: torch.Tensor, inputs: Sequence[torch.Tensor], root: int, deadline: float
     ) -> None:
-        self.barrier(deadline)
+        self._agree(sign("scatter", len(output), self.dtype, root=root), deadline)
         brought = None
         if self.rank == root:
             joined = torch.cat(tuple(inputs))
@@ -246,7 +248,8 @@ class Network(Transport):
     def reduce_scatter(
         self, output: torch.Tensor, inputs: Sequence[torch.Tensor], op: Reduction, deadline: float
     ) -> None:
-        self.barrier(deadline)
+        whole = sum(part.nbytes for part in inputs)
+        self._agree(sign("reduce_scatter", whole, op.dtype, op.name, inputs), deadline)
         joined = torch.cat(tuple(inputs))
         counts = [len(part) for part in inputs]
         if self._as_halves(joined):
@@ -265,8 +268,8 @@ class Network(Transport):
     ) -> None:
         mine = lengths_of(inputs, outputs)
         table = torch.empty(self.size, len(mine), dtype=mine.dtype)
-        request = self._comm.Iallgather(self._typed(mine), self._typed(table))  # a barrier, too
-        self._finish(request.Test, table, deadline)
+        self._agree(sign("all_to_all", 0, self.dtype), deadline)
+        self._comm.Allgather(self._typed(mine), self._typed(table))
         check_lengths(table)
         joined = torch.cat(tuple(inputs))
         counts = [len(output) for output in outputs]

@@ -12,7 +12,6 @@ a flag that such a rank has not raised learns that it will not come.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from zlib import crc32
 
 import torch
 from mpi4py import MPI
@@ -20,8 +19,8 @@ from mpi4py import MPI
 from helpers.machine import usable_cores
 from helpers.machine.shared_memory import FOLDER, room
 from helpers.torch_mpi.announced import Announced
-from helpers.torch_mpi.reductions import COMBINE
-from helpers.torch_mpi.transport import CLOSED, DepartedError, MismatchError
+from helpers.torch_mpi.signature import differ
+from helpers.torch_mpi.transport import CLOSED, DepartedError
 from helpers.waiting import SPINS, YIELD_FOR, Yielding, until
 
 LINE = 64  # bytes: one cache line for each rank's flag, so that polling does not slow the others
@@ -30,12 +29,6 @@ LEFT = 3
 SEGMENT = 2 << 20  # bytes in a slot: larger means fewer waits, smaller stays nearer to the cores
 SMALLEST = 128 << 10  # bytes in a slot where there is little shared memory
 KEPT = 64  # views of the slots that are kept for messages of the same type and length
-
-NAMES = ["barrier", "all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter"]
-NAMES += ["reduce_scatter", "all_to_all"]
-OPS = ["", *COMBINE]
-_CODES: dict[tuple, int] = {}
-TYPES = [None, *sorted({t for t in vars(torch).values() if isinstance(t, torch.dtype)}, key=str)]
 
 
 def _segment(comm: MPI.Intracomm) -> int:
@@ -87,6 +80,7 @@ class SharedMemory:
         self._crowded = self.size > usable_cores()
         self._yielding = Yielding()
         self._step = 0
+        self._said: int | None = None  # this rank's signature of this step
         self._closed = False
         self.call = ""  # which collective is under way
         self.dtype: torch.dtype | None = None  # of the caller's tensors
@@ -106,6 +100,7 @@ class SharedMemory:
         self._progress = MPI.Intracomm(comm).Iprobe  # a look that nobody watches or records
         self._closed = False
         self._flags[self.rank * WORDS + LEFT] = 0
+        self._said = None
         self._step = comm.allreduce(self._flags[self.rank * WORDS], MPI.MAX)
         self._flags[self.rank * WORDS] = self._step
         comm.Barrier()
@@ -190,6 +185,7 @@ class SharedMemory:
             Which of its two slots it is.
         """
         self._wait(self._step, self._others, deadline)
+        self._compare(self._others)  # a root that waited for nobody looks here
         self._step += 1
         return self._step & 1
 
@@ -201,12 +197,12 @@ class SharedMemory:
         signature
             A number that must agree between ranks.
         """
-        line = self.rank * WORDS
+        line, self._said = self.rank * WORDS, signature
         self._flags[line + 1 + (self._step & 1)] = signature
         self._win.Sync()
         self._flags[line] = self._step
 
-    def collect(self, ranks: Sequence[int], deadline: float, signature: int = 0) -> None:
+    def collect(self, ranks: Sequence[int], deadline: float) -> None:
         """Wait until others have published this step.
 
         Parameters
@@ -215,8 +211,6 @@ class SharedMemory:
             Whom to wait for.
         deadline
             When to give up, in seconds on ``time.monotonic``'s clock.
-        signature
-            The number that they are to have published.
 
         Raises
         ------
@@ -225,58 +219,11 @@ class SharedMemory:
         """
         self._wait(self._step, ranks, deadline)
         self._win.Sync()
+        self._compare(ranks)
+
+    def _compare(self, ranks: Sequence[int]) -> None:
+        """Raise a MismatchError if one of them published another signature in this step."""
         at = 1 + (self._step & 1)
         for rank in ranks:
-            theirs = self._flags[rank * WORDS + at]
-            if theirs != signature:
-                raise MismatchError(
-                    f"rank {self.rank} called {_spell(signature)} while rank {rank} "
-                    f"called {_spell(theirs)}"
-                )
-
-
-def sign(
-    name: str,
-    nbytes: int,
-    dtype: torch.dtype | None = None,
-    op: str = "",
-    parts: Sequence[torch.Tensor] = (),
-) -> int:
-    """Return the number that stands for one call in a step.
-
-    Parameters
-    ----------
-    name
-        Of the collective, one of ``NAMES``.
-    nbytes
-        How many bytes it is about.
-    dtype
-        Of the caller's tensors.
-    op
-        What it reduces with, one of ``OPS``.
-    parts
-        What it is about, where parts may differ in length between ranks.
-
-    Returns
-    -------
-    int
-        Bits: 4 for the name, 6 the type, 4 the operation, 10 unequal parts, 40 the bytes.
-    """
-    key = name, dtype, op
-    if key not in _CODES:
-        place = NAMES.index(name) + 1, TYPES.index(dtype), OPS.index(op)
-        _CODES[key] = place[0] << 60 | place[1] << 54 | place[2] << 50
-    lengths = [len(part) for part in parts]
-    unequal = 1 + crc32(repr(lengths).encode()) % 1023 if len(set(lengths)) > 1 else 0
-    return _CODES[key] | unequal << 40 | nbytes % (1 << 40)
-
-
-def _spell(signature: int) -> str:
-    if not signature >> 60:
-        return "something else"
-    dtype, op = TYPES[signature >> 54 & 63], OPS[signature >> 50 & 15]
-    said = f"{NAMES[(signature >> 60) - 1]} of {signature % (1 << 40)} bytes"
-    said += f" of {dtype}" if dtype else ""
-    said += f" with {op}" if op else ""
-    unequal = signature >> 40 & 1023
-    return said + (f" in unequal parts (checksum {unequal})" if unequal else "")
+            if self._flags[rank * WORDS + at] != self._said and self._said is not None:
+                differ(self.rank, self._said, rank, self._flags[rank * WORDS + at])

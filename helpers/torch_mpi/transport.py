@@ -53,8 +53,7 @@ class Transport(Protocol):
     - ``TimeoutError`` when the other ranks have not arrived by then,
     - ``ClosedError`` (:mod:`helpers.waiting`) when the group was closed meanwhile,
     - ``DepartedError`` when a rank that this one waits for has left the group,
-    - ``MismatchError`` when the ranks turn out to have called different things (``Window``, and the
-      lengths of ``all_to_all``; MPI itself says nothing, or ends the job).
+    - ``MismatchError`` when the ranks turn out to have called different things.
 
     After any of them the ranks are out of step, and the transport must not be used again.
     """

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import torch
 
 from helpers.torch_mpi.reductions import Reduction
-from helpers.torch_mpi.shared_memory import SharedMemory, sign
+from helpers.torch_mpi.shared_memory import SharedMemory
+from helpers.torch_mpi.signature import sign
 from helpers.torch_mpi.transport import Transport, check_lengths, lengths_of
 
 SMALL = 64 << 10  # bytes up to which every rank adds up everything itself: one step, not two. Two
@@ -39,7 +40,7 @@ class Window(SharedMemory, Transport):
     def barrier(self, deadline: float) -> None:
         self.open(deadline)
         self.publish(sign("barrier", 0))
-        self.collect(self._others, deadline, sign("barrier", 0))
+        self.collect(self._others, deadline)
 
     def all_reduce(self, flat: torch.Tensor, op: Reduction, deadline: float) -> None:
         op.before(flat)
@@ -53,7 +54,7 @@ class Window(SharedMemory, Transport):
             slots = self.views(piece.numel(), flat.dtype)[self.open(deadline)]
             slots[self.rank].copy_(piece)
             self.publish(signature)
-            self.collect(self._others, deadline, signature)
+            self.collect(self._others, deadline)
             if self.rank < 2:  # its own part is read before the sums overwrite it, and is nearer
                 slots = [*slots[: self.rank], piece, *slots[self.rank + 1 :]]
             op.fold(slots, piece)
@@ -76,7 +77,7 @@ class Window(SharedMemory, Transport):
         slots = views[0]  # [rank] → (SEGMENT / itemsize,): of this turn; `before`: of the last
         for turn in range(len(pieces) + 2):
             if turn:
-                self.collect(self._others, deadline, signature)
+                self.collect(self._others, deadline)
             before, slots = slots, views[self.open(deadline) if turn <= len(pieces) else 0]
             if turn >= 2:
                 piece = pieces[turn - 2]
@@ -101,26 +102,26 @@ class Window(SharedMemory, Transport):
                 self.publish(signature)
 
     def reduce(self, flat: torch.Tensor, op: Reduction, root: int, deadline: float) -> None:
-        signature = sign("reduce", flat.nbytes, op.dtype, op.name)
+        signature = sign("reduce", flat.nbytes, op.dtype, op.name, root=root)
         for piece in _pieces(flat, self.segment):
             slots = self.views(len(piece), flat.dtype)[self.open(deadline)]
             slots[self.rank].copy_(piece)
             op.before(slots[self.rank])
             self.publish(signature)
             if self.rank == root:
-                self.collect(self._others, deadline, signature)
+                self.collect(self._others, deadline)
                 op.fold(slots, piece)
                 op.after(piece, self.size)
 
     def broadcast(self, data: torch.Tensor, root: int, deadline: float) -> None:
-        signature = sign("broadcast", data.numel(), self.dtype)
+        signature = sign("broadcast", data.numel(), self.dtype, root=root)
         for piece in _pieces(data, self.segment):
             slot = self._slots[self.open(deadline)][root]
             if self.rank == root:
                 slot[: len(piece)].copy_(piece)
             self.publish(signature)
             if self.rank != root:
-                self.collect((root,), deadline, signature)
+                self.collect((root,), deadline)
                 piece.copy_(slot[: len(piece)])
 
     def all_gather(
@@ -132,10 +133,10 @@ class Window(SharedMemory, Transport):
         self, outputs: Sequence[torch.Tensor], data: torch.Tensor, root: int, deadline: float
     ) -> None:
         if self.rank == root:
-            self._spread("gather", outputs, data, self._others, deadline)
+            self._spread("gather", outputs, data, self._others, deadline, root)
             outputs[root].copy_(data)
         else:
-            self._spread("gather", [data] * self.size, data, [], deadline)
+            self._spread("gather", [data] * self.size, data, [], deadline, root)
 
     def _spread(
         self,
@@ -144,23 +145,24 @@ class Window(SharedMemory, Transport):
         data: torch.Tensor,
         readers: list[int],
         deadline: float,
+        root: int = 0,
     ) -> None:
         longest = max(len(output) for output in outputs)
-        signature = sign(name, sum(map(len, outputs)), self.dtype, parts=outputs)
+        signature = sign(name, sum(map(len, outputs)), self.dtype, parts=outputs, root=root)
         for begin in range(0, longest, self.segment):
             slots = self._slots[self.open(deadline)]
             piece = data[begin : begin + self.segment]
             slots[self.rank][: len(piece)].copy_(piece)
             self.publish(signature)
             for rank in readers:
-                self.collect((rank,), deadline, signature)
+                self.collect((rank,), deadline)
                 piece = outputs[rank][begin : begin + self.segment]
                 piece.copy_(slots[rank][: len(piece)])
 
     def scatter(
         self, output: torch.Tensor, inputs: Sequence[torch.Tensor], root: int, deadline: float
     ) -> None:
-        signature = sign("scatter", len(output), self.dtype)
+        signature = sign("scatter", len(output), self.dtype, root=root)
         per = self.segment // self.size
         for begin in range(0, len(output), per):
             slot = self._slots[self.open(deadline)][root]
@@ -170,7 +172,7 @@ class Window(SharedMemory, Transport):
                     slot[rank * per : rank * per + len(piece)].copy_(piece)
             self.publish(signature)
             if self.rank != root:
-                self.collect((root,), deadline, signature)
+                self.collect((root,), deadline)
             piece = output[begin : begin + per]
             piece.copy_(slot[self.rank * per : self.rank * per + len(piece)])
 
@@ -189,7 +191,7 @@ class Window(SharedMemory, Transport):
                 view.copy_(piece)
                 op.before(view)
             self.publish(signature)
-            self.collect(self._others, deadline, signature)
+            self.collect(self._others, deadline)
             piece = output[begin : begin + per]
             mine = [slot[self.rank * per : self.rank * per + len(piece)] for slot in slots]
             op.fold(mine, piece)
@@ -211,7 +213,7 @@ class Window(SharedMemory, Transport):
                 slots[self.rank][rank * per : rank * per + len(piece)].copy_(piece)
             self.publish(signature)
             for rank in self._all:
-                self.collect((rank,), deadline, signature)
+                self.collect((rank,), deadline)
                 piece = outputs[rank][begin : begin + per]
                 piece.copy_(slots[rank][self.rank * per : self.rank * per + len(piece)])
 

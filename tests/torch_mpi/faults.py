@@ -20,7 +20,7 @@ def check_backward(path: str) -> list[str]:
     """Rank 0 has one batch less than the others, and then does something else."""
     messages = []
     for how in range(4):
-        torch, dist, rank, _ = start(path, timeout=1.0)
+        torch, dist, rank, _ = start(path, timeout=3.0)  # more than network.GRACE
         net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
 
         def train(batches: int, net=net, torch=torch) -> None:
@@ -31,7 +31,7 @@ def check_backward(path: str) -> list[str]:
             dist.barrier,
             lambda dist=dist, torch=torch: dist.all_reduce(torch.ones(1)),
             dist.destroy_process_group,
-            lambda: time.sleep(2),
+            lambda: time.sleep(4),
         ]
         train(2)
         messages.append(told(lambda train=train: train(1)) if rank else told(others[how]))
@@ -74,6 +74,8 @@ def check_mismatches(path: str, names: list[str]) -> list[str]:
         call, *arguments = {
             "dtype": (dist.all_reduce, number),
             "bytes' dtype": (dist.broadcast, number, 0),
+            "root": (dist.broadcast, torch.ones(4), rank),
+            "collective": ((dist.all_reduce, dist.barrier)[rank], *[torch.ones(4)] * (1 - rank)),
             "operation": (dist.all_reduce, torch.ones(4), op),
             "splits": (dist.all_to_all_single, torch.ones(size), torch.ones(size), None, splits),
             "lengths": (dist.reduce_scatter, torch.empty_like(parts[rank]), parts),
@@ -82,6 +84,7 @@ def check_mismatches(path: str, names: list[str]) -> list[str]:
             "reduce_scatter": (dist.reduce_scatter, longer, [torch.ones(1)] * size),
             "all_gather": (dist.all_gather, [longer] * size, torch.ones(1)),
         }[name]
-        messages.append(told(lambda call=call, arguments=arguments: call(*arguments)))
+        message = told(lambda call=call, arguments=arguments: call(*arguments))
+        messages.append(message or told(dist.barrier))  # a root that waits for nobody looks later
         dist.destroy_process_group()
     return messages
