@@ -11,11 +11,11 @@ from helpers.data_parallel.runs import ranks as _comm
 
 
 def _schemes() -> dict:
-    from helpers.data_parallel.schemes.at_the_mean import AtTheMean
     from helpers.data_parallel.schemes.diloco import DiLoCo
     from helpers.data_parallel.schemes.gossip import Gossip
     from helpers.data_parallel.schemes.local import (
         NEVER,
+        AtTheMean,
         LocalSGD,
         PostLocalSGD,
         SometimesAveraged,

@@ -72,13 +72,6 @@ def test_at_the_end_the_replicas_of_local_sgd_are_one(led):
 
 
 @pytest.mark.mpi
-def test_diloco_with_outer_rate_1_is_local_sgd(led):
-    plain, local = led[1]["DiLoCo, plain"], led[1]["H = 3"]
-    assert np.allclose(plain[0], local[0], rtol=1e-12)
-    assert plain[2] == local[2] == 4  # after 3, 6 and 9 steps, and at the end
-
-
-@pytest.mark.mpi
 def test_with_the_same_batches_everywhere_four_replicas_have_the_bits_of_one_process():
     for found in run_ranks(4, ranks.same_batches, 12, timeout=120):
         for name, weights in found.items():

@@ -13,7 +13,6 @@ mixture, and :class:`AtTheMean`, which the loss's curvature does not pull togeth
 """
 
 from helpers.data_parallel.schemes.asynchronous import Asynchronous, StalenessAware
-from helpers.data_parallel.schemes.at_the_mean import AtTheMean
 from helpers.data_parallel.schemes.averaged import DDP, ByFunction, MPIAllreduce, PerTensor, Ring
 from helpers.data_parallel.schemes.backup import Backup
 from helpers.data_parallel.schemes.buckets import Buckets
@@ -22,7 +21,7 @@ from helpers.data_parallel.schemes.diloco import DiLoCo
 from helpers.data_parallel.schemes.elastic import Elastic
 from helpers.data_parallel.schemes.gossip import Gossip
 from helpers.data_parallel.schemes.hooked import Hooked
-from helpers.data_parallel.schemes.local import LocalSGD, PostLocalSGD, SometimesAveraged
+from helpers.data_parallel.schemes.local import AtTheMean, LocalSGD, PostLocalSGD, SometimesAveraged
 from helpers.data_parallel.schemes.power_sgd import PowerSGD
 from helpers.data_parallel.schemes.server import Server
 from helpers.data_parallel.schemes.unannounced import Unannounced

@@ -208,3 +208,26 @@ class SometimesAveraged(Scheme):
             self.average(replica.flat.values, self.comm)
             self.averages += 1
         return super().end(replica)
+
+
+class AtTheMean(LocalSGD):
+    """Each replica moves by itself, but all take their gradients at the replicas' mean: a control.
+
+    So a replica's gradient knows nothing of where that replica is: what drives replicas apart is as
+    in :class:`LocalSGD`, and nothing pulls them together before they meet. It sends more than
+    averaging in each step does; it is there to be compared with.
+    """
+
+    def begin(self, replica: Replica) -> None:
+        super().begin(replica)
+        self._own = replica.flat.values.clone()
+        self.name += ", gradients at the mean"
+
+    def before_backward(self, replica: Replica, step: int) -> None:
+        """Go to the mean, for this gradient only."""
+        self._own.copy_(replica.flat.values)
+        self.average(replica.flat.values, self.comm)
+
+    def after_backward(self, replica: Replica, step: int) -> None:
+        """Come back."""
+        replica.flat.values.copy_(self._own)
