@@ -157,6 +157,7 @@ class Calls:
     def _ensure_ready(self) -> None:
         if not self.running:
             raise ClusterError("this cluster was stopped: start another with 'Cluster(n=...)'")
+        self._processes.keep_folder()
         known = self._processes.registered() if self._engine_ids else []
         lost = [rank for rank, id_ in enumerate(self._engine_ids) if id_ not in known]
         if lost or (self._engine_ids and self._processes.ranks_exited()):

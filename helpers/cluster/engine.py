@@ -19,6 +19,7 @@ from traitlets.config import Config
 
 from helpers.cluster.descriptors import RankStream
 from helpers.machine.mpi import THREAD_VARIABLES
+from helpers.waiting import comes_true
 
 WRITING_SECONDS = 10.0
 CONTROLLER_SECONDS = 60.0
@@ -39,9 +40,7 @@ class RankEngine(IPEngine):
     @classmethod
     def begin(cls, ident: str, state_dir: str, threads: int, url_file: str) -> None:
         """Run a forked rank until it is killed; `url_file` may still have to be written."""
-        deadline = time.monotonic() + CONTROLLER_SECONDS
-        while not Path(url_file).exists() and time.monotonic() < deadline:
-            time.sleep(LOOK_SECONDS)
+        comes_true(Path(url_file).exists, CONTROLLER_SECONDS, LOOK_SECONDS)
         config = Config()
         config.ProfileDir.location = str(Path(url_file).parents[1])
         config.RankEngine = Config(

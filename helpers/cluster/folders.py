@@ -20,7 +20,7 @@ PREFIX = "ranks-"
 def own(folder: Path) -> IO[str]:
     """Make a folder and return a file that holds it for as long as the file is open."""
     part = _part(folder)  # never seen without its owner
-    part.mkdir(mode=0o700)
+    part.mkdir(mode=0o700, parents=True)
     held = (part / OWNER).open("w")
     fcntl.flock(held, fcntl.LOCK_EX)
     part.rename(folder)

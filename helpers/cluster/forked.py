@@ -99,7 +99,6 @@ class ForkedProcesses(Processes):
         folder = Path(tempfile.gettempdir(), f"{folders.PREFIX}{secrets.token_hex(6)}")
         # before it is there to be left behind; start() waits for the answer
         self._adopted = self._server.send("adopt", folder=str(folder))
-        self._owned = folders.own(folder)
         super().__init__(n, threads, folder)
         self._modules = modules
         self._network = ForkedNetwork(network, n, self.folder) if network else None
@@ -127,9 +126,16 @@ class ForkedProcesses(Processes):
         if self._network:
             self._network.wait(self._server)
 
+    def keep_folder(self) -> None:
+        if not self.folder.exists():
+            self._owned = folders.own(self.folder)
+        super().keep_folder()
+
     def start_ranks(self) -> None:
+        self.keep_folder()
         state.clear(self.state_dir)
         renew = not self._network and self._starts % RENEW_AFTER == 0
+        renew |= not self._connection_file("engine").exists()  # the folder is a new one
         if renew or self.controller_exited() or self._network_exited():
             self._make_anew()
             self.start()

@@ -36,7 +36,11 @@ class Processes(ABC):
         self.host_names: list[str] = []  # of each rank, where there are several
         self.folder = folder.resolve()
         self.state_dir = self.folder / "state"
-        self.state_dir.mkdir()
+        self.keep_folder()
+
+    def keep_folder(self) -> None:
+        """Make the folder again if somebody removed it: ranks are watched and interrupted there."""
+        self.state_dir.mkdir(parents=True, exist_ok=True)
 
     @abstractmethod
     def start(self) -> None:
@@ -132,6 +136,7 @@ class Processes(ABC):
 
     def interrupt_ranks(self) -> None:
         """Ask every busy rank to raise KeyboardInterrupt (its watcher looks every 0.1 s)."""
+        self.keep_folder()
         state.ask_to_stop(self.state_dir)
 
 

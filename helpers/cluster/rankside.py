@@ -185,7 +185,7 @@ class RankSide:
                 self._publish(main)
                 self._meanwhile.tell()
             except FileNotFoundError:
-                pass  # the folder is being removed: the cluster stops
+                self._published = None  # the cluster stops, or makes its folder again
             except Exception as error:  # the watcher must outlive a state that it cannot write
                 print(f"rank {self.rank}: state not written: {error!r}", file=sys.__stderr__)
 

@@ -40,7 +40,8 @@ def ask(folder: Path, pids: Mapping[int, int]) -> dict[int, str]:
             os.kill(pids[rank], signal.SIGUSR1)
     if holders:
         time.sleep(WRITE_SECONDS)
-    return {rank: state.stack_file(folder, rank).read_text() for rank in holders}
+    files = {rank: state.stack_file(folder, rank) for rank in holders}
+    return {rank: file.read_text() for rank, file in files.items() if file.exists()}
 
 
 def _holders(folder: Path, pids: Mapping[int, int]) -> list[int]:

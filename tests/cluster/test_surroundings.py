@@ -1,12 +1,13 @@
 """What a reader has beside the notebook, and in the environment, does no harm to a cluster."""
 
+import shutil
 import subprocess
 import sys
 import tempfile
 
 import pytest
 
-from helpers.cluster import Cluster
+from helpers.cluster import Cluster, RankTimeoutError
 from helpers.cluster.forked import ForkedProcesses
 from helpers.cluster.forkserver.handle import CannotFork
 from helpers.paths import ROOT
@@ -71,6 +72,24 @@ def test_a_preloaded_module_that_was_edited(tmp_path, monkeypatch):
         (tmp_path / "edited_too.py").write_text("number = 20\n")
         cluster.restart()
         assert cluster.run(number) == [20]
+
+
+def test_a_folder_that_goes_away_under_a_cluster():
+    def total():
+        return comm.allreduce(rank)  # noqa: F821
+
+    def hang():
+        if rank:  # noqa: F821
+            comm.Barrier()  # noqa: F821
+
+    with Cluster(2) as cluster:
+        shutil.rmtree(cluster._processes.folder)
+        with pytest.raises(RankTimeoutError, match="Barrier"):
+            cluster.run(hang, timeout=3)
+        assert cluster.run(total) == [1, 1]
+        shutil.rmtree(cluster._processes.folder)
+        cluster.restart()
+        assert cluster.run(total) == [1, 1]
 
 
 SCRIPT = """

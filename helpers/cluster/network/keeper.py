@@ -32,6 +32,7 @@ from helpers.cluster.network.namespaces import (
 )
 from helpers.cluster.state import read_json, write_json
 from helpers.machine.prctl import PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
+from helpers.waiting import comes_true
 
 SETTINGS = (  # that can forbid an ordinary user to have hosts; with which value, and which allows
     ("user.max_user_namespaces", "0", "15000"),
@@ -216,11 +217,10 @@ def become_host(name: str, folder: Path) -> None:
 
 def join(status: Path, host: int) -> None:
     """Make this process, a fresh fork with one thread, a process of a host."""
-    deadline = time.monotonic() + NETWORK_SECONDS
-    while (told := Told.read(status)) is None:
-        if time.monotonic() > deadline:
-            sys.exit("no network")
-        time.sleep(LOOK_SECONDS)
+    if not comes_true(status.exists, NETWORK_SECONDS, LOOK_SECONDS):
+        sys.exit("no network")
+    told = Told.read(status)
+    assert told is not None
     if told.error:
         sys.exit(told.error)
     parent, directory = os.getppid(), os.getcwd()

@@ -12,11 +12,13 @@ from pathlib import Path
 from helpers.cluster.errors import StartError
 from helpers.cluster.slurm import commands
 from helpers.cluster.slurm.commands import ENDED, SlurmError, Told
+from helpers.waiting import comes_true
 
 QUEUED_SECONDS = 1.0  # how often it is asked how the job stands, while it waits
 RUNNING_SECONDS = 3.0
 GONE_SECONDS = 5.0  # until a job that was cancelled is gone
 NEVER_SECONDS = 3.0  # for which a reason must hold that is to be believed
+LOOK_SECONDS = 0.1
 SETTLE_SECONDS = 1.5  # until Slurm knows how a job ended whose ranks are gone
 
 # The nodes are kept while the folder is there. A set of ranks is a step of the job; each SIGUSR1
@@ -108,25 +110,20 @@ class Job:
         self._over.set()
         with contextlib.suppress(SlurmError, StartError):
             commands.ask("scancel", self.number)
-            deadline = time.monotonic() + GONE_SECONDS
-            while wait and time.monotonic() < deadline:
-                self.told = commands.look(self.number)
-                if self.told.ended and self.told.state != "COMPLETING":
-                    return
-                time.sleep(0.1)
+            if wait:
+                comes_true(self._has_left, GONE_SECONDS, LOOK_SECONDS)
 
     def end(self) -> str:
         """Say how the job ended whose ranks are gone, to follow "job 12"; empty if it goes on."""
-        deadline = time.monotonic() + SETTLE_SECONDS
         with contextlib.suppress(SlurmError):
-            while time.monotonic() < deadline:
-                self.told = commands.look(self.number)
-                if self.told.ended and self.told.state != "COMPLETING":
-                    break
-                time.sleep(0.1)
+            comes_true(self._has_left, SETTLE_SECONDS, LOOK_SECONDS)
         how = ENDED.get(self.told.state, "")
         telling = self.told.reason and self.told.reason not in ("NonZeroExitCode", "TimeLimit")
         return f"{how} ({self.told.reason})" if how and telling else how
+
+    def _has_left(self) -> bool:
+        self.told = commands.look(self.number)
+        return self.told.ended and self.told.state != "COMPLETING"
 
     def queue(self) -> str:
         """Say for what the job waits; empty once it has its nodes."""
