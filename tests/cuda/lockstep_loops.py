@@ -1,7 +1,6 @@
-"""The recorder counts as lockstep does: loops of different lengths, functions, recursion."""
+"""Kernels whose lanes go together: loops of different lengths, functions, recursion."""
 
 import numpy as np
-import pytest
 
 from tests.cuda.lockstep import Kernels
 
@@ -226,15 +225,3 @@ def recursion(k):
 
     deep(k.t % 8, k.all)
     k.y(k.t, k.all)
-
-
-@pytest.fixture(scope="module")
-def module():
-    with KERNELS.module() as made:
-        yield made
-
-
-@pytest.mark.parametrize("name", KERNELS)
-def test_the_recorder_counts_as_lockstep_does(module, name):
-    counted, by_hand = KERNELS.counts(module, name)
-    assert counted == by_hand

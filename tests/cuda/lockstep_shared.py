@@ -1,6 +1,4 @@
-"""The recorder counts as lockstep does: shared memory, barriers, shuffles, atomics."""
-
-import pytest
+"""Kernels whose lanes go together: shared memory, barriers, shuffles, atomics."""
 
 from tests.cuda.lockstep import Kernels
 
@@ -199,15 +197,3 @@ def a_lock(k):
     for turn in range(64):
         k.x(turn, k.t == turn)
         k.y(0, k.t == turn)
-
-
-@pytest.fixture(scope="module")
-def module():
-    with KERNELS.module() as made:
-        yield made
-
-
-@pytest.mark.parametrize("name", KERNELS)
-def test_the_recorder_counts_as_lockstep_does(module, name):
-    counted, by_hand = KERNELS.counts(module, name)
-    assert counted == by_hand

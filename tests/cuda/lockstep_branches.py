@@ -1,6 +1,4 @@
-"""The recorder counts as lockstep does: branches and early returns."""
-
-import pytest
+"""Kernels whose lanes go together: branches and early returns."""
 
 from tests.cuda.lockstep import Kernels
 
@@ -136,15 +134,3 @@ def a_guarded_value(k):
     """y[t] = t >= 4 ? x[t - 4] : 0;"""
     k.x(k.t - 4, k.t >= 4)
     k.y(k.t, k.all)
-
-
-@pytest.fixture(scope="module")
-def module():
-    with KERNELS.module() as made:
-        yield made
-
-
-@pytest.mark.parametrize("name", KERNELS)
-def test_the_recorder_counts_as_lockstep_does(module, name):
-    counted, by_hand = KERNELS.counts(module, name)
-    assert counted == by_hand
