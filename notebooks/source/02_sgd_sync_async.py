@@ -1,7 +1,7 @@
 # %% [markdown]
-# # Train on several ranks: in step and out of step
+# # Train on several ranks: synchronously and asynchronously
 #
-# By the end you will have trained the same network on the same digits by every scheme of data-parallel SGD, on real MPI ranks, and seen on one time axis what each of them costs and what it buys.
+# In this notebook you train the same network on the same digits with every scheme of data-parallel SGD, on real MPI ranks. One time axis then shows what each scheme costs and what it gains.
 
 # %%
 from helpers.plots import data_parallel as plots
@@ -15,11 +15,11 @@ _ = plots.schemes()
 #
 # - use `torch.distributed` over an MPI that `pip` installed, with any [backend](glossary.md#backend);
 # - derive why [replicas](glossary.md#replica) that average gradients are one process with a larger batch, and check it in numbers;
-# - write the synchronisation of gradients, and train with it;
-# - write the receive of an asynchronous [parameter server](glossary.md#parameter-server), train with it, and tell [staleness](glossary.md#staleness) from batch and rate;
+# - write the synchronization of gradients, and train with it;
+# - write the receive of an asynchronous [parameter server](glossary.md#parameter-server), train with it, and separate the effect of [staleness](glossary.md#staleness) from batch size and learning rate;
 # - predict from two measured times whether a second replica pays.
 #
-# **You need** notebook [01](01_mpi_basics.ipynb) (ranks, send and receive, allreduce) and how a network is trained by gradient descent. *Time:* 150 minutes, of which your machine works for two; the project at the end takes another 40. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebook [01](01_mpi_basics.ipynb) (ranks, send and receive, allreduce) and how gradient descent trains a network. *Time:* 190 minutes, of which your machine works for two; the project at the end takes another 40. *Cores:* 2 or more. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -27,21 +27,21 @@ _ = plots.schemes()
 # | symbol | meaning | shape or unit |
 # |---|---|---|
 # | $P$ | number of all parameters of the network | 1 |
-# | $\theta$ | the parameters, flat | $(P,)$ |
+# | $\theta$ | the parameters, as one vector | $(P,)$ |
 # | $g_r$ | [gradient](glossary.md#gradient) of the mean loss of replica $r$'s batch | $(P,)$ |
 # | $\lambda$, $\mu$ | learning rate, [momentum](glossary.md#momentum) | 1 |
-# | $R$, $W$ | number of replicas; of workers, where there is a server too | 1 |
-# | $B$, $N$ | batch of one replica; all samples | samples |
+# | $R$, $W$ | number of replicas; number of workers beside a server | 1 |
+# | $B$, $N$ | batch size of one replica; number of all samples | samples |
 # | $D_r$ | the samples in replica $r$'s batch | $B$ samples |
-# | $T_{comp}$ | forward and backward pass of one batch; a fixed part $a$ and $b$ for each sample | s |
-# | $T_{sync}$ | one synchronisation of the gradients | s |
+# | $T_{comp}$ | time of the forward and backward pass of one batch: $a + bB$ | s |
+# | $T_{sync}$ | time of one synchronization of the gradients | s |
 # | $\tau$ | staleness: updates since the parameters were fetched | updates |
 # | $k$ | how many times slower a slow rank is | 1 |
 
 # %% [markdown]
 # ## Set-up
 #
-# The four ranks live until the last cell. Each uses one thread: four ranks that each start a thread for every core would only get in each other's way.
+# The four ranks run until the last cell. Each uses one thread: if each started a thread for every core, they would compete for the cores.
 
 # %% tags=["parameters"]
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ guess = Predictions()
 cluster = Cluster(n=chosen.ranks, preload=("torch",))
 
 # %% [markdown]
-# > **Predict.** One process computes gradients of $B$ samples and makes an update with each. Four replicas compute four such gradients at the same time, and make *one* update with their mean. On your machine: how many times as long does one process need for the same number of samples? And is the four's loss after the same number of *updates* "lower", "equal" or "higher"? Replace the dots; section *All schemes* answers.
+# > **Predict.** One process makes an update with every gradient of $B$ samples. Four replicas compute four such gradients at the same time, and make *one* update with their mean. How many times as long does one process need on your machine for the same number of samples? And is the four replicas' loss after the same number of *updates* "lower", "equal" or "higher"? Replace the dots; section *All schemes* answers.
 
 # %%
 guess["seconds of one process ÷ seconds of four replicas"] = ...
@@ -86,13 +86,13 @@ guess["loss of four replicas after as many updates"] = ...
 # %% [markdown]
 # ## One process
 #
-# SGD in PyTorch has four calls: the forward pass makes the loss, `backward` puts the gradient of the loss into every parameter's `.grad`, `step` moves the parameters against it, `zero_grad` makes room for the next:
+# SGD in PyTorch has four calls. The forward pass computes the loss, `backward` puts the gradient of the loss into every parameter's `.grad`, `step` moves the parameters against the gradient, and `zero_grad` clears it for the next step:
 #
 # $$\theta \leftarrow \theta - \lambda\, v, \qquad v \leftarrow \mu\, v + g, \qquad g = \nabla_\theta \frac{1}{B} \sum_{i \in D} \mathrm{loss}(x_i, y_i; \theta)$$
 #
-# $v$ remembers earlier gradients: with momentum $\mu = 0.9$ a gradient moves $\theta$ ten times as far in the end as with $\mu = 0$, where $v$ is $g$. Rates with and without momentum are not to be compared as they stand.
+# $v$ remembers earlier gradients. With momentum $\mu = 0.9$ a gradient finally moves $\theta$ ten times as far as with $\mu = 0$, where $v = g$. So do not compare a rate with momentum and a rate without it directly.
 #
-# The data are 5 000 handwritten digits; 1 000 of them are kept for testing, and no training step sees them. The network is *LeNet*, a small convolutional one of 1998: two convolutions, after each a rectifier and the maximum of every 2 × 2 numbers, then three linear layers.
+# The data are 5 000 handwritten digits. We keep 1 000 for testing; no training step sees them. The network is *LeNet*, a small convolutional network of 1998: two convolutions, each followed by a ReLU and a maximum over 2 × 2 numbers, and then three linear layers.
 
 # %%
 digits = mnist.load(seed=chosen.seed)
@@ -122,7 +122,7 @@ print(
 )
 
 # %% [markdown]
-# What data-parallel training sends is one of two things: the parameters $\theta$, or their gradients, which sit in `parameter.grad` after `backward`. LeNet has both in ten tensors:
+# Data-parallel training sends either the parameters $\theta$, or their gradients, which are in `parameter.grad` after `backward`. LeNet has both in ten tensors:
 
 # %%
 for name, parameter in model.named_parameters():
@@ -132,9 +132,9 @@ print(f"together {sum(p.numel() for p in model.parameters())}")
 # %% [markdown]
 # ## `torch.distributed` over MPI, in ten lines
 #
-# PyTorch speaks to other processes through a *backend*. One for MPI exists in its source, but not in the wheel that `pip` installs: a source of this course spent four days building it. `helpers.torch_mpi` is a backend in Python over mpi4py instead, and needs no building. With `mpi://`, rank and size come from MPI, so `init_process_group` needs no address and no port.
+# PyTorch communicates through a *backend*. Its source code includes one for MPI, but the wheel that `pip` installs does not; the author of one of the course's sources spent four days building it. `helpers.torch_mpi` is a backend in Python over mpi4py and needs no building. With `mpi://`, rank and size come from MPI, so `init_process_group` needs no address and no port.
 #
-# Another source adds 1, 2 and 3 on three ranks with `all_reduce`, and prints 0. It must be 6; *how can a program print 0?* Look for two ways before you read on. (This cell can be run again; a process group is made only once.)
+# Another source adds 1, 2 and 3 on three ranks with `all_reduce`, and prints 0. The right answer is 6. *How can a program print 0?* Look for two ways before you read on. (You can run this cell again; the process group is made only once.)
 
 # %%
 # %%ranks --timeout 120
@@ -155,9 +155,9 @@ if rank < 3:
     print(f"rank {dist.get_rank()} of {dist.get_world_size()} has {x}")
 
 # %% [markdown]
-# It is $1 + 2 + 3 = 6$ on each of the three; rank 3 took no part. (One way to 0: print another tensor than the one that was reduced, since `all_reduce` writes into its argument. Another: start with `async_op=True` and print before the `wait`. The source does not say which it was.)
+# Each of the three ranks prints $1 + 2 + 3 = 6$; rank 3 took no part. (One way to get 0: print another tensor than the reduced one, since `all_reduce` writes into its argument. Another: start it with `async_op=True` and print before the `wait`. The source does not say which it was.)
 #
-# `send` and `recv` work as in MPI; the receiver brings a tensor of the right shape:
+# `send` and `recv` work as in MPI. The receiver supplies a tensor of the right shape:
 
 # %%
 # %%ranks --only 0,1
@@ -171,7 +171,7 @@ else:
 # %% [markdown]
 # ## Two ways to share the work
 #
-# **Data-parallel**: every rank has the whole model and a part of the batch. **Model-parallel**: every rank has a part of the model, and the whole batch passes through all of them. Here rank 0 holds LeNet's convolutions and rank 1 its linear layers. Activations travel forwards, their gradients backwards:
+# **Data-parallel**: every rank has the whole model and a part of the batch. **Model-parallel**: every rank has a part of the model, and the whole batch passes through all ranks. Here rank 0 holds LeNet's convolutions and rank 1 its linear layers. Activations are sent forwards, and their gradients backwards:
 
 # %%
 # %%ranks --only 0,1 --timeout 60
@@ -197,7 +197,7 @@ else:
     dist.send(h.grad, dst=0)
 
 # %% [markdown]
-# Each rank now has the gradients of its own layers. Are they those of the whole network?
+# Each rank now has the gradients of its own layers. Do they equal those of the whole network?
 
 # %%
 # %%ranks --only 0,1
@@ -210,15 +210,15 @@ if rank == 0:
     print(f"a step moves {2 * h.numel() * 4} bytes; all gradients are {4 * 61706}")
 
 # %% [markdown]
-# The model-parallel step moves little here, and the more the larger the batch; the data-parallel one moves all gradients, whatever the batch. But follow the program of the two ranks: rank 1 has nothing to do before $h$ arrives, and rank 0 nothing until $dh$ comes back. While one computes, the other waits. (Pipelines cure that with several small batches under way at once.) The rest of this notebook is data-parallel.
+# The model-parallel step sends little here, and sends more with a larger batch. The data-parallel step sends all gradients, whatever the batch. But model-parallel ranks wait: rank 1 has nothing to do before $h$ arrives, and rank 0 nothing until $dh$ comes back. (Pipelines, in notebook [11](11_pipelines.ipynb), reduce the waiting with several small batches at once.) The rest of this notebook is data-parallel.
 #
-# ### Exercise 1: which moves more?
+# ### Exercise 1: which sends more?
 #
-# *Difficulty ●○○, 4 minutes.* Between the two halves of a network travel `width` activations of each sample, and as many gradients back. Data-parallel sends the gradients of all `parameters`. From which whole batch on does the model-parallel step send *more* numbers?
+# *Difficulty ●○○, 4 minutes.* Between the two halves of a network, `width` activations of each sample are sent, and as many gradients back. Data-parallel training sends the gradients of all `parameters`. From which batch size on does the model-parallel step send *more* numbers?
 #
 # <details><summary>Hint</summary>
 #
-# $2 \cdot \mathrm{width} \cdot B$ against `parameters`; as many is not more.
+# Compare $2 \cdot \mathrm{width} \cdot B$ with `parameters`. Equal is not more.
 #
 # </details>
 
@@ -244,7 +244,7 @@ print(f"LeNet cut after its convolutions: from B = {more_bytes_from(400, 61_706)
 #
 # $$\nabla_\theta \frac{1}{RB} \sum_{i \in D} \mathrm{loss}_i = \frac{1}{R} \sum_{r=1}^{R} \underbrace{\nabla_\theta \frac{1}{B} \sum_{i \in D_r} \mathrm{loss}_i}_{g_r}$$
 #
-# The *mean* of the replicas' gradients is the gradient of the whole batch: $R$ replicas of batch $B$ are one process of batch $R \cdot B$. By hand first: four numbers, four ranks. Let $\mathrm{loss}_i = \frac12 (\theta - x_i)^2$, so its gradient is $\theta - x_i$, with $\theta = 0$ and $x = 1, 2, 3, 6$.
+# The *mean* of the replicas' gradients is the gradient of the whole batch: $R$ replicas with batch size $B$ are one process with batch size $R \cdot B$. An example by hand, with four numbers on four ranks: let $\mathrm{loss}_i = \frac12 (\theta - x_i)^2$, so the gradient is $\theta - x_i$, with $\theta = 0$ and $x = 1, 2, 3, 6$.
 
 # %%
 # %%ranks
@@ -254,9 +254,9 @@ dist.all_reduce(gradient, op=dist.ReduceOp.AVG)
 gradient.item()
 
 # %% [markdown]
-# One process with all four samples: $-(1 + 2 + 3 + 6)/4 = -3$. The same.
+# One process with all four samples gets $-(1 + 2 + 3 + 6)/4 = -3$, the same.
 #
-# And if the parts are not equal? Then the loss of all is a *weighted* sum, $\sum_r \alpha_r L(D_r)$ with $\alpha_r = |D_r| / \sum_s |D_s|$, and so is its gradient. Five samples, two of them on rank 0:
+# What if the parts are not equal? Then the total loss is a *weighted* sum, $\sum_r \alpha_r L(D_r)$ with $\alpha_r = |D_r| / \sum_s |D_s|$, and its gradient has the same weights. Five samples, two of them on rank 0:
 
 # %%
 # %%ranks --only 0,1,2,3
@@ -268,15 +268,15 @@ dist.all_reduce(weighted)
 print(f"plain mean {mean.item():.3f}, weighted {weighted.item():.3f}")
 
 # %% [markdown]
-# One process: $-(1 + 2 + 3 + 6 + 8)/5 = -4$. The plain mean counts rank 0's samples for half.
+# One process gets $-(1 + 2 + 3 + 6 + 8)/5 = -4$. The plain mean gives each of rank 0's samples only half of the weight that the others have.
 #
 # ### Exercise 2: `sync_gradients`
 #
-# *Difficulty ●○○, 10 minutes.* Every rank has called `backward` on its own batch. Write the function that leaves the **mean** over all ranks in every parameter's `.grad`, on any number of ranks, and returns the model. You will train with it. On the ranks your function knows `dist`, `comm`, `rank` and `size`. An attempt in which ranks wait for each other for ever ends after a few seconds, with the table of who waits for whom.
+# *Difficulty ●○○, 10 minutes.* Every rank has called `backward` on its own batch. Write a function that leaves the **mean** over all ranks in every parameter's `.grad`, on any number of ranks, and returns the model. You will train with it. On the ranks your function can use `dist`, `comm`, `rank` and `size`. If ranks wait for each other for ever, the attempt ends after a few seconds, with a table of who waits for whom.
 #
 # <details><summary>Hint</summary>
 #
-# `dist.all_reduce(tensor)` replaces `tensor` by the sum over ranks. What is missing from a sum to a mean? `dist.get_world_size()` counts the ranks. Write into the gradient that is there (`parameter.grad /= 3`): the optimizer may hold that very tensor.
+# `dist.all_reduce(tensor)` replaces `tensor` by the sum over ranks. What turns a sum into a mean? `dist.get_world_size()` counts the ranks. Write into the existing gradient (`parameter.grad /= 3`): the optimizer may hold that very tensor.
 #
 # </details>
 
@@ -324,7 +324,7 @@ def sync_weighted(model, count):
 check.sync_weighted(sync_weighted, cluster=cluster)
 
 # %% [markdown]
-# The five samples from above, by your function:
+# Your function on the five samples from above:
 
 
 # %%
@@ -341,9 +341,9 @@ else:
     print("Exercise 3 first")
 
 # %% [markdown]
-# ## In step, without a server
+# ## Synchronous, without a server
 #
-# Replicas that start equal and take equal steps stay equal, so rank 0 sends its initial parameters to all, once:
+# Replicas that start equal and take equal steps stay equal. So rank 0 sends its initial parameters to all ranks once:
 
 # %%
 # %%ranks
@@ -367,17 +367,24 @@ for parameter in model.parameters():
 show("after ")
 
 # %% [markdown]
-# (`dist.broadcast` does the same, and the root need not send to everyone itself.) After that only gradients travel. One loop, `train` in `helpers/data_parallel/loop.py`, serves every way to do that; a *scheme* is a class whose methods the loop calls before the backward pass, after it, and after the optimizer's step. Four schemes of `helpers/data_parallel/schemes` average with our ring allreduce (notebook [08](08_allreduce_animation.ipynb)), MPI's, `torch.distributed` tensor by tensor, and PyTorch's `DistributedDataParallel`. A fifth sends *[buckets](glossary.md#bucket)* of gradients while the backward pass is still busy with earlier layers. A sixth calls **your** function.
+# (`dist.broadcast` does the same, and rank 0 need not send to everyone itself.) After that, only gradients are sent. One training loop serves every way to send them, `train` in `helpers/data_parallel/loop.py`. It calls the methods of a *scheme*: before the backward pass, after it, and after the optimizer's step. Four schemes in `helpers/data_parallel/schemes` average with our ring allreduce (notebook [08](08_allreduce_animation.ipynb)), with MPI's allreduce, with `torch.distributed` tensor by tensor, and with PyTorch's `DistributedDataParallel`. A fifth sends *[buckets](glossary.md#bucket)* of gradients while the backward pass still computes earlier layers. A sixth calls **your** function.
 #
-# Each replica also needs a part of the data of its own. `train` shuffles the samples of each [epoch](glossary.md#epoch) with one seed on all ranks and lets each take its part of every batch; in PyTorch that is `DistributedSampler` with `set_epoch`.
+# Each replica also needs its own part of the data. In each [epoch](glossary.md#epoch), `train` shuffles the samples with one seed on all ranks, and each rank takes its part of every batch. PyTorch's `DistributedSampler` with `set_epoch` does this too.
 #
-# ### Exercise 4: a part of the data for each
+# ### Exercise 4: a part of the data for each rank
 #
-# *Difficulty ●●○, 10 minutes.* Write that shuffle. There are `count` samples, numbered from 0, and `size` ranks. Return the numbers of the samples that `rank` goes through in `epoch`, in its order, as a list or an array. No sample is on two ranks in one epoch. All ranks have `count // size`: what remains is left out, another time another sample. Every epoch (0, 1, 2, ...) shuffles all samples anew; asked twice for the same epoch, the answer is the same. Nothing is sent: each rank calls your function with its own number. You will train with it.
+# *Difficulty ●●○, 10 minutes.* Write that shuffle. There are `count` samples, numbered from 0, and `size` ranks. Return the numbers of the samples that `rank` processes in `epoch`, in order, as a list or an array.
+#
+# - No sample is on two ranks in one epoch.
+# - Every rank has `count // size` samples. The remaining ones are left out, in each epoch other ones.
+# - Every epoch (0, 1, 2, ...) shuffles all samples anew. The same epoch always gives the same answer.
+# - Nothing is sent: each rank calls your function with its own number.
+#
+# You will train with it.
 #
 # <details><summary>Hint</summary>
 #
-# `np.random.default_rng(epoch).permutation(count)` is the same on all ranks. Shuffle first, then take a part: every `size`-th, or one block of `count // size`.
+# `np.random.default_rng(epoch).permutation(count)` is the same on all ranks. Shuffle first, and then take a part: every `size`-th number, or one block of `count // size`.
 #
 # </details>
 
@@ -411,9 +418,9 @@ whose = "train's order" if own_order is None else "your shards"
 print(f"{whose}: accuracy {sharded.accuracy:.1%} after {sharded.updates} updates")
 
 # %% [markdown]
-# PyTorch's `DistributedSampler` does the same, if it is told the epoch. Ten samples, four ranks, two epochs:
+# PyTorch's `DistributedSampler` does the same if you tell it the epoch. Ten samples, four ranks, two epochs:
 #
-# > **Predict:** how many different orders do the two epochs have, if nobody calls `set_epoch`? And how many samples do the four ranks have together, of ten?
+# > **Predict:** how many different orders do the two epochs have if nobody calls `set_epoch`? And how many samples, of ten, do the four ranks have together?
 
 # %%
 guess["orders of two epochs without set_epoch"] = ...
@@ -434,7 +441,7 @@ guess.answer("orders of two epochs without set_epoch", len({str(drawn[False, e])
 guess.answer("samples of four ranks together, of ten", sum(map(len, drawn[True, 0])))
 
 # %% [markdown]
-# The loop has to call `set_epoch` itself: forget it, and every epoch has the first one's order, without a warning. And where you leave samples out, `DistributedSampler` gives some of them twice, unless you ask for `drop_last=True`.
+# The training loop has to call `set_epoch` itself. If you forget it, every epoch repeats the order of the first, without a warning. And where your function leaves samples out, `DistributedSampler` uses some of them twice, unless you ask for `drop_last=True`.
 #
 # Now the schemes, side by side.
 
@@ -447,9 +454,9 @@ print(inspect.getsource(Ring))
 print(inspect.getsource(ByFunction.after_backward))
 
 # %% [markdown]
-# What does the ring send? One average of LeNet's 61 706 gradients, recorded on all ranks. Each gradient is a number of 4 bytes.
+# What does the ring send? We record one average of LeNet's 61 706 gradients on all ranks. Each gradient takes 4 bytes.
 #
-# > **Predict:** to send everything to every other rank would be 3 messages of 246 824 bytes from each rank. How many bytes leave a rank in the ring?
+# > **Predict:** sending everything to every other rank would take 3 messages of 246 824 bytes from each rank. How many bytes leave a rank in the ring?
 
 # %%
 guess["bytes that leave a rank in the ring"] = ...
@@ -473,7 +480,7 @@ print(
 guess.answer("bytes that leave a rank in the ring", ring_bytes)
 
 # %% [markdown]
-# $2(R-1) = 6$ messages, each of a quarter of the gradients (as near as whole numbers come): $2(R-1)/R = 1.5$ times their bytes, all to one neighbour. Notebook [08](08_allreduce_animation.ipynb) steps through it, and says why no algorithm does with less.
+# Each rank sends $2(R-1) = 6$ messages of a quarter of the gradients to one neighbour: $2(R-1)/R = 1.5$ times the bytes of all gradients. Notebook [08](08_allreduce_animation.ipynb) steps through the ring, and shows why no algorithm can send less.
 
 # %%
 from functools import partial
@@ -495,12 +502,14 @@ for way, everyone in ways.items():
     )
 
 # %% [markdown]
-# The same parameters after 40 steps, to what float32 can hold, and in each way *all replicas have the same bits*: the last column is 0. If your line says something else, your function does not yet do what the check asks for: the replicas then train apart.
+# After 40 steps all schemes have the same parameters up to float32 rounding, and within each scheme *all replicas have the same bits*: the last column is 0. If your line differs, your function does not yet pass the check, and the replicas train apart.
 #
-# The times: $T_{sync}$ is the time that the rank which waits least spends in messages, $T_{comp}$ that of the slowest rank; with more ranks than cores, ranks also take turns while they compute. `ddp` and `buckets` send inside of `backward`, so part of their $T_{sync}$ stands under $T_{comp}$. Do the buckets pay? Compare their steps per second with those of `mpi`. Overlap needs somebody who moves the bytes while the processor computes. Here the processor moves them itself, and a message has a price of its own, the $\alpha$ of notebook 01, which buckets pay several times; which of the two decides was not isolated. `DistributedDataParallel` was made for machines in which the network card moves them.
+# Now the times. $T_{sync}$ is the time in messages of the rank that waits least; $T_{comp}$ is the time of the slowest rank. With more ranks than cores, ranks also wait for a core. `ddp` and `buckets` send during `backward`, so part of their $T_{sync}$ counts as $T_{comp}$.
+#
+# Do the buckets pay? Compare their steps per second with those of `mpi`. Overlap needs a device that moves bytes while the processor computes. Here the processor moves them itself, and every bucket also pays the latency $\alpha$ of a message (notebook 01). `DistributedDataParallel` was made for machines whose network card moves the bytes.
 
 # %% [markdown]
-# Is it also one process with batch $R \cdot B$? The kernel runs that process here, on the batches that the four replicas had together.
+# Are the replicas also one process with batch size $R \cdot B$? The notebook's kernel runs that process, on the batches that the four replicas had together.
 
 # %%
 from helpers.data_parallel.sampling import batches
@@ -518,17 +527,17 @@ as_one = np.abs(flat - ways["mpi"][0].weights).max()
 print(f"largest difference from four replicas: {as_one:.1e}")
 
 # %% [markdown] claims="02-one-larger-batch 02-one-larger-batch-double 02-kinks"
-# The four replicas *are* the one process, up to the order in which numbers are added. Is that so for every seed, and does the rounding stay as small? The records ask whether the difference stays below 1e-4; whether it does below 1e-12, if all numbers are of double precision; and what becomes of it as long as both *decide* alike: a rectifier is on or off, a maximum takes one number of four.
+# The four replicas *are* the one process, up to the order in which numbers are added. Does this hold for every seed, and does the rounding error stay small? The records answer three questions. Does the difference stay below $10^{-4}$? Does it stay below $10^{-12}$ in double precision? And how large is it as long as both *decide* alike, that is, every ReLU is on in both or off in both, and every maximum takes the same number?
 
 # %%
 for name in ("one-larger-batch", "one-larger-batch-double", "kinks"):
     display(claims.evidence(f"02-{name}"))
 
 # %% [markdown]
-# On one processor all 16 runs stay below 1e-4, on the other 14. In double precision all stay below 1e-12, so that nothing but rounding is between the two. And as long as all decisions are alike, they stay within 1e-6. But a number within rounding of such a kink may fall on the one side here and on the other there; from then on the two gradients differ by more than rounding.
+# In double precision all runs stay below $10^{-12}$: nothing but rounding separates the two. In single precision, all 16 runs on one processor stay below $10^{-4}$, and 14 on another. As long as all decisions are alike, they stay within $10^{-6}$. But rounding can put a number on the other side of a ReLU's kink. From then on the two gradients differ by more than rounding.
 
 # %% [markdown]
-# Now long enough to learn: 1 500 gradients, four in each step; and beside it what the opening question asked for, *one process* that makes an update with each gradient of 8 samples, with the same rate and momentum.
+# Now a longer training: 1 500 gradients, four in each step. Beside it runs *one process* as in the opening question: it makes an update with each gradient of 8 samples, with the same rate and momentum.
 
 # %%
 settings["seed"] = chosen.seed
@@ -540,20 +549,20 @@ for run in (in_step, single):
     print(f"accuracy {run.accuracy:.1%}")
 
 # %% [markdown] claims="02-one-process"
-# The same number of gradients, four times as many updates, and the one process is *worse*. It is no weakness of one process: the rate was chosen for batches of 32. In the records of two processors it is behind by 26 and 37 points in the mean, and from seed to seed it ends anywhere between guessing and 89 %, so that five seeds on the second leave *open* whether it is always behind. With a quarter of the rate the order turns round on both:
+# With the same number of gradients and four times as many updates, the one process is *worse*. The reason is not that it is one process: the rate was chosen for batches of 32. In the records it is worse by 26 and 37 points on average, on two processors. Seeds range from 10 to 89 %; on the second processor five seeds are too few to decide. With a quarter of the rate, the one process is better on both processors:
 
 # %%
 claims.evidence("02-one-process")
 
 # %% [markdown]
-# So **a rate belongs to a batch**. Who goes from one process to $R$ replicas has a batch $R$ times as large, and may (often must, to gain anything) raise the rate.
+# So **the right learning rate depends on the batch size**. Going from one process to $R$ replicas multiplies the batch by $R$. You may then raise the rate, and often must, to gain anything.
 
 # %% [markdown]
 # ### Several batches, one average
 #
-# A batch may be too large for a rank's memory, or the link slow. Then each rank adds up the gradients of several small batches, and only their sum is averaged. `DistributedDataParallel` has a context for that, `no_sync()`. Below each rank takes four small batches, once without it and once with the first three of them in it. A hook that `DistributedDataParallel` calls in place of its own allreduce counts.
+# A batch may be too large for a rank's memory, or the link may be slow. Then each rank adds up the gradients of several small batches, and the ranks average only the sum. `DistributedDataParallel` has a context for this, `no_sync()`. Below each rank processes four small batches, first without `no_sync()`, and then with the first three batches in it. A hook that replaces the allreduce of `DistributedDataParallel` counts.
 #
-# > **Predict:** how many allreduces will it count for the four, and how many with three of them under `no_sync()`?
+# > **Predict:** how many allreduces does it count for the four batches, and how many with three of them under `no_sync()`?
 
 # %%
 guess["allreduces of 4 backwards"] = ...
@@ -590,15 +599,15 @@ guess.answer("allreduces of 4 backwards", without)
 guess.answer("allreduces of 4 backwards, 3 of them under no_sync", within)
 
 # %% [markdown]
-# `DistributedDataParallel` averages in *every* `backward` that does not stand in `no_sync()`. The gradients are the same, up to the order in which numbers are added: a mean over ranks of a sum over batches is the sum of the means.
+# `DistributedDataParallel` averages in *every* `backward` outside `no_sync()`. The gradients are equal up to rounding: the mean over ranks of a sum over batches is the sum of the means.
 #
 # ### Exercise 5: one average for several batches
 #
-# *Difficulty ●●○, 10 minutes.* Do by hand what `no_sync()` does. Every rank has a list `batches` of pairs `(x, y)`, as many on every rank and all of one size, and `loss(model(x), y)` is the mean over a batch. Leave the mean over all samples of all batches **of all ranks** in every `.grad`, and return the model. `sync(model)` is what you wrote in Exercise 2: it replaces every `.grad` by its mean over all ranks. Call it once. Never hold the activations of more than one batch: each goes forward and backward before the next one goes forward. At the beginning every `.grad` is `None`.
+# *Difficulty ●●○, 10 minutes.* Do by hand what `no_sync()` does. Every rank has a list `batches` of pairs `(x, y)`. All lists have the same length and all batches the same size, and `loss(model(x), y)` is the mean over a batch. Leave the mean over all samples of all batches **of all ranks** in every `.grad`, and return the model. `sync(model)` is your function from Exercise 2: it replaces every `.grad` by its mean over all ranks. Call it once. Never hold the activations of more than one batch: finish the backward pass of a batch before you begin the next. At the beginning every `.grad` is `None`.
 #
 # <details><summary>Hint</summary>
 #
-# `backward` *adds* to what `.grad` holds. By what must each batch's loss be divided, so that the sum of their gradients is the mean over the rank's samples?
+# `backward` *adds* to the numbers in `.grad`. By what must each batch's loss be divided, so that the sum of the gradients is the mean over the rank's samples?
 #
 # </details>
 
@@ -619,7 +628,7 @@ from helpers.exercises import going_on as check_on
 check_on.accumulate(accumulate, cluster=cluster)
 
 # %% [markdown]
-# Your function on LeNet: 32 digits on each rank, cut into 1, 2, 4 and 8 batches. Beside it stands one `backward` of all 32 with one average. (Both average by your `sync_gradients`, or, until that is right, by `averaged`.)
+# Your function on LeNet: 32 digits on each rank, cut into 1, 2, 4 and 8 batches. Beside it stands one `backward` of all 32 digits with one average. (Both average by your `sync_gradients`, or by `averaged` until yours is right.)
 
 
 # %%
@@ -663,11 +672,11 @@ else:
     print("Exercise 5 first")
 
 # %% [markdown]
-# However many batches: the gradient is that of all 32 samples of each rank, up to rounding, and each of LeNet's ten tensors is averaged once.
+# For any number of batches, the gradient is that of all 32 samples of each rank, up to rounding. Each of LeNet's ten tensors is averaged once.
 #
 # ### A checkpoint
 #
-# Replicas are equal, so one of them is enough to save, and all read it. Nobody may read before rank 0 has written everything: hence the barrier. What has to be in it? Each line below trains three more steps: without an interruption; from the checkpoint; and from the checkpoint's parameters alone. The *fingerprint* is a hash of all parameters: equal to the last bit, or different.
+# Replicas are equal, so one of them saves, and all of them read. Nobody may read before rank 0 has written everything: hence the barrier. What must a checkpoint contain? Each line below trains three more steps: without interruption; from the checkpoint; and from the checkpoint's parameters alone. The *fingerprint* is a hash of all parameters: it shows whether two networks are equal to the last bit.
 
 # %%
 # %%ranks --timeout 60
@@ -714,9 +723,9 @@ if rank == 0:
     shutil.rmtree(folder)
 
 # %% [markdown]
-# One line for all ranks: after the load the four have the same bits, though each had begun with others. With the optimizer's state the run goes on as if nothing had happened. Without it, $v$ begins at 0 again, and the parameters are others: what moves the parameters belongs into the checkpoint. (On several hosts the file must lie where all of them see it; else rank 0 reads and broadcasts.)
+# One line stands for all ranks: after loading, the four have the same bits, though each had begun with other parameters. With the optimizer's state, training continues as if nothing had happened. Without it, $v$ begins at 0 again, and the parameters differ. So everything that moves the parameters belongs in the checkpoint. (On several hosts all must see the file; otherwise rank 0 reads it and broadcasts.)
 #
-# Those three steps had the same batches each time. A run through the data in epochs has more to it. Here is a step of one:
+# Those three steps used the same batches each time. A training over epochs has more state. Here is one of its steps:
 
 # %%
 from helpers.data_parallel.interruptible import Run
@@ -724,13 +733,18 @@ from helpers.data_parallel.interruptible import Run
 print(inspect.getsource(Run.__init__), inspect.getsource(Run.step), sep="\n")
 
 # %% [markdown]
-# ### Exercise 6: cut off and gone on with
+# ### Exercise 6: interrupted and resumed
 #
-# *Difficulty ●●○, 12 minutes.* Write two functions. `state_of(run)` returns what a checkpoint of `run` (a `Run`) has to hold, as something that `torch.save` writes and `torch.load` reads: a dictionary of tensors, numbers and `state_dict()`s. `go_on_from(run, saved)` gets a **new** run, with another network's random parameters and nothing done yet, and what was read from the file; it changes the new run so that every further step is, to the last bit, the step that the old one would have made. It need not return anything. That must hold after any number of steps (none, too), for any network that draws no random numbers in a step, and if a schedule has changed the rate in the meantime. (With dropout the random generator's state would have to be in the file too.) `state_of` leaves the run as it is: it goes on. You need no messages: rank 0 saves, all read.
+# *Difficulty ●●○, 12 minutes.* Write two functions.
+#
+# - `state_of(run)` returns what a checkpoint of `run` (a `Run`) must contain, as something that `torch.save` writes and `torch.load` reads: a dictionary of tensors, numbers and `state_dict()`s. It leaves the run as it is.
+# - `go_on_from(run, saved)` gets a **new** run, with another network's random parameters and no step done, and what was read from the file. It changes the new run so that every further step equals, to the last bit, the step that the old run would have made. It need not return anything.
+#
+# This must hold after any number of steps, even none, for any network that draws no random numbers in a step, and if a schedule has changed the rate in the meantime. (With dropout, the state of the random generator would be needed too.) You need no messages: rank 0 saves, and all read.
 #
 # <details><summary>Hint</summary>
 #
-# Go through `step` and ask of every name that begins with `self.` whether a step changes it, and whether a new run would have it otherwise. `run.net` and `run.sgd` each have `state_dict()` and `load_state_dict(...)`; the latter changes in place, so that the optimizer goes on with the tensors that it holds.
+# Go through `step` and ask of every name that begins with `self.`: does a step change it, and would a new run have another value? `run.net` and `run.sgd` have `state_dict()` and `load_state_dict(...)`; the latter changes in place, so the optimizer keeps its tensors.
 #
 # </details>
 
@@ -757,7 +771,7 @@ def go_on_from(run, saved):
 check_on.checkpoint(state_of, go_on_from)
 
 # %% [markdown]
-# Four ranks, 160 digits, five steps an epoch. After seven steps rank 0 saves what you say; then the run makes six more, and so does a new one on each rank, from your checkpoint. The third line is yours with the place in the data put back to the beginning.
+# Four ranks, 160 digits, five steps an epoch. After seven steps rank 0 saves what your function returns. Then the run makes six more steps, and so does a new run on each rank, from your checkpoint. Line 3 restores everything except the position in the data.
 
 
 # %%
@@ -793,12 +807,12 @@ else:
     print("Exercise 6 first")
 
 # %% [markdown]
-# One column for each rank. From your checkpoint the run goes on to the last bit, on four ranks that had begun with four other networks. With the place in the data put back, the same samples come again, and the parameters are others.
+# Each rank has a column. From your checkpoint, training continues to the last bit, on four ranks that had begun with four other networks. Without the position in the data, the same samples come again, and the parameters differ.
 
 # %% [markdown]
-# ## In step, with a server
+# ## Synchronous, with a server
 #
-# Rank 0 is now the *server*: it waits for one gradient from each worker, averages, makes the update and sends the parameters back. Three workers remain, so a step has three gradients.
+# Rank 0 is now the *server*. It receives one gradient from each worker, averages them, makes the update and sends the parameters back. Three workers remain, so a step has three gradients.
 
 # %%
 from helpers.data_parallel.schemes import Server
@@ -808,7 +822,7 @@ served = cluster.run(runs.train, Server, steps=steps, timeout=120, **settings)[0
 print(f"{served.updates} updates in {served.seconds[-1]:.1f} s, accuracy {served.accuracy:.1%}")
 
 # %% [markdown]
-# Where does the time go? Three steps, recorded on all ranks (without the set-up before them and the history after them).
+# Where does the time go? Three steps, recorded on all ranks:
 
 # %%
 # %%ranks --trace served_trace --timeout 120
@@ -827,14 +841,14 @@ _ = timeline(point_to_point(served_trace), title=title, tags=tags)
 plt.show()
 
 # %% [markdown]
-# Read one step from the left. Between the arrows that come down (θ) and those that go up (g) the workers compute: nothing is drawn there, since only calls of MPI are. Rank 0 computes no gradient: it waits (orange: it looks again and again) for the first g, takes the others one after the other, makes the update and sends θ to one worker after the other. A worker that was served first begins its next gradient first.
+# Read one step from the left. A worker computes between the arrow that brings parameters (θ) and the arrow that takes its gradient (g). Nothing is drawn there, because only MPI calls are drawn. Rank 0 computes no gradient. It waits for the first g (orange: it looks again and again), receives the others one by one, makes the update and sends θ to one worker after another. A worker that is served first begins its next gradient first.
 
 # %% [markdown]
-# ## Out of step: a parameter server
+# ## Asynchronous: a parameter server
 #
-# The server need not wait for everyone. Each worker *fetches* the parameters, computes a gradient on its own data, and *pushes* it; the server updates at once. In the meantime others have moved the parameters: the gradient belongs to parameters that are $\tau$ updates old.
+# The server need not wait for everyone. Each worker *fetches* the parameters, computes a gradient on its own data, and *pushes* it. The server updates at once. Meanwhile other workers have changed the parameters: the gradient was computed with parameters that are $\tau$ updates old.
 #
-# A worker sends its gradient layer by layer, as a backward pass makes it, and several workers push at once. The server must not fill one gradient with the layers of two. What keeps them apart? MPI does, if you let it: messages from *one* source with one tag never overtake each other ([01](01_mpi_basics.ipynb)). So take the *first* layer from anyone and the others from *that* source:
+# A worker sends its gradient layer by layer, in the order of the backward pass, and several workers push at once. The server must not fill one gradient with layers of two workers. MPI can keep them apart: messages from *one* source with one tag never overtake each other ([01](01_mpi_basics.ipynb)). So receive the *first* layer from any source and the others from *that* source. First without this precaution:
 
 # %%
 # %%ranks --timeout 60
@@ -857,7 +871,7 @@ for from_whom in ("anyone", "the first one's source"):
     comm.Barrier()
 
 # %% [markdown] claims="02-mixed-layers"
-# Above, the "gradients" hold layers of two workers with different parameters and different data: they are gradients of nothing. Below, each is one worker's, without any handshake. (One flat message, which the server in step sends, cannot mix either.)
+# These "gradients" mix layers of two workers with different parameters and different data, so they are the gradient of no function. In the lines below, each gradient is one worker's, without any handshake. (The synchronous server gets one flat message from a worker, which cannot mix.)
 
 # %%
 claims.evidence("02-mixed-layers")
@@ -865,11 +879,11 @@ claims.evidence("02-mixed-layers")
 # %% [markdown]
 # ### Exercise 7: the server's receive
 #
-# *Difficulty ●●○, 12 minutes.* Workers push their gradients, layer by layer and in the same order, without asking. `layers` are the server's arrays, to be filled with the layers of **one** worker's gradient: of whoever comes first. Return that worker's rank. Your function then serves a training.
+# *Difficulty ●●○, 12 minutes.* Workers push their gradients layer by layer, all in the same order, without asking first. `layers` are the server's arrays. Fill them with the layers of **one** worker's gradient, that of the worker who comes first. Return this worker's rank. Your function then serves a training.
 #
 # <details><summary>Hint</summary>
 #
-# `comm.Recv(array, source, tag, status)`: after it, `status.Get_source()` says who it was. `MPI.Status()` makes one; `MPI` is known on the ranks.
+# `comm.Recv(array, source, tag, status)`: afterwards `status.Get_source()` tells the source. `MPI.Status()` makes a status; the ranks know `MPI`.
 #
 # </details>
 
@@ -890,7 +904,7 @@ def receive_gradient(comm, layers):
 check.receive_gradient(receive_gradient, cluster=cluster)
 
 # %% [markdown]
-# Plugged into a server: `Unannounced` calls it for every update, and answers whom it names. (Until it works, there is no update, and the report says why.)
+# The server `Unannounced` calls your function for every update, and answers the worker that it names. (Until it works, there is no update, and the report says why.)
 
 # %%
 from helpers.data_parallel.schemes import Unannounced
@@ -905,11 +919,11 @@ print(f"accuracy {own.accuracy:.1%}", *own.report)
 # %% [markdown]
 # ### Exercise 8: staleness by hand
 #
-# *Difficulty ●●○, 8 minutes.* The list `workers` says whose gradient made each update. All began with the parameters of update 0, and each fetches the new ones right after its own update. How many updates old were the parameters behind each gradient? `staleness_of([1, 2, 1])` is `[0, 1, 1]`: rank 2's gradient belongs to the parameters before rank 1's update, and so does rank 1's second miss that of rank 2.
+# *Difficulty ●●○, 8 minutes.* The list `workers` says whose gradient made each update. All workers began with the parameters of update 0, and each fetches new parameters right after its own update. For each gradient, how many updates old were its parameters? `staleness_of([1, 2, 1])` is `[0, 1, 1]`: rank 2's gradient misses the update by rank 1, and rank 1's second gradient misses the update by rank 2.
 #
 # <details><summary>Hint</summary>
 #
-# For each worker remember how many updates there were when it last fetched.
+# For each worker, remember the number of updates at its last fetch.
 #
 # </details>
 
@@ -935,7 +949,7 @@ print("as the server noted it:", staleness_of(own.workers) == own.staleness)
 # %% [markdown]
 # ### What a handshake is for
 #
-# The server of the course, `Asynchronous`, says more than this. Each message has a *tag* that tells what it is:
+# The course's server, `Asynchronous`, exchanges more messages. Each has a *tag* that says what it is:
 #
 # ```
 # worker                                  server
@@ -945,19 +959,19 @@ print("as the server noted it:", staleness_of(own.workers) == own.staleness)
 #                                ◀───     PARAMETERS  layer by layer
 # ```
 #
-# The hello is not there to keep layers apart. It lets the server *refuse* before a byte of a gradient has moved (wrong sizes, too old), *stop* the training, take one conversation at a time, and *give up* a worker that falls silent. A hello that comes while the server is busy waits in MPI's queue.
+# The hello is not needed to keep layers apart. It lets the server *refuse* a gradient before it is sent (wrong sizes, too old), *stop* the training, serve one worker at a time, and *give up* a worker that falls silent. A hello that arrives while the server is busy waits in MPI's queue.
 
 # %% [markdown]
-# Four questions decide the design, in step with a server and out of step alike:
+# Four questions decide the design of each scheme:
 #
-# | question | in step, no server | in step, a server | out of step |
+# | question | synchronous, no server | synchronous, a server | asynchronous |
 # |---|---|---|---|
-# | how many copies of the model? | $R$, always equal | $R - 1$, always equal | $R - 1$, each of another age |
-# | what *must* the server store? | there is none | $\theta$, $v$, a gradient that arrives | $\theta$, $v$, a gradient that arrives, a count of updates |
+# | how many copies of the model? | $R$, always equal | $R - 1$, always equal | $R - 1$, of different ages |
+# | what *must* the server store? | there is none | $\theta$, $v$, an arriving gradient | $\theta$, $v$, an arriving gradient, the count of updates |
 # | what *must* a worker store? | $\theta$, $g_r$, $v$ | $\theta$, $g_r$ | $\theta$, $g_r$, the count at its last fetch |
-# | what travels in a step? | gradients, summed on the way | $g_r$ up, $\theta$ down | hello and ready; $g_r$ up, $\theta$ down |
+# | what is sent in a step? | gradients, summed on the way | $g_r$ to the server, $\theta$ back | hello and ready; $g_r$ to the server, $\theta$ back |
 #
-# What must the server store? The source holds that it needs a whole model and an optimizer, because PyTorch's optimizer is tied to parameters. The update itself needs flat arrays only; here is all of it. (`runs.train` makes a model on the server as well, since all ranks run the same program, but no layer of it is ever called.)
+# A source says that the server needs a whole model and an optimizer, because PyTorch's optimizer is tied to parameters. But the update needs only flat arrays; this is all of it:
 
 # %%
 from helpers.data_parallel.optimizers import FlatSGD
@@ -965,7 +979,7 @@ from helpers.data_parallel.optimizers import FlatSGD
 print(inspect.getsource(FlatSGD))
 
 # %% [markdown]
-# Does that do the same arithmetic as PyTorch's optimizer? A server with three workers must then end where three replicas without a server do:
+# Does it compute the same as PyTorch's optimizer? Then a server with three workers must end where three replicas without a server do:
 
 # %%
 three = cluster.run(runs.train, Server, timeout=60, **short)[0].weights
@@ -980,7 +994,7 @@ by_flat_arrays = np.abs(three - cluster.run(without_a_server, timeout=60)[0]).ma
 print(f"largest difference after 40 steps: {by_flat_arrays:.0e}")
 
 # %% [markdown]
-# And is there an epoch any more? Each worker goes through its own share of the data at its own pace, so nobody ends one together. The server stops after a number of updates, or of seconds, or when the loss is low enough. Here we stop after as many gradients as before.
+# Does an asynchronous training have epochs? Each worker goes through its own part of the data at its own pace, so they do not end an epoch together. The server stops after a number of updates or seconds, or when the loss is low enough. Here it stops after as many gradients as before.
 
 # %%
 from helpers.data_parallel.schemes import Asynchronous
@@ -990,7 +1004,7 @@ print(f"{out_of_step.updates} updates in {out_of_step.seconds[-1]:.1f} s,", end=
 print(f"accuracy {out_of_step.accuracy:.1%}; {out_of_step.report[-1]}")
 
 # %% [markdown]
-# By seconds, or at a loss (the mean of 20 updates): `Stop` names the ends, and the first that is reached counts. Out of step the server decides, and tells each worker at its next hello. In step every rank must leave after the *same* update, or the others would wait for it; so they agree after each update, on rank 0's clock and on the mean of their losses.
+# `Stop` ends a run after a number of seconds, or once the loss (averaged over 20 updates) falls below a value, whichever comes first. An asynchronous server decides alone, and tells each worker at its next hello. In a synchronous run every rank must leave after the *same* update, or the others would wait for it. So the ranks agree after each update, on rank 0's clock and on the mean of their losses.
 
 # %%
 from helpers.data_parallel.schemes import Stop
@@ -1015,11 +1029,11 @@ _ = timeline(point_to_point(free_trace, end=0.5 * whole.duration), tags=tags, ti
 plt.show()
 
 # %% [markdown]
-# The first half of nine updates. Follow one worker: hello, ready, g, θ, and then it computes, while others have their turn. The server is in one conversation at a time. Nobody waits for the slowest; a worker waits only while the server talks with another.
+# The picture shows the first half of nine updates. Follow one worker: hello, ready, g, θ, and then it computes while others are served. The server serves one worker at a time. Nobody waits for the slowest worker; a worker waits only while the server serves another.
 #
 # ## All schemes on the same axes
 #
-# All four computed the same number of gradients. First the answers to your predictions:
+# All four runs computed the same number of gradients. First the answers to your predictions:
 
 # %%
 histories = [in_step, single, served, out_of_step]
@@ -1032,17 +1046,17 @@ _ = plots.losses(histories)
 plt.show()
 
 # %% [markdown] claims="02-batch 02-rate 02-stale-update 02-async-with-momentum"
-# Each curve is a mean over the last 60 gradients. Left is what you wait for, right what an update is worth. Do not read too much into the right picture: the run out of step differs from the one in step in *three* things, and only one of them is asynchrony. Change one at a time, over several seeds:
+# Each curve is a mean over the last 60 gradients. The left picture shows the time that you wait, the right one the loss after each update. Do not conclude too much from the right picture: the asynchronous and the synchronous run differ in *three* things, batch, rate and staleness. We change one at a time, over several seeds:
 
 # %%
 for name in ("batch", "rate", "stale-update", "async-with-momentum"):
     display(claims.evidence(f"02-{name}"))
 
 # %% [markdown]
-# - **Batch.** At the same rate, an update with the mean of four gradients is worth more than one with a single gradient.
+# - **Batch.** At the same rate, an update with the mean of four gradients lowers the loss more than an update with one gradient.
 # - **Rate and momentum.** $\lambda = 0.02$, $\mu = 0.9$ is better than $\lambda = 0.05$, $\mu = 0$ with batches of 32, and worse with batches of 8.
-# - **Staleness.** At $\lambda = 0.05$ and the same batch, a gradient that is about two updates old is worth less than a fresh one. At $\lambda = 0.02$ five seeds do not decide it.
-# - **Together.** With the settings of the run in step one process ends at 75 % in the mean of twelve seeds on one processor, at 64 % on another, where two of the twelve guess one digit in ten. Out of step eight and six of the twelve guess, and the means are 24 and 30 %. (A seed does not decide such a run: seed 0 ended at 0.10 in one record and at 0.64 in another, since who comes when is not in it.) With a quarter of the rate both learn, and equally well. So asynchronous SGD needs another rate than one process does at this one; at the smaller the stale gradients cost nothing that twelve seeds could show.
+# - **Staleness.** At $\lambda = 0.05$ and equal batches, a gradient that is about two updates old lowers the loss less than a fresh one. At $\lambda = 0.02$ five seeds do not decide.
+# - **Together.** At the synchronous run's rate, one process reaches 75 % (mean of twelve seeds) on one processor and 64 % on another, where two of the twelve seeds only guess. The asynchronous runs reach 24 and 30 %; eight and six of the twelve seeds guess. (The seed does not fix an asynchronous run, because it does not fix the order in which workers arrive.) So at this rate asynchrony hurts. At a quarter of the rate, twelve seeds show no cost.
 
 # %%
 print(
@@ -1056,10 +1070,10 @@ for history in histories:
     )
 
 # %% [markdown]
-# Here, with four busy ranks on few cores, waiting for nobody is not faster: one rank of four only serves and computes nothing, and all ranks compete for the cores. The picture changes when each worker has a core of its own and step times vary: then the synchronous scheme waits for the slowest in each step, and the asynchronous one does not. (In paced runs outside these records, random step times of equal mean gave 130 gradients a second asynchronously and 83 synchronously; equal step times 138 and 168.)
+# Here four busy ranks share few cores, and the asynchronous scheme is not faster: one rank of four only serves, and all compete for the cores. With a core for each worker and step times that vary, a synchronous step waits for the slowest worker, and an asynchronous worker does not; section *A straggler* measures this.
 
 # %% [markdown]
-# > **Predict.** How many updates old are the parameters behind a gradient, on the average, with $W = 3$ workers? And if rank 3 is four times slower than the others: does the *average over all gradients* become larger, smaller, or stay?
+# > **Predict.** With $W = 3$ workers, how many updates old are the parameters of a gradient, on average? If rank 3 is four times slower than the others, does the *average over all gradients* become larger, smaller, or stay the same?
 
 # %%
 guess["mean staleness of three workers"] = ...
@@ -1073,14 +1087,14 @@ _ = plots.staleness(slow_run)
 plt.show()
 
 # %% [markdown] claims="02-mean-staleness 02-slow-is-stale"
-# The average stays $W - 1$: each update makes the parameters of the $W - 1$ other workers one update older, whoever is slow, and nothing else makes them older. But it is shared out unevenly: what the slow rank brings, seldom, is much older, and the others' gradients are fresher.
+# The average stays $W - 1$: each update makes the parameters of the $W - 1$ other workers one update older, whoever is slow, and nothing else ages them. But the ages are unequal: the rare gradients of the slow rank are much older, and those of the others are fresher.
 
 # %%
 for name in ("mean-staleness", "slow-is-stale"):
     display(claims.evidence(f"02-{name}"))
 
 # %% [markdown]
-# What can be done about old gradients? Two ideas are older than this course. A **staleness-aware rate** (Zhang, Gupta, Lian, Liu 2016) divides the rate by $\tau$. As a scheme it is three lines:
+# What helps against old gradients? A **staleness-aware rate** (Zhang, Gupta, Lian, Liu 2016) divides the rate by $\tau$. As a scheme it takes three lines:
 
 
 # %%
@@ -1098,19 +1112,19 @@ print(f"λ ÷ τ: accuracy {careful.accuracy:.1%} after {careful.updates} update
 claims.evidence("02-staleness-aware")
 
 # %% [markdown] claims="02-staleness-aware"
-# These runs do not show that it helps: with three workers nearly all gradients are two updates old, so it is hardly more than half the rate. The paper had many more workers. The other idea, **elastic averaging**, is the project at the end.
+# These runs do not show that it helps: with three workers nearly all gradients are two updates old, so this is little more than half the rate. (Notebook [12](12_large_batches_and_compression.ipynb) has seven workers.) Another idea, **elastic averaging**, is the project at the end.
 #
 # ## A straggler
 #
-# Make one rank a *[straggler](glossary.md#straggler)*: rank 3 is slower by a factor $k$ (it sleeps after each gradient). In step, everyone waits for the slowest; out of step, rank 3 only contributes less. How much is that?
+# We make one rank a *[straggler](glossary.md#straggler)*: rank 3 is slower by a factor $k$ (it sleeps after each gradient). Synchronous training waits for it in every step. In asynchronous training, rank 3 only contributes less. How much does it cost?
 #
 # ### Exercise 9: what a straggler costs
 #
-# *Difficulty ●●○, 8 minutes.* Of `workers` workers each needs `compute` seconds for a gradient, and `rest` seconds for all else between one of its gradients and its next (messages, waiting for its turn, the update). One of them is slow: it needs `k` times `compute`, and a `rest` like the others'. Return two numbers: the gradients per second of all workers together **in step**, where a step ends for all when the slow one has ended it; and **out of step**, where each works at its own pace.
+# *Difficulty ●●○, 8 minutes.* Each of `workers` workers needs `compute` seconds for a gradient and `rest` seconds for everything else between two gradients (messages, waiting to be served, the update). One worker is slow: it needs `k` times `compute`, and the same `rest`. Return two numbers, the gradients per second of all workers together: **synchronous**, where every step lasts until the slow worker has finished, and **asynchronous**, where each works at its own pace.
 #
 # <details><summary>Hint</summary>
 #
-# In step `workers` gradients come in the time that the slow one needs for one. Out of step every worker brings one gradient in its own time: how many does each bring in a second?
+# Synchronous: `workers` gradients in the time that the slow worker needs for one. Asynchronous: each worker delivers one gradient in its own time; how many does it deliver per second?
 #
 # </details>
 
@@ -1128,7 +1142,7 @@ def with_a_straggler(k, workers, compute, rest):
 check_on.with_a_straggler(with_a_straggler)
 
 # %% [markdown]
-# Move the slider: the ranks train for each $k$ once; the grey bars are $k = 1$. The diamonds are your function's, for the $k$ of the slider. What it is given is measured at $k = 1$: `compute` is $T_{comp}$ in step, of the slowest rank; `rest` is what remains of a worker's time from gradient to gradient, in step and out of step each its own.
+# Move the slider: the ranks train once for each $k$. The grey bars are $k = 1$. The diamonds show your function's values for the slider's $k$. `compute` is $T_{comp}$ of the slowest rank in the synchronous run at $k = 1$. `rest` is the time between gradients minus `compute`, measured at $k = 1$ for each scheme.
 
 # %%
 from functools import cache
@@ -1180,9 +1194,9 @@ slider = ipywidgets.IntSlider(4, 1, 10, description="k", continuous_update=False
 ipywidgets.interactive(straggle, k=slider)
 
 # %% [markdown]
-# At $k = 1$ your function gives back what was measured. At another $k$, where a diamond and its bar part, `compute` or `rest` is no longer what it was at $k = 1$.
+# At $k = 1$ your function returns what was measured. At another $k$, a diamond that misses its bar shows that `compute` or `rest` has changed.
 #
-# Workers also fail outright. The server gives up a worker that falls silent in the middle of a push, drops a gradient that is not finite, and refuses layers of the wrong shape; each is in its report. Beside it a worker that leaves cleanly: it says goodbye.
+# Workers also fail. The server gives up a worker that falls silent in the middle of a push, drops a gradient that is not finite, and refuses layers of the wrong shape. Its report lists each case. A fourth worker leaves properly: it says goodbye.
 
 # %%
 from helpers.data_parallel.faults import Faulty
@@ -1196,20 +1210,20 @@ for faults in (bad, {1: ("die", 4)}):
     print(f"{survived.updates} updates; the longest pause between two was {gap:.2f} s\n")
 
 # %% [markdown]
-# Of the three faults the first is the expensive one: while the server waits for layers that never come, for `patience` seconds, *everybody* waits; the longest pause above says so. A goodbye costs nobody a pause.
+# The first fault is the expensive one: for `patience` seconds the server waits for layers that never come, and *everybody* waits for the server; see the longest pause above. After a goodbye nobody waits.
 #
-# What none of this survives is a rank whose *process* is killed: MPI then ends all the others.
+# If a rank's *process* is killed, MPI ends all the others too.
 #
 # ## Cost: when does a replica pay?
 #
-# Alone, an epoch of $N$ samples takes $\frac{N}{B} T_{comp}$. In step on $R$ replicas it takes $\frac{N}{R B} (T_{comp} + T_{sync})$. The second is smaller exactly if
+# One process needs $\frac{N}{B} T_{comp}$ for an epoch of $N$ samples. $R$ synchronous replicas need $\frac{N}{R B} (T_{comp} + T_{sync})$. This is less exactly if
 #
 # $$\frac{T_{sync}}{T_{comp}} < R - 1$$
 #
-# $T_{sync}$ depends on the number of parameters, on $R$ and on the link, but not on the batch; $T_{comp}$ grows with the batch. So there is a batch from which on the replicas pay. Two cases, each measured with rank 0 computing alone (the others *asleep*: a rank that waits in a barrier keeps a core busy), then with all:
+# $T_{sync}$ depends on the number of parameters, on $R$ and on the link, but not on the batch. $T_{comp}$ grows with the batch. So replicas pay from some batch size on. We measure two cases, first with rank 0 computing alone (the others *sleep*, because a rank that waits in a barrier keeps a core busy), and then with all:
 #
-# - **LeNet**, gradients through memory: its convolutions use each weight up to 784 times for a sample, so there is much to compute for little to send.
-# - **A wide perceptron** of 814 090 parameters, each used once for a sample, whose gradients go over **TCP**, as between machines.
+# - **LeNet**, with gradients sent through memory. Its convolutions use each weight up to 784 times for a sample: much computation, little to send.
+# - **A wide perceptron** of 814 090 parameters, each used once for a sample. Its gradients are sent over **TCP**, as between machines.
 
 # %%
 from helpers.data_parallel import time_model
@@ -1229,11 +1243,11 @@ for name, (fixed, per_sample, synchronize) in fits.items():
 # %% [markdown]
 # ### Exercise 10: predict the crossing
 #
-# *Difficulty ●●○, 10 minutes.* Let $T_{comp} = a + bB$ (`fixed` and `per_sample`, in ms) and $T_{sync}$ be given (`synchronize`, in ms). Return the smallest whole batch $B \ge 1$ for which $R$ replicas (`ranks`) are faster than one process.
+# *Difficulty ●●○, 10 minutes.* Let $T_{comp} = a + bB$ (`fixed` and `per_sample`, in ms), and let $T_{sync}$ be `synchronize` (in ms). Return the smallest whole batch size $B \ge 1$ at which $R$ replicas (`ranks`) are faster than one process.
 #
 # <details><summary>Hint</summary>
 #
-# Put $a + bB$ into the inequality and solve for $B$. *Faster* means strictly: where both are equal, nothing is gained yet.
+# Put $a + bB$ into the inequality and solve for $B$. *Faster* is strict: where both are equal, nothing is gained yet.
 #
 # </details>
 
@@ -1251,7 +1265,7 @@ def predict_crossing(fixed, per_sample, synchronize, ranks):
 check.predict_crossing(predict_crossing)
 
 # %% [markdown]
-# Before you run the next cell: with the numbers printed above and $R = 2$, from which batch on does each of the two pay? Then let your function answer, and the measurements judge it: on the left, where the measured ratio passes 1; on the right, where the measured speed-up does. Text and picture use one $T_{sync}$ for each curve, the median over all batches.
+# Before you run the next cell: with the numbers printed above and $R = 2$, from which batch size on does each of the two pay? Your function answers too, and the measurements judge both: on the left, where the measured ratio passes 1; on the right, where the measured speedup does. Text and picture use one $T_{sync}$ for each curve, the median over all batches.
 
 # %%
 guess["LeNet pays from B ="] = ...
@@ -1283,16 +1297,16 @@ for p in lenet2 + lenet4 + wide:
     )
 
 # %% [markdown]
-# Compare two columns line by line: where $T_{sync}/T_{comp}$ is below $R - 1$, the measured speed-up should be above 1, and elsewhere the replicas should be *slower* than one process. How often that was right here is counted in the table of the sources, at the end.
+# Compare two columns in each line. Where $T_{sync}/T_{comp}$ is below $R - 1$, the measured speedup should be above 1. Elsewhere the replicas should be *slower* than one process. The table of the sources, at the end, counts how often this was right here.
 #
-# The last column tells which assumption holds. The model takes $T_{comp}$ for the same alone and together: then the column is 1. Ranks that are more than the cores take turns on them; if all of them compute at the same time, the column is $R$ / cores, and the predicted speed-up cannot come. What lies above 1 although every rank has a core (shared caches, shared memory) this table does not part.
+# The last column tests an assumption: the model takes the same $T_{comp}$ alone and together, which gives 1. If there are more ranks than cores, ranks wait for a core. If all of them compute at the same time, the column is $R$ / cores, and the predicted speedup cannot be reached. The table cannot separate other causes, such as shared caches.
 
 # %% [markdown]
-# ### A core for each, and a link between
+# ### A core for each rank, and a link between them
 #
-# Sharing cores and sending gradients came together in that table. To part them, let each rank be [paced](glossary.md#paced): it computes for real, then sleeps until 10 ms have passed, so that every rank has a device of its own, however few cores there are. And give each rank a [host](glossary.md#host): `Network` makes hosts inside this machine, joined by links of a rate that you choose. 20 batches of a small network, 16 401 parameters, 65.6 kB of gradients.
+# In that table two costs come together: ranks share cores, and gradients are sent. To separate them, each rank is [paced](glossary.md#paced): it computes for real, and then sleeps until 10 ms have passed. So every rank acts as a device of its own, however few cores there are. Each rank also gets its own [host](glossary.md#host): `Network` makes hosts inside this machine, joined by links of a rate that you choose. We train 20 batches of a small network with 16 401 parameters, that is, 65.6 kB of gradients.
 #
-# > **Predict:** two ranks, 10 Mbit/s. What is $T_{sync}/T_{comp}$, with $2(R-1)/R$ times 65.6 kB to send? Do two such devices pay? And at 1 Gbit/s?
+# > **Predict:** two ranks, 10 Mbit/s. What is $T_{sync}/T_{comp}$, with $2(R-1)/R$ times 65.6 kB to send? Do two such devices pay? Do they at 1 Gbit/s?
 
 # %%
 guess["T_sync/T_comp at 10 Mbit/s"] = ...
@@ -1317,15 +1331,15 @@ for rate in (10e6, 100e6, 1e9):
         guess.answer("T_sync/T_comp at 10 Mbit/s", ratio)
 
 # %% [markdown] claims="02-link-speed 02-link-cores"
-# The inequality holds where only these two times matter. In the records of two processors (five runs each) two paced replicas speed up as $R/(1 + T_{sync}/T_{comp})$ says, within 11 %, on all three links, and four within 10 % on the two slower ones; at 1 Gbit/s four are 9 and 12 % below, which five runs leave open at the claim's margin of 15 %. On the slowest one two devices take three times as *long* as one (0.33 and 0.34): there $T_{sync}/T_{comp}$ is 5.5 (5.2 for the gradients alone; the packets' headers are sent too) and $R - 1$ is 1. On the fastest they do pay (1.83 and 1.87).
+# The inequality holds where only these two times matter. In the records of two processors (five runs each), two paced replicas reach the speedup $R/(1 + T_{sync}/T_{comp})$ within 11 % on all three links. Four reach it within 10 % on the two slower links; at 1 Gbit/s they are 9 and 12 % below it, which five runs leave open at the claim's margin of 15 %. On the slowest link, two devices take three times as *long* as one (speedups 0.33 and 0.34): $T_{sync}/T_{comp}$ is 5.5 there, and $R - 1$ is 1. (Gradients alone would give 5.2; packets also have headers.) On the fastest link two devices pay (1.83 and 1.87).
 #
-# On the two faster links eight replicas fall short, by 35 and 41 % on one processor and by 27 and 33 % on the other. Measured with steps of 40 ms, a step takes them 6 to 12 ms longer than pace and link together on two cores, and another 6 to 8 ms on *one*: arithmetic and messages of eight ranks are work that few cores have to do, and the formula has no term for it. Beside a longer step this work weighs less: with 80 ms the speed-up is 6 to 12 % below the formula's.
+# On the two faster links eight replicas miss the prediction, by 35 and 41 % on one processor and by 27 and 33 % on the other. With steps of 40 ms, a step takes them 6 to 12 ms longer on two cores than pace and link together, and another 6 to 8 ms on *one* core: few cores have to do the computation and the messages of eight ranks, and the formula has no term for this work. In a longer step it weighs less: with 80 ms the speedup is 6 to 12 % below the formula's.
 
 # %%
 display(claims.evidence("02-link-speed"), claims.evidence("02-link-cores"))
 
 # %% [markdown]
-# And the baseline is a matter of choice: the one process may use all cores by itself.
+# The result also depends on the baseline, because one process can use all cores by itself:
 
 # %%
 import time
@@ -1343,12 +1357,12 @@ for size in (8, 64, 256):
 torch.set_num_threads(1)
 
 # %% [markdown]
-# With threads inside of one process nothing has to be sent at all. So replicas on *one* machine compete with threads; compare the two columns for each batch before you start replicas.
+# Threads inside one process send nothing at all. So replicas on *one* machine compete with threads. Compare the two columns for each batch size before you start replicas.
 
 # %% [markdown]
 # ## What breaks
 #
-# > **Predict.** Six faults follow. What will come of five of them? (An accuracy from 0 to 1; ten digits, so that guessing gives 0.1.) Four replicas that begin with *different* parameters average their *gradients*: how far apart are they after 40 steps, as a share of the distance at the start?
+# > **Predict.** Six faults follow. What accuracy (0 to 1; guessing gives 0.1) does each of five reach? And four replicas that begin with *different* parameters average their *gradients*: how far apart are they after 40 steps, as a share of the distance at the start?
 
 # %%
 guess["accuracy with the same data on every rank"] = ...
@@ -1358,7 +1372,7 @@ guess["distance after 40 steps ÷ at the start"] = ...
 guess["loss with the sum in place of the mean"] = ...
 
 # %% [markdown]
-# **A rank that skips the collective.** Rank 2 finds nothing to do in this step and goes on. The others wait for it for ever; the cell ends after 3 seconds, and the table says for whom they wait.
+# **A rank that skips the collective.** Rank 2 has nothing to do in this step and continues. The others wait for it for ever. The cell ends after 3 seconds, and the table says for whom they wait.
 
 # %% tags=["raises-exception"]
 # %%ranks --timeout 3
@@ -1370,9 +1384,9 @@ if mine is not None:
     comm.Allreduce(MPI.IN_PLACE, mine)
 
 # %% [markdown]
-# The cure is to take part with zeros. (`DistributedDataParallel` has `Join` for ranks whose data end early.)
+# The cure: take part with zeros. (`DistributedDataParallel` has `Join` for ranks whose data end early.)
 #
-# **The same data on every rank.** Somebody forgot the sampler: all replicas see the same batches, their gradients are equal, and the mean of four equal gradients is one of them. Nothing warns.
+# **The same data on every rank.** Without the sampler all replicas see the same batches. Their gradients are equal, and so is the mean. No warning appears.
 
 # %%
 same = cluster.run(
@@ -1389,7 +1403,7 @@ guess.answer("accuracy with the same data on every rank", same.accuracy)
 claims.evidence("02-same-data")
 
 # %% [markdown]
-# **Out of step with the settings of the run in step.**
+# **Asynchronous, with the settings of the synchronous run.**
 
 # %%
 run = cluster.run(runs.train, Asynchronous, steps=400, timeout=90, **settings)[0]
@@ -1399,9 +1413,9 @@ print(
 guess.answer("accuracy out of step with the settings of the run in step", run.accuracy)
 
 # %% [markdown]
-# At 10 % it guesses; other seeds learn something, as *All schemes* has shown. The rate is large for batches of 8 even in one process, and stale gradients make it worse: *All schemes* has both over twelve seeds. With a quarter of the rate both learn.
+# At 10 % the network guesses; with other seeds it learns something. Section *All schemes* has twelve seeds: the rate is too large for batches of 8 even in one process, and asynchronous runs at this rate end lower still. With a quarter of the rate both learn.
 #
-# **Averaging parameters that were never equal.** Two networks that begin with different random weights compute different things with their hidden units; their mean computes neither.
+# **Averaging parameters that were never equal.** Two networks that begin with different random weights use their hidden units for different things. The mean of the two networks is neither of them.
 
 # %%
 from helpers.models.lenet import accuracy_of
@@ -1420,10 +1434,10 @@ for name, weights in zip(("first", "second", "mean"), [*trained, sum(trained) / 
 guess.answer("accuracy of the mean of two networks", accuracy_of(sum(trained) / 2, digits))
 
 # %% [markdown]
-# The two networks never were equal: hidden unit 7 of one has nothing to do with unit 7 of the other, so their mean is no network that anybody trained. Starting from one point is no guarantee either. Trained long enough apart, or at a rate that is large enough, two networks from one start part as well, and their mean is worse than either.
+# Hidden unit 7 of one network has nothing to do with unit 7 of the other, so nobody trained their mean. An equal start does not guarantee a useful mean either: trained apart for long enough, or at a large rate, two networks from one start also drift apart.
 
 # %% [markdown]
-# **Averaging the gradients of replicas that were never equal.** Somebody forgot to send the initial parameters; everything else is right. Three seeds:
+# **Averaging the gradients of replicas that were never equal.** Nobody sent the initial parameters; everything else is right. Three seeds:
 
 
 # %%
@@ -1449,9 +1463,9 @@ for seed in (0, 10, 20):
 guess.answer("distance after 40 steps ÷ at the start", float(kept))
 
 # %% [markdown]
-# All subtract the same $\lambda v$ in every step, so that nothing changes in $\theta_r - \theta_s$ but rounding: equal gradients do not make replicas equal, they only *keep* equal what was. And what each subtracts is a mean of four gradients, three of which belong to other parameters than its own.
+# All replicas subtract the same $\lambda v$ in every step, so $\theta_r - \theta_s$ changes only by rounding. Equal gradients do not make replicas equal; they only *keep* equal replicas equal. And each replica subtracts a mean of four gradients, three of which belong to other parameters than its own.
 #
-# **The sum taken for the mean.** `all_reduce` adds. Without the division every step is $R$ times too long.
+# **The sum instead of the mean.** `all_reduce` adds. Without the division every step is $R$ times too long.
 
 
 # %%
@@ -1473,10 +1487,10 @@ for name, scheme in (("mean", MPIAllreduce), ("sum", summed)):
 guess.answer("loss with the sum in place of the mean", float(np.mean(run.losses[80:])))
 
 # %% [markdown]
-# The same rate, the same batches: with the sum the loss stays at $\ln 10 = 2.30$, and the accuracy at one digit in ten. That is guessing.
+# The rate and the batches are the same. With the sum the loss stays at $\ln 10 = 2.30$, and the accuracy at one digit in ten: the network guesses.
 
 # %% [markdown] claims="02-sum-for-mean"
-# On paper, a sum with a quarter of the rate is the mean: every update is the same. In the runs both learn, but they are not the same number by number: five seeds on one processor leave open which ends higher, on another they tie. So the source that divides by nothing can train, with another rate for each number of ranks:
+# In exact arithmetic, the sum at a quarter of the rate equals the mean. In the runs both learn, but they are not equal number by number: five seeds on one processor do not decide which ends higher, and on another they tie. So forgetting to divide works only if you retune the rate whenever $R$ changes:
 
 # %%
 claims.evidence("02-sum-for-mean")
@@ -1484,15 +1498,15 @@ claims.evidence("02-sum-for-mean")
 # %% [markdown]
 # ## Project: elastic averaging
 #
-# *Difficulty ●●●, 40 minutes.* Replicas need not be equal all the time. In *elastic averaging* (Zhang, Choromanska, LeCun 2015) each goes its own way, and every `period` steps it and a *centre* $c$ pull on each other, all with the same strength $\rho$ (`pull`):
+# *Difficulty ●●●, 40 minutes.* Replicas need not be equal all the time. In *elastic averaging* (Zhang, Choromanska, LeCun 2015) each replica trains by itself. Every `period` steps it and a *centre* $c$ pull on each other with strength $\rho$ (`pull`):
 #
 # $$d_r = \rho\,(\theta_r - c), \qquad \theta_r \leftarrow \theta_r - d_r, \qquad c \leftarrow c + \sum_r d_r$$
 #
-# Write it as a scheme for the loop of this notebook. All replicas begin equal, and so does the centre. Every rank keeps its own copy of the centre, and all copies stay equal. `replica.flat.values` is the tensor of all parameters: change it in place. `step` counts from 0.
+# Write it as a scheme for this notebook's training loop. All replicas and the centre begin equal. Every rank keeps its own copy of the centre, and all copies stay equal. `replica.flat.values` is the tensor of all parameters: change it in place. `step` counts from 0.
 #
 # <details><summary>Hint</summary>
 #
-# `super().begin(replica)` gives all replicas rank 0's parameters; then `clone` them. After the pull only one thing has to travel: the sum of the $d_r$, by `self.comm.Allreduce`, which wants NumPy arrays (`tensor.numpy()`).
+# `super().begin(replica)` gives all replicas rank 0's parameters; then `clone` them. After the pull only the sum of the $d_r$ has to be sent, by `self.comm.Allreduce`, which takes NumPy arrays (`tensor.numpy()`).
 #
 # </details>
 
@@ -1528,9 +1542,9 @@ class Elastic(Scheme):
 check.elastic(Elastic, cluster=cluster)
 
 # %% [markdown]
-# Your scheme trains LeNet. The replicas differ at the end; judge the first one. It sends as many numbers as the gradients are, but only every 10 steps: a tenth of the bytes.
+# Your scheme trains LeNet. The replicas differ at the end, so judge the first one. It sends as many numbers as there are gradients, but only every 10 steps: a tenth of the bytes.
 #
-# > **Predict:** by how many points does its accuracy differ from that in step?
+# > **Predict:** by how many points does its accuracy differ from that of the synchronous run?
 
 # %%
 guess["points of accuracy, elastic minus in step"] = ...
@@ -1548,7 +1562,7 @@ else:
 # %% [markdown]
 # ## What the sources say, what we measured
 #
-# The second column is this run, on your machine. Where a sentence wants several seeds, it is the records', and says so: `claims.evidence` above shows each record with its machine.
+# The second column is this run, on your machine.
 
 # %%
 from IPython.display import Markdown
@@ -1577,75 +1591,21 @@ lines = ["| the source says | here |", "|---|---|"]
 Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
 
 # %% [markdown]
-# And the records', from the course's machines. The figures are computed from them:
-
-
-# %%
-asked = ("mixed-layers", "async-with-momentum", "staleness-aware", "link-speed")
-on_record = {name: claims.evidence(f"02-{name}") for name in asked}
-
-
-def of_each(name, number, text):
-    """Put a setting of a claim into words, by number, for each processor that has a record."""
-    return " and ".join(text(one.rows[number]) for one in on_record[name].by_processor)
-
-
-def counted(row):
-    """Say how many of how many it was."""
-    events, trials = np.sum(row.parameters["values"], axis=0)
-    return f"{events:.0f} of {trials:.0f}"
-
-
-def against_one(row):
-    """Say how accurate a run out of step was, and one process."""
-    return f"{row.value:.0%} (one process {row.peer_value:.0%})"
-
-
-def speeds(*numbers):
-    """Say how far speed-up ÷ prediction reaches, over settings and processors."""
-    found = on_record["link-speed"].by_processor
-    parts = [1 + one.rows[number].parameters["effect"] for one in found for number in numbers]
-    return f"{min(parts):.2f} to {max(parts):.2f}"
-
-
-# %%
-mixed, kept = (of_each("mixed-layers", number, counted) for number in (0, 1))
-large, small = (of_each("async-with-momentum", number, against_one) for number in (0, 1))
-paced = [row for one in on_record["link-speed"].by_processor for row in one.rows]
-right = sum((row.value > 1) == (row.peer_value > 1) for row in paced)
-rows = [
-    ("a handshake keeps layers apart; without it they mix",
-     f"each layer from anyone: {mixed} gradients mixed; the first from anyone, the rest from its "
-     f"source: {kept}. The handshake refuses, stops, gives up"),
-    ("asynchronous SGD is noisier and harder to tune",
-     f"with the settings of the run in step {large} are right; with a quarter of the rate {small}"),
-    ("staleness-aware rates and elastic averaging help",
-     f"staleness-aware, with three workers: {on_record['staleness-aware'].verdict}; "
-     "elastic averaging: your project"),
-    ("worthwhile if $T_{sync}/T_{comp} < R - 1$",
-     f"right in {right} of {len(paced)} settings; speed-up ÷ prediction of two paced ranks "
-     f"{speeds(0, 1, 2)}, of four {speeds(3, 4, 5)}, of eight at 10 Mbit/s {speeds(6)} and on the "
-     f"two faster links {speeds(7, 8)}"),
-]  # fmt: skip
-lines = ["| the source says | the records |", "|---|---|"]
-Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
-
-# %% [markdown]
 # ## Summary
 #
-# - `torch.distributed` runs over MPI from `pip`; replicas that average gradients *are* one process with a larger batch. You have written the averaging, and trained with it.
-# - A rate belongs to a batch: the same rate that trains four replicas is too large for one process.
-# - Out of step, a gradient is $W - 1$ updates old on the average. It is worth less, and wants a smaller rate. What keeps layers apart is receiving them from one source.
-# - A second replica pays when $T_{sync}/T_{comp} < R - 1$; where ranks share cores, $T_{comp}$ grows with them.
+# - `torch.distributed` runs over an MPI from `pip`. Replicas that average gradients *are* one process with a larger batch. You have written the averaging, and trained with it.
+# - The right learning rate depends on the batch size: a rate that trains four replicas is too large for one process.
+# - An asynchronous gradient is $W - 1$ updates old on average, and needs a smaller rate. To keep layers apart, receive all of them from one source.
+# - A second replica pays if $T_{sync}/T_{comp} < R - 1$. Where ranks share cores, $T_{comp}$ grows with the number of ranks.
 #
-# **In practice**: `torch.nn.parallel.DistributedDataParallel` averages gradients in buckets during the backward pass, over NCCL on GPUs, with `DistributedSampler` for the data; Horovod does it over MPI, gloo or NCCL; `torch.distributed.fsdp` also shards the parameters. Parameter servers were how DistBelief (2012) trained; recommendation models with huge sparse tables now shard the tables over all ranks instead (TorchRec).
+# **In practice**: `torch.nn.parallel.DistributedDataParallel` averages gradients in buckets during the backward pass, over NCCL on GPUs, with `DistributedSampler` for the data. Horovod does it over MPI, gloo or NCCL. `torch.distributed.fsdp` also shards the parameters. DistBelief (2012) trained with parameter servers; recommendation models with huge sparse tables now shard the tables over all ranks instead (TorchRec).
 #
 # **References**
 #
 # - LeCun, Bottou, Bengio, Haffner (1998), *Gradient-based learning applied to document recognition*: LeNet and MNIST.
 # - Li et al. (2020), *PyTorch Distributed*: buckets and overlap.
 # - Dean et al. (2012), *Large scale distributed deep networks*: asynchronous SGD with a parameter server.
-# - Mitliagkas et al. (2016), *Asynchrony begets momentum*: staleness acts as momentum does, so that less of it should be added.
+# - Mitliagkas et al. (2016), *Asynchrony begets momentum*: staleness acts as momentum does, so less momentum should be added.
 # - Zhang, Gupta, Lian, Liu (2016), *Staleness-aware async-SGD*; Zhang, Choromanska, LeCun (2015), *Deep learning with elastic averaging SGD*.
 # - Goyal et al. (2017), *Accurate, large minibatch SGD*: raise the rate with the batch.
 #
