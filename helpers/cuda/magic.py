@@ -72,8 +72,13 @@ def cuda(line: str, cell: str, namespace: dict) -> Module:
 def register(ipython: Any) -> None:
     """Register ``%%cuda``."""
 
+    told: set[str] = set()  # what holds for every cell is said below the first
+
     def magic(line: str, cell: str) -> None:
-        print(_summary(cuda(line, cell, ipython.user_ns)))
+        module = cuda(line, cell, ipython.user_ns)
+        note = module.note if module.note not in told else ""
+        told.add(note)
+        print("\n".join([_summary(module), *([note] if note else [])]))
 
     ipython.register_magic_function(magic, "cell", "cuda")
 
@@ -89,4 +94,4 @@ def _summary(module: Module) -> str:
     where = "the GPU" if module.device == "gpu" else "this CPU, every access checked"
     if module.device == "cpu" and not module.check:
         where = "this CPU, unchecked"
-    return "\n".join([f"compiled for {where}:", *kernels, *([module.note] if module.note else [])])
+    return "\n".join([f"compiled for {where}:", *kernels])

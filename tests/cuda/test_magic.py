@@ -34,6 +34,13 @@ def test_a_cell_makes_its_kernels_callable(shell, capsys):
     assert x.tolist() == [6] * 4
 
 
+def test_that_nvrtc_is_missing_is_said_below_the_first_cell_alone(shell, capsys, monkeypatch):
+    monkeypatch.setattr("helpers.cuda.gpu.nvrtc.missing", lambda: "NVRTC is not here.")
+    for expected in (1, 0):
+        shell.run_cell_magic("cuda", "--device cpu -DFACTOR=2", CELL)
+        assert capsys.readouterr().out.count("NVRTC is not here.") == expected
+
+
 def test_errors_are_at_the_cells_own_lines(shell, capsys):
     result = shell.run_cell("%%cuda --device cpu\n" + CELL.replace("FACTOR", "nothing"))
     assert isinstance(result.error_in_exec, cuda.CompileError)
