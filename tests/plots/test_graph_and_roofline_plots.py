@@ -111,6 +111,18 @@ def test_names_of_two_equal_peaks_do_not_cover_each_other():
     assert abs(float(places[0]) - float(places[1])) > 15
 
 
+def test_a_roofs_name_runs_along_it_and_all_names_stand_within_the_axes():
+    crowd = [Point(f"kernel {i}", 64e6, 1e6, 1 / i) for i in range(1, 6)]
+    ax = roofs.roofline({"peak": 1e11}, {"memory": 2e10}, crowd)
+    ax.figure.draw_without_rendering()
+    (x, y), (u, v) = ax.transData.transform([(1, 1), (10, 10)])
+    texts = {t.get_text(): t for t in ax.texts}
+    assert texts["memory 20 GB/s"].get_rotation() == pytest.approx(
+        np.degrees(np.arctan2(v - y, u - x)), abs=0.1
+    )
+    assert min(t.get_window_extent().y0 for t in texts.values()) > ax.get_window_extent().y0
+
+
 def test_bars_of_a_kind_have_a_hatch_of_another_colour_than_their_own():
     kinds = ("read", "copy", "triad")
     rows = [{"level": "L1", "kind": kind, "threads": 1, "rate": 1e9} for kind in kinds]
