@@ -131,6 +131,8 @@ def growth(
     sequence of matplotlib.axes.Axes
         Two, for time and for memory.
     """
+    from matplotlib.patheffects import withStroke
+
     edges, nodes = np.asarray(edges, float), np.asarray(nodes, float)
     left, right = ensure_panels(axes, 2, figsize=(10.5, 4.8))
     left.plot(edges, np.asarray(seconds) * 1e3, color=BLUE, label="measured now")
@@ -157,8 +159,10 @@ def growth(
     if not fits.all() and fits.any():
         end = far[fits][-1]
         right.plot([end], [free / 2**30], "x", color=VERMILION, ms=12, mew=3)
-        right.annotate(f"dense ends at {end:.0e} edges", (end, free / 2**30), xytext=(8, -18),
-                       textcoords="offset points", size=11)  # fmt: skip
+        said = f"dense ends at {float(f'{end:.1g}'):,.0f} edges".replace(",", "\u202f")
+        halo = [withStroke(linewidth=3, foreground="white")]  # a line passes behind the letters
+        right.annotate(said, (end, free / 2**30), xytext=(8, -18), textcoords="offset points",
+                       size=11, path_effects=halo, zorder=5)  # fmt: skip
     right.set(xscale="log", yscale="log", xlabel="edges", ylabel="GiB", title="Memory")
     right.legend(fontsize=10, loc="upper left")
     return left, right
