@@ -115,6 +115,11 @@ def go():
             ["sum 2"] * 3,
         ),
         (
+            "import os, tempfile\nos.chdir(tempfile.mkdtemp())",
+            "go()\nos.rmdir(os.getcwd())\ngo()",
+            ["sum 2"] * 2,
+        ),
+        (
             "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))",
             "go()",
             ["a process may have 64 files open, which is too few"],

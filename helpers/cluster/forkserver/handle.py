@@ -58,6 +58,7 @@ class ForkServer:
             env={**os.environ, **one_thread},
             stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
+            cwd=_here(),
             start_new_session=True,  # an interrupt of the kernel's process group is not for it
         )
         theirs.close()
@@ -112,7 +113,7 @@ class ForkServer:
         """
         self._forks += 1
         output = str(output_file(folder, program))
-        found = Surroundings(dict(os.environ), directory or os.getcwd(), output, threads)
+        found = Surroundings(dict(os.environ), directory or _here(), output, threads)
         return self.send(
             "fork",
             name=name,
@@ -215,3 +216,11 @@ class ForkServer:
 def output_file(folder: Path, program: str) -> Path:
     """Return the file to which a set of processes writes."""
     return folder / f"{program}.log"
+
+
+def _here() -> str:
+    """Return this process's folder, or the user's own if somebody removed it."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return os.path.expanduser("~")
