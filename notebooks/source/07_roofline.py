@@ -1,24 +1,24 @@
 # %% [markdown]
-# # Measure what this machine can do, and see what holds your code back
+# # Measure what this machine can do, and see what limits your code
 #
-# At the end you have one picture of this machine, its [roofline](glossary.md#roofline), with your own kernels in it, and each kernel's distance from the roof tells you what to change.
+# In this notebook you draw one picture of your machine, its [roofline](glossary.md#roofline), and place your own kernels in it. Each kernel's distance from the roof tells you what to change.
 #
 # **You will be able to**
 #
 # - measure peak arithmetic, bandwidth and latency, and read the sizes of the caches from a curve;
 # - compute arithmetic intensity from counted operations and bytes, and predict the time of a kernel;
-# - take apart why one order of loops is ten times faster than another: cache misses, additions that wait, vectors;
+# - separate the reasons why one loop order is ten times faster than another: cache misses, dependent additions, vector instructions;
 # - write a matrix product in C that keeps its sums in registers;
-# - say from what batch on a layer is held up by arithmetic, how the number format moves that, and judge a change of a layer by operations *and* bytes.
+# - say from which batch size on arithmetic limits a layer, how the number format changes that, and judge a change of a layer by operations *and* bytes.
 #
-# **You need** matrix products, and loops in C at reading level; [06_pagerank_cpu_vs_gpu](06_pagerank_cpu_vs_gpu.ipynb) for the section on [notebooks 05 and 06](#Notebooks-05-and-06-under-the-roof). *Time:* 120 minutes, of which the machine works for less than three. *Cores:* one is enough, and a C compiler. *GPU:* none.
+# **You need** matrix products, and loops in C at reading level; [06_pagerank_cpu_vs_gpu](06_pagerank_cpu_vs_gpu.ipynb) for the section on [notebooks 05 and 06](#Notebooks-05-and-06-under-the-roof). *Time:* 190 minutes, of which the machine works for less than three. *Cores:* one is enough, and a C compiler. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
 #
 # | symbol | meaning | unit |
 # |---|---|---|
-# | $\pi$ | peak performance | flop/s (floating-point operations a second) |
+# | $\pi$ | peak performance | flop/s (floating-point operations per second) |
 # | $\beta$ | [bandwidth](glossary.md#bandwidth) | bytes/s |
 # | $I$ | [arithmetic intensity](glossary.md#arithmetic-intensity): operations ÷ bytes moved | flop/byte |
 # | $P$ | performance | flop/s |
@@ -55,7 +55,7 @@ style.use()
 # %% [markdown]
 # ## Where this ends
 #
-# The next cell measures this machine for under a minute (once; the result is kept) and draws its roofline with three kernels in it: two that multiply matrices and do exactly the same operations, and one that adds two arrays. By the end you can say of each why it hangs where it does, and which of them could be made faster.
+# The next cell measures this machine for less than a minute (once; the result is kept) and draws its roofline with three kernels. Two multiply matrices and do exactly the same operations; one adds two arrays. At the end you can say why each kernel stands where it does, and which could be faster.
 
 # %%
 from helpers.roofline import kernels, place
@@ -83,7 +83,7 @@ plt.show()
 # %% [markdown]
 # ## The ceilings
 #
-# Small programs in C, built by your compiler, measured every figure of this section on this machine (not more than three hours ago). The peak is measured by chains of multiplications and additions; bandwidth by reading, copying and $a = b + s c$ (**triad**); latency by a **pointer chase**, where each load yields the address of the next. The best of several samples counts, since disturbances only ever lower a rate. Impossible rates (a first cache slower than the second) are measured again, and dropped if they persist.
+# Small C programs, built by your compiler, measured every figure of this section on this machine (at most three hours ago). Chains of multiplications and additions measure the peak. Reading, copying and the **triad** $a = b + s c$ measure bandwidth. A **pointer chase**, in which each load yields the address of the next, measures latency. We keep the best of several samples, since disturbances only lower a rate. Impossible rates (a first-level cache slower than the second) are measured again, and dropped if they persist.
 
 # %%
 print(machine.machine, f"at {machine.frequency / 1e9:.2f} GHz, measured")
@@ -93,15 +93,15 @@ print(
 )
 
 # %% [markdown]
-# ### Peak: theory beside measurement
+# ### Peak: theory and measurement
 #
-# A processor starts a fixed number of vector instructions in each cycle. With $w$ lanes, two units and FMA (multiply and add in one instruction, counted as two operations)
+# A processor starts a fixed number of vector instructions in each cycle. With $w$ lanes, two units and FMA (multiply and add in one instruction, counted as two operations),
 #
 # $$\pi = f \cdot w \cdot 2 \cdot 2 .$$
 #
-# SSE, AVX2 and AVX-512 are instructions with registers of 128, 256 and 512 bits (NEON, on ARM, 128), so that $w$ is 4, 8 and 16 in fp32. The number of units is a fact of each processor, not a law: the first with AVX-512 have one such unit or two, and some run a 512-bit instruction as two halves.
+# SSE, AVX2 and AVX-512 have registers of 128, 256 and 512 bits (NEON on ARM has 128), so $w$ is 4, 8 and 16 in fp32. The number of units depends on the processor: the first ones with AVX-512 have one or two such units, and some run a 512-bit instruction as two halves.
 #
-# The source computes 243 Gflop/s for a core of the Xeon 8180M from $f = 3.8$ GHz and $w = 16$. That takes the frequency from a label, and the label's is the *turbo* frequency, which a core takes for a while and while others idle: measure $f$.
+# The source computes 243 Gflop/s for a core of the Xeon 8180M from $f = 3.8$ GHz and $w = 16$. This frequency comes from a label, and it is the *turbo* frequency, which a core runs at only for a while and while other cores idle. Measure $f$ instead.
 #
 # *Predict: how many fp32 operations does one core of your machine finish in a cycle?* Type your number; the table answers.
 
@@ -120,15 +120,15 @@ for dtype in ("float32", "float64"):
     print(f"{dtype}, best of 1 to {machine.cores} cores: {machine.peak(dtype) / 1e9:.0f} Gflop/s")
 
 # %% [markdown]
-# The narrow instruction sets waste most of the machine: a scalar loop leaves all lanes but one idle. The column *theory* supposes two units that each multiply and add in a cycle, in every row. On a machine shared with others several cores together may fall short of as many times one core; what of that the neighbours take is not isolated here. One thread is timed by its own processor time, which leaves waiting out.
+# Scalar loops and narrow instruction sets waste most of the machine: a scalar loop uses one lane and leaves the others idle. The column *theory* assumes two units with FMA in every row. On a machine that you share with others, several cores together may reach less than their number times one core. (One thread is timed by its own processor time, which does not count waiting for a core.)
 #
 # ### Exercise 1: how many units?
 #
-# *Difficulty ●○○, 5 minutes.* From the measured peak of a row find how many vector instructions the core starts in a cycle; do not round.
+# *Difficulty ●○○, 5 minutes.* From the measured peak of a row, compute how many vector instructions the core starts in a cycle; do not round.
 #
 # <details><summary>Hint</summary>
 #
-# The formula above, solved for the number of units; without FMA an instruction counts as one operation a lane.
+# Solve the formula above for the number of units. Without FMA an instruction counts as one operation per lane.
 #
 # </details>
 
@@ -150,14 +150,14 @@ for row in machine.theory():
     print(f"{row['isa']:8} {row['dtype']:8}", "–" if started is None else f"{started:.2f} a cycle")
 
 # %% [markdown]
-# Two is what the theory supposes. One for AVX-512 means that this processor joins its two narrower units into one, or has a single wide one: then AVX-512 does as much as AVX2, and the formula with two units says twice the truth. Two for a row *without* FMA means one unit that multiplies beside one that adds, and nearly four two of each.
+# The theory assumes two. One for AVX-512 means that this processor joins its two narrower units into one, or has a single wide one. AVX-512 then computes as much as AVX2, and the formula with two units overestimates by two. Two in a row *without* FMA means one unit that multiplies and one that adds; nearly four means two of each.
 
 # %% [markdown]
 # ### Latency: finding the caches
 #
-# A [cache](glossary.md#cache) keeps near the processor what was used lately. A small working set lives in the first, a larger one in the second, and so on; the time of a load tells which.
+# A [cache](glossary.md#cache) keeps recently used data near the processor. A small working set fits into the first-level cache, a larger one into the second, and so on. The time of a load tells which.
 #
-# *Predict: how many times longer does a load from memory take than one from the first cache?*
+# *Predict: how many times longer does a load from memory take than one from the first-level cache?*
 
 # %%
 further = Prediction("time of a load from memory ÷ from the first cache", None)  # your number
@@ -167,7 +167,7 @@ draw.latency(machine.latency, ())
 plt.show()
 
 # %% [markdown]
-# Read it before a program does: **at which working set, in KiB, does the first step begin, and at which the second?** Type both; the next cell draws beside them where the course's own reading cuts the curve, and what the system says.
+# Read the curve before a program does: **at which working set, in KiB, does the first step begin, and at which the second?** Type both. The next cell draws them beside the course's own reading and what the system reports.
 
 # %%
 first_ends = Prediction("KiB in the first cache, read off the curve", None)  # your number for None
@@ -191,9 +191,9 @@ if machine.found:  # else too busy for a whole curve
     further.answer(machine.found[-1]["seconds"] / machine.found[0]["seconds"])
 
 # %% [markdown]
-# Each step of the staircase is a cache that has become too small. How many plateaus the curve is cut into is given, one more than the system reports caches: where two steps run into each other, one of the plateaus is a piece of a slope, and its time and end mean little. *Rises* tells: by what factor the time grows within the plateau, 1.0 if it is flat. Where your numbers and the list are apart, look at the picture again before you believe either. The last cache may look smaller than reported. It is shared with other cores, on a cloud machine with strangers, and the tables that translate addresses have an end as well; which of these it is is not isolated here.
+# Each step of the staircase shows that a cache has become too small. We cut the curve into one plateau per cache that the system reports, plus one for memory. Where two steps run into each other, a plateau is a piece of a slope, and its time and end mean little. The column *rises* shows by what factor the time grows within the plateau (1.0 if it is flat). If your numbers and the list disagree, look at the picture again before you believe either. The last-level cache may look smaller than reported: other cores share it, on a cloud machine even strangers, and the tables that translate addresses are limited too. We did not isolate which of these causes it.
 #
-# A cache moves whole **[lines](glossary.md#cache-line)**. Touch a second word $s$ bytes behind a first: while it lies in the same line it is free. And a line may only go into one small **set** of the cache, whose number is part of its address. Addresses a large power of two apart fall into the same set; one more than it has **[ways](glossary.md#associativity)**, and they throw each other out.
+# A cache moves whole **[lines](glossary.md#cache-line)**. A second access $s$ bytes further on is nearly free if both lie in one line. A line may only go into one small **set** of the cache; part of the line's address is the number of the set. Addresses that are a large power of two apart fall into the same set. If there are more of them than the set has **[ways](glossary.md#associativity)**, they evict each other.
 
 # %%
 print(
@@ -210,9 +210,9 @@ print(
 )
 
 # %% [markdown]
-# The source's example: 32 KiB, 8 ways, lines of 64 bytes. Offset $\log_2 64 = 6$ bits; sets $32768 / 64 / 8 = 64$, so 6 bits of index. Together 12 bits, exactly the offset in a page of 4 KiB: a program's addresses are not those of the memory, tables translate them page by page, and the set is known before that. (None is printed where neighbours blurred the curve; measure again with `ceilings(again=True)`.)
+# The source's example has 32 KiB, 8 ways and lines of 64 bytes. The offset in a line takes $\log_2 64 = 6$ bits. There are $32768 / 64 / 8 = 64$ sets, so the set takes 6 bits. Together these are 12 bits, exactly the offset in a page of 4 KiB. Tables translate a program's addresses into those of the memory page by page, and the set is known before the translation. (The cell prints none if other programs blurred the curve; then measure again with `ceilings(again=True)`.)
 #
-# The places that the line's length was measured with lie 320 bytes apart, an odd number of lines, so that they fall into all sets. The section on [swapped loops](#Swap-two-loops) shows what happens to addresses that a power of two sets apart.
+# The section on [swapped loops](#Swap-two-loops) shows what happens to addresses that a power of two separates.
 
 # %% [markdown]
 # ### Bandwidth
@@ -225,7 +225,7 @@ for ax, threads in zip(axes[:, 0], threads_tried, strict=True):
 plt.show()
 
 # %% [markdown]
-# Bytes are counted as the program asks for them: 24 for each double of the triad (two read, one written). Before a line is written, most processors first fetch it (**[write-allocate](glossary.md#write-allocate)**); memory then moves 32. We do not count that, as STREAM, the usual benchmark of bandwidth, does not. *Predict: in which levels does a triad show less than reading?*
+# We count the bytes that the program asks for: 24 for each double of the triad (two read, one written). Most processors first fetch a line before they write to it (**[write-allocate](glossary.md#write-allocate)**); memory then moves 32 bytes. STREAM, the usual benchmark of bandwidth, does not count this fetch, and neither do we. *Predict: in which levels does a triad show less bandwidth than reading?*
 
 # %%
 shows_less = Prediction("levels in which a triad shows less", None)  # "L1, memory", or "none"
@@ -249,13 +249,13 @@ from helpers.claims import evidence
 evidence("07-triad-read")
 
 # %% [markdown] claims="07-triad-read 07-narrow-registers"
-# What this notebook concludes was run on two processors that both call themselves *AMD EPYC*, and each table shows both records. The **older** has registers of 8 floats (AVX2) and 512 KiB of second cache for a core, the **newer** registers of 16 (AVX-512) and 1 MiB. Where they disagree, the verdict is *depends on the processor*: yours may side with either, or with neither.
+# The notebook's conclusions were measured on two processors that both call themselves *AMD EPYC*, and each table shows both records. The **older** has registers of 8 floats (AVX2) and 512 KiB of second-level cache for a core; the **newer** has registers of 16 floats (AVX-512) and 1 MiB. Where they disagree, the verdict is *depends on the processor*: yours may agree with either, or with neither.
 #
-# Here they disagree about memory. Where the first cache serves, a triad shows a third more than reading on the older and nearly half more on the newer, as it can where two loads and a store go out side by side. From memory it shows 5 % *more* on the older and 6 % less on the newer: the rule "a triad shows less, because of the write-allocate" is not one that a single thread measures everywhere. And the widest registers do eight times the work of a scalar loop in fp32 on the older, as many times as they have lanes; with twice the lanes the newer reaches less than ten times, and exercise 1 shows how many of its wide instructions start in a cycle.
+# Here they disagree about memory. In the first-level cache, a triad shows a third more bandwidth than reading on the older processor, and nearly half more on the newer. From memory, it shows 5 % *more* on the older and 6 % less on the newer. So a single thread does not show everywhere that a triad gets less because of the write-allocate. The widest registers do eight times the work of a scalar loop in fp32 on the older, as many times as they have lanes. The newer has twice the lanes and reaches less than ten times; exercise 1 shows how many of its wide instructions start in a cycle.
 #
 # ### Exercise 2: what memory moves
 #
-# *Difficulty ●●○, 10 minutes.* Four loops are the usual measure of bandwidth (STREAM's), and a fifth is often forgotten:
+# *Difficulty ●●○, 10 minutes.* STREAM measures four loops; a fifth is often forgotten:
 #
 # | loop | does, for each $i$ | arrays read | arrays written |
 # |---|---|---|---|
@@ -265,11 +265,11 @@ evidence("07-triad-read")
 # | triad | `a[i] = b[i] + s * c[i]` | b, c | a |
 # | update | `a[i] = a[i] + s * b[i]` | a, b | a |
 #
-# The arrays are far larger than the caches, so that every line goes between memory and processor once for each time that it is read, fetched or written back. Return the bytes that memory moves for one $i$. `read` and `written` are tuples of the arrays' names, such as `("b", "c")` and `("a",)`, each name once; an element has `size` bytes. With `allocate` a line that is written must first have come to the processor; without, it is written and never fetched.
+# The arrays are far larger than the caches: every line moves between memory and processor once each time it is read, fetched or written back. Return the bytes that memory moves for one $i$. `read` and `written` are tuples of the arrays' names, such as `("b", "c")` and `("a",)`, each name once. An element has `size` bytes. With `allocate`, the processor must have a line before it writes to it; without, it writes the line and never fetches it.
 #
 # <details><summary>Hint</summary>
 #
-# An array that is read costs one element, an array that is written one more. Which of the written arrays has to be fetched for the writing alone? Look at *update*.
+# An array that is read costs one element, and an array that is written one more. Which written array has to be fetched only because it is written? Look at *update*.
 #
 # </details>
 
@@ -287,7 +287,7 @@ def moved(read, written, size, allocate):
 check.moved_bytes(moved)
 
 # %% [markdown]
-# Now the bars of memory once more: as the program counts, and as your function does if this processor fetches each line before it writes it. (Whether it does, the bars do not say: there are instructions that write without fetching, and a compiler or a library may use them.)
+# The bars of memory once more: as the program counts, and as your function counts if this processor fetches each line before it writes to it. (The bars cannot tell whether it does: some instructions write without fetching, and a compiler or a library may use them.)
 
 # %%
 LOOPS = {"read": (("a",), ()), "copy": (("b",), ("a",)), "triad": (("b", "c"), ("a",))}
@@ -309,26 +309,26 @@ for ax, threads in zip(axes[:, 0], threads_tried, strict=True):
 plt.show()
 
 # %% [markdown]
-# Reading fetches nothing that it does not use: its bars are alike. What one element of a triad costs is 24 or 32 bytes, so that the same seconds say a third more bandwidth, and those of a copy half as much again. **A bandwidth is bytes that somebody counted, by a rule**: two figures can be compared where the rule is the same. From here on the roof is that of reading.
+# A read moves exactly the bytes that the program asked for, so both bars agree. A triad moves 24 bytes per element, or 32 if the processor first fetches the line that it is about to overwrite. Counting 32 instead of 24 raises the reported bandwidth by a third; for a copy it rises by half. **A bandwidth depends on the rule by which bytes were counted**: compare two figures only if the rule is the same. From here on the roof is the bandwidth of reading.
 
 # %% [markdown]
 # ## The roof
 #
-# A kernel that does $I$ operations for each byte it moves cannot be faster than the bytes arrive, nor than the arithmetic:
+# A kernel that does $I$ operations for each byte it moves can be no faster than its bytes arrive, and no faster than the peak:
 #
 # $$P = \min(\pi, \; \beta I)$$
 #
-# Both ceilings meet at the **[ridge](glossary.md#ridge-point)**, $I = \pi / \beta$. Left of it, more arithmetic is free and only fewer bytes help; right of it, bytes are free.
+# Both ceilings meet at the **[ridge](glossary.md#ridge-point)**, $I = \pi / \beta$. Left of it, more arithmetic costs no time, and only fewer bytes help. Right of it, more bytes cost no time.
 #
-# By hand, for $\pi = 100$ Gflop/s and $\beta = 20$ GB/s (ridge 5 flop/byte): a dot product does 2 operations for 8 bytes, $I = 0.25$, so $P \le 5$ Gflop/s, a twentieth of the peak. Nobody's fault: it is the roof.
+# An example by hand, with $\pi = 100$ Gflop/s and $\beta = 20$ GB/s (ridge at 5 flop/byte): a dot product does 2 operations for 8 bytes. So $I = 0.25$ and $P \le 5$ Gflop/s, a twentieth of the peak. No better code can change this: it is the roof.
 #
 # ### Exercise 3: predict before you measure
 #
-# *Difficulty ●○○, 5 minutes.* Return the least number of seconds in which a kernel of so many operations and bytes can finish.
+# *Difficulty ●○○, 5 minutes.* Return the least number of seconds in which a kernel with these operations and bytes can finish.
 #
 # <details><summary>Hint</summary>
 #
-# Arithmetic and transfers go on at the same time: which of the two ends last?
+# Arithmetic and transfers run at the same time: which ends last?
 #
 # </details>
 
@@ -345,9 +345,9 @@ def least_seconds(flops, bytes, peak, bandwidth):
 check.predict_point(least_seconds)
 
 # %% [markdown]
-# ### Kernels under it
+# ### Kernels under the roof
 #
-# Operations and bytes are counted by hand in `helpers/roofline/kernels.py`: every input read once, every output written once.
+# `helpers/roofline/kernels.py` counts operations and bytes by hand: every input read once, every output written once.
 
 # %%
 points = [place(*builder(), time_limit=0.6) for builder in kernels.standard()]
@@ -364,24 +364,28 @@ for p in points:
     )
 
 # %% [markdown] claims="07-fusion 07-softmax 07-gru-step"
-# The column *predicted* is your `least_seconds`, with the roof of as many threads as the kernel uses: against the roof of one thread, a `dot` on two would stand far above it.
+# The column *predicted* is your `least_seconds`, with the roof of as many threads as the kernel uses. (Under the roof of one thread, a `dot` on two threads would seem far too fast.)
 #
-# `unfused`, `passes` and `fused` compute the same $\max(s x + z, 0) \cdot w$. NumPy makes four passes on one thread and makes three new arrays; `passes` is the same four passes in C, on all threads, with one array between them; `fused` is one loop. From `passes` to `fused` only the number of passes changes: 40 bytes an element become 16. **Fusion saves bytes**: on one thread four passes take 2.05 to 2.25 times as long as one from memory, and 1.7 to 1.9 times from the second cache; bytes alone would say 2.5.
+# **Fusion saves bytes.** `unfused`, `passes` and `fused` compute the same $\max(s x + z, 0) \cdot w$. NumPy (`unfused`) makes four passes on one thread and three new arrays. `passes` makes the same four passes in C, on all threads, with one array between them. `fused` is one loop. From `passes` to `fused` only the number of passes changes, and 40 bytes per element become 16. On one thread, four passes take 2.05 to 2.25 times as long as one pass from memory, and 1.7 to 1.9 times from the second-level cache. Bytes alone would predict 2.5.
 #
-# Three points stand apart. `softmax` reads and writes as much as a pass over the array, and takes two to three times as long as a product that moves those bytes (four times from a cache): bytes are not what holds it up. *exp*, which is many operations, is counted as one; what of the time it takes beside the maximum, the sum and the division is not isolated here. `GRU step` reaches 0.5 to 0.65 of what one matrix product with as many operations does at a batch of 32 and 128 units, and six sevenths at 256 and 512. It is two products, four passes over the gates and the calls in between; which of them costs how much is not isolated, nor whether it is the batch or the units that make it weigh less (exercise 7 has a word on the batch). The 3 × 3 convolution has the intensity of a matrix product, since a loaded weight serves all pixels and a loaded pixel all channels.
+# Three other kernels stand apart.
 #
-# Point at a circle for its figures; type operations, bytes and seconds to add a kernel of your own:
+# - `softmax` reads and writes as much as one pass over the array, and takes two to three times as long as a product that moves the same bytes (four times from a cache). So bytes do not limit it. We count *exp*, which takes many instructions, as one operation.
+# - `GRU step` reaches 0.5 to 0.65 of the performance of one matrix product with as many operations at a batch of 32 and 128 units, and six sevenths at 256 and 512. It consists of two products, four passes over the gates, and function calls; we did not isolate their shares.
+# - The 3 × 3 convolution has the intensity of a matrix product: a loaded weight serves all pixels, and a loaded pixel all channels.
+#
+# Point at a circle for its figures. Type operations, bytes and seconds to add a kernel of your own:
 
 # %%
 draw.interactive(peaks, roofs | machine.cache_roofs(), points)
 
 # %% [markdown]
-# A point above memory's roof is no miracle. Either its data came from a cache, whose roof is higher, or the roof is another's: `dot` with two threads, held against what one thread can read, may seem to reach more than 100 %.
+# A point above memory's roof is no mistake by itself. Its data may come from a cache, whose roof is higher; or the roof belongs to another number of threads.
 
 # %% [markdown]
 # ## Swap two loops
 #
-# The source multiplies matrices with three loops and asks what happens when the inner two are swapped:
+# The source multiplies matrices with three loops, and asks what happens if you swap the inner two:
 #
 # ```c
 # for (i) for (j) for (k)  c[i][j] += a[i][k] * b[k][j];     /* ijk */
@@ -407,11 +411,11 @@ for name, time_ in sorted(spent.items(), key=lambda pair: -pair[1]):
 swap.answer(spent["ijk"] / spent["ikj"])
 
 # %% [markdown]
-# Memory is a single row of bytes; a matrix is laid out in it row after row. The step from $a_{ik}$ to $a_{i,k+1}$ is one element, from $b_{kj}$ to $b_{k+1,j}$ a whole row: another line each time, of which 4 of 64 bytes are used. Is that the reason? It is one of three suspects, and this section takes them apart.
+# Memory is one long row of bytes, and a matrix lies in it row after row. From $a_{ik}$ to $a_{i,k+1}$ is a step of one element. From $b_{kj}$ to $b_{k+1,j}$ is a step of a whole row: another line each time, of which the loop uses 4 of 64 bytes. Is this why ijk is slower? It is one of three suspects; this section separates them.
 #
 # ### Exercise 4: find the order
 #
-# *Difficulty ●●○, 10 minutes.* For each choice of the **inner** loop, give the steps of A, B and C in elements: 0 (stays), 1 (the neighbour) or `"n"` (a row further). Which inner loop has no `"n"`? Give its name as `free`.
+# *Difficulty ●●○, 10 minutes.* For each choice of the **inner** loop, give the steps of A, B and C in elements: 0 (stays), 1 (to the neighbour) or `"n"` (to the next row). Which inner loop has no `"n"`? Give its name as `free`.
 #
 # <details><summary>Hint</summary>
 #
@@ -433,7 +437,7 @@ check.strides(strides, free)
 # %% [markdown]
 # ### Count the misses
 #
-# A cache small enough to watch: lines, sets, and the line that was not used for the longest time leaves. Play the accesses of a tiny product, or move the slider; blue is in the cache, a dot is a hit, a cross a miss. Then set the line to 32 bytes, a whole row of these matrices: what becomes of the difference between `ijk` and `ikj`?
+# Here is a cache small enough to watch. It has lines and sets, and evicts the least recently used line. Play the accesses of a tiny product, or move the slider. Blue is in the cache, a dot is a hit, a cross is a miss. Then set the line to 32 bytes, a whole row of these matrices: how does the difference between `ijk` and `ikj` change?
 
 # %%
 from helpers.roofline.cache import ORDERS, Cache, count_misses
@@ -462,7 +466,7 @@ for line in (16, 32):
     print(f"lines of {line} bytes, misses of the whole product: {few}")
 
 # %% [markdown]
-# With lines of 16 bytes, half a row, the orders differ; where a line holds a whole row, they hardly do. The same for a larger product and a larger cache:
+# With lines of 16 bytes, half a row, the orders differ. If a line holds a whole row, they hardly do. The same counts for a larger product and a larger cache:
 
 # %%
 tiny = {"size": 1024, "line": 64, "ways": 2}
@@ -476,9 +480,9 @@ for order, one in counts.items():
     )
 
 # %% [markdown]
-# Inner loop `j`: all steps are 0 or 1, one miss for 16 elements. Inner loop `i`: two matrices jump a row at each step. The orders come in three pairs, by their inner loop, in counts as in times.
+# With inner loop `j`, all steps are 0 or 1: one miss for 16 elements. With inner loop `i`, two matrices move by a row in each step. The orders form three pairs by their inner loop, in counts as in times.
 #
-# Is the simulation right? Valgrind's cachegrind counts the accesses of the compiled program itself, through a cache of the same shape:
+# Is the simulation right? Valgrind's cachegrind counts the accesses of the compiled program itself, in a cache of the same shape:
 
 # %%
 from helpers.roofline import cachegrind
@@ -494,13 +498,13 @@ else:
 # %% [markdown]
 # ### Three suspects
 #
-# From `ijk` to `ikj` three things change at once: cache misses, additions that wait for each other, and vector instructions. Here they are removed one after the other:
+# Three things change at once from `ijk` to `ikj`: cache misses, dependent additions, and vector instructions. Here we remove them one after another:
 #
 # | program | misses | additions | vectors |
 # |---|---|---|---|
-# | `ijk` | B jumps a row at each step | each waits for the one before: all go into one sum | no |
+# | `ijk` | B moves by a row in each step | each waits for the one before: all go into one sum | no |
 # | `ijk, B turned`: B is transposed first | steps of 1, 1 and 0 | each waits | no |
-# | `ikj, one lane`: the compiler is forbidden vectors | the same as above | each goes into a sum of its own | no |
+# | `ikj, one lane`: the compiler may not use vectors | the same as above | each goes into a sum of its own | no |
 # | `ikj` | the same | the same | yes |
 #
 # *Predict: which of the three steps gains most?* Write `"misses"`, `"sum"` or `"vectors"`.
@@ -533,22 +537,22 @@ for n in (192, P.n, 512):
         suspect.answer(max(gains, key=gains.get))
 
 # %% [markdown] claims="07-dependent-sum 07-vectors"
-# In *this order* vectors gain most: five to eight times in the records, against 1.55 to 1.85 times for additions that need not wait. The misses gain little at most sizes. That does not acquit them: the suspects work together. While every addition waits for the one before, a miss hides behind the wait, and removing it first changes little. In the project below you remove the waiting first, and then the misses count. **A factor that you get by removing causes one by one depends on the order.**
+# In *this order*, vectors gain most: a factor of five to eight in the records. Independent additions gain 1.55 to 1.85. Removing misses gains little at most sizes. But this does not prove that misses are harmless, because the suspects work together: while every addition waits for the one before, a miss hides behind the wait. In the project below you remove the waiting first, and then misses matter. **If you remove causes one by one, each factor depends on the order.**
 
 # %%
 for claim in ("07-dependent-sum", "07-vectors", "07-power-of-two"):
     display(evidence(claim))
 
 # %% [markdown] claims="07-power-of-two"
-# A power of two can cost extra, since a column's elements then fall into few sets of the cache. On the older processor `ijk` takes 1.6 times as long for an operation at 256 as at 272, and 1.8 times at 512 as at 528; on the newer 1.6 times at 512, and at 256 nothing that these runs can tell. Which of its caches made that difference is not isolated here.
+# A side that is a power of two can cost extra: the elements of a column then fall into few sets of the cache. On the older processor `ijk` takes 1.6 times as long per operation at 256 as at 272, and 1.8 times at 512 as at 528. On the newer it takes 1.6 times as long at 512, and at 256 we measured no difference.
 #
 # ### Blocks and tiles
 #
-# A product of two $n \times n$ matrices needs $2n^3$ operations on $3n^2$ numbers: $I = n/6$ flop/byte in fp32, far right of the ridge. That counts each number as read once; three loops read it again and again, from whatever cache still holds it. **Blocked** loops work on tiles of side $t$ that fit the cache together; **register tiles** keep a piece of C in registers, so that a loaded number serves several operations.
+# A product of two $n \times n$ matrices does $2n^3$ operations on $3n^2$ numbers: $I = n/6$ flop/byte in fp32, far right of the ridge. This counts each number as read once. But three loops read it again and again, from any cache that still holds it. **Blocked** loops work on tiles of side $t$ that fit into the cache together. **Register tiles** keep a piece of C in registers, so that a loaded number serves several operations.
 #
 # ### Exercise 5: choose a tile
 #
-# *Difficulty ●●○, 10 minutes.* Return the largest side $t$, a multiple of `multiple`, for which three $t \times t$ tiles fit into `cache` bytes, at `size` bytes an element.
+# *Difficulty ●●○, 10 minutes.* Return the largest side $t$, a multiple of `multiple`, for which three $t \times t$ tiles fit into `cache` bytes. An element has `size` bytes.
 #
 # <details><summary>Hint</summary>
 #
@@ -591,7 +595,7 @@ ax.legend(loc="lower left", bbox_to_anchor=(1, 0))
 plt.show()
 
 # %% [markdown] claims="07-tile-too-large 07-register-tile"
-# Compare in your plot the blocked product with the line of `ikj`: at $n = 2304$ B takes 21 MB, more than the second cache holds, and blocks pay. (Part of the gain is the compiler's: `blocked` promises it by `restrict` that the matrices do not overlap, and `ikj` does not.) Then compare the tile for the first cache with the tile for the second. In the records, tiles twice too wide for the second cache take 16 to 45 % longer. Sums in registers gain three to four times over blocks, at $n = 384$ and at 768.
+# In your plot, compare the blocked product with the line of `ikj`. At $n = 2304$ B takes 21 MB, more than the second-level cache holds, and blocks pay. (Part of the gain comes from the compiler: `blocked` promises by `restrict` that the matrices do not overlap, and `ikj` does not.) Then compare the tile for the first-level cache with the tile for the second. In the records, tiles twice too wide for the second-level cache take 16 to 45 % longer. Sums in registers gain a factor of three to four over blocks, at $n = 384$ and at 768.
 
 # %%
 for claim in ("07-tile-too-large", "07-register-tile"):
@@ -606,20 +610,20 @@ draw.roofline({"peak, one core": one_core}, {"memory": one_memory}, placed)
 plt.show()
 
 # %% [markdown]
-# All nine stand at the same intensity, that of the algorithm; they differ in how far below the roof they hang.
+# All nine have the same intensity, that of the algorithm. They differ in their distance from the roof.
 #
 # ### Exercise 6, a project: your own product
 #
-# *Difficulty ●●●, 40 minutes.* Write `void multiply(int64_t n, const float *a, const float *b, float *c)` in C: $C = AB$ for row-major matrices whose side is a multiple of 48; `c` holds zeros at the call. It must take at most four fifths of the time of `ikj`, compiled alike. It runs in a process of its own, so nothing is lost if it crashes.
+# *Difficulty ●●●, 40 minutes.* Write `void multiply(int64_t n, const float *a, const float *b, float *c)` in C: $C = AB$ for row-major matrices whose side is a multiple of 48; `c` holds zeros at the call. It may take at most four fifths of the time of `ikj`, compiled in the same way. It runs in a process of its own, so nothing is lost if it crashes.
 #
 # <details><summary>Hint 1</summary>
 #
-# `ikj` reads and writes a value of C for each operation. A tile of C, say 6 × 16, can wait in registers while `k` runs; then each loaded value of B serves 6 rows, and each of A serves 16 columns.
+# `ikj` reads and writes a value of C for each operation. A tile of C, say 6 × 16, can stay in registers while `k` runs. Each loaded value of B then serves 6 rows, and each value of A 16 columns.
 #
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# An addition takes about four cycles and two can start in each, so at least eight vectors of sums must be under way. `typedef float row __attribute__((vector_size(32), aligned(4)));` is a vector of eight floats; `row sum[6][2] = {0};` is a tile of 6 × 16 that the compiler keeps in registers if all loops over it have fixed bounds.
+# An addition takes about four cycles, and two can start in each, so at least eight vectors of sums must be in progress. `typedef float row __attribute__((vector_size(32), aligned(4)));` is a vector of eight floats. `row sum[6][2] = {0};` is a tile of 6 × 16 that the compiler keeps in registers if all loops over it have fixed bounds.
 #
 # </details>
 
@@ -665,7 +669,7 @@ draw.interactive({"peak, one core": one_core}, {"memory": one_memory}, placed)
 #
 # ### Convolution
 #
-# The ladder of [notebook 05](05_cuda_tiling.ipynb) makes one result by four kernels, each of which asks for fewer bytes than the one before. Here are programs for this processor: `direct`, written as rung 1 is; `untested`, the same with the test for the border at the border only; `rows`, whose sums stay in registers as those of the last rung do (all in `helpers/roofline/convolution.c`); SciPy; and PyTorch. Their bytes are what cannot be avoided, the image read once and the result written once.
+# The ladder of [notebook 05](05_cuda_tiling.ipynb) computes one result with four kernels, each of which asks for fewer bytes than the one before. Here are programs for this processor. `direct` is written as the first rung. `untested` is the same, but tests for the border only at the border. `rows` keeps its sums in registers, as the last rung does. (All three are in `helpers/roofline/convolution.c`.) SciPy and PyTorch are beside them. Bytes are the minimum: the image read once and the result written once.
 
 # %%
 import torch
@@ -693,11 +697,11 @@ for p in rungs:
 draw.interactive(peaks, roofs, rungs)
 
 # %% [markdown] claims="07-border-test 07-sums-in-registers"
-# At its least traffic this convolution does $2 \cdot 25$ operations for 8 bytes, more than most kernels here. `direct`, `untested` and `rows` move the same bytes and do the same operations. From `direct` to `untested` the test for the border alone goes: 5 to 8 times for 3 × 3 weights and 11 times for 5 × 5. (Without the test the compiler can use vectors.) From `untested` to `rows` each loaded pixel feeds several sums: 1.2 times for 5 × 5 on the older processor and nothing on the newer; for 3 × 3 the compiler's own loop is the faster one on both. Why the libraries hang where they do is not measured here; SciPy uses one thread.
+# With the minimum of bytes, this convolution does $2 \cdot 25$ operations for 8 bytes, more than most kernels here. `direct`, `untested` and `rows` move the same bytes and do the same operations. From `direct` to `untested` only the test for the border disappears: a factor of 5 to 8 for 3 × 3 weights, and 11 for 5 × 5. (Without the test the compiler can use vectors.) From `untested` to `rows`, each loaded pixel serves several sums: a factor of 1.2 for 5 × 5 on the older processor, and none on the newer. For 3 × 3 the compiler's own loop is the faster one on both. SciPy uses one thread.
 #
 # ### PageRank
 #
-# The versions of [notebook 06](06_pagerank_cpu_vs_gpu.ipynb): two operations for each stored value, which is used once. Intensity is set by the storage alone.
+# The versions of [notebook 06](06_pagerank_cpu_vs_gpu.ipynb) do two operations for each stored value, and use each value once. So the storage alone determines the intensity.
 
 # %%
 from helpers.pagerank.graphs import random_links
@@ -713,15 +717,15 @@ for name in ("scatter", "sparse", "dense", "dense_scaled", "csr", "bits"):
 draw.interactive(peaks, roofs, ranked)
 
 # %% [markdown] claims="07-dense-rate 07-dense-time"
-# The dense version does a hundred times the operations of the sparse one to reach the same answer, most of them multiplications by zero. In the records it does 3 to 7 times the operations a second, and takes 14 to 35 times as long. **The roofline ranks programs by speed per operation; what you wait for is time.** Look at both.
+# The dense version does a hundred times the operations of the sparse one for the same answer, most of them multiplications by zero. In the records it does 3 to 7 times the operations per second, and takes 14 to 35 times as long. **The roofline ranks programs by operations per second, but you wait for the result.** Look at both.
 #
-# ### Exercise 7: from what batch on?
+# ### Exercise 7: from which batch size on?
 #
-# *Difficulty ●●○, 15 minutes.* A layer multiplies a batch $x$ ($B \times n$) by weights ($n \times n$): $2Bn^2$ operations; $x$, weights and result move once. A weight takes `weight` bytes, a number of $x$ or of the result `value` bytes (4 and 4 in fp32). Return the least $B$ at which its intensity reaches `ridge` (flop/byte), or `math.inf` where none does.
+# *Difficulty ●●○, 15 minutes.* A layer multiplies a batch $x$ ($B \times n$) by weights ($n \times n$): $2Bn^2$ operations. $x$, the weights and the result move once. A weight takes `weight` bytes, and a number of $x$ or of the result `value` bytes (4 and 4 in fp32). Return the least $B$ at which the layer's intensity reaches `ridge` (flop/byte), or `math.inf` if none does.
 #
 # <details><summary>Hint</summary>
 #
-# Bytes: those of $n^2$ weights and of $2Bn$ values. Solve $I \ge$ ridge for $B$ and round up. What happens to $I$ as $B$ grows without end?
+# Bytes: $n^2$ weights and $2Bn$ values. Solve $I \ge$ ridge for $B$ and round up. What happens to $I$ as $B$ grows without end?
 #
 # </details>
 
@@ -751,11 +755,11 @@ torch.set_num_threads(threads)
 draw.interactive({"peak, one core": one_core}, {"memory": one_memory}, layers)
 
 # %% [markdown]
-# A batch of 1 reads all weights for two operations each: it stands far left. (The weights take 4 MB: where the last cache holds them, the point may stand above memory's roof.) Every further sample uses the same weights once more, until arithmetic is the limit. That is why inference for one user is slow for what it does, and why servers collect requests.
+# A batch of 1 reads all weights and uses each for two operations, so it stands far left. (The weights take 4 MB: if the last-level cache holds them, the point may lie above memory's roof.) Every further sample uses the same weights again, until arithmetic is the limit. Therefore inference for one user is slow for the work that it does, and servers collect requests into batches.
 #
-# ### Fewer bytes a number
+# ### Fewer bytes per number
 #
-# From fp64 to fp32 a number has half the bytes, and a register twice the lanes. *Predict: by which factor does the least batch fall?* And by which, if only the weights are stored in one byte, and widened on the way to fp32 arithmetic?
+# From fp64 to fp32, a number takes half the bytes, and a register has twice the lanes. *Predict: by which factor does the least batch size fall?* And by which, if only the weights are stored in one byte each, and converted to fp32 before the arithmetic?
 
 # %%
 falls = Prediction("least batch in fp64 ÷ in fp32", None)  # your number for None
@@ -777,7 +781,7 @@ if found[0]:
     narrow.answer(found[1] / found[3])
 
 # %% [markdown]
-# Peak and intensity change by the same factor, and the least batch hardly moves: fp32 is twice as fast as fp64 on *both* sides of it. Weights stored in fewer bytes change one of the two alone: with 2 bytes they halve the least batch, with 1 byte they quarter it. So much for the roof; now a layer of PyTorch, which has formats of 2 bytes. Both rows below do 34 million operations: one batch of 1 through 4096 units, whose weights come from memory, and one of 64 through 512, which arithmetic holds up. *Predict: what does `bfloat16` gain over `float32` in each?*
+# Peak and intensity change by the same factor, so the least batch size hardly moves: fp32 is twice as fast as fp64 on *both* sides. Weights with fewer bytes change only the intensity: with 2 bytes they halve the least batch size, with 1 byte they quarter it. So far the roof. Now a layer in PyTorch, which has formats of 2 bytes. Both rows do 34 million operations. One has a batch of 1 and 4096 units, whose weights come from memory; the other has a batch of 64 and 512 units, which arithmetic limits. *Predict: what does `bfloat16` gain over `float32` in each?*
 
 # %%
 halves = Prediction("batch of 64: time in float32 ÷ in bfloat16", None)  # your number for None
@@ -796,7 +800,7 @@ torch.set_num_threads(threads)
 halves.answer(taken[torch.float32] / taken[torch.bfloat16])
 
 # %% [markdown] claims="07-half-the-bytes"
-# From `float64` to `float32` a layer gains 1.9 times where memory limits it and 2.1 to 2.25 times where arithmetic does, near the factor two that the roof says for both. The formats of 2 bytes do not follow the roof. Compare `bfloat16` with `float16` in the table: both have half the bytes of `float32`, and yet one of them gains at $B = 1$ and not at $B = 64$, and the other the other way round. The bytes are the same, so what differs is the library's kernel for that format and shape. **Fewer bytes raise the roof; whether a kernel rises with it has to be measured.** The error is the price in any case: about $10^{-7}$ of the largest result in `float32`, half a thousandth in `float16`, three thousandths in `bfloat16`, which has the exponent of `float32` and only 8 significant bits (`float16`: 11).
+# From `float64` to `float32` a layer gains a factor of 1.9 where memory limits it, and 2.1 to 2.25 where arithmetic does, close to the factor two of the roof. The formats of 2 bytes do not follow the roof. Compare `bfloat16` with `float16` in the table: both have half the bytes of `float32`, yet one gains at $B = 1$ and not at $B = 64$, and the other at $B = 64$ and not at $B = 1$. The bytes are equal, so the difference comes from the library's kernel for this format and shape. **Fewer bytes raise the roof; measure whether a kernel follows.** The price is accuracy: the error is about $10^{-7}$ of the largest result in `float32`, half a thousandth in `float16`, and three thousandths in `bfloat16`, which has the exponent of `float32` and only 8 significant bits (`float16` has 11).
 
 # %%
 evidence("07-half-the-bytes")
@@ -804,7 +808,7 @@ evidence("07-half-the-bytes")
 # %% [markdown]
 # ## Designing a layer
 #
-# The source lists what changes of a convolution layer save. Operations, parameters and bytes can be counted, and the time measured:
+# The source lists what changes of a convolution layer save. We count operations, parameters and bytes, and measure the time:
 
 # %%
 from helpers.roofline.design import Layer, shuffle, variants
@@ -834,11 +838,11 @@ torch.set_num_threads(threads)
 # %% [markdown]
 # ### Exercise 8: what a change saves
 #
-# *Difficulty ●●○, 10 minutes.* A convolution with a kernel of side $k_1$ gets side $k_2$, a stride of $s$ and $g$ groups; channels and padding stay. Return what is left (new ÷ old) of its operations, its parameters and its outputs.
+# *Difficulty ●●○, 10 minutes.* A convolution with a kernel of side $k_1$ gets side $k_2$, a stride of $s$ and $g$ groups; channels and padding stay. Return new ÷ old for its operations, its parameters and its outputs.
 #
 # <details><summary>Hint</summary>
 #
-# Each of the same output channels sees $C/g$ input channels. The stride leaves $1/s^2$ of the places: which of the three does that touch?
+# Each output channel now uses $C/g$ input channels. The stride leaves $1/s^2$ of the positions: which of the three does this change?
 #
 # </details>
 
@@ -868,7 +872,9 @@ for (name, (layer, _, _)), source in zip(variants(base).items(), stated, strict=
     print(f"{name:13} {show[0]:>23} {show[1]:>23}   {source}")
 
 # %% [markdown] claims="07-time-operations 07-shuffle"
-# The source's $1/g^2$ for the computation of groups is one power too many: each of the same $C$ output channels sees $C/g$ inputs, so operations and parameters both shrink by $1/g$. The source's memory factor for small kernels is inverted: from 3 to 1 a ninth of the parameters is left, not nine times as many. **And time does not follow operations.** The depthwise layer keeps 0.8 % of the operations and 5 to 25 % of the time, at least six times its share: it has 1/128 of the operations and nearly all of the bytes, and stands left of the ridge. The channel shuffle, free by operations, adds 3 to 7 % to the grouped layer that it serves.
+# The source's $1/g^2$ for the computation of groups has one power too many: each of the same $C$ output channels uses $C/g$ inputs, so operations and parameters both shrink by $1/g$. The source's memory factor for small kernels is inverted: from side 3 to 1 a ninth of the parameters is left, not nine times as many.
+#
+# **Time does not follow operations.** The depthwise layer keeps 0.8 % of the operations and takes 5 to 25 % of the time, at least six times its share. It has 1/128 of the operations and nearly all of the bytes, and stands left of the ridge. The channel shuffle needs no operations, and adds 3 to 7 % to the time of the grouped layer that it serves.
 
 # %%
 display(evidence("07-time-operations"), evidence("07-shuffle"))
@@ -876,7 +882,7 @@ display(evidence("07-time-operations"), evidence("07-shuffle"))
 # %% [markdown]
 # ### What breaks: a benchmark without a result
 #
-# A compiler removes work whose result nobody uses. The same sum, used and not used:
+# A compiler removes work if nobody uses its result. The same sum, used and not used:
 
 # %%
 from ctypes import c_double, c_int64
@@ -894,12 +900,12 @@ for name, function in (("used", library.used), ("unused", library.unused)):
     print(f"{name:7} {seconds(timing.best):>8}: {3e6 / timing.best / 1e9:.3g} Gadditions/s")
 
 # %% [markdown] claims="07-unused-result"
-# The second line is faster than any processor adds: the loop is gone. 75 to 100 times faster at $10^5$ additions, over a thousand times at $3 \cdot 10^6$: a rate that grows with the work is a rate of nothing.
+# The second line is faster than any processor can add: the compiler removed the loop. It is 75 to 100 times faster at $10^5$ additions, and more than a thousand times at $3 \cdot 10^6$. A rate that grows with the work measures nothing.
 
 # %% [markdown]
 # ## A GPU's roof
 #
-# The same picture for a GPU comes from a record that `make gpu` wrote on a machine with one.
+# The same picture for a GPU. `make gpu` measured it on a machine with one, and wrote the record that this cell reads:
 
 # %%
 from helpers.roofline.report import gpu_roof
@@ -915,19 +921,19 @@ if gpu_peaks:
 #
 # | the source says | here |
 # |---|---|
-# | L1 4 cycles, L2 10, L3 40 and more, memory 60-100 ns (a Xeon of 2009) | [ceilings](#The-ceilings): the staircase of this machine, in ns and cycles. What the source says of pipelines shows in the section on [swapped loops](#Swap-two-loops), where additions wait for one another; that its third cache takes longer for a line that another core has changed is not measured here |
+# | L1 4 cycles, L2 10, L3 40 and more, memory 60-100 ns (a Xeon of 2009) | [ceilings](#The-ceilings): the staircase of this machine, in ns and cycles. Additions that wait for one another appear in the section on [swapped loops](#Swap-two-loops). We did not measure lines that another core has changed |
 # | peak = frequency × width × instructions per cycle, FMA counted twice | holds with the *measured* frequency and the *measured* instructions per cycle (exercise 1); the label's frequency overstates it, and so do two units where AVX-512 has one |
-# | swap the j and k loops | [swapped loops](#Swap-two-loops): five to eight times by vectors, 1.55 to 1.85 by additions that do not wait, and 1.0 to 2.5 by misses, depending on $n$; register tiles gain three to four times more, blocks where the matrix outgrows the caches |
+# | swap the j and k loops | [swapped loops](#Swap-two-loops): a factor of five to eight by vectors, 1.55 to 1.85 by independent additions, and 1.0 to 2.5 by misses, depending on $n$ and on this order of removal; register tiles gain another three to four, and blocks gain where the matrix outgrows the caches |
 # | groups: computation $1/g^2$; small kernels: parameters $k_1^2/k_2^2$ | counted: $1/g$ and $k_2^2/k_1^2$; times stay above the operations' share in each row |
 # | $P = \min(\pi, \beta I)$ | [the roof](#The-roof), with the roof of as many threads as the kernel uses |
 #
 # ## Summary
 #
 # - Count operations and bytes before you optimise; their ratio says which of the two to reduce.
-# - Several causes hide behind one factor: change one at a time before you say *because*.
-# - Fusing saves bytes; blocks help where a matrix outgrows the caches; sums in registers help the product, and on one of two processors the larger of two convolutions.
-# - A change of a layer saves less time than operations, and far less where it leaves the bytes.
-# - A number format of fewer bytes raises the roof; whether a library's kernel follows has to be measured: `bfloat16` took eight times as long on one processor and half the time on another of the same name.
+# - Several causes hide behind one factor. Change one at a time before you say *because*; the factors depend on the order of the changes.
+# - Fusion saves bytes. Blocks help where a matrix outgrows the caches. Sums in registers speed up the product three to four times.
+# - A change of a layer saves less time than operations.
+# - A number format with fewer bytes raises the roof. Measure whether a library's kernel follows: `bfloat16` took eight times as long on one processor and half the time on another of the same name.
 #
 # **In practice**: Intel Advisor and `likwid-perfctr` (roofline from hardware counters), NVIDIA Nsight Compute (for GPUs), STREAM (bandwidth); OpenBLAS, oneDNN and `torch.compile` do the blocking and fusing.
 #
