@@ -9,7 +9,7 @@
 :mod:`.graph` has variables and what operators are applied to, :mod:`.operator` what an operator is,
 :mod:`.sizes` the sizes that may be symbols. The operators are in :mod:`.constants`,
 :mod:`.elementwise`, :mod:`.shaping`, :mod:`.parts`, :mod:`.broadcasting`, :mod:`.reductions`,
-:mod:`.matmul`, :mod:`.convolution`, :mod:`.indexing`, :mod:`.softmax`, :mod:`.loop` and
+:mod:`.matmul`, :mod:`.convolution`, :mod:`.softmax`, :mod:`.loop` and
 :mod:`.state`; each says what type it makes, how it runs, and its gradient, as a graph.
 :mod:`.gradient` extends the graph, :mod:`.run` runs it (:mod:`.eager` at once), :mod:`.listing`
 writes it down, :mod:`.passes` make it cheaper to run, :mod:`.memory` plans its buffers to the byte,
@@ -19,7 +19,7 @@ and :mod:`.checkpoint` says what a chain may forget and compute again.
 from helpers.autodiff import arithmetic  # noqa: F401  # gives variables + - * / @ [ ]
 from helpers.autodiff.broadcasting import broadcast, sum
 from helpers.autodiff.constants import arange, constant, full, full_like
-from helpers.autodiff.convolution import conv2d, max_pool2d, mean_pool2d
+from helpers.autodiff.convolution import conv2d, max_pool2d
 from helpers.autodiff.eager import eager
 from helpers.autodiff.elementwise import (
     abs,
@@ -54,26 +54,22 @@ from helpers.autodiff.gradient import (
     with_gradient,
 )
 from helpers.autodiff.graph import Variable, apply, topological, variable
-from helpers.autodiff.indexing import gather, one_hot, scatter_add
 from helpers.autodiff.listing import listing
 from helpers.autodiff.loop import scan
 from helpers.autodiff.matmul import matmul
 from helpers.autodiff.memory import Allocator, Plan, plan
-from helpers.autodiff.models import gelu, layer_norm
+from helpers.autodiff.models import gelu
 from helpers.autodiff.operator import Operator
 from helpers.autodiff.parallel import Line, average_gradients
-from helpers.autodiff.parts import concatenate, stack
 from helpers.autodiff.reductions import max, maxout, mean
-from helpers.autodiff.run import Function, function
+from helpers.autodiff.run import function
 from helpers.autodiff.shaping import reshape, transpose
 from helpers.autodiff.softmax import cross_entropy, log_softmax, softmax
 from helpers.autodiff.state import State, add_update, state, update
-from helpers.autodiff.watch import Event, overlap, watch
+from helpers.autodiff.watch import watch
 
 __all__ = [
     "Allocator",
-    "Event",
-    "Function",
     "Line",
     "Operator",
     "Plan",
@@ -88,7 +84,6 @@ __all__ = [
     "broadcast",
     "cast",
     "clip_gradient",
-    "concatenate",
     "constant",
     "conv2d",
     "cos",
@@ -100,11 +95,9 @@ __all__ = [
     "full",
     "full_like",
     "function",
-    "gather",
     "gelu",
     "gradients",
     "greater",
-    "layer_norm",
     "less",
     "listing",
     "log",
@@ -115,25 +108,20 @@ __all__ = [
     "maximum",
     "maxout",
     "mean",
-    "mean_pool2d",
     "minimum",
     "multiply",
     "negative",
-    "one_hot",
-    "overlap",
     "plan",
     "power",
     "relu",
     "reshape",
     "reverse_gradient",
     "scan",
-    "scatter_add",
     "sigmoid",
     "sign",
     "sin",
     "softmax",
     "sqrt",
-    "stack",
     "state",
     "stop_gradient",
     "subtract",

@@ -24,11 +24,6 @@ def _reshape(self: Variable, *shape: Any) -> Variable:
     ----------
     *shape : int, str or Size
         Or one tuple of them.
-
-    Returns
-    -------
-    Variable
-        Of that shape.
     """
     return shaping.reshape(
         self, shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape

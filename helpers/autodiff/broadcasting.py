@@ -20,13 +20,7 @@ from helpers.autodiff.sizes import Size, shape_of
 
 @dataclass(frozen=True)
 class Broadcast(Operator):
-    """Axes of size 1 repeated; as many axes before as after.
-
-    Parameters
-    ----------
-    shape : tuple of int or Size
-        Of the result.
-    """
+    """Axes of size 1 repeated; as many axes before as after."""
 
     shape: Shape
     view_of_input = True
@@ -49,13 +43,7 @@ class Broadcast(Operator):
 
 @dataclass(frozen=True)
 class Sum(Operator):
-    """Add up along some axes, which stay at size 1.
-
-    Parameters
-    ----------
-    axes : tuple of int
-        Sorted.
-    """
+    """Add up along some axes, which stay at size 1."""
 
     axes: tuple[int, ...]
 
@@ -80,11 +68,6 @@ def broadcast(x: Variable, shape: Sequence[int | str | Size]) -> Variable:
         Any.
     shape : sequence of int, str or Size
         Of the result.
-
-    Returns
-    -------
-    Variable
-        Of that shape.
     """
     wanted = shape_of(shape)
     if wanted == x.shape:
@@ -96,38 +79,12 @@ def broadcast(x: Variable, shape: Sequence[int | str | Size]) -> Variable:
 
 
 def kept(x: Type, axes: tuple[int, ...]) -> tuple:
-    """Return a shape with some axes at size 1.
-
-    Parameters
-    ----------
-    x : Type
-        Whose shape is reduced.
-    axes : tuple of int
-        Which axes.
-
-    Returns
-    -------
-    tuple of int or Size
-        As long as ``x.shape``.
-    """
+    """Return a shape with some axes at size 1."""
     return tuple(1 if axis in axes else size for axis, size in enumerate(x.shape))
 
 
 def reduced(x: Variable, axis: int | Iterable[int] | None) -> tuple[int, ...]:
-    """Return which axes a caller means.
-
-    Parameters
-    ----------
-    x : Variable
-        Whose axes.
-    axis : int, iterable of int or None
-        One, some or all; negative ones count from the end.
-
-    Returns
-    -------
-    tuple of int
-        Sorted, each once.
-    """
+    """Return which axes a caller means, sorted; negative ones count from the end."""
     axes = (
         range(x.ndim) if axis is None else (axis,) if isinstance(axis, (int, np.integer)) else axis
     )
@@ -143,24 +100,7 @@ def reduction(
     axis: int | Iterable[int] | None,
     keepdims: bool,
 ) -> Variable:
-    """Apply an operator that keeps the axes which it reduces, and drop them if so asked.
-
-    Parameters
-    ----------
-    operator : callable
-        ``operator(axes)`` is applied.
-    x : Variable
-        Its operand.
-    axis : int, iterable of int or None
-        Which axes; all for None.
-    keepdims : bool
-        Whether they stay, at size 1.
-
-    Returns
-    -------
-    Variable
-        The result.
-    """
+    """Apply an operator that keeps the axes which it reduces, and drop them if so asked."""
     axes = reduced(x, axis)
     y = apply(operator(axes), x) if axes else x
     return y if keepdims else reshape(y, [s for a, s in enumerate(x.shape) if a not in axes])
@@ -177,10 +117,5 @@ def sum(x: Variable, axis: int | Iterable[int] | None = None, keepdims: bool = F
         Which axes; all unless given.
     keepdims : bool
         Whether they stay, at size 1.
-
-    Returns
-    -------
-    Variable
-        The sums.
     """
     return reduction(Sum, x, axis, keepdims)

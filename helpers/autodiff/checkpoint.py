@@ -40,18 +40,10 @@ class Action:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a schedule takes.
+    """What a schedule takes."""
 
-    Parameters
-    ----------
-    peak : int
-        The most x's held at one time; x₀ counts.
-    forwards : int
-        Steps forward, the first pass included.
-    """
-
-    peak: int
-    forwards: int
+    peak: int  # the most x's held at one time; x₀ counts
+    forwards: int  # steps forward, the first pass included
 
 
 def cost(steps: int, schedule: Iterable[Action]) -> Cost:
@@ -63,11 +55,6 @@ def cost(steps: int, schedule: Iterable[Action]) -> Cost:
         n, the length of the chain.
     schedule : iterable of Action
         What to do.
-
-    Returns
-    -------
-    Cost
-        Memory and time.
 
     Raises
     ------
@@ -118,11 +105,6 @@ def run_chain(
         ``backward(i, x, g)``: x_(i−1) and the gradient with respect to x_i → that to x_(i−1).
     forget : callable, optional
         Given each x that is forgotten.
-
-    Returns
-    -------
-    array_like
-        The gradient with respect to x₀.
     """
     held = {0: x}
     for action in schedule:
@@ -189,11 +171,6 @@ def optimal(steps: int, units: int) -> list[Action]:
         n.
     units : int
         x's kept, x₀ among them; a walk forward holds two more, what it reads and what it makes.
-
-    Returns
-    -------
-    list of Action
-        With ``fewest_forwards(steps, units)`` steps forward.
     """
     if units < 1:
         raise ValueError(f"optimal expects 1 unit or more; got {units}")
@@ -231,11 +208,6 @@ def fewest_forwards(steps: int, units: int) -> int:
         n.
     units : int
         x's that may be kept, x₀ among them.
-
-    Returns
-    -------
-    int
-        Steps forward, the first pass included.
     """
     repeats = 0
     while comb(units + repeats, units) < steps:
@@ -244,20 +216,7 @@ def fewest_forwards(steps: int, units: int) -> int:
 
 
 def best_place(steps: int, units: int) -> int:
-    """Return where in a chain the next unit is best spent.
-
-    Parameters
-    ----------
-    steps : int
-        Length of the chain, 2 or more.
-    units : int
-        2 or more, the chain's beginning among them.
-
-    Returns
-    -------
-    int
-        1 to steps − 1; the first where several are as good.
-    """
+    """Return where in a chain of 2 or more steps the next of 2 or more units is best spent."""
 
     def forwards(m: int) -> int:
         return m + fewest_forwards(steps - m, units - 1) + fewest_forwards(m, units)

@@ -15,17 +15,7 @@ from helpers.autodiff.sizes import Size, shape_of
 
 @dataclass(frozen=True)
 class Full(Operator):
-    """One number everywhere. It may be a size: a mean divides by one.
-
-    Parameters
-    ----------
-    number : float or Size
-        The number.
-    shape : tuple of int or Size
-        Of the result.
-    dtype : numpy.dtype
-        Of the result.
-    """
+    """One number everywhere. It may be a size: a mean divides by one."""
 
     number: float | Size
     shape: tuple[int | Size, ...]
@@ -52,19 +42,9 @@ class Full(Operator):
 
 @dataclass(frozen=True)
 class Array(Operator):
-    """An array that is part of the graph. Two with the same bytes are the same operator.
+    """An array that is part of the graph. Two with the same bytes are the same operator."""
 
-    Parameters
-    ----------
-    data : bytes
-        Its elements in C order.
-    shape : tuple of int
-        Of the result.
-    dtype : numpy.dtype
-        Of the result.
-    """
-
-    data: bytes
+    data: bytes  # the elements in C order
     shape: tuple[int, ...]
     dtype: np.dtype
 
@@ -80,13 +60,7 @@ class Array(Operator):
 
 @dataclass(frozen=True)
 class Range(Operator):
-    """0, 1, ..., size − 1.
-
-    Parameters
-    ----------
-    size : int or Size
-        How many.
-    """
+    """0, 1, ..., size − 1."""
 
     size: int | Size
 
@@ -111,11 +85,6 @@ def full(
     dtype : str or numpy.dtype
         Of the result.
 
-    Returns
-    -------
-    Variable
-        The constant.
-
     Raises
     ------
     TypeError
@@ -139,11 +108,6 @@ def full_like(x: Variable, number: float) -> Variable:
         Whose type the result has.
     number : float
         The number.
-
-    Returns
-    -------
-    Variable
-        The constant.
     """
     return full(number, x.shape, x.dtype)
 
@@ -155,11 +119,6 @@ def constant(value: Any) -> Variable:
     ----------
     value : array_like
         Copied.
-
-    Returns
-    -------
-    Variable
-        The constant, of the array's dtype.
     """
     value = np.asarray(value)
     if value.ndim == 0:
@@ -174,10 +133,5 @@ def arange(size: int | str | Size) -> Variable:
     ----------
     size : int, str or Size
         How many.
-
-    Returns
-    -------
-    Variable
-        int64 (size,).
     """
     return apply(Range(*shape_of((size,))))

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from helpers.autodiff.broadcasting import sum
-from helpers.autodiff.elementwise import add, divide
+from helpers.autodiff.elementwise import add
 from helpers.autodiff.graph import Variable, apply
 from helpers.autodiff.matmul import matmul
 from helpers.autodiff.operator import Operator, Type
@@ -32,74 +31,27 @@ C_TYPES = {"float32": "float", "float64": "double"}
 
 @dataclass(frozen=True)
 class Window:
-    """A window that moves over an image.
-
-    Parameters
-    ----------
-    height, width : int
-        Of the window, in pixels.
-    stride : int
-        Pixels from one position to the next.
-    """
+    """A window that moves over an image."""
 
     height: int
     width: int
-    stride: int
+    stride: int  # pixels from one position to the next
 
     def positions(self, height: int | Size, width: int | Size) -> tuple[int | Size, int | Size]:
-        """Count the positions in an image.
-
-        Parameters
-        ----------
-        height, width : int or Size
-            Of the image.
-
-        Returns
-        -------
-        tuple of int or Size
-            Down, and across.
-        """
+        """Count the positions in an image."""
         return (height - self.height) // self.stride + 1, (width - self.width) // self.stride + 1
 
     def over(
         self, x: np.ndarray, positions: tuple[int, ...]
     ) -> Iterator[tuple[int, int, np.ndarray]]:
-        """Go over the pixels of the window; see which pixels of the image each falls on.
-
-        Parameters
-        ----------
-        x : numpy.ndarray (B, C, H, W)
-            Images.
-        positions : tuple of int
-            P and Q.
-
-        Yields
-        ------
-        tuple
-            Row and column in the window, and a view (B, C, P, Q) of the images.
-        """
+        """Yield each pixel of the window, and a view (B, C, P, Q) of where it falls on images."""
         (p, q), s = positions, self.stride
         for i in range(self.height):
             for j in range(self.width):
                 yield i, j, x[:, :, i : i + s * p : s, j : j + s * q : s]
 
     def in_c(self, name: str, image: np.ndarray, patches: np.ndarray) -> bool:
-        """Do the same in C, where there is a compiler and the arrays have no gaps.
-
-        Parameters
-        ----------
-        name : str
-            "unfold" or "fold".
-        image : numpy.ndarray (B, C, H, W)
-            Read or written.
-        patches : numpy.ndarray (B, C, h, w, P, Q)
-            Written or read.
-
-        Returns
-        -------
-        bool
-            Whether it is done.
-        """
+        """Unfold or fold in C, if there is a compiler and no gap in an array; say whether."""
         even = image.flags.c_contiguous and patches.flags.c_contiguous
         library = _library(str(image.dtype)) if even else None
         if library is None:
@@ -124,13 +76,7 @@ def _library(dtype: str) -> ctypes.CDLL | None:
 
 @dataclass(frozen=True)
 class Patches(Operator):
-    """(B, C, H, W) to (B, C, h, w, P, Q): what a window sees at each of P × Q positions.
-
-    Parameters
-    ----------
-    window : Window
-        What moves.
-    """
+    """(B, C, H, W) to (B, C, h, w, P, Q): what a window sees at each of P × Q positions."""
 
     window: Window
 
@@ -155,15 +101,7 @@ class Patches(Operator):
 
 @dataclass(frozen=True)
 class Fold(Operator):
-    """(B, C, h, w, P, Q) to (B, C, H, W): each pixel is the sum over the positions that saw it.
-
-    Parameters
-    ----------
-    window : Window
-        What moved.
-    shape : tuple of int or Size
-        Of the images.
-    """
+    """(B, C, h, w, P, Q) to (B, C, H, W): each pixel is the sum over the positions that saw it."""
 
     window: Window
     shape: tuple[int | Size, ...]
@@ -182,20 +120,7 @@ class Fold(Operator):
 
 
 def padded(x: Variable, padding: int) -> Variable:
-    """Put a frame of zeros around images.
-
-    Parameters
-    ----------
-    x : Variable (B, C, H, W)
-        Images.
-    padding : int
-        Pixels on each side.
-
-    Returns
-    -------
-    Variable (B, C, H + 2 padding, W + 2 padding)
-        The framed images.
-    """
+    """Put a frame of zeros around images."""
     if not padding:
         return x
     b, c, h, w = x.shape
@@ -251,33 +176,8 @@ def max_pool2d(x: Variable, size: int, stride: int | None = None) -> Variable:
         Pixels of the window, down and across.
     stride : int, optional
         Pixels from one position to the next; ``size`` unless given.
-
-    Returns
-    -------
-    Variable (B, C, P, Q)
-        The maxima.
     """
     return max(_windows(x, size, stride), axis=(2, 3))
-
-
-def mean_pool2d(x: Variable, size: int, stride: int | None = None) -> Variable:
-    """Average the numbers under each position of a window.
-
-    Parameters
-    ----------
-    x : Variable (B, C, H, W)
-        Images.
-    size : int
-        Pixels of the window, down and across.
-    stride : int, optional
-        Pixels from one position to the next; ``size`` unless given.
-
-    Returns
-    -------
-    Variable (B, C, P, Q)
-        The means.
-    """
-    return divide(sum(_windows(x, size, stride), axis=(2, 3)), size * size)
 
 
 def _windows(x: Variable, size: int, stride: int | None) -> Variable:

@@ -23,50 +23,21 @@ Rule = Callable[..., Sequence[Variable | None]]
 
 
 def no_gradient(g: Variable, y: Variable, *xs: Variable) -> Sequence[None]:
-    """Return the gradient of what is flat wherever it is smooth.
-
-    Parameters
-    ----------
-    g, y, *xs : Variable
-        Not used.
-
-    Returns
-    -------
-    sequence of None
-        One for each operand.
-    """
+    """Return the gradient of what is flat wherever it is smooth."""
     return [None] * len(xs)
 
 
 @dataclass(frozen=True)
 class Elementwise(Operator):
-    """An operator that works element by element; call it to apply it.
-
-    Parameters
-    ----------
-    name : str
-        Of the operator.
-    kernel : callable
-        ``kernel(*arrays, out=array)``; ``out`` may be an operand where ``in_place`` says so.
-    rule : callable
-        ``rule(g, y, *operands)`` → gradients with respect to the operands.
-    c : str
-        The expression in C, of operands ``{0}``, ``{1}``, ... of type ``{T}``.
-    operands : str
-        A letter for each: f floating, n number, b bool, a anything.
-    result : str
-        "" for the operands' dtype, or a dtype.
-    in_place : tuple of int
-        Operands that ``out`` may be.
-    """
+    """An operator that works element by element; call it to apply it."""
 
     name: str
     kernel: Callable[..., Any] = field(repr=False)
-    rule: Rule = field(repr=False)
-    c: str
-    operands: str = "n"
-    result: str = ""
-    in_place: tuple[int, ...] = (0, 1)
+    rule: Rule = field(repr=False)  # rule(g, y, *operands) → gradients
+    c: str  # the expression in C, of {0}, {1}, ... of type {T}
+    operands: str = "n"  # a letter for each: f floating, n number, b bool, a anything
+    result: str = ""  # "" for the operands' dtype, or a dtype
+    in_place: tuple[int, ...] = (0, 1)  # operands that out may be
 
     def infer(self, *xs: Type) -> Type:
         kinds = {"f": "f", "n": "fiu", "b": "b", "a": "fiub"}
@@ -100,27 +71,7 @@ class Elementwise(Operator):
 
 
 def broadcast_together(name: str, *xs: Any) -> list[Variable]:
-    """Broadcast to one shape, by NumPy's rule; a symbol goes with itself and with 1.
-
-    Parameters
-    ----------
-    name : str
-        Of the operator, for the error.
-    *xs : Variable, array_like, number or Size
-        At least one variable or array; a number takes the dtype of the last of these.
-
-    Returns
-    -------
-    list of Variable
-        Of one shape.
-
-    Raises
-    ------
-    TypeError
-        There are only numbers.
-    ValueError
-        The shapes do not go together.
-    """
+    """Broadcast to one shape, by NumPy's rule; a number takes the dtype of the last variable."""
     operands = [x if isinstance(x, (bool, int, float, Size, Variable)) else constant(x) for x in xs]
     variables = [x for x in operands if isinstance(x, Variable)]
     if not variables:
@@ -224,13 +175,7 @@ def _larger(g: Variable, a: Variable, b: Variable) -> Variable:
 
 @dataclass(frozen=True)
 class Cast(Operator):
-    """The same numbers in another dtype.
-
-    Parameters
-    ----------
-    dtype : numpy.dtype
-        Of the result.
-    """
+    """The same numbers in another dtype."""
 
     dtype: np.dtype
 
@@ -253,11 +198,6 @@ def cast(x: Variable, dtype: Any) -> Variable:
         Any.
     dtype : str or numpy.dtype
         Of the result.
-
-    Returns
-    -------
-    Variable
-        Of that dtype.
     """
     return x if x.dtype == np.dtype(dtype) else apply(Cast(np.dtype(dtype)), x)
 
@@ -271,11 +211,6 @@ def power(x: Variable, exponent: int | float) -> Variable:
         Floating.
     exponent : int or float
         A whole one becomes products; for another x is positive.
-
-    Returns
-    -------
-    Variable
-        ``x ** exponent``.
     """
     if exponent == 0.5:
         return sqrt(x)

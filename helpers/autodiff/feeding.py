@@ -11,25 +11,7 @@ from helpers.autodiff.sizes import Size, resolve, symbols
 
 
 def checked(inputs: Sequence[Variable], arrays: Sequence[np.ndarray]) -> dict[Variable, np.ndarray]:
-    """Pair inputs with arrays of their dtype and rank.
-
-    Parameters
-    ----------
-    inputs : sequence of Variable
-        Of a function.
-    arrays : sequence of numpy.ndarray
-        As many.
-
-    Returns
-    -------
-    dict
-        Variable → array.
-
-    Raises
-    ------
-    TypeError
-        There are more or fewer arrays, or one has another dtype.
-    """
+    """Pair inputs with arrays of their dtype and rank."""
     if len(arrays) != len(inputs):
         raise TypeError(f"a function of {len(inputs)} inputs expects as many; got {len(arrays)}")
     values = {}
@@ -44,25 +26,7 @@ def checked(inputs: Sequence[Variable], arrays: Sequence[np.ndarray]) -> dict[Va
 
 
 def bind(inputs: Sequence[Variable], arrays: Sequence[np.ndarray]) -> dict[str, int]:
-    """Read the symbolic sizes off arrays, then check every size.
-
-    Parameters
-    ----------
-    inputs : sequence of Variable
-        Of a function.
-    arrays : sequence of numpy.ndarray
-        Of the same ranks.
-
-    Returns
-    -------
-    dict
-        Symbol → number.
-
-    Raises
-    ------
-    ValueError
-        A shape does not agree with a number in the graph, or with another shape.
-    """
+    """Read the symbolic sizes off arrays, then check every size."""
     bindings: dict[str, int] = {}
     for variable, array in zip(inputs, arrays, strict=True):
         for size, actual in zip(variable.shape, array.shape, strict=True):

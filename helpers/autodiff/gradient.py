@@ -62,27 +62,7 @@ def gradients(y: Variable, xs: Sequence[Variable], seed: Variable | None = None)
 def pullback(
     ys: Sequence[Variable], seeds: Sequence[Variable], xs: Sequence[Variable]
 ) -> list[Variable]:
-    """Extend the graph by the gradients of a loss of which those to several results are known.
-
-    Parameters
-    ----------
-    ys : sequence of Variable
-        The results.
-    seeds : sequence of Variable
-        The gradient of the loss with respect to each.
-    xs : sequence of Variable
-        Inputs or anything between.
-
-    Returns
-    -------
-    list of Variable
-        Of the types of ``xs``.
-
-    Raises
-    ------
-    TypeError
-        An operator's gradient is not of its operand's type.
-    """
+    """Extend the graph by the gradients with respect to xs, given those with respect to ys."""
     order = topological(ys)
     leads = set(xs)  # variables that depend on an x
     leads |= {node.output for node in order if _marks(leads, node.output, node.inputs)}
@@ -117,13 +97,7 @@ def _marks(leads: set[Variable], output: Variable, inputs: Sequence[Variable]) -
 
 @dataclass(frozen=True)
 class Custom(Operator):
-    """The first operand, with a gradient of somebody's own for the others.
-
-    Parameters
-    ----------
-    rule : callable
-        The gradient with respect to the result → one for each operand but the first.
-    """
+    """The first operand, with the gradients of a rule for the others: its gradient → theirs."""
 
     rule: Callable[..., Any] = field(repr=False)
     view_of_input = True
@@ -151,11 +125,6 @@ def with_gradient(
         What it is to depend on, as far as gradients go.
     rule : callable
         The gradient with respect to y → the gradients with respect to ``xs``, None for zero.
-
-    Returns
-    -------
-    Variable
-        Equal to y.
     """
     return apply(Custom(rule), y, *xs)
 
@@ -167,11 +136,6 @@ def stop_gradient(x: Variable) -> Variable:
     ----------
     x : Variable
         Any.
-
-    Returns
-    -------
-    Variable
-        Equal to x; gradients do not pass.
     """
     return with_gradient(x, [], lambda g: [])
 
@@ -185,11 +149,6 @@ def reverse_gradient(x: Variable, strength: float = 1.0) -> Variable:
         Floating.
     strength : float
         λ: a gradient g passes as −λg.
-
-    Returns
-    -------
-    Variable
-        Equal to x.
     """
     return with_gradient(x, [x], lambda g: [multiply(g, -strength)])
 
@@ -203,10 +162,5 @@ def clip_gradient(x: Variable, limit: float) -> Variable:
         Floating.
     limit : float
         Positive.
-
-    Returns
-    -------
-    Variable
-        Equal to x.
     """
     return with_gradient(x, [x], lambda g: [minimum(maximum(g, -limit), limit)])

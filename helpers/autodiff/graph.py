@@ -118,16 +118,10 @@ class Variable:
 
 
 class Application:
-    """One use of an operator: the graph's other kind of node.
+    """One use of an operator: the graph's other kind of node; ``output`` is what it makes.
 
-    Parameters
-    ----------
-    operator : Operator
-        What is computed.
-    inputs : tuple of Variable
-        What it reads; ``output`` is what it makes.
-    after : tuple of Variable
-        Control dependencies: what must be there before it runs, though it does not read it.
+    ``after`` are control dependencies: what must be there before it runs, though it does not read
+    it.
     """
 
     def __init__(
@@ -159,11 +153,6 @@ def apply(operator: Operator, *inputs: Variable, after: Sequence[Variable] = ())
     after : sequence of Variable
         What must be there before the operator runs, though it does not read it.
 
-    Returns
-    -------
-    Variable
-        The result.
-
     Raises
     ------
     TypeError
@@ -193,11 +182,6 @@ def variable(name: str, shape: Iterable[int | str | Size] = (), dtype: Any = "fl
         One for each axis; a name is a size that is known when the graph runs.
     dtype : str or numpy.dtype
         Of each element.
-
-    Returns
-    -------
-    Variable
-        Without a maker.
     """
     return Variable(Type(np.dtype(dtype), shape_of(shape)), name)
 

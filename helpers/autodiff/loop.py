@@ -38,20 +38,12 @@ Step = Callable[..., tuple[Sequence[Variable], Sequence[Variable]]]
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """What a loop does at each step: a graph that reads these variables and no others.
+    """What a loop does at each step: a graph that reads these variables and no others."""
 
-    Parameters
-    ----------
-    states, elements, constants : tuple of Variable
-        Fed: carried along, different at each step, the same at each step.
-    results : tuple of Variable
-        A new value for each state, then what is stacked.
-    """
-
-    states: tuple[Variable, ...]
-    elements: tuple[Variable, ...]
-    constants: tuple[Variable, ...]
-    results: tuple[Variable, ...]
+    states: tuple[Variable, ...]  # carried along
+    elements: tuple[Variable, ...]  # different at each step
+    constants: tuple[Variable, ...]  # the same at each step
+    results: tuple[Variable, ...]  # a new value for each state, then what is stacked
 
     @property
     def fed(self) -> tuple[Variable, ...]:
@@ -74,26 +66,13 @@ class Scan(Operator):
     """A loop. Its one result is a vector: the last states, then each output stacked, end to end.
 
     The values inside a step are its own and not in a memory plan.
-
-    Parameters
-    ----------
-    body : Body
-        What is done at each step.
-    steps : int or Size
-        How often.
-    shapes : tuple of tuple
-        Of the parts of the result.
-    backwards : bool
-        Whether to go from the last element to the first.
-    bindings : tuple
-        (symbol, number), for the sizes inside the body.
     """
 
     body: Body
     steps: int | Size
-    shapes: tuple[Shape, ...]
+    shapes: tuple[Shape, ...]  # of the parts of the result
     backwards: bool
-    bindings: tuple[tuple[str, int], ...] = ()
+    bindings: tuple[tuple[str, int], ...] = ()  # numbers for the sizes inside the body
 
     def infer(self, *xs: Type) -> Type:
         expected = [v.type for v in self.body.fed]

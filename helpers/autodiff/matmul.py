@@ -34,18 +34,7 @@ class MatMul(Operator):
 
 
 def swapped(x: Variable) -> Variable:
-    """Transpose the last two axes.
-
-    Parameters
-    ----------
-    x : Variable (..., m, n)
-        A matrix or a stack.
-
-    Returns
-    -------
-    Variable (..., n, m)
-        Transposed.
-    """
+    """Transpose the last two axes."""
     return transpose(x, [*range(x.ndim - 2), x.ndim - 1, x.ndim - 2])
 
 

@@ -58,11 +58,6 @@ class Allocator:
             Of the array.
         dtype : numpy.dtype
             Of the array.
-
-        Returns
-        -------
-        numpy.ndarray
-            Of any content.
         """
         size = prod(shape) * dtype.itemsize
         self.now += size
@@ -85,33 +80,15 @@ class Allocator:
 
 @dataclass(frozen=True)
 class Step:
-    """One operator with its memory.
-
-    Parameters
-    ----------
-    node : Application
-        In the graph.
-    operator : Operator
-        With numbers for symbolic sizes.
-    shape : tuple of int
-        Of the result.
-    how : str
-        "new", "view" or "in place".
-    over : Variable or None
-        In place: who owned the buffer before.
-    done : tuple of Variable
-        Values that nobody reads after this step.
-    free : tuple of Variable
-        Owners of buffers that nobody reads after this step.
-    """
+    """One operator with its memory."""
 
     node: Application
-    operator: Operator
+    operator: Operator  # with numbers for symbolic sizes
     shape: tuple[int, ...]
-    how: str
-    over: Variable | None
-    done: tuple[Variable, ...]
-    free: tuple[Variable, ...]
+    how: str  # "new", "view" or "in place"
+    over: Variable | None  # in place: who owned the buffer before
+    done: tuple[Variable, ...]  # values that nobody reads after this step
+    free: tuple[Variable, ...]  # owners of buffers that nobody reads after this step
 
 
 @dataclass(frozen=True)
@@ -207,11 +184,6 @@ def plan(
     guard : bool
         Whether to make sure first that nobody else will read the operand. Without it the results
         are wrong: this is here to be seen, once.
-
-    Returns
-    -------
-    Plan
-        With its peak in bytes.
 
     Raises
     ------

@@ -22,15 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Type:
-    """What is known of a tensor before it is computed.
-
-    Parameters
-    ----------
-    dtype : numpy.dtype
-        Of each element.
-    shape : tuple of int or Size
-        One size for each axis.
-    """
+    """What is known of a tensor before it is computed."""
 
     dtype: np.dtype
     shape: tuple[int | Size, ...]
@@ -57,11 +49,6 @@ class Operator:
         ----------
         *inputs : Type
             Of the operands.
-
-        Returns
-        -------
-        Type
-            Of the result.
         """
         raise NotImplementedError
 
@@ -84,11 +71,6 @@ class Operator:
         ----------
         *inputs : numpy.ndarray
             The operands' values.
-
-        Returns
-        -------
-        numpy.ndarray
-            Not a copy.
         """
         raise NotImplementedError
 
@@ -118,11 +100,6 @@ class Operator:
         ----------
         bindings : mapping
             Symbol → number.
-
-        Returns
-        -------
-        Operator
-            Of the same class.
         """
         changed = {}
         for field in fields(self):  # type: ignore[arg-type]  # every operator is a dataclass
@@ -136,22 +113,7 @@ class Operator:
 
 
 def computed(operator: Operator, type: Type, operands: Sequence[np.ndarray]) -> np.ndarray:
-    """Run one operator, in new memory unless its result is a view.
-
-    Parameters
-    ----------
-    operator : Operator
-        With numbers for symbolic sizes.
-    type : Type
-        Of the result, as well.
-    operands : sequence of numpy.ndarray
-        The operands' values.
-
-    Returns
-    -------
-    numpy.ndarray
-        The result's value.
-    """
+    """Run one operator, in new memory unless its result is a view."""
     if operator.view_of_input:
         return operator.view(*operands)
     out = np.empty(type.shape, type.dtype)  # type: ignore[arg-type,type-var]

@@ -97,13 +97,6 @@ def average_in_order(communicator: Any, array: np.ndarray) -> None:
     """Average an array over the ranks, adding rank 0, 1, 2, ...: the same bits as in one process.
 
     Each rank adds up one part and gives it to all: 2(N − 1)/N of the bytes, as a ring moves.
-
-    Parameters
-    ----------
-    communicator : mpi4py.MPI.Comm
-        Of N ranks, each of which calls this.
-    array : numpy.ndarray
-        Without gaps; changed.
     """
     n, flat = communicator.Get_size(), array.reshape(-1)
     mine = np.zeros((n, -(-flat.size // n)), array.dtype)  # (N, elements of a part)
@@ -120,13 +113,7 @@ def average_in_order(communicator: Any, array: np.ndarray) -> None:
 
 @dataclass(frozen=True)
 class Post(Operator):
-    """A copy of the operand, of which the average over the ranks is under way.
-
-    Parameters
-    ----------
-    line : Line
-        Where it is averaged.
-    """
+    """A copy of the operand, of which the average over the ranks is under way."""
 
     line: Line
     urgency = 1
@@ -146,13 +133,7 @@ class Post(Operator):
 
 @dataclass(frozen=True)
 class Wait(Operator):
-    """The average that was under way.
-
-    Parameters
-    ----------
-    line : Line
-        Where it is averaged.
-    """
+    """The average that was under way."""
 
     line: Line
     urgency = -1

@@ -1,12 +1,6 @@
-"""Parts of a variable, and variables joined from parts.
+"""Parts of a variable: ``Slice``, and ``Embed``, zeros with a part in its place.
 
-==============  ==========================================================================
-operator        its gradient
-==============  ==========================================================================
-``Slice``       ``Embed``: zeros, with the gradient in the slice's place
-``Embed``       the ``Slice``
-``Concatenate`` a ``Slice`` for each operand
-==============  ==========================================================================
+Each is the other's gradient.
 """
 
 from __future__ import annotations
@@ -28,18 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Slice(Operator):
-    """Along each axis from ``starts`` to before ``stops`` in ``steps``.
-
-    Parameters
-    ----------
-    starts, stops : tuple of int or Size
-        First, and one past the last, on each axis.
-    steps : tuple of int
-        Positive.
-    """
+    """Along each axis from ``starts`` to before ``stops`` in ``steps``."""
 
     starts: Shape
-    stops: Shape
+    stops: Shape  # one past the last
     steps: tuple[int, ...]
     view_of_input = True
 
@@ -47,13 +33,7 @@ class Slice(Operator):
         return Type(x.dtype, sliced(self.starts, self.stops, self.steps))
 
     def where(self) -> tuple[slice, ...]:
-        """Return the slices as NumPy has them.
-
-        Returns
-        -------
-        tuple of slice
-            One for each axis.
-        """
+        """Return the slices as NumPy has them."""
         return tuple(map(slice, self.starts, self.stops, self.steps))
 
     def view(self, x: np.ndarray) -> np.ndarray:
@@ -65,15 +45,7 @@ class Slice(Operator):
 
 @dataclass(frozen=True)
 class Embed(Operator):
-    """Zeros of a shape, with the operand where a slice would read.
-
-    Parameters
-    ----------
-    part : Slice
-        Where the operand goes.
-    shape : tuple of int or Size
-        Of the result.
-    """
+    """Zeros of a shape, with the operand where a slice would read."""
 
     part: Slice
     shape: Shape
@@ -92,55 +64,8 @@ class Embed(Operator):
         return [apply(self.part, g)]
 
 
-@dataclass(frozen=True)
-class Concatenate(Operator):
-    """Operands one after the other along an axis.
-
-    Parameters
-    ----------
-    axis : int
-        0 or more.
-    """
-
-    axis: int
-
-    def infer(self, *xs: Type) -> Type:
-        others = {(x.dtype, x.shape[: self.axis], x.shape[self.axis + 1 :]) for x in xs}
-        if len(others) != 1:
-            raise ValueError(
-                f"concatenate expects types equal but for axis {self.axis}; got "
-                + ", ".join(map(str, xs))
-            )
-        total: Any = sum_of(x.shape[self.axis] for x in xs)
-        return Type(xs[0].dtype, (*xs[0].shape[: self.axis], total, *xs[0].shape[self.axis + 1 :]))
-
-    def run(self, out: np.ndarray, *xs: np.ndarray) -> None:
-        np.concatenate(xs, self.axis, out=out)
-
-    def gradient(self, g: Variable, y: Variable, *xs: Variable) -> Sequence[Variable]:
-        parts: list[Variable] = []
-        start: int | Size = 0
-        for x in xs:
-            stop = start + x.shape[self.axis]
-            around = [slice(None)] * self.axis
-            parts.append(getitem(g, (*around, slice(start, stop))))
-            start = stop
-        return parts
-
-
 def sum_of(sizes: Any) -> int | Size:
-    """Add sizes.
-
-    Parameters
-    ----------
-    sizes : iterable of int or Size
-        Any number.
-
-    Returns
-    -------
-    int or Size
-        Their sum.
-    """
+    """Add sizes."""
     total: Any = 0
     for size in sizes:
         total = total + size
@@ -148,76 +73,13 @@ def sum_of(sizes: Any) -> int | Size:
 
 
 def sliced(starts: Shape, stops: Shape, steps: tuple[int, ...]) -> Shape:
-    """Return the shape of a slice.
-
-    Parameters
-    ----------
-    starts, stops : tuple of int or Size
-        First, and one past the last.
-    steps : tuple of int
-        Positive.
-
-    Returns
-    -------
-    tuple of int or Size
-        ⌈(stop − start) / step⌉ on each axis.
-    """
+    """Return the shape of a slice: ⌈(stop − start) / step⌉ on each axis."""
     bounds = zip(starts, stops, steps, strict=True)
     return tuple((stop - start + step - 1) // step for start, stop, step in bounds)  # type: ignore[operator]
 
 
-def concatenate(xs: Sequence[Variable], axis: int = 0) -> Variable:
-    """Join variables along an axis that they have.
-
-    Parameters
-    ----------
-    xs : sequence of Variable
-        Of types that differ at most in the size of that axis.
-    axis : int
-        The axis.
-
-    Returns
-    -------
-    Variable
-        Their sizes on that axis add up.
-    """
-    return apply(Concatenate(axis % xs[0].ndim), *xs)
-
-
-def stack(xs: Sequence[Variable], axis: int = 0) -> Variable:
-    """Join variables along a new axis.
-
-    Parameters
-    ----------
-    xs : sequence of Variable
-        Of one type.
-    axis : int
-        Where the new axis stands in the result.
-
-    Returns
-    -------
-    Variable
-        With ``len(xs)`` on that axis.
-    """
-    axis = axis % (xs[0].ndim + 1)
-    return concatenate([reshape(x, (*x.shape[:axis], 1, *x.shape[axis:])) for x in xs], axis)
-
-
 def getitem(x: Variable, key: Any) -> Variable:
-    """Take a part: integers, slices with positive steps, ``...`` and ``None``, as in NumPy.
-
-    Parameters
-    ----------
-    x : Variable
-        Any.
-    key : int, slice, Ellipsis, None or tuple of these
-        Where; bounds on an axis of symbolic size may be sizes.
-
-    Returns
-    -------
-    Variable
-        The part.
-    """
+    """Take a part: integers, slices with positive steps, ``...`` and ``None``, as in NumPy."""
     keys: list[int | Size | slice | EllipsisType | None] = [
         *(key if isinstance(key, tuple) else (key,))
     ]
@@ -245,20 +107,7 @@ def getitem(x: Variable, key: Any) -> Variable:
 
 
 def bounds(key: int | Size | slice, size: int | Size) -> tuple[Any, Any, int]:
-    """Return start, stop and step of one axis's index.
-
-    Parameters
-    ----------
-    key : int, Size or slice
-        The index.
-    size : int or Size
-        Of the axis.
-
-    Returns
-    -------
-    tuple
-        With 0 ≤ start ≤ stop ≤ size where these are numbers.
-    """
+    """Return start, stop and step of one axis's index: 0 ≤ start ≤ stop ≤ size for numbers."""
     if not isinstance(key, slice):
         start = key + size if isinstance(key, int) and key < 0 else key
         if isinstance(size, int) and isinstance(start, int) and not 0 <= start < size:

@@ -13,25 +13,7 @@ from helpers.autodiff.state import State
 
 
 def needed(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> list[Application]:
-    """List the applications between inputs and outputs, in topological order.
-
-    Parameters
-    ----------
-    inputs : sequence of Variable
-        What is fed; what made one of them is not needed.
-    outputs : sequence of Variable
-        What is wanted.
-
-    Returns
-    -------
-    list of Application
-        Each after what it reads.
-
-    Raises
-    ------
-    ValueError
-        A variable is fed twice, or one that is needed is not fed.
-    """
+    """List the applications between inputs and outputs in order, or say what is missing."""
     if len(set(inputs)) < len(inputs):
         raise ValueError(f"function expects each input once; got {inputs}")
     for variable in inputs:
@@ -47,37 +29,13 @@ def needed(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> list[Appl
 def leaves(
     order: Sequence[Application], inputs: Sequence[Variable], outputs: Sequence[Variable]
 ) -> list[Variable]:
-    """List what is read, but neither computed nor fed: states, and what was known before.
-
-    Parameters
-    ----------
-    order : sequence of Application
-        Of a function.
-    inputs, outputs : sequence of Variable
-        What is fed, and what is wanted.
-
-    Returns
-    -------
-    list of Variable
-        Each once.
-    """
+    """List what is read, but neither computed nor fed: states, and what was known before."""
     read = dict.fromkeys(outputs) | {v: None for node in order for v in node.inputs}
     return [v for v in read if v.maker is None and v not in inputs]
 
 
 def held(v: Variable) -> np.ndarray:
-    """Return the value of a leaf.
-
-    Parameters
-    ----------
-    v : Variable
-        A state, or a variable whose value is known.
-
-    Returns
-    -------
-    numpy.ndarray
-        Not a copy.
-    """
+    """Return the value of a leaf."""
     array = v.held()
     assert array is not None  # `needed` has seen to it
     return array
@@ -86,20 +44,7 @@ def held(v: Variable) -> np.ndarray:
 def last_readers(
     order: Sequence[Application], outputs: Sequence[Variable]
 ) -> dict[Application, list[Variable]]:
-    """Say which variables nobody needs after each application: count readers down to none.
-
-    Parameters
-    ----------
-    order : sequence of Application
-        In which they run.
-    outputs : sequence of Variable
-        Needed to the end.
-
-    Returns
-    -------
-    dict
-        Application → variables that it is the last to read.
-    """
+    """Say which variables nobody needs after each application: count readers down to none."""
     readers = Counter(v for node in order for v in set(node.inputs))
     done: dict[Application, list[Variable]] = {}
     for node in order:

@@ -18,13 +18,7 @@ from helpers.autodiff.sizes import Size, count
 
 @dataclass(frozen=True)
 class Max(Operator):
-    """The largest along some axes, which stay at size 1; equals share its gradient evenly.
-
-    Parameters
-    ----------
-    axes : tuple of int
-        Sorted.
-    """
+    """The largest along some axes, which stay at size 1; equals share its gradient evenly."""
 
     axes: tuple[int, ...]
 
@@ -52,11 +46,6 @@ def max(x: Variable, axis: int | Iterable[int] | None = None, keepdims: bool = F
         Which axes; all unless given.
     keepdims : bool
         Whether they stay, at size 1.
-
-    Returns
-    -------
-    Variable
-        The maxima.
     """
     return reduction(Max, x, axis, keepdims)
 
@@ -72,11 +61,6 @@ def mean(x: Variable, axis: int | Iterable[int] | None = None, keepdims: bool = 
         Which axes; all unless given.
     keepdims : bool
         Whether they stay, at size 1.
-
-    Returns
-    -------
-    Variable
-        The means.
     """
     elements = count(x.shape[a] for a in reduced(x, axis))  # perhaps a symbol: n, known later
     return divide(sum(x, axis, keepdims), elements)

@@ -22,32 +22,9 @@ def rebuild(
 ) -> list[Variable]:
     """Build a graph anew, from its beginning to its outputs.
 
+    ``rule(application, rebuilt operands)`` is what replaces the output; None: the same operator.
     What an order was asked for by name stays: applications with control dependencies, and those
     that somebody waits for. Nor does a computed value become a state itself, to be read later.
-
-    Parameters
-    ----------
-    outputs : sequence of Variable
-        What the graph is for.
-    rule : callable
-        ``rule(application, operands)`` → what replaces its output, given the operands that have
-        already been rebuilt; None to apply the same operator to these.
-    inputs : container of Variable
-        What is fed: nothing before these is touched.
-    after : mapping, optional
-        Application → control dependencies to add to it.
-    instead : mapping, optional
-        Variable that is fed → what stands in its place.
-
-    Returns
-    -------
-    list of Variable
-        In place of ``outputs``.
-
-    Raises
-    ------
-    TypeError
-        The rule replaced a variable by one of another type.
     """
     new: dict[Variable, Variable] = dict(instead or {})
     order = topological(outputs, inputs, after)
@@ -70,37 +47,11 @@ def rebuild(
 
 
 def maker_of(v: Variable, inputs: Container[Variable]) -> Operator | None:
-    """Return the operator that makes a variable, unless the variable is fed.
-
-    Parameters
-    ----------
-    v : Variable
-        Any.
-    inputs : container of Variable
-        What is fed.
-
-    Returns
-    -------
-    Operator or None
-        None: its value comes from outside, whatever the graph says.
-    """
+    """Return the operator that makes a variable, None if its value comes from outside."""
     return v.maker.operator if v.maker and v not in inputs else None
 
 
 def readers(outputs: Sequence[Variable], inputs: Container[Variable] = ()) -> Counter[Variable]:
-    """Count who reads each variable, or waits for it; being an output counts as one.
-
-    Parameters
-    ----------
-    outputs : sequence of Variable
-        What the graph is for.
-    inputs : container of Variable
-        What is fed.
-
-    Returns
-    -------
-    collections.Counter
-        Variable → how often it is read.
-    """
+    """Count who reads each variable, or waits for it; being an output counts as one."""
     order = topological(outputs, inputs)
     return Counter([*outputs, *(v for node in order for v in (*node.inputs, *node.after))])

@@ -24,15 +24,7 @@ Pass = Callable[[Sequence[Variable], Sequence[Variable]], Sequence[Variable]]
 
 
 class Function:
-    """Some outputs of a graph as a function of some of its variables. Call it with arrays.
-
-    Parameters
-    ----------
-    inputs : sequence of Variable
-        What is fed, each once.
-    outputs : sequence of Variable
-        What is wanted.
-    """
+    """Some outputs of a graph as a function of some of its variables. Call it with arrays."""
 
     def __init__(self, inputs: Sequence[Variable], outputs: Sequence[Variable]):
         self.inputs, self.outputs = list(inputs), list(outputs)
@@ -56,22 +48,7 @@ class Function:
         bindings: dict[str, int],
         watcher: Watcher | None = None,
     ) -> list[np.ndarray]:
-        """Run the graph, sizes given.
-
-        Parameters
-        ----------
-        values : dict
-            Input → array; changed.
-        bindings : dict
-            Symbol → number.
-        watcher : callable, optional
-            Told of each operator: ``watcher(operator, begin, end)``, in s of ``perf_counter``.
-
-        Returns
-        -------
-        list of numpy.ndarray
-            The outputs' values.
-        """
+        """Run the graph with values of its inputs and of its sizes; ``values`` are changed."""
         values |= {v: held(v) for v in self.leaves}
         for operator, operands, result, shape, done in self.bound(bindings):
             begin = perf_counter() if watcher else 0.0
@@ -89,18 +66,7 @@ class Function:
         return [np.array(values[v]) if _borrowed(v) else values[v] for v in self.outputs]
 
     def bound(self, bindings: dict[str, int]) -> list[Bound]:
-        """Return what to do, in order, with numbers for symbolic sizes.
-
-        Parameters
-        ----------
-        bindings : dict
-            Symbol → number.
-
-        Returns
-        -------
-        list of Bound
-            One for each application in ``order``.
-        """
+        """Return what to do, in order, with numbers for symbolic sizes."""
         key = tuple(sorted(bindings.items()))
         if key not in self._bound:
             self._bound[key] = [
@@ -140,11 +106,6 @@ def function(
         What is wanted.
     passes : sequence of callable
         Applied to the graph in this order (see :mod:`.passes`).
-
-    Returns
-    -------
-    Function
-        Arrays in, a list of arrays out.
 
     Raises
     ------

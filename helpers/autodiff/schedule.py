@@ -13,20 +13,7 @@ from helpers.autodiff.graph import Application, Variable, topological
 
 
 def schedule(outputs: Iterable[Variable], stop: Container[Variable] = ()) -> list[Application]:
-    """List what must be applied to have some variables: what is urgent early, what waits late.
-
-    Parameters
-    ----------
-    outputs : iterable of Variable
-        What is wanted.
-    stop : container of Variable
-        What is there already.
-
-    Returns
-    -------
-    list of Application
-        Each once, after what it reads or names; without urgent operators the topological order.
-    """
+    """List what must be applied to have some variables: what is urgent early, what waits late."""
     outputs = list(outputs)
     order = topological(outputs, stop)
     early = [node for node in order if node.operator.urgency > 0]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,21 +15,12 @@ from helpers.autodiff.graph import Variable, apply
 from helpers.autodiff.operator import Operator, Type
 from helpers.autodiff.sizes import Quotient, Size, count, shape_of
 
-if TYPE_CHECKING:
-    pass
-
 Shape = tuple[int | Size, ...]
 
 
 @dataclass(frozen=True)
 class Reshape(Operator):
-    """The same elements in the same order, in another shape.
-
-    Parameters
-    ----------
-    shape : tuple of int or Size
-        Of the result.
-    """
+    """The same elements in the same order, in another shape."""
 
     shape: Shape
     view_of_input = True
@@ -50,15 +40,9 @@ class Reshape(Operator):
 
 @dataclass(frozen=True)
 class Transpose(Operator):
-    """The axes in another order.
+    """The axes in another order."""
 
-    Parameters
-    ----------
-    axes : tuple of int
-        For each axis of the result, which of the operand.
-    """
-
-    axes: tuple[int, ...]
+    axes: tuple[int, ...]  # for each axis of the result, which of the operand
     view_of_input = True
 
     def infer(self, x: Type) -> Type:
@@ -74,18 +58,7 @@ class Transpose(Operator):
 
 
 def has_quotient(size: int | Size) -> bool:
-    """Say whether a size holds a division that is still open.
-
-    Parameters
-    ----------
-    size : int or Size
-        Any.
-
-    Returns
-    -------
-    bool
-        Such sizes are compared when the graph runs.
-    """
+    """Say whether a size holds an open division: such sizes are compared when the graph runs."""
     terms = size.terms if isinstance(size, Size) else ()
     return any(isinstance(factor, Quotient) for factors, _ in terms for factor in factors)
 
@@ -99,11 +72,6 @@ def reshape(x: Variable, shape: Sequence[int | str | Size]) -> Variable:
         Any.
     shape : sequence of int, str or Size
         With as many elements; one size may be −1: what is left.
-
-    Returns
-    -------
-    Variable
-        Of that shape.
     """
     known = shape_of(size for size in shape if size != -1)
     if len(known) < len(shape):
@@ -123,11 +91,6 @@ def transpose(x: Variable, axes: Sequence[int] | None = None) -> Variable:
         Any.
     axes : sequence of int, optional
         The new order; backwards unless given.
-
-    Returns
-    -------
-    Variable
-        With ``shape[i] = x.shape[axes[i]]``.
     """
     order = tuple(axes) if axes is not None else tuple(reversed(range(x.ndim)))
     return apply(Transpose(tuple(a + x.ndim if a < 0 else a for a in order)), x)

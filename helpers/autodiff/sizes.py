@@ -22,13 +22,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Quotient:
-    """A division that the symbols leave open, rounded down.
-
-    Parameters
-    ----------
-    over, under : int or Size
-        Dividend and divisor.
-    """
+    """A division that the symbols leave open, rounded down."""
 
     over: int | Size
     under: int | Size
@@ -42,13 +36,7 @@ class Quotient:
 
 @dataclass(frozen=True)
 class Size:
-    """A polynomial over symbols; make one with :func:`symbol` and arithmetic.
-
-    Parameters
-    ----------
-    terms : frozenset
-        Of (factors, coefficient): factors are sorted symbols and quotients, () for the constant.
-    """
+    """A polynomial of terms (factors, coefficient); make one with :func:`symbol` and arithmetic."""
 
     terms: frozenset[tuple[tuple[Any, ...], int]]
 
@@ -121,41 +109,14 @@ def _quotient(over: int | Size, under: int | Size) -> int | Size:
 
 
 def symbol(name: str) -> Size:
-    """Return the size that a name stands for.
-
-    Parameters
-    ----------
-    name : str
-        Such as ``"n"``; the same name is the same size everywhere in a graph.
-
-    Returns
-    -------
-    Size
-        The symbol.
-    """
+    """Return the size that a name stands for."""
     if not name.isidentifier():
         raise ValueError(f"a symbolic size expects a name such as 'n'; got {name!r}")
     return Size(frozenset({((name,), 1)}))
 
 
 def shape_of(sizes: Iterable[int | str | Size]) -> tuple[int | Size, ...]:
-    """Return a shape with each name made a symbol.
-
-    Parameters
-    ----------
-    sizes : iterable of int, str or Size
-        One for each axis.
-
-    Returns
-    -------
-    tuple of int or Size
-        The shape.
-
-    Raises
-    ------
-    ValueError
-        For a negative size.
-    """
+    """Return a shape with each name made a symbol."""
     shape = tuple(symbol(s) if isinstance(s, str) else s for s in sizes)
     for size in shape:
         if not isinstance(size, Size) and (size != int(size) or size < 0):
@@ -164,36 +125,12 @@ def shape_of(sizes: Iterable[int | str | Size]) -> tuple[int | Size, ...]:
 
 
 def count(shape: Iterable[int | Size]) -> int | Size:
-    """Return how many elements a shape has.
-
-    Parameters
-    ----------
-    shape : iterable of int or Size
-        One size for each axis.
-
-    Returns
-    -------
-    int or Size
-        Their product.
-    """
+    """Return how many elements a shape has."""
     return prod(shape, start=1)  # type: ignore[arg-type,return-value]
 
 
 def resolve(value: Any, bindings: Mapping[str, int]) -> Any:
-    """Put numbers for the symbols.
-
-    Parameters
-    ----------
-    value : Size or tuple or anything
-        Tuples are resolved item by item; what is no size stays as it is.
-    bindings : mapping
-        Symbol → number.
-
-    Returns
-    -------
-    int or tuple or anything
-        As ``value``, without symbols.
-    """
+    """Put numbers for the symbols in a size or in a tuple; what is no size stays as it is."""
     if isinstance(value, tuple):
         return tuple(resolve(each, bindings) for each in value)
     if isinstance(value, Quotient):
@@ -208,18 +145,7 @@ def resolve(value: Any, bindings: Mapping[str, int]) -> Any:
 
 
 def symbols(value: Any) -> set[str]:
-    """Name the symbols in a size or shape.
-
-    Parameters
-    ----------
-    value : Size or tuple or anything
-        What is searched.
-
-    Returns
-    -------
-    set of str
-        Their names.
-    """
+    """Name the symbols in a size or shape."""
     if isinstance(value, tuple):
         return set().union(*map(symbols, value))
     if isinstance(value, Quotient):

@@ -12,23 +12,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from helpers.autodiff.broadcasting import reduced, sum
-from helpers.autodiff.elementwise import divide, exp, log, multiply, subtract
+from helpers.autodiff.constants import arange
+from helpers.autodiff.elementwise import cast, divide, equal, exp, log, multiply, subtract
 from helpers.autodiff.gradient import stop_gradient
 from helpers.autodiff.graph import Variable, apply
-from helpers.autodiff.indexing import one_hot
 from helpers.autodiff.operator import Operator, Type
 from helpers.autodiff.reductions import max, mean
+from helpers.autodiff.shaping import reshape
 
 
 @dataclass(frozen=True)
 class Softmax(Operator):
-    """exp(x) / Σ exp(x) along an axis, as one operator.
-
-    Parameters
-    ----------
-    axis : int
-        0 or more.
-    """
+    """exp(x) / Σ exp(x) along an axis, as one operator."""
 
     axis: int
     in_place = (0,)
@@ -60,11 +55,6 @@ def softmax(x: Variable, axis: int = -1, fine: bool = False) -> Variable:
         Along which they add up.
     fine : bool
         Whether to build it from max, −, exp, Σ and ÷, not as one operator.
-
-    Returns
-    -------
-    Variable
-        Of x's type.
     """
     (axis,) = reduced(x, axis)
     if not fine:
@@ -82,11 +72,6 @@ def log_softmax(x: Variable, axis: int = -1) -> Variable:
         Floating.
     axis : int
         Along which the exponentials add up to 1.
-
-    Returns
-    -------
-    Variable
-        Of x's type.
     """
     shifted = subtract(x, stop_gradient(max(x, axis, keepdims=True)))
     return subtract(shifted, log(sum(exp(shifted), axis, keepdims=True)))
@@ -101,11 +86,6 @@ def cross_entropy(scores: Variable, labels: Variable) -> Variable:
         One for each class.
     labels : Variable (B,)
         int64, 0 to K − 1.
-
-    Returns
-    -------
-    Variable ()
-        The loss.
     """
-    right = one_hot(labels, scores.shape[-1], scores.dtype)  # (B, K)
-    return -mean(sum(multiply(right, log_softmax(scores)), axis=-1))
+    right = equal(reshape(labels, (*labels.shape, 1)), arange(scores.shape[-1]))  # (B, K)
+    return -mean(sum(multiply(cast(right, scores.dtype), log_softmax(scores)), axis=-1))

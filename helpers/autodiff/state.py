@@ -57,13 +57,7 @@ class State(Variable):
 
 @dataclass(frozen=True, eq=False)  # two updates are two, even of one state by one value
 class Update(Operator):
-    """Write a value over a state.
-
-    Parameters
-    ----------
-    adds : bool
-        Whether to add the value to what is there.
-    """
+    """Write a value over a state."""
 
     adds: bool
     view_of_input = True
@@ -162,52 +156,18 @@ def _updated(operator: Update, state: Variable, new: Any, after: Sequence[Variab
 
 
 def is_update(v: Variable) -> bool:
-    """Say whether a variable is a state's new value.
-
-    Parameters
-    ----------
-    v : Variable
-        Any.
-
-    Returns
-    -------
-    bool
-        Whether an update made it.
-    """
+    """Say whether a variable is a state's new value."""
     return v.maker is not None and isinstance(v.maker.operator, Update)
 
 
 def seen_in(v: Variable) -> Variable:
-    """Follow views back to whose value they show.
-
-    Parameters
-    ----------
-    v : Variable
-        Any.
-
-    Returns
-    -------
-    Variable
-        v itself if it is no view. A state and each of its new values are distinct, though all have
-        the same memory.
-    """
+    """Follow views back to whose value they show; each new value of a state counts as its own."""
     while v.maker and v.maker.operator.view_of_input and not is_update(v):
         v = v.maker.inputs[0]
     return v
 
 
 def in_a_state(v: Variable) -> bool:
-    """Say whether a variable is seen in a state's memory.
-
-    Parameters
-    ----------
-    v : Variable
-        Any.
-
-    Returns
-    -------
-    bool
-        Whether it is a state, a new value of one, or a view of either.
-    """
+    """Say whether a variable is seen in a state's memory."""
     source = seen_in(v)
     return isinstance(source, State) or is_update(source)

@@ -17,22 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that took time.
+    """Something that took time."""
 
-    Parameters
-    ----------
-    label : str
-        An operator's name, or how many bytes were averaged.
-    start, stop : float
-        Seconds since the run began.
-    lane : str
-        "compute", "wait" or "network".
-    """
-
-    label: str
-    start: float
+    label: str  # an operator's name, or how many bytes were averaged
+    start: float  # seconds since the run began, as the next
     stop: float
-    lane: str
+    lane: str  # "compute", "wait" or "network"
 
 
 def watch(
@@ -68,21 +58,3 @@ def watch(
     for begin, end, size in line.events[known:] if line else ():
         events.append(Event(f"{size} B", begin - zero, end - zero, "network"))
     return values, sorted(events, key=lambda event: event.start)
-
-
-def overlap(events: list[Event]) -> float:
-    """Return how long the network was busy while something was computed.
-
-    Parameters
-    ----------
-    events : list of Event
-        Of one run. Waiting is no computation.
-
-    Returns
-    -------
-    float
-        Seconds.
-    """
-    busy = [e for e in events if e.lane == "compute"]
-    network = [e for e in events if e.lane == "network"]
-    return sum(max(0.0, min(a.stop, b.stop) - max(a.start, b.start)) for a in busy for b in network)

@@ -99,17 +99,16 @@ def watched_on_a_rank():
     step(*arrays)
     _, events = ad.watch(step, *arrays, line=line)
     line.close()
-    return events, ad.overlap(events)
+    return events
 
 
 @pytest.mark.mpi
 def test_the_network_is_busy_while_gradients_are_computed():
-    for events, overlap in run_ranks(2, watched_on_a_rank):
+    for events in run_ranks(2, watched_on_a_rank):
         sent = [e for e in events if e.lane == "network"]
         assert [e.label for e in sent] == ["4000 B", "24000 B", "19200 B"], "the last layer's first"
         last = max(e.stop for e in events if e.lane == "compute" and e.label == "matmul")
         assert sent[0].start < last
-        assert overlap > 0
 
 
 def test_begun_as_soon_as_it_can_be_and_waited_for_last():

@@ -20,7 +20,6 @@ from helpers.autodiff.passes import fast_math
 from helpers.autodiff.passes.constants import fold_constants
 from helpers.autodiff.passes.fusion import fuse
 from helpers.autodiff.passes.identities import simplify
-from helpers.autodiff.passes.loops import inside_loops
 from helpers.autodiff.passes.subexpressions import share_subexpressions
 from helpers.autodiff.passes.updates import order_updates
 
@@ -28,7 +27,6 @@ __all__ = [
     "fast_math",
     "fold_constants",
     "fuse",
-    "inside_loops",
     "order_updates",
     "share_subexpressions",
     "simplify",

@@ -25,11 +25,6 @@ def fold_constants(outputs: Sequence[Variable], inputs: Container[Variable] = ()
         What the graph is for.
     inputs : container of Variable
         What is fed.
-
-    Returns
-    -------
-    list of Variable
-        In place of ``outputs``.
     """
     numbers: dict[Variable, float] = {}  # of what is one number everywhere, in whatever shape
     arrays: dict[Variable, np.ndarray] = {}  # as they lie in memory, which orders a later sum

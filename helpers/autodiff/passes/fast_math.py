@@ -43,11 +43,6 @@ def collect_terms(outputs: Sequence[Variable], inputs: Container[Variable] = ())
         What the graph is for.
     inputs : container of Variable
         What is fed.
-
-    Returns
-    -------
-    list of Variable
-        In place of ``outputs``.
     """
     inner = _inner(outputs, inputs, _is_sum)
     sums: dict[Variable, Terms] = {}  # of each rebuilt sum its terms
@@ -89,11 +84,6 @@ def order_products(
         What is fed.
     sizes : mapping, optional
         Symbol → a typical number. A chain with other symbols stays as it is.
-
-    Returns
-    -------
-    list of Variable
-        In place of ``outputs``.
     """
     inner = _inner(outputs, inputs, _is_product)
     chains: dict[Variable, list[Variable]] = {}  # of each rebuilt product its factors

@@ -45,21 +45,10 @@ Step = tuple[Elementwise, tuple[int, ...], str]  # operator, operands by positio
 
 @dataclass(frozen=True)
 class Fused(Operator):
-    """Elementwise operators as one.
+    """Elementwise operators as one; steps read operands, numbers and earlier steps."""
 
-    Parameters
-    ----------
-    operands : tuple of str
-        The operands' dtypes.
-    numbers : tuple
-        (number as ``repr`` writes it, dtype) of constants; they stand behind the operands.
-    steps : tuple of Step
-        In order; each may read operands, numbers and earlier steps by position. The last is the
-        result.
-    """
-
-    operands: tuple[str, ...]
-    numbers: tuple[tuple[str, str], ...]
+    operands: tuple[str, ...]  # their dtypes
+    numbers: tuple[tuple[str, str], ...]  # constants, as repr writes them, and their dtypes
     steps: tuple[Step, ...]
 
     @property
@@ -92,13 +81,7 @@ class Fused(Operator):
         return {}  # by the operands' steps in the innermost loop
 
     def source(self) -> str:
-        """Return the loop in C.
-
-        Returns
-        -------
-        str
-            ``fused(n, out, operands...)`` of arrays that lie in memory without gaps.
-        """
+        """Return the loop in C, ``fused(n, out, operands...)``, over arrays without gaps."""
         body = self._body([f"x{k}[i]" for k in range(len(self.operands))], 8)
         return (
             f"void fused(long n, {self._parameters()}) {{\n"
@@ -106,18 +89,10 @@ class Fused(Operator):
         )
 
     def nested_source(self, inner: Sequence[int]) -> str:
-        """Return the loop in C, inside loops over rows that lie apart.
+        """Return the loop in C inside loops over rows: ``fused(rank, sizes, steps, out, *xs)``.
 
-        Parameters
-        ----------
-        inner : sequence of int
-            For each operand its step in the innermost loop: 0, 1, or 2 for any other.
-
-        Returns
-        -------
-        str
-            ``fused(rank, sizes, steps, out, operands...)``. There are ``rank`` steps for each
-            operand, in elements; the result has no gaps.
+        ``inner`` is each operand's step in the innermost loop: 0, 1, or 2 for any other. There are
+        ``rank`` steps for each operand, in elements; the result has no gaps.
         """
         places = range(len(self.operands))
         index = ["0" if step == 0 else "i" if step == 1 else f"i * s{k}" for k, step in
@@ -168,25 +143,11 @@ def _loop(source: str) -> Any:
 
 
 def nest(out: np.ndarray, xs: Sequence[np.ndarray]) -> tuple[list[int], list[int]]:
-    """Find the fewest nested loops that go over arrays of one shape.
+    """Find the fewest nested loops over arrays of one shape: how often, and each operand's steps.
 
     >>> out, row = np.empty((2, 3, 4)), np.broadcast_to(np.empty(4), (2, 3, 4))
     >>> nest(out, [out, row])
     ([6, 4], [4, 1, 0, 1])
-
-    Parameters
-    ----------
-    out : numpy.ndarray
-        Without gaps.
-    xs : sequence of numpy.ndarray
-        With any strides.
-
-    Returns
-    -------
-    list of int
-        How often each loop goes round, outermost first.
-    list of int
-        For each operand, its step in elements in each of the loops.
     """
     axes: list[list[int]] = []  # a size, then a stride for each array
     for axis, size in enumerate(out.shape):

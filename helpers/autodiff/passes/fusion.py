@@ -21,24 +21,12 @@ LIMIT = 64  # operators in a loop: beyond, registers run out long before
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Operators that are to be one loop.
+    """Operators that are to be one loop."""
 
-    Parameters
-    ----------
-    operator : Elementwise
-        The last.
-    leaves : tuple of Tree, Variable or (number, dtype)
-        Its operands.
-    dtype : str
-        Of its result.
-    size : int
-        How many operators there are.
-    """
-
-    operator: Elementwise
+    operator: Elementwise  # the last
     leaves: tuple[Leaf, ...]
     dtype: str
-    size: int
+    size: int  # how many operators there are
 
 
 Leaf = Tree | Variable | tuple[str, str]
@@ -53,11 +41,6 @@ def fuse(outputs: Sequence[Variable], inputs: Container[Variable] = ()) -> list[
         What the graph is for.
     inputs : container of Variable
         What is fed.
-
-    Returns
-    -------
-    list of Variable
-        In place of ``outputs``.
     """
     count = readers(outputs, inputs)
     trees: dict[Variable, Tree] = {}

@@ -28,11 +28,6 @@ def simplify(outputs: Sequence[Variable], inputs: Container[Variable] = ()) -> l
         What the graph is for.
     inputs : container of Variable
         What is fed.
-
-    Returns
-    -------
-    list of Variable
-        In place of ``outputs``.
     """
 
     def simpler(node: Application, operands: Inputs) -> Variable | None:

@@ -22,11 +22,6 @@ def share_subexpressions(
         What the graph is for.
     inputs : container of Variable
         What is fed.
-
-    Returns
-    -------
-    list of Variable
-        In place of ``outputs``.
     """
     made: dict[Hashable, Variable] = {}
 

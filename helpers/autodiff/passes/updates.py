@@ -22,11 +22,6 @@ def order_updates(outputs: Sequence[Variable], inputs: Container[Variable] = ())
     inputs : container of Variable
         What is fed.
 
-    Returns
-    -------
-    list of Variable
-        In place of ``outputs``.
-
     Raises
     ------
     ValueError
