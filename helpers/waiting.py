@@ -114,6 +114,16 @@ def until(
                 time.sleep(nap)
 
 
+def comes_true(ready: Callable[[], object], seconds: float = 10.0, nap: float = 0.02) -> bool:
+    """Look now and then, asleep in between, until ``ready()`` or for so long; tell which it was."""
+    deadline = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(nap)
+    return True
+
+
 def doze(comm: MPI.Intracomm, interval: float = DOZE, timeout: float | None = None) -> None:
     """Wait until every rank of a communicator has called this, asleep instead of spinning.
 
