@@ -1,17 +1,17 @@
 # %% [markdown]
 # # Rank a graph four ways, and find out why one is a hundred times faster
 #
-# At the end you have ranked the 63 436 packages of Debian 12 by how much leans on them, with a PageRank that you can explain down to the bytes that each iteration moves.
+# In this notebook you rank the 63 436 packages of Debian 12 by how much other packages depend on them. You compute PageRank in several ways, and explain their times by the bytes that each iteration moves.
 #
 # **You will be able to**
 #
-# - place a tensor on a processor, a GPU included, and time what runs there without fooling yourself;
+# - place a tensor on a processor or a GPU, and time correctly what runs there;
 # - write PageRank as a sum over links and as a matrix product, and say where each version spends its time;
-# - say from its bytes the least time that an iteration takes, and which versions stay far above it;
-# - repair the formula where nodes have no out-links, and stop iterating when enough is enough;
-# - cut a graph into row blocks for several MPI ranks and predict what they must exchange.
+# - compute from its bytes the least time that an iteration takes, and find the versions that stay far above it;
+# - correct the formula for nodes without out-links, and stop iterating at the right moment;
+# - cut a graph into row blocks for several MPI processes, and predict what they must exchange.
 #
-# **You need** a cluster of ranks as in [01_mpi_basics](01_mpi_basics.ipynb), and matrix-vector products. *Time:* 120 minutes, of which the machine works for less than three. *Cores:* two are enough, with 2.5 GB of memory. *GPU:* optional.
+# **You need** a cluster of ranks as in [01_mpi_basics](01_mpi_basics.ipynb), and matrix-vector products. *Time:* 160 minutes, of which the machine works for less than three. *Cores:* two are enough, with 2.5 GB of memory. *GPU:* optional.
 
 # %% [markdown]
 # ## Notation
@@ -58,7 +58,7 @@ style.use()
 # %% [markdown]
 # ## Who holds Debian up?
 #
-# A Debian package names the packages that it needs. Follow such a link, at random; from there another; and once in a while (with probability $1 - d$) start again anywhere. **The rank of a package is the share of your time that you spend at it.** It is high where many paths end.
+# A Debian package names the packages that it needs. Follow one of these links at random, and from there another. With probability $1 - d$, start again at a random package instead. **The rank of a package is the share of your visits that it gets.** It is high where many paths end.
 #
 # *Predict before you run the next cell: which package is visited most?*
 
@@ -79,7 +79,7 @@ draw.bars([debian.names[i] for i, _ in top], [s for _, s in top], "The 15 pillar
 plt.show()
 
 # %% [markdown]
-# The C library and the compiler's run-time library, which need each other, take nearly a third of all visits: whoever walks along dependencies falls into that pit. Third is `gcc-12-base`, which both of them need. The interpreters of Perl and Python follow far behind, as the bars show.
+# The C library and the compiler's run-time library need each other. Together they get nearly a third of all visits, because a walk along dependencies rarely leaves them. Third is `gcc-12-base`, which both need. The interpreters of Perl and Python follow far behind.
 #
 # Look around one package: zoom, drag, and point at the circles.
 
@@ -87,7 +87,7 @@ plt.show()
 draw.neighbourhood(A, debian.names, result.scores, debian.number("python3-numpy"))
 
 # %% [markdown]
-# *What does a scientist's machine lean on?* Restart not anywhere but at the packages of the section `science`. This is **[personalised](glossary.md#personalised-pagerank)** PageRank, and the same function computes it.
+# *What does scientific software depend on?* Let every restart begin at a package of the section `science` instead of anywhere. This is **[personalised](glossary.md#personalised-pagerank)** PageRank, and the same function computes it.
 
 # %%
 restart = np.array([section == "science" for section in debian.sections], dtype=float)
@@ -119,7 +119,7 @@ print(M[0, 0].item(), M.dtype, M.device)
 print(torch.diag(z))
 
 # %% [markdown]
-# Three products to keep apart: `mm`, matrix times matrix; `mv`, matrix times vector; and `*`, element by element, which repeats a vector along the rows.
+# Do not confuse three products: `mm` multiplies a matrix by a matrix, `mv` a matrix by a vector, and `*` works element by element and repeats a vector along the rows.
 
 # %%
 print("mm", torch.mm(M, z.reshape(3, 1)).shape, " mv", torch.mv(M, z).shape)
@@ -128,9 +128,9 @@ scaled = M * z  # column j of M times z[j] ...
 print("the same by a product with a diagonal:", torch.equal(scaled, torch.mm(M, torch.diag(z))))
 
 # %% [markdown]
-# Remember the last line: **scaling the columns of a matrix is an elementwise product**. Doing it by a matrix product gives the same numbers and costs $2N^3$ operations in place of $N^2$.
+# Remember the last line: **scaling the columns of a matrix is an elementwise product**. A matrix product with a diagonal gives the same numbers and takes $2N^3$ operations instead of $N^2$.
 #
-# A device is a name: `"cpu"`, `"cuda"`, or `"cuda:1"` for the second GPU. Operands must live on the same device, and `.to()` moves them. The cell runs on whatever this machine has:
+# A device has a name: `"cpu"`, `"cuda"`, or `"cuda:1"` for the second GPU. All operands must be on the same device; `.to()` moves them. The cell uses what this machine has:
 
 # %%
 device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -169,11 +169,11 @@ print("largest difference from NetworkX:", f"{max(abs(x[i] - reference[i]) for i
 # %% [markdown]
 # ### Exercise 1: keep the rank
 #
-# *Difficulty ●●○, 10 minutes.* A node without out-links is **[dangling](glossary.md#dangling-node)**. The formula above divides by zero there; with $\mathrm{Out}=0$ in its place, the node's rank vanishes at each step. Debian has thousands of such packages. Write one step in which a dangling node gives its rank to all $N$ nodes equally, so that the sum stays 1.
+# *Difficulty ●●○, 10 minutes.* A node without out-links is **[dangling](glossary.md#dangling-node)**. The formula above divides by zero there. With $\mathrm{Out}=0$ instead, the node's rank is lost in each step. Debian has thousands of such packages. Write one step in which a dangling node gives its rank to all $N$ nodes equally, so that the sum stays 1.
 #
 # <details><summary>Hint</summary>
 #
-# Add up the ranks of the dangling nodes first. What they lose, everyone receives 1/N of, and it is damped as any other link.
+# First add up the ranks of the dangling nodes. Every node receives 1/N of this sum, and damping applies to it as to any other link.
 #
 # </details>
 
@@ -193,7 +193,7 @@ def step(G, x, damping):
 check.keep_the_rank(step)
 
 # %% [markdown]
-# Your step, repeated on the four nodes after the last of them has lost its link. NetworkX gives what dangles to all nodes, too:
+# We repeat your step on the four nodes, after removing the last node's only link. NetworkX also gives the rank of dangling nodes to all nodes:
 
 # %%
 cut = G.copy()
@@ -260,7 +260,7 @@ for name, x in ranks.items():
     )
 
 # %% [markdown]
-# All agree within the rounding of 32-bit numbers. (Row 3s is version 3 with its matrix made by scaling columns; what the matrix product costs instead comes below. Row 4d is version 4 with 64-bit numbers, which a tolerance of $10^{-10}$ needs.) *Predict: which is the fastest, and by what factor over the slowest?*
+# All agree within the rounding of 32-bit numbers. (Row 3s is version 3 with its matrix made by scaling columns; the matrix product follows below. Row 4d is version 4 with 64-bit numbers, which a tolerance of $10^{-10}$ needs.) *Predict: which version is the fastest, and by what factor over the slowest?*
 
 # %%
 factor = Prediction("slowest version ÷ fastest", None)  # your number for None
@@ -284,7 +284,7 @@ factor.answer(max(spent.values()) / min(spent.values()))
 # %% [markdown]
 # ### Why: count the bytes
 #
-# A product does 2 operations for each stored value and uses each value once. A processor multiplies far faster than it reads, so **bytes ÷ bandwidth** is the least time it can take, if its bytes come from memory. How fast does this machine read?
+# The product does 2 operations for each stored value and uses each value once. A processor multiplies far faster than it reads. So **bytes ÷ bandwidth** is the least time of the product, if its bytes come from memory. How fast does this machine read?
 
 # %%
 big = torch.ones(50_000_000)  # 200 MB, more than any cache holds
@@ -306,9 +306,9 @@ for row in rows:
     )
 
 # %% [markdown] claims="06-same-bytes 06-csr 06-messages-dense"
-# **Bytes explain the title.** The dense matrix has some 430 times the bytes of the compressed rows, and takes about as many times as long. Both versions come near their bound. (A ratio below 1 means that not all bytes came from memory: a small matrix stays in a cache.)
+# **Bytes explain the title.** The dense matrix has about 430 times the bytes of the compressed rows, and takes about as many times as long. Both versions come near their bound. (A ratio below 1 means that some bytes came from a cache instead of memory.)
 #
-# Bytes do not explain the rest. Messages and COO move about as many bytes, 2.2 and 3.7 MB, and COO takes several times as long; both are far above their bound. Is that the format's fault? The next cell gives the same edges, in the same format, to SciPy:
+# Bytes do not explain the other versions. Messages and COO move about as many bytes (2.2 and 3.7 MB), but COO takes several times as long, and both are far above their bound. Is the COO format slow? The next cell gives the same edges in the same format to SciPy:
 
 # %%
 same = graph.incoming.tocoo().astype(np.float32)
@@ -317,7 +317,7 @@ by_scipy = measure(lambda: same @ vector, repeats=5, warmup=1, min_time=0.01, ti
 print(f"COO by PyTorch {seconds(spent['sparse'])}, by SciPy {seconds(by_scipy)}")
 
 # %% [markdown]
-# It is not: one implementation of the same format is many times as fast as the other. So a bound says what is *possible*, and only the clock says who gets there. Of the source's four versions, messages are the fastest on a CPU; compressed rows are faster still.
+# The format is not slow: SciPy's implementation of it is many times as fast as PyTorch's. So a bound says what is *possible*, and only a measurement says who reaches it. Of the source's four versions, messages are the fastest on a CPU; compressed rows are faster still.
 
 # %%
 for claim in ("06-same-bytes", "06-csr", "06-messages-dense"):
@@ -363,7 +363,7 @@ check.count_bytes(dense, csr, bits)
 # %% [markdown]
 # ### The wrong way to scale columns
 #
-# Version 3 folds Out into the matrix before the loop, by a product with a diagonal matrix. It saves one vector product of length $N$ at each iteration, and pays $2N^3$ operations for it. Measured on a quarter of the nodes, since the whole takes long:
+# Version 3 multiplies Out into the matrix before the loop, by a product with a diagonal matrix. This saves one elementwise product of length $N$ in each iteration, and costs $2N^3$ operations. We measure a quarter of the nodes, because the full product takes long:
 
 # %%
 quarter = torch.rand(P.nodes // 4, P.nodes // 4)
@@ -384,12 +384,12 @@ if fold := recorded_fold():  # the whole product, run once and kept
     print(f"{fold[0]}: N = 10000 by a product {seconds(fold[1])}, by scaling {seconds(fold[2])}")
 
 # %% [markdown] claims="06-scale-columns"
-# In the records of two processors the product takes 30 and 60 times as long at $N = 500$, and over 100 times at $N = 1500$: it does $2N$ times the work, at a better rate.
+# In the records of two processors, the product takes 30 and 60 times as long as scaling the columns at $N = 500$, and over 100 times as long at $N = 1500$. It does $2N$ times the operations, at a better rate.
 
 # %% [markdown]
 # ## On a GPU
 #
-# **The source's figures, not ours**: on one NVIDIA K80 (AWS p2.xlarge, $N = 10\,000$, $K = 200$) it calls speed-ups of 2 and 3 orders of magnitude "not uncommon" for versions 2 and 3, says that version 0 profits less, and that version 1 is "not competitive at all". It does not say how the clock was stopped (see *What breaks* below). The cell adds a column of a GPU where this machine has one, or where a record made by `make gpu` holds one, with its name.
+# **The source measured an NVIDIA K80** (AWS p2.xlarge, $N = 10\,000$, $K = 200$). It calls speedups of 2 and 3 orders of magnitude "not uncommon" for versions 2 and 3, says that version 0 profits less, and that version 1 is "not competitive at all". It does not say how the clock was stopped (see *What breaks* below). The cell shows the times of this machine's GPU, or of one that `make gpu` has recorded, with its name.
 
 # %%
 gpu_name, gpu = gpu_column(graph, device)
@@ -403,20 +403,20 @@ for name in {"dense", "dense_scaled"} & set(held):
     del held[name]  # 400 MB each
 
 # %% [markdown]
-# A dense version reads the same bytes there. If memory limits both machines, the speedup is the ratio of their bandwidths. Version 4 moves a four-hundredth of the bytes on the machine that you have: **moving fewer bytes comes before moving them faster**. On this CPU version 1 is slow, as the source says, but because of its implementation and not because it is sparse: version 4 is sparse as well, and SciPy's COO was fast.
+# A dense version reads the same bytes on both machines. If memory limits both, the speedup is the ratio of their bandwidths. On your own machine version 4 already moves a four-hundredth of the bytes: **first move fewer bytes, then move them faster**. On a CPU version 1 is slow, as the source says. But the reason is its implementation, not sparsity: version 4 is sparse as well, and SciPy's COO was fast.
 
 # %% [markdown]
 # ### What breaks: stopping the clock too early
 #
-# A call that runs on a GPU returns when the work is *queued*. A clock read then has timed the queue. A pool with one worker behaves the same way on any machine.
+# A call that runs on a GPU returns when its work is *queued*. A clock that is read then has measured only the queueing. A pool with one worker behaves in the same way on any machine.
 #
 # ### Exercise 3: time what was done
 #
-# *Difficulty ●●○, 10 minutes.* `call()` queues work and returns at once; `wait()` returns when all that was queued is done. Return the seconds that one `call` takes, as the best of `repeats`. The first call of all prepares things that later ones do not need: it must not count. And nothing that was queued before may be timed.
+# *Difficulty ●●○, 10 minutes.* `call()` queues work and returns at once. `wait()` returns when all queued work is done. Return the seconds that one `call` takes, as the best of `repeats`. The very first call prepares things that later calls do not need, so it must not count. Do not time work that was queued before.
 #
 # <details><summary>Hint</summary>
 #
-# Once around without a clock; then, `repeats` times: wait, read the clock, call, wait, read the clock.
+# Call once without a clock. Then, `repeats` times: wait, read the clock, call, wait, read the clock.
 #
 # </details>
 
@@ -460,12 +460,12 @@ print(f"unsynchronised {seconds(wrong)}, synchronised {seconds(right)}: {right /
 print("your function says", "–" if yours is None else seconds(yours))
 
 # %% [markdown]
-# You have timed the queue, not the work: the first number is the same however long the work takes.
+# The wrong clock has timed the queue, not the work: its number is the same however long the work takes.
 
 # %% [markdown]
 # ## How many iterations?
 #
-# The source runs $K = 200$ iterations. Each iteration multiplies the error by at most $d$: after $k$ iterations the change is at most $2 d^k$. On a graph that mixes well it shrinks much faster. ("Change" is the sum of $|x_i^\text{new} - x_i^\text{old}|$ over all nodes: the L1 norm of the difference. It has nothing to do with the cache called L1.)
+# The source runs $K = 200$ iterations. Each iteration multiplies the error by at most $d$, so after $k$ iterations the change is at most $2 d^k$. On a graph that mixes well it shrinks much faster. ("Change" is the sum of $|x_i^\text{new} - x_i^\text{old}|$ over all nodes, the L1 norm of the difference. It has nothing to do with the L1 cache.)
 #
 # ### Exercise 4: enough at the latest
 #
@@ -473,7 +473,7 @@ print("your function says", "–" if yours is None else seconds(yours))
 #
 # <details><summary>Hint</summary>
 #
-# Logarithms of both sides; $\log d$ is negative, so the sign turns. Round up.
+# Take logarithms of both sides; $\log d$ is negative, so the inequality turns. Round up.
 #
 # </details>
 
@@ -512,7 +512,7 @@ print("at the latest, as you say:", at_the_latest(P.damping, 1e-10) or "–")
 enough.answer(runs["random, 1e5 edges"].iterations)
 
 # %% [markdown] claims="06-iterations 06-slow-tail"
-# On the source's graph, 19 iterations do: **K = 200 is ten times too many**. Debian needs four times as many, and its tail falls by $d = 0.85$ an iteration, the slowest there is. That happens where packages need each other and nothing else: a walk that enters leaves only by a restart. Debian has two such cycles, the Java packages `libgrpc-java` and `libopencensus-java`, and the four packages around `node-es5-ext`. Which of them makes the tail slow? Cut one and look: without the Java cycle 80 iterations are needed, without the other 78, and without both 46, against 83 with both. **Either alone is enough to keep the tail slow.** To name one of them as *the* reason, because it was found first, would have been wrong.
+# On the source's graph, 19 iterations suffice: **K = 200 is ten times too many**. Debian needs four times as many, and its change shrinks by $d = 0.85$ in each iteration, the slowest possible. This happens where packages need only each other: a walk that enters such a cycle leaves it only by a restart. Debian has two such cycles: the Java packages `libgrpc-java` and `libopencensus-java`, and four packages around `node-es5-ext`. Which of them slows the convergence? With both cycles 83 iterations are needed. Without the Java cycle 80 are needed, without the other one 78, and without both 46. **Either cycle alone keeps the convergence slow.** It would be wrong to name the one that we found first as *the* reason.
 
 # %%
 evidence("06-slow-tail")
@@ -520,19 +520,19 @@ evidence("06-slow-tail")
 # %% [markdown]
 # ### New values at once
 #
-# A power iteration works with the old values until all new ones are there. **Gauss-Seidel** visits the nodes one after the other and writes each new rank over the old one, where the visits that follow read it. A round of visits to all nodes is a *sweep*, and a sweep has an order.
+# A power iteration uses the old values until all new ones are computed. **Gauss-Seidel** visits one node after another, and overwrites its rank at once; later visits read the new rank. Visiting all nodes once is a *sweep*, and a sweep has an order.
 #
 # ### Exercise 5: use it at once
 #
-# *Difficulty ●●○, 10 minutes.* Write the visits. `x` is a list of ranks, one for each of the $N$ nodes. Go through the nodes `i` of `order`, one after the other; each time
+# *Difficulty ●●○, 10 minutes.* Write the visits. `x` is a list of ranks, one for each of the $N$ nodes. Go through the nodes `i` of `order`, and replace `x[i]` in the given list by
 #
 # $$\frac{1-d}{N} + d \sum_{j \to i} \frac{x_j}{\mathrm{out}(j)}$$
 #
-# takes the place of `x[i]`, in the list that you were given. `into[i]` lists the nodes $j$ that link to `i`, and `out[j]` is the number of links that leave $j$. Return the change: the sum of $|x_i^\text{new} - x_i^\text{old}|$ over the visits. `order` need not hold all nodes.
+# `into[i]` lists the nodes $j$ that link to `i`, and `out[j]` is the number of links that leave $j$. Return the change: the sum of $|x_i^\text{new} - x_i^\text{old}|$ over the visits. `order` need not contain all nodes.
 #
 # <details><summary>Hint</summary>
 #
-# A loop over `order`. Keep the new rank under a name of its own until the change is added up, then write it.
+# Loop over `order`. Keep the new rank in a variable until you have added up the change, and then write it.
 #
 # </details>
 
@@ -554,7 +554,7 @@ def sweep(x, into, out, order, damping):
 check.sweep(sweep)
 
 # %% [markdown]
-# In which order? `along_links` lists Debian's packages in groups, each after all groups from which a link leads to it. Packages of which each leads to the other, by one link or several, are one group; a package on no such cycle is a group of its own.
+# In which order? `along_links` puts Debian's packages into groups, and each group after all groups that link to it. Two packages are in one group if each can be reached from the other. A package on no cycle is a group of its own.
 
 # %%
 from helpers.pagerank.graphs import links
@@ -568,9 +568,9 @@ print(f"{len(groups)} groups; {len(cycles)} of more than one package hold", end=
 print(f"{sum(map(len, cycles))} packages, the largest {max(map(len, cycles))}")
 
 # %% [markdown]
-# A sweep does not send back what dangling packages lose: the ranks' sum ends below 1, and they are divided by it. (*What breaks*, below, says why that may be done; here the distance from the power iteration's ranks is the test.)
+# A sweep does not return the rank that dangling packages lose. So the sum of the ranks ends below 1, and we divide the ranks by it. (*What breaks*, below, explains why this is allowed; here we test it by the distance from the power iteration's ranks.)
 #
-# *Predict: how many of your sweeps until Debian's ranks change by less than $10^{-10}$ of their sum, in this order, and in the reverse?*
+# *Predict: how many sweeps do you need until Debian's ranks change by less than $10^{-10}$ of their sum, in this order and in the reverse order?*
 
 # %%
 along = Prediction("sweeps along Debian's links", None)  # your number for None
@@ -613,7 +613,7 @@ if yours:
     against.answer(counts["against the links"])
 
 # %% [markdown]
-# On the source's graph the sweeps are more than the power iterations. A power iteration keeps the sum of the ranks at 1; a sweep does not. This graph has no dangling node, so that the ranks in the end have the sum 1 too, and may be divided by their sum after each sweep. With nothing else changed:
+# On the source's graph there are more sweeps than power iterations. A power iteration keeps the sum of the ranks at 1, and a sweep does not. This graph has no dangling node, so the final ranks have the sum 1, and we may divide the ranks by their sum after each sweep. We change nothing else:
 
 # %%
 if yours:
@@ -624,11 +624,11 @@ else:
     print("sum kept: – sweeps, exercise 5 first")
 
 # %% [markdown] claims="06-sum-kept 06-sweep-order"
-# So it was the sum that took the sweeps. On five random graphs with $10^5$ edges, to $10^{-10}$, 13 sweeps did where the sum was kept, 46 to 53 where it was not, and 19 power iterations.
+# The drifting sum was what cost the extra sweeps. On five random graphs with $10^5$ edges, a change of $10^{-10}$ took 13 sweeps with the sum kept, 46 to 53 without, and 19 power iterations.
 #
-# Debian's rows differ in the order alone. Along the links, a visit outside of the cycles reads ranks that are final already, and yet to $10^{-10}$ this order is no better than the numbers', nor than a random one: the record has 36 sweeps along the links and 33 to 43 in five random orders. To $10^{-4}$ it has 9 against 12. Against the links there were more at both: 49 and 16.
+# Debian's rows differ only in the order. Along the links, a visit outside the cycles reads ranks that are final already. Nevertheless this order needs as many sweeps as the original numbering or a random order: in the record, a change of $10^{-10}$ takes 36 sweeps along the links and 33 to 43 in five random orders; a change of $10^{-4}$ takes 9 and 12. Against the links it takes more, 49 and 16.
 #
-# What is left for further sweeps are the cycles. So sweep each cycle by itself until it stands still, and only then go on:
+# The cycles are what needs further sweeps. So we sweep each cycle by itself until it stops changing, and only then go on:
 
 # %%
 into, out = linking(debian_links), debian_links.out_weight.tolist()
@@ -647,7 +647,7 @@ else:
     print("– visits to a package: exercise 5 first")
 
 # %% [markdown]
-# That is what `pagerank` does by default where there is a C compiler: small cycles are repeated within a sweep, and a second sweep confirms the first.
+# `pagerank` does this by default if there is a C compiler: it repeats small cycles within a sweep, and a second sweep confirms the first.
 
 # %%
 swept = pagerank(A, "auto")
@@ -657,7 +657,7 @@ for method in (swept.method, "csr"):
     print(f"{method:8}", measure(lambda m=method: pagerank(A, m), repeats=5, time_limit=5))
 
 # %% [markdown] claims="06-ordered"
-# Eight times as fast at a tolerance of $10^{-10}$ in the record, and twice at $10^{-4}$, where a power iteration stops early.
+# In the record this is eight times as fast as a power iteration at a tolerance of $10^{-10}$, and twice as fast at $10^{-4}$, where a power iteration stops early.
 
 # %% [markdown]
 # ### What breaks: rank that leaks
@@ -674,15 +674,15 @@ order, kept = np.argsort(-leaked), np.argsort(-result.scores)
 print("the top ten agree in", len({*order[:10]} & {*kept[:10]}), "places")
 
 # %% [markdown] claims="06-order-survives"
-# Leaking scales all ranks by one factor, compared with returning the rank to where walks restart: the order is right, but the ranks are no longer probabilities. Over twenty random graphs with a third of their nodes dangling, the twenty highest came in the same order in 20 of 20 where the rank went to everyone, and in 0 of 20 where each dangling node kept its own. Libraries differ here: scikit-network leaves the rank at the dangling node. Its sum is 1 all the same, so compare orders, not sums.
+# Leaking scales all ranks by one factor: the order is right, but the ranks are no longer probabilities. Over twenty random graphs with a third of their nodes dangling, the twenty highest nodes had the same order in 20 of 20 graphs if dangling nodes gave their rank to everyone, and in 0 of 20 if each kept its own. Libraries differ here: scikit-network leaves the rank at the dangling node. Its ranks add up to 1 all the same, so compare orders, not sums.
 #
 # ### Exercise 6, a project: rank Debian yourself
 #
-# *Difficulty ●●●, 40 minutes.* Write PageRank from the list of edges alone, in NumPy: edge $e$ leads from `source[e]` to `target[e]`, `nodes` counts the nodes. Dangling nodes give their rank to all nodes equally, and you stop when the L1 change is at most `tolerance`. It is tried with 60 000 nodes: a dense matrix would not fit.
+# *Difficulty ●●●, 40 minutes.* Write PageRank in NumPy from the list of edges alone: edge $e$ leads from `source[e]` to `target[e]`, and `nodes` is the number of nodes. Dangling nodes give their rank to all nodes equally. Stop when the L1 change is at most `tolerance`. The check uses 60 000 nodes, for which a dense matrix would not fit.
 #
 # <details><summary>Hint</summary>
 #
-# `np.bincount(source, minlength=nodes)` counts the out-links. `np.bincount(target, weights=..., minlength=nodes)` adds up what arrives at each node: one number for each edge goes in.
+# `np.bincount(source, minlength=nodes)` counts the out-links. `np.bincount(target, weights=..., minlength=nodes)` adds up what arrives at each node; it needs one weight for each edge.
 #
 # </details>
 
@@ -731,7 +731,7 @@ draw.growth(counts, times, sizes, free_bytes(torch.device("cpu")), recorded_grow
 plt.show()
 
 # %% [markdown] claims="06-per-edge"
-# Filled circles were measured just now. Hollow ones come from a record (`make bench SUITE=pagerank`, up to $5 \cdot 10^7$ edges), whose machine and date the legend names; graphs of that size take gigabytes to make. An edge costs more in a larger graph, whose ranks outgrow one cache after another (that this is why was not isolated): in the records of two processors 1.3 and 2.3 times at $10^5$ nodes what it costs at $10^4$, and 1.5 and 3.7 times at $10^6$. With the hollow circles the curve turns upwards.
+# Filled circles were measured just now. Hollow circles come from a record (`make bench SUITE=pagerank`, up to $5 \cdot 10^7$ edges); the legend names its machine and date. An edge costs more in a larger graph: in the records of two processors, 1.3 and 2.3 times as much at $10^5$ nodes as at $10^4$, and 1.5 and 3.7 times as much at $10^6$. The ranks of a larger graph outgrow one cache after another; whether this is the reason, we did not isolate.
 
 # %%
 evidence("06-per-edge")
@@ -767,7 +767,7 @@ for wide in (32, 1):
     print(f"{wide} bits an entry: up to {most or '–'} nodes in this machine's free memory")
 
 # %% [markdown]
-# One bit an entry moves the limit out by a factor $\sqrt{32} \approx 6$ in nodes. Is it faster, too? Where a twentieth of all edges exist, 12.5 MB of bits stand against 40 MB of compressed rows. *Predict: which is faster?*
+# With one bit for each entry, $\sqrt{32} \approx 6$ times as many nodes fit. Is it faster, too? If a twentieth of all edges exist, the bits take 12.5 MB and compressed rows 40 MB. *Predict: which is faster?*
 
 # %%
 few, yours = {}, check.count_bytes.passed(dense, csr, bits)
@@ -783,20 +783,20 @@ for name, count in (("csr", csr), ("bits", bits)):
           f"{matrix} MB; {seconds(few[name])} an iteration")  # fmt: skip
 
 # %% [markdown] claims="06-bits"
-# Not at a twentieth of all edges: fewer bytes, and still three times the time. The bits take as long at a twentieth as at 40 % of the edges, 14 ms on one processor and 16 on another: each of them is taken out of its word, whether it is set or not. So at 40 % they are three to four times as *fast*. Bytes alone would have said the first is a win.
+# Bits are not faster at a twentieth of all edges: they have fewer bytes and take three times as long. They take the same time at a twentieth as at 40 % of the edges (14 ms on one processor, 16 on another), because each bit is extracted from its word, set or not. At 40 % they are therefore three to four times as *fast* as compressed rows. Bytes alone would have predicted a win at a twentieth too.
 
 # %%
 evidence("06-bits")
 
 # %% [markdown]
-# ## On several ranks
+# ## On several processes
 #
-# Give each MPI rank a block of rows: the links *into* its nodes. To multiply, it needs the ranks of the nodes that these links come from. Two ways to get them:
+# Give each MPI process a block of rows: the links *into* its nodes. To multiply, it needs the scores of the nodes that these links come from. There are two ways to get them:
 #
-# - **allgather**: everyone receives everything, $8(N - N_r)$ bytes for the rank with $N_r$ rows;
+# - **allgather**: everyone receives everything, $8(N - N_r)$ bytes for the process with $N_r$ rows;
 # - **boundary**: everyone receives only what its rows read.
 #
-# *Predict for Debian on four ranks: by what factor is the boundary smaller?* The graph alone tells:
+# *Predict for Debian on four processes: by what factor is the boundary smaller?* The graph alone determines it:
 
 # %%
 smaller = Prediction("allgather ÷ boundary for Debian on four ranks, bytes", None)  # your number
@@ -858,17 +858,17 @@ from helpers.pagerank import distributed
 print(inspect.getsource(distributed.rank_block).split('"""')[2])
 
 # %% [markdown] claims="06-boundary"
-# On a random graph every process needs nearly every node's score, and the boundary saves little. On Debian the boundary is a third of the allgather, on average over 2 to 8 processes. The lines with shuffled names tell why, in part: about half of the saving comes from the order of the names, in which related packages are neighbours and so fall into one block.
+# On a random graph every process needs nearly every node's score, so the boundary saves little. On Debian the boundary is a third of the allgather, on average over 2 to 8 processes. The lines with shuffled names explain part of it: about half of the saving comes from the order of the names. Related packages have neighbouring names, and so they fall into one block.
 #
-# Now compare the three times. If four ranks took longer than one process, and the boundary hardly less than the allgather, bytes were not the limit: on one machine four ranks share its memory and cores, and wait for one another three times in each iteration. What they offer is room for a graph that is larger than one machine.
+# Now compare the three times. If four processes took longer than one, and the boundary hardly less than the allgather, bytes were not the limit: on one machine, four processes share memory and cores, and wait for one another three times in each iteration. Their advantage is room for a graph that is larger than one machine.
 #
 # ### Exercise 8: the boundary
 #
-# *Difficulty ●●○, 10 minutes.* A rank owns the nodes `first` to `last − 1`; `columns` holds the column index of every link in its rows, repeats included. How many ranks of other nodes must it receive in each iteration?
+# *Difficulty ●●○, 10 minutes.* A process owns the nodes `first` to `last − 1`. `columns` holds the column index of every link in its rows, with repeats. How many scores of other nodes must it receive in each iteration?
 #
 # <details><summary>Hint</summary>
 #
-# A node that ten links come from is received once. `np.unique` drops the repeats.
+# A node is received once, even if ten links come from it. `np.unique` drops the repeats.
 #
 # </details>
 
@@ -886,7 +886,7 @@ def boundary(columns, first, last):
 check.boundary(boundary)
 
 # %% [markdown]
-# Your count, 8 bytes each, beside what the ranks have received:
+# Your count times 8 bytes, beside the bytes that each process has received:
 
 # %%
 right = check.boundary.passed(boundary)
@@ -925,9 +925,9 @@ Markdown("\n".join(table))
 # %% [markdown]
 # ## Summary
 #
-# - Bytes ÷ bandwidth is the least time of an iteration; a version far above it is held up by something else. Count before you buy a GPU.
-# - Stop at a tolerance; send back the rank of dangling nodes; synchronise before you read the clock.
-# - Row blocks distribute a graph; what travels is the boundary, and the graph predicts it.
+# - Bytes ÷ bandwidth is the least time of an iteration. A version far above it is limited by something else. Count before you buy a GPU.
+# - Stop at a tolerance. Return the rank of dangling nodes. Synchronize before you read the clock.
+# - Row blocks distribute a graph. The boundary is what must be sent, and the graph predicts it.
 #
 # **In practice**: `networkx.pagerank` for small graphs, igraph on one machine, cuGraph on a GPU.
 #
