@@ -36,60 +36,20 @@ class KernelError(CudaError, RuntimeError):
 
 
 class BoundsError(KernelError):
-    """A thread touched memory outside an array.
-
-    Parameters
-    ----------
-    message : str
-        Thread, index and array.
-    line : int, optional
-        The line of the source.
-    """
+    """A thread touched memory outside an array."""
 
 
 class RaceError(KernelError):
-    """Two threads touched one place, at least one writing, with nothing to order them.
-
-    Parameters
-    ----------
-    message : str
-        Both threads, and the place.
-    line : int, optional
-        The line of the later access.
-    """
+    """Two threads touched one place, at least one writing, with nothing to order them."""
 
 
 class UninitialisedError(KernelError):
-    """A thread read shared memory that no thread of its block had written, or a local variable.
-
-    Parameters
-    ----------
-    message : str
-        Thread, index and array.
-    line : int, optional
-        The line of the source.
-    """
+    """A thread read shared memory that no thread of its block had written, or a local variable."""
 
 
 class BarrierError(KernelError):
-    """Some threads of a block (or lanes of a warp) wait where the others never come.
-
-    Parameters
-    ----------
-    message : str
-        How many wait, and where the others are.
-    line : int, optional
-        The line of the barrier.
-    """
+    """Some threads of a block (or lanes of a warp) wait where the others never come."""
 
 
 class KernelTimeoutError(KernelError):
-    """The kernel did not end within its time limit and was stopped.
-
-    Parameters
-    ----------
-    message : str
-        The limit, and which thread was running.
-    line : int, optional
-        The line that was running.
-    """
+    """The kernel did not end within its time limit and was stopped."""

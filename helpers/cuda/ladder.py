@@ -84,11 +84,6 @@ class Convolution:
         image, out : numpy.ndarray or torch.Tensor
             Shape (rows, columns), float32.
 
-        Returns
-        -------
-        tuple
-            (launch, arguments).
-
         Raises
         ------
         LaunchError
@@ -142,11 +137,6 @@ class Convolution:
             One of :data:`RUNGS`.
         **options : object
             As for :meth:`Launch.record`.
-
-        Returns
-        -------
-        AccessRecord
-            The record.
         """
         launch, arguments = self.launch(rung, image, np.empty_like(image))
         return launch.record(*arguments, **options)
@@ -157,15 +147,8 @@ def flops(shape: tuple[int, int], weights: tuple[int, int]) -> int:
 
     Parameters
     ----------
-    shape : tuple of int
-        (rows, columns) of the image.
-    weights : tuple of int
-        (rows, columns) of the filter.
-
-    Returns
-    -------
-    int
-        Two for each output and filter entry.
+    shape, weights : tuple of int
+        (rows, columns) of the image and of the filter.
     """
     return 2 * shape[0] * shape[1] * weights[0] * weights[1]
 

@@ -179,11 +179,6 @@ class Module:
         arch : str
             The device, such as "sm_90".
 
-        Returns
-        -------
-        Compiled
-            The cubin and the compiler's report.
-
         Raises
         ------
         CompileError
@@ -372,11 +367,6 @@ class Launch:
         timeout : float, optional
             Seconds, in place of the module's.
 
-        Returns
-        -------
-        AccessRecord
-            Sums for each access of the source, and single accesses.
-
         Raises
         ------
         LaunchError
@@ -411,11 +401,6 @@ class Launch:
             Most pieces of code, of all threads together.
         timeout : float, optional
             Seconds, in place of the module's.
-
-        Returns
-        -------
-        WarpRecord
-            The passes.
 
         Raises
         ------

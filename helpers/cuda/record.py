@@ -134,11 +134,6 @@ class AccessRecord:
             As in :class:`Access`.
         line : int, optional
             Of the source.
-
-        Returns
-        -------
-        list of Access
-            Those that match.
         """
         wanted = {"array": array, "kind": kind, "space": space, "line": line}
         return [
@@ -154,52 +149,31 @@ class AccessRecord:
         ----------
         **wanted : object
             As for :meth:`select`.
-
-        Returns
-        -------
-        int
-            Accesses by threads.
         """
         return sum(access.count for access in self.select(**wanted))
 
     def requested_bytes(self, **wanted: Any) -> int:
-        """Return what the threads asked for.
+        """Return how many bytes the threads asked for.
 
         Parameters
         ----------
         **wanted : object
             As for :meth:`select`.
-
-        Returns
-        -------
-        int
-            Bytes.
         """
         return sum(access.bytes for access in self.select(**wanted))
 
     def sector_bytes(self, **wanted: Any) -> int:
-        """Return what all 32-byte sectors hold, moved one request at a time, without a cache.
+        """Return the bytes of all 32-byte sectors, moved one request at a time, without a cache.
 
         Parameters
         ----------
         **wanted : object
             As for :meth:`select`.
-
-        Returns
-        -------
-        int
-            Bytes.
         """
         return SECTOR * sum(access.sectors for access in self.select(**wanted))
 
     def compulsory_bytes(self) -> int:
-        """Return what is read and written at least once: the least that any kernel must move.
-
-        Returns
-        -------
-        int
-            Bytes.
-        """
+        """Return the bytes that are read and written at least once: any kernel must move them."""
         return sum(read + written for read, written in self.touched.values())
 
     def intensity(self, flops: float, *, cached: bool = False) -> float:
@@ -211,11 +185,6 @@ class AccessRecord:
             Operations of the launch.
         cached : bool, default False
             Divide by the compulsory bytes, not by those asked for.
-
-        Returns
-        -------
-        float
-            FLOP per byte.
         """
         moved = self.compulsory_bytes() if cached else self.requested_bytes(space="global")
         return flops / moved
@@ -229,11 +198,6 @@ class AccessRecord:
             Of one block (linear number); all by default.
         **wanted : object
             As for :meth:`select`.
-
-        Returns
-        -------
-        numpy.ndarray
-            dtype :data:`EVENT`.
         """
         numbers = [i for i, access in enumerate(self.accesses) if access in self.select(**wanted)]
         chosen = np.isin(self.events["access"], numbers)
@@ -242,17 +206,12 @@ class AccessRecord:
         return self.events[chosen]
 
     def elements(self, events: np.ndarray) -> np.ndarray:
-        """Return which element of its array each event touches.
+        """Return the flat index, in its array, of what each event touches.
 
         Parameters
         ----------
         events : numpy.ndarray
             dtype :data:`EVENT`, shape (n,).
-
-        Returns
-        -------
-        numpy.ndarray
-            Flat indices, shape (n,).
         """
         sizes = np.array(
             [self.itemsizes.get(a.array) or a.size for a in self.accesses] or [1], np.int64
@@ -260,43 +219,27 @@ class AccessRecord:
         return events["offset"] // sizes[events["access"]]
 
     def threads(self, events: np.ndarray) -> np.ndarray:
-        """Return each event's thread.
+        """Return each event's thread (x, y, z), shape (n, 3).
 
         Parameters
         ----------
         events : numpy.ndarray
             dtype :data:`EVENT`, shape (n,).
-
-        Returns
-        -------
-        numpy.ndarray
-            (x, y, z), shape (n, 3).
         """
         return np.stack(np.unravel_index(events["thread"], self.block[::-1])[::-1], axis=1)
 
     def blocks(self, events: np.ndarray) -> np.ndarray:
-        """Return each event's block.
+        """Return each event's block (x, y, z), shape (n, 3).
 
         Parameters
         ----------
         events : numpy.ndarray
             dtype :data:`EVENT`, shape (n,).
-
-        Returns
-        -------
-        numpy.ndarray
-            (x, y, z), shape (n, 3).
         """
         return np.stack(np.unravel_index(events["block"], self.grid[::-1])[::-1], axis=1)
 
     def table(self) -> str:
-        """Return one row for each access of the source.
-
-        Returns
-        -------
-        str
-            A table.
-        """
+        """Return a table with one row for each access of the source."""
         head = (
             f"{'line':>4}  {'space':8} {'array':12} {'kind':6} {'count':>10} {'bytes':>11} "
             f"{'requests':>9} {'sectors':>9} {'conflicts':>9}"

@@ -60,11 +60,6 @@ class WarpRecord:
         ----------
         *lines : int
             Of the source; without any, all.
-
-        Returns
-        -------
-        numpy.ndarray
-            dtype :data:`PASS`.
         """
         return self.passes[np.isin(self.passes["line"], lines)] if lines else self.passes
 
@@ -75,26 +70,16 @@ class WarpRecord:
         ----------
         *lines : int
             Through these lines; by default through all.
-
-        Returns
-        -------
-        int
-            Passes.
         """
         return len(self.select(*lines))
 
     def idle(self, *lines: int) -> int:
-        """Return how many lanes stood idle, summed over the passes.
+        """Return how many lanes, of 32 a pass, stood idle.
 
         Parameters
         ----------
         *lines : int
             Through these lines; by default through all.
-
-        Returns
-        -------
-        int
-            Of 32 a pass.
         """
         return LANES * self.count(*lines) - working(self.select(*lines))
 
@@ -105,11 +90,6 @@ class WarpRecord:
         ----------
         text : str
             Part of the line.
-
-        Returns
-        -------
-        int
-            Its number, from 1.
 
         Raises
         ------
@@ -122,13 +102,7 @@ class WarpRecord:
         return found[0]
 
     def table(self) -> str:
-        """Return one row for each line of the source that warps passed through.
-
-        Returns
-        -------
-        str
-            A table.
-        """
+        """Return a table with one row for each line of the source that warps passed through."""
         rows, text = [f"{'line':>4} {'passes':>8} {'idle lanes':>12}"], self.source.splitlines()
         for line in np.unique(self.passes["line"]).tolist():
             count, idle = self.count(line), self.idle(line)
