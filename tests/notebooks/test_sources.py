@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 
 import pytest
 
@@ -214,6 +215,10 @@ def test_the_command_reports_on_one_line(capsys):
 def test_the_committed_notebooks_are_what_their_sources_make():
     assert stale(ROOT) == []
     assert sources(ROOT), "no notebooks at all"
+
+
+def test_what_takes_longest_of_an_import_of_nbformat_and_serves_nobody_stays_out():
+    assert "rfc3987_syntax.syntax_helpers" not in sys.modules
 
 
 def test_no_notebook_examines_an_answer_at_every_use():

@@ -1,6 +1,7 @@
 """A traced communicator behaves as mpi4py's own, tells what it is doing, and records it."""
 
 import faulthandler
+import functools
 import inspect
 import pickle
 import threading
@@ -30,6 +31,20 @@ def traced():
 def rows(comm):
     """(call, peer, tag, bytes) of what was recorded."""
     return [(r[0], r[3], r[4], r[5]) for r in comm.recorder.stop()]
+
+
+def everything():
+    return {each: each() for each in (point_to_point, collectives, families, requests)}
+
+
+@functools.cache
+def started(n):
+    return run_ranks(n, everything)
+
+
+def found(n, function):
+    """What each rank returned of it; one start serves four tests."""
+    return [mine[function] for mine in started(n)]
 
 
 def point_to_point():
@@ -74,7 +89,7 @@ def point_to_point():
 
 @pytest.mark.parametrize("n", RANKS)
 def test_point_to_point_arrives_and_is_recorded(n):
-    for rank, (answer, recorded) in enumerate(run_ranks(n, point_to_point)):
+    for rank, (answer, recorded) in enumerate(found(n, point_to_point)):
         right, left = (rank + 1) % n, (rank - 1) % n
         assert all(answer.values()), answer
         for expected in (
@@ -178,7 +193,7 @@ def _alltoallv(c, mine, counts):
 
 @pytest.mark.parametrize("n", RANKS)
 def test_collectives_equal_those_of_mpi4py(n):
-    for differing, recorded, current in run_ranks(n, collectives):
+    for differing, recorded, current in found(n, collectives):
         assert differing == []
         assert current is None
         for expected in (
@@ -233,7 +248,7 @@ def families():
 
 @pytest.mark.parametrize("n", RANKS)
 def test_communicators_made_from_it_are_traced_and_name_world_ranks(n):
-    results = run_ranks(n, families)
+    results = found(n, families)
     lowest_even, highest_even = 0, (n - 1) // 2 * 2
     if highest_even > lowest_even:
         sent = [(c, p, t) for c, p, t, _ in results[highest_even]]
@@ -326,7 +341,7 @@ def requests():
 
 @pytest.mark.parametrize("n", RANKS)
 def test_requests_are_completed_and_recorded(n):
-    for rank, (answers, recorded, current) in enumerate(run_ranks(n, requests)):
+    for rank, (answers, recorded, current) in enumerate(found(n, requests)):
         left, right = (rank - 1) % n, (rank + 1) % n
         assert all(answers), answers
         assert current is None
