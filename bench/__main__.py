@@ -6,8 +6,9 @@
 
 A suite is a module ``bench/<topic>.py`` with ``SUITE = "<topic>"`` and ``rows() -> list[Row]``. It
 may have ``gpu_rows()`` too, which ``--gpu`` calls in place of ``rows``; ``GPU = True`` says that
-``rows`` itself needs a GPU. Each suite runs in a process of its own under a time limit: one that
-fails, crashes or hangs is reported, and the others go on.
+``rows`` itself needs a GPU, and ``lacks() -> str`` what else is missing here. Each suite runs
+in a process of its own under a time limit: one that fails, crashes or hangs is reported, and the
+others go on.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def main(arguments: list[str]) -> int:
         if trouble:
             broken[name] = trouble
             print(trouble, flush=True)
-        else:
+        elif rows:
             suites[name] = rows
             print(f"{table(rows)}\n{name}: {len(rows)} rows in {spent:.0f} s", flush=True)
     if suites and not options.no_record:
@@ -149,7 +150,12 @@ def _work(name: str, gpu: str, result: str) -> int:
         module = importlib.import_module(f"bench.{name}")
         if name != module.SUITE:
             raise ValueError(f"bench/{name}.py: expected SUITE = {name!r}, got {module.SUITE!r}")
-        call = getattr(module, "gpu_rows", module.rows) if gpu == "1" else module.rows
+        if why := getattr(module, "lacks", str)():
+            print(f"{name} is left out: {why}", flush=True)
+            Path(result).write_text("[]", encoding="utf-8")
+            return 0
+        call = getattr(module, "gpu_rows", None) if gpu == "1" else None
+        call = call or module.rows
         rows = call()
         for row in rows:
             if not isinstance(row, Row):

@@ -84,6 +84,11 @@ def recorded(launch, arguments) -> dict[str, int]:
     return found
 
 
+def lacks() -> str:
+    """Say what is missing here, if anything is."""
+    return "" if shutil.which("ncu") else "no ncu (Nsight Compute, of CUDA's toolkit) on the PATH"
+
+
 def rows() -> list[Row]:
     """Each count beside the recorder's, and what a large launch moves beside what it must."""
     made = []
@@ -108,8 +113,6 @@ def rows() -> list[Row]:
 
 def profile(metrics: Collection[str], *module: str) -> list[dict[str, float]]:
     """Return these counters of each launch that ``python -m MODULE ...`` makes, in order."""
-    if not shutil.which("ncu"):
-        raise RuntimeError("Nsight Compute's ncu is not on PATH: it comes with CUDA's toolkit")
     ncu = ["ncu", "--csv", "--page", "raw", "--print-units", "base", "--metrics", ",".join(metrics)]
     command = [*ncu, sys.executable, "-m", *module]
     run = subprocess.run(command, capture_output=True, text=True, check=False)

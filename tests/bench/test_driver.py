@@ -119,6 +119,13 @@ def test_the_gpu_part_is_called_in_its_place(course):
     assert "add --gpu" in done.stderr
 
 
+def test_a_suite_that_lacks_something_is_left_out_in_a_sentence(course):
+    lacking = 'SUITE = "lacking"\ndef lacks(): return "no ncu here"\ndef rows(): 1 / 0'
+    done = run(course, "--no-record", good=GOOD, lacking=lacking)
+    assert done.returncode == 0, done.stderr
+    assert "lacking is left out: no ncu here" in done.stdout
+
+
 def test_an_unknown_suite_is_repeated_with_those_that_exist(course):
     done = run(course, "colectives", good=GOOD)
     assert done.returncode == 1
