@@ -53,6 +53,19 @@ def test_every_command_exists(name):
         assert command in known, f"{name}: make {command}"
 
 
+def test_every_place_on_the_map_is_there():
+    page = text("CONTRIBUTING.md").partition("## Where things are\n")[2].partition("\n## ")[0]
+    places = re.findall(r"`([\w.]+(?:/[\w.]*)+)`", page)
+    assert len(places) > 30
+    assert [place for place in places if not (ROOT / place).exists()] == []
+
+
+def test_every_room_of_helpers_is_on_the_map():
+    page = text("CONTRIBUTING.md").partition("## Where things are\n")[2].partition("\n## ")[0]
+    rooms = [each.parent.name for each in (ROOT / "helpers").glob("*/__init__.py")]
+    assert [room for room in rooms if f"helpers/{room}/" not in page] == []
+
+
 def test_the_readme_is_short():
     assert len(text("README.md").split()) <= WORDS, "move what not every reader needs to docs/"
 
@@ -134,7 +147,7 @@ def test_every_notebook_has_a_plan_and_its_minutes_in_the_term():
     assert planned == set(own)
     given = dict.fromkeys(own, 0)
     lessons = re.findall(r"^\| \d+ \| (\d\d)\b[^|]*\| (\d+) \| ([^|]*) \|$", term, re.MULTILINE)
-    assert len(lessons) == 15
+    assert len(lessons) == 17
     for number, minutes, home in lessons:
         given[number] += int(minutes) + sum(map(int, re.findall(r"(\d+) min", home)))
     given["01"] += given["00"]  # the first lesson begins 01
