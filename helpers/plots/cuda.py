@@ -1,7 +1,6 @@
-"""Pictures of kernels: warps on memory and in their passes, traffic by rung, a roofline.
+"""Pictures of kernels: images, warps in their passes, a roofline.
 
-They take a record of :mod:`helpers.cuda` (or plain numbers) and an optional ``ax``, and return
-it.
+They take a record of :mod:`helpers.cuda` (or plain numbers) and an optional ``ax``, and return it.
 The pictures that answer clicks are in ``cuda_html.py``.
 """
 
@@ -17,123 +16,7 @@ from helpers.plots import style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from helpers.cuda.record import AccessRecord
     from helpers.cuda.warps import WarpRecord
-
-SECTOR = 32  # bytes
-
-
-def warp_access(
-    record: AccessRecord,
-    *,
-    array: str,
-    kind: str = "read",
-    line: int | None = None,
-    block: int = 0,
-    warp: int = 0,
-    occurrence: int = 0,
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw one warp's request to global memory: lanes upwards, addresses to the right.
-
-    Each dot is what one lane asks for; each grey band is a sector of 32 bytes that must move
-    (framed in orange where sectors lie so far apart that a band alone would be a hairline).
-
-    Parameters
-    ----------
-    record : helpers.cuda.AccessRecord
-        The accesses of one launch.
-    array : str
-        The array that is asked for.
-    kind : str
-        ``"read"`` or ``"write"``.
-    line : int, optional
-        The line of the source that asks; by default the first that does.
-    block, warp : int
-        The block's number in the grid, and the warp's in the block.
-    occurrence : int
-        Which time that line is executed, from 0.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
-
-    Raises
-    ------
-    ValueError
-        When the record has no such request.
-    """
-    events = record.picked(array=array, kind=kind, line=line, space="global", block=block)
-    events = events[(events["thread"] // 32 == warp) & (events["occurrence"] == occurrence)]
-    if len(events):
-        events = events[events["access"] == events["access"][0]]
-    if not len(events):
-        raise ValueError(
-            f"no {kind} of {array!r} by warp {warp} of block {block} is in the record "
-            f"(occurrence {occurrence}, line {line})"
-        )
-    access = record.accesses[events["access"][0]]
-    ax = style.ensure_axes(ax, figsize=(9, 3.6))
-    first = events["offset"] // SECTOR
-    last = (events["offset"] + access.size - 1) // SECTOR
-    sectors = np.unique(np.concatenate([first, last]))
-    far = sectors[-1] - sectors[0] > 3 * len(sectors)  # then a sector is too narrow to be seen
-    edge = {"ec": style.ORANGE, "lw": 3} if far else {"ec": "white", "lw": 1}
-    for sector in sectors:
-        ax.axvspan(sector * SECTOR, (sector + 1) * SECTOR, fc="#DDDDDD", **edge)
-    ax.hlines(events["thread"] % 32, events["offset"], events["offset"] + access.size,
-              color=style.BLUE, lw=4)  # fmt: skip
-    ax.plot(events["offset"], events["thread"] % 32, "o", ms=4, color=style.BLUE, ls="none")
-    asked, moved = len(events) * access.size, len(sectors) * SECTOR
-    ax.set(
-        xlabel=f"address in {array}: bytes from its start",
-        ylabel="lane of the warp",
-        ylim=(-1, 32),
-        title=f"line {access.line}: {asked} bytes asked, {len(sectors)} sectors = {moved} moved",
-    )
-    ax.grid(False)
-    return ax
-
-
-def traffic(
-    names: Sequence[str],
-    predicted: Sequence[float],
-    counted: Sequence[float],
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw bytes of global memory of each rung, predicted (outline) and counted (bar), in MB.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The rungs, from top to bottom.
-    predicted, counted : sequence of float
-        Bytes, one for each rung.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
-    """
-    ax = style.ensure_axes(ax, figsize=(9, 3.8))
-    places = np.arange(len(names))
-    ax.barh(places, np.asarray(counted) / 1e6, color=style.BLUE, height=0.6, label="counted")
-    ax.barh(places, np.asarray(predicted) / 1e6, fill=False, ec=style.VERMILION, lw=2.5,
-            height=0.75, label="predicted")  # fmt: skip
-    for place, value in zip(places, counted, strict=True):
-        ax.annotate(f"{value / 1e6:.2f}", (value / 1e6, place), xytext=(8, 0),
-                    textcoords="offset points", va="center")  # fmt: skip
-    ax.set_yticks(places, names)
-    ax.invert_yaxis()
-    ax.margins(x=0.12)
-    ax.set_xlabel("global memory asked for by all threads (MB)")
-    ax.legend(loc="lower right")
-    return ax
 
 
 def roofline(

@@ -3,12 +3,13 @@
 Each is one HTML element with its data, style and script inside: it needs no network and, once made,
 no kernel. In a browser test find its parts by ``data-testid``: ``accesses`` (the whole),
 ``accesses-cell-ARRAY-INDEX``, ``accesses-text``, ``accesses-play``, ``accesses-step``,
-``-back``, ``-first``, ``-last``, ``-scrubber`` and ``accesses-frame`` (text "step 2 of 6").
+``-back``, ``-first``, ``-last``, ``-scrubber`` and ``accesses-frame`` (text "step 2 of 6"); and
+the same of ``lanes`` (``lanes-bank-BANK``, ``lanes-text``) and of ``scan`` (``scan-choice``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -108,6 +109,120 @@ def tile_animation(
         When the block's accesses are not in the record, or the image is too large to be shown.
     """
     return _html(_passes(record, image, tile, tile_shape, block))
+
+
+def lane_picture(records: Mapping[str, AccessRecord], array: str, tile: str) -> HTML:
+    """Return a picture of a warp's request: its sectors in global memory, its banks in shared.
+
+    Memory stands in rows of 32 words, so that a column is a bank and 8 words of a row are a sector.
+
+    Parameters
+    ----------
+    records : mapping of str to helpers.cuda.AccessRecord
+        What lane ``l`` reads, in words → a launch in which the first warp reads these words of both
+        arrays, once each.
+    array : str
+        The array in global memory, of 4-byte words.
+    tile : str
+        The array in shared memory.
+
+    Returns
+    -------
+    IPython.display.HTML
+        One element with its data, style and script inside.
+
+    Raises
+    ------
+    ValueError
+        When a record lacks the request, or its lanes read different words of the two arrays.
+    """
+    from IPython.display import HTML
+
+    requests = []
+    for name, record in records.items():
+        words = []
+        for one in (array, tile):
+            events = record.picked(array=one, kind="read", block=0)
+            events = np.sort(events[events["thread"] < 32], order="thread")
+            words.append((events["offset"] // 4).tolist())
+        if len(words[0]) != 32 or words[0] != words[1]:
+            raise ValueError(
+                f"{name}: expected each lane to read one word, the same of both arrays"
+            )
+        moved = sum(one.sectors for one in record.select(array=array, kind="read"))
+        passes = sum(one.wavefronts for one in record.select(array=tile, kind="read"))
+        requests.append({
+            "words": words[0],
+            "sectors": sorted({word // 8 for word in words[0]}),
+            "label": f"Lane l reads {name}. Global memory: 128 bytes asked for, {moved} sectors = "
+            f"{32 * moved} bytes moved. Shared memory: {passes} wavefront{'s' * (passes > 1)}, "
+            "1 would do.",
+        })  # fmt: skip
+    data = {"requests": requests, "palette": PALETTE[:6]}
+    return HTML(embed("lanes.js", "lanes.css", data))
+
+
+def scan_picture(records: Mapping[str, AccessRecord], x: np.ndarray, part: str = "part") -> HTML:
+    """Return a player of scans of one block: which thread adds what to what, step after step.
+
+    Parameters
+    ----------
+    records : mapping of str to helpers.cuda.AccessRecord
+        A scan's name → a launch of it on ``x`` (kernels of ``scan.cu``, without padding).
+    x : numpy.ndarray
+        Shape (n,): what was scanned.
+    part : str
+        The array in shared memory.
+
+    Returns
+    -------
+    IPython.display.HTML
+        One element with its data, style and script inside.
+    """
+    from IPython.display import HTML
+
+    runs = [{"name": name} | _steps(record, x, part) for name, record in records.items()]
+    return HTML(embed("scan.js", "scan.css", {"runs": runs, "palette": PALETTE[:6]}))
+
+
+def _steps(record: AccessRecord, x: np.ndarray, part: str) -> dict:
+    """Play what was recorded of a scan again, on its numbers: a row for each step."""
+    n, values = len(x), [float(value) for value in x]
+    rows, moves, names, labels = [list(values)], [[]], ["x"], ["The numbers. Press step."]
+    events = record.picked(array=part)
+    kinds = np.array([access.kind for access in record.accesses])
+    for interval in np.unique(events["interval"])[1:]:  # the first one fills the array
+        here = events[events["interval"] == interval]
+        before, made, zeroed = list(values), [], False
+        for thread in np.unique(here["thread"]).tolist():
+            mine = here[here["thread"] == thread]
+            places, reads = mine["offset"] // 4 % n, kinds[mine["access"]] == "read"
+            read, written = sorted(set(places[reads].tolist())), places[~reads].tolist()
+            if len(set(written)) == 2:  # down the tree: the left takes the right, the right the sum
+                left, right = written
+                values[left], values[right] = before[right], before[left] + before[right]
+                made += [{"thread": thread, "from": [right], "to": left},
+                         {"thread": thread, "from": [left, right], "to": right}]  # fmt: skip
+            elif written:
+                values[written[0]] = sum(before[place] for place in read)
+                if read != written:
+                    made.append({"thread": thread, "from": read, "to": written[0]})
+            zeroed |= len(written) > len(set(written))
+        if not made:
+            continue
+        count = len({move["thread"] for move in made})
+        names.append(f"step {interval}")
+        labels.append(f"Step {interval}, after barrier {interval}: threads that add: {count}.")
+        rows.append(list(values))
+        moves.append(made)
+        if zeroed:
+            values[n - 1] = 0.0
+            names.append("root = 0")
+            labels.append("The sum of all is at the root. It becomes 0 before the way down.")
+            rows.append(list(values))
+            moves.append([])
+    return {"rows": [[f"{v:g}" for v in row] for row in rows], "moves": moves, "names": names,
+            "labels": labels}  # fmt: skip
 
 
 def _passes(

@@ -4,8 +4,9 @@ import nbformat
 import numpy as np
 import pytest
 
+from helpers.cuda import Module
 from helpers.cuda.ladder import Convolution
-from helpers.plots.cuda_html import thread_picture, tile_animation
+from helpers.plots.cuda_html import lane_picture, scan_picture, thread_picture, tile_animation
 from tests.browser.driver import OpenNotebook, wait_for
 
 pytestmark = pytest.mark.browser
@@ -80,6 +81,40 @@ def test_elements_are_reached_by_keys(page, pictures):
     assert page.evaluate(focused) == "out[1][5]"
     said = page.get_by_test_id("accesses-text").inner_text()
     assert "thread (1, 1, 0) of block (1, 0, 0)" in said
+    assert page.errors == []
+
+
+def test_the_banks_of_a_request_answer_a_click(page):
+    memory = np.zeros(32 * 36, np.float32)
+    with Module("access.cu", device="cpu", verify=False) as module:
+        launch = module["strided"][1, 32]
+        one, four = (launch.record(memory, memory[:32].copy(), stride) for stride in (1, 4))
+    page.set_content(lane_picture({"word l": one, "word 4·l": four}, "x", "tile").data)
+    said = page.get_by_test_id("lanes-text")
+    page.get_by_test_id("lanes-bank-8").click()
+    assert said.inner_text() == "Bank 8: lane 8. It serves one word at a time: 1 wavefront."
+    page.get_by_test_id("lanes-step").click()
+    assert "16 sectors = 512 bytes moved" in page.get_by_test_id("lanes-status").inner_text()
+    page.get_by_test_id("lanes-bank-8").click()
+    assert "lanes 2, 10, 18, 26" in said.inner_text()
+    page.keyboard.press("ArrowRight")  # from bank to bank
+    page.keyboard.press("Enter")
+    assert said.inner_text() == "Bank 9: no lane."
+    assert page.errors == []
+
+
+def test_a_scan_is_stepped_and_another_chosen(page):
+    x, records = np.arange(8, dtype=np.float32), {}
+    with Module("scan.cu", {"N": 8}, device="cpu", verify=False) as module:
+        for name, threads in (("scan_tree", 4), ("scan_steps", 8)):
+            records[name] = module[name][1, threads].record(x, x.copy())
+    page.set_content(scan_picture(records, x).data)
+    frame, boxes = page.get_by_test_id("scan-frame"), page.locator("svg rect")
+    assert (frame.inner_text(), boxes.count()) == ("step 0 of 7", 8)
+    page.get_by_test_id("scan-last").click()
+    assert (frame.inner_text(), boxes.count()) == ("step 7 of 7", 64)
+    page.get_by_test_id("scan-choice").select_option("1")
+    assert (frame.inner_text(), boxes.count()) == ("step 0 of 3", 8)
     assert page.errors == []
 
 

@@ -51,3 +51,14 @@ def test_a_number_of_a_is_read_from_shared_memory_once_for_all_outputs_of_a_thre
         record = product(module, f"coarse_product<{outputs}>", 16, 16 * outputs, (16, 16), size)
         assert record.count(array="left", kind="read") == 64**3 // outputs
         assert record.count(array="right", kind="read") == 64**3
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("side", [1, 2, 4])
+def test_a_square_of_outputs_for_each_thread(module, side, size):
+    name, high = f"register_product<{side}>", 16 * side
+    record = product(module, name, high, high, (16, 16), size)
+    assert record.requested_bytes(space="global") == asked(size, high, high)
+    reads = record.count(array="left", kind="read") + record.count(array="right", kind="read")
+    steps = -(-size[0] // high) * -(-size[2] // high) * -(-size[1] // 16) * 16  # of all blocks
+    assert reads == steps * 256 * 2 * side

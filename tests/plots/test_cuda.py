@@ -64,8 +64,6 @@ def test_what_cannot_be_drawn_is_said(records):
         cuda_html.thread_picture(records["global"], "nothing", "out")
     with pytest.raises(ValueError, match="no write to 'tile' by block 99"):
         cuda_html.tile_animation(records["tiled"], "image", "tile", (6, 6), 99)
-    with pytest.raises(ValueError, match="no write of 'image' by warp 0"):
-        plots.warp_access(records["global"], array="image", kind="write")
     with Module("vector_add.cu", device="cpu", verify=False) as module:
         a = np.zeros((3, 2000), np.float32)
         record = module["vector_add"][8, 256].record(*a, 2000)
@@ -73,18 +71,51 @@ def test_what_cannot_be_drawn_is_said(records):
             cuda_html.thread_picture(record, "a", "c")
 
 
-def test_a_warps_access_shows_its_sectors():
+def test_a_request_shows_its_sectors_and_its_banks():
     with Module("access.cu", device="cpu", verify=False) as module:
-        matrix, copy = np.zeros((2, 32, 32), np.float32)
-        record = module["copy_along_columns"][(1, 4), (32, 8)].record(matrix, copy, 32, 32)
-    ax = plots.warp_access(record, array="matrix")
-    assert "32 sectors = 1024" in ax.get_title()
-    assert len(ax.patches) == 32
+        memory, y = np.zeros(32 * 36, np.float32), np.zeros(32, np.float32)
+        requests = {
+            f"word {s}·l": module["strided"][1, 32].record(memory, y, s) for s in (1, 4, 33)
+        }
+    data = values(cuda_html.lane_picture(requests, "x", "tile").data)["requests"]
+    assert [len(one["sectors"]) for one in data] == [4, 16, 32]
+    assert data[1]["words"] == [4 * lane for lane in range(32)]
+    assert "16 sectors = 512 bytes" in data[1]["label"]
+    assert "4 wavefronts" in data[1]["label"]
+    assert "1 wavefront," in data[2]["label"]
+    with pytest.raises(ValueError, match="expected each lane to read one word"):
+        cuda_html.lane_picture(requests, "y", "tile")
 
 
-def test_traffic_and_roofline():
-    ax = plots.traffic(["a", "b"], [1e6, 2e6], [1e6, 3e6])
-    assert [round(p.get_width(), 3) for p in ax.patches] == [1, 3, 1, 2]
+def test_a_scan_is_played_as_it_ran():
+    x, y, records = np.array([3, 1, 7, 0, 4, 1, 6, 3], np.float32), np.zeros(8, np.float32), {}
+    want = {}
+    with Module("scan.cu", {"N": 8}, device="cpu", verify=False) as module:
+        for name, threads in (("scan_tree", 4), ("scan_steps", 8)):
+            records[name] = module[name][1, threads].record(x, y)
+            want[name] = [f"{value:g}" for value in y]
+    runs = values(cuda_html.scan_picture(records, x).data)["runs"]
+    assert {run["name"]: run["rows"][-1] for run in runs} == want
+    tree, steps = runs
+    assert tree["names"] == [
+        "x",
+        "step 1",
+        "step 2",
+        "step 3",
+        "root = 0",
+        "step 4",
+        "step 5",
+        "step 6",
+    ]
+    assert tree["moves"][1][1] == {"thread": 1, "from": [2, 3], "to": 3}
+    assert tree["moves"][5] == [
+        {"thread": 0, "from": [7], "to": 3},
+        {"thread": 0, "from": [3, 7], "to": 7},
+    ]
+    assert [len(moves) for moves in steps["moves"]] == [0, 7, 6, 4]
+
+
+def test_a_roofline():
     ax = plots.roofline(1e12, 1e11, [("x", 2.0, 1e11)], machine="a GPU")
     assert ax.get_title(loc="left") == "a GPU" or ax.get_title() == "a GPU"
     assert ax.lines[1].get_ydata()[0] == 100

@@ -13,10 +13,6 @@ NOTE = (
     "those that NVRTC 13.0 reported for sm_80."
 )
 
-# Rows and columns of a tile, and bytes of shared memory, of convolution.cu with 5 × 5 weights.
-TILES = {(4, 8): 384, (8, 8): 576, (8, 32): 1728, (16, 16): 1600, (16, 32): 2880, (32, 32): 5184}
-FILTER = {"FILTER_HEIGHT": "5", "FILTER_WIDTH": "5", "BORDER": "0", "STRIP": "32"}
-
 # (file, macros) → kernel → (registers of a thread, bytes of a block)
 REPORTED: dict[tuple[str, frozenset[tuple[str, str]]], dict[str, tuple[int, int]]] = {
     ("vector_add.cu", frozenset()): {"vector_add": (12, 0)},
@@ -24,15 +20,12 @@ REPORTED: dict[tuple[str, frozenset[tuple[str, str]]], dict[str, tuple[int, int]
         "coarse_product<1>": (32, 2048),
         "coarse_product<2>": (32, 3072),
         "coarse_product<4>": (32, 5120),
+        "register_product<2>": (32, 4096),
+        "register_product<4>": (64, 8192),
         "square_product<16>": (32, 2048),
         "square_product<32>": (32, 8192),
     },
 }
-for (_rows, _columns), _shared in TILES.items():
-    _tile = {"TILE_HEIGHT": str(_rows), "TILE_WIDTH": str(_columns)}
-    REPORTED["convolution.cu", frozenset((FILTER | _tile).items())] = {
-        "convolve_tiled": (32, _shared)
-    }
 
 
 def reported(

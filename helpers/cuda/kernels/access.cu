@@ -17,6 +17,14 @@ __global__ void copy_along_columns(const float *matrix, float *copy, int height,
         copy[y * width + x] = matrix[y * width + x];
 }
 
+// A warp reads every stride-th word, of global and of shared memory. x: 32 * stride floats.
+__global__ void strided(const float *x, float *y, int stride) {
+    __shared__ float tile[32 * 36];
+    for (int i = threadIdx.x; i < 32 * 36; i += 32) tile[i] = 0;
+    __syncwarp();
+    y[threadIdx.x] = x[stride * threadIdx.x] + tile[stride * threadIdx.x];
+}
+
 // Reads rows and writes rows, turning a square tile in shared memory between the two.
 // PAD = 1 column of padding moves the tile's columns to different banks; 0 leaves them in one.
 #ifndef PAD

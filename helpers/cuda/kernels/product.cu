@@ -41,3 +41,34 @@ __global__ void coarse_product(const float *a, const float *b, float *c, int m, 
     for (int q = 0; q < C; q++)
         if (i < m && j + 16 * q < n) c[i * n + j + 16 * q] = sum[q];
 }
+
+// Blocks of 16 x 16 threads, each with R x R outputs, 16 apart in both directions: what a thread
+// takes from shared memory, 2 R numbers, serves R^2 multiply-adds.
+// Grid: ceil(n / 16 R), ceil(m / 16 R).
+template <int R>
+__global__ void register_product(const float *a, const float *b, float *c, int m, int k, int n) {
+    __shared__ float left[16 * R][16], right[16][16 * R];
+    int x = threadIdx.x, y = threadIdx.y, j = blockIdx.x * 16 * R + x, i = blockIdx.y * 16 * R + y;
+    float sum[R][R] = {};
+    for (int from = 0; from < k; from += 16) {
+        for (int q = 0; q < R; q++) {
+            bool in_a = i + 16 * q < m && from + x < k, in_b = from + y < k && j + 16 * q < n;
+            left[y + 16 * q][x] = in_a ? a[(i + 16 * q) * k + from + x] : 0.0f;
+            right[y][x + 16 * q] = in_b ? b[(from + y) * n + j + 16 * q] : 0.0f;
+        }
+        __syncthreads();
+        for (int p = 0; p < 16; p++) {
+            float of_a[R], of_b[R];
+            for (int q = 0; q < R; q++) {
+                of_a[q] = left[y + 16 * q][p];
+                of_b[q] = right[p][x + 16 * q];
+            }
+            for (int u = 0; u < R; u++)
+                for (int w = 0; w < R; w++) sum[u][w] += of_a[u] * of_b[w];
+        }
+        __syncthreads();
+    }
+    for (int u = 0; u < R; u++)
+        for (int w = 0; w < R; w++)
+            if (i + 16 * u < m && j + 16 * w < n) c[(i + 16 * u) * n + j + 16 * w] = sum[u][w];
+}

@@ -5,7 +5,7 @@ import { player } from "./player.js";
 // tells who wrote or read it. Mode "tile": steps play how a block fills its tile.
 export function start(root, data) {
   const WIDTH = 900, GAP = 56, TOP = 30;
-  const clickable = data.mode === "threads";
+  const clickable = data.mode === "threads", flat = data.blockDim[1] === 1;
   root.textContent = "";
   const said = make("div", { class: "status", "data-testid": "accesses-text", "aria-live": "polite" });
   const { svg, cells, size } = grids();
@@ -72,14 +72,15 @@ export function start(root, data) {
   // Who computes what.
   function threads() {
     const [input, output] = data.arrays;
-    said.textContent = `Each colour is a block; each number a thread (x, y) in it. Click an element of ${output.name}, or of ${input.name}.`;
+    const number = flat ? "its threads are numbered" : "each pair of numbers a thread (x, y) of it";
+    said.textContent = `Each colour is a block; ${number}. Click an element of ${output.name}, or of ${input.name}.`;
     blocks();
   }
 
   function blocks() {
     clear();
     for (const [block, thread, , writes] of data.threads)
-      for (const k of writes) paint(1, k, pale(blockColour(block), .45), size > 26 ? `${thread[0]},${thread[1]}` : "");
+      for (const k of writes) paint(1, k, pale(blockColour(block), .45), size > 26 ? (flat ? thread[0] : `${thread[0]},${thread[1]}`) : "");
   }
 
   function writers(k) {

@@ -1,0 +1,36 @@
+import { draw, make } from "./dom.js";
+import { player } from "./player.js";
+
+// Steps of a scan in shared memory, a row for each: who adds what to what. A menu chooses the scan.
+export function start(root, data) {
+  const LEFT = 130, CELL = Math.min(88, 760 / data.runs[0].rows[0].length), HIGH = 34, GAP = 34, TOP = 8;
+  root.textContent = "";
+  const bar = make("div", { class: "bar" }, root);
+  const menu = make("select", { "data-testid": "scan-choice", "aria-label": "scan" }, bar);
+  data.runs.forEach((run, number) => make("option", { value: number }, menu, run.name));
+  const most = Math.max(...data.runs.map((run) => run.rows.length));
+  const svg = draw("svg", { viewBox: `0 0 ${LEFT + CELL * data.runs[0].rows[0].length + 8} ${TOP + most * (HIGH + GAP)}`, role: "img", "aria-label": "the numbers after each step" });
+  let run = data.runs[0];
+  const middle = (place) => LEFT + (place + .5) * CELL;
+  const top = (row) => TOP + row * (HIGH + GAP);
+
+  function show(frame) {
+    svg.textContent = "";
+    for (let row = 0; row <= frame; row++) {
+      draw("text", { x: 0, y: top(row) + 22, "font-size": 15 }, svg, run.names[row]);
+      const changed = new Map((run.moves[row] || []).map((move) => [move.to, move.thread]));
+      for (const { thread, from, to } of run.moves[row] || [])
+        for (const place of from) draw("line", { x1: middle(place), y1: top(row - 1) + HIGH, x2: middle(to), y2: top(row), stroke: data.palette[thread % data.palette.length], "stroke-width": row === frame ? 3 : 1.4 }, svg);
+      run.rows[row].forEach((value, place) => {
+        const thread = changed.get(place);
+        draw("rect", { x: LEFT + place * CELL + 3, y: top(row), width: CELL - 6, height: HIGH, fill: row === 0 || thread !== undefined ? "#fff" : "#ececec", stroke: thread === undefined ? "#8a8a8a" : data.palette[thread % data.palette.length], "stroke-width": thread === undefined ? .8 : 3 }, svg);
+        draw("text", { x: middle(place), y: top(row) + 23, "text-anchor": "middle", "font-size": 16, "font-weight": thread === undefined ? 400 : 700 }, svg, value);
+      });
+    }
+  }
+
+  const options = () => ({ steps: run.rows.length - 1, draw: show, label: (frame) => run.labels[frame] });
+  const control = player(root, { ...options(), seconds: 1.6, id: "scan", name: "steps of the scan" });
+  menu.addEventListener("change", () => { run = data.runs[Number(menu.value)]; control.load(options()); });
+  root.append(svg);
+}

@@ -1,0 +1,475 @@
+# %% [markdown]
+# # Move fewer bytes: sectors, banks, and the shape of a block
+#
+# At the end you will have multiplied matrices in CUDA C through tiles, and you will be able to say for any kernel how many bytes it moves, how often its shared memory has to serialize, and what limits the number of its threads.
+
+# %% [markdown]
+# **You will be able to**
+#
+# - tell a coalesced access from one that is not, and repair the second;
+# - predict bank conflicts, and pad them away;
+# - multiply matrices through tiles, and predict the bytes that any shape of tile asks for;
+# - say what several outputs for each thread save, and what they cost;
+# - compute how many warps are resident on a multiprocessor, and what limits them.
+#
+# **You need** [notebook 05](05_cuda_tiling.ipynb): blocks, threads, shared memory, barriers. *Time:* 145 minutes, in three lessons; each runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
+#
+# | symbol | meaning |
+# |---|---|
+# | $l$ | a lane: the number of a thread in its warp, 0 to 31 |
+# | $A$, $B$, $C$ | matrices of $m \times k$, $k \times n$ and $m \times n$ floats; $C = AB$ |
+# | $T$ | side of a square tile |
+# | $R$ | outputs of a thread, along a row, or along each side of a square |
+# | $Q$ | global memory that all threads ask for, in bytes |
+#
+# ## Set-up
+
+# %% tags=["parameters"]
+import matplotlib.pyplot as plt
+import numpy as np
+from IPython.display import Code, Markdown
+from sklearn.datasets import load_sample_image
+
+from helpers.cuda import Module
+from helpers.cuda.occupancy import occupancy
+from helpers.exercises import cuda as check
+from helpers.exercises import cuda_products as check_products
+from helpers.plots import cuda as plots
+from helpers.plots import style
+from helpers.plots.cuda_html import lane_picture
+from helpers.predictions import Prediction
+
+# %load_ext helpers.cuda
+style.use()
+rng = np.random.default_rng(14)
+access, products = Module("access.cu", device="cpu"), Module("product.cu", device="cpu")
+
+
+def multiplied(module, name, high, wide, side=16):
+    """Record a product of 64 × 64 matrices; a block of side × side threads makes high × wide of it."""
+    a, b, c = (rng.random((64, 64), np.float32) for _ in range(3))
+    launch = module[name][(64 // wide, 64 // high), (side, side)]
+    record = launch.record(a, b, c, 64, 64, 64, blocks=[])
+    assert np.allclose(c, a @ b, rtol=1e-4)
+    return record
+
+
+# %% [markdown]
+# The 32 threads of a [warp](glossary.md#warp) execute a load together. Their 32 addresses go to memory as one *request*, and two things decide what it costs:
+#
+# - **Global memory** moves *sectors* of 32 bytes, which are 8 words of 4 bytes. The request moves every sector that one of its lanes touches.
+# - **Shared memory** consists of 32 *banks*. Word $w$ lies in bank $w \bmod 32$, and a bank serves one word at a time. Lanes that want different words of one bank are served one after another, in several *wavefronts*: a *[bank conflict](glossary.md#bank-conflict)*. Lanes that want the *same* word are served together.
+#
+# In the picture, memory stands in rows of 32 words, so that a column is a bank and 8 words of a row are a sector. **Press step** to give the lanes other words. **Click a bank** to see who wants it. Every request was recorded while a kernel ran.
+
+# %%
+memory, requests = np.zeros(32 * 36, np.float32), {}
+for stride in (1, 2, 4, 8, 16, 32, 33, 34, 36):
+    launch = access["strided"][1, 32]  # lane l reads word stride · l, of global and shared memory
+    name = f"word {stride}·l" if stride > 1 else "word l"
+    requests[name] = launch.record(memory, np.zeros(32, np.float32), stride)
+lane_picture(requests, "x", "tile")
+
+# %% [markdown]
+# ## Lesson 1. Why does the same copy move eight times the bytes?
+#
+# *45 minutes.* **The question:** two kernels copy the same matrix with the same number of loads. Why does one of them move eight times as many bytes?
+#
+# ### Which thread takes which element
+#
+# Both kernels copy a matrix of 64 × 64 floats, an element for each thread. In `copy_along_rows`, neighbouring threads take neighbouring *columns* of one row. In `copy_along_columns`, they take neighbouring *rows*: their addresses lie 64 floats apart.
+#
+# > **Predict.** How many times as many bytes does the second kernel move? (Step 8 of the picture, *word 36·l*, is close to what its warps do.)
+
+# %%
+wasted = Prediction("bytes moved, along columns ÷ along rows", None)  # your number for None
+
+# %%
+matrix, moved = rng.random((64, 64), np.float32), {}
+for name in ("copy_along_rows", "copy_along_columns"):
+    record = access[name][(2, 8), (32, 8)].record(matrix, np.zeros_like(matrix), 64, 64, blocks=[])
+    asked, moved[name] = (f(space="global") for f in (record.requested_bytes, record.sector_bytes))
+    print(f"{name:19} asked for {asked} bytes, moved {moved[name]}: {asked / moved[name]:.1%} used")
+wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
+
+# %% [markdown]
+# Along rows, the 128 bytes of a warp lie in 4 sectors, and all of them are used. The access is *[coalesced](glossary.md#coalescing)*. Along columns, each lane's 4 bytes bring a sector of 32 with them, and 28 of them are not used by this request. (A GPU's cache may keep a sector until another request wants its rest. The runner has no cache.)
+#
+# ### Exercise 1: repair an access
+#
+# *Difficulty ●●○, 10 minutes.* `brighten` multiplies each pixel by 1.2, with blocks of 32 × 32 threads on a grid of (columns, rows). Set `x` and `y` so that each warp's access is coalesced and each pixel belongs to one thread. A warp holds the 32 threads with equal `threadIdx.y`.
+#
+# <details><summary>Hint</summary>
+#
+# The address is `y * width + x`. Which of `x` and `y` must grow by one from a lane to the next?
+#
+# </details>
+
+# %% language="cuda" exercise="coalesce"
+# __global__ void brighten(const float *image, float *out, int height, int width) {
+#     int x = width, y = height;
+#     // your part
+#     // BEGIN SOLUTION
+#     x = blockIdx.x * 32 + threadIdx.x;
+#     y = blockIdx.y * 32 + threadIdx.y;
+#     // END SOLUTION
+#     // end of your part
+#     if (x < width && y < height) out[y * width + x] = 1.2f * image[y * width + x];
+# }
+
+# %% check="coalesce" points=2
+check.brighten(brighten)
+
+# %%
+photograph = load_sample_image("china.jpg").mean(axis=2).astype(np.float32) / 255
+(height, width), shown = photograph.shape, {"photograph": photograph}
+if check.brighten.passed(brighten):
+    shown["by your brighten"] = np.zeros_like(photograph)
+    grid = -(-width // 32), -(-height // 32)
+    brighten[grid, (32, 32)](photograph, shown["by your brighten"], height, width)
+plots.images(shown)
+plt.show()
+
+# %% [markdown]
+# ### What breaks: four floats at once, from anywhere
+#
+# A lane can load four floats, a `float4`, with one instruction. Their address must be a multiple of 16 bytes. Here each thread begins one float later:
+
+# %% language="cuda"
+# __global__ void shifted(const float *x, float4 *y) {
+#     y[threadIdx.x] = *(const float4 *)(x + 4 * threadIdx.x + 1);
+# }
+
+# %% tags=["raises-exception"]
+shifted[1, 8](np.arange(64, dtype=np.float32), np.zeros((8, 4), np.float32))
+
+# %% [markdown]
+# A GPU stops such a kernel too ("misaligned address"), without naming the thread, the array or the line.
+#
+# ### Transpose: coalesced on both sides
+#
+# A transposition reads rows and writes columns, so one side is uncoalesced. The remedy is a tile in shared memory. A block reads 32 rows, coalesced, and puts them into `tile[32][32]`. Then it reads *columns of the tile* and writes them as rows, coalesced again. The uncoalesced access has moved to shared memory, where sectors do not matter. Banks do: in a tile of 32 × 32 words, a whole column lies in one bank.
+#
+# ### Exercise 2: how many wavefronts?
+#
+# *Difficulty ●●○, 10 minutes.* Lane $l$ reads `tile[l][c]`, of a tile whose rows have `columns` floats. How many wavefronts serve the 32 lanes?
+#
+# <details><summary>Hint</summary>
+#
+# Which banks do the words $0, \text{columns}, 2\,\text{columns}, \dots$ lie in, and how many lanes share the fullest bank? The picture shows 32, 33, 34 and 36.
+#
+# </details>
+
+
+# %% exercise="turns"
+def turns(columns):
+    """Return the wavefronts in which a column of a tile is read."""
+    # BEGIN SOLUTION
+    banks = [lane * columns % 32 for lane in range(32)]
+    return max(banks.count(bank) for bank in banks)
+    # END SOLUTION
+
+
+# %% check="turns" points=2
+check.turns(turns)
+
+# %% [markdown]
+# > **Predict.** The tile's rows get one column of padding, or four, that nobody uses. How many wavefronts does each request for a column then take?
+
+# %%
+one_more = Prediction("wavefronts with one column of padding", None)  # your number for None
+four_more = Prediction("wavefronts with four columns of padding", None)
+
+# %%
+for pad in (0, 1, 2, 4):
+    with Module("access.cu", {"PAD": pad}, device="cpu") as module:
+        turned = np.zeros_like(matrix)
+        record = module["transpose"][(2, 2), (32, 8)].record(matrix, turned, 64, 64, blocks=[])
+    assert np.array_equal(turned, matrix.T)
+    (reads,) = record.select(array="tile", kind="read")
+    share = record.requested_bytes(space="global") / record.sector_bytes(space="global")
+    print(f"tile[32][32 + {pad}]: {reads.wavefronts / reads.requests:.0f} wavefronts a request,",
+          f"yours {turns(32 + pad) or '–'}; {share:.0%} of the sectors' bytes used")  # fmt: skip
+    if said := {1: one_more, 4: four_more}.get(pad):
+        said.answer(reads.wavefronts / reads.requests)
+
+# %% [markdown]
+# One column of padding spreads a column of the tile over all 32 banks. Four columns do not: 36 and 32 share the factor 4, so four lanes still meet in each bank that is used. Padding helps if it makes the row's length odd.
+#
+# > **Answer.** Memory moves sectors, not floats. If neighbouring lanes take neighbouring addresses, all bytes of a sector are used; if they take neighbouring rows, 4 of 32 are. Where an algorithm needs both directions, a padded tile in shared memory turns one into the other.
+#
+# ## Lesson 2. What does a tile save in a matrix product?
+#
+# *55 minutes.* **The question:** in $C = AB$ every number of $A$ is needed $n$ times. How often must it be read?
+#
+# ### The direct product, and a tile by hand
+#
+# Each $C_{ij}$ is a sum over a row of $A$ and a column of $B$. With one thread for each output, a thread reads $2k$ numbers of global memory. All outputs of a row read the same row of $A$, and all outputs of a column the same column of $B$, so the threads of a block can share. A block of $T \times T$ threads walks along $k$ in steps of $T$. In each step it loads a square tile of $A$ and one of $B$. Every loaded number then serves $T$ threads.
+#
+# By hand, with $T = 2$ and $4 \times 4$ matrices: a block makes $2 \times 2$ outputs. Directly it reads $4 \cdot 2 \cdot 4 = 32$ numbers. Through tiles it takes two steps, in each of which it loads $4 + 4$ numbers: 16. In general:
+#
+# $$ Q_\text{direct} = 4\,mn\,(2k + 1) \qquad Q_\text{tiled} = 4\left( mk \left\lceil \tfrac{n}{T} \right\rceil + kn \left\lceil \tfrac{m}{T} \right\rceil + mn \right) $$
+
+# %% language="cuda"
+# __global__ void direct_product(const float *a, const float *b, float *c, int m, int k, int n) {
+#     int j = blockIdx.x * 16 + threadIdx.x, i = blockIdx.y * 16 + threadIdx.y;
+#     if (i >= m || j >= n) return;
+#     float sum = 0;
+#     for (int p = 0; p < k; p++) sum += a[i * k + p] * b[p * n + j];
+#     c[i * n + j] = sum;
+# }
+
+# %% [markdown]
+# > **Predict.** How many barriers does each step along $k$ need, and what do they separate?
+
+# %%
+barriers = Prediction("barriers in a step along k", None)  # your number for None
+
+# %% [markdown]
+# ### Exercise 3: a product through tiles
+#
+# *Difficulty ●●●, 25 minutes.* Write the body of the loop over `from`, which is the first column of A's tile and the first row of B's. Blocks are 16 × 16, and thread (x, y) loads one number into each tile. Sides need not be multiples of 16; what lies outside counts as zero. A block reads no number twice.
+#
+# <details><summary>Hint</summary>
+#
+# Thread (x, y) loads column `from + x` of its row `i`, and row `from + y` of its column `j`. Each load has its own bounds test. Guard only the load; every thread must reach the barriers. A tile must be complete before anybody reads it, and read by all before the next one overwrites it.
+#
+# </details>
+
+# %% language="cuda" exercise="tiled-product"
+# __global__ void tiled_product(const float *a, const float *b, float *c, int m, int k, int n) {
+#     __shared__ float left[16][16], right[16][16];
+#     int x = threadIdx.x, y = threadIdx.y;
+#     int j = blockIdx.x * 16 + x, i = blockIdx.y * 16 + y;
+#     float sum = 0;
+#     for (int from = 0; from < k; from += 16) {
+#         // your part
+#         // BEGIN SOLUTION
+#         left[y][x] = i < m && from + x < k ? a[i * k + from + x] : 0.0f;
+#         right[y][x] = from + y < k && j < n ? b[(from + y) * n + j] : 0.0f;
+#         __syncthreads();
+#         for (int p = 0; p < 16; p++) sum += left[y][p] * right[p][x];
+#         __syncthreads();
+#         // END SOLUTION
+#         // end of your part
+#     }
+#     if (i < m && j < n) c[i * n + j] = sum;
+# }
+
+# %% check="tiled-product" points=5
+check_products.tiled_product(tiled_product)
+
+# %%
+ones, c = np.ones((16, 80), np.float32), np.zeros((16, 16), np.float32)  # five steps along k
+record = products["square_product<16>"][1, (16, 16)].record(ones, ones.T.copy(), c, 16, 80, 16)
+barriers.answer(record.events["interval"].max() / 5)  # interval: the barriers passed so far
+for m, k, n in ((64, 64, 64), (50, 70, 90)):
+    a, b = rng.random((m, k), np.float32), rng.random((k, n), np.float32)
+    across, down = -(-n // 16), -(-m // 16)  # blocks
+    say = 4 * m * n * (2 * k + 1), 4 * (m * k * across + k * n * down + m * n)
+    for kernel, predicted in zip((direct_product, tiled_product), say, strict=True):
+        if kernel is tiled_product and not check_products.tiled_product.passed(kernel):
+            continue
+        c = np.zeros((m, n), np.float32)
+        record = kernel[(across, down), (16, 16)].record(a, b, c, m, k, n, blocks=[])
+        assert np.allclose(c, a @ b, rtol=1e-4)
+        print(f"{m} × {k} × {n} {record.kernel:15} predicted {predicted:8},",
+              f"asked for {record.requested_bytes(space='global'):8},",
+              f"moved {record.sector_bytes(space='global'):8}")  # fmt: skip
+
+# %% [markdown]
+# Two barriers a step: one between loading the tiles and reading them, one between reading them and loading the next.
+#
+# The bytes asked for are as predicted, at the edges too. The bytes *moved* tell more. At 64 × 64 × 64, the direct kernel asks for fourteen times as much as the tiled one, but moves only seven times as much: the 16 lanes that want the same number of $A$ share one sector. And at 50 × 70 × 90 the tile moves more than it asks for, because a row of 90 floats does not begin where a sector does.
+#
+# ### Several outputs for each thread
+#
+# A wider tile would save more, but a block has at most 1024 threads. With *[thread coarsening](glossary.md#thread-coarsening)* a thread computes several outputs: each of $16 \times 16$ threads takes $R$ outputs of one row, 16 columns apart, and keeps their sums in registers. A block loads one tile of $A$, and beside it $R$ tiles of $B$.
+#
+# > **Predict.** All sides are 64. What share of the bytes does $R = 4$ ask for, compared with $R = 1$?
+
+# %%
+coarse_share = Prediction("bytes asked for with R = 4 ÷ with R = 1", None)  # your number for None
+
+# %% [markdown]
+# ### Exercise 4: one tile of A for several of B
+#
+# *Difficulty ●●○, 15 minutes.* Write the body of the loop once more. `left` is a tile of $A$ as before, `right` holds the $R$ tiles of $B$ side by side, and `sum[q]` belongs to column `j + 16 * q`. Each block reads each of its numbers once. `template <int R>` makes $R$ a number that the compiler knows; `coarse["coarse_product<4>"]` is the kernel with $R = 4$.
+#
+# <details><summary>Hint</summary>
+#
+# Thread (x, y) loads one number of $A$, and in a loop over `q` one number from each tile of $B$: column `j + 16 * q`, place `x + 16 * q`, each with its own bounds test. Read `left[y][p]` once into a variable and use it for all $R$ products.
+#
+# </details>
+
+# %% language="cuda" magic_args="coarse" exercise="coarse-product"
+# template <int R>
+# __global__ void coarse_product(const float *a, const float *b, float *c, int m, int k, int n) {
+#     __shared__ float left[16][16], right[16][16 * R];
+#     int x = threadIdx.x, y = threadIdx.y, j = blockIdx.x * 16 * R + x, i = blockIdx.y * 16 + y;
+#     float sum[R] = {};
+#     for (int from = 0; from < k; from += 16) {
+#         // your part
+#         // BEGIN SOLUTION
+#         left[y][x] = i < m && from + x < k ? a[i * k + from + x] : 0.0f;
+#         for (int q = 0; q < R; q++)
+#             right[y][x + 16 * q] =
+#                 from + y < k && j + 16 * q < n ? b[(from + y) * n + j + 16 * q] : 0.0f;
+#         __syncthreads();
+#         for (int p = 0; p < 16; p++) {
+#             float one = left[y][p];  // read once, used R times
+#             for (int q = 0; q < R; q++) sum[q] += one * right[p][x + 16 * q];
+#         }
+#         __syncthreads();
+#         // END SOLUTION
+#         // end of your part
+#     }
+#     for (int q = 0; q < R; q++) if (i < m && j + 16 * q < n) c[i * n + j + 16 * q] = sum[q];
+# }
+
+# %% check="coarse-product" points=4
+check_products.coarse_product(coarse)
+# %%
+made_by = coarse if check_products.coarse_product.passed(coarse) else products
+found = {}
+for R in (1, 2, 4):
+    record = multiplied(made_by, f"coarse_product<{R}>", 16, 16 * R)
+    found[R] = record.requested_bytes(space="global")
+    print(f"R = {R}: predicted {4 * (64 * 64 * 4 // R + 64 * 64 * 4 + 64 * 64):6},",
+          f"asked for {found[R]:6}, moved {record.sector_bytes(space='global'):6};",
+          f"{record.count(array='left', kind='read'):6} reads of A's tile")  # fmt: skip
+coarse_share.answer(found[4] / found[1])
+
+# %% [markdown]
+# Only the reads of $A$ shrink with $R$. Those of $B$ stay, since a block still makes 16 rows of outputs. A thread reads a number of $A$'s tile once for $R$ products, so that the reads of shared memory shrink too. (If your table shows as many reads for each $R$, your kernel names `left[y][p]` inside the inner loop. NVIDIA's compiler would read it once; the runner counts what you wrote.)
+#
+# > **Answer.** A number of $A$ must be read once for each block that needs it: $\lceil n/T \rceil$ times in place of $n$ times, for a tile of side $T$. Several outputs for each thread widen the tile without more threads.
+#
+# ## Lesson 3. Which shape should a block's outputs have?
+#
+# *45 minutes.* **The question:** two blocks make 1024 outputs each, one 16 × 64 and one 32 × 32. Which one moves fewer bytes, and what else do the two cost?
+#
+# ### By hand
+#
+# For each step along $k$, a block that makes $h \times w$ outputs loads $h$ numbers of $A$ and $w$ of $B$, and makes $hw$ multiply-adds with them. A block of 16 × 64 loads 80 numbers for 1024 multiply-adds, a block of 32 × 32 loads 64. The square is the better shape, because its perimeter is the smaller one:
+#
+# $$ Q = 4\left( mk \left\lceil \tfrac{n}{w} \right\rceil + kn \left\lceil \tfrac{m}{h} \right\rceil + mn \right) $$
+#
+# ### Registers as tiles: a square of outputs for each thread
+#
+# The same holds one level down. A thread that makes $R$ outputs of a row reads $1 + R$ numbers of shared memory for $R$ multiply-adds. A thread that makes a *square* of $R \times R$ outputs reads $2R$ numbers for $R^2$:
+
+# %%
+Code(products["register_product<2>"].listing, language="c++")
+
+# %% [markdown]
+# > **Predict.** All sides are 64. Compare a plain tile of 32 × 32 (1024 threads, one output each) with `register_product<2>` (256 threads, 2 × 2 outputs each, so 32 × 32 too). What is the ratio of the bytes that they ask for? And of the wavefronts that shared memory needs?
+
+# %%
+bytes_ratio = Prediction("bytes, plain 32 × 32 ÷ register_product<2>", None)  # your number
+bank_ratio = Prediction("wavefronts, plain 32 × 32 ÷ register_product<2>", None)
+
+# %%
+blocks = {"square_product<16>": (16, 16, 16), "square_product<32>": (32, 32, 32),
+          "coarse_product<4>": (16, 64, 16), "register_product<2>": (32, 32, 16),
+          "register_product<4>": (64, 64, 16)}  # fmt: skip
+seen = {}
+lines = ["| kernel | outputs of a block | threads | asked for (kB) | moved (kB) "
+         "| wavefronts for 32 multiply-adds |", "|---" * 6 + "|"]  # fmt: skip
+for name, (high, wide, side) in blocks.items():
+    record = multiplied(products, name, high, wide, side)
+    wavefronts = sum(a.wavefronts for a in record.select(space="shared")) / (64**3 / 32)
+    asked, moved = (f(space="global") for f in (record.requested_bytes, record.sector_bytes))
+    seen[name] = asked, wavefronts
+    lines.append(f"| {name} | {high} × {wide} | {side**2} | {asked / 1e3:.0f} | {moved / 1e3:.0f} "
+                 f"| {wavefronts:.2f} |")  # fmt: skip
+ratios = np.divide(seen["square_product<32>"], seen["register_product<2>"])
+bytes_ratio.answer(ratios[0])
+bank_ratio.answer(ratios[1])
+Markdown("\n".join(lines))
+
+# %% [markdown]
+# Read the table twice.
+#
+# - **Bytes of global memory** depend on the shape of the block's outputs alone. A plain 32 × 32 and `register_product<2>` ask for the same, and both ask for less than 16 × 64, though all three make 1024 outputs.
+# - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. One output needs two reads for each multiply-add, 4 × 4 outputs need half a read. In one clock, a multiprocessor of an A100 can start 64 multiply-adds, while its shared memory serves one wavefront. So a kernel that needs more than half a wavefront for 32 multiply-adds waits for its banks.
+#
+# Fast matrix products on GPUs are built this way: a tile of $C$ for each block, a smaller one for each warp, and one in the registers of each thread. [Notebook 07](07_roofline.ipynb) does the same on a processor. Tensor cores then multiply small tiles in a single instruction.
+#
+# ### The price: registers, and resident warps
+#
+# A *multiprocessor* is the part of a GPU that runs a block. It runs several blocks at a time, and while one warp waits for memory, another computes. How many warps fit is its *[occupancy](glossary.md#occupancy)*. Threads, blocks, registers and shared memory all limit it.
+#
+# ### Exercise 5: how many warps fit?
+#
+# *Difficulty ●●○, 10 minutes.* A multiprocessor of an A100 has room for 2048 threads, 32 blocks, 65 536 registers and 167 936 bytes of shared memory. The system takes 1024 bytes of shared memory for each block, beside the block's own. Return how many warps are resident, for blocks of `threads` threads (a multiple of 32), with `registers` registers for each thread (a multiple of 8) and `shared` bytes for each block.
+#
+# <details><summary>Hint</summary>
+#
+# Whole blocks only. How many fit by each of the four limits? The smallest number decides.
+#
+# </details>
+
+
+# %% exercise="resident"
+def resident(threads, registers, shared):
+    """Return the warps that one multiprocessor holds."""
+    # BEGIN SOLUTION
+    by_registers, by_shared = 65_536 // (threads * registers), 167_936 // (shared + 1024)
+    return min(2048 // threads, 32, by_registers, by_shared) * threads // 32
+    # END SOLUTION
+
+
+# %% check="resident" points=2
+check.resident_warps(resident)
+
+# %% [markdown]
+# > **Predict.** What limits `register_product<4>`: threads, registers, shared memory or blocks?
+
+# %%
+scarce = Prediction("what limits register_product<4>", None)  # a word, such as "threads"
+
+# %%
+lines = ["| kernel | registers a thread | shared memory a block (B) | resident warps of 64 | yours "
+         "| limit | outputs in flight |", "|---" * 7 + "|"]  # fmt: skip
+for name, (high, wide, side) in blocks.items():
+    needs = products[name].resources  # as NVIDIA's compiler reports them
+    if needs is None:
+        continue
+    fits = occupancy(side**2, needs.registers, needs.shared, "sm_80")
+    mine = resident(side**2, -(-needs.registers // 8) * 8, needs.shared)
+    lines.append(f"| {name} | {needs.registers} | {needs.shared} | {fits.warps} | {mine or '–'} "
+                 f"| {fits.limit} | {fits.blocks * high * wide} |")  # fmt: skip
+    if name == "register_product<4>":
+        scarce.answer(fits.limit)
+if products.note:
+    print(products.note)
+Markdown("\n".join(lines))
+
+# %% [markdown]
+# The sums of $R \times R$ outputs live in registers, and so `register_product<4>` has fewer warps resident than the others. Yet these warps have more outputs *in flight*. Occupancy is a means, not an end: a thread with sixteen independent sums can wait for several loads at once by itself. Which of the two hides memory's latency better, only a measurement on a GPU can tell.
+#
+# > **Answer.** The square block moves fewer bytes: for each step it loads $h + w$ numbers for $hw$ multiply-adds. A square of outputs for each thread does the same for shared memory, and pays with registers, which limit how many warps are resident.
+#
+# ## In practice, and where to read on
+#
+# You call cuBLAS through `torch.matmul`. To write a fast product yourself, start from CUTLASS, or from Triton, where a program names tiles and the compiler chooses threads, banks and registers. Nsight Compute reports sectors for each request, bank conflicts and occupancy of a kernel on a GPU, under these names.
+#
+# <details><summary>What the sources say, what we measured</summary>
+#
+# | the source says | here |
+# |---|---|
+# | adjacent threads access adjacent memories simultaneously | lesson 1, counted: 100 % of the bytes used, against 12.5 % |
+#
+# </details>
+#
+# - NVIDIA, *CUDA C++ Best Practices Guide*: coalescing, banks, occupancy.
+# - S. Boehm, *How to optimize a CUDA matmul kernel for cuBLAS-like performance* (2022): from the direct product to 94 % of cuBLAS, in ten kernels, timed.
+# - V. Volkov, *Better performance at lower occupancy* (GTC 2010): why fewer warps with more outputs can be faster.
+# - W. W. Hwu, D. B. Kirk, I. El Hajj, *Programming Massively Parallel Processors* (4th edition, 2022), chapters 5 and 6.
+#
+# **Next**: [15_cuda_threads_that_meet](15_cuda_threads_that_meet.ipynb) lets threads exchange values: warps, scans, histograms, and a tile of attention.
+
+# %%
+for module in (access, products):
+    module.close()

@@ -1,0 +1,575 @@
+# %% [markdown]
+# # Let threads meet: warps, scans, histograms, attention
+#
+# At the end you will have written kernels whose threads exchange what they compute, up to attention in a single kernel, as FlashAttention computes it.
+
+# %% [markdown]
+# **You will be able to**
+#
+# - predict how often a warp executes a branch, and give work to threads so that few lanes idle;
+# - exchange values inside a warp by shuffles;
+# - scan numbers by a tree, and say what the tree saves and what it costs;
+# - write a histogram that needs few atomics on global memory;
+# - compute a softmax while reading its scores once, and attention without storing its scores.
+#
+# **You need** [notebook 05](05_cuda_tiling.ipynb), and from [notebook 14](14_cuda_bytes_and_shapes.ipynb) sectors and bank conflicts. *Time:* 150 minutes, in three lessons; each runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
+#
+# ## Set-up
+
+# %% tags=["parameters"]
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+from IPython.display import Code, Markdown
+from sklearn.datasets import load_sample_image
+
+from helpers.claims import evidence
+from helpers.cuda import Module
+from helpers.cuda.contention import turns as serialized
+from helpers.exercises import cuda as check
+from helpers.exercises import cuda_attention as check_attention
+from helpers.plots import cuda as plots
+from helpers.plots import style
+from helpers.plots.cuda_html import scan_picture
+from helpers.predictions import Prediction
+from helpers.sharded.running_softmax import merge
+
+# %load_ext helpers.cuda
+style.use()
+rng = np.random.default_rng(15)
+photograph = load_sample_image("china.jpg").mean(axis=2).astype(np.float32) / 255
+
+# %% [markdown]
+# Below, threads compute for each of eight numbers the sum of all numbers before it: a *[scan](glossary.md#scan)*. One thread would need seven additions, one after another. **Press step** to see how several threads share the work, and choose the other scan from the menu. A line is a read, a frame a write, and a colour a thread; between two rows stands a barrier. Both were recorded while they ran.
+
+# %%
+eight, scans = np.array([3, 1, 7, 0, 4, 1, 6, 3], np.float32), {}
+with Module("scan.cu", {"N": 8}, device="cpu") as module:
+    for name, kernel, threads in (("by a tree (Blelloch)", "scan_tree", 4),
+                                  ("in steps (Hillis and Steele)", "scan_steps", 8)):  # fmt: skip
+        scans[name] = module[kernel][1, threads].record(eight, np.zeros(8, np.float32))
+scan_picture(scans, eight)
+
+# %% [markdown]
+# ## Lesson 1. What does an `if` cost a warp?
+#
+# *40 minutes.* **The question:** all 32 lanes of a warp receive the same instruction. What happens where an `if` sends some of them one way and the rest another?
+#
+# ### Divergence
+#
+# The warp takes both ways, one after the other, and the lanes whose way it is not stay idle: the warp *[diverges](glossary.md#divergence)*. In this kernel every thread has equally much to do on one of two ways. `group` says how many neighbours go the same way.
+
+# %% language="cuda"
+# __global__ void two_ways(const float *x, float *y, int group) {
+#     int i = blockIdx.x * blockDim.x + threadIdx.x;
+#     float v = x[i];
+#     if (threadIdx.x / group % 2)
+#         for (int k = 0; k < 8; k++)
+#             v = 0.5f * v + 1;  // odd
+#     else
+#         for (int k = 0; k < 8; k++)
+#             v = v * v - 0.5f;  // even
+#     y[i] = v;
+# }
+
+# %% [markdown]
+# `kernel[grid, block].warps(...)` runs a launch on the CPU and groups what each thread did into warps of 32. A *pass* is a warp executing one piece of code once.
+#
+# <details><summary>What a pass is, and what it is not</summary>
+#
+# Lanes that part continue together where their ways meet again, as in textbooks. The `if` and the loops' tests are not counted. NVIDIA's compiler turns a short branch into instructions that all lanes execute and some ignore, and since Volta lanes that parted are free to meet later. Passes count what the source asks for, not clock cycles of a GPU.
+#
+# </details>
+#
+# > **Predict.** With `group` 1 neighbouring lanes part; with `group` 32 neighbouring warps do. How many times as many passes through the two loops does `group` 1 take? And `group` 8?
+
+# %%
+by_lane = Prediction("passes with group 1 ÷ with group 32", None)  # your number for None
+by_eight = Prediction("passes with group 8 ÷ with group 32", None)
+
+# %%
+numbers, passes = rng.random(256, np.float32), {}
+for group in (1, 8, 32, 64):
+    record = two_ways[4, 64].warps(numbers, np.empty_like(numbers), group)
+    loops = record.line("// odd"), record.line("// even")
+    passes[group] = record.count(*loops)
+    print(f"group {group:2}: {passes[group]:3} passes through the loops,",
+          f"{record.idle(*loops) / (32 * passes[group]):.0%} of their lanes idle")  # fmt: skip
+by_lane.answer(passes[1] / passes[32])
+by_eight.answer(passes[8] / passes[32])
+
+# %% [markdown]
+# The picture shows the first warp with `group` 8. Look at the middle: the warp goes through each loop with half of its lanes.
+
+# %%
+plots.warp_passes(two_ways[4, 64].warps(numbers, np.empty_like(numbers), 8))
+plt.show()
+
+# %% [markdown]
+# With two ways of equal length, a warp needs twice the passes as soon as it has lanes on both, however they are distributed. If whole warps go one way, the branch costs no pass.
+#
+# ### Who does which addition
+#
+# Often the programmer decides which thread does what. This sum of 256 numbers adds neighbours, then sums of neighbours. In step $s = 1, 2, 4, \dots$, every thread whose number is a multiple of $2s$ adds what stands $s$ to its right.
+
+# %%
+sums = Module("sums.cu", device="cpu")
+Code(sums["interleaved_sum"].listing, language="c++")
+
+# %% [markdown]
+# In step 1 half of the lanes of each warp are idle; from step 16 on, a warp does one addition with 31 idle lanes.
+#
+# ### Exercise 1: as many additions by other threads
+#
+# *Difficulty ●●○, 10 minutes.* Write the step so that the same number of additions takes as few passes as possible: $128/s$ additions in step $s$, at most one for each thread.
+#
+# <details><summary>Hint</summary>
+#
+# The additions of a step go to the elements $0, 2s, 4s, \dots$. Number them, and let the thread with that number do each one.
+#
+# </details>
+
+# %% language="cuda" exercise="packed-sum"
+# __global__ void packed_sum(const float *x, float *total) {
+#     __shared__ float part[256];
+#     int t = threadIdx.x;
+#     part[t] = x[blockIdx.x * 256 + t];
+#     for (int step = 1; step < 256; step *= 2) {
+#         __syncthreads();
+#         // your part
+#         // BEGIN SOLUTION
+#         int left = 2 * step * t;
+#         if (left < 256) part[left] += part[left + step];
+#         // END SOLUTION
+#         // end of your part
+#     }
+#     if (t == 0) total[blockIdx.x] = part[0];
+# }
+
+# %% check="packed-sum" points=2
+check.packed_sum(packed_sum)
+
+# %% [markdown]
+# ### Shuffles: lanes that read each other's registers
+#
+# Inside a warp, threads can exchange values without shared memory. `__shfl_down_sync(mask, v, o)` returns the `v` of the lane that stands `o` further on; `mask` names the lanes that take part, here all 32. Five shuffles sum a warp:
+
+# %% language="cuda"
+# __global__ void shuffled_sum(const float *x, float *total) {
+#     __shared__ float of_warp[8];
+#     int t = threadIdx.x;
+#     float v = x[blockIdx.x * 256 + t];
+#     for (int o = 16; o > 0; o /= 2)
+#         v += __shfl_down_sync(0xffffffff, v, o);  // v of lane + o
+#     if (t % 32 == 0) of_warp[t / 32] = v;
+#     __syncthreads();
+#     if (t > 0) return;
+#     for (int w = 1; w < 8; w++) v += of_warp[w];
+#     total[blockIdx.x] = v;
+# }
+
+# %% [markdown]
+# > **Predict.** The table counts the passes that add, the barriers and the wavefronts of four sums of 256 numbers: interleaved, yours, *halved* (the upper half is added to the lower half, as in notebook 05), and by shuffles. How many barriers does each of the first three need, and how many the last?
+
+# %%
+most_barriers = Prediction("barriers of the interleaved sum", None)  # your number for None
+few_barriers = Prediction("barriers of the sum by shuffles", None)
+
+# %%
+x, kernels = rng.random(256, np.float32), {"interleaved": sums["interleaved_sum"]}
+if check.packed_sum.passed(packed_sum):
+    kernels["yours"] = packed_sum
+kernels |= {"halved": sums["halved_sum"], "by shuffles": shuffled_sum}
+lines = ["| sum | passes that add | barriers | wavefronts of shared memory |", "|---" * 4 + "|"]
+barriers = {}
+for name, kernel in kernels.items():
+    total = np.zeros(1, np.float32)
+    warps, record = kernel[1, 256].warps(x, total), kernel[1, 256].record(x, total)
+    assert np.isclose(total[0], x.sum())
+    if name == "by shuffles":
+        adding = warps.count(warps.line("// v of lane + o"))
+    else:  # each pass that adds ends in a write; 8 others fill the array
+        adding = sum(a.requests for a in record.select(array="part", kind="write")) - 8
+    barriers[name] = record.events["interval"].max()
+    shared = sum(a.wavefronts for a in record.select(space="shared"))
+    lines.append(f"| {name} | {adding} | {barriers[name]} | {shared} |")
+most_barriers.answer(barriers["interleaved"])
+few_barriers.answer(barriers["by shuffles"])
+Markdown("\n".join(lines))
+
+# %% [markdown]
+# Interleaved, the warps make 47 passes for additions that fit into 12, as yours shows. But the wavefronts stay: your active lanes read words $2s$ apart, so several hit one bank. Halving reads neighbouring words and needs few of both. Shuffles take 5 passes for each of 8 warps, more than halving, but almost no shared memory and a single barrier.
+#
+# > **Answer.** A warp executes each way that one of its lanes takes. A branch costs nothing if whole warps agree. So give the work of a step to neighbouring threads, on neighbouring words, and finish inside a warp by shuffles.
+
+# %%
+sums.close()
+
+# %% [markdown]
+# ## Lesson 2. Where does each thread put its result?
+#
+# *55 minutes.* **The question:** a thread's place in the output depends on what all other threads found. How do they agree, without waiting in line?
+#
+# ### Scan: fewer additions, and a new cost
+#
+# The picture at the top shows the two scans.
+#
+# - *Hillis and Steele*: in step $s = 1, 2, 4, \dots$ every number adds what stands $s$ to its left. That takes $\log_2 n$ steps and nearly $n \log_2 n$ additions. The result is *inclusive*: a number's own value is in its sum.
+# - *Blelloch*: up and down a tree, in $2 \log_2 n$ steps and $2(n-1)$ additions. The result is *exclusive*. On the way down, a pair's left element takes the right one's value, and the right element becomes the sum of both.
+#
+# ### Exercise 2: down the tree
+#
+# *Difficulty ●●●, 20 minutes.* A block of 128 threads scans 256 numbers, and the way up is given. Write the way down, so that `y` holds the sum of what stands before each number.
+#
+# <details><summary>Hint</summary>
+#
+# The same pairs as on the way up, the widest first: `step` goes from 128 down to 1, and each of the first `128 / step` threads handles one pair. One thread sets `part[255]` to zero. Where does a thread read what another has just written?
+#
+# </details>
+
+# %% language="cuda" exercise="scan-tree"
+# __global__ void my_scan(const float *x, float *y) {
+#     __shared__ float part[256];
+#     int t = threadIdx.x, first = blockIdx.x * 256;
+#     for (int i = t; i < 256; i += 128) part[i] = x[first + i];
+#     for (int step = 1; step < 256; step *= 2) {
+#         __syncthreads();
+#         if (t < 128 / step) part[2 * step * (t + 1) - 1] += part[step * (2 * t + 1) - 1];
+#     }
+#     // your part
+#     // BEGIN SOLUTION
+#     if (t == 0) part[255] = 0;
+#     for (int step = 128; step > 0; step /= 2) {
+#         __syncthreads();
+#         if (t >= 128 / step) continue;
+#         float *right = part + 2 * step * (t + 1) - 1, left = right[-step];
+#         right[-step] = *right;
+#         *right += left;
+#     }
+#     __syncthreads();
+#     // END SOLUTION
+#     // end of your part
+#     for (int i = t; i < 256; i += 128) y[first + i] = part[i];
+# }
+
+# %% check="scan-tree" points=4
+check.my_scan(my_scan)
+
+# %% [markdown]
+# Your scan answers the lesson's question. We want the bright pixels of the photograph side by side in one array. Each bright pixel's place is the number of bright pixels before it, and a scan computes all places at once:
+
+# %%
+pixels = photograph.ravel()[: 256 * 400]
+bright = (pixels > 0.8).astype(np.float32)
+before = np.zeros_like(bright)
+if check.my_scan.passed(my_scan):
+    my_scan[400, 128](bright, before)
+    blocks = before.reshape(400, 256)  # each block's own scan; their totals are scanned here
+    totals = blocks[:, -1] + bright.reshape(400, 256)[:, -1]
+    places = (blocks + (totals.cumsum() - totals)[:, None]).ravel().astype(int)
+    packed = np.empty(int(totals.sum()), np.float32)
+    packed[places[bright == 1]] = pixels[bright == 1]
+    assert np.array_equal(packed, pixels[pixels > 0.8])
+    print(f"{len(packed)} bright pixels of {len(pixels)}, packed by your scan")
+
+# %% [markdown]
+# > **Predict.** For 256 numbers: how many times as many accesses of shared memory does the scan in steps make as the tree? And how many times as many *wavefronts*?
+
+# %%
+more_accesses = Prediction("accesses, steps ÷ tree", None)  # your number for None
+more_wavefronts = Prediction("wavefronts, steps ÷ tree", None)
+
+# %%
+numbers, seen = rng.random(256, np.float32), {}
+for name, pad in (("scan_steps", 0), ("scan_tree", 0), ("scan_tree", 1)):
+    with Module("scan.cu", {"PAD": pad}, device="cpu") as module:
+        launch = module[name][1, 256 if name == "scan_steps" else 128]
+        record = launch.record(numbers, np.zeros(256, np.float32))
+    shared = record.select(space="shared")
+    seen[name, pad] = sum(a.count for a in shared), sum(a.wavefronts for a in shared)
+    print(f"{name + ', padded' * pad:17} {record.events['interval'].max():2} barriers,",
+          f"{seen[name, pad][0]} accesses, {seen[name, pad][1]} wavefronts")  # fmt: skip
+ratio = np.divide(seen["scan_steps", 0], seen["scan_tree", 0])
+more_accesses.answer(ratio[0])
+more_wavefronts.answer(ratio[1])
+
+# %% [markdown]
+# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts. Its partners stand 2, 4, 8, … words apart and share ever fewer banks. Skipping one word in every 32 removes most of these conflicts; only then is the tree ahead in wavefronts too. It also needs twice the barriers. **Fewer operations help only if they are what is scarce.**
+#
+# ### Histogram: many threads, one bin
+#
+# How often does each of 256 values occur among $n$ bytes? Two threads may want the same bin at once, and `bins[x[i]] += 1` is then a race. An *atomic* operation reads, adds and writes in one indivisible step:
+
+# %% language="cuda"
+# __global__ void direct_histogram(const unsigned char *x, unsigned *bins, int n) {
+#     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+#         atomicAdd(&bins[x[i]], 1u);
+# }
+
+# %% [markdown]
+# `atomicAdd` takes an address and what to add. `gridDim` is the number of blocks, so the loop's stride is the number of all threads: a grid of any size handles any $n$.
+#
+# This is correct, but every byte costs one global atomic. With *[privatization](glossary.md#privatization)*, each block counts in bins of its own, in shared memory, and adds them to the common bins at the end.
+#
+# ### Exercise 3: bins for each block
+#
+# *Difficulty ●●●, 15 minutes.* Write it for any grid and any block. With $B$ blocks, at most $256 B$ atomics go to `bins`, and the threads of a block share all work. `bins` holds zeros at the start.
+#
+# <details><summary>Hint</summary>
+#
+# Three parts: zero, count, add up. A block of 64 threads has 256 bins to zero and to add up, so each thread handles several. What must all threads have finished before the next part begins? Which additions may two threads make to one bin at once?
+#
+# </details>
+
+# %% language="cuda" exercise="block-histogram"
+# __global__ void block_histogram(const unsigned char *x, unsigned *bins, int n) {
+#     __shared__ unsigned own[256];
+#     // your part
+#     // BEGIN SOLUTION
+#     for (int b = threadIdx.x; b < 256; b += blockDim.x) own[b] = 0;
+#     __syncthreads();
+#     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+#         atomicAdd(&own[x[i]], 1u);
+#     __syncthreads();
+#     for (int b = threadIdx.x; b < 256; b += blockDim.x) atomicAdd(&bins[b], own[b]);
+#     // END SOLUTION
+#     // end of your part
+# }
+
+# %% check="block-histogram" points=4
+check.block_histogram(block_histogram)
+
+# %% [markdown]
+# > **Predict.** 32 768 bytes, 8 blocks. How many times fewer atomics go to global memory? And when a warp counts 32 neighbouring pixels of a photograph, how many of its lanes want the same, most wanted bin, on average?
+
+# %%
+fewer_atomics = Prediction("global atomics, direct ÷ own bins", None)  # your number for None
+same_bin = Prediction("lanes of a warp that want one bin of the photograph", None)
+
+# %%
+data = {"photograph": (255 * photograph[4::8]).astype(np.uint8).ravel()[:32_768],
+        "random bytes": rng.integers(0, 256, 32_768).astype(np.uint8)}  # fmt: skip
+with Module("histogram.cu", device="cpu") as module:
+    for (name, x), bins in ((pair, b) for pair in data.items() for b in ("bins", "own")):
+        kernel = module["direct_histogram" if bins == "bins" else "own_histogram"]
+        record = kernel[8, 256].record(x, np.zeros(256, np.uint32), len(x))
+        atomics = record.count(array="bins", kind="atomic")
+        crowd = serialized(record, array=bins) / (len(x) / 32)
+        print(f"{name:12}, {kernel.signature.name:16}: {atomics:5} atomics on global memory;",
+              f"{crowd:.1f} lanes of a warp want one bin")  # fmt: skip
+        if (name, bins) == ("photograph", "bins"):
+            same_bin.answer(crowd)
+fewer_atomics.answer(len(x) / atomics)
+
+# %% [markdown] claims="15-histogram"
+# The direct kernel makes $n$ global atomics, the private one $256 B$: $n / 256B$ times fewer. So a block gains only if it counts more bytes than it has bins. Privatization does not change the crowd *within* a warp: lanes that want one bin are served one after another, in shared memory too. Neighbouring pixels are alike, so they crowd more than random bytes do:
+
+# %%
+evidence("15-histogram")
+
+# %% [markdown]
+# Your histogram can improve a photograph. Let each grey become the share of pixels that are no brighter, which is a scan of the histogram. Greys that many pixels share then move apart:
+
+# %%
+grey, bins = (255 * photograph).astype(np.uint8), np.zeros(256, np.uint32)
+if check.block_histogram.passed(block_histogram):
+    block_histogram[32, 256](grey.ravel(), bins, grey.size)
+    share = bins.cumsum() / grey.size
+    sky = np.s_[:51]
+    print(f"contrast of the sky (standard deviation): {photograph[sky].std():.2f} before,",
+          f"{share[grey][sky].std():.2f} after")  # fmt: skip
+    plots.images({"photograph": photograph, "by your histogram": share[grey]})
+    plt.show()
+
+# %% [markdown]
+# > **Answer.** A scan gives every thread its place in $2\log_2 n$ steps, so nobody waits for a turn. Where many threads update one place, atomics keep the result right, and private copies keep most of the atomics out of global memory.
+#
+# ## Lesson 3. Can attention be computed without storing its scores?
+#
+# *55 minutes.* **The question:** attention over $n$ positions has $n^2$ scores. Must they travel through global memory?
+#
+# ### Softmax reads its row three times
+#
+# The [softmax](glossary.md#softmax) of numbers $x_1, \dots, x_n$ is $p_i = e^{x_i - m} / l$, with the maximum $m$ and $l = \sum_j e^{x_j - m}$. Without $m$, $e^{x}$ overflows for $x > 88$. A kernel reads the row for the maximum, again for the sum, and a third time for the result.
+#
+# The first two readings can be one. Keep $m$ and $l$ of the numbers so far. A new number $x$ may raise the maximum; then every term so far is too large by the same factor, and one multiplication corrects them all:
+#
+# $$ m' = \max(m, x) \qquad l' = l\, e^{m - m'} + e^{x - m'} $$
+#
+# By hand, for 2, 4, 3: after 2, $(m, l) = (2, 1)$. The 4 raises the maximum: $l = 1 \cdot e^{-2} + 1 = 1.135$. The 3 does not: $l = 1.135 + e^{-1} = 1.503$. Directly: $e^{-2} + 1 + e^{-1} = 1.503$. Two partial results merge by the same rule, so a row can be split over lanes:
+#
+# $$ m = \max(m_1, m_2) \qquad l = l_1 e^{m_1 - m} + l_2 e^{m_2 - m} $$
+#
+# ### Exercise 4: softmax of a row by one warp
+#
+# *Difficulty ●●○, 15 minutes.* Block `b` has 32 threads and computes the softmax of row `b`. Write the part that brings $m$ and $l$ of the whole row into every lane. It reads each number once (keep it in a variable). `__shfl_xor_sync(0xffffffff, m, o)` returns the `m` of the lane whose number differs in bit `o`; with $o = 16, 8, 4, 2, 1$ every lane meets all others.
+#
+# <details><summary>Hint</summary>
+#
+# A loop over `i = threadIdx.x, threadIdx.x + 32, ...` below `n` for the lane's own numbers. Then a loop over `o` that fetches the other lane's `m` and `l` and merges. Fetch both before you change either.
+#
+# </details>
+
+# %% language="cuda" exercise="online-softmax"
+# __global__ void online_softmax(const float *x, float *y, int n) {
+#     const float *row = x + blockIdx.x * n;
+#     float m = -1e30f, l = 0;  // of no numbers yet
+#     // your part
+#     // BEGIN SOLUTION
+#     for (int i = threadIdx.x; i < n; i += 32) {
+#         float v = row[i], now = fmaxf(m, v);
+#         l = l * expf(m - now) + expf(v - now);
+#         m = now;
+#     }
+#     for (int o = 16; o > 0; o /= 2) {
+#         float m2 = __shfl_xor_sync(0xffffffff, m, o), l2 = __shfl_xor_sync(0xffffffff, l, o);
+#         float now = fmaxf(m, m2);
+#         l = l * expf(m - now) + l2 * expf(m2 - now);
+#         m = now;
+#     }
+#     // END SOLUTION
+#     // end of your part
+#     for (int i = threadIdx.x; i < n; i += 32) y[blockIdx.x * n + i] = expf(row[i] - m) / l;
+# }
+
+# %% check="online-softmax" points=3
+check_attention.online_softmax(online_softmax)
+
+# %% [markdown]
+# ### Attention in three kernels
+#
+# [Attention](glossary.md#attention) takes $n$ queries $q_i$, keys $k_j$ and values $v_j$ of $D$ numbers each, and returns
+#
+# $$ o_i = \sum_j p_{ij} v_j, \qquad p_{i\cdot} = \operatorname{softmax}_j \left( q_i \cdot k_j / \sqrt D \right). $$
+#
+# The simplest way has three kernels: `scores` writes $n^2$ scores, `softmax_thrice` reads them three times and writes $n^2$ weights, and `weighted` reads these. Products go through tiles of 16 × 16, as in notebook 14. So $n^2$ numbers are moved six times.
+#
+# ### Attention in one kernel
+#
+# The running softmax works for the weighted sum too. Keep $m$, $l$ and the *unfinished output* $s = \sum_j e^{x_j - m} v_j$. When the maximum rises, $s$ shrinks by the same factor as $l$. At the end, $o = s / l$. No score has to be stored.
+#
+# ### Exercise 5, the project: a thread for each query
+#
+# *Difficulty ●●●, 25 minutes.* $D = 32$, and each thread computes the output of one query. The block loads tiles of 32 keys and values into shared memory. Write the loop over the keys of a tile: compute a key's score, then update `m`, `l` and `s`. The last tile may be incomplete.
+#
+# <details><summary>Hint</summary>
+#
+# `query` is already divided by $\sqrt{32}$. For each key `j` of the tile: a score, the new maximum, the factor `expf(m - now)`, the weight `expf(score - now)`. Apply the factor to `l` and to all 32 numbers of `s`. A key beyond `n` must not count, not even as a score of zero.
+#
+# </details>
+
+# %% language="cuda" exercise="attention"
+# __global__ void my_attention(const float *q, const float *k, const float *v, float *o, int n) {
+#     __shared__ float keys[32][32], values[32][32];
+#     int t = threadIdx.x, i = blockIdx.x * 32 + t;
+#     float query[32], s[32] = {}, m = -1e30f, l = 0;
+#     for (int c = 0; c < 32; c++) query[c] = i < n ? q[i * 32 + c] / sqrtf(32) : 0.0f;
+#     for (int from = 0; from < n; from += 32) {
+#         for (int j = 0; j < 32 && from + j < n; j++)  // coalesced: a row at a time
+#             keys[j][t] = k[(from + j) * 32 + t], values[j][t] = v[(from + j) * 32 + t];
+#         __syncthreads();
+#         // your part
+#         // BEGIN SOLUTION
+#         for (int j = 0; j < 32 && from + j < n; j++) { float score = 0;
+#             for (int c = 0; c < 32; c++) score += query[c] * keys[j][c];
+#             float now = fmaxf(m, score), shrink = expf(m - now), p = expf(score - now);
+#             l = l * shrink + p, m = now;
+#             for (int c = 0; c < 32; c++) s[c] = s[c] * shrink + p * values[j][c];
+#         }
+#         // END SOLUTION
+#         // end of your part
+#         __syncthreads();
+#     }
+#     for (int c = 0; c < 32 && i < n; c++) o[i * 32 + c] = s[c] / l;
+# }
+
+# %% check="attention" points=5
+check_attention.my_attention(my_attention)
+
+# %% [markdown]
+# ### A tile of scores, as FlashAttention computes it
+#
+# One thread for each query leaves most of a GPU idle. FlashAttention (Dao et al., 2022) gives a block of threads a *tile of scores*: 16 queries × 16 keys, say, a score for each thread. All 16 threads of a row find the row's new maximum and sum by shuffles, and correct the unfinished output once for the whole tile. Look for `shrink` in the listing:
+
+# %%
+flash = Module("attention.cu", device="cpu")
+Code(flash["attention"].listing, language="c++")
+
+# %% [markdown]
+# > **Predict.** For $n = 128$ and $D = 32$: how many times as many bytes do the three kernels ask for as the one?
+
+# %%
+three_to_one = Prediction("bytes asked for, three kernels ÷ one", None)  # your number for None
+
+# %%
+n, D = 128, 32
+q, k, v = rng.standard_normal((3, n, D)).astype(np.float32)
+scores, weights, logs = np.zeros((n, n), "f4"), np.zeros((n, n), "f4"), np.zeros(n, "f4")
+three, one, tiles, square = np.zeros_like(q), np.zeros_like(q), n // 16, (16, 16)
+records = [flash["scores"][(tiles, tiles), square].record(q, k, scores, n, blocks=[]),
+           flash["softmax_thrice"][n, 32].record(scores, weights, n, blocks=[]),
+           flash["weighted"][tiles, square].record(weights, v, three, n, blocks=[])]  # fmt: skip
+records.append(flash["attention"][tiles, square].record(q, k, v, one, logs, n, n, blocks=[]))
+reference = torch.nn.functional.scaled_dot_product_attention(*map(torch.from_numpy, (q, k, v)))
+for name, out in {"three kernels": three, "one kernel": one}.items():
+    print(f"{name}: largest difference from PyTorch {np.abs(out - reference.numpy()).max():.0e}")
+
+# %%
+costs = np.array([[r.requested_bytes(space="global"), r.sector_bytes(space="global"),
+                   r.compulsory_bytes()] for r in records]) / 1e3  # fmt: skip
+names = [r.kernel for r in records[:3]] + ["**the three together**", "**attention, one kernel**"]
+rows = [*costs[:3], costs[:3].sum(axis=0), costs[3]]
+if check_attention.my_attention.passed(my_attention):
+    r = my_attention[n // 32, 32].record(q, k, v, np.zeros_like(q), n, blocks=[])
+    names.append("yours, a thread for each query")
+    rows.append(np.array([r.requested_bytes(space="global"), r.sector_bytes(space="global"),
+                          r.compulsory_bytes()]) / 1e3)  # fmt: skip
+three_to_one.answer(rows[3][0] / rows[4][0])
+lines = ["| kernel | asked for (kB) | in sectors (kB) | each byte once (kB) |", "|---" * 4 + "|"]
+lines += [f"| {name} | {' | '.join(f'{x:.0f}' for x in row)} |"
+          for name, row in zip(names, rows, strict=True)]  # fmt: skip
+Markdown("\n".join(lines))
+
+# %% [markdown]
+# The last column counts each byte of each array once for each kernel, as a perfect cache would move it. There the two ways differ most, since scores and weights have $n^2$ numbers each: the three kernels move $4n^2 + 4nD$ numbers, the single kernel $4nD$ (and $n$ logarithms). The ratio, $1 + n/D$, grows with $n$: 5 here, and 129 for $n = 4096$. The other columns say that the one kernel reads keys and values again for every tile of queries; more queries for each block make that cheaper.
+#
+# If your kernel moves more in sectors than it asks for, look at how it loads `query`: lane $t$ reads row $t$, and its neighbours are 128 bytes away.
+#
+# ### The same softmax, on a ring of ranks
+#
+# `attention` also returns $\ell_i = m_i + \ln l_i$. With it, outputs over *different* keys can be merged. Here the kernel sees the first 50 keys, then the other 78, and the function that merges the two is the one with which [notebook 13](13_sharding.ipynb#Cut-the-sequence:-ring-attention) merges pieces that travel round a ring of ranks.
+
+# %%
+pieces = []
+for some in (slice(0, 50), slice(50, n)):
+    out, logs = np.zeros_like(q), np.zeros(n, np.float32)
+    keys, values = k[some].copy(), v[some].copy()
+    flash["attention"][tiles, square](q, keys, values, out, logs, n, len(keys))
+    pieces += [torch.from_numpy(out), torch.from_numpy(logs)]
+merged, _ = merge(*pieces)
+print(f"two pieces merged: largest difference from PyTorch {(merged - reference).abs().max():.0e}")
+
+# %% [markdown]
+# > **Answer.** No. A running maximum, sum and unfinished output replace the scores: each tile of scores lives in one block and is gone when the next one comes. The same rule merges lanes of a warp, tiles of a block, and ranks of a ring.
+#
+# ## In practice, and where to read on
+#
+# CUB and Thrust offer sums, scans and histograms. PyTorch's `scaled_dot_product_attention` chooses FlashAttention where the GPU and the shapes allow it. FlashAttention's backward pass stores only $\ell_i$ and computes the scores again, as checkpointing does in [notebook 09](09_computation_graphs.ipynb).
+#
+# <details><summary>What the sources say, what we measured</summary>
+#
+# | the source says | here |
+# |---|---|
+# | the parallel paradigm is *SIMD* | NVIDIA calls it SIMT: each thread has its own program counter and addresses; lesson 1 counts what lanes that part cost |
+#
+# </details>
+#
+# - M. Harris, S. Sengupta, J. D. Owens, *Parallel prefix sum (scan) with CUDA* (GPU Gems 3, 2007): both scans, and the padding.
+# - M. Milakov, N. Gimelshein, *Online normalizer calculation for softmax* (2018): the running softmax.
+# - T. Dao et al., *FlashAttention* (2022), and T. Dao, *FlashAttention-2* (2023): the tile, its bytes, and how its work is divided.
+# - W. W. Hwu, D. B. Kirk, I. El Hajj, *Programming Massively Parallel Processors* (4th edition, 2022), chapters 9 to 11.
+#
+# **Next**: [06_pagerank_cpu_vs_gpu](06_pagerank_cpu_vs_gpu.ipynb) counts the bytes of a computation on a graph.
+
+# %%
+flash.close()
