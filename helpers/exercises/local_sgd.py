@@ -147,6 +147,7 @@ def best_period(answer):
 
 LINK = 100e6  # bit/s
 PACE, TARGET, MOST = 10e-3, 0.5, 136  # seconds, test loss, steps
+LEFT_OUT = {4: {3: 112}}  # by ranks: steps of the constant H that the notebook's table leaves out
 
 
 def seconds(steps: int, averages: int, ranks: int) -> float:
@@ -219,13 +220,18 @@ def _planned(plan):
 
 @exercise(time_limit=240)
 def schedule(answer, *, cluster, needed):
-    """answer(step) -> H, which reaches the loss sooner at 100 Mbit/s than each H of ``needed``."""
+    """answer(step) -> H, which reaches the loss sooner at 100 Mbit/s than each constant H."""
     for step in range(MOST):
         ahead = call(answer, step)
         if isinstance(ahead, bool) or not isinstance(ahead, Integral) or ahead < 1:
             wrong(f"plan({step}) is {ahead!r}; expected a whole number of steps, at least 1")
+    if len(always := {int(answer(step)) for step in range(MOST)}) == 1:
+        wrong(
+            f"plan returns {always.pop()} for every step, a constant H: your schedule is to beat it"
+        )
     best = min(seconds(steps, steps // period, cluster.n)
-               for period, steps in needed.items() if steps is not None)  # fmt: skip
+               for period, steps in (needed | LEFT_OUT.get(cluster.n, {})).items()
+               if steps is not None)  # fmt: skip
     steps, met = planned(answer, cluster)
     if steps is None:
         wrong(f"within {MOST} steps the loss did not come down to {TARGET}")

@@ -737,7 +737,7 @@ for eta, mu in ((1.0, 0.0), (0.7, 0.5), (0.7, 0.9), (2.0, 0.9)):
 # %% [markdown]
 # ## Project: a schedule for $H$
 #
-# *Difficulty ●●●, 30 minutes.* Why should $H$ stay the same? Write `plan(step)`: it is called before step 0 and after each average, and returns how many steps to make until the next average (always the same number for the same `step`). Your schedule should bring the loss to 0.5, with data sorted by class, *sooner at 100 Mbit/s* than each constant $H$ of the table above. The check trains with it, on the ranks, and counts steps and averages; the cell after it measures the time.
+# *Difficulty ●●●, 30 minutes.* Why should $H$ stay the same? Write `plan(step)`: it is called before step 0 and after each average, and returns how many steps to make until the next average (always the same number for the same `step`). Your schedule should bring the loss to 0.5, with data sorted by class, *sooner at 100 Mbit/s* than any constant $H$, those between the table's included. The check trains with it, on the ranks, and counts steps and averages; the cell after it measures the time.
 #
 # <details><summary>Hint</summary>
 #

@@ -212,6 +212,11 @@ def never(step):
     return 0
 
 
+def nearly_constant(step):
+    """3 is sooner than the constants of the notebook's table; this is no sooner than 3."""
+    return 3 if step < 100 else 4
+
+
 def once_never(step):
     return 0 if step == 13 else 1
 
@@ -254,7 +259,7 @@ CASES = {
     "schedule": Case(
         right=plan,
         also=[plan_by_numpy],
-        wrong=[in_every_step, hardly_ever, half_steps, never, once_never],
+        wrong=[in_every_step, hardly_ever, half_steps, never, once_never, nearly_constant],
         keywords={"needed": NEEDED},
     ),
 }

@@ -199,15 +199,15 @@ def planned(config, machine, batch):
     return plan.layout, micro
 
 
-def searched(config, machine, batch):
+def searched(config, machine, batch, replicas=(1, 2, 4, 8), stages=(1, 2, 4), pieces=(1, 2, 4)):
     from helpers.sharded import planner
     from helpers.sharded.mesh import Layout
 
     best, n = (math.inf, None, 0), len(machine.places)
-    for data in (1, 2, 4, 8):
-        for pipeline in (1, 2, 4):
+    for data in replicas:
+        for pipeline in stages:
             for shard in (0, 1):
-                for micro in (1, 2, 4):
+                for micro in pieces:
                     if n % (data * pipeline):
                         continue
                     layout = Layout(data, pipeline, n // (data * pipeline), shard)
@@ -233,13 +233,13 @@ def of_eight(config, machine, batch):
     """Right on eight ranks only."""
     from dataclasses import replace
 
-    return planned(config, replace(machine, places=(machine.places * 2)[:8]), batch)
+    return searched(config, replace(machine, places=(machine.places * 2)[:8]), batch)
 
 
 def fastest_without_memory(config, machine, batch):
     from dataclasses import replace
 
-    return planned(config, replace(machine, memory=math.inf), batch)
+    return searched(config, replace(machine, memory=math.inf), batch)
 
 
 def gathers_the_gradient(values, gradient, comm, rate):
@@ -345,9 +345,14 @@ CASES = {
         ],
     ),
     "place": Case(
-        right=planned,
-        also=[searched],
+        right=searched,
+        also=[lambda *a: list(searched(*a))],
         wrong=[
+            planned,  # somebody else's search
+            lambda *a: searched(*a, replicas=(2, 4, 8)),
+            lambda *a: searched(*a, stages=(1,)),
+            lambda *a: searched(*a, pieces=(2, 4)),
+            lambda *a: searched(*a, pieces=(1, 2)),
             always(8, 1, 1),
             always(2, 2, 2),
             always(3, 1, 1),
