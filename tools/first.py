@@ -44,7 +44,10 @@ def ensure():
 
 def install():
     """Have every Python of this environment run this file at its start."""
-    line = "import os; f = {0!r}; os.path.exists(f) and exec(open(f).read(), {{'__name__': f}})\n"
+    line = (
+        "import os; f = {0!r}; o = open(f) if os.path.exists(f) else None; "
+        "o and (exec(o.read(), {{'__name__': f}}), o.close())\n"
+    )
     with open(place(), "w", encoding="utf-8") as file:
         file.write(line.format(os.path.abspath(__file__)))
 

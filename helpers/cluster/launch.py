@@ -92,7 +92,9 @@ class LaunchedProcesses(Processes):
 
     def start_ranks(self) -> None:
         state.clear(self.state_dir)
-        self.engine_set = self.ipp.start_engines_sync(self.n, environment=self.environment())
+        # an empty PYTHONWARNINGS: else it may make errors of the libraries' warnings
+        environment = {"PYTHONWARNINGS": "", **self.environment()}
+        self.engine_set = self.ipp.start_engines_sync(self.n, environment=environment)
 
     def environment(self) -> dict[str, str]:
         """Return variables of the environment that ranks get besides."""

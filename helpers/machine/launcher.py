@@ -83,6 +83,7 @@ def start_ranks(
     closed = {"UCX_TLS": ucx_transports(), **OPEN_MPI_CLOSED}
     environment = {**OPEN_MPI_ENVIRONMENT, **closed, **os.environ}
     environment.pop("PYTHONUNBUFFERED", None)  # ranks would write into each other's lines
+    environment.pop("PYTHONWARNINGS", None)  # it would make errors of the libraries' warnings
     if threads is not None:
         environment |= dict.fromkeys(THREAD_VARIABLES, str(threads))
     with contextlib.ExitStack() as stack:

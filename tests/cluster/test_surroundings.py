@@ -114,6 +114,14 @@ def go():
             "for t in threads: t.start()\nfor t in threads: t.join()",
             ["sum 2"] * 3,
         ),
+        *(
+            (
+                f"import os\nos.environ.update(PYTHONWARNINGS='error', COURSE_RANKS='{way}')",
+                "go()",
+                ["sum 2"],
+            )
+            for way in ("fork", "spawn", "mpiexec")
+        ),
         (
             "import os, tempfile\nos.chdir(tempfile.mkdtemp())",
             "go()\nos.rmdir(os.getcwd())\ngo()",

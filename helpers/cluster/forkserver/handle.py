@@ -55,7 +55,7 @@ class ForkServer:
         command = [sys.executable, "-P", "-m", "helpers.cluster.forkserver", file, way]
         self.process = subprocess.Popen(
             command,
-            env={**os.environ, **one_thread},
+            env={**_environment(), **one_thread},
             stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
             cwd=_here(),
@@ -113,7 +113,7 @@ class ForkServer:
         """
         self._forks += 1
         output = str(output_file(folder, program))
-        found = Surroundings(dict(os.environ), directory or _here(), output, threads)
+        found = Surroundings(_environment(), directory or _here(), output, threads)
         return self.send(
             "fork",
             name=name,
@@ -216,6 +216,11 @@ class ForkServer:
 def output_file(folder: Path, program: str) -> Path:
     """Return the file to which a set of processes writes."""
     return folder / f"{program}.log"
+
+
+def _environment() -> dict[str, str]:
+    """Return this process's environment, without what makes errors of libraries' warnings."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONWARNINGS"}
 
 
 def _here() -> str:
