@@ -11,7 +11,7 @@
 # - build broadcast, scatter, gather, reduce, allgather and allreduce from sends and receives;
 # - predict how long a message takes, and the speed-up with more ranks.
 #
-# **You need** [00_start_here](00_start_here.ipynb) and some NumPy. *Time:* 135 minutes, of which your machine works for less than two; the project takes another 40. *Cores:* any number; with one core the timings in the last part say little. *GPU:* none.
+# **You need** [00_start_here](00_start_here.ipynb) and some NumPy. *Time:* 175 minutes, of which your machine works for less than two; the project takes another 40. *Cores:* any number; with one core the timings in the last part say little. *GPU:* none.
 
 # %% [markdown]
 # ## Notation

@@ -47,7 +47,7 @@ animate(plans)
 # - choose between ring, tree and two levels for a given array and machine, and place the ranks;
 # - judge the sentence "the cost of a ring allreduce does not depend on the number of workers".
 #
-# **You need** ranks, send and receive, latency and bandwidth from [01_mpi_basics](01_mpi_basics.ipynb). *Time:* 145 minutes, of which the machine works for less than two; the project takes another 40. *Cores:* two are enough. *GPU:* none.
+# **You need** ranks, send and receive, latency and bandwidth from [01_mpi_basics](01_mpi_basics.ipynb). *Time:* 190 minutes, of which the machine works for less than two; the project takes another 40. *Cores:* two are enough. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
