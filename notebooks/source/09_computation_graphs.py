@@ -13,7 +13,7 @@ y = s * s * x
 graph(autodiff.plan([w, x, b], [y]), {s: "s", y: "y"}, first=2)
 
 # %% [markdown]
-# This is $y=(wx+b)^2x$ as a [computation graph](glossary.md#computation-graph): boxes are tensors, ovals are operators, and a colour is a piece of memory. The picture stands after step 2. Press *step*: the product is written over $s$, so the whole computation needs a single buffer of 8 000 bytes. You will write what decides this.
+# This is $y=(wx+b)^2x$ as a [computation graph](glossary.md#computation-graph): boxes are tensors, ovals are operators, and a colour is a piece of memory. The picture stands after step 2. Press *step*: $s^2$ is written over $s$, and $y$ over $s^2$. So the whole computation needs a single buffer of 8 000 bytes. You will write what decides this.
 #
 # **You will be able to**
 #
@@ -49,7 +49,6 @@ from dataclasses import dataclass
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
-from IPython.display import display
 from threadpoolctl import threadpool_limits
 
 from helpers import autodiff, claims
@@ -719,7 +718,7 @@ guess.answer("forward passes at 173 MiB", forward)
 # %% [markdown]
 # Fifteen gigabytes become 173 MiB for 2.4 forward passes, at best.
 #
-# The source, the article on recomputation in the table at the end, explains its 173 MiB by blocks of $\sqrt n$. That cannot be all: one level of equal blocks ends at $2\sqrt n-1=199$ results, 311 MiB. 173 MiB lies below, where only the curve of the best places reaches. For the two passes that one level costs, the best places need 222 MiB.
+# The article that reports 173 MiB explains them by blocks of $\sqrt n$ (see the table at the end). That cannot be all: one level of equal blocks ends at $2\sqrt n-1=199$ results, 311 MiB. 173 MiB lies below, where only the curve of the best places reaches. For the two passes that one level costs, the best places need 222 MiB.
 #
 # ### The clock
 #
@@ -755,27 +754,27 @@ claims.evidence("09-segments-time")
 # %% [markdown]
 # ### Where it pays most: attention
 #
-# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table that is far larger than its inputs. *FlashAttention* (Dao et al. 2022) never stores this table. The forward pass computes a few rows, uses them, discards them, and keeps one number a row: the logarithm of the row's sum. The backward pass recomputes the rows from it. This is fusion and recomputation at once, for one product of matrices more (seven instead of six):
+# Attention, $O=\operatorname{softmax}(QK^\top)V$ for $n$ queries, makes an $n\times n$ table that is far larger than its inputs. *FlashAttention* (Dao et al. 2022) never stores this table. The forward pass computes a few rows, uses them, discards them, and keeps one number a row: the logarithm of the row's sum. The backward pass recomputes the rows from it. This is fusion and recomputation at once. It costs one matrix product more, seven instead of six:
 
 
 # %%
 def attention(Q, K, V, g, rows):
     """The output and three gradients; `rows` queries at a time, nothing of size n² is kept."""
-    O, dQ, dK, dV = (np.zeros_like(each) for each in (Q, Q, K, V))
+    out, dQ, dK, dV = (np.zeros_like(each) for each in (Q, Q, K, V))
     log_sum = np.empty((len(Q), 1))
     blocks = [slice(i, i + rows) for i in range(0, len(Q), rows)]
     for b in blocks:
         S = Q[b] @ K.T
         top = S.max(axis=1, keepdims=True)
         log_sum[b] = top + np.log(np.exp(S - top).sum(axis=1, keepdims=True))
-        O[b] = np.exp(S - log_sum[b]) @ V
+        out[b] = np.exp(S - log_sum[b]) @ V
     for b in blocks:
         A = np.exp(Q[b] @ K.T - log_sum[b])  # computed again
-        dS = A * (g[b] @ V.T - (g[b] * O[b]).sum(axis=1, keepdims=True))
+        dS = A * (g[b] @ V.T - (g[b] * out[b]).sum(axis=1, keepdims=True))
         dQ[b] = dS @ K
         dK += dS.T @ Q[b]
         dV += A.T @ g[b]
-    return O, dQ, dK, dV
+    return out, dQ, dK, dV
 
 
 # %%
@@ -865,7 +864,7 @@ for coefficient in COEFFICIENTS:  # x⁵ and less by Horner's rule: four product
 print(fused.maker.operator.source())
 
 # %% [markdown]
-# What is the strongest rival in plain NumPy? A new array for every result is the slowest way. Writing all results over one array is better. Best is to do that *in blocks* of 8 192 numbers: a block stays in the processor's cache, so main memory sees each number once, as with the fused loop.
+# What is the strongest rival in plain NumPy? We can write all results over one array, which needs no new ones. And we can do that *in blocks* of 8 192 numbers: a block stays in the processor's cache, so main memory sees each number once, as with the fused loop.
 
 
 # %%
@@ -890,9 +889,12 @@ loop = autodiff.function([x], [fused])
 for count in (1, 400, 40_000, P.numbers):
     values, room = rng.uniform(-1, 1, count), np.empty(count)
     same = np.array_equal(loop(values)[0], over_one_array(values, room))
-    ways = {"fused": lambda: loop(values), "one array": lambda: over_one_array(values, room),
-            "blocks": lambda: in_blocks(values, room)}  # fmt: skip
-    took = {name: measure(way, repeats=20).best * 1e6 for name, way in ways.items()}
+    ways = {
+        "fused": loop,
+        "one array": lambda v, room=room: over_one_array(v, room),
+        "blocks": lambda v, room=room: in_blocks(v, room),
+    }
+    took = {n: measure(lambda w=w, v=values: w(v), repeats=20).best * 1e6 for n, w in ways.items()}
     print(
         f"{count:9,} numbers", *(f"  {n} {t:7.0f} µs" for n, t in took.items()), f"  same: {same}"
     )
@@ -901,7 +903,7 @@ for count in (1, 400, 40_000, P.numbers):
 claims.evidence("09-fused-blocks")
 
 # %% [markdown]
-# Compare the columns. With two million numbers, blocks are much faster than one array: that part of the gain is traffic with main memory. The fused loop is faster still, although it moves no more bytes from main memory than the blocks do. What it also spares is to write seven intermediate results to the cache and read them back, and 40 calls of NumPy for every 40 000 numbers. With 400 numbers the fused loop loses. One number takes it about as long, so this is the time of the call and not of the loop.
+# Compare the columns. With 40 000 numbers, which fit into a cache, blocks gain nothing over one array. With two million, which do not fit, they gain much: this part of the gain is traffic with main memory. The fused loop is faster still, although it moves no more bytes from main memory than the blocks do. It also spares seven intermediate results, which NumPy writes to the cache and reads again, and nine calls of NumPy for each block. With 400 numbers the fused loop loses. One number takes it about as long, so this is the time of the call and not of the loop.
 #
 # ### Exercise 7: nothing twice
 #
@@ -1067,7 +1069,7 @@ off = np.abs(replay(harder)[0] @ harder - one).max()
 print(f"the recorded graph for a harder matrix: X A differs from the identity by {off:.2f}")
 
 # %% [markdown]
-# The gradient is right: $-A^{-\top}GA^{-\top}$ by theory. But the recording holds the *path* that was taken, not the loop. Replayed for a harder matrix, it runs the same number of rounds and is wrong. That is why `torch.compile` guards what it has traced, and traces again when a guard fails.
+# The gradient is right: $-A^{-\top}GA^{-\top}$ by theory. But the recording holds the *path* that was taken, not the loop. Replayed for a harder matrix, it runs the same number of rounds and is wrong. `torch.compile` therefore guards what it has traced, and traces again when a guard fails.
 #
 # **Answer.** A compiler may change whatever keeps each value bit for bit: sharing, fusion, memory. What only mathematics keeps, it may change if you ask for it. Order of updates and loops must be *in* the graph, or the compiler cannot respect them. *Evidence: equal bits after fusion, different bits after reordering a product, 20 in place of 10 without a control dependency.*
 
