@@ -213,13 +213,15 @@ print(f"largest difference from SciPy: {wrong_by:.0e}")
 print(f"predicted {predicted} bytes, counted {naive.requested_bytes(space='global')}")
 print(naive)
 pixel_reads.answer(naive.count(array="image", kind="read") / (H * W))
+add.close()
+on_cpu.close()
 
 # %% [markdown]
 # The prediction is exact. Every pixel has to be read at least once, so the best kernel makes $HW$ pixel reads: nearly $k^2$ times fewer.
 #
 # Now compare *bytes* with *sectors*. The 32 lanes of a warp ask for 32 neighbouring pixels, which lie in four or five sectors. But all lanes ask for the *same* weight, which lies in one sector. Weights are half of the bytes asked for, and only a sixth of the sectors.
 #
-# > **Answer.** One thread for each output asks for $4HW(2k^2+1)$ bytes less the border: 13.2 MB for an image of 0.26 MB, though no kernel needs to read a pixel more than once.
+# > **Answer.** One thread for each output asks for $4HW(2k^2+1)$ bytes less the border: 13.3 MB for an image of 0.26 MB, though no kernel needs to read a pixel more than once.
 #
 # ## Lesson 2. What can threads share?
 #
@@ -632,5 +634,5 @@ plt.show()
 # **Next**: [14_cuda_bytes_and_shapes](14_cuda_bytes_and_shapes.ipynb) asks why two kernels that ask for the same bytes move eight times as many.
 
 # %%
-for module in (add, on_cpu, convolution.module, three.module):
-    module.close()
+convolution.module.close()
+three.module.close()

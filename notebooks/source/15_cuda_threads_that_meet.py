@@ -40,7 +40,7 @@ rng = np.random.default_rng(15)
 photograph = load_sample_image("china.jpg").mean(axis=2).astype(np.float32) / 255
 
 # %% [markdown]
-# Below, threads compute for each of eight numbers the sum of all numbers before it: a *[scan](glossary.md#scan)*. One thread would need seven additions, one after another. **Press step** to see how several threads share the work, and choose the other scan from the menu. A line is a read, a frame a write, and a colour a thread; between two rows stands a barrier. Both were recorded while they ran.
+# Below, threads compute for each of eight numbers the sum of all numbers before it: a *[scan](glossary.md#scan)*. One thread needs six additions, one after another; for 256 numbers it needs 254. A tree of threads takes $2 \log_2 n$ steps: six for eight numbers, but only 16 for 256. **Press step** to see who adds what, and choose the other scan from the menu. A line is a read, a frame a write, and a colour a thread; between two rows stands a barrier. Both were recorded while they ran.
 
 # %%
 eight, scans = np.array([3, 1, 7, 0, 4, 1, 6, 3], np.float32), {}
@@ -546,6 +546,7 @@ for some in (slice(0, 50), slice(50, n)):
     keys, values = k[some].copy(), v[some].copy()
     flash["attention"][tiles, square](q, keys, values, out, logs, n, len(keys))
     pieces += [torch.from_numpy(out), torch.from_numpy(logs)]
+flash.close()
 merged, _ = merge(*pieces)
 print(f"two pieces merged: largest difference from PyTorch {(merged - reference).abs().max():.0e}")
 
@@ -570,6 +571,3 @@ print(f"two pieces merged: largest difference from PyTorch {(merged - reference)
 # - W. W. Hwu, D. B. Kirk, I. El Hajj, *Programming Massively Parallel Processors* (4th edition, 2022), chapters 9 to 11.
 #
 # **Next**: [06_pagerank_cpu_vs_gpu](06_pagerank_cpu_vs_gpu.ipynb) counts the bytes of a computation on a graph.
-
-# %%
-flash.close()
