@@ -185,9 +185,7 @@ def base_type(text: str, macros: dict[str, str]) -> str:
     words = text.split()
     for _ in range(8):  # a name may stand for a name
         words = [word for name in words for word in macros.get(name, name).split()]
-    words = [
-        word for word in words if word not in ("const", "volatile", "signed", "struct", "enum")
-    ]
+    words = [word for word in words if word not in QUALIFIERS]
     words.sort(key=lambda word: word != "unsigned")
     if len(words) > 1 and "int" in words:
         words.remove("int")

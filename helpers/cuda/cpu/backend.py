@@ -6,16 +6,17 @@ import math
 import re
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from helpers.cuda.arguments import PAGE, Argument, Region, whole_pages
+from helpers.cuda.arguments import PAGE, Argument, whole_pages
 from helpers.cuda.arguments import regions as lay_out
 from helpers.cuda.c_types import macros_of, strip_comments
 from helpers.cuda.cpu import compiler, protocol, symbols
 from helpers.cuda.cpu.faults import Explainer
+from helpers.cuda.cpu.protocol import Call
 from helpers.cuda.cpu.worker import Worker
 from helpers.cuda.errors import LaunchError
 from helpers.cuda.occupancy import BLOCK_SHARED
@@ -42,24 +43,6 @@ def _read_in_advance(answer: dict) -> bool:
     if answer["error"] != "race":
         return False
     return [KINDS[answer[one]["kind"]] for one in ("before", "now")] == [READ, ATOMIC]
-
-
-@dataclass(frozen=True)
-class _Call:
-    """One launch: what the notebook asked for, and where its arrays lie in the worker's memory."""
-
-    signature: Signature
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    shared: int
-    arguments: list[Argument]
-    regions: list[Region]
-    places: list[tuple[int, int] | None]
-    timeout: float
-
-    @property
-    def pointers(self) -> list[Argument]:
-        return [a for a in self.arguments if a.parameter.pointer]
 
 
 class CpuBackend:
@@ -133,7 +116,7 @@ class CpuBackend:
         accesses of ``blocks``, at most ``event_limit``.
         """
         self._fit(signature, shared)
-        call = _Call(signature, grid, block, shared, arguments, *lay_out(arguments), timeout)
+        call = Call(signature, grid, block, shared, arguments, *lay_out(arguments), timeout)
         if check or record:
             self._guard_locals(call)
         kind = compiler.WATCHED if check or record else compiler.FAST
@@ -177,7 +160,7 @@ class CpuBackend:
         pieces.
         """
         self._fit(signature, shared)
-        call = _Call(signature, grid, block, shared, arguments, *lay_out(arguments), timeout)
+        call = Call(signature, grid, block, shared, arguments, *lay_out(arguments), timeout)
         worker, program = self._worker(compiler.TRACED), self._program(compiler.TRACED)
         memory = self._copy_in(call, worker)
         with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as folder:
@@ -204,7 +187,7 @@ class CpuBackend:
                 f"dynamic shared memory; a block has at most {self.shared_limit}"
             )
 
-    def _copy_in(self, call: _Call, worker: Worker) -> np.ndarray:
+    def _copy_in(self, call: Call, worker: Worker) -> np.ndarray:
         """Copy the arrays to where the worker sees them; return that memory, bytes as uint8."""
         size = sum(whole_pages(region.bytes) for region in call.regions)
         memory = worker.memory.bytes(max(size, PAGE))
@@ -216,7 +199,7 @@ class CpuBackend:
 
     def _ask(
         self,
-        call: _Call,
+        call: Call,
         worker: Worker,
         program: compiler.Program,
         watch: protocol.Watch | None,
@@ -237,7 +220,7 @@ class CpuBackend:
             raise self._explainer(call, program).exception(answer)
         return answer
 
-    def _guard_locals(self, call: _Call) -> None:
+    def _guard_locals(self, call: Call) -> None:
         """Run the launch where local variables have gaps between them; raise what leaves one.
 
         A program of its own, since no compiler gives both these gaps and the recorder's calls. It
@@ -259,7 +242,7 @@ class CpuBackend:
         if answer.get("error") in (*LOCAL, "timeout"):
             raise self._explainer(call, program).exception(answer)
 
-    def _explainer(self, call: _Call, program: compiler.Program) -> Explainer:
+    def _explainer(self, call: Call, program: compiler.Program) -> Explainer:
         return Explainer(
             call.signature.name,
             self.source,
@@ -272,7 +255,7 @@ class CpuBackend:
 
     def _send(
         self,
-        call: _Call,
+        call: Call,
         worker: Worker,
         watch: protocol.Watch | None,
         threads: int,
@@ -281,21 +264,8 @@ class CpuBackend:
         if worker.start():
             for name, data in self.constants.items():
                 worker.tell(protocol.constant_request(name, data))
-        request = protocol.LaunchRequest(
-            call.signature.name,
-            call.grid,
-            call.block,
-            call.shared,
-            threads,
-            max(1, round(1000 * call.timeout)),
-            worker.memory.path,
-            call.regions,
-            call.arguments,
-            call.places,
-            watch,
-            ways,
-        )
-        return worker.ask(request.text(), call.timeout)
+        request = protocol.launch_request(call, threads, worker.memory.path, watch, ways)
+        return worker.ask(request, call.timeout)
 
     def _granule(self, arguments: list[Argument]) -> int:
         """Bytes that the recorder tells apart: 4, or 1 where the source has smaller types."""
@@ -304,7 +274,7 @@ class CpuBackend:
 
     def _record(
         self,
-        call: _Call,
+        call: Call,
         watch: protocol.Watch,
         program: compiler.Program,
         answer: dict,
@@ -361,7 +331,7 @@ class CpuBackend:
         self._workers.clear()
 
 
-def _copy_out(call: _Call, memory: np.ndarray) -> None:
+def _copy_out(call: Call, memory: np.ndarray) -> None:
     for region in call.regions:
         for at, array in region.arrays if region.writable else ():
             begin = region.offset + at

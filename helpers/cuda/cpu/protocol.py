@@ -48,11 +48,12 @@ has one method for each.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
 from helpers.cuda.arguments import Argument, Region
+from helpers.cuda.source import Signature
 
 
 @dataclass(frozen=True)
@@ -122,47 +123,54 @@ class Watch:
 
 
 @dataclass(frozen=True)
-class LaunchRequest:
-    """One launch, as the worker is told of it."""
+class Call:
+    """One launch: what the notebook asked for, and where its arrays lie in the worker's memory."""
 
-    kernel: str
+    signature: Signature
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     shared: int  # bytes of dynamic shared memory of a block
-    threads: int  # of the operating system
-    milliseconds: int
-    memory: str  # path of the file that holds the arrays
-    regions: list[Region]
     arguments: list[Argument]
+    regions: list[Region]
     places: list[tuple[int, int] | None]  # region and offset in it; None for a number
-    watch: Watch | None = field(default=None)
-    ways: tuple[Path, int] | None = None  # where, and most pieces of code
+    timeout: float  # s
 
-    def text(self) -> str:
-        """Return the request."""
-        rows = [
-            f"kernel {token(self.kernel)}",
-            "grid {} {} {}".format(*self.grid),
-            "block {} {} {}".format(*self.block),
-            f"shared {self.shared}",
-            f"threads {self.threads}",
-            f"timeout {self.milliseconds}",
-            f"memory {self.memory}",
-        ]
-        rows += [
-            f"region {r.offset} {r.bytes} {r.itemsize} {int(r.writable)} {r.name}"
-            for r in self.regions
-        ]
-        for argument, place in zip(self.arguments, self.places, strict=True):
-            if place:
-                rows.append("pointer {} {}".format(*place))
-            else:
-                rows.append(f"value {len(argument.value)} {argument.value.hex(' ')}")
-        if self.watch:
-            rows += self.watch.lines()
-        if self.ways:
-            rows.append("paths {1} {0}".format(*self.ways))
-        return "\n".join([*rows, "run\n"])
+    @property
+    def pointers(self) -> list[Argument]:
+        """The arguments that are arrays."""
+        return [a for a in self.arguments if a.parameter.pointer]
+
+
+def launch_request(
+    call: Call, threads: int, memory: str, watch: Watch | None, ways: tuple[Path, int] | None
+) -> str:
+    """Return the request of a launch on so many threads of the operating system.
+
+    ``memory`` is the file that holds the arrays; ``ways``, where the threads' ways go, and the most
+    pieces of code.
+    """
+    rows = [
+        f"kernel {token(call.signature.name)}",
+        "grid {} {} {}".format(*call.grid),
+        "block {} {} {}".format(*call.block),
+        f"shared {call.shared}",
+        f"threads {threads}",
+        f"timeout {max(1, round(1000 * call.timeout))}",
+        f"memory {memory}",
+    ]
+    rows += [
+        f"region {r.offset} {r.bytes} {r.itemsize} {int(r.writable)} {r.name}" for r in call.regions
+    ]
+    for argument, place in zip(call.arguments, call.places, strict=True):
+        if place:
+            rows.append("pointer {} {}".format(*place))
+        else:
+            rows.append(f"value {len(argument.value)} {argument.value.hex(' ')}")
+    if watch:
+        rows += watch.lines()
+    if ways:
+        rows.append("paths {1} {0}".format(*ways))
+    return "\n".join([*rows, "run\n"])
 
 
 def token(kernel: str) -> str:
