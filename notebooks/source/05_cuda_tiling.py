@@ -66,7 +66,7 @@ thread_picture(three.record(small, "global"), "image", "out")
 #
 # ## Lesson 1. Which thread computes what, and what does it read?
 #
-# *45 minutes.* **The question:** with one thread for each output pixel, how many bytes does a 5 × 5 filter read?
+# *40 minutes.* **The question:** with one thread for each output pixel, how many bytes does a 5 × 5 filter read?
 #
 # ### Host and device
 #
@@ -416,7 +416,7 @@ plt.show()
 #
 # ## Lesson 3. What does a barrier order?
 #
-# *55 minutes, of which the project takes 35.* **The question:** when threads exchange values through shared memory, what goes wrong without a barrier, and where does one belong?
+# *60 minutes, of which the project takes 30.* **The question:** when threads exchange values through shared memory, what goes wrong without a barrier, and where does one belong?
 #
 # ### By hand: reverse 64 elements
 #
@@ -560,7 +560,7 @@ print(f"mean of the photograph by your sums: {mean}, NumPy's: {photograph.mean(d
 # %% [markdown]
 # ### Exercise 6, the project: the photograph through your tile
 #
-# *Difficulty ●●●, 35 minutes.* Write the whole kernel: a 5 × 5 filter, blocks of 32 × 8 threads, zeros outside the image. A block loads its tile with the halo. One thread loads each pixel, and no thread loads more than four. Then each thread computes one output from the tile. `filter` holds 25 weights, row after row.
+# *Difficulty ●●●, 30 minutes.* Write the whole kernel: a 5 × 5 filter, blocks of 32 × 8 threads, zeros outside the image. A block loads its tile with the halo. One thread loads each pixel, and no thread loads more than four. Then each thread computes one output from the tile. `filter` holds 25 weights, row after row.
 #
 # <details><summary>Hint</summary>
 #

@@ -31,6 +31,7 @@ from IPython.display import Code, Markdown
 from sklearn.datasets import load_sample_image
 
 from helpers.cuda import Module
+from helpers.cuda.ladder import Convolution
 from helpers.cuda.occupancy import occupancy
 from helpers.exercises import cuda as check
 from helpers.exercises import cuda_products as check_products
@@ -73,7 +74,7 @@ lane_picture(requests, "x", "tile")
 # %% [markdown]
 # ## Lesson 1. Why does the same copy move eight times the bytes?
 #
-# *45 minutes.* **The question:** two kernels copy the same matrix with the same number of loads. Why does one of them move eight times as many bytes?
+# *40 minutes.* **The question:** two kernels copy the same matrix with the same number of loads. Why does one of them move eight times as many bytes?
 #
 # ### Which thread takes which element
 #
@@ -347,7 +348,7 @@ coarse_share.answer(found[4] / found[1])
 #
 # ## Lesson 3. Which shape should a block's outputs have?
 #
-# *45 minutes.* **The question:** two blocks make 1024 outputs each, one 16 × 64 and one 32 × 32. Which one moves fewer bytes, and what else do the two cost?
+# *50 minutes.* **The question:** two blocks make 1024 outputs each, one 16 × 64 and one 32 × 32. Which one moves fewer bytes, and what else do the two cost?
 #
 # ### By hand
 #
@@ -449,11 +450,54 @@ Markdown("\n".join(lines))
 # %% [markdown]
 # The sums of $R \times R$ outputs live in registers, and so `register_product<4>` has fewer warps resident than the others. Yet these warps have more outputs *in flight*. Occupancy is a means, not an end: a thread with sixteen independent sums can wait for several loads at once by itself. Which of the two hides memory's latency better, only a measurement on a GPU can tell.
 #
+# ### Registers in a convolution: four pixels at once, if they line up
+#
+# The course has a convolution without shared memory, `convolve_rows`. A thread owns four neighbouring columns, walks down the rows, and keeps the unfinished sums of its outputs in registers. It loads four pixels at once, as a `float4`.
+#
+# > **Predict.** Against the tile of notebook 05, how many times as many bytes does it move in sectors, for an image that is 256 pixels wide? And for one of 255, where a row no longer begins at a multiple of 16 bytes?
+
+# %%
+even, odd = (Prediction(f"bytes moved, rows ÷ tile, width {width}", None) for width in (256, 255))
+
+# %%
+convolution = Convolution(np.ones((5, 5)), device="cpu")
+for width, said in ((256, even), (255, odd)):
+    image, moved = rng.random((128, width), np.float32), {}
+    for rung in ("tiled", "rows"):
+        record = convolution.record(image, rung, blocks=[])
+        moved[rung] = record.sector_bytes(space="global")
+        print(f"width {width}, {rung:5}: asked for {record.requested_bytes(space='global'):7},",
+              f"moved {moved[rung]:7} bytes of global memory,",
+              f"{record.requested_bytes(space='shared'):7} of shared memory")  # fmt: skip
+    said.answer(moved["rows"] / moved["tiled"])
+convolution.module.close()
+
+# %% [markdown]
+# At width 256 the registers cost some global traffic and save all of the shared memory and every barrier. At width 255 only every fourth row begins at a multiple of 16 bytes, so the kernel falls back to single loads four floats apart: each request then moves far more sectors than it uses. That is why libraries pad rows.
+#
 # > **Answer.** The square block moves fewer bytes: for each step it loads $h + w$ numbers for $hw$ multiply-adds. A square of outputs for each thread does the same for shared memory, and pays with registers, which limit how many warps are resident.
 #
 # ## In practice, and where to read on
 #
 # You call cuBLAS through `torch.matmul`. To write a fast product yourself, start from CUTLASS, or from Triton, where a program names tiles and the compiler chooses threads, banks and registers. Nsight Compute reports sectors for each request, bank conflicts and occupancy of a kernel on a GPU, under these names.
+#
+# <details><summary>The product of lesson 2 in Triton (not run here: Triton needs a GPU)</summary>
+#
+# ```python
+# @triton.jit
+# def product(a, b, c, n, T: tl.constexpr):
+#     i = tl.program_id(1) * T + tl.arange(0, T)  # a program is a block, and names whole tiles
+#     j = tl.program_id(0) * T + tl.arange(0, T)
+#     total = tl.zeros((T, T), tl.float32)
+#     for k in range(0, n, T):
+#         p = k + tl.arange(0, T)
+#         left = tl.load(a + i[:, None] * n + p[None, :])
+#         right = tl.load(b + p[:, None] * n + j[None, :])
+#         total += tl.dot(left, right)  # shared memory and barriers: the compiler's work
+#     tl.store(c + i[:, None] * n + j[None, :], total)
+# ```
+#
+# </details>
 #
 # <details><summary>What the sources say, what we measured</summary>
 #
