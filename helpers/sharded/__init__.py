@@ -9,8 +9,8 @@ Arithmetic and messages are apart; what sends is handed its communicator, and no
 - ``routing``, ``experts``: tokens that travel to their experts
 - ``randomness``: dropout that agrees where it must
 - ``mesh``, ``hybrid``: data × pipeline × tensor at once; ``checkpoint``: for any number of ranks
-- ``planner``, ``operations``: seconds and bytes of a layout; ``device``: a rank of a stated speed
+- ``planner``: seconds and bytes of a layout; ``device``: a rank of a stated speed
 - ``messages``, ``arrays``, ``background``: what all of them send by; ``patient``: how they wait
-- ``counts``: messages and bytes of each, by formula; ``ways``: the same, counted and timed
+- ``counts``: messages, bytes and operations by formula; ``ways``: the same, counted and timed
 - ``runs``: what notebook 13 asks of its ranks; ``peers``: the same beside PyTorch's own features
 """

@@ -20,9 +20,9 @@ from helpers.models.transformer import Config
 from helpers.sharded import messages
 from helpers.sharded.arrays import array_of, need_divisible, shards
 from helpers.sharded.background import Channel
+from helpers.sharded.counts import segments
 from helpers.sharded.device import Device, Metered
 from helpers.sharded.mesh import Layout, Mesh
-from helpers.sharded.operations import segments
 from helpers.sharded.patient import Patient
 from helpers.sharded.randomness import Streams
 from helpers.sharded.tensor_parallel import Split, tensor_layer

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from helpers.collectives.cost import Link
 from helpers.models.transformer import Config
 from helpers.sharded import counts
+from helpers.sharded.counts import flops
 from helpers.sharded.hybrid import stage_pieces
 from helpers.sharded.mesh import Layout
-from helpers.sharded.operations import flops
 from helpers.sharded.slices import cut_dimension
 from helpers.sharded.zero import FLOAT32, Bytes, at_rest
 

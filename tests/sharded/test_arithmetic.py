@@ -11,10 +11,10 @@ from helpers.models.transformer import Config, layer, transformer
 from helpers.sharded import arrays, counts, zero
 from helpers.sharded import device as device_module
 from helpers.sharded.checkpoint import read
+from helpers.sharded.counts import flops, segments
 from helpers.sharded.device import Device
 from helpers.sharded.hybrid import stage_pieces
 from helpers.sharded.mesh import Layout
-from helpers.sharded.operations import flops, segments
 from helpers.sharded.routing import capacity_of, imbalance, route
 from helpers.sharded.running_softmax import merge, piece, scores_of
 from helpers.sharded.slices import cut, join

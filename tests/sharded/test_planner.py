@@ -5,9 +5,9 @@ import pytest
 from helpers.collectives.cost import Link
 from helpers.models.transformer import Config, parameter_count, transformer
 from helpers.sharded import counts, planner, zero
+from helpers.sharded.counts import flops
 from helpers.sharded.hybrid import stage_pieces
 from helpers.sharded.mesh import Layout
-from helpers.sharded.operations import flops
 
 CONFIG = Config(vocabulary=96, context=16, layers=4, heads=8, width=32)
 FREE = Link("free", 0.0, 0.0)
