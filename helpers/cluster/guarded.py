@@ -133,7 +133,7 @@ class LocalProcesses(GuardedProcesses):
         super().start_ranks()
 
     def environment(self) -> dict[str, str]:
-        """Close the ports of UCX and Open MPI, unless the environment says otherwise."""
+        """Return what closes the ports of UCX and Open MPI, unless the environment opens them."""
         closed = {"UCX_TLS": ucx_transports(), **OPEN_MPI_CLOSED}
         return {name: os.environ.get(name) or value for name, value in closed.items()} | (
             OPEN_MPI_ENVIRONMENT

@@ -86,7 +86,7 @@ class Processes(ABC):
         """Return which rank ended first, and how; None for the rank if it was none of them."""
 
     def lost_rank(self, ranks: list[int]) -> tuple[int | None, str]:
-        """Return the same of ranks that nobody saw end, of which the controller hears no more."""
+        """Return which rank is lost, and how, of ranks that nobody saw end."""
         where = f"on {self.host_names[ranks[0]]}, " if self.host_names else ""
         return ranks[0], f"{where}or is stopped: the controller hears no more of it"
 

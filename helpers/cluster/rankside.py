@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import linecache
 import os
 import pickle
@@ -27,7 +28,7 @@ from helpers.cluster.meanwhile import Meanwhile, Questions
 from helpers.cluster.names import let_see
 from helpers.cluster.shell import Left, Ours, describe, ends_in_semicolon, make_ready
 from helpers.cluster.state import RankState
-from helpers.machine.shared_memory import unlink_own
+from helpers.machine.shared_memory import sweep_ended, unlink_own
 from helpers.tracing import communicator as traced
 from helpers.tracing.activity import Recorder
 
@@ -36,6 +37,7 @@ FINALIZED = (
     "cluster.restart() starts new ranks; leave MPI.Finalize() out, they end with the cluster"
 )
 POLL_SECONDS = 0.1  # often enough for a reader, rare enough to cost nothing
+SWEEP_TICKS = 10  # of these
 
 
 class RankSide:
@@ -172,8 +174,10 @@ class RankSide:
     def _watch(self) -> None:
         main = threading.main_thread().ident
         assert main is not None
-        while True:
+        for tick in itertools.count():
             time.sleep(POLL_SECONDS)
+            if tick % SWEEP_TICKS == 0:
+                sweep_ended()  # of what the reader's code started
             if _ancestors() != self._ancestors:  # mpiexec is gone: nobody would ever end this rank
                 os._exit(1)
             asked = state.asked_to_stop(self.state_dir)

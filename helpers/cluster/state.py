@@ -113,7 +113,7 @@ def leave(folder: Path, what: Left, rank: int, content: object) -> None:
 
 
 def left(folder: Path, what: Left, rank: int) -> Any:
-    """Return what was left there, None if there is nothing."""
+    """Return what :func:`leave` left about a rank, None if there is nothing."""
     return read_json(_left_file(folder, what, rank))
 
 

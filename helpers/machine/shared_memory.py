@@ -13,6 +13,7 @@ from helpers.machine import guard
 
 FOLDER = Path("/dev/shm")
 STALE_SECONDS = 60.0
+PID_MAX = 1 << 22  # Linux has no more; a world of several processes has a number of 32 bits
 BYTES_PER_RANK = 1_100_000  # MPICH 5.0 maps 1 057 792 to 1 064 960 for each (16 ranks to 1)
 
 
@@ -82,6 +83,7 @@ def sweep(folder: Path = FOLDER, age: float = STALE_SECONDS) -> None:
     A world of one rank that ends without MPI_Finalize leaves such files too. Files younger than
     ``age`` seconds stay: ranks need the name in their first second.
     """
+    sweep_ended(folder)
     old = set()
     for path in folder.glob("mpich_shm_*"):
         with contextlib.suppress(OSError):  # swept by another
@@ -93,6 +95,20 @@ def sweep(folder: Path = FOLDER, age: float = STALE_SECONDS) -> None:
     for name in old - guard.shared_files(*(int(p.name) for p in Path("/proc").glob("[0-9]*"))):
         with contextlib.suppress(OSError):
             os.unlink(name)
+
+
+def sweep_ended(folder: Path = FOLDER) -> None:
+    """Remove what processes left that were a world of their own and have ended.
+
+    A loader's worker is one if its module imports mpi4py, and it ends without MPI_Finalize. MPICH
+    names its file after the process, and nobody else needs it.
+    """
+    for path in folder.glob("mpich_shm_*") if Path("/proc/self").exists() else ():
+        with contextlib.suppress(OSError, ValueError, IndexError):  # swept by another; not MPICH's
+            number = int(path.name.split("_")[2], 16)
+            gone = number < PID_MAX and not Path(f"/proc/{number}").exists()
+            if gone and path.stat().st_uid == os.getuid():
+                path.unlink()
 
 
 def ucx_transports() -> str:

@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from helpers.cluster import Cluster, RankTimeoutError
 from helpers.cluster.forked import ForkedProcesses
 from helpers.cluster.forkserver.handle import CannotFork
 from helpers.paths import ROOT
+from helpers.waiting import comes_true
 
 pytestmark = pytest.mark.mpi
 
@@ -90,6 +92,29 @@ def test_a_folder_that_goes_away_under_a_cluster():
         shutil.rmtree(cluster._processes.folder)
         cluster.restart()
         assert cluster.run(total) == [1, 1]
+
+
+def test_what_workers_by_forkserver_leave_is_removed():
+    """A loader's workers are ended without MPI_Finalize, after whichever epoch."""
+
+    def epoch():
+        import importlib
+        import multiprocessing
+
+        by = multiprocessing.get_context("forkserver")
+        workers = [by.Process(target=importlib.import_module, args=["mpi4py.MPI"]) for _ in "12"]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        return [worker.exitcode for worker in workers], [
+            Path("/dev/shm", f"mpich_shm_{worker.pid:x}_0") for worker in workers
+        ]
+
+    with Cluster(2) as cluster:
+        (codes, files), _ = cluster.run(epoch)
+        assert codes == [0, 0]
+        assert comes_true(lambda: not any(file.exists() for file in files), 20, 0.1)
 
 
 SCRIPT = """

@@ -62,7 +62,7 @@ class Told:
     by: str = "bridge"
 
     def write(self, path: Path) -> None:
-        """Put it into a file."""
+        """Write this to a file."""
         write_json(path, self.__dict__)
 
     @classmethod
