@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Convolve an image in CUDA C, with or without a GPU
 #
-# At the end you will have written a CUDA C kernel that blurs and sharpens a photograph through a tile in shared memory, and you will know to the byte what each version of it reads.
+# At the end you will have written a CUDA C kernel that blurs and sharpens a photograph through a tile in shared memory. You will know to the byte what each version of it reads.
 
 # %% [markdown]
 # **You will be able to**
@@ -213,8 +213,6 @@ print(f"largest difference from SciPy: {wrong_by:.0e}")
 print(f"predicted {predicted} bytes, counted {naive.requested_bytes(space='global')}")
 print(naive)
 pixel_reads.answer(naive.count(array="image", kind="read") / (H * W))
-add.close()
-on_cpu.close()
 
 # %% [markdown]
 # The prediction is exact. Every pixel has to be read at least once, so the best kernel makes $HW$ pixel reads: nearly $k^2$ times fewer.
@@ -332,7 +330,7 @@ Code(convolution.module["convolve_tiled"].listing, language="c++")
 # %% [markdown]
 # `__syncthreads()` is a *[barrier](glossary.md#barrier)*: no thread passes it before all threads of the block have reached it. After the barrier, every thread sees what the others wrote before it. Lesson 3 shows what happens without it.
 #
-# > **Predict.** With blocks of 8 × 32 threads and a 5 × 5 filter, by what factor does the tile reduce the bytes asked for, against the first kernel?
+# > **Predict.** With blocks of 8 × 32 threads and a 5 × 5 filter, by what factor does the tile reduce the bytes that threads ask for?
 
 # %%
 tile_factor = Prediction("bytes asked for, first kernel ÷ tile", None)  # your number for None
@@ -564,7 +562,7 @@ print(f"mean of the photograph by your sums: {mean}, NumPy's: {photograph.mean(d
 #
 # <details><summary>Hint</summary>
 #
-# The tile has 12 rows of 36. Number the threads, `threadIdx.y * 32 + threadIdx.x`. Thread $t$ loads element $t$, then $t + 256$ while that is below 432. Element $e$ lies in row `e / 36`, column `e % 36`, and belongs to pixel (`top + e / 36`, `left + e % 36`), where `top = blockIdx.y * 8 - 2`. No thread may return before the barrier.
+# The tile has 12 rows of 36. Number the threads, `threadIdx.y * 32 + threadIdx.x`. Thread $t$ loads element $t$, then $t + 256$ while that is below 432. Element $e$ lies in row `e / 36`, column `e % 36` of the tile. It belongs to pixel (`top + e / 36`, `left + e % 36`) of the image, where `top = blockIdx.y * 8 - 2`. No thread may return before the barrier.
 #
 # </details>
 
@@ -610,7 +608,7 @@ plots.images({name: picture[corner] for name, picture in yours.items()})
 plt.show()
 
 # %% [markdown]
-# > **Answer.** Without a barrier a thread may read an element before another has written it, or write one that another still reads. A barrier belongs between the last write of an element and the first read by another thread, and also between that read and the next write. Every thread of the block must reach it.
+# > **Answer.** Without a barrier a thread may read an element before another has written it, or write one that another still reads. A barrier belongs between a write and the first read by another thread, and between that read and the next write. Every thread of the block must reach it.
 #
 # ## In practice, and where to read on
 #
@@ -632,7 +630,3 @@ plt.show()
 # - S. Rush, *GPU Puzzles*: fourteen more exercises of this kind.
 #
 # **Next**: [14_cuda_bytes_and_shapes](14_cuda_bytes_and_shapes.ipynb) asks why two kernels that ask for the same bytes move eight times as many.
-
-# %%
-convolution.module.close()
-three.module.close()

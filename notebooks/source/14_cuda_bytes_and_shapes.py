@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Move fewer bytes: sectors, banks, and the shape of a block
 #
-# At the end you will have multiplied matrices in CUDA C through tiles, and you will be able to say for any kernel how many bytes it moves, how often its shared memory has to serialize, and what limits the number of its threads.
+# At the end you will have multiplied matrices in CUDA C through tiles. For any kernel you will be able to say how many bytes it moves, where its shared memory serializes, and what limits its threads.
 
 # %% [markdown]
 # **You will be able to**
@@ -205,7 +205,7 @@ for pad in (0, 1, 2, 4):
 #
 # ### The direct product, and a tile by hand
 #
-# Each $C_{ij}$ is a sum over a row of $A$ and a column of $B$. With one thread for each output, a thread reads $2k$ numbers of global memory. All outputs of a row read the same row of $A$, and all outputs of a column the same column of $B$, so the threads of a block can share. A block of $T \times T$ threads walks along $k$ in steps of $T$. In each step it loads a square tile of $A$ and one of $B$. Every loaded number then serves $T$ threads.
+# Each $C_{ij}$ is a sum over a row of $A$ and a column of $B$. With one thread for each output, a thread reads $2k$ numbers of global memory. All outputs of a row read the same row of $A$, and all outputs of a column read the same column of $B$. So the threads of a block can share. A block of $T \times T$ threads walks along $k$ in steps of $T$. In each step it loads a square tile of $A$ and one of $B$. Every loaded number then serves $T$ threads.
 #
 # By hand, with $T = 2$ and $4 \times 4$ matrices: a block makes $2 \times 2$ outputs. Directly it reads $4 \cdot 2 \cdot 4 = 32$ numbers. Through tiles it takes two steps, in each of which it loads $4 + 4$ numbers: 16. In general:
 #
@@ -281,7 +281,7 @@ for m, k, n in ((64, 64, 64), (50, 70, 90)):
 # %% [markdown]
 # Two barriers a step: one between loading the tiles and reading them, one between reading them and loading the next.
 #
-# The bytes asked for are as predicted, at the edges too. The bytes *moved* tell more. At 64 × 64 × 64, the direct kernel asks for fourteen times as much as the tiled one, but moves only seven times as much: the 16 lanes that want the same number of $A$ share one sector. And at 50 × 70 × 90 the tile moves more than it asks for, because a row of 90 floats does not begin where a sector does.
+# The bytes asked for are as predicted, at the edges too. The bytes *moved* tell more. At 64 × 64 × 64, the direct kernel asks for fourteen times as much as the tiled one, but moves only seven times as much: the 16 lanes that want the same number of $A$ share one sector. At 50 × 70 × 90 the tile moves more than it asks for, because most rows of 70 or 90 floats do not begin where a sector does.
 #
 # ### Several outputs for each thread
 #
@@ -454,7 +454,7 @@ Markdown("\n".join(lines))
 #
 # The course has a convolution without shared memory, `convolve_rows`. A thread owns four neighbouring columns, walks down the rows, and keeps the unfinished sums of its outputs in registers. It loads four pixels at once, as a `float4`.
 #
-# > **Predict.** Against the tile of notebook 05, how many times as many bytes does it move in sectors, for an image that is 256 pixels wide? And for one of 255, where a row no longer begins at a multiple of 16 bytes?
+# > **Predict.** How many times as many bytes does it move in sectors as the tile of notebook 05, for an image 256 pixels wide? And for one of 255, where most rows do not begin at a multiple of 16 bytes?
 
 # %%
 even, odd = (Prediction(f"bytes moved, rows ÷ tile, width {width}", None) for width in (256, 255))
@@ -470,7 +470,6 @@ for width, said in ((256, even), (255, odd)):
               f"moved {moved[rung]:7} bytes of global memory,",
               f"{record.requested_bytes(space='shared'):7} of shared memory")  # fmt: skip
     said.answer(moved["rows"] / moved["tiled"])
-convolution.module.close()
 
 # %% [markdown]
 # At width 256 the registers cost some global traffic and save all of the shared memory and every barrier. At width 255 only every fourth row begins at a multiple of 16 bytes, so the kernel falls back to single loads four floats apart: each request then moves far more sectors than it uses. That is why libraries pad rows.
@@ -479,7 +478,7 @@ convolution.module.close()
 #
 # ## In practice, and where to read on
 #
-# You call cuBLAS through `torch.matmul`. To write a fast product yourself, start from CUTLASS, or from Triton, where a program names tiles and the compiler chooses threads, banks and registers. Nsight Compute reports sectors for each request, bank conflicts and occupancy of a kernel on a GPU, under these names.
+# You call cuBLAS through `torch.matmul`. To write a fast product yourself, start from CUTLASS or from Triton. A Triton program names tiles; its compiler chooses threads, banks and registers. Nsight Compute reports sectors for each request, bank conflicts and occupancy of a kernel on a GPU, under these names.
 #
 # <details><summary>The product of lesson 2 in Triton (not run here: Triton needs a GPU)</summary>
 #
@@ -513,7 +512,3 @@ convolution.module.close()
 # - W. W. Hwu, D. B. Kirk, I. El Hajj, *Programming Massively Parallel Processors* (4th edition, 2022), chapters 5 and 6.
 #
 # **Next**: [15_cuda_threads_that_meet](15_cuda_threads_that_meet.ipynb) lets threads exchange values: warps, scans, histograms, and a tile of attention.
-
-# %%
-for module in (access, products):
-    module.close()

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Let threads meet: warps, scans, histograms, attention
 #
-# At the end you will have written kernels whose threads exchange what they compute, up to attention in a single kernel, as FlashAttention computes it.
+# At the end you will have written kernels whose threads exchange what they compute. The last one computes attention as FlashAttention does, in a single kernel.
 
 # %% [markdown]
 # **You will be able to**
@@ -202,9 +202,6 @@ Markdown("\n".join(lines))
 #
 # > **Answer.** A warp executes each way that one of its lanes takes. A branch costs nothing if whole warps agree. So give the work of a step to neighbouring threads, on neighbouring words, and finish inside a warp by shuffles.
 
-# %%
-sums.close()
-
 # %% [markdown]
 # ## Lesson 2. Where does each thread put its result?
 #
@@ -392,7 +389,7 @@ if check.block_histogram.passed(block_histogram):
 #
 # The [softmax](glossary.md#softmax) of numbers $x_1, \dots, x_n$ is $p_i = e^{x_i - m} / l$, with the maximum $m$ and $l = \sum_j e^{x_j - m}$. Without $m$, $e^{x}$ overflows for $x > 88$. A kernel reads the row for the maximum, again for the sum, and a third time for the result.
 #
-# The first two readings can be one. Keep $m$ and $l$ of the numbers so far. A new number $x$ may raise the maximum; then every term so far is too large by the same factor, and one multiplication corrects them all:
+# The first two readings can be one. Keep $m$ and $l$ of the numbers so far. A new number $x$ may raise the maximum. Then every term so far is too large by the same factor, and one multiplication corrects them all:
 #
 # $$ m' = \max(m, x) \qquad l' = l\, e^{m - m'} + e^{x - m'} $$
 #
@@ -402,7 +399,7 @@ if check.block_histogram.passed(block_histogram):
 #
 # ### Exercise 4: softmax of a row by one warp
 #
-# *Difficulty ●●○, 15 minutes.* Block `b` has 32 threads and computes the softmax of row `b`. Write the part that brings $m$ and $l$ of the whole row into every lane. It reads each number once (keep it in a variable). `__shfl_xor_sync(0xffffffff, m, o)` returns the `m` of the lane whose number differs in bit `o`; with $o = 16, 8, 4, 2, 1$ every lane meets all others.
+# *Difficulty ●●○, 15 minutes.* Block `b` has 32 threads and computes the softmax of row `b`. Write the part that brings $m$ and $l$ of the whole row into every lane. It reads each number once (keep it in a variable). `__shfl_xor_sync(0xffffffff, m, o)` returns the `m` of the lane whose number differs in bit `o`; after $o = 16, 8, 4, 2, 1$ every lane has merged all 32.
 #
 # <details><summary>Hint</summary>
 #
@@ -489,7 +486,7 @@ check_attention.my_attention(my_attention)
 # %% [markdown]
 # ### A tile of scores, as FlashAttention computes it
 #
-# One thread for each query leaves most of a GPU idle. FlashAttention (Dao et al., 2022) gives a block of threads a *tile of scores*: 16 queries × 16 keys, say, a score for each thread. All 16 threads of a row find the row's new maximum and sum by shuffles, and correct the unfinished output once for the whole tile. Look for `shrink` in the listing:
+# One thread for each query leaves most of a GPU idle. FlashAttention (Dao et al., 2022) gives a block of threads a *tile of scores*: 16 queries × 16 keys, say, a score for each thread. The 16 threads of a row find the row's new maximum and sum by shuffles. They correct the unfinished output once for the whole tile. Look for `shrink` in the listing:
 
 # %%
 flash = Module("attention.cu", device="cpu")
@@ -537,7 +534,7 @@ Markdown("\n".join(lines))
 #
 # ### The same softmax, on a ring of ranks
 #
-# `attention` also returns $\ell_i = m_i + \ln l_i$. With it, outputs over *different* keys can be merged. Here the kernel sees the first 50 keys, then the other 78, and the function that merges the two is the one with which [notebook 13](13_sharding.ipynb#Cut-the-sequence:-ring-attention) merges pieces that travel round a ring of ranks.
+# `attention` also returns $\ell_i = m_i + \ln l_i$. With it, outputs over *different* keys can be merged. Here the kernel sees the first 50 keys, then the other 78. The function `merge` is the one that [notebook 13](13_sharding.ipynb#Cut-the-sequence:-ring-attention) uses for pieces that travel round a ring of ranks.
 
 # %%
 pieces = []
@@ -546,7 +543,6 @@ for some in (slice(0, 50), slice(50, n)):
     keys, values = k[some].copy(), v[some].copy()
     flash["attention"][tiles, square](q, keys, values, out, logs, n, len(keys))
     pieces += [torch.from_numpy(out), torch.from_numpy(logs)]
-flash.close()
 merged, _ = merge(*pieces)
 print(f"two pieces merged: largest difference from PyTorch {(merged - reference).abs().max():.0e}")
 
