@@ -110,7 +110,7 @@ class Path:
 
 
 class Followed(Scheme):
-    """Any synchronous scheme, which keeps the replica's path, one place every so many steps."""
+    """Wraps a synchronous scheme, and keeps the replica's path every so many steps."""
 
     def __init__(self, scheme: Scheme, every: int = 1):
         super().__init__(scheme.comm)
