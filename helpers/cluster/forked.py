@@ -92,11 +92,17 @@ class ForkedProcesses(Processes):
         network: Network | None = None,
         way: str = "fork",
     ) -> None:
-        if len(os.fsencode(tempfile.gettempdir())) > LONGEST_PLACE:
-            raise handle.CannotFork(f"{tempfile.gettempdir()} is too long for a socket's path")
+        place = tempfile.gettempdir()
+        if os.path.expandvars(place) != place:  # as ipyparallel does
+            raise StartError(
+                f"ranks need a folder for temporary files without variables in its name; got "
+                f"{place}: set TMPDIR to another"
+            )
+        if len(os.fsencode(place)) > LONGEST_PLACE:
+            raise handle.CannotFork(f"{place} is too long for a socket's path")
         self._way = way
         self._server = registry.acquire(modules, way)
-        folder = Path(tempfile.gettempdir(), f"{folders.PREFIX}{secrets.token_hex(6)}")
+        folder = Path(place, f"{folders.PREFIX}{secrets.token_hex(6)}")
         # before it is there to be left behind; start() waits for the answer
         self._adopted = self._server.send("adopt", folder=str(folder))
         super().__init__(n, threads, folder)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.cluster import Cluster, RankTimeoutError
+from helpers.cluster import Cluster, RankTimeoutError, StartError
 from helpers.cluster.forked import ForkedProcesses
 from helpers.cluster.forkserver.handle import CannotFork
 from helpers.paths import ROOT
@@ -56,6 +56,12 @@ def test_a_temporary_folder_of_few_characters_and_many_bytes(monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", "/tmp/" + "学生的文件夹" * 6)
     with pytest.raises(CannotFork, match="too long for a socket's path"):
         ForkedProcesses(2, 1, ())
+
+
+def test_a_temporary_folder_with_a_variable_in_its_name(monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", "/tmp/$HOME")
+    with pytest.raises(StartError, match=r"got /tmp/\$HOME: set TMPDIR"):
+        Cluster(2)
 
 
 def test_a_preloaded_module_that_was_edited(tmp_path, monkeypatch):
