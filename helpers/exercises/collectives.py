@@ -35,6 +35,15 @@ def chunk_to_send(answer):
                 held[(rank + 1) % N].add(int(chunk))
 
 
+def _is_array(returned: object, where: str) -> None:
+    """Refuse what later cells, and exercises that build on this one, cannot use as an array."""
+    import numpy as np
+
+    if not isinstance(returned, np.ndarray):
+        got = "None" if returned is None else f"a {type(returned).__name__}"
+        wrong(f"{where}: it returned {got}, expected a NumPy array")
+
+
 def _part(rank: int, length: int):
     """What rank ``rank`` has before the allgather: numbers that differ everywhere."""
     import numpy as np
@@ -61,8 +70,7 @@ def allgather(answer, cluster):
         whole = np.concatenate([_part(rank, length) for rank in range(n)])
         for rank, outcome in enumerate(there):
             where = f"on rank {rank} of {n}, parts of {length * 8} bytes"
-            if outcome.returned is None:
-                wrong(f"{where}: it returned None, expected the array")
+            _is_array(outcome.returned, where)
             close(outcome.returned, whole, where)
             too_many = outcome.bytes - (n - 1) * length * 8
             if outcome.messages != n - 1 or not 0 <= too_many <= PICKLE * (n - 1):
@@ -107,8 +115,7 @@ def long_broadcast(answer, cluster):
         whole = np.dtype(kind).itemsize * length
         for rank, outcome in enumerate(there):
             where = f"on rank {rank} of {n}, {length} numbers of {kind}"
-            if outcome.returned is None:
-                wrong(f"{where}: it returned None, expected the array")
+            _is_array(outcome.returned, where)
             close(outcome.returned, _part(0, length), where)
         if sum(outcome.bytes for outcome in there) < (n - 1) * whole:  # each must hear it all
             wrong(
@@ -225,8 +232,7 @@ def _reductions(answer, cluster, trials: list[tuple[int, int]]) -> list:
         whole = sum(_numbers(rank, length) for rank in range(n))
         for rank, outcome in enumerate(there):
             where = f"on rank {rank} of {n}, {length} numbers of {kind}"
-            if outcome.returned is None:
-                wrong(f"{where}: it returned None, expected the array of sums")
+            _is_array(outcome.returned, where)
             close(outcome.returned, whole, where)
             if outcome.changed:
                 wrong(f"{where}: right, but x has changed; return the sums as a new array")
@@ -270,6 +276,12 @@ def doubling(answer, cluster):
                     f"{outcome.bytes} bytes altogether; it should exchange the array with one "
                     "partner in each of log₂ N steps"
                 )
+            for step, to in enumerate(outcome.sent_to):
+                if (back := there[to].sent_to[step]) != rank:
+                    wrong(
+                        f"right, but in step {step} rank {rank} of {n} sends to rank {to}, which "
+                        f"sends to rank {back}: partners exchange their sums"
+                    )
 
 
 @exercise
@@ -352,8 +364,7 @@ def two_levels(answer, cluster):
         whole = sum(_numbers(rank, length) for rank in range(G * M))
         for rank, (returned, untouched, sent) in enumerate(replies[: G * M]):
             where = f"on rank {rank} of {size}"
-            if returned is None:
-                wrong(f"{where}: it returned None, expected the array of sums")
+            _is_array(returned, where)
             close(returned, whole, where)
             if not untouched:
                 wrong(f"{where}: right, but x has changed; return the sums as a new array")

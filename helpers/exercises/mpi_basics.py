@@ -19,6 +19,8 @@ from helpers.exercises.core import (
 from helpers.exercises.groups import Case, in_case, more_ranks, nothing_begun, outcomes, rounds
 from helpers.exercises.values import letters, several, whole_numbers
 
+BEGINS = {"isend", "issend", "ibsend", "irsend", "irecv", "start", "startall"}  # requests
+
 
 @exercise
 def statements(answer):
@@ -61,9 +63,11 @@ def shift(answer, cluster):
         for outcome in there:
             if outcome.calls["sendrecv"] or outcome.calls["sendrecv_replace"]:
                 wrong("right, but it uses sendrecv, which is what you are to do without")
+            used = ", ".join(sorted(outcome.calls)) or "no message"
             if len(there) > 1 and outcome.messages != 1:
-                used = ", ".join(sorted(outcome.calls)) or "no message"
                 wrong(f"right, but by {used}: one message from each rank is enough")
+            if len(there) > 1 and not outcome.calls.keys() & BEGINS:
+                wrong(f"right, but by {used}: begin a message by a request, so that nobody waits")
         nothing_begun(there)
 
 

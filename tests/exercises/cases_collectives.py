@@ -302,6 +302,26 @@ def double_what_was_brought(x, comm):
     return total
 
 
+def double_on_a_ring(x, comm):
+    """Right sums, in as many steps: but whom a rank sends to is not who sends to it."""
+    n, rank, total, distance = comm.Get_size(), comm.Get_rank(), x.copy(), 1
+    while distance < n:
+        theirs = np.empty_like(total)
+        comm.Sendrecv(total, (rank + distance) % n, 0, theirs, (rank - distance) % n, 0)
+        total, distance = total + theirs, 2 * distance
+    return total
+
+
+def double_from_afar(x, comm, distance=None):
+    """Right in another way: the farthest partner first, by recursion."""
+    distance = comm.Get_size() // 2 if distance is None else distance
+    if distance == 0:
+        return x.copy()
+    theirs, partner = np.empty_like(x), comm.Get_rank() ^ distance
+    comm.Sendrecv(x, partner, 0, theirs, partner, 0)
+    return double_from_afar(x + theirs, comm, distance // 2)
+
+
 def only_neighbours(x, comm):
     theirs, partner = np.empty_like(x), comm.Get_rank() ^ 1
     if comm.Get_size() > 1:
@@ -733,6 +753,7 @@ CASES = {
             *(own_part_each_time, everybody_to_everybody, nothing_moves, forgets_to_return),
             *(lambda work, comm: 1 / 0, "allgather", forgets_to_return_anywhere),
             *(whole_array_each_time, by_requests_that_are_forgotten),
+            lambda work, comm: allgather(work, comm).tolist(),  # the next cells need an array
         ],
         hangs=[receive_first],
         also=[by_requests, the_other_way_round, into_a_new_array, allgather_by_pickles],
@@ -761,10 +782,10 @@ CASES = {
     ),
     "doubling": Case(
         right=double,
-        also=[double_by_pickles],
+        also=[double_by_pickles, double_from_afar],
         wrong=[
             *(double_what_was_brought, only_neighbours, whole_ring, by_mpis_own),
-            *(double_in_place, double_into_float64, double_without_waiting),
+            *(double_in_place, double_into_float64, double_without_waiting, double_on_a_ring),
         ],
     ),
     "halving_doubling": Case(right=halve_and_double, wrong=[halve_only, whole_ring, double]),

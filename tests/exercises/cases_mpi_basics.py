@@ -81,6 +81,28 @@ def shift_by_parity(value, comm):
     return received
 
 
+def shift_as_a_chain(value, comm):
+    """No request: rank 0 waits for all others."""
+    n, me = comm.Get_size(), comm.Get_rank()
+    if n == 1:
+        return value
+    if me == 0:
+        comm.send(value, 1)
+        return comm.recv(source=n - 1)
+    received = comm.recv(source=me - 1)
+    comm.send(value, (me + 1) % n)
+    return received
+
+
+def shift_by_issend(value, comm):
+    n, me = comm.Get_size(), comm.Get_rank()
+    request = comm.issend(value, (me + 1) % n, tag=me)
+    received = comm.recv(source=(me - 1) % n)
+    while not request.test()[0]:
+        pass
+    return received
+
+
 def shift_by_irecv_with_room(value, comm):
     n, me = comm.Get_size(), comm.Get_rank()
     request = comm.irecv(bytearray(1 << 23), source=(me - 1) % n)
@@ -619,11 +641,12 @@ CASES = {
     ),
     "shift": Case(
         right=shift_by_request,
-        also=[shift_by_irecv_with_room, shift_by_parity],
+        also=[shift_by_irecv_with_room, shift_by_issend],
         wrong=[
             *(shift_the_wrong_way, shift_to_itself, "left", shift_by_irecv, shift_by_sendrecv),
             lambda value, comm: comm.allgather(value)[comm.Get_rank() - 1],
             *(shift_that_does_not_wait, shift_by_the_worlds_rank, shift_that_ends_the_rank),
+            *(shift_by_parity, shift_as_a_chain),  # without requests
         ],
         hangs=[shift_that_sends_first, shift_without_a_ring, shift_without_end],
     ),
