@@ -97,6 +97,7 @@ def test_gelu():
 
 
 def test_maxout_with_symbolic_sizes():
+    """Groups of three channels, the largest of each (Goodfellow et al. 2013)."""
     x = ad.variable("x", ("n", "m"))
     y = ad.maxout(x, 3)
     assert str(y.shape) == "(n, m//3)"
@@ -107,3 +108,5 @@ def test_maxout_with_symbolic_sizes():
         groups = array.reshape(n, m // 3, 3)
         assert np.array_equal(value, groups.max(2))
         assert np.array_equal(g.reshape(groups.shape), groups == groups.max(2, keepdims=True))
+    with pytest.raises(ValueError, match="cannot reshape"):
+        f(random.normal(size=(2, 5)))

@@ -213,20 +213,6 @@ def test_a_window_of_symbolic_size_slides():
     )
 
 
-def test_maxout_adapts_to_the_width():
-    """Groups of k channels, the largest of each (Goodfellow et al. 2013), k and width symbols."""
-    x = autodiff.variable("x", shape=("n", "d"))
-    y = autodiff.max(x.reshape(x.shape[0], x.shape[1] // 2, 2), axis=2)
-    run = autodiff.function([x], [y, *autodiff.gradients(y, [x], seed=y * 0 + 1)])
-    for n, d in ((3, 4), (1, 10)):
-        value = normal(n, d)
-        y, g = run(value)
-        np.testing.assert_array_equal(y, value.reshape(n, d // 2, 2).max(2))
-        np.testing.assert_array_equal(g, value == y.repeat(2, axis=1))
-    with pytest.raises(ValueError, match="cannot reshape"):
-        run(normal(2, 5))
-
-
 def test_sigmoid_far_out_does_not_overflow():
     x = autodiff.variable("x", shape=(2,))
     with np.errstate(all="raise"):
