@@ -22,8 +22,8 @@ from pathlib import Path
 import psutil
 
 from helpers import records
-from helpers.cluster.forkserver.family import name_of
-from helpers.cluster.forkserver.pmi import SHARED_MEMORY, fnv1a
+from helpers.cluster.start.forkserver.family import name_of
+from helpers.cluster.start.forkserver.pmi import SHARED_MEMORY, fnv1a
 from helpers.paths import ROOT
 from helpers.records import Row
 

@@ -10,7 +10,7 @@ import pytest
 from helpers.paths import ROOT
 from tools.site.generated import LIBRARIES
 
-RANKS = {"helpers.cluster.cluster"}  # whose examples start ranks
+RANKS = {"helpers.cluster.kernel.cluster"}  # whose examples start ranks
 
 
 def with_examples(library: str) -> list[str]:

@@ -1,11 +1,15 @@
-"""Real MPI ranks in a notebook: ``Cluster``, and the ``%%ranks`` magic (``%load_ext``)."""
+"""Real MPI ranks in a notebook: ``Cluster``, and the ``%%ranks`` magic (``%load_ext``).
+
+- ``kernel``: what the notebook's side does with ranks that live: calls, cells, what a reader sees
+- ``start``: ways to bring ranks to life and to end them: forked, by mpiexec, Slurm or ssh
+- ``rank``: what runs on a rank, and the files by which it tells the notebook what it does
+"""
 
 from __future__ import annotations
 
 import gc
 from typing import TYPE_CHECKING
 
-from helpers.cluster.cluster import Cluster
 from helpers.cluster.errors import (
     ClusterError,
     RankDiedError,
@@ -14,8 +18,9 @@ from helpers.cluster.errors import (
     RankTimeoutError,
     StartError,
 )
-from helpers.cluster.forked import keep_warm
-from helpers.cluster.network import Network
+from helpers.cluster.kernel.cluster import Cluster
+from helpers.cluster.start.forked import keep_warm
+from helpers.cluster.start.network import Network
 from helpers.machine.shared_memory import unlink_when_alone
 
 if TYPE_CHECKING:
@@ -35,8 +40,8 @@ __all__ = [
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Register ``%%ranks`` and ``%autoranks``, and warm a process up; ``%load_ext`` calls this."""
-    from helpers.cluster import cells
-    from helpers.cluster.magic import RanksMagics
+    from helpers.cluster.kernel import cells
+    from helpers.cluster.kernel.magic import RanksMagics
 
     magics = RanksMagics(shell)
     shell.register_magics(magics)

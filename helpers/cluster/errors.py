@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from helpers.cluster.stuck import Wait
+    from helpers.cluster.start.stuck import Wait
 
 
 class ClusterError(RuntimeError):

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from helpers.cluster.forkserver.pmi import KeyValueSpace
+from helpers.cluster.start.forkserver.pmi import KeyValueSpace
 from helpers.machine.guard import kill_tree
 from helpers.machine.shared_memory import ucx_transports
 from helpers.waiting import at_most

@@ -7,9 +7,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from helpers.cluster.forked import remember_not_to_fork_here, way_here
-from helpers.cluster.forkserver import job
-from helpers.cluster.forkserver.handle import CannotFork
+from helpers.cluster.start.forked import remember_not_to_fork_here, way_here
+from helpers.cluster.start.forkserver import job
+from helpers.cluster.start.forkserver.handle import CannotFork
 from helpers.machine.launcher import run_ranks
 
 PREAMBLE = """\

@@ -28,7 +28,7 @@ class Alarm:
 
         self._over = threading.Event()
         self._heard = ""
-        watched = "helpers.cluster.rankside" in sys.modules
+        watched = "helpers.cluster.rank.rankside" in sys.modules
         threads = MPI.Query_thread() == MPI.THREAD_MULTIPLE
         self._comm = comm.Dup() if comm.Get_size() > 1 and threads and not watched else None
         if self._comm is not None:

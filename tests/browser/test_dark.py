@@ -31,7 +31,7 @@ CELLS = {
     "table": "found = SimpleNamespace(words=[[0.2, 0.8]], sentences=[1.0])\n"
     "HTML(attention.document_html([['two', 'words']], found, 'a document'))",
     "player": "animate(model('ring', 4))",
-    "folded": "from matplotlib.figure import Figure\nfrom helpers.cluster import folding\n"
+    "folded": "from matplotlib.figure import Figure\nfrom helpers.cluster.kernel import folding\n"
     "figure = Figure(figsize=(6, 3))\naxes = figure.subplots(1, 2)\n"
     "axes[0].imshow(np.full((4, 6, 3), 200, np.uint8))\n"
     "axes[1].plot([1, 2])\nfor ax in axes:\n    ax.axis('off')\n"

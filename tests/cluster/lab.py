@@ -21,8 +21,15 @@ from pathlib import Path
 
 import psutil
 
-from helpers.cluster.network import commands, keeper
-from helpers.cluster.network.namespaces import HOST, MS_BIND, MS_NODEV, MS_NOSUID, enter, mount
+from helpers.cluster.start.network import commands, keeper
+from helpers.cluster.start.network.namespaces import (
+    HOST,
+    MS_BIND,
+    MS_NODEV,
+    MS_NOSUID,
+    enter,
+    mount,
+)
 from helpers.paths import ROOT
 
 LOGIN, NODES = "host0", ("host1", "host2", "host3")

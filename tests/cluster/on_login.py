@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from helpers.cluster import Cluster, ClusterError
-from helpers.cluster.progress import Progress
+from helpers.cluster.kernel.progress import Progress
 from helpers.machine.mpi import find_mpiexec
 from tests.cluster.test_cluster import on_ranks
 

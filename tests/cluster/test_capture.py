@@ -5,7 +5,7 @@ import io
 import sys
 import threading
 
-from helpers.cluster.capture import Capture, settled
+from helpers.cluster.rank.capture import Capture, settled
 
 
 class Hooks:

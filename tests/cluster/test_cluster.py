@@ -322,7 +322,7 @@ def fake_mpiexec(folder, monkeypatch, script: str):
     path = folder / "mpiexec"
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setattr("helpers.cluster.guarded.find_mpiexec", lambda: str(path))
+    monkeypatch.setattr("helpers.cluster.start.guarded.find_mpiexec", lambda: str(path))
 
 
 def test_no_mpiexec(monkeypatch, tmp_path):
@@ -394,7 +394,7 @@ def test_a_connection_that_curve_protects_is_not_called_insecure(monkeypatch):
 
 @PART
 def test_a_rank_of_which_the_controller_hears_no_more_counts_as_dead(monkeypatch):
-    monkeypatch.setattr("helpers.cluster.launch.HEARTBEAT_MISSES", 10)  # one second
+    monkeypatch.setattr("helpers.cluster.start.launch.HEARTBEAT_MISSES", 10)  # one second
     with Cluster(2, launcher="mpiexec") as cluster:
         body = "import os, signal, time\nif rank: os.kill(os.getpid(), signal.SIGSTOP)\nreturn rank"
         with pytest.raises(RankDiedError, match="Rank 1 died, or is stopped") as caught:

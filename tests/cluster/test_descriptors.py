@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from helpers.cluster import Cluster, remote
+from helpers.cluster import Cluster
+from helpers.cluster.rank import remote
 from tests.cluster.ways import LAUNCHERS
 
 pytestmark = pytest.mark.mpi

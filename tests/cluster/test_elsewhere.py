@@ -6,10 +6,10 @@ import subprocess
 import pytest
 
 from helpers.cluster import Cluster, StartError
-from helpers.cluster.guarded import address_towards
-from helpers.cluster.slurm import commands
-from helpers.cluster.slurm.commands import SlurmError, Told, choose
-from helpers.cluster.slurm.job import script
+from helpers.cluster.start.guarded import address_towards
+from helpers.cluster.start.slurm import commands
+from helpers.cluster.start.slurm.commands import SlurmError, Told, choose
+from helpers.cluster.start.slurm.job import script
 from tests.cluster.ways import eventually
 
 
@@ -46,7 +46,7 @@ def test_bad_arguments(options, message):
 
 
 def test_without_slurm_one_sentence_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("helpers.cluster.slurm.processes.mpi_library", lambda: "")
+    monkeypatch.setattr("helpers.cluster.start.slurm.processes.mpi_library", lambda: "")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(StartError, match="no program srun here: launcher='slurm' is for a login"):

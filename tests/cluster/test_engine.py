@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from helpers.cluster import engine
+from helpers.cluster.rank import engine
 
 WHOLE = {
     "location": "localhost", "interface": "tcp://127.0.0.1", "registration": 5000, "key": "k",

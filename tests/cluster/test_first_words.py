@@ -7,7 +7,7 @@ import pytest
 
 from helpers.cluster import first_words
 from helpers.cluster.first_words import Exchange, folded, start, words
-from helpers.cluster.forkserver.pmi import SHARED_MEMORY
+from helpers.cluster.start.forkserver.pmi import SHARED_MEMORY
 
 pytestmark = pytest.mark.mpi
 

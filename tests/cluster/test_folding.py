@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from helpers.cluster import folding, report
-from helpers.cluster.gathering import Reply
+from helpers.cluster.kernel import folding, report
+from helpers.cluster.kernel.gathering import Reply
 
 
 def replies(*texts: str) -> dict[int, Reply]:

@@ -13,10 +13,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from helpers.cluster import Cluster, RankDiedError, StartError, forked
-from helpers.cluster.forkserver.family import Family
-from helpers.cluster.forkserver.pmi import KeyValueSpace, fnv1a
+from helpers.cluster import Cluster, RankDiedError, StartError
 from helpers.cluster.script import run_script
+from helpers.cluster.start import forked
+from helpers.cluster.start.forkserver.family import Family
+from helpers.cluster.start.forkserver.pmi import KeyValueSpace, fnv1a
 from tests.cluster.test_cluster import on_ranks
 from tests.cluster.ways import PART, eventually
 

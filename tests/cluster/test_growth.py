@@ -7,7 +7,8 @@ import ipyparallel
 import pytest
 
 from bench import restarts as bench_restarts
-from helpers.cluster import Cluster, forked
+from helpers.cluster import Cluster
+from helpers.cluster.start import forked
 from tests.cluster.ways import LAUNCHERS
 
 

@@ -293,7 +293,7 @@ def test_a_kill_in_each_phase_of_a_start_leaves_nothing(tmp_path, phase, victim)
         _, alive = psutil.wait_procs(below, timeout=10)
         assert alive == []
         if victim == "both":  # nobody is left who could: the next cluster does it
-            code = "from helpers.cluster import folders; folders.sweep()"
+            code = "from helpers.cluster.start import folders; folders.sweep()"
             subprocess.run([sys.executable, "-c", code], env=environment, check=True)
         assert eventually(lambda: not list(place.iterdir())), list(place.iterdir())
         if victim != "both":

@@ -2,7 +2,7 @@
 
 import functools
 
-from helpers.cluster.names import hidden, let_see
+from helpers.cluster.rank.names import hidden, let_see
 
 RANKS = {"rank": 2, "size": 4, "mine": "the rank's"}
 

@@ -21,7 +21,7 @@ from helpers.cluster import (
     RankTimeoutError,
     StartError,
 )
-from helpers.cluster.network.keeper import Told
+from helpers.cluster.start.network.keeper import Told
 from tests.cluster.test_cluster import on_ranks
 from tests.cluster.ways import PART, eventually
 

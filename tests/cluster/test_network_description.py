@@ -6,10 +6,10 @@ import struct
 import pytest
 
 from helpers.cluster import Cluster, Network
-from helpers.cluster.network import commands
-from helpers.cluster.network.keeper import Told, why_forbidden
-from helpers.cluster.network.wire import VNET, Wire, wire_size
-from helpers.cluster.stuck import Wait, table
+from helpers.cluster.start.network import commands
+from helpers.cluster.start.network.keeper import Told, why_forbidden
+from helpers.cluster.start.network.wire import VNET, Wire, wire_size
+from helpers.cluster.start.stuck import Wait, table
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_the_setting_that_forbids_hosts_is_named(tmp_path, setting, value, told)
 
 
 def test_a_container_and_a_system_that_just_refuses(tmp_path, monkeypatch):
-    keeper = "helpers.cluster.network.keeper"
+    keeper = "helpers.cluster.start.network.keeper"
     monkeypatch.setattr(f"{keeper}.CONTAINERS", (str(tmp_path),))
     assert "--privileged" in why_forbidden(PermissionError(1, "unshare: no"), tmp_path)
     monkeypatch.setattr(f"{keeper}.CONTAINERS", ())

@@ -139,7 +139,7 @@ def test_interrupted_start(kernel, tmp_path):
 @pytest.mark.parametrize("kernel", [MPIEXEC], indirect=True)
 def test_mpiexec_killed_alone(kernel):
     below, _ = start_cluster(kernel)
-    ranks = [process for process in below if "helpers.cluster.engine" in process.cmdline()]
+    ranks = [process for process in below if "helpers.cluster.rank.engine" in process.cmdline()]
     mpiexec = next(p for p in below if p.name().startswith(("mpiexec", "prterun")))
     ranks_before = {process.pid for process in ranks}
     mpiexec.kill()

@@ -3,7 +3,7 @@
 import ipywidgets
 import pytest
 
-from helpers.cluster.rank_widgets import STILL, as_text
+from helpers.cluster.rank.rank_widgets import STILL, as_text
 
 TQDM = ["50%", ipywidgets.FloatProgress(0.5), " 3/6 [00:01&lt;00:01]"]
 

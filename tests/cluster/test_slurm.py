@@ -54,7 +54,7 @@ def call(lab, function: str, *args: str, timeout: float = 120.0) -> dict:
 
 def ranks_in(lab) -> list[str]:
     """Return the command lines of ranks, of controllers, and of whatever starts them."""
-    names = "helpers.cluster.engine", "ipyparallel.controller", "mpiexec", "hydra_pmi_proxy"
+    names = "helpers.cluster.rank.engine", "ipyparallel.controller", "mpiexec", "hydra_pmi_proxy"
     found = []
     for process in lab.processes():
         with contextlib.suppress(psutil.Error):

@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from helpers.cluster import Cluster, RankTimeoutError, stacks, state
+from helpers.cluster import Cluster, RankTimeoutError
+from helpers.cluster.rank import stacks, state
 from tests.cluster.test_cluster import notebook_function
 from tests.cluster.test_forkserver import eventually
 
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux'
 RANK = """
 import re, sys, threading, time
 from pathlib import Path
-from helpers.cluster import stacks, state
+from helpers.cluster.rank import stacks, state
 def nap():
     state.RankState(0).write(Path(sys.argv[1]))
     while True:

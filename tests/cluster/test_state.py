@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from helpers.cluster import state
-from helpers.cluster.state import RankState
+from helpers.cluster.rank import state
+from helpers.cluster.rank.state import RankState
 
 
 def test_a_state_is_read_as_it_was_written(tmp_path):

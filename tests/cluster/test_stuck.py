@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from helpers.cluster.stuck import Wait, cycle, from_stack, hopeless, read, silent, table
+from helpers.cluster.start.stuck import Wait, cycle, from_stack, hopeless, read, silent, table
 
 
 def wait(rank, call="recv", peer=None, seconds=5.0, members=()):

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from helpers.cluster import Cluster, RankTimeoutError, StartError
-from helpers.cluster.forked import ForkedProcesses
-from helpers.cluster.forkserver.handle import CannotFork
+from helpers.cluster.start.forked import ForkedProcesses
+from helpers.cluster.start.forkserver.handle import CannotFork
 from helpers.paths import ROOT
 from helpers.waiting import comes_true
 

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from helpers.cluster import Cluster
-from helpers.cluster.uninterrupted import uninterrupted
+from helpers.cluster.kernel.uninterrupted import uninterrupted
 
 pytestmark = pytest.mark.mpi
 

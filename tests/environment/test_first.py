@@ -50,7 +50,7 @@ def run(python, folder, program=PROGRAM):
 
 def test_the_course_is_imported_where_nothing_hides_it(python, tmp_path):
     done = run(python, tmp_path)
-    assert (done.stdout, done.stderr) == ("helpers.cluster.cluster\n", "")
+    assert (done.stdout, done.stderr) == ("helpers.cluster.kernel.cluster\n", "")
     assert run(python, ROOT).stdout == done.stdout  # its own folder hides nothing
 
 

@@ -17,9 +17,9 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from helpers.cluster.forked import why_not_to_fork_here
-from helpers.cluster.forkserver import job, registry
-from helpers.cluster.forkserver.handle import ForkServer
+from helpers.cluster.start.forked import why_not_to_fork_here
+from helpers.cluster.start.forkserver import job, registry
+from helpers.cluster.start.forkserver.handle import ForkServer
 from helpers.machine import launcher
 from helpers.machine.mpi import find_mpiexec
 from helpers.paths import ROOT

@@ -184,7 +184,7 @@ def test_the_ranks_line_changes_and_goes_within_a_widget_too(kernel):
     """An ``Output`` shows a display as it was at first: there the line is a widget itself."""
     kernel.run(
         "import ipywidgets; out = ipywidgets.Output(); from types import SimpleNamespace\n"
-        "from helpers.cluster import progress\n"
+        "from helpers.cluster.kernel import progress\n"
         "progress.AT_WORK_AFTER = progress.AT_WORK_EVERY = 0.0; line = progress.AtWork()\n"
         "ranks = {0: SimpleNamespace(status='pending')}"
     )

@@ -1,16 +1,1 @@
-"""Several hosts in one machine: ranks in networks of their own, on links of a chosen speed.
 
-A host is a set of the kernel's namespaces: a network, shared memory, a name, and a view of the
-files in which ``/sys`` shows that network alone. MPI finds what it would find on a cluster: memory
-inside a host, TCP between hosts. All namespaces hang on processes and vanish with them.
-
-- :mod:`~helpers.cluster.network.description` is what a reader asks for;
-- :mod:`~helpers.cluster.network.keeper` makes the hosts and keeps them, a forked process of the
-  cluster's, and makes a rank a process of its host; :mod:`~helpers.cluster.network.commands` is
-  what it has ``ip`` and ``tc`` do, :mod:`~helpers.cluster.network.namespaces` the system calls, and
-  :mod:`~helpers.cluster.network.wire` holds packets back where the kernel cannot.
-"""
-
-from helpers.cluster.network.description import Network
-
-__all__ = ["Network"]

@@ -1,0 +1,1 @@
+"""What the notebook's side does: cells, calls, and what the reader sees of the ranks."""

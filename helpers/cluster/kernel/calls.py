@@ -1,0 +1,192 @@
+"""Calls of one cluster's ranks, one at a time, and new ranks in place of those that are lost."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from helpers.cluster.errors import (
+    ClusterError,
+    RankDiedError,
+    RankError,
+    RanksInterrupted,
+    RankTimeoutError,
+)
+from helpers.cluster.kernel import report
+from helpers.cluster.kernel.gathering import AskAfter, Gathering, Outcome, Progress
+from helpers.cluster.kernel.live import Below
+from helpers.cluster.kernel.starting import wait_ready
+from helpers.cluster.kernel.uninterrupted import noted
+from helpers.cluster.rank import remote
+from helpers.cluster.start.arguments import positive
+
+if TYPE_CHECKING:
+    import ipyparallel
+
+    from helpers.cluster.start.processes import Processes
+    from helpers.tracing.clock import Clock
+
+DEFAULT_TIMEOUT = 30.0  # seconds
+ASK_SECONDS = remote.ANSWER_SECONDS + 0.2
+
+
+class Calls:
+    """What a Cluster does beneath the surface, and what magics call."""
+
+    n: int
+    start_timeout: float
+    running: bool
+    _processes: Processes
+    _live: ClassVar[weakref.WeakSet] = weakref.WeakSet()
+    _death: tuple[int | None, str] = (None, "")
+    _question: ipyparallel.AsyncResult | None = None  # the last that ask() asked
+    _library = ""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._engine_ids: list[int] = []  # of ipyparallel, in rank order; empty: not ready
+        self._pids: dict[int, int] = {}  # of each rank
+        self._hosts: dict[int, str] = {}  # of each rank
+
+    def submit(
+        self,
+        function: Callable[..., dict],
+        *args: object,
+        timeout: float,
+        only: list[int] | None = None,
+        on_progress: Progress | None = None,
+        ask: AskAfter | None = None,
+    ) -> Outcome:
+        """Call a function of :mod:`helpers.cluster.rank.remote`; :meth:`settle` may then raise.
+
+        `only` names ranks, by default all. `on_progress` gets a function that returns the replies
+        so far, every 0.1 s; `ask` gets it too, and asks the reader what a rank wants to know.
+        """
+        timeout = positive("timeout", timeout)
+        ranks = self.some_ranks(only)
+        with self._exclusive():
+            self._ensure_ready()
+            client = self._processes.connect()
+            engines = client.direct_view([self._engine_ids[rank] for rank in ranks])
+            # the future of each rank's message: a result of its own would cost 0.4 ms a rank
+            sent = engines.apply_async(function, *args)._children
+            calls = dict(zip(ranks, sent, strict=True))
+            gathering = Gathering(self._processes, client, calls, self._pids, ask or Below().ask)
+            outcome = gathering.wait(timeout, *([on_progress] if on_progress else []))
+            if outcome.cut == "died":
+                self._note_death(outcome.lost)
+            if not outcome.all_back:
+                with noted():  # an interrupt is told of already, or there is worse to tell
+                    self._relaunch()
+            return outcome
+
+    def ask(self, function: Callable[..., dict], *args: object, rank: int = 0) -> dict | None:
+        """Ask one rank for something small; return None if it is busy, not ready or gone."""
+        unanswered = self._question is not None and not self._question.ready()
+        if unanswered or not self.running or not self._lock.acquire(blocking=False):
+            return None
+        try:
+            if not self._engine_ids:
+                return None
+            client = self._processes.connect()
+            view = client.direct_view(self._engine_ids[rank])
+            self._question = view.apply_async(function, *args)
+            client.wait([self._question], ASK_SECONDS)
+            if not self._question.ready():
+                return None
+            answer = self._question.get()
+            client.purge_local_results([self._question])
+            return answer
+        except Exception:  # whatever it is, the next cell will say it better
+            return None
+        finally:
+            self._lock.release()
+
+    def some_ranks(self, only: list[int] | None) -> list[int]:
+        """Return the ranks that a call is for, in order, each once; None stands for all."""
+        ranks = list(range(self.n)) if only is None else sorted(set(only))
+        bad = [rank for rank in ranks if not 0 <= rank < self.n]
+        if bad or not ranks:
+            raise ValueError(f"ranks {bad or ranks} asked for; this cluster has 0 to {self.n - 1}")
+        return ranks
+
+    def clocks(self) -> dict[int, Clock]:
+        """Measure every rank's clock against rank 0's."""
+        outcome = self.submit(remote.clock, timeout=DEFAULT_TIMEOUT)
+        self.settle(outcome, DEFAULT_TIMEOUT)
+        return {rank: reply.value for rank, reply in outcome.replies.items()}
+
+    def settle(self, outcome: Outcome, timeout: float) -> None:
+        """Raise what the outcome calls for; return if every rank replied without an error."""
+        lost = not outcome.all_back
+        tracebacks = report.tracebacks(outcome.replies)
+        if outcome.cut == "died":
+            raise RankDiedError(
+                report.died(*self._death, tracebacks, self._processes.after_loss), self._death[0]
+            )
+        if outcome.cut == "interrupt":
+            raise RanksInterrupted(report.interrupted(outcome.waits, lost))
+        if outcome.cut == "timeout":
+            message = report.timed_out(timeout, outcome.waits, tracebacks, lost)
+            raise RankTimeoutError(message, outcome.waits)
+        if tracebacks:
+            raise RankError(report.failed(tracebacks, outcome.waits, lost), tracebacks)
+
+    @classmethod
+    def only_live(cls) -> Self:
+        """Return this kernel's only running cluster, which a cell means if it names none."""
+        live = [cluster for cluster in cls._live if cluster.running]
+        if len(live) == 1:
+            return live[0]
+        if not live:
+            raise ClusterError("no cluster is running: start one with 'cluster = Cluster(n=4)'")
+        raise ClusterError(
+            f"{len(live)} clusters are running: say which one, as in '%%ranks cluster'"
+        )
+
+    def _exclusive(self) -> AbstractContextManager:
+        if not self._lock.acquire(blocking=False):
+            raise ClusterError("the ranks are busy with another call: wait until it ends")
+        held = contextlib.ExitStack()
+        held.callback(self._lock.release)
+        return held
+
+    def _ensure_ready(self) -> None:
+        if not self.running:
+            raise ClusterError("this cluster was stopped: start another with 'Cluster(n=...)'")
+        self._processes.keep_folder()
+        known = self._processes.registered() if self._engine_ids else []
+        lost = [rank for rank, id_ in enumerate(self._engine_ids) if id_ not in known]
+        if lost or (self._engine_ids and self._processes.ranks_exited()):
+            self._note_death(lost)
+            self._relaunch()
+            raise RankDiedError(
+                report.died(*self._death, {}, self._processes.after_loss), self._death[0]
+            )
+        if not self._engine_ids:
+            self._wait_ready()
+
+    def _note_death(self, lost: list[int]) -> None:
+        self._death = self._processes.dead_rank()
+        if lost and self._death == (None, ""):
+            self._death = self._processes.lost_rank(lost)
+
+    def _relaunch(self) -> None:
+        """Replace the ranks; the new ones get ready while the reader reads."""
+        self._engine_ids = []
+        self._question = None
+        self._processes.kill_ranks()
+        self._processes.start_ranks()
+
+    def _wait_ready(self) -> None:
+        hellos = wait_ready(self._processes, self.start_timeout, again=bool(self._library))
+        self._library = hellos[0]["library"]
+        self._engine_ids = [hello["id"] for hello in hellos]
+        self._pids = {hello["rank"]: hello["pid"] for hello in hellos}
+        self._hosts = {hello["rank"]: hello["host"] for hello in hellos}
+        if not self._processes.local:
+            self._processes.host_names = [hello["host"] for hello in hellos]

@@ -1,0 +1,157 @@
+"""``%%ranks``: run a cell on every rank of a cluster."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import TYPE_CHECKING
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+
+from helpers.cluster.errors import ClusterError
+from helpers.cluster.kernel import report
+from helpers.cluster.kernel.calls import DEFAULT_TIMEOUT
+from helpers.cluster.kernel.cells import HERE, Cells
+from helpers.cluster.kernel.cluster import Cluster
+from helpers.cluster.kernel.gathering import Reply
+from helpers.cluster.kernel.live import Live
+from helpers.cluster.rank import remote
+from helpers.cluster.start.arguments import positive
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from helpers.tracing.trace import Trace
+
+
+@magics_class
+class RanksMagics(Magics):
+    """The cell magic ``%%ranks``, and ``%autoranks``, which spares writing it."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell=shell)
+        self.cells = Cells(shell)
+
+    @magic_arguments()
+    @argument("cluster", nargs="?", help="a variable that holds a Cluster (default: the only one)")
+    @argument("--timeout", type=float, default=DEFAULT_TIMEOUT, help="time limit in seconds")
+    @argument("--only", default=None, help="ranks that run the cell, such as 0,2 (default: all)")
+    @argument("--trace", default=None, help="record the MPI calls into a variable of this name")
+    @argument("--whole", action="store_true", help=argparse.SUPPRESS)  # by %autoranks: no own line
+    @cell_magic
+    def ranks(self, line: str, cell: str) -> None:
+        """Run the cell on MPI ranks; show what each prints, in rank order.
+
+        The cell sees ``MPI``, ``comm``, ``rank`` and ``size``; its variables stay on the ranks.
+        """
+        options, cluster, only = self._read(line)
+        timeout = options.timeout
+        clocks = cluster.clocks() if options.trace else {}
+        live = Live()
+        # A first line in place of the magic's: line numbers are those that the reader sees. Before
+        # another cell magic IPython takes an empty line only.
+        first = "" if cell.lstrip().startswith("%%") else f"# %%ranks {line}"
+        outcome = cluster.submit(
+            remote.execute,
+            cell if options.whole else f"{first}\n{cell}",
+            bool(options.trace),
+            timeout=timeout,
+            only=only,
+            on_progress=live.update,
+            ask=live.ask,
+        )
+        live.clear()
+        report.show(outcome.replies)
+        if options.trace:
+            self._variables[options.trace] = _trace(outcome.replies, clocks)
+        cluster.settle(outcome, timeout)
+
+    @line_magic
+    def autoranks(self, line: str) -> None:
+        """Run every cell on the ranks from the next one on: ``%autoranks on``, ``%autoranks off``.
+
+        What begins with a magic or with ``!`` is run here, and so is a cell under ``%%local``.
+        """
+        word, _, options = line.strip().partition(" ")
+        if word == "off" and not options:
+            self.cells.options = None
+            print("Cells run in the kernel again.")
+        elif word == "on":
+            _, cluster, _ = self._read(options)
+            self.cells.options = options.strip()
+            print(
+                f"From the next cell on, all run on the {cluster.n} ranks, but for those that "
+                f"begin with a magic (% or !) or with {HERE}. '%autoranks off' ends this."
+            )
+        else:
+            state = "off" if self.cells.options is None else f"on {self.cells.options}".strip()
+            raise UsageError(f"%autoranks {line}: expected on or off; it is {state}")
+
+    def who_runs(self, code: str) -> tuple[Cluster, int] | None:
+        """Return a cell's cluster and the first rank that runs it; None if the kernel does."""
+        line = self.cells.asked(code)
+        if line is None:
+            return None
+        try:
+            _, cluster, only = self._read(line)
+        except (UsageError, ClusterError):
+            return None
+        return cluster, only[0]
+
+    def _read(self, line: str) -> tuple[argparse.Namespace, Cluster, list[int]]:
+        """Return the options of a cell, its cluster and its ranks."""
+        options = parse_argstring(self.ranks, line)
+        try:
+            cluster = self._cluster(options.cluster)
+            only = cluster.some_ranks(_rank_list(options.only))
+            options.timeout = positive("timeout", options.timeout)
+            if options.trace is not None and not options.trace.isidentifier():
+                raise ValueError(f"--trace {options.trace}: expected a name for a variable")
+        except ValueError as error:
+            raise UsageError(f"%%ranks {line}: {error}") from None  # without a traceback
+        except ClusterError as error:
+            if not options.whole:
+                raise
+            raise ClusterError(f"{error}, under {HERE} or after '%autoranks off'") from None
+        return options, cluster, only
+
+    def _cluster(self, name: str | None) -> Cluster:
+        if name is None:
+            return Cluster.only_live()
+        value = self._variables.get(name)
+        if not isinstance(value, Cluster):
+            found = f"it is {value!r}" if name in self._variables else "there is none"
+            raise ValueError(f"expected a variable that holds a Cluster; {found}")
+        return value
+
+    @property
+    def _variables(self) -> dict:
+        assert self.shell is not None
+        return self.shell.user_ns
+
+
+def _trace(replies: dict[int, Reply], clocks: dict) -> Trace:
+    """Make one Trace of what the ranks that replied have recorded."""
+    from helpers.tracing import build
+
+    replied = {rank: reply for rank, reply in replies.items() if reply.events is not None}
+    return build(
+        {rank: reply.events or [] for rank, reply in replied.items()},
+        {rank: clocks[rank] for rank in replied},
+        {rank: reply.dropped for rank, reply in replied.items()},
+    )
+
+
+def _rank_list(text: str | None) -> list[int] | None:
+    """Read ``"0,2"``; None stands for all.
+
+    >>> _rank_list("0,2")
+    [0, 2]
+    """
+    if text is None:
+        return None
+    if not re.fullmatch(r"\d+(,\d+)*", text):
+        raise ValueError(f"--only {text}: expected ranks with commas between, such as 0,2")
+    return [int(part) for part in text.split(",")]

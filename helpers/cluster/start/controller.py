@@ -1,0 +1,116 @@
+"""ipyparallel's controller for ranks on this machine: sockets in a folder in place of open ports.
+
+It differs from ipyparallel's own in five things. It opens no port: clients and engines reach it by
+Unix sockets in a folder of this user. It tells when it is ready. An engine is registered as soon as
+it says that it is connected, in place of at a heartbeat: there are none, since the process that
+forked the ranks sees them end. When the first rank of a new set comes, the last set is gone. And it
+does not keep a book of what is asked and answered.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from ipyparallel.controller import app as ipyparallel_app
+from ipyparallel.controller.app import IPController
+
+from helpers.cluster.rank.state import write_json
+
+
+class RankController(IPController):
+    """A controller whose engines are forked ranks."""
+
+    @classmethod
+    def begin(cls, folder: str, sockets: str, cluster_id: str, ready: Callable[[], None]) -> None:
+        """Run until killed; call `ready` when clients and engines can connect."""
+        program = cls.instance(log_level=logging.WARNING)
+        program.ready = ready
+        # engines of ipykernel 7 greet whoever subscribes, in a way that ipyparallel does not know
+        program.log.addFilter(lambda record: "message without topic" not in record.getMessage())
+        program.initialize(
+            [
+                f"--profile-dir={folder}/profile",
+                f"--cluster-id={cluster_id}",
+                "--IPController.transport=ipc",
+                f"--IPController.ip={sockets}",
+                "--IPController.ports=1-63",
+                "--IPController.use_threads=True",
+                "--IPController.log_level=WARN",
+                "--IPController.enable_curve=False",  # nobody else can open the sockets
+                "--IPController.db_class=ipyparallel.controller.dictdb.NoDB",
+            ]
+        )
+        # traitlets would make a record of each message, for its handler to throw away
+        program.log.setLevel(logging.WARNING)
+        program.start()
+
+    def construct_url(self, kind: str, channel: str, index: object = None) -> str:
+        """Name an address ``ipc:///folder/s:7``; ipyparallel's own has ``-`` for ``:``."""
+        head, _, port = super().construct_url(kind, channel, index).rpartition("-")
+        return f"{head}:{port}"
+
+    def save_connection_dict(self, fname: str, cdict: dict) -> None:
+        """Keep the connection file back until there is somebody to connect to."""
+        self._files = {**getattr(self, "_files", {}), fname: cdict}
+
+    def init_hub(self) -> None:
+        """Make the hub, with our own way of registering."""
+        ipyparallel_app.time = _Hurry  # it sleeps 0.25 s, for sockets of a version long gone
+        super().init_hub()
+        self.heartmonitor_process = threading.Thread(target=lambda: None)  # nothing to monitor
+        # Clients know what they wait for: a hub that reads along takes a core from the ranks.
+        self.hub.monitor_handlers = dict.fromkeys(self.hub.monitor_handlers, _overlook)
+        register = self.hub.query_handlers["registration_request"]
+
+        def register_new(client: list[bytes], message: dict) -> int | None:
+            family = message["content"]["uuid"].rpartition("-")[0]
+            if family != self._family:
+                self._family = family
+                self._forget_engines()
+            return register(client, message)
+
+        self.hub.query_handlers["registration_request"] = register_new
+        self.hub.query_handlers["rank_connected"] = lambda _, message: self.hub.finish_registration(
+            message["content"]["uuid"].encode()
+        )
+
+    _family = ""  # whose ranks are registered
+
+    def _forget_engines(self) -> None:
+        """Strike the last ranks off, with all that the hub keeps for each."""
+        hub = self.hub
+        hub.incoming_registrations.clear()
+        for number, engine in list(hub.engines.items()):
+            for table in (hub.engines, hub.completed, hub.tasks):
+                table.pop(number, None)
+            for table in (hub.by_ident, hub.hearts):
+                table.pop(engine.ident, None)
+            hub.ids.discard(number)
+            hub.pending -= set(hub.queues.pop(number, ()))
+            told = {"id": number, "uuid": engine.uuid}
+            hub.session.send(hub.notifier, "unregistration_notification", content=told)
+
+    def start(self) -> None:
+        """Run until killed; say so as soon as it runs."""
+        self.loop.add_callback(self._announce)
+        super().start()
+
+    def _announce(self) -> None:
+        for name, told in self._files.items():
+            write_json(Path(self.profile_dir.security_dir, name), told)
+        self.ready()
+
+
+def _overlook(idents: list[bytes], message: list[bytes]) -> None:
+    """Do nothing about a message between a client and an engine."""
+
+
+class _Hurry:
+    """Stands for the module ``time`` where ipyparallel sleeps."""
+
+    @staticmethod
+    def sleep(seconds: float) -> None:
+        pass

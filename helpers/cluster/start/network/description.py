@@ -1,0 +1,163 @@
+"""What a reader asks for: how many hosts, and what their links can do."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+MAX_HOSTS = 64
+RATES = 1e3, 1e12  # bit/s
+LONGEST_DELAY = 10.0  # s
+PLACEMENTS = "block", "cyclic"
+CONGESTION = "reno", "cubic", "bbr"
+HEADERS = 66  # bytes of Ethernet, IP and TCP (with its time stamps) in each frame
+FRAME = 1514  # bytes of a full one
+
+
+@dataclass(frozen=True)
+class Network:
+    """Hosts within this machine, each joined to one switch by a link of its own.
+
+    Parameters
+    ----------
+    hosts : int
+        How many; the ranks are shared out evenly.
+    rate : float, optional
+        Of each link, in bit/s, in each direction; None: as fast as this machine can.
+    delay : float
+        Seconds that a packet spends on the way from one host to another.
+    placement : {"block", "cyclic"}
+        Ranks 0, 1, 2, 3 on two hosts: on hosts 0, 0, 1, 1 or on hosts 0, 1, 0, 1.
+    congestion : {"reno", "cubic", "bbr"}
+        The rule by which TCP decides how fast a host sends, whatever this machine's is. Reno keeps
+        sending until a link drops packets, which these never do. BBR paces by the round trips that
+        it has seen. Each kernel has reno; the others are often modules that an administrator has
+        to load.
+
+    Raises
+    ------
+    ValueError
+        For what no network can be.
+
+    Examples
+    --------
+    >>> Network(hosts=3, rate=100e6).places(6)
+    (0, 0, 1, 1, 2, 2)
+    >>> Network(hosts=3, rate=100e6)
+    Network(3 hosts, 100 Mbit/s)
+    """
+
+    hosts: int = 2
+    rate: float | None = None
+    delay: float = 0.0
+    placement: str = "block"
+    congestion: str = "reno"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.hosts, numbers.Integral) or isinstance(self.hosts, bool):
+            raise ValueError(f"hosts={self.hosts!r}: expected a whole number from 1 to {MAX_HOSTS}")
+        if not 1 <= self.hosts <= MAX_HOSTS:
+            raise ValueError(f"hosts={self.hosts}: expected from 1 to {MAX_HOSTS}")
+        low, high = RATES
+        if self.rate is not None and not (_real(self.rate) and low <= self.rate <= high):
+            raise ValueError(
+                f"rate={self.rate!r}: expected bit/s from {low:g} to {high:g}, such as 100e6, or "
+                "None for no limit"
+            )
+        if not (_real(self.delay) and 0 <= self.delay <= LONGEST_DELAY):
+            raise ValueError(
+                f"delay={self.delay!r}: expected seconds from 0 to {LONGEST_DELAY:g}, such as 1e-3"
+            )
+        if self.placement not in PLACEMENTS:
+            raise ValueError(f"placement={self.placement!r}: expected 'block' or 'cyclic'")
+        if self.congestion not in CONGESTION:
+            known = ", ".join(map(repr, CONGESTION))
+            raise ValueError(f"congestion={self.congestion!r}: expected one of {known}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The hosts' names."""
+        return tuple(f"host{number}" for number in range(self.hosts))
+
+    @property
+    def payload(self) -> float | None:
+        """What a link carries of a long message, in bytes/s: the rest of each frame is headers."""
+        return None if self.rate is None else self.rate / 8 * (FRAME - HEADERS) / FRAME
+
+    def places(self, n: int) -> tuple[int, ...]:
+        """Return the host of each rank.
+
+        Parameters
+        ----------
+        n : int
+            The number of ranks.
+
+        Returns
+        -------
+        tuple of int
+            Each from 0.
+
+        Raises
+        ------
+        ValueError
+            If the ranks cannot be shared out evenly.
+        """
+        if self.hosts > n:
+            raise ValueError(f"hosts={self.hosts} with n={n}: each host needs at least one rank")
+        if n % self.hosts:
+            fitting = [str(m) for m in range(self.hosts, n + self.hosts, self.hosts)][-2:]
+            raise ValueError(
+                f"n={n} ranks on hosts={self.hosts}: expected as many on each, such as n="
+                f"{' or '.join(fitting)}"
+            )
+        each = n // self.hosts
+        if self.placement == "block":
+            return tuple(rank // each for rank in range(n))
+        return tuple(rank % self.hosts for rank in range(n))
+
+    def mapping(self, n: int) -> str:
+        """Return the same as MPICH wants to hear it.
+
+        Parameters
+        ----------
+        n : int
+            The number of ranks.
+
+        Returns
+        -------
+        str
+            Blocks of (first host, number of hosts, ranks on each).
+        """
+        each = n // self.hosts
+        if self.placement == "block":
+            return f"(vector,(0,{self.hosts},{each}))"
+        return f"(vector,{','.join(each * [f'(0,{self.hosts},1)'])})"
+
+    def __repr__(self) -> str:
+        told = [f"{self.hosts} host{'s' if self.hosts > 1 else ''}"]
+        if self.rate is not None:
+            told.append(readable(self.rate))
+        if self.delay:
+            told.append(f"{self.delay * 1e3:g} ms")
+        if self.placement != "block":
+            told.append(self.placement)
+        if self.congestion != "reno":
+            told.append(self.congestion)
+        return f"Network({', '.join(told)})"
+
+
+def readable(rate: float) -> str:
+    """Put a rate in bit/s into words.
+
+    >>> readable(1e9), readable(2.5e6)
+    ('1 Gbit/s', '2.5 Mbit/s')
+    """
+    for size, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
+        if rate >= size:
+            return f"{rate / size:g} {unit}"
+    return f"{rate:g} bit/s"
+
+
+def _real(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)

@@ -1,0 +1,1 @@
+"""Ranks that a Slurm starts on a cluster's nodes: one job, which outlives restarts of the ranks."""
