@@ -5,6 +5,7 @@ import io
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -20,6 +21,7 @@ from tools.notebooks import sources
 from tools.site import generated, single
 from tools.site.faults import faults
 from tools.site.formulas import FormulaError, mathml
+from tools.site.gallery import with_gallery
 from tools.site.pictures import NO_ALT, shared, with_pictures
 from tools.site.rendering import definitions
 from tools.site.sources import (
@@ -54,6 +56,8 @@ PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ"
     "AAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
+CUT = """[...document.querySelectorAll('article .table-wrapper')].filter(
+    table => table.offsetWidth > table.parentElement.clientWidth + 1).length"""
 whole = [pytest.mark.notebook, pytest.mark.timeout(1800)]
 
 
@@ -214,6 +218,19 @@ def test_a_solution_stands_folded_below_its_exercise():
     assert solution.metadata.tags == ["hide-input"]
     assert solution.outputs == [shown]
     assert notebook.cells[0].source == text
+
+
+def test_each_notebook_of_the_readme_has_a_card_with_its_picture(tmp_path):
+    text = with_difficulty((ROOT / "README.md").read_text("utf-8"), {})
+    course, titles = {NAMES[0]: shown({})}, dict.fromkeys(NAMES, "A < title")
+    made = BeautifulSoup(with_gallery(text, PARTS, course, titles, tmp_path), "html.parser")
+    cards = {card["href"]: card for card in made.select(".gallery > a.card")}
+    assert set(cards) == {f"notebooks/{name}.html" for name in NAMES}
+    first = cards.pop(f"notebooks/{NAMES[0]}.html")
+    assert first.strong.text == "00 A < title"
+    assert (tmp_path / Path(first.img["src"]).name).is_file()
+    assert not any(card.img for card in cards.values())
+    assert "| notebook |" not in made.text
 
 
 def test_the_table_of_notebooks_counts_exercises_by_difficulty():
@@ -522,6 +539,8 @@ class TestWhole:
             wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
             if wide > 1:
                 found.append(f"{wide} pixels wider than the window")
+            if cut := page.evaluate(CUT):
+                found.append(f"{cut} tables lose an edge: they are wider than what holds them")
             problems += [f"{scheme}: {fault}" for fault in found]
             context.close()
         assert problems == []
