@@ -669,7 +669,7 @@ draw.interactive({"peak, one core": one_core}, {"memory": one_memory}, placed)
 #
 # ### Convolution
 #
-# [Notebook 05](05_cuda_tiling.ipynb) computes one convolution with three kernels, each of which moves fewer bytes than the one before. Here are programs for this processor. `direct` is written as the first rung. `untested` is the same, but tests for the border only at the border. `rows` keeps its sums in registers, as the last rung does. (All three are in `helpers/roofline/convolution.c`.) SciPy and PyTorch are beside them. Bytes are the minimum: the image read once and the result written once.
+# [Notebook 05](05_cuda_tiling.ipynb) computes one convolution with three kernels, each of which moves fewer bytes than the one before. Here are programs for this processor. `direct` is written as the first of them. `untested` is the same, but tests for the border only at the border. `rows` keeps its sums in registers, as `convolve_rows` of [notebook 14](14_cuda_bytes_and_shapes.ipynb) does. (All three are in `helpers/roofline/convolution.c`.) SciPy and PyTorch are beside them. Bytes are the minimum: the image read once and the result written once.
 
 # %%
 import torch
