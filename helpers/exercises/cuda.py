@@ -20,11 +20,12 @@ def axpy(answer):
     """axpy(a, x, y, n): y = a x + y, for any n and any grid that covers it, an element a thread."""
     with compiled(answer) as module:
         rng = np.random.default_rng(0)
-        for n, grid, block in ((64, 2, 32), (1, 1, 32), (100, 4, 32), (33, 3, 16)):
+        for a, n, grid, block in ((2.5, 64, 2, 32), (-1.5, 1, 1, 32), (2.5, 100, 4, 32),
+                                  (0.5, 33, 3, 16)):  # fmt: skip
             x, y = rng.standard_normal((2, n)).astype(np.float32)
-            want = 2.5 * x + y
-            what = f"{n} elements, {grid} blocks of {block}"
-            record = run(module, "axpy", grid, block, 2.5, x, y, n, record=True)
+            want = a * x + y
+            what = f"a = {a}, {n} elements, {grid} blocks of {block}"
+            record = run(module, "axpy", grid, block, a, x, y, n, record=True)
             close(y, want, f"y for {what}", rtol=1e-5, atol=1e-6)
             shared_out(record, "y", "write", 1, what)
 
@@ -117,6 +118,25 @@ def tree_sum(answer):
                     f"the sums are right, but one thread reads part {most} times: in a tree it "
                     "takes part once in a step, and each step leaves fewer numbers to add"
                 )
+            made = [record.picked(array="part", kind=kind) for kind in ("write", "atomic")]
+            turns = _turns(np.concatenate(made), record) // blocks - 2  # less: part filled
+            if turns > 12:  # two warps, six steps
+                wrong(
+                    f"the sums are right, but the block's additions take {turns} turns, one after "
+                    "another: in a tree each step makes half of what is left to add at a time"
+                )
+
+
+def _turns(events: np.ndarray, record) -> int:
+    """Count the turns that writes take: a warp's at once, but one by one at the same place."""
+    warps = events["thread"].astype(np.int64) // 32
+    asked = [events["access"], events["occurrence"], events["block"], warps]
+    placed = np.stack([*asked, record.elements(events)]).astype(np.int64)
+    places, times = np.unique(placed, axis=1, return_counts=True)
+    _, request = np.unique(places[:-1], axis=1, return_inverse=True)
+    crowds = np.zeros(request.max(initial=-1) + 1, int)
+    np.maximum.at(crowds, request, times)
+    return int(crowds.sum())
 
 
 @exercise

@@ -17,11 +17,11 @@ __global__ void moving_average(const float *x, float *y, int n) {
     int first = blockIdx.x * 32 - R;
     %s
     __syncthreads();
-    int i = blockIdx.x * 32 + threadIdx.x;
-    if (i < n) {
+    int me = blockIdx.x * 32 + threadIdx.x;
+    if (me < n) {
         float sum = 0;
         for (int k = 0; k <= 2 * R; k++) sum += tile[threadIdx.x + k];
-        y[i] = sum / (2 * R + 1);
+        y[me] = sum / (2 * R + 1);
     }
 }
 """
@@ -265,8 +265,8 @@ CASES = {
                 + TREE.replace("__syncthreads();", "", 1).rstrip("}")
                 + "__syncwarp(); }"
             ),
-            SUM % "for (int s = 1; s < 64; s *= 2) { __syncthreads(); int l = 2 * s * threadIdx.x; "
-            "if (l < 64) part[l] += part[l + s]; }",
+            SUM % "for (int t = threadIdx.x, s = 1; s < 64; s *= 2) { __syncthreads(); "
+            "if (t % (2 * s) == 0) atomicAdd(&part[t], part[t + s]); }",
             SUM % "__syncthreads(); if (threadIdx.x < 32) { "
             "float sum = part[threadIdx.x] + part[threadIdx.x + 32]; "
             "for (int o = 16; o; o /= 2) sum += __shfl_down_sync(0xffffffff, sum, o); "
@@ -287,6 +287,10 @@ CASES = {
             "part[0] += x[blockIdx.x * 64 + k];",
             SUM % "if (threadIdx.x == 0) { float sum = 0; "
             "for (int k = 0; k < 64; k++) sum += x[blockIdx.x * 64 + k]; part[0] = sum; }",
+            SUM % "__syncthreads(); if (threadIdx.x) atomicAdd(&part[0], part[threadIdx.x]); "
+            "__syncthreads();",
+            SUM % "for (int k = 63; k > 0; k--) { __syncthreads(); "
+            "if (threadIdx.x == k - 1) part[k - 1] += part[k]; }",  # a chain
         ],
     ),
     "my_convolution": Case(
@@ -422,13 +426,17 @@ CASES = {
             AXPY % "if (i == 0) for (int k = 0; k < n; k++) y[k] = a * x[k] + y[k];",
             AXPY % "if (i <= n) y[i] = a * x[i] + y[i];",
             AXPY % "if (i < n) y[i] = a * x[i];",
+            AXPY % "if (i < n) y[i] = 2.5f * x[i] + y[i];",
             AXPY % "if (i < n) y[i] = a * x[i] + y[i]",
             "__global__ void other(float *x) {}",
         ],
     ),
     "moving_average": Case(
         right=AVERAGE % LOAD,
-        also=[AVERAGE % SIDES],
+        also=[
+            AVERAGE % SIDES,
+            AVERAGE % f"int i = threadIdx.x; {LOAD.replace('threadIdx.x', 'i')}",
+        ],
         wrong=[
             AVERAGE
             % LOAD.replace(  # the border's elements several times
