@@ -48,6 +48,8 @@ class History:
         What ended the run, in words: updates, seconds, a loss.
     samples : list of int
         Of each mini-batch of this replica.
+    by_samples : bool
+        Whether each worker's gradient counted by its samples.
     """
 
     scheme: str
@@ -65,6 +67,7 @@ class History:
     report: list[str] = field(default_factory=list)
     ended: str = ""
     samples: list[int] = field(default_factory=list)
+    by_samples: bool = False
 
     def record(self, seconds: float, loss: float, staleness: int = 0, worker: int = -1) -> None:
         """Append one update.
@@ -135,13 +138,14 @@ class History:
         batches, _, losses, compute, synchronize, _, samples = zip(
             *(everyone[rank] for rank in workers), strict=True
         )
-        faults = _not_finite(losses, workers) + _unlike(samples, workers)
+        faults = _not_finite(losses, workers)
+        faults += [] if self.by_samples else _unlike(samples, workers)
         return History(
             self.scheme,
             self.ranks,
             max(batches),
             np.max([told[1] for told in everyone], axis=0).tolist(),
-            np.mean(losses, axis=0).tolist(),
+            np.average(losses, axis=0, weights=samples if self.by_samples else None).tolist(),
             self.staleness,
             self.workers,
             gradients=self.updates * len(workers),
@@ -150,6 +154,7 @@ class History:
             report=[line for told in everyone for line in told[5]] + faults,
             ended=self.ended,
             samples=self.samples,
+            by_samples=self.by_samples,
         )
 
 

@@ -36,8 +36,9 @@ def train(
         This rank's model, loss and optimizer.
     batches : iterable of (x, y)
         This rank's mini-batches, for example a DataLoader with a DistributedSampler. The rank that
-        serves, if there is one, does not look at them. A scheme that averages gradients counts each
-        worker's batch as much as another's; ``report`` says so where their lengths differ.
+        serves, if there is one, does not look at them. Where every step takes the mean of the
+        gradients, each counts by its samples, if their numbers are known beforehand: of a list, or
+        of a DataLoader. Otherwise all count alike, and ``report`` says where the numbers differ.
     scheme : Scheme
         What travels, and when.
     steps : int, optional
@@ -83,6 +84,8 @@ def train(
         limit, mine = itertools.count(), _while_all_have_one(mine, comm)
     elif isinstance(limit, range) and scheme.in_step:
         mine = _as_many(mine, limit)
+    weights = _weights(batches, scheme, limit)
+    history.by_samples = weights is not None
     alarm = Alarm(comm) if scheme.in_step else None
     judge = Judge(scheme)
     computing, synchronizing = [], []
@@ -98,6 +101,7 @@ def train(
             scheme.before_backward(replica, step)
             ready = time.perf_counter()
             if batch is not None:
+                replica.weight = weights[step] if weights else 1.0
                 replica.backward(*batch)
                 history.samples.append(len(batch[0]))
                 history.batch = history.samples[0]
@@ -169,6 +173,32 @@ def _length(batches: Iterable) -> int | None:
     try:
         return len(batches)  # type: ignore[arg-type]
     except TypeError:  # also of a DataLoader over an IterableDataset
+        return None
+
+
+def _weights(batches: Iterable, scheme: Scheme, limit: Iterable) -> list[float] | None:
+    """Weigh this worker's gradient in each step by its samples; None where all are to count alike.
+
+    The mean of n gradients of b₁, ..., bₙ samples is that of all samples with weights n bᵣ / Σ b.
+    """
+    if not (scheme.by_samples and isinstance(limit, range)):
+        return None
+    told = scheme.comm.allgather(None if scheme.serves else _sizes(batches, limit))
+    every = [told[rank] for rank in scheme.workers]
+    if None in every or all(sizes == every[0] for sizes in every):
+        return None
+    mine = np.ones(len(limit)) if scheme.serves else told[scheme.comm.Get_rank()]
+    return (len(every) * np.asarray(mine) / np.sum(every, axis=0)).tolist()
+
+
+def _sizes(batches: Iterable, steps: range) -> list[int] | None:
+    """Return how many samples the batches of these steps have, where that is known beforehand."""
+    try:
+        if isinstance(batches, list | tuple):
+            return [len(batches[step][0]) for step in steps]
+        each, samples = batches.batch_size, len(batches.sampler)  # type: ignore[attr-defined]
+        return [min(each, samples - each * step) for step in steps]
+    except (AttributeError, LookupError, TypeError):  # an iterator, a stream, batches of no length
         return None
 
 

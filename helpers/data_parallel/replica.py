@@ -42,6 +42,8 @@ class Replica:
         What the forward pass calls: the model, unless a scheme wraps it.
     last_loss : float
         Of the last mini-batch.
+    weight : float
+        What the next gradient is multiplied by; ``last_loss`` is not.
     history : History
         Of the run that is under way.
     """
@@ -59,11 +61,11 @@ class Replica:
         self.flat = Flat(model) if flat is None else flat
         self.delay = delay
         self.forward: nn.Module = model
-        self.last_loss = 0.0
+        self.last_loss, self.weight = 0.0, 1.0
         self.history = History("untrained", 1, 0)
 
     def backward(self, x: Tensor, y: Tensor) -> float:
-        """Add the gradient of one mini-batch's mean loss to ``flat.gradients``.
+        """Add the gradient of one mini-batch's mean loss, times ``weight``, to ``flat.gradients``.
 
         Parameters
         ----------
@@ -79,7 +81,7 @@ class Replica:
         """
         began = time.perf_counter()
         loss = self.loss(self.forward(x), y)
-        loss.backward()
+        (loss if self.weight == 1 else self.weight * loss).backward()
         self.last_loss = loss.item()
         if self.delay is not None:
             time.sleep(self.delay(time.perf_counter() - began))

@@ -2,6 +2,7 @@
 
 import sys
 
+import numpy as np
 import pytest
 
 from helpers.machine import launcher
@@ -31,6 +32,15 @@ def test_every_rank_is_told():
         for case, found in zip(TOLD, told, strict=True):
             assert len(found) == len(TOLD[case]), (case, found)
             assert all(map(str.startswith, found, TOLD[case])), (case, found)
+
+
+def test_partial_batches_count_by_their_samples():
+    """Three ranks with 4, 4, 4 and then 4, 2, 4 samples are one process with 12 and then 10."""
+    ((alone, _),) = run_ranks(1, careless.weighed, ["MPIAllreduce"], timeout=120)
+    schemes = ["MPIAllreduce", "Ring", "PerTensor", "DDP", "Buckets"]
+    for found in run_ranks(3, careless.weighed, schemes, timeout=120):
+        for name, one in zip(np.repeat(schemes, 2), found, strict=True):
+            assert np.allclose(one, alone, atol=1e-6), (name, one, alone)
 
 
 def test_an_exception_on_one_rank_ends_those_that_wait_for_it():

@@ -22,6 +22,7 @@ class MPIAllreduce(Scheme):
     """The mean gradient by MPI's own allreduce, all layers in one call."""
 
     name = "synchronous, mpi"
+    by_samples = True
 
     def after_backward(self, replica: Replica, step: int) -> None:
         average(replica.flat.gradients, self.comm)
@@ -31,6 +32,7 @@ class Ring(Scheme):
     """The mean gradient by our own ring: 2(R − 1) messages from each of R ranks."""
 
     name = "synchronous, ours"
+    by_samples = True
 
     def after_backward(self, replica: Replica, step: int) -> None:
         gradients = replica.flat.gradients.numpy()
@@ -49,6 +51,8 @@ class ByFunction(Scheme):
         Called on every rank after the backward pass; changes the gradients of its model in place.
     """
 
+    by_samples = True
+
     def __init__(self, comm: Intracomm, function: Callable[[nn.Module], object]):
         super().__init__(comm)
         self.function = function
@@ -60,6 +64,8 @@ class ByFunction(Scheme):
 
 class DefaultGroup(Scheme):
     """A scheme of ranks that are the default group of ``torch.distributed``."""
+
+    by_samples = True
 
     def begin(self, replica: Replica) -> None:
         ranks = self.comm.Get_size()

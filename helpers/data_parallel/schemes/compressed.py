@@ -48,6 +48,8 @@ class Compressed(Scheme):
         For another route, or a ring with feedback.
     """
 
+    by_samples = True
+
     def __init__(
         self,
         comm: Intracomm,

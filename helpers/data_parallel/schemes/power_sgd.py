@@ -36,6 +36,8 @@ class PowerSGD(Scheme):
         If ``rank`` is less than 1.
     """
 
+    by_samples = True
+
     def __init__(self, comm: Intracomm, rank: int = 2, seed: int = 0):
         super().__init__(comm)
         if rank < 1:

@@ -32,6 +32,7 @@ class Server(Scheme):
     """
 
     name = "synchronous, server"
+    by_samples = True
     server = 0
 
     def __init__(self, comm: Intracomm, patience: float = 20.0):
