@@ -1,4 +1,4 @@
-"""Checks behind the exercises of notebook 05: kernels are run on the CPU, every access checked."""
+"""Checks behind exercises of notebooks 05, 14 and 15: kernels run on the CPU, accesses checked."""
 
 from __future__ import annotations
 
@@ -74,30 +74,6 @@ def reverse_blocks(answer):
             want = np.concatenate([part[::-1] for part in np.split(x, range(64, n, 64))])
             run(module, "reverse_blocks", -(-n // 64), 64, x, n)
             close(x, want, f"x for {n} elements", rtol=0, atol=0)
-
-
-@exercise
-def loads_per_output(answer):
-    """answer(tile_height, tile_width, k): global loads per output of the tiled kernel."""
-    for height, width, k in ((8, 32, 5), (16, 16, 3), (32, 32, 15), (8, 8, 1)):
-        want = (height + k - 1) * (width + k - 1) / (height * width)
-        got = call(answer, height, width, k)
-        if isinstance(got, (int, float, np.number)):
-            close(got, want, f"tile {height} × {width}, filter {k} × {k}", rtol=1e-6)
-        else:
-            equal(got, want, f"tile {height} × {width}, filter {k} × {k}")
-
-
-@exercise
-def reads_inside(answer):
-    """answer(H, W, k) -> pixel reads of H × W threads that fall into the image."""
-    for height, width, k in ((8, 12, 3), (5, 5, 5), (9, 4, 1), (30, 17, 7)):
-        near, beside = (
-            sum(0 <= x + i < n for x in range(n) for i in range(-(k // 2), k // 2 + 1))
-            for n in (height, width)
-        )
-        got = call(answer, height, width, k)
-        equal(got, near * beside, f"reads for {height} × {width} and a filter of {k} × {k}")
 
 
 @exercise
@@ -278,12 +254,12 @@ def _behind(error, source: str, block: int) -> str:
 
 
 @exercise
-def turns(answer):
-    """answer(columns) -> turns in which 32 lanes read a column of tile[32][columns]."""
+def wavefronts(answer):
+    """answer(columns) -> wavefronts in which 32 lanes read a column of tile[32][columns]."""
     for columns in (32, 33, 34, 36, 40, 48, 64, 31):
         banks = [lane * columns % 32 for lane in range(32)]
         want = max(banks.count(bank) for bank in banks)
-        equal(call(answer, columns), want, f"turns for rows of {columns}")
+        equal(call(answer, columns), want, f"wavefronts for rows of {columns} floats")
 
 
 @exercise

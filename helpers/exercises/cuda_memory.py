@@ -1,4 +1,4 @@
-"""Checks behind the exercises of notebook 05 on constant memory and on copies."""
+"""Checks behind the exercises of notebook 05 on constant memory."""
 
 from __future__ import annotations
 

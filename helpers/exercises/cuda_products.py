@@ -1,4 +1,4 @@
-"""Checks behind the products of matrices in notebook 05: tiles, and several outputs a thread."""
+"""Checks behind the products of matrices in notebook 14: tiles, and several outputs a thread."""
 
 from __future__ import annotations
 

@@ -162,8 +162,8 @@ shifted[1, 8](np.arange(64, dtype=np.float32), np.zeros((8, 4), np.float32))
 # </details>
 
 
-# %% exercise="turns"
-def turns(columns):
+# %% exercise="wavefronts"
+def wavefronts(columns):
     """Return the wavefronts in which a column of a tile is read."""
     # BEGIN SOLUTION
     banks = [lane * columns % 32 for lane in range(32)]
@@ -171,8 +171,8 @@ def turns(columns):
     # END SOLUTION
 
 
-# %% check="turns" points=2
-check.turns(turns)
+# %% check="wavefronts" points=2
+check.wavefronts(wavefronts)
 
 # %% [markdown]
 # > **Predict.** The tile's rows get one column of padding, or four, that nobody uses. How many wavefronts does each request for a column then take?
@@ -190,7 +190,7 @@ for pad in (0, 1, 2, 4):
     (reads,) = record.select(array="tile", kind="read")
     share = record.requested_bytes(space="global") / record.sector_bytes(space="global")
     print(f"tile[32][32 + {pad}]: {reads.wavefronts / reads.requests:.0f} wavefronts a request,",
-          f"yours {turns(32 + pad) or '–'}; {share:.0%} of the sectors' bytes used")  # fmt: skip
+          f"yours {wavefronts(32 + pad) or '–'}; {share:.0%} of the sectors' bytes used")  # fmt: skip
     if said := {1: one_more, 4: four_more}.get(pad):
         said.answer(reads.wavefronts / reads.requests)
 
@@ -379,11 +379,11 @@ lines = ["| kernel | outputs of a block | threads | asked for (kB) | moved (kB) 
          "| wavefronts for 32 multiply-adds |", "|---" * 6 + "|"]  # fmt: skip
 for name, (high, wide, side) in blocks.items():
     record = multiplied(products, name, high, wide, side)
-    wavefronts = sum(a.wavefronts for a in record.select(space="shared")) / (64**3 / 32)
+    served = sum(a.wavefronts for a in record.select(space="shared")) / (64**3 / 32)
     asked, moved = (f(space="global") for f in (record.requested_bytes, record.sector_bytes))
-    seen[name] = asked, wavefronts
+    seen[name] = asked, served
     lines.append(f"| {name} | {high} × {wide} | {side**2} | {asked / 1e3:.0f} | {moved / 1e3:.0f} "
-                 f"| {wavefronts:.2f} |")  # fmt: skip
+                 f"| {served:.2f} |")  # fmt: skip
 ratios = np.divide(seen["square_product<32>"], seen["register_product<2>"])
 bytes_ratio.answer(ratios[0])
 bank_ratio.answer(ratios[1])

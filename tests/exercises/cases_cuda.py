@@ -1,4 +1,4 @@
-"""Right and wrong answers to the exercises of notebook 05."""
+"""Right and wrong answers to exercises of notebooks 05, 14 and 15."""
 
 import math
 
@@ -231,25 +231,12 @@ PAIRS = "int left = 2 * step * t; if (left < 256) part[left] += part[left + step
 HALVES = "if (t < half) part[t] += part[t + half];"  # other additions, as few
 
 
-def inside(height, width, k):
-    rows, columns = (sum(n - abs(i) for i in range(-(k // 2), k // 2 + 1)) for n in (height, width))
-    return rows * columns
-
-
 def resident(threads, registers, shared, system=1024, blocks=32):
     by_registers, by_shared = 65_536 // (threads * registers), 167_936 // (shared + system or 1)
     return min(2048 // threads, blocks, by_registers, by_shared) * threads // 32
 
 
 CASES = {
-    "reads_inside": Case(
-        right=inside,
-        wrong=[
-            lambda h, w, k: h * w * k * k,
-            lambda h, w, k: (h - k + 1) * (w - k + 1) * k * k,
-            lambda h, w, k: h * w * k * k - 2 * (h + w) * (k // 2),
-        ],
-    ),
     "tree_sum": Case(
         right=SUM % TREE,
         also=[
@@ -397,7 +384,7 @@ CASES = {
             ),
         ],
     ),
-    "turns": Case(
+    "wavefronts": Case(
         right=lambda columns: math.gcd(columns, 32),
         wrong=[
             lambda columns: 32 if columns == 32 else 1,
@@ -467,14 +454,6 @@ CASES = {
             REVERSE % "__syncwarp();",
             REVERSE % "if (threadIdx.x < 32) __syncthreads();",
             REVERSE % "if (threadIdx.x < size) __syncthreads();",
-        ],
-    ),
-    "loads_per_output": Case(
-        right=lambda h, w, k: (h + k - 1) * (w + k - 1) / (h * w),
-        wrong=[
-            lambda h, w, k: k * k,
-            lambda h, w, k: (h + k) * (w + k) / (h * w),
-            lambda h, w, k: (h + k - 1) * (w + k - 1),
         ],
     ),
 }
