@@ -38,7 +38,7 @@ def with_pictures(notebook: NotebookNode, name: str, folder: Path) -> NotebookNo
 
     def picture(kind: str, output: NotebookNode) -> str:
         raw = base64.b64decode(output["data"][kind])
-        file = _written(folder / f"{name}-{hashlib.sha256(raw).hexdigest()[:12]}", kind, raw)
+        file = written(folder / f"{name}-{hashlib.sha256(raw).hexdigest()[:12]}", kind, raw)
         return _image(file, output["metadata"].get(kind, {}))
 
     for number, cell in enumerate(notebook.cells):
@@ -65,7 +65,7 @@ def with_pictures(notebook: NotebookNode, name: str, folder: Path) -> NotebookNo
                 if kind not in data or "text/html" in data:
                     continue
                 raw = base64.b64decode(data[kind])
-                file = _written(folder / f"{name}-{number}-{index}", kind, raw)
+                file = written(folder / f"{name}-{number}-{index}", kind, raw)
                 figure += 1
                 said = output.metadata.get(kind, {})
                 shown = _image(file, said) + caption(said)
@@ -92,7 +92,7 @@ def shared(titles: Sequence[str]) -> str:
     return begin if len(begin) >= LEAST else ""
 
 
-def _written(stem: Path, kind: str, raw: bytes) -> Path:
+def written(stem: Path, kind: str, raw: bytes) -> Path:
     """Write a picture to a file; a PNG as WebP without loss, which has half the bytes."""
     from PIL import Image
 

@@ -19,6 +19,7 @@ from nbformat import NotebookNode
 
 from helpers.paths import ROOT
 from tools.site import generated
+from tools.site.gallery import with_gallery
 from tools.site.pictures import with_pictures
 from tools.widgets import without_widgets
 
@@ -115,13 +116,13 @@ def _landing(folder: Path, notebooks: Mapping[str, NotebookNode]) -> str:
         text,
     )
     _first_frame(ROOT / "docs" / "ring_allreduce.gif", folder / "extra" / "static")
-    text = leading_somewhere(with_difficulty(text, notebooks), "README.md", folder)
     known = {number for numbers in PARTS.values() for number in numbers}
     parts = dict(PARTS) | {"More": [n[:2] for n in sorted(notebooks) if n[:2] not in known]}
-    by_number = {
-        name[:2]: f"{name[:2]} {title(notebook)} <notebooks/{name}>"
-        for name, notebook in notebooks.items()
-    }
+    titles = {name: title(notebook) for name, notebook in notebooks.items()}
+    text = with_difficulty(text, notebooks)
+    text = with_gallery(text, parts, notebooks, titles, folder / "extra" / "figures")
+    text = leading_somewhere(text, "README.md", folder)
+    by_number = {name[:2]: f"{name[:2]} {titles[name]} <notebooks/{name}>" for name in notebooks}
     menu = [
         _tree(part, [by_number[number] for number in numbers if number in by_number])
         for part, numbers in parts.items()

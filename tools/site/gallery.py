@@ -1,0 +1,84 @@
+"""The notebooks as cards with a picture each, in place of the README's table on the first page."""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from nbformat import NotebookNode
+
+from tools.site.pictures import written
+
+CHOSEN = {"02": 4, "03": 1, "06": 3, "09": 1, "10": 5, "11": 6, "12": 2, "13": 1}
+"""Which of a notebook's plots stands on its card, where it is not the first."""
+INTRODUCTION = (
+    "Each card says what you will have done at its end, in how many minutes, and after which "
+    "notebook. Exercises are counted as easy · medium · hard."
+)
+ROW = re.compile(r"\| \[(\w+)\]\([^)]*\) \| (.*?) \| (\d+) \| (.*?)\|(?: (.*?) \|)?$")
+
+
+def with_gallery(
+    text: str,
+    parts: Mapping[str, Sequence[str]],
+    notebooks: Mapping[str, NotebookNode],
+    titles: Mapping[str, str],
+    folder: Path,
+) -> str:
+    """Return a page with cards in place of its table of notebooks; pictures go to ``folder``."""
+    rows = [found.groups() for line in text.split("\n") if (found := ROW.match(line))]
+    by_number = {name[:2]: (name, *rest) for name, *rest in rows}
+    cards = [f"<p>{INTRODUCTION}</p>"]
+    for part, numbers in parts.items():
+        inside = [
+            _card(*by_number[number], titles, _picture(number, notebooks, folder))
+            for number in numbers
+            if number in by_number
+        ]
+        if inside:
+            cards += [f"<h3>{html.escape(part)}</h3>", '<div class="gallery">', *inside, "</div>"]
+    table = re.compile(r"^\| notebook \|.*\n(?:\|.*\n)+", re.M)
+    return table.sub(lambda _: "\n".join(cards) + "\n", text, count=1)
+
+
+def _card(
+    name: str,
+    did: str,
+    minutes: str,
+    needs: str,
+    exercises: str,
+    titles: Mapping[str, str],
+    picture: str,
+) -> str:
+    needed = f", after {needs.strip()}" if needs.strip() else ""
+    counted = f"; exercises {exercises}" if exercises else ""
+    shown = (
+        f'<img src="figures/{picture}" alt="A plot of the notebook" loading="lazy">'
+        if picture
+        else ""
+    )
+    said = html.escape(f"{did[:1].upper()}{did[1:]}.")
+    return (
+        f'<a class="card" href="notebooks/{name}.html">{shown}'
+        f"<strong>{name[:2]} {html.escape(titles.get(name, name))}</strong>"
+        f"<span>{said}</span><small>{minutes} minutes{needed}{counted}</small></a>"
+    )
+
+
+def _picture(number: str, notebooks: Mapping[str, NotebookNode], folder: Path) -> str:
+    """Write the chosen plot of an executed notebook; return its file's name, or nothing."""
+    plots = [
+        output["data"]["image/png"]
+        for name, notebook in notebooks.items()
+        if name.startswith(number)
+        for cell in notebook.cells
+        for output in cell.get("outputs", ())
+        if "image/png" in output.get("data", {})
+    ]
+    if not plots:
+        return ""
+    chosen = plots[min(CHOSEN.get(number, 0), len(plots) - 1)]
+    return written(folder / f"card-{number}", "image/png", base64.b64decode(chosen)).name
