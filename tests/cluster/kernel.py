@@ -22,6 +22,9 @@ class Shown:
     moments: list[float] = field(default_factory=list)
 
 
+SLOW = "This cell is at work, "  # the line that a silent cell has for a while, and none at its end
+
+
 class Kernel:
     """A kernel with ranks."""
 
@@ -41,6 +44,8 @@ class Kernel:
                 cleared = True
                 return
             if kind not in ("stream", "display_data", "execute_result", "error"):
+                return
+            if content.get("data", {}).get("text/plain", "").startswith(SLOW):
                 return
             if cleared:
                 shown.text, shown.pictures, cleared = "", 0, False
