@@ -47,7 +47,7 @@ class Cost:
 
 
 def cost(steps: int, schedule: Iterable[Action]) -> Cost:
-    """Execute a schedule by counting; refuse one that reads what is not there.
+    """Return what a schedule takes, by counting; refuse one that reads what is not there.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def run_chain(
     backward: Callable[[int, Any, Any], Any],
     forget: Callable[[Any], None] | None = None,
 ) -> Any:
-    """Execute a schedule for real.
+    """Execute a schedule for real; return the gradient with respect to x₀.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def in_segments(steps: int, segments: int | None = None) -> list[Action]:
 
 
 def optimal(steps: int, units: int) -> list[Action]:
-    """Use the fewest steps forward that a number of units allows.
+    """Return the schedule of the fewest steps forward that a number of units allows.
 
     Parameters
     ----------

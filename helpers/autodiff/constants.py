@@ -113,7 +113,7 @@ def full_like(x: Variable, number: float) -> Variable:
 
 
 def constant(value: Any) -> Variable:
-    """Put an array into the graph.
+    """Return an array as a variable of the graph.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def constant(value: Any) -> Variable:
 
 
 def arange(size: int | str | Size) -> Variable:
-    """Return 0, 1, ..., size − 1.
+    """Return 0, 1, ..., size − 1, in int64.
 
     Parameters
     ----------

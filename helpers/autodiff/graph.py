@@ -140,7 +140,7 @@ def _symbolic(node: Application) -> bool:
 
 
 def apply(operator: Operator, *inputs: Variable, after: Sequence[Variable] = ()) -> Variable:
-    """Apply an operator: infer the type of its result, and add both to the graph.
+    """Return the result of an operator: infer its type, and add both to the graph.
 
     Where some operand's value is known already and the others' are too, the operator also runs.
 

@@ -50,7 +50,7 @@ class Allocator:
         self._kept: dict[int, list[np.ndarray]] | None = {} if keep else None
 
     def allocate(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        """Give out an array.
+        """Give out an array of any content.
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ def plan(
     in_place: bool = True,
     guard: bool = True,
 ) -> Plan:
-    """Decide where each result lives.
+    """Return a plan of where each result lives, with its peak in bytes.
 
     >>> from helpers import autodiff
     >>> x = autodiff.variable("x", shape=("n",))

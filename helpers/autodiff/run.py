@@ -90,7 +90,7 @@ def _borrowed(variable: Variable) -> bool:
 def function(
     inputs: Sequence[Variable], outputs: Sequence[Variable], passes: Sequence[Pass] = ()
 ) -> Function:
-    """Make a callable of a graph.
+    """Make a callable of a graph: arrays in, a list of arrays out.
 
     >>> from helpers import autodiff
     >>> x = autodiff.variable("x", shape=("n",))

@@ -172,7 +172,7 @@ class Module:
         return self.signatures[name]
 
     def compile_for(self, arch: str) -> nvrtc.Compiled:
-        """Compile the source by NVRTC.
+        """Return what NVRTC makes of the source: the cubin and the compiler's report.
 
         Parameters
         ----------

@@ -78,7 +78,7 @@ class Costs:
 
 
 def simulate(schedule: Schedule, costs: Costs | None = None) -> Timeline:
-    """Follow a schedule: each action begins when its rank is free and what it needs is there.
+    """Return when each action runs: it begins when its rank is free and what it needs is there.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ def _end(comm: Any) -> None:
 def record(
     schedule: Schedule, costs: Costs, config: Config | None = None, repeats: int = 1
 ) -> Timeline | None:
-    """Record a step whose stages are paced.
+    """Record a step whose stages are paced; return its timeline on rank 0.
 
     Passes whose work took longer than their pace are counted in the timeline's note.
 
