@@ -58,6 +58,8 @@ PIXEL = (
 )
 CUT = """[...document.querySelectorAll('article .table-wrapper')].filter(
     table => table.offsetWidth > table.parentElement.clientWidth + 1).length"""
+RED = """[...document.querySelectorAll('article .err')].filter(
+    piece => getComputedStyle(piece).backgroundColor !== 'rgba(0, 0, 0, 0)').length"""
 whole = [pytest.mark.notebook, pytest.mark.timeout(1800)]
 
 
@@ -541,6 +543,8 @@ class TestWhole:
                 found.append(f"{wide} pixels wider than the window")
             if cut := page.evaluate(CUT):
                 found.append(f"{cut} tables lose an edge: they are wider than what holds them")
+            if red := page.evaluate(RED):
+                found.append(f"{red} pieces of a listing are painted as mistakes")
             problems += [f"{scheme}: {fault}" for fault in found]
             context.close()
         assert problems == []
