@@ -18,6 +18,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "PyTorch's start": {"half_life": 1},
     "without reset": {"reset": False},
     "without update": {"update": False},
+    "plain": {"reset": False, "update": False, "half_life": 1},
+    "plain, orthogonal U": {"reset": False, "update": False, "half_life": 1, "orthogonal": True},
     "ReLU for tanh": {"activation": "relu"},
     "nothing for tanh": {"activation": "none"},
     "hard sigmoid": {"gate": "hard"},
@@ -58,8 +60,9 @@ class Reader(nn.Module):
     reader's own. ``lstm`` takes an LSTM with as many parameters as the GRU of ``hidden`` units
     would have, or as near as a whole number of units comes; a function makes its steps, as a
     ``lstm.Step``. Its forget gate is started, and with ``coupled`` its input gate too, at 1 − f, as
-    in the GRU. ``cut`` ends the walk back that often: the state is cut from its past after every so
-    many steps (0: never).
+    in the GRU. ``orthogonal`` starts a GRU's candidate with an orthogonal U, and all biases at 0.
+    ``cut`` ends the walk back that often: the state is cut from its past after every so many steps
+    (0: never).
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class Reader(nn.Module):
         lstm: bool | Step = False,
         coupled: bool = False,
         cut: int = 0,
+        orthogonal: bool = False,
         **variant,
     ):
         super().__init__()
@@ -87,6 +91,10 @@ class Reader(nn.Module):
         with torch.no_grad():  # the second block is the GRU's update, the LSTM's forget gate
             kept = half_life_bias(half_life, gate)
             self.layer.bias_ih_l0[hidden : 2 * hidden] += kept
+            if orthogonal:  # all biases 0, and the candidate's U keeps every length
+                nn.init.orthogonal_(self.layer.weight_hh_l0[2 * hidden :])
+                self.layer.bias_ih_l0.zero_()
+                self.layer.bias_hh_l0.zero_()
             if coupled:  # the first block of an LSTM: σ(−b) = 1 − σ(b)
                 self.layer.bias_ih_l0[:hidden] -= kept
 

@@ -64,13 +64,6 @@ def clipped_in_the_list(gradients, limit):
     return gradients
 
 
-def in_halves(gi):
-    """Right: the way back writes gi once for each halving."""
-    if len(gi) == 1:
-        return [gi[0]]
-    return [part for half in gi.tensor_split(2) for part in in_halves(half)]
-
-
 def reach(U, left):
     norm = float(torch.linalg.matrix_norm(U, 2))
     return math.floor(math.log(left) / math.log(norm)) + 1 if norm < 1 else None
@@ -188,50 +181,6 @@ def clip_without_the_root(gradients, limit):
     return [g * limit / math.sqrt(total) for g in gradients] if total > limit else gradients
 
 
-def lstm(inputs, states, c, order="ifgo", swapped=False, outside=torch.tanh):
-    a = dict(zip(order, (x + h for x, h in zip(inputs, states, strict=True)), strict=True))
-    i, f, o = (torch.sigmoid(a[name]) for name in "ifo")
-    c = f * c + i * torch.tanh(a["g"])
-    h = o * outside(c)
-    return (c, h) if swapped else (h, c)
-
-
-def lstm_by_stacks(inputs, states, c):
-    gates = torch.stack(list(inputs)) + torch.stack(list(states))
-    i, f, o = gates[[0, 1, 3]].sigmoid().unbind(0)
-    c = torch.addcmul(f * c, i, gates[2].tanh())
-    return [o * c.tanh(), c]
-
-
-def lstm_in_place(inputs, states, c):
-    i, f, g, o = (x + h for x, h in zip(inputs, states, strict=True))
-    c *= torch.sigmoid(f)
-    c += torch.sigmoid(i) * torch.tanh(g)
-    return torch.sigmoid(o) * torch.tanh(c), c
-
-
-def lstm_cut(inputs, states, c):
-    return lstm(inputs, states, c.detach())
-
-
-def turned(W, U, b, c, block=1, only=4):
-    H, parts = U.shape[1], [part.clone() for part in (W, U, b, c)]
-    for part in parts[:only]:
-        part[block * H : (block + 1) * H] *= -1
-    return parts
-
-
-def turned_by_sign(W, U, b, c):
-    sign = torch.tensor([1.0, -1.0, 1.0], dtype=W.dtype).repeat_interleave(U.shape[1])
-    return sign[:, None] * W, sign[:, None] * U, sign * b, sign * c
-
-
-def turned_in_place(W, U, b, c):
-    for part in (W, U, b, c):
-        part[U.shape[1] : 2 * U.shape[1]] *= -1
-    return W, U, b, c
-
-
 CASES = {
     "clip_together": Case(
         right=clip,
@@ -249,54 +198,6 @@ CASES = {
             lambda gradients, limit: torch.nn.utils.clip_grad_norm_(gradients, limit),
             lambda gradients, limit: clip(gradients, limit)[0],
             lambda gradients, limit: clip(gradients, limit)[::-1],
-        ],
-    ),
-    "lstm_from_equations": Case(
-        right=lstm,
-        also=[lstm_by_stacks],
-        wrong=[
-            lambda *a: lstm(*a, order="figo"),
-            lambda *a: lstm(*a, order="ifog"),
-            lambda *a: lstm(*a, swapped=True),
-            lambda *a: lstm(*a, outside=lambda c: c),
-            lambda *a: lstm(*a)[0],
-            lambda *a: dict(zip("hc", lstm(*a), strict=True)),
-            lambda *a: [part.detach() for part in lstm(*a)],
-            lambda *a: [part.float() for part in lstm(*a)],
-            lstm_in_place,
-            lstm_cut,
-        ],
-    ),
-    "cut_at_once": Case(
-        right=lambda gi: gi.unbind(0),
-        also=[
-            list,
-            in_halves,
-            lambda gi: [part.squeeze(0) for part in gi.split(1)],
-            lambda gi: [part[0] for part in torch.chunk(gi, len(gi))],
-        ],
-        wrong=[
-            lambda gi: [gi[t] for t in range(len(gi))],
-            lambda gi: [gi.select(0, t) for t in range(len(gi))],
-            lambda gi: gi.detach().unbind(0),
-            lambda gi: gi.unbind(0)[::-1],
-            lambda gi: gi.split(1),
-            lambda gi: gi.unbind(1),
-            lambda gi: gi,
-        ],
-    ),
-    "weights_for_yang": Case(
-        right=turned,
-        also=[turned_by_sign],
-        wrong=[
-            turned_in_place,
-            lambda *a: turned(*a, block=0),
-            lambda *a: turned(*a, block=2),
-            lambda *a: turned(*a, only=2),  # the biases forgotten
-            lambda *a: a,
-            lambda *a: [-part for part in a],
-            lambda *a: [part.numpy() for part in turned(*a)],  # step_of_yang takes tensors
-            lambda *a: [part.float() for part in turned(*a)],  # of the same type
         ],
     ),
     "one_gate_for_both": Case(
