@@ -795,7 +795,7 @@ for name in names:
     print(f"{name:20} smallest {min(norms):.0e}, largest {max(norms):.0e} of five seeds")
 
 # %% [markdown]
-# The two starts that learn at moderate rates keep a visible share of the gradient. The other two keep $10^{-6}$ and less. With one rate, 0.01, you would conclude that a GRU needs the bias. At 0.1 the GRU learns without it: large updates carry the weights away from where they began.
+# The two starts that learn at moderate rates keep a visible share of the gradient. The other two keep about $10^{-6}$ and less. At the one rate 0.01 you would conclude that a GRU needs the bias. At 0.1 it learns without the bias, although its gradient vanishes before training.
 #
 # ### Exercise 8: an ablation of your own
 #
@@ -966,7 +966,7 @@ print("accuracy by seed:", *(f"{train_min_gru(seed):.2f}" for seed in range(P.se
 # %% [markdown]
 # Compare with guessing, 0.25, and with the GRU in lesson 4. What such a layer cannot do in one step is to let the old state decide what to keep; stacked layers get some of this back.
 #
-# **Answer.** Because $T$ steps in sequence leave parallel hardware idle. If gates and candidate do not read the old state, the recurrence is linear and associative, and a scan computes it in $\log_2T$ rounds. *Evidence: your scan equals the loop, with the rounds counted above.*
+# **Answer.** Each step waits for the one before, so more processors do not shorten the $T$ steps. If gates and candidate do not read the old state, the recurrence is linear and associative, and a scan computes it in $\log_2T$ rounds. *Evidence: your scan equals the loop, with the rounds counted above.*
 
 # %% [markdown]
 # <details><summary><b>What the sources say, what we measured</b></summary>
