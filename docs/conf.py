@@ -9,13 +9,7 @@ sys.path.insert(0, str(ROOT))
 project = "Parallel deep learning, run for real"
 author = "the course's authors"
 copyright = "the course's authors. Code: BSD 3-Clause. Text: CC BY 4.0."
-extensions = [
-    "myst_nb",
-    "sphinx.ext.autodoc",
-    "sphinx.ext.viewcode",
-    "numpydoc",
-    "tools.site.rendering",
-]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "numpydoc", "tools.site.rendering"]
 exclude_patterns = ["extra", "static"]
 FIGURES = ROOT / "tools/jupyterlab/labextensions/course-figures/static/dark.js"
 html_static_path = ["static", str(FIGURES)]

@@ -47,22 +47,14 @@ def _display(visitor: Any, node: nodes.Node) -> None:
 
 
 def _finish(app: Any, page: str, template: str, context: dict, doctree: nodes.Node | None) -> None:
-    """Mark links to the glossary with what they mean; drop listings that Sphinx could not make."""
+    """Mark links to the glossary with what they mean, and give the menu's headings a level."""
     if menu := context.get("furo_navigation_tree"):
         context["furo_navigation_tree"] = menu.replace(
             'role="heading"', 'role="heading" aria-level="2"'
         )
-    listings = page == "_modules/index"
-    body = context.get("body", "")
-    if not (listings or "glossary.html#" in body or "viewcode-back" in body):
+    if "glossary.html#" not in context.get("body", ""):
         return
     soup = BeautifulSoup(context["body"], "html.parser")
-    if listings:  # it names compiled modules too, which have no source to list
-        for link in soup.select('a[href]:not([href^="helpers"])'):
-            (link.find_parent("li") or link).decompose()
-    for link in soup.select("a.viewcode-back"):  # it names what is only imported elsewhere too
-        if link["href"].partition("#")[2] not in app.env.get_domain("py").objects:
-            link.decompose()
     for link in soup.select('a[href*="glossary.html#"]'):
         meaning = definitions().get(link["href"].partition("#")[2])
         if meaning:
