@@ -220,7 +220,7 @@ def _steps(record: AccessRecord, x: np.ndarray, part: str) -> dict:
             names.append("root = 0")
             labels.append("The sum of all is at the root. It becomes 0 before the way down.")
             rows.append(list(values))
-            moves.append([])
+            moves.append([{"thread": 0, "from": [], "to": n - 1}])
     return {"rows": [[f"{v:g}" for v in row] for row in rows], "moves": moves, "names": names,
             "labels": labels}  # fmt: skip
 

@@ -375,22 +375,20 @@ blocks = {"square_product<16>": (16, 16, 16), "square_product<32>": (32, 32, 32)
           "coarse_product<4>": (16, 64, 16), "register_product<2>": (32, 32, 16),
           "register_product<4>": (64, 64, 16)}  # fmt: skip
 seen = {}
-lines = ["| kernel | outputs of a block | threads | asked for (kB) | moved (kB) "
-         "| wavefronts for 32 multiply-adds |", "|---" * 6 + "|"]  # fmt: skip
 for name, (high, wide, side) in blocks.items():
     record = multiplied(products, name, high, wide, side)
     served = sum(a.wavefronts for a in record.select(space="shared")) / (64**3 / 32)
     asked, moved = (f(space="global") for f in (record.requested_bytes, record.sector_bytes))
     seen[name] = asked, served
-    lines.append(f"| {name} | {high} × {wide} | {side**2} | {asked / 1e3:.0f} | {moved / 1e3:.0f} "
-                 f"| {served:.2f} |")  # fmt: skip
+    print(f"{name:19} {high:2} × {wide:2} outputs, {side**2:4} threads: asked for",
+          f"{asked / 1e3:5.1f} kB, moved {moved / 1e3:5.1f} kB;",
+          f"{served:.2f} wavefronts for 32 multiply-adds")  # fmt: skip
 ratios = np.divide(seen["square_product<32>"], seen["register_product<2>"])
 bytes_ratio.answer(ratios[0])
 bank_ratio.answer(ratios[1])
-Markdown("\n".join(lines))
 
 # %% [markdown]
-# Read the table twice.
+# Read the rows twice.
 #
 # - **Bytes of global memory** depend on the shape of the block's outputs alone. A plain 32 × 32 and `register_product<2>` ask for the same, and both ask for less than 16 × 64, though all three make 1024 outputs.
 # - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. One output needs two reads for each multiply-add, 4 × 4 outputs need half a read. In one clock, a multiprocessor of an A100 can start 64 multiply-adds, while its shared memory serves one wavefront. So a kernel that needs more than half a wavefront for 32 multiply-adds waits for its banks.
