@@ -89,6 +89,23 @@ def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
     return flatten(tensor).view(torch.uint8)
 
 
+def refuse_overlaps(tensors: Sequence) -> None:
+    """Raise ValueError where a tensor that is to be written to has several elements in one place.
+
+    Torch would refuse only when the numbers are there, and then the ranks are out of step.
+    """
+    for tensor in tensors:
+        if isinstance(tensor, (list, tuple)):
+            refuse_overlaps(tensor)
+        elif tensor.layout is torch.strided and 0 in tensor.stride():
+            steps = zip(tensor.shape, tensor.stride(), strict=True)
+            if any(size > 1 and step == 0 for size, step in steps):
+                raise ValueError(
+                    "a tensor that is written to must have a place for each element; got an "
+                    f"expanded one, {spell(tensor)}, of strides {tensor.stride()}: pass its clone()"
+                )
+
+
 def innermost(tensors: Sequence) -> Sequence:
     """Return the only list in a list of lists, or the list itself.
 
@@ -141,7 +158,7 @@ def checked(
     Raises
     ------
     ValueError
-        There are more or fewer, or one is not in this machine's memory.
+        There are more or fewer, one is quantized, or not in this machine's memory.
     """
     tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
     if count is not None and len(tensors) != count:
@@ -152,6 +169,11 @@ def checked(
                 f"the backend mpi4py expects tensors in the memory of the CPU; got one on "
                 f"{tensor.device}. Use init_process_group('nccl') for CUDA tensors, or send "
                 "tensor.cpu()"
+            )
+        if tensor.is_quantized:
+            raise ValueError(
+                f"a quantized tensor's scale would not travel; got {spell(tensor)}: pass "
+                "tensor.int_repr() or tensor.dequantize()"
             )
     return [tensor.detach() if tensor.requires_grad else tensor for tensor in tensors]
 

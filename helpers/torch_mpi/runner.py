@@ -14,6 +14,7 @@ import torch.distributed as dist
 from helpers.torch_mpi.announced import Announced
 from helpers.torch_mpi.collective_thread import CollectiveThread
 from helpers.torch_mpi.handles import Done
+from helpers.torch_mpi.layout import refuse_overlaps
 from helpers.torch_mpi.transport import DepartedError, Transport
 from helpers.waiting import ClosedError
 
@@ -97,6 +98,8 @@ class Runner:
         ------
         dist.DistBackendError
             The group is broken, or the other ranks did not come in time, or one of them has left.
+        ValueError
+            Elements of a tensor that is to be written to share memory, or there is no such root.
         """
         limit = opts.timeout.total_seconds()
         seconds = limit if limit > 0 else self.seconds
@@ -105,8 +108,12 @@ class Runner:
                 f"{name} on group {self.name!r}: the group is {self.broken}; call "
                 "destroy_process_group() and init_process_group() on all ranks"
             )
+        refuse_overlaps(tensors)
+        root, size = getattr(opts, "rootRank", 0), self._transport.size
+        if not 0 <= root < size:
+            raise ValueError(f"{name} expects a root from 0 to {size - 1}; got {root}")
         self.sequence += 1
-        if self._transport.size == 1:
+        if size == 1:
             self._guarded(name, dtype, call, seconds)
             return Done(tensors)
         later = opts.asyncOp

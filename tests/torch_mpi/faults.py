@@ -88,3 +88,20 @@ def check_mismatches(path: str, names: list[str]) -> list[str]:
         messages.append(message or told(dist.barrier))  # a root that waits for nobody looks later
         dist.destroy_process_group()
     return messages
+
+
+def check_tensors_that_are_refused(path: str) -> list[str]:
+    """What cannot be written to or reduced is refused before the first message."""
+    torch, dist, _, size = start(path)
+    quantized = torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8)
+    whole = torch.ones(4)
+    messages = [
+        told(lambda: dist.all_reduce(torch.ones(1).expand(4))),
+        told(lambda: dist.all_gather([torch.ones(1).expand(4)] * size, whole)),
+        told(lambda: dist.all_reduce(quantized)),
+        told(lambda: dist.broadcast(whole, -1)),
+    ]
+    dist.all_reduce(whole)  # the group is as good as before
+    assert whole.tolist() == [size] * 4
+    dist.destroy_process_group()
+    return messages

@@ -50,3 +50,12 @@ def test_lists_of_unequal_parts_are_refused():
     for name, message in zip(names, first, strict=True):
         assert message.startswith(f"ValueError: {name} on rank 0 expects")
         assert "elements, as (" in message
+
+
+@pytest.mark.parametrize("path", ["window", "network"])
+def test_tensors_that_cannot_be_written_to_or_reduced_are_refused(path):
+    for one, several, quantized, root in run_ranks(2, faults.check_tensors_that_are_refused, path):
+        assert "a place for each element; got an expanded one, (4,) of torch.float32" in one
+        assert "an expanded one" in several
+        assert "got (3,) of torch.qint8" in quantized
+        assert "broadcast expects a root from 0 to 1; got -1" in root
