@@ -69,7 +69,9 @@ def tests(tmp_path_factory):
     (folder / "tests").mkdir()
     (folder / "tests" / "test_one.py").write_text(TESTS)
 
-    def run(*arguments):
+    def run(*arguments, grace=20.0):
+        conftest = f"from tests import leftovers\nleftovers.GRACE = {grace}\n"
+        (folder / "tests" / "conftest.py").write_text(conftest)
         (place := folder / "temporary").mkdir(exist_ok=True)
         command = [sys.executable, "-m", "tools.test", str(folder / "tests"), *arguments]
         command += ["-c", str(ROOT / "pyproject.toml"), "-p", "tests.leftovers"]
@@ -90,7 +92,7 @@ def tests(tmp_path_factory):
 
 @pytest.mark.timeout(300)
 def test_each_test_runs_in_its_stage_and_the_end_says_what_came_out(tests):
-    status, said = tests()
+    status, said = tests(grace=2.0)
     assert status == 1
     left = [line for line in said if line.startswith("left behind: ")]
     assert any("left-by-a-test" in line for line in left)  # others run beside this and may, too
