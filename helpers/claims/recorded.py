@@ -150,14 +150,19 @@ def _cells(row: Row) -> list[str]:
 
 
 def _side(value: float | None, unit: str) -> str:
-    """Return a value that can be read: 30 µs for 2.998e-05 s, 2.5e18 for 2510978158954345984."""
+    """Return a value that can be read: 30 µs for 2.998e-05 s, 315 GB/s for 3.151e+11 bytes/s."""
     assert value is not None, "a claim has two sides"
     if unit == "s" and 0 < abs(value) < 0.1:
-        small = abs(value) < 1e-4
-        value, unit = value * (1e6 if small else 1e3), "µs" if small else "ms"
+        places = ((1e-7, 1e9, "ns"), (1e-4, 1e6, "µs"), (0.1, 1e3, "ms"))
+        by, unit = next((by, name) for end, by, name in places if abs(value) < end)
+        value *= by
+    elif unit in ("bytes/s", "flop/s") and abs(value) >= 1e6:
+        large = abs(value) >= 1e9
+        value *= 1e-9 if large else 1e-6
+        unit = ("G" if large else "M") + unit.replace("bytes", "B")
     text = f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
     return f"{text} {unit}".removesuffix(" 1")
 
 
 def _part(value: float | None) -> str:
-    return "∞" if value is None else f"× {1 + value:.3g}"
+    return "∞" if value is None else f"×\u00a0{1 + value:.3g}"  # not the sign alone on a line

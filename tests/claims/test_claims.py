@@ -12,6 +12,7 @@ from claims.__main__ import choose, table
 from helpers import records
 from helpers.claims import Claim, Share, evidence, ranks
 from helpers.claims.claim import ClaimError
+from helpers.claims.recorded import _side
 from helpers.claims.running import run, run_smallest
 from helpers.claims.verdict import judge, overall
 from tools import reach
@@ -319,3 +320,19 @@ def check_that_it_runs(topic, claim):
         name for name in set(sys.modules) - before if name.startswith(("claims.", "helpers."))
     }
     assert imported <= reach.code().reached(f"claims.{topic}", reach.RUNNER)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "said"),
+    [
+        (2.998e-5, "s", "29.98 µs"),
+        (4.652e-10, "s", "0.4652 ns"),
+        (0.28, "s", "0.28 s"),
+        (3.151e11, "bytes/s", "315.1 GB/s"),
+        (4.2e6, "flop/s", "4.2 Mflop/s"),
+        (2510978158954345984, "1", "2.511e+18"),
+        (12345, "bytes", "12,345 bytes"),
+    ],
+)
+def test_a_side_of_a_claim_can_be_read(value, unit, said):
+    assert _side(value, unit) == said
