@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-import numbers
+import operator
 
 from helpers.exercises.core import NotAttempted, call, close, equal, exercise, on_ranks, wrong
 from helpers.exercises.groups import Case, emptied, in_case, nothing_begun, outcomes
+from helpers.exercises.values import number
 
 PICKLE = 300  # bytes that pickling adds to a message, at most: long arrays are what is judged
 
@@ -22,6 +23,7 @@ def chunk_to_send(answer):
                 what = f"N={N}, step {step}: rank {rank} sends chunk {chunk!r}"
                 if isinstance(chunk, bool) or not hasattr(chunk, "__index__"):
                     wrong(f"{what}, expected the number of a chunk")
+                chunk = sent[rank] = operator.index(chunk)  # of an array without dimensions, too
                 if not 0 <= chunk < N:
                     wrong(f"{what}, but chunks are numbered from 0 to {N - 1}")
                 if chunk not in held[rank]:
@@ -32,7 +34,7 @@ def chunk_to_send(answer):
                         f"N={N}, step {step}: rank {rank} sends chunk {chunk} to a neighbour that "
                         "has it already"
                     )
-                held[(rank + 1) % N].add(int(chunk))
+                held[(rank + 1) % N].add(chunk)
 
 
 def _is_array(returned: object, where: str) -> None:
@@ -149,8 +151,8 @@ def crossover(answer):
     """answer(N, alpha, beta) -> size in bytes at which tree and ring take the same time."""
     for N, alpha, beta in ((4, 1e-6, 1e-9), (16, 10e-6, 1e-10), (1024, 5e-6, 4e-11)):
         what = f"N={N}, alpha={alpha:g} s, beta={beta:g} s per byte"
-        K = call(answer, N, alpha, beta)
-        if isinstance(K, bool) or not isinstance(K, numbers.Real) or not math.isfinite(K):
+        K = number(call(answer, N, alpha, beta), f"{what}: the bytes")
+        if not math.isfinite(K):
             wrong(f"{what}: expected a number of bytes, got {K!r}")
         levels = N.bit_length() - 1
         tree = 2 * levels * (alpha + K * beta)
@@ -357,9 +359,9 @@ def two_levels(answer, cluster):
 
     shapes = [(2, 2, 8), (2, 2, 40_000), (4, 1, 12), (1, 4, 5), (2, 1, 6), (1, 1, 3)]
     trials = [*((*shape, "float64") for shape in shapes), (2, 2, 12, "float32")]
-    for number, (G, M, length, kind) in enumerate(trials):
+    for trial, (G, M, length, kind) in enumerate(trials):
         size = f"{M} node{'s' * (M > 1)} of {G}, {length} numbers of {kind}"
-        with in_case(f"on {size}", first=number == 0):
+        with in_case(f"on {size}", first=trial == 0):
             replies = on_ranks(cluster, _on_nodes, answer, G, M, length, kind)
         whole = sum(_numbers(rank, length) for rank in range(G * M))
         for rank, (returned, untouched, sent) in enumerate(replies[: G * M]):

@@ -741,6 +741,7 @@ def sums_by_pairs(x, comm):
 CASES = {
     "chunk_to_send": Case(
         right=chunk,
+        also=[lambda rank, step, N: np.array((rank - step) % N)],
         wrong=[
             *(chunk_of_the_other_phase, chunk_the_other_way, chunk_without_end, own_chunk_again),
             *(lambda rank, step, N: "0", 3),
@@ -768,7 +769,7 @@ CASES = {
             *(lambda N, alpha, beta: "large", lambda N, alpha, beta: math.inf),
             lambda N, alpha, beta: -cross(N, alpha, beta),
         ],
-        also=[lambda N, alpha, beta: np.float64(cross(N, alpha, beta))],
+        also=[lambda *a: np.float64(cross(*a)), lambda *a: np.array(cross(*a))],
     ),
     "ring_allreduce": Case(
         right=whole_ring,
