@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from helpers.exercises.autodiff import two_outputs
 from helpers.exercises.core import NotAttempted, call, close, exercise, wrong
+from helpers.exercises.values import several
 
 if TYPE_CHECKING:
     from helpers.autodiff import Operator
@@ -119,7 +120,11 @@ def sqrt_schedule(answer):
 
     for steps, parts in ((1, 1), (9, 3), (10, 3), (12, 4), (7, 7), (7, 1), (100, 10)):
         what = f"{_number(steps, 'step')} in {_number(parts, 'segment')}"
-        schedule = [_action(what, each) for each in call(answer, steps, parts)]
+        schedule = call(answer, steps, parts)
+        if not isinstance(schedule, list | tuple):  # it is gone through more than once
+            wrong(f"{what}: expected a list of actions, got a {type(schedule).__name__}")
+        for each in schedule:
+            _is_action(what, each)
         try:
             found = checkpoint.cost(steps, schedule)
         except (ValueError, KeyError) as error:
@@ -138,14 +143,11 @@ def _number(count: int, what: str) -> str:
     return f"{count} {what}{'s' if count > 1 else ''}"
 
 
-def _action(what: str, given: Any) -> Any:
+def _is_action(what: str, given: Any) -> None:
     from helpers.autodiff.checkpoint import Action
 
-    if isinstance(given, tuple) and len(given) == 2:
-        given = Action(*given)
     if not isinstance(given, Action) or given.kind not in ("forward", "backward", "forget"):
         wrong(f'{what}: expected Action("forward" | "backward" | "forget", step), got {given!r}')
-    return given
 
 
 @exercise
@@ -162,9 +164,7 @@ def momentum(answer):
         w, v = autodiff.state("w", weight), autodiff.state("v", speed)
         x = autodiff.variable("x", shape=(3,))
         (g,) = autodiff.gradients(autodiff.sum((w - x) * (w - x)), [w])
-        updates = call(answer, w, v, g, rate)
-        if not isinstance(updates, (list, tuple)):
-            wrong(f"expected a list of two updates, got {updates!r}")
+        updates = several(call(answer, w, v, g, rate), 2, "expected a list of two updates")
         for each in updates:
             if not isinstance(each, autodiff.Variable):
                 wrong(f"expected variables, results of update and add_update; got {each!r}")

@@ -46,7 +46,7 @@ def last_by_position(order, inputs, outputs):
 
 
 def in_tuples(steps, segments):
-    """Right: plain tuples, segments from the other end, the rest in the first segment."""
+    """Plain tuples, segments from the other end, the rest in the first segment."""
     starts = sorted({max(0, steps - -(-steps // segments) * k) for k in range(1, segments + 1)})
     schedule = []
     for i in range(1, starts[-1] + 1):
@@ -117,14 +117,14 @@ CASES = {
     ),
     "momentum": Case(
         right=momentum,
-        also=[by_one_update],
+        also=[by_one_update, lambda *a: iter(momentum(*a))],
         wrong=[by_the_old_velocity, without_updates, only_the_weight,
                lambda w, v, g, rate: autodiff.update(v, 0.9 * v + g),
                lambda w, v, g, rate: momentum(w, v, g, -rate)],
     ),
     "sqrt_schedule": Case(
         right=checkpoint.in_segments,
-        also=[in_tuples],
+        also=[lambda n, m: tuple(Action(*each) for each in in_tuples(n, m))],
         wrong=[
             lambda n, m: checkpoint.keep_all(n),
             lambda n, m: checkpoint.optimal(n, 2),
@@ -132,6 +132,8 @@ CASES = {
             never_forgets,
             lambda n, m: [Action("backward", i) for i in range(n, 0, -1)],
             lambda n, m: list(range(n)),
+            in_tuples,  # the next cells ask each for its `kind`
+            lambda n, m: iter(checkpoint.in_segments(n, m)),  # and go through them twice
         ],
     ),
 }  # fmt: skip
