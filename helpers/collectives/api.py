@@ -78,14 +78,14 @@ def allreduce(
     n = check.check_communicator(comm)
     with same_call("allreduce", comm) as passes:
         chosen = check.choose(algorithm, ALGORITHMS, "allreduce")
-        array = np.asarray(array)
+        array = check.as_array(array)
         combine = Combiner(op, array.dtype)
         if not (chosen.keeps_order or combine.commutes):
             *first, last = (repr(other.name) for other in ALGORITHMS.values() if other.keeps_order)
             check.must_commute(combine, f"the {chosen.name}", f"{', '.join(first)} and {last}")
         result = check.fitting(out, array.shape, array.dtype)
         work = check.workspace(array, result)
-        pieces = check.check_pieces(pieces, chosen.pieces(work.nbytes, n))
+        pieces = check.check_pieces(pieces, chosen.pieces(work.nbytes, n), len(work))
         hosts = check.check_hosts(hosts, n)
         passes(array, op=combine.name, algorithm=algorithm, pieces=pieces, hosts=hosts)
     chosen.start(work, comm, combine, pieces, hosts)
@@ -135,11 +135,11 @@ def reduce(
     with same_call("reduce", comm) as passes:
         family = check.choose(algorithm, FAMILIES, "reduce")
         root = check.check_root(root, n)
-        array = np.asarray(array)
+        array = check.as_array(array)
         combine = Combiner(op, array.dtype)
         result = check.fitting(out if rank == root else None, array.shape, array.dtype)
         work = check.workspace(array, result)
-        pieces = check.check_pieces(pieces, 1)
+        pieces = check.check_pieces(pieces, 1, len(work))
         passes(array, op=combine.name, root=root, algorithm=algorithm, pieces=pieces)
     end = root if combine.commutes else {"tree": 0, "chain": n - 1}[algorithm]
     family.reduce(work, comm, combine, end, pieces)
@@ -189,7 +189,7 @@ def broadcast(
         receives = rank != root
         check.must_be_array("array", array, writeable=receives)
         work = check.rows(np.ascontiguousarray(array).reshape(-1))
-        pieces = check.check_pieces(pieces, 1)
+        pieces = check.check_pieces(pieces, 1, len(work))
         passes(array, root=root, algorithm=algorithm, pieces=pieces)
     family.broadcast(work, comm, root, pieces)
     return check.deliver(work, array) if receives else array

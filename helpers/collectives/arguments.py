@@ -67,7 +67,10 @@ def check_hosts(hosts: Sequence[Any] | None, n: int) -> Hosts | None:
     """Return hosts as numbers, None as it is: ValueError unless there is one for each rank."""
     if hosts is None:
         return None
-    found = numbered(list(hosts))
+    try:
+        found = numbered(list(hosts))
+    except TypeError:
+        found = ()
     if len(found) != n:
         raise ValueError(f"hosts must name a host for each of {n} ranks; got {hosts!r}")
     return found
@@ -102,26 +105,8 @@ def choose(algorithm: Any, table: Mapping[str, Entry], function: str) -> Entry:
         raise ValueError(f"{function} knows the algorithms {names}; got {algorithm!r}") from None
 
 
-def check_pieces(pieces: Any, default: int) -> int:
-    """Return ``pieces`` as a positive int.
-
-    Parameters
-    ----------
-    pieces : object
-        What the caller passed.
-    default : int
-        What None means.
-
-    Returns
-    -------
-    int
-        1 or more.
-
-    Raises
-    ------
-    ValueError
-        If it is neither a positive integer nor None.
-    """
+def check_pieces(pieces: Any, default: int, most: int) -> int:
+    """Return ``pieces`` as an int from 1, ``default`` for None; beyond ``most`` they are empty."""
     if pieces is None:
         return default
     try:
@@ -130,7 +115,7 @@ def check_pieces(pieces: Any, default: int) -> int:
         number = 0
     if number < 1:
         raise ValueError(f"pieces must be an integer of at least 1, or None; got {pieces!r}")
-    return number
+    return min(number, max(1, most))
 
 
 def must_commute(combine: Combiner, function: str, others: str) -> None:
@@ -174,7 +159,7 @@ def must_be_array(name: str, array: Any, writeable: bool = True) -> None:
     ValueError
         If it is read-only and is to be filled.
     """
-    if not isinstance(array, np.ndarray):
+    if not isinstance(array, np.ndarray) or np.ma.isMaskedArray(array):
         raise TypeError(f"{name} must be a NumPy array; got {type(array).__name__}: {array!r}")
     if writeable and not array.flags.writeable:
         raise ValueError(f"{name} is to be filled, but it is read-only")
@@ -226,7 +211,17 @@ def with_axis(array: npt.ArrayLike) -> np.ndarray:
     numpy.ndarray
         With one axis more if it had none.
     """
-    return np.atleast_1d(np.asarray(array))
+    return np.atleast_1d(as_array(array))
+
+
+def as_array(array: npt.ArrayLike) -> np.ndarray:
+    """Return an array of what the caller passed, which has no mask: numbers below one count."""
+    if np.ma.isMaskedArray(array):
+        raise TypeError(
+            "a masked array would lose its mask: pass array.filled(0), or what stands for nothing "
+            f"in the operation; got {array!r}"
+        )
+    return np.asarray(array)
 
 
 def cut(length: int, n: int, counts: Iterable[Any] | None) -> list[slice]:
