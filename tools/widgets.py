@@ -44,8 +44,20 @@ def without_widgets(notebook: NotebookNode) -> NotebookNode:
             if settings:
                 kept.append(_html(f"<p><em>In JupyterLab you set: {', '.join(settings)}.</em></p>"))
             kept += shown
-        cell.outputs = kept
+        cell.outputs = _joined(kept)
     return notebook
+
+
+def _joined(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """Return the outputs with texts joined that only something taken away parted, amid a line."""
+    joined: list[NotebookNode] = []
+    for output in outputs:
+        before = joined[-1] if joined else {}
+        if output.output_type == "stream" and before.get("name") == output.name:
+            before["text"] += output.text
+        else:
+            joined.append(output)
+    return joined
 
 
 def _outputs(identity: str, models: dict, settings: list[str], seen: set[str]):

@@ -217,3 +217,11 @@ def test_controls_moved_one_at_a_time_go_back(browser):
     assert page.locator("pre:visible").inner_text() == "at [0, 1]"
     assert page.get_by_label("a", exact=True).input_value() == "0"
     page.close()
+
+
+def test_a_line_that_was_parted_by_what_was_taken_away_is_one_line():
+    text = lambda words: nbformat.v4.new_output("stream", name="stdout", text=words)  # noqa: E731
+    gone = nbformat.v4.new_output("display_data", data={"text/html": "", "text/plain": ""})
+    cell = nbformat.v4.new_code_cell("", outputs=[text("sweeps "), gone, text("51\n"), gone])
+    (output,) = without_widgets(nbformat.v4.new_notebook(cells=[cell])).cells[0].outputs
+    assert output.text == "sweeps 51\n"
