@@ -138,6 +138,8 @@ class History:
         batches, _, losses, compute, synchronize, _, samples = zip(
             *(everyone[rank] for rank in workers), strict=True
         )
+        weighed = self.by_samples and self.updates  # NumPy weighs nothing by nothing
+        mean = np.average(losses, 0, weights=samples) if weighed else np.mean(losses, 0)
         faults = _not_finite(losses, workers)
         faults += [] if self.by_samples else _unlike(samples, workers)
         return History(
@@ -145,7 +147,7 @@ class History:
             self.ranks,
             max(batches),
             np.max([told[1] for told in everyone], axis=0).tolist(),
-            np.average(losses, axis=0, weights=samples if self.by_samples else None).tolist(),
+            mean.tolist(),
             self.staleness,
             self.workers,
             gradients=self.updates * len(workers),
