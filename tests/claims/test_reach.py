@@ -79,7 +79,11 @@ def test_a_new_file_and_a_new_name_count(tree):
     ("topic", "there", "absent"),
     [
         ("03_gru_derivation", "helpers/recurrent/__init__.py", "helpers/cuda/__init__.py"),
-        ("15_cuda_threads_that_meet", "helpers/cuda/kernels/histogram.cu", "helpers/cluster/__init__.py"),
+        (
+            "15_cuda_threads_that_meet",
+            "helpers/cuda/kernels/histogram.cu",
+            "helpers/cluster/__init__.py",
+        ),
         ("10_local_sgd", "helpers/cluster/rank/engine.py", "helpers/pipeline/__init__.py"),
         ("10_local_sgd", "helpers/data_parallel/loop.py", "helpers/plots/__init__.py"),
     ],
