@@ -62,9 +62,7 @@ def roofline(
     lowest = min([min(bandwidths.values()) * low, *(p.performance for p in points)])
     ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(lowest / 4e9, top * 2.5 / 1e9))
     ax.set(xlabel="arithmetic intensity, flop/byte", ylabel="Gflop/s", title="Roofline")
-    ax.get_figure(
-        root=True
-    ).draw_without_rendering()  # the layout settles, and with it a line's slope
+    ax.get_figure(root=True).draw_without_rendering()  # the layout settles the lines' slope
     pixels = ax.transData.transform([(1, 1), (10, 10)])
     rise = math.degrees(math.atan2(*(pixels[1] - pixels[0])[::-1]))  # of a bandwidth's line
     grid = np.geomspace(low, high, 200)
