@@ -171,7 +171,7 @@ def _differs(one, other) -> str:
     return next((n for n, t in one.state_dict().items() if not torch.equal(t, theirs[n])), "")
 
 
-@exercise
+@exercise(time_limit=90)  # the first optimizer imports torch's compiler: half a minute if crowded
 def checkpoint(state_of, go_on_from):
     """state_of(run) -> what to save; go_on_from(run, saved) makes a new run go on with it."""
     for momentum, steps in ((0.9, 9), (0.5, 4), (0.9, 12), (0.9, 0)):
