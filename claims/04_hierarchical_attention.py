@@ -109,17 +109,6 @@ def against_counting(fold: int, **how: Any) -> tuple[float, float]:
     return _right(fold, HAN, **how).mean(), _counted(fold, 0, how.get("share", 1.0)).mean()
 
 
-def only_one_is_right(fold: int, **how: Any) -> Share:
-    """Of the documents that one of the two has right and the other not: how many the network."""
-    network, words = _right(fold, HAN, **how), _counted(fold, 0, how.get("share", 1.0))
-    return Share(int((network & ~words).sum()), max(int((network ^ words).sum()), 1))
-
-
-def two_words(fold: int, share: float = 1.0) -> tuple[float, float]:
-    """Accuracy of one and two words in a linear SVM, and of single words in a regression."""
-    return _counted(fold, 0, share).mean(), _counted(fold, 1, share).mean()
-
-
 def twins(fold: int, share: float = 1.0) -> tuple[float, float]:
     """Accuracy where a source's packages may stand on both sides, and where they may not."""
     return _counted(fold, 0, share, by="package").mean(), _counted(fold, 0, share).mean()
@@ -139,11 +128,6 @@ def at_another_rate(fold: int, rate: float, rival: str = "", **how: Any) -> tupl
     return ours, _counted(fold, 0, how.get("share", 1.0)).mean()
 
 
-def without_a_mask(fold: int, padded: str, **how: Any) -> tuple[float, float]:
-    """Accuracy of the model trained with padding read as words, and of the one with masks."""
-    return _right(fold, HAN, padded=padded, **how).mean(), _right(fold, HAN, **how).mean()
-
-
 def changed_by_the_batch(fold: int, padded: str, **how: Any) -> Share:
     """Held-out documents that a model trained without a mask answers otherwise when alone."""
     from helpers.attention import training
@@ -159,12 +143,11 @@ def _left(fold: int, ranking: str, count: int, documents: int = 200, **how: Any)
     """The mean probability of the first answer once ``count`` words of each are hidden."""
     from helpers.attention import explain
 
-    learned, _, held, _ = _experiment(fold, **how).data
+    held = _experiment(fold, **how).data[2]
     ranks = {
         "attention": explain.by_attention,
         "gradient × input": explain.by_gradient,
         "random": explain.at_random(fold),
-        "rarest": explain.by_rarity(learned),
     }[ranking]
     chosen = random.Random(fold).sample(held, documents)
     model = _trained(fold, HAN, **how)
@@ -190,20 +173,6 @@ def seconds(part: int, way: str, rival: str, documents: int, hidden: int = 32, r
         functools.partial(forward_backward, WAYS[name], model, chosen) for name in (way, rival)
     ]
     return in_turn(*passes, rounds)
-
-
-def together(seed: int, sentences: int, words: int = 20, rounds: int = 7) -> tuple[float, float]:
-    """Seconds of a GRU's forward and backward pass over many sentences, and of as many alone."""
-    import torch
-
-    torch.set_num_threads(1)
-    torch.manual_seed(seed)
-    gru = torch.nn.GRU(100, 32, batch_first=True, bidirectional=True)
-    x = torch.randn(sentences, words, 100)
-    many, one = in_turn(
-        lambda: gru(x)[0].sum().backward(), lambda: gru(x[:1])[0].sum().backward(), rounds
-    )
-    return many, sentences * one
 
 
 # ------------------------------------------------------------------------------------ the claims
@@ -243,17 +212,6 @@ _hiding = with_defaults(
 
 CLAIMS = [
     _accuracy(
-        "04-two-words",
-        "A linear SVM on one and two words is ahead of a logistic regression on single words.",
-        two_words,
-        DATA,
-        DEPENDS,
-        LEAD,
-        "linear SVM, one and two words",
-        "logistic regression, words",
-        smallest={"share": 0.05},
-    ),
-    _accuracy(
         "04-twins",
         "Split by package instead of by source, counted words look better than they are.",
         twins,
@@ -265,19 +223,6 @@ CLAIMS = [
         smallest={"share": 0.05},
     ),
     _time(
-        "04-step",
-        "A GRU over many sentences at once takes less than a quarter of the time that it takes "
-        "over them one by one.",
-        together,
-        {"8 sentences": {"sentences": 8}, "64 sentences": {"sentences": 64}},
-        "holds",
-        3.0,
-        "at once",
-        "one by one",
-        larger=False,
-        smallest={"words": 2, "rounds": 1},
-    ),
-    _time(
         "04-packed",
         "A packed batch takes less than a fifth of the time of one sentence at a time.",
         seconds,
@@ -287,27 +232,6 @@ CLAIMS = [
         "packed",
         "one at a time",
         larger=False,
-    ),
-    _time(
-        "04-padded-time",
-        "Padding without a mask takes as long as packing.",
-        seconds,
-        _with(BATCHES, way="padded, without a mask", rival="all sentences packed"),
-        "depends on the processor",
-        0.15,
-        "padded",
-        "packed",
-    ),
-    _accuracy(
-        "04-padding-trained",
-        "Trained with padding read as words, the model is as often right as with masks.",
-        without_a_mask,
-        PADDED,
-        "open",
-        TIE,
-        "no mask",
-        "masks",
-        axis="what is padded to",
     ),
     _accuracy(
         "04-padding-batch",
@@ -330,18 +254,6 @@ CLAIMS = [
         TIE,
         HAN,
         "linear SVM, one and two words",
-    ),
-    _accuracy(
-        "04-bar-documents",
-        "Of the documents that only one of these two has right, hierarchical attention has more "
-        "than half.",
-        only_one_is_right,
-        DATA,
-        DEPENDS,
-        0.0,
-        "the network's share",
-        "half",
-        rival_share=0.5,
     ),
     _accuracy(
         "04-hierarchy",
@@ -394,16 +306,6 @@ CLAIMS = [
         LESS,
         "attention",
         "random",
-    ),
-    _hiding(
-        "04-attention-rare",
-        "Hiding the most attended words costs more than hiding the rarest ones.",
-        left_by,
-        _with(HIDDEN, ours="attention", rival="rarest"),
-        "holds",
-        LESS,
-        "attention",
-        "rarest",
     ),
     _hiding(
         "04-gradient-explains",

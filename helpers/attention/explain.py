@@ -124,6 +124,22 @@ def by_gradient(model: HierarchicalAttention, document: Ids) -> list[float]:
     return (gradient * vectors).sum(1).tolist()
 
 
+def by_integrated_gradients(
+    model: HierarchicalAttention, document: Ids, points: int = 8
+) -> list[float]:
+    """Return the score of each word by the mean gradient from the unknown word's vector to its own.
+
+    Summed over the words they are what the probability would lose (Sundararajan et al., 2017).
+    """
+    vectors, answer = in_vectors(model, document)
+    start = model.embedding.weight[UNKNOWN].detach().expand_as(vectors)
+    total = torch.zeros_like(vectors)
+    for k in range(points):
+        between = (start + (k + 0.5) / points * (vectors - start)).requires_grad_()
+        total += torch.autograd.grad(answer(between), between)[0]
+    return (total / points * (vectors - start)).sum(1).tolist()
+
+
 def at_random(seed: int = 0) -> Ranking:
     """Return a ranking that knows nothing."""
     shuffle = random.Random(seed)

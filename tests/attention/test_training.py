@@ -12,6 +12,7 @@ from helpers.attention.experiment import MODELS, Experiment, hold_out
 from helpers.attention.explain import (
     by_attention,
     by_gradient,
+    by_integrated_gradients,
     by_rarity,
     deletion,
     hiding,
@@ -124,6 +125,15 @@ def test_a_document_as_a_function_of_its_vectors(learned):
     risen = answer(vectors.detach() + step) - answer(vectors.detach() - step)
     assert risen.item() == pytest.approx(2e-2 * gradient.norm().item(), rel=0.05, abs=1e-6)
     assert model.training
+
+
+def test_integrated_gradients_sum_to_what_unknown_words_would_cost(learned):
+    model, documents, _, _, _ = learned
+    vectors, answer = in_vectors(model, documents[0])
+    unknown = model.embedding.weight[UNKNOWN].detach().expand_as(vectors)
+    lost = (answer(vectors) - answer(unknown)).item()
+    scores = by_integrated_gradients(model, documents[0], points=64)
+    assert sum(scores) == pytest.approx(lost, abs=1e-3)
 
 
 def test_words_are_hidden_until_the_answer_changes(learned):
