@@ -96,6 +96,8 @@ wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
 # %% [markdown]
 # Along rows, the 128 bytes of a warp lie in 4 sectors, and all of them are used. The access is *[coalesced](glossary.md#coalescing)*. Along columns, each lane's 4 bytes bring a sector of 32 with them, and 28 of them are not used by this request. (A GPU's cache may keep a sector until another request wants its rest. The runner has no cache.)
 #
+# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.98 ms. (Times on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+#
 # ### Exercise 1: repair an access
 #
 # *Difficulty ●●○, 10 minutes.* `brighten` multiplies each pixel by 1.2, with blocks of 32 × 32 threads on a grid of (columns, rows). Set `x` and `y` so that each warp's access is coalesced and each pixel belongs to one thread. A warp holds the 32 threads with equal `threadIdx.y`.
@@ -195,7 +197,7 @@ for pad in (0, 1, 2, 4):
         said.answer(reads.wavefronts / reads.requests)
 
 # %% [markdown]
-# One column of padding spreads a column of the tile over all 32 banks. Four columns do not: 36 and 32 share the factor 4, so four lanes still meet in each bank that is used. Padding helps if it makes the row's length odd.
+# One column of padding spreads a column of the tile over all 32 banks. Four columns do not: 36 and 32 share the factor 4, so four lanes still meet in each bank that is used. Padding helps if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.21 ms with one column.
 #
 # > **Answer.** Memory moves sectors, not floats. If neighbouring lanes take neighbouring addresses, all bytes of a sector are used; if they take neighbouring rows, 4 of 32 are. Where an algorithm needs both directions, a padded tile in shared memory turns one into the other.
 #
@@ -343,6 +345,8 @@ coarse_share.answer(found[4] / found[1])
 
 # %% [markdown]
 # Only the reads of $A$ shrink with $R$. Those of $B$ stay, since a block still makes 16 rows of outputs. A thread reads a number of $A$'s tile once for $R$ products, so that the reads of shared memory shrink too. (If your table shows as many reads for each $R$, your kernel names `left[y][p]` inside the inner loop. NVIDIA's compiler would read it once; the runner counts what you wrote.)
+#
+# On an H200, with all sides 4096, the plain tile took 16.9 ms, $R = 2$ took 14.1 ms and $R = 4$ took 12.4 ms. PyTorch's product (cuBLAS, in single precision) took 2.7 ms: lesson 3 has one of its ideas.
 #
 # > **Answer.** A number of $A$ must be read once for each block that needs it: $\lceil n/T \rceil$ times in place of $n$ times, for a tile of side $T$. Several outputs for each thread widen the tile without more threads.
 #

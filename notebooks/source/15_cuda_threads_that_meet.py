@@ -200,6 +200,8 @@ Markdown("\n".join(lines))
 # %% [markdown]
 # Interleaved, the warps make 47 passes for additions that fit into 12, as yours shows. But the wavefronts stay: your active lanes read words $2s$ apart, so several hit one bank. Halving reads neighbouring words and needs few of both. Shuffles take 5 passes for each of 8 warps, more than halving, but almost no shared memory and a single barrier.
 #
+# An H200 summed 134 million numbers in blocks of 256: interleaved in 0.58 ms, packed in 0.74 ms, halved in 0.56 ms. The packed sum has far fewer passes than the interleaved one, and was slower. (Times on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+#
 # > **Answer.** A warp executes each way that one of its lanes takes. A branch costs nothing if whole warps agree. So give the work of a step to neighbouring threads, on neighbouring words, and finish inside a warp by shuffles.
 
 # %% [markdown]
@@ -291,7 +293,7 @@ more_accesses.answer(ratio[0])
 more_wavefronts.answer(ratio[1])
 
 # %% [markdown]
-# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts. Its partners stand 2, 4, 8, … words apart and share ever fewer banks. Skipping one word in every 32 removes most of these conflicts; only then is the tree ahead in wavefronts too. It also needs twice the barriers. **Fewer operations help only if they are what is scarce.**
+# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts. Its partners stand 2, 4, 8, … words apart and share ever fewer banks. Skipping one word in every 32 removes most of these conflicts; only then is the tree ahead in wavefronts too. It also needs twice the barriers. On an H200, scanning 134 million numbers in blocks of 256 took 0.63 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer operations help only if they are what is scarce.**
 #
 # ### Histogram: many threads, one bin
 #
@@ -359,7 +361,7 @@ with Module("histogram.cu", device="cpu") as module:
 fewer_atomics.answer(len(x) / atomics)
 
 # %% [markdown] claims="15-histogram"
-# The direct kernel makes $n$ global atomics, the private one $256 B$: $n / 256B$ times fewer. So a block gains only if it counts more bytes than it has bins. Privatization does not change the crowd *within* a warp: lanes that want one bin are served one after another, in shared memory too. Neighbouring pixels are alike, so they crowd more than random bytes do:
+# The direct kernel makes $n$ global atomics, the private one $256 B$: $n / 256B$ times fewer. So a block gains only if it counts more bytes than it has bins. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.38 ms with bins for each block; if all bytes are equal, the first takes 196 ms and the second still 0.38 ms. Privatization does not change the crowd *within* a warp: lanes that want one bin are served one after another, in shared memory too. Neighbouring pixels are alike, so they crowd more than random bytes do:
 
 # %%
 evidence("15-histogram")
