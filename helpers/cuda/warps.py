@@ -131,12 +131,17 @@ def record(
 
     ``words`` has of each thread its block, its number there, how many pieces follow, then these.
     """
-    ways, at = {}, 0
+    # Most threads of a launch go the same way, and most warps have the same ways: each is looked at
+    # once, and known by a number.
+    numbers: dict[bytes, int] = {}
+    number_of, at = {}, 0
     while at < len(words):
         here, thread, count = words[at : at + 3].tolist()
-        ways[here, thread] = words[at + 3 : at + 3 + count]
+        way = words[at + 3 : at + 3 + count].tobytes()
+        number_of[here, thread] = numbers.setdefault(way, len(numbers))
         at += 3 + count
-    pieces = np.unique(np.concatenate([*ways.values(), np.zeros(0, np.uint32)])).tolist()
+    ways = [np.frombuffer(way, words.dtype) for way in numbers]
+    pieces = np.unique(np.concatenate([*ways, np.zeros(0, np.uint32)])).tolist()
     # A piece begins with a call, behind which stands the code itself: of the way out, where all
     # returns meet, it belongs to the last brace. What the runner adds has no line.
     text, begins = source.splitlines(), lines(pieces)
@@ -151,17 +156,19 @@ def record(
         if line and not (next_ and text[next_ - 1].strip() == "}")
     }
     ours = np.array(list(line_of), np.uint32)
-    threads = {key: way[np.isin(way, ours)].tolist() for key, way in ways.items()}
-    meeting = meetings(list(threads.values()))
-    size, passes = block[0] * block[1] * block[2], []
-    for here in sorted({here for here, _ in ways}):
+    kept = [way[np.isin(way, ours)].tolist() for way in ways]
+    meeting = meetings(kept)
+    size, passes, known = block[0] * block[1] * block[2], [np.zeros(0, PASS)], {}
+    for here in sorted({here for here, _ in number_of}):
         for first in range(0, size, LANES):
-            warp = [threads[here, t] for t in range(first, min(first + LANES, size))]
-            passes += [
-                (here, first // LANES, line_of[piece], lanes)
-                for piece, lanes in together(warp, meeting)
-            ]
-    return WarpRecord(kernel, grid, block, np.array(passes, PASS), source)
+            warp = tuple(number_of[here, t] for t in range(first, min(first + LANES, size)))
+            if warp not in known:
+                steps = together([kept[number] for number in warp], meeting)
+                known[warp] = np.array([(0, 0, line_of[piece], on) for piece, on in steps], PASS)
+            made = known[warp].copy()
+            made["block"], made["warp"] = here, first // LANES
+            passes.append(made)
+    return WarpRecord(kernel, grid, block, np.concatenate(passes), source)
 
 
 def meetings(ways: Sequence[Way]) -> dict:
