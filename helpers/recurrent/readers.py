@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from helpers.recurrent.layers import GRU
-from helpers.recurrent.lstm import LSTM, Step, units_of_an_lstm
 
 # Every variant answers one of the open questions: what does each part do? All start with the
 # task's half-life, but for the one that starts as PyTorch does, with z = 1/2.
@@ -24,10 +23,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "nothing for tanh": {"activation": "none"},
     "hard sigmoid": {"gate": "hard"},
     "hard, σ's start": {"gate": "hard", "start": "sigmoid"},
-    "cut every 20": {"cut": 20},
-    "LSTM": {"lstm": True},
-    "LSTM, PyTorch's start": {"lstm": True, "half_life": 1},
-    "LSTM, i starts at 1 − f": {"lstm": True, "coupled": True},
 }
 
 
@@ -53,16 +48,11 @@ def half_life_bias(steps: float, gate: str = "sigmoid") -> float:
 
 
 class Reader(nn.Module):
-    """Read a sequence with a GRU, or with an LSTM, and classify its last state.
+    """Read a sequence with a GRU, and classify its last state.
 
-    Before training, the state's half-life is ``half_life`` steps (1: the usual z = 1/2, and
-    PyTorch's start of an LSTM). ``start`` takes the bias of another gate function than the
-    reader's own. ``lstm`` takes an LSTM with as many parameters as the GRU of ``hidden`` units
-    would have, or as near as a whole number of units comes; a function makes its steps, as a
-    ``lstm.Step``. Its forget gate is started, and with ``coupled`` its input gate too, at 1 − f, as
-    in the GRU. ``orthogonal`` starts a GRU's candidate with an orthogonal U, and all biases at 0.
-    ``cut`` ends the walk back that often: the state is cut from its past after every so many steps
-    (0: never).
+    Before training, the state's half-life is ``half_life`` steps (1: PyTorch's start, z = 1/2).
+    ``start`` takes the bias of another gate function than the reader's own. ``orthogonal`` starts
+    the candidate with an orthogonal U, and all biases at 0.
     """
 
     def __init__(
@@ -72,39 +62,23 @@ class Reader(nn.Module):
         classes: int,
         half_life: float = 1,
         start: str | None = None,
-        lstm: bool | Step = False,
-        coupled: bool = False,
-        cut: int = 0,
         orthogonal: bool = False,
         **variant,
     ):
         super().__init__()
-        if cut < 0 or (cut and lstm):
-            raise ValueError(f"cut={cut!r}, lstm={lstm!r}: expected 0, or so many steps of a GRU")
-        self.cut = cut
-        if lstm:
-            hidden = units_of_an_lstm(inputs, hidden, classes)
-        step = lstm if callable(lstm) else None
-        self.layer = LSTM(inputs, hidden, step) if lstm else GRU(inputs, hidden, **variant)
+        self.layer = GRU(inputs, hidden, **variant)
         self.answer = nn.Linear(hidden, classes)
-        gate = start or variant.get("gate", "sigmoid")
-        with torch.no_grad():  # the second block is the GRU's update, the LSTM's forget gate
-            kept = half_life_bias(half_life, gate)
+        kept = half_life_bias(half_life, start or variant.get("gate", "sigmoid"))
+        with torch.no_grad():  # the second block is the update
             self.layer.bias_ih_l0[hidden : 2 * hidden] += kept
             if orthogonal:  # all biases 0, and the candidate's U keeps every length
                 nn.init.orthogonal_(self.layer.weight_hh_l0[2 * hidden :])
                 self.layer.bias_ih_l0.zero_()
                 self.layer.bias_hh_l0.zero_()
-            if coupled:  # the first block of an LSTM: σ(−b) = 1 − σ(b)
-                self.layer.bias_ih_l0[:hidden] -= kept
 
     def forward(self, x: Tensor) -> Tensor:
         """Return logits (B, C) from x (T, B, I)."""
-        state = None
-        for part in x.split(self.cut or len(x)):
-            before = state if state is None else state.detach()
-            states, state = self.layer(part, before)
-        return self.answer(states[-1])
+        return self.answer(self.layer(x)[0][-1])
 
 
 def stacked(reader: Reader, parameters: dict[str, Tensor], x: Tensor) -> Tensor:
@@ -117,13 +91,9 @@ def stacked(reader: Reader, parameters: dict[str, Tensor], x: Tensor) -> Tensor:
         parameters[f"layer.{name}_l0"] for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     )
     S, T, B, _ = x.shape
-    gi = torch.baddbmm(b.unsqueeze(1), x.flatten(1, 2), W.mT)  # (S, T·B, G·H): for every step
-    layer, H = reader.layer, reader.layer.hidden_size
+    gi = torch.baddbmm(b.unsqueeze(1), x.flatten(1, 2), W.mT)  # (S, T·B, 3H): for every step
     c, U_T = c.unsqueeze(1), U.mT
-    state = x.new_zeros(S, B, 2 * H if isinstance(layer, LSTM) else H)
-    for t, gi_t in enumerate(gi.view(S, T, B, -1).unbind(1)):
-        if reader.cut and t % reader.cut == 0:
-            state = state.detach()  # the number stays, the way back is gone
-        state = layer.mix(gi_t, torch.baddbmm(c, state[..., :H], U_T), state)
-    h = state[..., :H]
+    h = x.new_zeros(S, B, reader.layer.hidden_size)
+    for gi_t in gi.view(S, T, B, -1).unbind(1):
+        h = reader.layer.mix(gi_t, torch.baddbmm(c, h, U_T), h)
     return torch.baddbmm(parameters["answer.bias"].unsqueeze(1), h, parameters["answer.weight"].mT)

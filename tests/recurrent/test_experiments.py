@@ -16,7 +16,6 @@ from helpers.recurrent.experiments import (
     one_that_forgets,
     train,
 )
-from helpers.recurrent.lstm import LSTM, units_of_an_lstm
 from helpers.recurrent.readers import Reader, stacked
 from helpers.recurrent.tasks import FixedSequences, ForgetOnCue, LongCopy
 
@@ -65,27 +64,6 @@ def test_stacked_readers_answer_as_each_does_alone(variant):
     torch.testing.assert_close(stacked(readers[0], parameters, x), alone)
 
 
-@pytest.mark.parametrize(("cut", "first"), [(0, 0), (2, 6), (5, 5)])
-def test_the_walk_back_ends_where_it_is_cut_and_the_states_do_not_change(cut, first):
-    torch.manual_seed(0)
-    reader, x = Reader(3, 5, 4, cut=cut).double(), torch.randn(7, 2, 3).double()
-    parameters, _ = stack_module_state([reader])
-    one, many = x.clone().requires_grad_(), x[None].clone().requires_grad_()
-    answer = reader(one)
-    torch.testing.assert_close(answer, reader.answer(reader.layer(x)[0][-1]))
-    answer.sum().backward()
-    stacked(reader, parameters, many).sum().backward()
-    for gradient in (one.grad, many.grad[0]):
-        reached = gradient.abs().sum(dim=(1, 2)) > 0
-        assert reached.tolist() == [t >= first for t in range(7)]
-
-
-def test_a_walk_back_is_cut_for_a_gru_only():
-    for wrong in ({"cut": -1}, {"cut": 20, "lstm": True}):
-        with pytest.raises(ValueError, match=f"cut={wrong['cut']}"):
-            Reader(3, 5, 4, **wrong)
-
-
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_variant_trains(variant):
     losses = []
@@ -121,43 +99,6 @@ def test_a_cell_of_ones_own_is_trained_as_a_named_variant_is():
         comparison.run(lambda inputs, states, h: None)
     with pytest.raises(ValueError, match="variant='gru': expected one of GRU"):
         comparison.run("gru")
-
-
-def test_an_lstm_of_many_seeds_is_pytorchs():
-    torch.manual_seed(0)
-    ours, x = LSTM(3, 4).double(), torch.randn(6, 2, 3).double()
-    state = torch.zeros(2, 8).double()
-    W, U, b, c = ours.weight_ih_l0, ours.weight_hh_l0, ours.bias_ih_l0, ours.bias_hh_l0
-    for x_t in x:
-        state = ours.mix(x_t @ W.T + b, state[:, :4] @ U.T + c, state)
-    library = torch.nn.LSTM(3, 4).double()
-    library.load_state_dict(ours.state_dict())
-    _, (h, cell) = library(x)
-    torch.testing.assert_close(state, torch.cat([h[0], cell[0]], 1))
-
-
-def lstm_step(inputs, states, c):
-    i, f, g, o = (of_x + of_h for of_x, of_h in zip(inputs, states, strict=True))
-    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
-    return torch.sigmoid(o) * torch.tanh(c), c
-
-
-def test_a_step_of_ones_own_is_trained_as_the_lstm_is():
-    comparison = Comparison(LongCopy(length=3), {"hidden": 5, "steps": 10, "seeds": 2})
-    for name in ("LSTM", "LSTM, i starts at 1 − f"):
-        mine = comparison.run({**VARIANTS[name], "lstm": lstm_step})
-        assert mine.values == pytest.approx(comparison.run(name).values, abs=0.01)
-    with pytest.raises(ValueError, match="expected h and c"):
-        comparison.run({"lstm": lambda inputs, states, c: (c, c[..., :1])})
-
-
-@pytest.mark.parametrize("sizes", [(2, 24, 2), (5, 12, 4), (100, 24, 8)])
-def test_an_lstm_has_about_the_parameters_of_the_gru(sizes):
-    def count(**kind):
-        return sum(p.numel() for p in Reader(*sizes, **kind).parameters())
-
-    assert count(lstm=True) == pytest.approx(count(), rel=0.06)
-    assert 1 <= units_of_an_lstm(*sizes) < sizes[1]
 
 
 def test_half_life_is_where_half_is_left():
