@@ -852,7 +852,7 @@ for task, said in expected.items():
 # %% [markdown]
 # The brackets hold the 95 % interval of the mean difference, seed by seed (*paired*: the same seed gives both networks the same batches and test set). If the interval contains 0, these seeds detect no difference; that does not make the cells equal. Set `seeds` to 16 in the parameters and run again. Then put an idea of your own into `cells`, at another rate, too: `run(cell, seeds=P.seeds, rate=0.03)`.
 #
-# **Answer.** No: on this task an orthogonal $U$ works for most seeds, and a large learning rate works for a GRU without the bias of a long half-life. But the gate with its bias is the most reliable of the four. *Evidence: the map above, two budgets, five rates, five seeds.*
+# **Answer.** No: on this task an orthogonal $U$ works for most seeds, and a large learning rate works for a GRU without the bias of a long half-life. On this task the gate with its bias copied at more rates than the other three. *Evidence: the map above, two budgets, five rates, five seeds.*
 
 # %% [markdown]
 # ## Lesson 5. Why did recurrent networks lose to parallel ones?
@@ -933,7 +933,7 @@ for T, width in ((64, 1024), (1024, 1024), (4096, 16)):
           f"scan {took[1] * 1e3:6.2f} ms; largest difference {off:.0e}")  # fmt: skip
 
 # %% [markdown]
-# A step of the loop with few numbers costs little more than the call itself, and there the scan saves calls. With many numbers a step, one core has to do all the work of the scan, and the extra factor of $2\log_2T$ shows. A GPU has thousands of cores; notebook [15](15_cuda_threads_that_meet.ipynb) writes a scan in CUDA C.
+# A step of the loop with few numbers costs little more than the call itself, and the scan makes fewer calls. With many numbers a step, one core has to do all the work of the scan, and the extra factor of $2\log_2T$ shows. A GPU has thousands of cores; notebook [15](15_cuda_threads_that_meet.ipynb) writes a scan in CUDA C.
 #
 # Does the network still learn without $h_{t-1}$ in its gates? Train the long copy of lesson 4 with your scan:
 
@@ -964,7 +964,7 @@ def train_min_gru(seed, rate=0.03, updates=120, units=12):
 print("accuracy by seed:", *(f"{train_min_gru(seed):.2f}" for seed in range(P.seeds)))
 
 # %% [markdown]
-# Compare with guessing, 0.25, and with the GRU in lesson 4. What such a layer cannot do in one step is to let the old state decide what to keep; stacked layers get some of this back.
+# Compare with guessing, 0.25, and with the GRU in lesson 4. In such a layer the old state cannot decide what to keep.
 #
 # **Answer.** Each step waits for the one before, so more processors do not shorten the $T$ steps. If gates and candidate do not read the old state, the recurrence is linear and associative, and a scan computes it in $\log_2T$ rounds. *Evidence: your scan equals the loop, with the rounds counted above.*
 

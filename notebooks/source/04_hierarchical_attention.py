@@ -542,7 +542,7 @@ for name in ("04-hierarchy-rate", "04-hierarchy-both", "04-bar-rate"):
     display(claims.evidence(name))
 
 # %% [markdown]
-# **With a quarter of the documents the rate decides.** At 0.008 the flat GRU overtakes a hierarchy that stayed at 0.004, in every split. Where both have 0.008, the hierarchy is ahead again, by leads so different that five splits do not decide. And at 0.008 the network that was behind counted words is ahead of them. Only one lead survives both rates: with all documents, the hierarchy is one point ahead of the flat GRU.
+# **With a quarter of the documents the rate decides.** At 0.008 the flat GRU overtakes a hierarchy that stayed at 0.004, in every split. Where both have 0.008, the hierarchy is ahead again, by leads so different that five splits do not decide. And at 0.008 the network that was behind counted words is ahead of them. With all documents, the hierarchy is one point ahead of the flat GRU at both rates.
 #
 # So compare architectures only after you have tuned each of them. (Our own comparison is not perfect: the recipe was chosen with the full model on the first split, so its first-split result is optimistic; and the five splits share training documents, so the intervals are too narrow.)
 #

@@ -903,7 +903,7 @@ for count in (1, 400, 40_000, P.numbers):
 claims.evidence("09-fused-blocks")
 
 # %% [markdown]
-# Compare the columns. With 40 000 numbers, which fit into a cache, blocks gain nothing over one array. With two million, which do not fit, they gain much: this part of the gain is traffic with main memory. The fused loop is faster still, although it moves no more bytes from main memory than the blocks do. It also spares seven intermediate results, which NumPy writes to the cache and reads again, and nine calls of NumPy for each block. With 400 numbers the fused loop loses. One number takes it about as long, so this is the time of the call and not of the loop.
+# Compare the columns. With 40 000 numbers, which fit into a cache, blocks gain nothing over one array. With two million, which do not fit, they gain much: this part of the gain is traffic with main memory. The fused loop is faster still, although it moves no more bytes from main memory than the blocks do. NumPy also writes seven intermediate results to the cache and reads them again, and makes nine calls for each block; we did not separate the two. With 400 numbers the fused loop loses. One number takes it about as long, so this is the time of the call and not of the loop.
 #
 # ### Exercise 7: nothing twice
 #
