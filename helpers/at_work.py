@@ -96,7 +96,8 @@ class AtWork:
             sleep(EVERY)
             with self._lock:
                 if self._running.is_set():
-                    self._look(monotonic())
+                    with contextlib.suppress(Exception):  # no words of ours below a reader's cell
+                        self._look(monotonic())
 
     def _look(self, now: float) -> None:
         """Show the line if the cell is silent; one that is there goes on until the cell's end."""
@@ -148,7 +149,7 @@ def kept() -> bool:
     outputs = sys.modules.get("ipywidgets.widgets.widget_output")
     if widgets is None or outputs is None:
         return False
-    living = list(widgets._instances.values())
+    living = widgets._instances.copy().values()  # at once: the cell makes others meanwhile
     return any(isinstance(one, outputs.Output) and one.msg_id for one in living)
 
 

@@ -29,7 +29,7 @@ export function start(root, data) {
     for (let word = 0; word < 32 * rows; word++) {
       const x = LEFT + (word % 32) * CELL, y = TOP + Math.floor(word / 32) * HIGH, lane = lanes.get(word);
       const fill = lane !== undefined ? BLUE : sectors.includes(Math.floor(word / 8)) ? pale(ORANGE, .55) : "#f6f6f6";
-      draw("rect", { x, y, width: CELL, height: HIGH, fill, stroke: "#c4c4c4", "stroke-width": .5 }, body);
+      draw("rect", { x, y, width: CELL, height: HIGH, fill, stroke: "#8a8a8a", "stroke-width": .5 }, body);
       if (lane === undefined) continue;
       wanted[word % 32] += 1;
       draw("text", { x: x + CELL / 2, y: y + 10.5, "text-anchor": "middle", "font-size": 11, class: "lane" }, body, lane);
