@@ -1,5 +1,6 @@
 """What a reader has beside the notebook, and in the environment, does no harm to a cluster."""
 
+import multiprocessing.util
 import shutil
 import subprocess
 import sys
@@ -121,6 +122,9 @@ def test_what_workers_by_forkserver_leave_is_removed():
         (codes, files), _ = cluster.run(epoch)
         assert codes == [0, 0]
         assert comes_true(lambda: not any(file.exists() for file in files), 20, 0.1)
+        (sockets, *_), _ = cluster.run(lambda: [multiprocessing.util.get_temp_dir()])
+        assert Path(sockets).is_dir()
+    assert not Path(sockets).exists()
 
 
 SCRIPT = """

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import itertools
 import linecache
+import multiprocessing.process
 import os
 import pickle
 import re
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
 import types
@@ -70,6 +72,9 @@ class RankSide:
         watcher = threading.Thread(target=self._watch, name="watch", daemon=True)
         watcher.start()
         stacks.offer(self.state_dir, self.rank, watcher)
+        folder = self.state_dir.parent  # a rank is ended before it could remove one of its own
+        if folder.parent == Path(tempfile.gettempdir()).resolve():
+            multiprocessing.process.current_process()._config["tempdir"] = str(folder)  # type: ignore[attr-defined]
 
     def hello(self) -> dict:
         """Tell this rank's ``rank``, ``size``, ``pid``, ``host`` and ``library``."""
