@@ -46,7 +46,7 @@ def thread_picture(record: AccessRecord, read: str, written: str) -> HTML:
         For an array that is not there or too large, one that no thread wrote, and for a record that
         was cut off.
     """
-    return _html(_threads(record, read, written))
+    return _html("accesses", _threads(record, read, written))
 
 
 def _threads(record: AccessRecord, read: str, written: str) -> dict:
@@ -108,7 +108,7 @@ def tile_animation(
     ValueError
         When the block's accesses are not in the record, or the image is too large to be shown.
     """
-    return _html(_passes(record, image, tile, tile_shape, block))
+    return _html("accesses", _passes(record, image, tile, tile_shape, block))
 
 
 def lane_picture(records: Mapping[str, AccessRecord], array: str, tile: str) -> HTML:
@@ -136,8 +136,6 @@ def lane_picture(records: Mapping[str, AccessRecord], array: str, tile: str) -> 
     ValueError
         When a record lacks the request, or its lanes read different words of the two arrays.
     """
-    from IPython.display import HTML
-
     requests = []
     for name, record in records.items():
         words = []
@@ -158,8 +156,7 @@ def lane_picture(records: Mapping[str, AccessRecord], array: str, tile: str) -> 
             f"{32 * moved} bytes moved. Shared memory: {passes} wavefront{'s' * (passes > 1)}, "
             "1 would do.",
         })  # fmt: skip
-    data = {"requests": requests, "palette": PALETTE[:6]}
-    return HTML(embed("lanes.js", "lanes.css", data))
+    return _html("lanes", {"requests": requests})
 
 
 def scan_picture(records: Mapping[str, AccessRecord], x: np.ndarray, part: str = "part") -> HTML:
@@ -179,10 +176,8 @@ def scan_picture(records: Mapping[str, AccessRecord], x: np.ndarray, part: str =
     IPython.display.HTML
         One element with its data, style and script inside.
     """
-    from IPython.display import HTML
-
     runs = [{"name": name} | _steps(record, x, part) for name, record in records.items()]
-    return HTML(embed("scan.js", "scan.css", {"runs": runs, "palette": PALETTE[:6]}))
+    return _html("scan", {"runs": runs})
 
 
 def _steps(record: AccessRecord, x: np.ndarray, part: str) -> dict:
@@ -273,7 +268,7 @@ def _shape(record: AccessRecord, name: str) -> list[int]:
     return [int(n) for n in shape]
 
 
-def _html(data: dict) -> HTML:
+def _html(name: str, data: dict) -> HTML:
     from IPython.display import HTML
 
-    return HTML(embed("accesses.js", "accesses.css", {**data, "palette": PALETTE[:6]}))
+    return HTML(embed(f"{name}.js", f"{name}.css", {**data, "palette": PALETTE[:6]}))

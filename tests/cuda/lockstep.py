@@ -102,14 +102,19 @@ class Kernels(dict):
             )
         return Module("\n".join(text), device=device, verify=False)
 
-    def counts(self, module, name):
-        """Return what the recorder counts and what the model does."""
+    def by_hand(self, name):
+        """Return what the model counts, in the form of `recorded`."""
         model, block, grid, _ = self[name]
         want = {}
         for number in range(grid):
-            by_hand = Block(int(np.prod(block)), X, number)
-            model(by_hand)
-            for key, total in by_hand.totals.items():
+            here = Block(int(np.prod(block)), X, number)
+            model(here)
+            for key, total in here.totals.items():
                 want[key] = want.get(key, 0) + total
+        return {key: total.tolist() for key, total in want.items()}
+
+    def counts(self, module, name):
+        """Return what the recorder counts and what the model does."""
+        _, block, grid, _ = self[name]
         record = module[name][grid, block].record(X, np.zeros(4096, np.int32))
-        return recorded(record), {key: total.tolist() for key, total in want.items()}
+        return recorded(record), self.by_hand(name)

@@ -2,7 +2,6 @@
 
 import shutil
 
-import numpy as np
 import pytest
 
 from bench import counters
@@ -10,7 +9,6 @@ from helpers import records
 from helpers.cuda import gpu
 from helpers.paths import GPU_RECORDS
 from tests.cuda.hardware import MODELS
-from tests.cuda.lockstep import Block, X
 
 # Without optimisation these two read and write more than their source says: an int2 is read in
 # two parts, and what a function that calls itself keeps lies in memory.
@@ -22,16 +20,13 @@ SHARED = {("s", kind): f"passes to {kind} shared memory" for kind in ("read", "w
 
 def by_hand(models, name):
     """Return what a model counts, named as the counters are, without zeros."""
-    model, block, grid, _ = models[name]
     found = {}
-    for number in range(grid):
-        here = Block(int(np.prod(block)), X, number)
-        model(here)
-        for key, (_, requests, cost) in here.totals.items():
-            names = GLOBAL[key] if key in GLOBAL else (SHARED.get(key),)
-            for what, more in zip(names, (requests, cost)[-len(names) :], strict=True):
-                found[what] = found.get(what, 0) + int(more)
-    return {what: count for what, count in found.items() if what and count}
+    for key, (_, requests, cost) in models.by_hand(name).items():
+        if key in GLOBAL:
+            found |= dict(zip(GLOBAL[key], (requests, cost), strict=True))
+        elif key in SHARED:
+            found[SHARED[key]] = cost
+    return {what: count for what, count in found.items() if count}
 
 
 def recorded(suite, label):

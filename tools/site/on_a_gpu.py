@@ -26,7 +26,7 @@ TASKS = {
     "direct_histogram": "histogram, bins in global memory",
     "own_histogram": "histogram, bins of each block in shared memory",
 }
-SETTINGS = {"PAD": "PAD = {}", "values": "bytes of {} values"}
+SETTINGS = {"PAD": "PAD = {}", "values": "{} values among the bytes"}
 
 
 def page() -> str:
@@ -109,7 +109,7 @@ A GPU has counters in its hardware, and NVIDIA's profiler reads them. The notebo
 
 {_table(["launch", "count", "GPU", "recorder"], body)}
 
-The memory behind the caches moves nearly the same for all of them. Beside it stands what reading and writing each of the {moved[0].parameters["side"]} × {moved[0].parameters["side"]} numbers once takes; it can be less, because the last numbers that a kernel writes stay in a cache.
+The memory behind the caches moves nearly the same for all of them. Beside it stands what reading and writing each of the {moved[0].parameters["side"]} × {moved[0].parameters["side"]} numbers once takes; it can be less: what a kernel wrote last may still be in a cache.
 
 {_table(["launch", "MB", "÷ least"], memory)}"""  # noqa: E501
 
