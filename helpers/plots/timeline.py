@@ -122,10 +122,11 @@ def timeline(
     for lane in lanes.values():
         ax.axhline(lane, color="#DDDDDD", linewidth=1, zorder=0)
     _boxes(trace, ax, lanes, factor)
-    if arrows:
-        _arrows(trace, ax, lanes, factor, labels, tags or {})
+    free = _Free()
     if labels:
-        _names(trace, ax, lanes, factor)
+        _names(trace, ax, lanes, factor, free)
+    if arrows:
+        _arrows(trace, ax, lanes, factor, free if labels else None, tags or {})
     _legend(trace, ax)
     if title:
         ax.set_title(title, pad=26)  # points: the legend stands in between
@@ -172,7 +173,7 @@ def _darker(colour: str) -> tuple:
 
 
 def _arrows(
-    trace: Trace, ax: Axes, lanes: dict, factor: float, labels: bool, tags: Mapping[int, str]
+    trace: Trace, ax: Axes, lanes: dict, factor: float, free: _Free | None, tags: Mapping[int, str]
 ) -> None:
     from matplotlib.collections import LineCollection
 
@@ -185,22 +186,20 @@ def _arrows(
         ax.add_collection(LineCollection(ends, colors=BLACK, linewidths=0.6, alpha=0.5, zorder=3))
         return
     pixels = _pixels(ax)
-    free = _Free()
     for message, (begin, end) in zip(trace.messages, ends, strict=True):
         arrow = {"arrowstyle": "-|>", "color": BLACK, "lw": 1.3, "shrinkA": 0, "shrinkB": 0}
         ax.annotate("", xy=end, xytext=begin, arrowprops=arrow, zorder=4, annotation_clip=False)
+        if free is None or abs(begin[1] - end[1]) * pixels[1] <= 14:
+            continue
         text = tags.get(message.tag, size(message.bytes))
-        middle = ((begin[0] + end[0]) / 2, (begin[1] + end[1]) / 2)
-        x, y = ax.transData.transform(middle)
-        if (
-            labels
-            and abs(begin[1] - end[1]) * pixels[1] > 14
-            and free.take(x, y, 7 * len(text), 14)
-        ):
-            ax.text(
-                *middle, text, fontsize=10, ha="center", va="center", zorder=5,
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85},
-            )  # fmt: skip
+        for share in (0.5, 0.3, 0.7):  # of the way; a longer arrow's middle may lie on a named box
+            place = [b + share * (e - b) for b, e in zip(begin, end, strict=True)]
+            if free.take(*ax.transData.transform(place), 7 * len(text), 14):
+                ax.text(
+                    *place, text, fontsize=10, ha="center", va="center", zorder=5,
+                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85},
+                )  # fmt: skip
+                break
 
 
 class _Free:
@@ -225,13 +224,15 @@ def _pixels(ax: Axes) -> tuple[float, float]:
     return abs(x1 - x0), abs(y1 - y0)
 
 
-def _names(trace: Trace, ax: Axes, lanes: dict, factor: float) -> None:
+def _names(trace: Trace, ax: Axes, lanes: dict, factor: float, free: _Free) -> None:
     pixels = _pixels(ax)[0] * factor
     for event in trace.events:
         if event.duration * pixels > 9 * len(event.call) + 8:
+            middle = (event.begin + event.end) / 2 * factor, lanes[event.rank]
+            free.take(*ax.transData.transform(middle), 9 * len(event.call), 16)
             hatched = event.waiting > 0.3 * event.duration  # under the text
             ax.text(
-                (event.begin + event.end) / 2 * factor, lanes[event.rank], event.call,
+                *middle, event.call,
                 fontsize=11, ha="center", va="center", zorder=5, clip_on=True,
                 color=BLACK if hatched else ink(COLOURS[event.kind]),
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1} if hatched else None,

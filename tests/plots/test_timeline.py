@@ -60,6 +60,18 @@ def test_arrows_run_from_send_to_receipt_with_their_size():
     assert names == ["send", "receive", "collective", "waiting for the other side", "under way"]
 
 
+def test_a_message_is_named_beside_the_name_of_a_call_that_its_arrow_crosses():
+    ms = 1_000_000
+    send = ("Send", "send", "c", 2, 7, 1500, 48 * ms, 50 * ms, None, None)
+    test = ("test", "wait", "c", None, None, 0, 0, 100 * ms, None, None)
+    receive = ("Recv", "receive", "c", 0, 7, 1500, 48 * ms, 52 * ms, None, None)
+    ax = timeline(build({0: [send], 1: [test], 2: [receive]}), tags={7: "g"})
+    ax.figure.canvas.draw()
+    shown = {text.get_text(): text for text in ax.texts}
+    one, other = (shown[name].get_window_extent() for name in ("g", "test"))
+    assert not one.overlaps(other)
+
+
 def test_given_axes_are_used_and_switches_obeyed():
     import matplotlib.pyplot as plt
 
