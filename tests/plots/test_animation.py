@@ -1,5 +1,6 @@
 """helpers.plots.animation: self-contained, small, told apart, and playing in a real browser."""
 
+import itertools
 import re
 from dataclasses import replace
 
@@ -158,3 +159,28 @@ def test_what_a_broadcast_brings_is_whole(page):
         grey, stripe, _ = (float(r.get_attribute("width")) for r in box.locator("rect").all())
         assert stripe >= grey
         assert box.locator("rect").last.get_attribute("stroke") == "#111"
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [390, 1280])
+def test_text_is_large_enough_and_lies_on_no_other(browser, tmp_path, width):
+    """On a telephone, too. Sixteen ranks do not fit there: the picture can be scrolled."""
+    html = "".join(animation_html(model("ring", ranks)) for ranks in (2, 4, 8, 16))
+    (tmp_path / "page.html").write_text(f"<!doctype html><meta charset='utf-8'>{html}")
+    page = browser.new_page(reduced_motion="reduce", viewport={"width": width, "height": 844})
+    page.goto((tmp_path / "page.html").as_uri())
+    for player in range(4):
+        part(page, "last", player).click()
+        texts = page.get_by_test_id("animation").nth(player).locator("svg text")
+        sizes = texts.evaluate_all(
+            "all => all.map(t => t.getAttribute('font-size') * t.getScreenCTM().a)"
+        )
+        assert min(sizes) > 11.5
+        boxes = texts.evaluate_all("all => all.map(t => t.getBoundingClientRect().toJSON())")
+        whole = texts.first.evaluate("t => t.ownerSVGElement.getBoundingClientRect().toJSON()")
+        assert max(box["right"] for box in boxes) <= whole["right"]
+        for one, other in itertools.combinations(boxes, 2):
+            apart = one["right"] <= other["left"] or other["right"] <= one["left"]
+            assert apart or one["bottom"] <= other["top"] + 4 or other["bottom"] <= one["top"] + 4
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    page.close()

@@ -5,7 +5,7 @@ import { player } from "./player.js";
 // Sets of ranks are bits of an integer. What each rank holds after a step comes from Schedule.states, in Python.
 export function start(root, data) {
   const MARK = { stroke: "#111", "stroke-width": 2.5, "stroke-dasharray": "5 3" }; // in no rank's colour
-  const WIDTH = 900, LEFT = 76, TOP = 30, DATA_HEIGHT = 264, BAR = 40;
+  const WIDEST = 900, LEFT = 60, NARROWEST = 34, TOP = 30, DATA_HEIGHT = 264, BAR = 40;
   let shown; // the schedule, what each rank holds and has sent in each frame, and where it stands
   root.textContent = "";
 
@@ -21,10 +21,11 @@ export function start(root, data) {
   const origin = make("span", { class: "origin", "data-testid": "animation-origin" }, top);
   for (const [node, event] of [[select, "change"], [ranks.input, "input"], [pieces.input, "input"]]) node.addEventListener(event, pick);
 
-  const svg = draw("svg", { role: "img" });
+  const stage = make("div", { class: "stage" }), svg = draw("svg", { role: "img" }, stage);
   choose(data.schedules[0]);
   const control = player(root, { steps: shown.steps.length, draw: paint, label: told, seconds: 1.25, moving: 0.9, id: "animation", name: "steps of the collective" });
-  root.append(svg);
+  root.append(stage);
+  new ResizeObserver(() => { if (stage.clientWidth) { fit(); paint(control.frame, 0); } }).observe(stage);
 
   // A slider over a list of values: what it shows is the value, not its place in the list.
   function slider(text, id) {
@@ -52,7 +53,8 @@ export function start(root, data) {
   }
 
   function choose(s) {
-    shown = { ...s, ...history(s), ...layout(s) };
+    shown = { ...s, ...history(s) };
+    fit();
     const of = data.schedules.filter((other) => other.name === s.name);
     const sorted = (values) => [...new Set(values)].sort((a, b) => a - b);
     select.value = s.name;
@@ -62,7 +64,16 @@ export function start(root, data) {
     pieces.input.setAttribute("aria-valuetext", s.chunks + " chunks");
     origin.textContent = s.origin === "trace" ? "recorded: " + s.ranks + " real ranks" : "model: " + s.ranks + " ranks";
     origin.className = "origin " + s.origin;
-    svg.setAttribute("viewBox", "0 0 " + WIDTH + " " + (shown.bottom + BAR + 24));
+  }
+
+  // A unit is a pixel, so that text can be read on a telephone. Too many ranks for its width can be scrolled.
+  function fit() {
+    const room = Math.min(WIDEST, stage.clientWidth || WIDEST), width = Math.max(room, LEFT + NARROWEST * shown.ranks);
+    Object.assign(shown, layout(shown, width));
+    svg.setAttribute("viewBox", "0 0 " + width + " " + (shown.bottom + BAR + 24));
+    svg.style.minWidth = width > room ? width + "px" : "";
+    if (width > room) stage.setAttribute("tabindex", 0); // keys can scroll it
+    else stage.removeAttribute("tabindex");
   }
 
   // states[frame][rank][chunk], and sent[frame][rank] in arrays: `after` says what each message leaves at its receiver.
@@ -86,9 +97,9 @@ export function start(root, data) {
     return last[0].map((_, chunk) => last.reduce((all, row) => all | row[chunk], 0));
   }
 
-  function layout({ ranks, chunks }) {
-    const pitch = (WIDTH - LEFT) / ranks, row = Math.min(34, DATA_HEIGHT / chunks);
-    return { pitch, row, card: Math.min(pitch * 0.84, 150), cell: row * (chunks > 16 ? 0.8 : 0.86), bottom: TOP + row * chunks };
+  function layout({ ranks, chunks }, width) {
+    const pitch = (width - LEFT) / ranks, row = Math.min(34, DATA_HEIGHT / chunks);
+    return { pitch, row, card: Math.min(pitch * 0.8, 150), cell: row * (chunks > 16 ? 0.8 : 0.86), bottom: TOP + row * chunks };
   }
 
   function colour(rank) { return data.palette[rank % data.palette.length]; }
@@ -114,8 +125,8 @@ export function start(root, data) {
 
   // Draw frame `frame`; with `part` in 0..1, the messages of the next step are that far on their way.
   function paint(frame, part) {
-    const { ranks, chunks, steps, states, sent, card, cell, row, bottom } = shown;
-    const small = ranks > 10 ? 12 : 15;
+    const { ranks, chunks, steps, states, sent, card, cell, row, bottom, pitch } = shown;
+    const small = pitch < 80 ? 12 : 15;
     svg.textContent = "";
     svg.setAttribute("aria-label", data.titles[shown.name] + ", " + ranks + " ranks, after step " + frame + " of " + steps.length);
     const arrived = new Set((frame > 0 ? steps[frame - 1] : []).map(([, dest, chunk]) => dest + "," + chunk));
@@ -127,8 +138,8 @@ export function start(root, data) {
     const most = Math.max(...sent[sent.length - 1], 1e-9);
     for (let r = 0; r < ranks; r++) {
       const x = left(r);
-      draw("rect", { x, y: 8, width: 12, height: 12, fill: colour(r) }, svg);
-      draw("text", { x: x + 17, y: 19, "font-size": small, "font-weight": 600 }, svg, (ranks > 10 ? "" : "rank ") + r);
+      draw("rect", { x, y: 8, width: pitch < 60 ? 10 : 12, height: 12, fill: colour(r) }, svg);
+      draw("text", { x: x + (pitch < 60 ? 13 : 17), y: 19, "font-size": small, "font-weight": 600 }, svg, (pitch < 60 ? "" : "rank ") + r);
       for (let c = 0; c < chunks; c++) {
         copy(states[frame][r][c], c, x, upper(c));
         if (arrived.has(r + "," + c) && !part) {
@@ -138,8 +149,11 @@ export function start(root, data) {
       const much = sent[frame][r];
       draw("rect", { x, y: bottom + 8, width: card, height: 8, fill: "#eee" }, svg);
       draw("rect", { x, y: bottom + 8, width: (card * much) / most, height: 8, fill: "#555" }, svg);
-      draw("text", { x, y: bottom + 34, "font-size": small }, svg, short(much, 2) + " K" + (ranks > 8 ? "" : " sent"));
+      const under = { y: bottom + 34, "font-size": small };
+      if (pitch < 95) draw("text", { ...under, x: x + card / 2, "text-anchor": "middle" }, svg, short(much, 2));
+      else draw("text", { ...under, x }, svg, short(much, 2) + " K sent");
     }
+    if (pitch < 95) draw("text", { x: 4, y: bottom + 34, "font-size": 12 }, svg, "sent ÷ K");
     if (!part) return;
     for (const [source, dest, chunk] of steps[frame]) {
       const from = left(source), to = left(dest), eased = part * part * (3 - 2 * part);
