@@ -11,6 +11,7 @@ import pytest
 
 from helpers import collectives
 from helpers.collectives import cost, hosts, measure, recording, registry, schedule
+from helpers.collectives import halving as picture_of_halving
 from helpers.collectives.cost import Link
 from helpers.collectives.dry_run import dry_run
 from helpers.collectives.parts import FIRST_TAG
@@ -159,6 +160,11 @@ def test_one_that_knows_hosts_has_a_schedule_for_each_layout(leaders, where):
 def test_hosts_for_other_ranks_are_refused(leaders):
     with pytest.raises(ValueError, match=r"each of 4 ranks; got hosts=\(0, 1\)"):
         schedule.model(leaders, 4, hosts=(0, 1))
+
+
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+def test_the_picture_of_halving_and_doubling_is_that_of_its_messages(halving, ranks):
+    assert picture_of_halving.schedule(ranks) == schedule.model(halving, ranks)
 
 
 @pytest.mark.mpi
