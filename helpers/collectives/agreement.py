@@ -22,26 +22,10 @@ LEAST = -(2**62)  # what a rank says of a length that it does not know
 def same_call(function: str, comm: Any) -> Iterator[Callable[..., None]]:
     """Compare, at the end of the block, what ranks passed to a collective.
 
-    An error inside the block, on whichever ranks, becomes an error on all.
-
-    Parameters
-    ----------
-    function : str
-        The collective's name.
-    comm : mpi4py.MPI.Intracomm
-        All its ranks enter the block.
-
-    Yields
-    ------
-    callable
-        ``passes(array, lengths=None, **others)`` says what this rank passes: an array of the same
-        dtype and shape as on the others, and what else must be equal. ``lengths`` names ranks and
-        the rows of their parts, as far as this rank knows; then only the rows are to be alike.
-
-    Raises
-    ------
-    ValueError
-        On every rank, if they differ.
+    An error inside the block, on whichever ranks, becomes an error on all, and so does a difference
+    (ValueError). ``passes(array, lengths=None, **others)`` says what this rank passes: an array of
+    one dtype and shape, and what else must be equal. ``lengths`` names ranks and the rows of their
+    parts, as far as this rank knows; then only the rows are to be alike.
     """
     n = comm.Get_size()
     words, known = f"{function}()", {}

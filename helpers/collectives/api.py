@@ -46,8 +46,6 @@ def allreduce(
     ----------
     array : array_like
         This rank's contribution: any shape, the same on every rank.
-    comm : mpi4py.MPI.Intracomm
-        All its ranks make this call.
     op : mpi4py.MPI.Op, optional
         The operation; None: the sum. One that does not commute is refused by the ring, which adds
         up in another order on every rank; the other three keep the order of ranks.
@@ -70,10 +68,6 @@ def allreduce(
     ------
     TypeError, ValueError
         On every rank, for bad arguments and for calls that differ between ranks.
-
-    Examples
-    --------
-    >>> total = allreduce(gradient, comm, algorithm="ring")  # doctest: +SKIP
     """
     n = check.check_communicator(comm)
     with same_call("allreduce", comm) as passes:
@@ -107,24 +101,15 @@ def reduce(
     ----------
     array : array_like
         This rank's contribution: any shape, the same on every rank.
-    comm : mpi4py.MPI.Intracomm
-        All its ranks make this call.
     op : mpi4py.MPI.Op, optional
         The operation; None: the sum. One that does not commute keeps the order of ranks: the result
         forms on the tree's rank 0 or the chain's last rank and goes on to ``root`` from it.
-    root : int
-        The rank that is to have the result.
     algorithm : str
         "tree" or "chain".
     out : numpy.ndarray, optional
         Where the result goes, on ``root``; None: into a new array.
     pieces : int, optional
         Into how many messages the array is cut; None: one.
-
-    Returns
-    -------
-    numpy.ndarray or None
-        The result on ``root``, None on the others.
 
     Raises
     ------
@@ -163,10 +148,6 @@ def broadcast(
     ----------
     array : numpy.ndarray
         Of one shape and dtype on every rank, as in ``MPI_Bcast``; overwritten but on ``root``.
-    comm : mpi4py.MPI.Intracomm
-        All its ranks make this call.
-    root : int
-        The rank whose values count.
     algorithm : str
         "tree" or "chain".
     pieces : int, optional
@@ -208,19 +189,10 @@ def scatter(
     ----------
     array : array_like or None
         The whole, on ``root``; None elsewhere.
-    comm : mpi4py.MPI.Intracomm
-        All its ranks make this call.
-    root : int
-        The rank that has the whole.
     counts : sequence of int, optional
         How long each rank's part is, on ``root``; None: as equal as possible.
     out : numpy.ndarray
         Where this rank's part goes. Only the root knows its shape, and may leave it out.
-
-    Returns
-    -------
-    numpy.ndarray
-        This rank's part.
 
     Raises
     ------
@@ -263,19 +235,10 @@ def gather(
     ----------
     array : array_like
         This rank's part.
-    comm : mpi4py.MPI.Intracomm
-        All its ranks make this call.
-    root : int
-        The rank that is to have the whole.
     counts : sequence of int, optional
         How long each rank's part is, on ``root``; None: all as long as the root's own.
     out : numpy.ndarray, optional
         Where the whole goes, on ``root``; None: into a new array.
-
-    Returns
-    -------
-    numpy.ndarray or None
-        The whole on ``root``, None on the others.
 
     Raises
     ------
@@ -310,17 +273,10 @@ def allgather(
     ----------
     array : array_like
         This rank's part.
-    comm : mpi4py.MPI.Intracomm
-        All its ranks make this call.
     counts : sequence of int, optional
         How long each rank's part is, the same on all ranks; None: all equally long.
     out : numpy.ndarray, optional
         Where the whole goes; None: into a new array.
-
-    Returns
-    -------
-    numpy.ndarray
-        The whole.
 
     Raises
     ------
@@ -346,30 +302,11 @@ def reduce_scatter(
     counts: Sequence[int] | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Reduce arrays of one shape over all ranks, and leave a part on each (by a ring).
+    """Reduce arrays of one shape over all ranks, and leave a part on each, cut along the first
+    axis.
 
-    Parameters
-    ----------
-    array : array_like
-        This rank's contribution: any shape, the same on every rank; cut along its first axis.
-    comm : mpi4py.MPI.Intracomm
-        All its ranks make this call.
-    op : mpi4py.MPI.Op, optional
-        The operation, which must commute; None: the sum.
-    counts : sequence of int, optional
-        How long each rank's part is, the same on all ranks; None: as equal as possible.
-    out : numpy.ndarray, optional
-        Where this rank's part goes; None: into a new array.
-
-    Returns
-    -------
-    numpy.ndarray
-        This rank's part of the result.
-
-    Raises
-    ------
-    TypeError, ValueError
-        On every rank, for bad arguments and for calls that differ between ranks.
+    ``op`` must commute (None: the sum); ``counts`` are the parts' lengths, the same on all ranks
+    (None: as equal as possible). TypeError or ValueError on every rank, as for the others.
     """
     n, rank = check.check_communicator(comm), comm.Get_rank()
     with same_call("reduce_scatter", comm) as passes:

@@ -18,25 +18,7 @@ Entry = TypeVar("Entry")
 
 
 def check_communicator(comm: Any) -> int:
-    """Return how many ranks a communicator has.
-
-    Parameters
-    ----------
-    comm : object
-        What the caller passed.
-
-    Returns
-    -------
-    int
-        1 or more.
-
-    Raises
-    ------
-    TypeError
-        If ``comm`` joins no ranks, or those of two groups.
-    ValueError
-        If ``comm`` is MPI.COMM_NULL.
-    """
+    """Return how many ranks ``comm`` has: TypeError unless it joins the ranks of one group."""
     if not callable(getattr(comm, "Allreduce", None)):
         raise TypeError(
             "comm must be an mpi4py communicator such as MPI.COMM_WORLD; "
@@ -77,27 +59,7 @@ def check_hosts(hosts: Sequence[Any] | None, n: int) -> Hosts | None:
 
 
 def choose(algorithm: Any, table: Mapping[str, Entry], function: str) -> Entry:
-    """Return the entry of a table.
-
-    Parameters
-    ----------
-    algorithm : object
-        Its name, as the caller passed it.
-    table : mapping
-        Of all there are.
-    function : str
-        Who asks, for the message.
-
-    Returns
-    -------
-    object
-        The entry.
-
-    Raises
-    ------
-    ValueError
-        If there is none; the message lists the names.
-    """
+    """Return the entry of a table: ValueError, with the names, if there is none."""
     try:
         return table[algorithm]
     except (KeyError, TypeError):
@@ -119,20 +81,7 @@ def check_pieces(pieces: Any, default: int, most: int) -> int:
 
 
 def must_commute(combine: Combiner, function: str, others: str) -> None:
-    """Refuse an operation to which the order of ranks matters.
-
-    Parameters
-    ----------
-    combine : Combiner
-        What was made of the operation.
-    function, others : str
-        What mixes the order of ranks, and what keeps it, for the message.
-
-    Raises
-    ------
-    ValueError
-        If it does not commute.
-    """
+    """Refuse (ValueError) an operation to which the order of ranks matters."""
     if not combine.commutes:
         raise ValueError(
             f"{function} adds up in another order on every rank, but {combine.name} does not "
@@ -141,24 +90,7 @@ def must_commute(combine: Combiner, function: str, others: str) -> None:
 
 
 def must_be_array(name: str, array: Any, writeable: bool = True) -> None:
-    """Refuse what is no NumPy array.
-
-    Parameters
-    ----------
-    name : str
-        Of the argument, for the message.
-    array : object
-        What the caller passed.
-    writeable : bool
-        Whether it is to be written to.
-
-    Raises
-    ------
-    TypeError
-        If it is something else.
-    ValueError
-        If it is read-only and is to be filled.
-    """
+    """Refuse what is no NumPy array (TypeError), or is read-only and to be filled (ValueError)."""
     if not isinstance(array, np.ndarray) or np.ma.isMaskedArray(array):
         raise TypeError(f"{name} must be a NumPy array; got {type(array).__name__}: {array!r}")
     if writeable and not array.flags.writeable:
@@ -166,27 +98,7 @@ def must_be_array(name: str, array: Any, writeable: bool = True) -> None:
 
 
 def fitting(out: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Return where a result goes.
-
-    Parameters
-    ----------
-    out : object
-        What the caller passed.
-    shape, dtype : tuple of int, numpy.dtype
-        Of the result.
-
-    Returns
-    -------
-    numpy.ndarray
-        ``out``; a new array for None.
-
-    Raises
-    ------
-    TypeError
-        If it is no array.
-    ValueError
-        If it is read-only, or of another shape or dtype.
-    """
+    """Return ``out``, or a new array for None: an error unless its shape and dtype are these."""
     if out is None:
         return np.empty(shape, dtype)
     must_be_array("out", out)
@@ -199,18 +111,7 @@ def fitting(out: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
 
 def with_axis(array: npt.ArrayLike) -> np.ndarray:
-    """Return an array that can be cut along its first axis.
-
-    Parameters
-    ----------
-    array : array_like
-        What the caller passed.
-
-    Returns
-    -------
-    numpy.ndarray
-        With one axis more if it had none.
-    """
+    """Return an array that can be cut along its first axis."""
     return np.atleast_1d(as_array(array))
 
 
@@ -225,25 +126,7 @@ def as_array(array: npt.ArrayLike) -> np.ndarray:
 
 
 def cut(length: int, n: int, counts: Iterable[Any] | None) -> list[slice]:
-    """Cut rows into a part for each rank.
-
-    Parameters
-    ----------
-    length, n : int
-        How many rows, and ranks.
-    counts : iterable of int, optional
-        How long the parts are; None: as equal as possible.
-
-    Returns
-    -------
-    list of slice
-        One for each rank.
-
-    Raises
-    ------
-    ValueError
-        If ``counts`` are no n lengths that add up to all rows.
-    """
+    """Cut rows into a part for each rank: as ``counts`` says, or as equal as possible."""
     if counts is None:
         return split(length, n)
     numbers = check_counts(counts, n)
@@ -255,25 +138,7 @@ def cut(length: int, n: int, counts: Iterable[Any] | None) -> list[slice]:
 
 
 def check_counts(counts: Any, n: int) -> list[int]:
-    """Return ``counts`` as a list of lengths.
-
-    Parameters
-    ----------
-    counts : object
-        What the caller passed.
-    n : int
-        How many there must be.
-
-    Returns
-    -------
-    list of int
-        Each 0 or more.
-
-    Raises
-    ------
-    ValueError
-        If it is something else.
-    """
+    """Return ``counts`` as n lengths of 0 or more: ValueError if it is something else."""
     try:
         numbers = [operator.index(count) for count in counts]
     except TypeError:
@@ -286,28 +151,9 @@ def check_counts(counts: Any, n: int) -> list[int]:
 def assembled(
     part: np.ndarray, n: int, rank: int, counts: Iterable[Any] | None
 ) -> tuple[list[slice], tuple[int, ...]]:
-    """Return where every rank's part goes in the whole.
+    """Return where every rank's part goes along the first axis of the whole, and the whole's shape.
 
-    Parameters
-    ----------
-    part : numpy.ndarray
-        This rank's, with one axis at least.
-    n, rank : int
-        How many ranks there are, and which one this is.
-    counts : iterable of int, optional
-        How long the parts are; None: all as long as this one.
-
-    Returns
-    -------
-    parts : list of slice
-        Of each rank, along the first axis.
-    shape : tuple of int
-        Of the whole.
-
-    Raises
-    ------
-    ValueError
-        If ``counts`` are no n lengths, or this part is not as long as they say.
+    Without ``counts`` all parts are as long as this one; ValueError if they contradict it.
     """
     numbers = [len(part)] * n if counts is None else check_counts(counts, n)
     if numbers[rank] != len(part):
@@ -322,20 +168,7 @@ def rows(array: np.ndarray) -> np.ndarray:
 
     What mpi4py does not know (records, text, dates, foreign byte order) is viewed as bytes.
 
-    Parameters
-    ----------
-    array : numpy.ndarray
-        C-contiguous.
-
-    Returns
-    -------
-    numpy.ndarray
-        The same memory.
-
-    Raises
-    ------
-    TypeError
-        If it holds Python objects.
+    TypeError for Python objects.
     """
     if array.dtype.hasobject:
         raise TypeError(
@@ -349,17 +182,8 @@ def rows(array: np.ndarray) -> np.ndarray:
 
 
 def workspace(array: np.ndarray, result: np.ndarray) -> np.ndarray:
-    """Return a flat, contiguous copy of an array, to be worked on in place.
-
-    Parameters
-    ----------
-    array, result : numpy.ndarray
-        What goes in, and where what comes out will go; they may be the same.
-
-    Returns
-    -------
-    numpy.ndarray
-        Inside ``result`` where that is contiguous.
+    """Return a flat, contiguous copy of an array to work on in place, inside ``result`` if it can
+    be.
     """
     if result.flags.c_contiguous:
         if result is not array:
@@ -369,18 +193,7 @@ def workspace(array: np.ndarray, result: np.ndarray) -> np.ndarray:
 
 
 def deliver(work: np.ndarray, result: np.ndarray) -> np.ndarray:
-    """Copy what was worked on to where the result goes, unless it is there.
-
-    Parameters
-    ----------
-    work, result : numpy.ndarray
-        Of as many bytes.
-
-    Returns
-    -------
-    numpy.ndarray
-        ``result``.
-    """
+    """Copy what was worked on to where the result goes, unless it is there."""
     if result.size and not np.may_share_memory(work, result):
         result[...] = work.reshape(-1).view(result.dtype).reshape(result.shape)
     return result

@@ -25,19 +25,6 @@ def reduce(
     """Leave the reduction of all ranks' ``work`` on ``root``, the end of the chain.
 
     The chain runs root+1, root+2, ..., root (modulo N). The others keep partial sums.
-
-    Parameters
-    ----------
-    work : numpy.ndarray
-        This rank's contribution, contiguous; overwritten.
-    comm : Communicator
-        All its ranks call this.
-    combine : Combine
-        The operation.
-    root : int
-        The rank that is to have the result.
-    pieces : int
-        How many messages follow one another.
     """
     n = comm.Get_size()
     place = (comm.Get_rank() - root - 1) % n  # 0: first of the chain, n−1: root
@@ -55,19 +42,7 @@ def reduce(
 
 
 def broadcast(work: np.ndarray, comm: Communicator, root: int, pieces: int = 1) -> None:
-    """Copy ``work`` from ``root`` to all ranks along root, root−1, ..., root+1 (modulo N).
-
-    Parameters
-    ----------
-    work : numpy.ndarray
-        Contiguous, as long on every rank; overwritten on all but ``root``.
-    comm : Communicator
-        All its ranks call this.
-    root : int
-        The rank whose values count.
-    pieces : int
-        How many messages follow one another.
-    """
+    """Copy ``work`` from ``root`` to all ranks along root, root−1, ..., root+1 (modulo N)."""
     n = comm.Get_size()
     place = (root - comm.Get_rank()) % n  # 0: root, n−1: last of the chain
     before, after = (root - place + 1) % n, (root - place - 1) % n
@@ -82,56 +57,20 @@ def broadcast(work: np.ndarray, comm: Communicator, root: int, pieces: int = 1) 
 
 
 def allreduce(work: np.ndarray, comm: Communicator, combine: Combine, pieces: int = 1) -> None:
-    """Reduce to the last rank, then broadcast from there: 2(N−1) steps, up to 2K bytes a rank.
-
-    Parameters
-    ----------
-    work : numpy.ndarray
-        This rank's contribution, contiguous; becomes the result.
-    comm : Communicator
-        All its ranks call this.
-    combine : Combine
-        The operation.
-    pieces : int
-        How many messages follow one another.
-    """
+    """Reduce to the last rank, then broadcast from there: 2(N−1) steps, up to 2K bytes a rank."""
     last = comm.Get_size() - 1
     reduce(work, comm, combine, last, pieces)
     broadcast(work, comm, last, pieces)
 
 
 def path(ranks: int, pieces: int = 1) -> CriticalPath:
-    """Return what follows one another: N−1 steps for the first piece, one more for each other.
-
-    Parameters
-    ----------
-    ranks : int
-        N, 2 or more.
-    pieces : int
-        How many messages follow one another along the chain.
-
-    Returns
-    -------
-    CriticalPath
-        There and back; only on the way there is anything added.
-    """
+    """Return what follows one another: N−1 steps for the first piece, one more for each other."""
     steps = ranks - 2 + pieces
     return CriticalPath(2 * steps, 2 * steps / pieces, steps / pieces)
 
 
 def sent(ranks: int) -> float:
-    """Return the bytes that the busiest rank sends, ÷ K: one array each way between the ends.
-
-    Parameters
-    ----------
-    ranks : int
-        N, 2 or more.
-
-    Returns
-    -------
-    float
-        Bytes ÷ K.
-    """
+    """Return the bytes that the busiest rank sends, ÷ K: one array each way between the ends."""
     return 2.0 if ranks > 2 else 1.0
 
 

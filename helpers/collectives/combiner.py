@@ -31,24 +31,8 @@ OPERATIONS = (
 class Combiner:
     """An operation on arrays of one dtype; call it as ``combine(mine, theirs, theirs_first=True)``.
 
-    Parameters
-    ----------
-    op : mpi4py.MPI.Op or None
-        Predefined, or made by ``MPI.Op.Create``; None is ``MPI.SUM``.
-    dtype : numpy.dtype or what makes one
-        Of both arrays.
-
-    Attributes
-    ----------
-    commutes : bool
-        Whether the order of the two does not matter.
-
-    Raises
-    ------
-    TypeError
-        If ``op`` is no operation, or MPI has no such dtype.
-    ValueError
-        If MPI does not define ``op`` on it.
+    ``op`` is predefined or made by ``MPI.Op.Create``; None is ``MPI.SUM``. TypeError if it is no
+    operation, or MPI has no such dtype; ValueError if MPI does not define it on the dtype.
     """
 
     def __init__(self, op: MPI.Op | None, dtype: npt.DTypeLike):
@@ -87,15 +71,7 @@ class Combiner:
         return "MPI.SUM" if self._given is None else name(self._given)
 
     def __call__(self, mine: np.ndarray, theirs: np.ndarray, theirs_first: bool = True) -> None:
-        """Set ``mine`` to *theirs op mine*, or to *mine op theirs*.
-
-        Parameters
-        ----------
-        mine, theirs : numpy.ndarray
-            Of one shape, and of the dtype; both may be overwritten.
-        theirs_first : bool
-            Which of the two orders, for an operation that does not commute.
-        """
+        """Set ``mine`` to *theirs op mine*, or to *mine op theirs*; both may be overwritten."""
         if self._ufunc is not None:
             self._ufunc(theirs, mine, out=mine)
         elif theirs_first or self.commutes:
@@ -122,23 +98,7 @@ def _ufunc(op: MPI.Op | None, dtype: np.dtype) -> np.ufunc | None:
 
 
 def datatype(dtype: np.dtype) -> MPI.Datatype:
-    """Return MPI's datatype for a dtype of NumPy.
-
-    Parameters
-    ----------
-    dtype : numpy.dtype
-        Of booleans, numbers or records.
-
-    Returns
-    -------
-    mpi4py.MPI.Datatype
-        Not to be freed: the next call has it again.
-
-    Raises
-    ------
-    TypeError
-        If there is none.
-    """
+    """Return MPI's datatype for a dtype of NumPy, not to be freed: TypeError if there is none."""
     from mpi4py import MPI
 
     if dtype.names is not None:
@@ -171,18 +131,7 @@ def _block(itemsize: int) -> MPI.Datatype:
 
 
 def name(op: MPI.Op) -> str:
-    """Return an operation as a program writes it; mpi4py's own repr is an address.
-
-    Parameters
-    ----------
-    op : mpi4py.MPI.Op
-        Predefined, such as ``MPI.SUM``, or made by ``MPI.Op.Create``.
-
-    Returns
-    -------
-    str
-        The name with ``MPI.`` before it, or the call that made it.
-    """
+    """Return an operation as a program writes it; mpi4py's own repr is an address."""
     from mpi4py import MPI
 
     for candidate in OPERATIONS:

@@ -28,16 +28,12 @@ class Link:
 
     Parameters
     ----------
-    name : str
-        What it is called.
     alpha : float
         Latency: seconds for each message.
     beta : float
         Seconds for each byte sent.
     gamma : float
         Seconds for each byte added to what was there.
-    origin : str
-        Where the figures are from.
 
     Raises
     ------
@@ -64,18 +60,7 @@ class Link:
         return 1 / self.beta if self.beta else math.inf
 
     def message(self, size: float) -> float:
-        """Return what one message takes.
-
-        Parameters
-        ----------
-        size : float
-            Bytes.
-
-        Returns
-        -------
-        float
-            Seconds.
-        """
+        """Return the seconds that one message of ``size`` bytes takes."""
         return self.alpha + size * self.beta
 
     def __str__(self) -> str:
@@ -83,32 +68,13 @@ class Link:
 
 
 class Cost(NamedTuple):
-    """What an array costs, as a function of its size.
-
-    Parameters
-    ----------
-    fixed : float
-        Seconds, whatever its size.
-    per_byte : float
-        Seconds for each byte of the array.
-    """
+    """What an array costs: seconds whatever its size, and seconds for each byte of it."""
 
     fixed: float
     per_byte: float
 
     def at(self, K: float) -> float:
-        """Return what an array takes.
-
-        Parameters
-        ----------
-        K : float
-            Bytes.
-
-        Returns
-        -------
-        float
-            Seconds.
-        """
+        """Return the seconds that an array of K bytes takes."""
         return self.fixed + self.per_byte * K
 
     def __add__(self, other: Cost) -> Cost:  # type: ignore[override]
@@ -119,25 +85,6 @@ def path(algorithm: str, ranks: int, pieces: int = 1, hosts: Hosts | None = None
     """Return the longest path of an allreduce, cut into ``pieces`` as by ``collectives.allreduce``.
 
     The chain's pieces follow one another, so all but the first are hidden; the others' are not.
-
-    Parameters
-    ----------
-    algorithm : str
-        One of :data:`helpers.collectives.ALGORITHMS`.
-    ranks, pieces : int
-        1 or more.
-    hosts : tuple of int, optional
-        The host of every rank, for an algorithm that tells hosts apart; None: they share one.
-
-    Returns
-    -------
-    CriticalPath
-        Messages, and bytes as multiples of K.
-
-    Raises
-    ------
-    ValueError
-        For an algorithm that does not exist, and for numbers below 1.
     """
     chosen = _find(algorithm)
     if ranks < 1 or pieces < 1:
@@ -149,24 +96,8 @@ def path(algorithm: str, ranks: int, pieces: int = 1, hosts: Hosts | None = None
 
 
 def steps(algorithm: str, ranks: int, pieces: int = 1, hosts: Hosts | None = None) -> int:
-    """Return how many messages must follow one another.
+    """Return how many messages must follow one another; without ``hosts``, all ranks share one.
 
-    Parameters
-    ----------
-    algorithm : str
-        One of :data:`helpers.collectives.ALGORITHMS`.
-    ranks, pieces : int
-        1 or more.
-    hosts : tuple of int, optional
-        The host of every rank, for an algorithm that tells hosts apart; None: they share one.
-
-    Returns
-    -------
-    int
-        0 for one rank.
-
-    Examples
-    --------
     >>> steps("ring", 8), steps("tree", 8), steps("recursive_doubling", 8), steps("chain", 8)
     (14, 6, 3, 14)
     """
@@ -176,27 +107,6 @@ def steps(algorithm: str, ranks: int, pieces: int = 1, hosts: Hosts | None = Non
 def sent(algorithm: str, ranks: int, hosts: Hosts | None = None) -> float:
     """Return the bytes that the busiest rank sends, as a multiple of the array's size K.
 
-    Parameters
-    ----------
-    algorithm : str
-        One of :data:`helpers.collectives.ALGORITHMS`.
-    ranks : int
-        1 or more.
-    hosts : tuple of int, optional
-        The host of every rank, for an algorithm that tells hosts apart; None: they share one.
-
-    Returns
-    -------
-    float
-        Bytes ÷ K.
-
-    Raises
-    ------
-    ValueError
-        For an algorithm that does not exist.
-
-    Examples
-    --------
     >>> sent("ring", 4), sent("tree", 4), sent("chain", 4)
     (1.5, 2.0, 2.0)
     """
@@ -218,10 +128,6 @@ def allreduce(
 
     Parameters
     ----------
-    algorithm : str
-        One of :data:`helpers.collectives.ALGORITHMS`.
-    ranks : int
-        1 or more.
     link : Link
         What joins two ranks.
     pieces : int
@@ -230,11 +136,6 @@ def allreduce(
         The host of every rank, for an algorithm that tells hosts apart; None: they share one.
     between : Link, optional
         What joins two hosts, for such an algorithm; None: ``link`` too.
-
-    Returns
-    -------
-    Cost
-        Seconds, as a function of K.
     """
     way = path(algorithm, ranks, pieces, hosts)
     return _cost(way, link) + (_cost(way.between, between or link) if way.between else Cost(0, 0))
@@ -262,11 +163,6 @@ class Machine:
         What joins the ranks of a node, and what joins nodes.
     ports : int
         How many links of ``between``'s bandwidth a node has to the network.
-
-    Raises
-    ------
-    ValueError
-        For a number below 1.
     """
 
     nodes: int
@@ -288,13 +184,7 @@ class Machine:
         return self.nodes * self.per_node
 
     def flat_ring(self) -> Cost:
-        """Return the cost of one ring through all ranks, node after node.
-
-        Returns
-        -------
-        Cost
-            Every step waits for its slowest link.
-        """
+        """Return the cost of one ring through all ranks: every step waits for its slowest link."""
         links = ([self.inside] if self.per_node > 1 else []) + (
             [self.between] if self.nodes > 1 else []
         )
@@ -309,33 +199,17 @@ class Machine:
         return allreduce("ring", self.ranks, slowest)
 
     def tree(self) -> Cost:
-        """Return the cost of a binomial tree in every node under a binomial tree of the nodes.
-
-        Returns
-        -------
-        Cost
-            The sum of both.
-        """
+        """Return the cost of a binomial tree in every node under a binomial tree of the nodes."""
         return allreduce("tree", self.per_node, self.inside) + allreduce(
             "tree", self.nodes, self.between
         )
 
     def two_level(self, algorithm: str = "ring") -> Cost:
-        """Return the cost of two levels.
+        """Return the cost of two levels, one after the other.
 
         Reduce-scatter in every node, allreduce of each part between nodes, allgather in every node.
         Each of a node's G ranks reduces its own part, K/G bytes, with its fellows in other nodes;
         the G of them share the node's ports.
-
-        Parameters
-        ----------
-        algorithm : str
-            By which the nodes allreduce.
-
-        Returns
-        -------
-        Cost
-            Of one level after the other.
         """
         share = max(1.0, self.per_node / self.ports)  # ranks behind one port
         port = Link("shared", self.between.alpha, self.between.beta * share, self.between.gamma)
@@ -346,18 +220,7 @@ class Machine:
 
 
 def crossover(low: Cost, high: Cost) -> float | None:
-    """Return the size from which ``high`` is the faster.
-
-    Parameters
-    ----------
-    low, high : Cost
-        What is compared.
-
-    Returns
-    -------
-    float or None
-        Bytes; 0 if it is from the start, None if it never is.
-    """
+    """Return the bytes from which ``high`` is the faster: 0 if always, None if never."""
     if low.fixed >= high.fixed and low.per_byte >= high.per_byte:
         return 0.0 if low != high else None
     if low.per_byte <= high.per_byte:
@@ -375,15 +238,8 @@ def fit(samples: Iterable[tuple[float, float]], name: str = "fitted", gamma: flo
     ----------
     samples : iterable of (float, float)
         Bytes and seconds of each message.
-    name : str
-        What the link is to be called.
     gamma : float
         Seconds for each byte added, measured elsewhere.
-
-    Returns
-    -------
-    Link
-        With origin "measured here".
 
     Raises
     ------

@@ -20,19 +20,7 @@ from helpers.collectives.tree import distances
 
 
 def allreduce(work: np.ndarray, comm: Communicator, combine: Combine, pieces: int = 1) -> None:
-    """Reduce ``work`` over all ranks: log₂ N steps, two more unless N is a power of two.
-
-    Parameters
-    ----------
-    work : numpy.ndarray
-        This rank's contribution, contiguous; becomes the result.
-    comm : Communicator
-        All its ranks call this.
-    combine : Combine
-        The operation.
-    pieces : int
-        Into how many messages the array is cut.
-    """
+    """Reduce ``work`` over all ranks: log₂ N steps, two more unless N is a power of two."""
     n, rank = comm.Get_size(), comm.Get_rank()
     paired = 2 * (n - (1 << n.bit_length() - 1))  # ranks 0..paired−1 act in pairs
     for c, piece in enumerate(split(len(work), pieces)):
@@ -59,18 +47,6 @@ def path(ranks: int, pieces: int = 1) -> CriticalPath:
     """Return what follows one another: ⌊log₂ N⌋ exchanges, piece after piece.
 
     Unless N is a power of two there is one step before them, and one after.
-
-    Parameters
-    ----------
-    ranks : int
-        N, 2 or more.
-    pieces : int
-        Into how many messages the array is cut.
-
-    Returns
-    -------
-    CriticalPath
-        The step after adds nothing.
     """
     levels = ranks.bit_length() - 1
     fold = int(ranks & (ranks - 1) != 0)
@@ -82,16 +58,6 @@ def sent(ranks: int) -> float:
     """Return the bytes that the busiest rank sends, ÷ K.
 
     An array in each of ⌊log₂ N⌋ exchanges, and the result to a partner if N is no power of two.
-
-    Parameters
-    ----------
-    ranks : int
-        N, 2 or more.
-
-    Returns
-    -------
-    float
-        Bytes ÷ K.
     """
     return float(len(distances(ranks)))
 

@@ -15,22 +15,10 @@ from helpers.tracing.trace import Event, Message, Trace
 
 
 def dry_run(function: Callable[[DryComm], object], ranks: int) -> Trace:
-    """Return the trace that ``function`` would leave on so many ranks.
+    """Return the trace that ``function(comm)`` would leave on so many ranks.
 
-    Parameters
-    ----------
-    function : callable
-        Takes a communicator, as each rank does: a :class:`DryComm`.
-    ranks : int
-        How many there are.
+    Calls are in each rank's order, and times only number a rank's calls.
 
-    Returns
-    -------
-    Trace
-        Calls in each rank's order, and messages; its times only number a rank's calls.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> trace = dry_run(lambda comm: comm.Send(np.ones(2), 1 - comm.Get_rank()), ranks=2)
     >>> trace.bytes_sent(), len(trace.messages), trace.unmatched_sends
@@ -67,104 +55,37 @@ def dry_run(function: Callable[[DryComm], object], ranks: int) -> Trace:
 
 
 class DryComm:
-    """Rank ``rank`` of ``n``: as much of mpi4py's communicator as the algorithms here use.
-
-    Parameters
-    ----------
-    rank, n : int
-        This rank, and how many there are.
-    events : list of Event
-        Where calls are written down.
-    """
+    """Rank ``rank`` of ``n``: as much of mpi4py's communicator as the algorithms here use."""
 
     def __init__(self, rank: int, n: int, events: list[Event]):
         self._rank, self._n, self._events = rank, n, events
         self._calls = 0
 
     def Get_rank(self) -> int:  # noqa: N802 - mpi4py's names
-        """Return this rank's number.
-
-        Returns
-        -------
-        int
-            From 0.
-        """
+        """Return this rank's number."""
         return self._rank
 
     def Get_size(self) -> int:  # noqa: N802
-        """Return the number of ranks.
-
-        Returns
-        -------
-        int
-            From 1.
-        """
+        """Return the number of ranks."""
         return self._n
 
     def Send(self, buf: Any, dest: int, tag: int = 0) -> None:  # noqa: N802
-        """Write down that an array is sent.
-
-        Parameters
-        ----------
-        buf : numpy.ndarray
-            Contiguous.
-        dest : int
-            The rank that receives it.
-        tag : int
-            Which message it is.
-        """
+        """Write down that an array is sent."""
         self._write("Send", "send", dest, tag, buf.nbytes)
 
     def Isend(self, buf: Any, dest: int, tag: int = 0) -> Done:  # noqa: N802
-        """Write down that an array is sent.
-
-        Parameters
-        ----------
-        buf : numpy.ndarray
-            Contiguous.
-        dest : int
-            The rank that receives it.
-        tag : int
-            Which message it is.
-
-        Returns
-        -------
-        Done
-            Complete at once.
-        """
+        """Write down that an array is sent."""
         self._write("Isend", "send", dest, tag, buf.nbytes)
         return Done()
 
     def Recv(self, buf: Any, source: int, tag: int = 0) -> None:  # noqa: N802
-        """Write down that an array is received.
-
-        Parameters
-        ----------
-        buf : numpy.ndarray
-            Contiguous.
-        source : int
-            The rank that sends it.
-        tag : int
-            Which message it is.
-        """
+        """Write down that an array is received."""
         self._write("Recv", "receive", source, tag, buf.nbytes)
 
     def Sendrecv(  # noqa: N802
         self, sendbuf: Any, dest: int, sendtag: int, recvbuf: Any, source: int, recvtag: int
     ) -> None:
-        """Write down that one array is sent and another received.
-
-        Parameters
-        ----------
-        sendbuf : numpy.ndarray
-            What is sent, contiguous.
-        dest, sendtag : int
-            The rank that receives it, and which message it is.
-        recvbuf : numpy.ndarray
-            What is filled, contiguous.
-        source, recvtag : int
-            The rank that sends to this one, and which message.
-        """
+        """Write down that one array is sent and another received."""
         received = (source, recvtag, recvbuf.nbytes)
         self._write("Sendrecv", "exchange", dest, sendtag, sendbuf.nbytes, received)
 

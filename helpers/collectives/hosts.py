@@ -10,18 +10,6 @@ Hosts = tuple[int, ...]  # the host of each rank, numbered in the order in which
 def numbered(names: list) -> Hosts:
     """Number hosts in the order in which they appear.
 
-    Parameters
-    ----------
-    names : list
-        For each rank something that its host's ranks have in common, such as the host's name.
-
-    Returns
-    -------
-    tuple of int
-        The host of each rank.
-
-    Examples
-    --------
     >>> numbered(["b", "b", "a", "b"])
     (0, 0, 1, 0)
     """
@@ -30,33 +18,14 @@ def numbered(names: list) -> Hosts:
 
 
 def one_host(ranks: int) -> Hosts:
-    """Return the hosts of ranks that all share one.
-
-    Parameters
-    ----------
-    ranks : int
-        How many there are.
-
-    Returns
-    -------
-    tuple of int
-        0 for each.
-    """
+    """Return the hosts of ranks that all share one."""
     return (0,) * ranks
 
 
 def hosts_of(comm: Any) -> Hosts:
     """Ask MPI which ranks share memory; every rank of ``comm`` must call it.
 
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        The communicator; asking costs a few small messages on it.
-
-    Returns
-    -------
-    tuple of int
-        The host of each rank, the same on all ranks.
+    Asking costs a few small messages.
     """
     from mpi4py import MPI
 

@@ -29,18 +29,7 @@ LINK_SIZES = (524_288, 262_144, 64)
 
 
 def world(comm: MPI.Intracomm | None = None) -> MPI.Intracomm:
-    """Return ``comm``, or MPI.COMM_WORLD for None.
-
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm, optional
-        What the caller was handed.
-
-    Returns
-    -------
-    mpi4py.MPI.Intracomm
-        Never None.
-    """
+    """Return ``comm``, or MPI.COMM_WORLD for None."""
     if comm is None:
         from mpi4py import MPI
 
@@ -54,30 +43,10 @@ def ping_pong(
     comm: MPI.Intracomm | None = None,
     partner: int = 1,
 ) -> list[tuple[int, float]] | None:
-    """Time messages between rank 0 and another.
+    """Time messages of each size between rank 0 and ``partner``, the median of the repeats.
 
-    The others sleep meanwhile, so that they do not take the cores.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        Of the messages, in bytes.
-    repeats : int
-        How often each is sent there and back, after twice to warm up.
-    comm : mpi4py.MPI.Intracomm, optional
-        Two ranks or more; None: all.
-    partner : int
-        The other rank: on another host, say.
-
-    Returns
-    -------
-    list of (int, float), or None
-        Bytes, and seconds one way, the median; None on the ranks that do not play.
-
-    Raises
-    ------
-    ValueError
-        For a partner that there is not.
+    Bytes and seconds one way; None on the other ranks, which sleep so that they do not take the
+    cores.
     """
     comm = world(comm)
     rank = comm.Get_rank()
@@ -115,10 +84,6 @@ def ring_steps(
     ----------
     sizes : sequence of int
         Of each rank's message, in bytes.
-    repeats : int
-        How often five steps are timed.
-    comm : mpi4py.MPI.Intracomm, optional
-        Who takes part; None: all ranks.
 
     Returns
     -------
@@ -141,20 +106,7 @@ def ring_steps(
 
 
 def addition(size: int = 1 << 20, repeats: int = 20) -> float:
-    """Measure γ: what it takes to add one array of float32 into another.
-
-    Parameters
-    ----------
-    size : int
-        Of each array, in bytes.
-    repeats : int
-        Of which the median counts.
-
-    Returns
-    -------
-    float
-        Seconds a byte.
-    """
+    """Measure γ: the seconds a byte that it takes to add one array of float32 to another."""
     mine, theirs = np.ones(size // 4, np.float32), np.ones(size // 4, np.float32)
     times = []
     for _ in range(repeats + 2):
@@ -167,22 +119,7 @@ def addition(size: int = 1 << 20, repeats: int = 20) -> float:
 def slowest(
     function: Callable[[], object], comm: MPI.Intracomm, repeats: int, warmup: int = 1
 ) -> float:
-    """Time a call that all ranks make together.
-
-    Parameters
-    ----------
-    function : callable
-        Takes nothing.
-    comm : mpi4py.MPI.Intracomm
-        Who takes part.
-    repeats, warmup : int
-        How many calls are timed, and how many go before.
-
-    Returns
-    -------
-    float
-        Seconds of the slowest rank, the median over the calls; the same on every rank.
-    """
+    """Time a call that all ranks make together: the median of the slowest rank's seconds."""
     mine = []
     for _ in range(repeats + warmup):
         comm.Barrier()
@@ -210,12 +147,8 @@ def allreduce_times(
         Of :data:`helpers.collectives.ALGORITHMS`; "MPI_Allreduce" is the library's own.
     sizes : sequence of int
         Of the arrays, in bytes.
-    repeats : int
-        Of which the median counts.
     ranks : int, optional
         How many take part, the first ones; the others sleep. None: all.
-    comm : mpi4py.MPI.Intracomm, optional
-        The ranks; None: all of MPI.COMM_WORLD.
 
     Returns
     -------
@@ -248,15 +181,6 @@ def function_times(
         A name → ``function(array, comm)``, whose result is not looked at.
     sizes : sequence of int
         Of the arrays of float32, in bytes.
-    repeats : int
-        Of which the median counts.
-    comm : mpi4py.MPI.Intracomm, optional
-        The ranks; None: all of MPI.COMM_WORLD.
-
-    Returns
-    -------
-    dict of str to list of float
-        For each name seconds for each of ``sizes``.
     """
     whole = world(comm)
     times: dict[str, list[float]] = {name: [] for name in functions}

@@ -28,8 +28,6 @@ def recorded(
         Of the links, bit/s.
     sizes : sequence of int
         Of the arrays, in bytes.
-    folder : Path, optional
-        Where the records are.
 
     Returns
     -------
@@ -71,8 +69,6 @@ def growing(
     ----------
     rate : float
         Of the links, bit/s.
-    folder : Path, optional
-        Where the records are.
 
     Returns
     -------

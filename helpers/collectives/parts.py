@@ -14,18 +14,6 @@ def split(size: int, n: int) -> list[slice]:
 
     Cutting each of n parts into m pieces gives the same borders as cutting into n·m at once.
 
-    Parameters
-    ----------
-    size, n : int
-        Number of elements, and of parts.
-
-    Returns
-    -------
-    list of slice
-        One for each part; empty ones where there are more parts than elements.
-
-    Examples
-    --------
     >>> split(7, 3)
     [slice(0, 2, None), slice(2, 4, None), slice(4, 7, None)]
     """
@@ -34,41 +22,13 @@ def split(size: int, n: int) -> list[slice]:
 
 
 def lengths(parts: list[slice]) -> list[int]:
-    """Return the number of elements in each part.
-
-    Parameters
-    ----------
-    parts : list of slice
-        With a start and a stop.
-
-    Returns
-    -------
-    list of int
-        Stop − start of each.
-
-    Examples
-    --------
-    >>> lengths(split(7, 3))
-    [2, 2, 3]
-    """
+    """Return the number of elements in each part."""
     return [part.stop - part.start for part in parts]
 
 
 def consecutive(counts: Iterable[int]) -> list[slice]:
     """Return the slices of parts of the given lengths, laid end to end.
 
-    Parameters
-    ----------
-    counts : iterable of int
-        The lengths.
-
-    Returns
-    -------
-    list of slice
-        One for each.
-
-    Examples
-    --------
     >>> consecutive([2, 0, 1])
     [slice(0, 2, None), slice(2, 2, None), slice(2, 3, None)]
     """

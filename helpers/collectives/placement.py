@@ -19,29 +19,8 @@ from helpers.collectives.schedule import Schedule, model
 
 
 def crossing(schedule: Schedule, size: int, hosts: Hosts) -> list[dict[int, int]]:
-    """Return how many bytes each host's link carries out of it, step by step.
+    """Return for each step the bytes that leave each host; ValueError unless each rank has a host.
 
-    Parameters
-    ----------
-    schedule : Schedule
-        Who sends which chunk to whom, by step.
-    size : int
-        Of the array, in bytes.
-    hosts : tuple of int
-        The host of each rank.
-
-    Returns
-    -------
-    list of dict of int to int
-        For each step: the host → bytes that leave it, hosts that send nothing left out.
-
-    Raises
-    ------
-    ValueError
-        If there is not a host for each rank.
-
-    Examples
-    --------
     >>> crossing(model("tree", 4), 1000, (0, 0, 1, 1))
     [{}, {1: 1000}, {0: 1000}, {}]
     """
@@ -73,8 +52,6 @@ def seconds(
 
     Parameters
     ----------
-    algorithm : str
-        One of :data:`helpers.collectives.ALGORITHMS`.
     sizes : sequence of int
         Of the arrays, in bytes.
     hosts : tuple of int
@@ -84,13 +61,6 @@ def seconds(
         themselves.
     ports : int
         How many links of ``between``'s bandwidth each host has.
-    pieces : int
-        As :func:`helpers.collectives.allreduce` cuts the array.
-
-    Returns
-    -------
-    list of float
-        Seconds for each size.
 
     Raises
     ------

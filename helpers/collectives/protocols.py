@@ -18,83 +18,24 @@ class Communicator(Protocol):
     """As much of mpi4py's ``Intracomm`` as the algorithms here use."""
 
     def Get_rank(self) -> int:  # noqa: N802
-        """Return this rank's number.
-
-        Returns
-        -------
-        int
-            From 0.
-        """
+        """Return this rank's number."""
 
     def Get_size(self) -> int:  # noqa: N802
-        """Return the number of ranks.
-
-        Returns
-        -------
-        int
-            From 1.
-        """
+        """Return the number of ranks."""
 
     def Send(self, buf: Any, dest: int, tag: int = 0) -> Any:  # noqa: N802
-        """Send an array.
-
-        Parameters
-        ----------
-        buf : numpy.ndarray
-            Contiguous.
-        dest : int
-            The rank that receives it.
-        tag : int
-            Which message it is.
-        """
+        """Send an array."""
 
     def Isend(self, buf: Any, dest: int, tag: int = 0) -> Request:  # noqa: N802
-        """Begin to send an array.
-
-        Parameters
-        ----------
-        buf : numpy.ndarray
-            Contiguous.
-        dest : int
-            The rank that receives it.
-        tag : int
-            Which message it is.
-
-        Returns
-        -------
-        Request
-            To be waited for.
-        """
+        """Begin to send an array."""
 
     def Recv(self, buf: Any, source: int, tag: int = 0) -> Any:  # noqa: N802
-        """Receive into an array.
-
-        Parameters
-        ----------
-        buf : numpy.ndarray
-            Contiguous.
-        source : int
-            The rank that sends it.
-        tag : int
-            Which message it is.
-        """
+        """Receive into an array."""
 
     def Sendrecv(  # noqa: N802
         self, sendbuf: Any, dest: int, sendtag: int, recvbuf: Any, source: int, recvtag: int
     ) -> Any:
-        """Send one array and receive another at the same time.
-
-        Parameters
-        ----------
-        sendbuf : numpy.ndarray
-            What is sent, contiguous.
-        dest, sendtag : int
-            The rank that receives it, and which message it is.
-        recvbuf : numpy.ndarray
-            What is filled, contiguous.
-        source, recvtag : int
-            The rank that sends to this one, and which message.
-        """
+        """Send one array and receive another at the same time."""
 
 
 class Combine(Protocol):

@@ -31,16 +31,6 @@ def record(names: Sequence[str], ranks: Sequence[int], pieces: Sequence[int] = (
         Sizes of the groups; each is the first so many ranks of ``MPI.COMM_WORLD``.
     pieces : sequence of int
         Into how many messages arrays are cut, where the collective can cut them.
-
-    Returns
-    -------
-    dict
-        A list of calls for each (name, number of ranks, pieces) in which this rank took part.
-
-    Raises
-    ------
-    ValueError
-        For a collective that does not exist, or for more ranks than there are.
     """
     from mpi4py import MPI
 
@@ -74,15 +64,8 @@ def sent(algorithms: Sequence[str], K: int) -> dict[str, tuple[int, int]]:
 
     Parameters
     ----------
-    algorithms : sequence of str
-        Of :data:`helpers.collectives.ALGORITHMS`.
     K : int
         Bytes of the array, which is of float32: a multiple of 4.
-
-    Returns
-    -------
-    dict of str to (int, int)
-        For each algorithm how many messages, and bytes.
     """
     from helpers.collectives.api import allreduce
 
@@ -102,11 +85,6 @@ def sent_by(function: Callable[[np.ndarray, MPI.Intracomm], object], K: int) -> 
         is not seen.
     K : int
         Bytes of the array, which is of float32: a multiple of 4.
-
-    Returns
-    -------
-    tuple of int
-        How many messages, and bytes.
     """
     import numpy as np
     from mpi4py import MPI
@@ -122,18 +100,7 @@ def sent_by(function: Callable[[np.ndarray, MPI.Intracomm], object], K: int) -> 
 
 
 def schedules(logs: Sequence[Log]) -> list[Schedule]:
-    """Return the schedules of what :func:`record` recorded.
-
-    Parameters
-    ----------
-    logs : sequence of dict
-        What it returned on each rank, in rank order.
-
-    Returns
-    -------
-    list of Schedule
-        One for each collective, number of ranks, and of pieces.
-    """
+    """Return the schedules of what :func:`record` returned on each rank, in rank order."""
     from helpers.tracing import build
 
     return [
@@ -143,17 +110,6 @@ def schedules(logs: Sequence[Log]) -> list[Schedule]:
 
 
 def cuttable(name: str) -> bool:
-    """Tell whether a collective can send its array in several pieces.
-
-    Parameters
-    ----------
-    name : str
-        Of :data:`helpers.collectives.registry.COLLECTIVES`.
-
-    Returns
-    -------
-    bool
-        False for scatter and gather.
-    """
+    """Tell whether a collective can send its array in several pieces: not scatter and gather."""
     chunks = find(name).chunks
     return chunks(2, 2) != chunks(2, 1)

@@ -30,15 +30,9 @@ Chunks = Callable[[int, int], int]
 class CriticalPath(NamedTuple):
     """What lies one after another, from which an algorithm's time follows.
 
-    Parameters
-    ----------
-    messages : float
-        How many messages follow one another: each costs α.
-    sent, added : float
-        Bytes sent and bytes added one after another, as multiples of the array's K bytes.
-    between : CriticalPath, optional
-        What of it, in addition, lies between hosts, where an algorithm tells hosts apart; ``sent``
-        counts what goes through the link of one host, for all its ranks.
+    Each of ``messages`` costs α; ``sent`` and ``added`` are bytes, as multiples of the array's K.
+    ``between`` is what of it, in addition, lies between hosts, where an algorithm tells hosts
+    apart: its ``sent`` counts what goes through the link of one host, for all its ranks.
     """
 
     messages: float
@@ -56,17 +50,9 @@ class CriticalPath(NamedTuple):
 class Collective:
     """One collective by one algorithm, as schedules and animations see it.
 
-    Parameters
-    ----------
-    name, title : str
-        What it is called in code and in pictures.
-    messages : callable
-        ``messages(comm, chunks, pieces)`` runs it on one rank, with rank 0 as root and one number
-        for each chunk.
-    chunks : callable
-        ``chunks(ranks, pieces)`` says into how many chunks the array is cut.
-    held : callable
-        ``held(rank, chunk, owner)`` says whose contributions a rank has before the first message.
+    ``messages(comm, chunks, pieces)`` runs it on one rank, with rank 0 as root and one number for
+    each chunk. ``chunks(ranks, pieces)`` says into how many chunks the array is cut, and
+    ``held(rank, chunk, owner)`` whose contributions a rank has before the first message.
     """
 
     name: str
@@ -76,17 +62,7 @@ class Collective:
     held: Callable[[int, int, int], set[int]]
 
     def perform(self, comm: Communicator, pieces: int, hosts: Hosts | None = None) -> None:
-        """Run it on this rank, with one number for each chunk.
-
-        Parameters
-        ----------
-        comm : Communicator
-            mpi4py's, or one that only writes down what it is asked.
-        pieces : int
-            Into how many messages the array, or each rank's part of it, is cut.
-        hosts : tuple of int, optional
-            The host of every rank; of no account for these.
-        """
+        """Run it on this rank, with one number for each chunk."""
         self.messages(comm, self.chunks(comm.Get_size(), pieces), pieces)
 
 
@@ -94,32 +70,16 @@ class Collective:
 class Allreduce:
     """One algorithm for an allreduce: all that anything here needs to know about it.
 
+    ``run(work, comm, combine, pieces)`` reduces the contiguous array ``work`` in place. It sends on
+    ``comm`` alone, chunk c under tag ``FIRST_TAG + c``; the chunks after c may travel in the same
+    message. ``path(ranks, pieces)`` is the :class:`CriticalPath` of two ranks or more, and
+    ``sent(ranks)`` the bytes that the busiest of them sends, as a multiple of the array's K.
+    ``chunks(ranks, pieces)`` says into how many chunks the array is cut, and ``pieces(size,
+    ranks)`` into how many pieces, where the caller does not say. Unless it ``keeps_order`` of
+    ranks, the operation must commute.
+
     Where ``knows_hosts``, each of ``run``, ``path`` and ``sent`` takes a further keyword ``hosts``,
     the host of every rank in order, such as ``(0, 0, 1, 1)``.
-
-    Parameters
-    ----------
-    name, title : str
-        What it is called in code and in pictures.
-    run : callable
-        ``run(work, comm, combine, pieces)`` reduces the contiguous array ``work`` in place. It
-        sends on ``comm`` alone, chunk c under tag ``FIRST_TAG + c``; the chunks after c may travel
-        in the same message.
-    path : callable
-        ``path(ranks, pieces)`` returns the :class:`CriticalPath` of two ranks or more.
-    sent : callable
-        ``sent(ranks)`` returns the bytes that the busiest of two ranks or more sends, as a
-        multiple of the array's K.
-    chunks : callable
-        ``chunks(ranks, pieces)`` says into how many chunks the array is cut.
-    pieces : callable
-        ``pieces(size, ranks)`` says into how many pieces an array of ``size`` bytes is cut where
-        the caller does not say.
-    keeps_order : bool
-        Whether contributions are combined in the order of ranks; if not, the operation must
-        commute.
-    knows_hosts : bool
-        Whether it sends otherwise inside a host than between hosts.
     """
 
     name: str
@@ -137,32 +97,14 @@ class Allreduce:
     def on_hosts(self, hosts: Hosts | Callable[[], Hosts]) -> dict[str, Hosts]:
         """Return the keyword that ``run``, ``path`` and ``sent`` take besides, if any.
 
-        Parameters
-        ----------
-        hosts : tuple of int, or callable
-            The host of every rank, or how to find out, which may cost messages.
-
-        Returns
-        -------
-        dict
-            Empty unless ``knows_hosts``.
+        ``hosts`` may be how to find out, which may cost messages.
         """
         if not self.knows_hosts:
             return {}
         return {"hosts": hosts() if callable(hosts) else hosts}
 
     def perform(self, comm: Communicator, pieces: int, hosts: Hosts | None = None) -> None:
-        """Run it on this rank, with one number for each chunk.
-
-        Parameters
-        ----------
-        comm : Communicator
-            mpi4py's, or one that only writes down what it is asked.
-        pieces : int
-            Into how many messages the array, or each rank's part of it, is cut.
-        hosts : tuple of int, optional
-            The host of every rank; None asks MPI, where the algorithm wants to know.
-        """
+        """Run it on this rank, with one number for each chunk; without ``hosts`` it may ask MPI."""
         self.start(np.ones(self.chunks(comm.Get_size(), pieces)), comm, added, pieces, hosts)
 
     def start(
@@ -180,14 +122,7 @@ class Allreduce:
     def in_place(self, array: np.ndarray, comm: Any, hosts: Hosts | None = None) -> None:
         """Replace an array by its sum over all ranks, and compare nothing: what is timed.
 
-        Parameters
-        ----------
-        array : numpy.ndarray
-            Of numbers, contiguous, of one shape and dtype on every rank; else ranks hang.
-        comm : mpi4py.MPI.Intracomm
-            All its ranks call this.
-        hosts : tuple of int, optional
-            The host of every rank; None asks MPI, where the algorithm wants to know.
+        Arrays of another shape or dtype on another rank hang all.
         """
         work, combine = array.reshape(-1), Combiner(None, array.dtype)
         self.start(work, comm, combine, self.pieces(work.nbytes, comm.Get_size()), hosts)
@@ -201,23 +136,7 @@ Entry = TypeVar("Entry", Collective, Allreduce)
 
 
 def register(entry: Entry) -> Entry:
-    """Enter a collective, or an allreduce algorithm, under its name.
-
-    Parameters
-    ----------
-    entry : Collective or Allreduce
-        What is to be entered.
-
-    Returns
-    -------
-    Collective or Allreduce
-        The same.
-
-    Raises
-    ------
-    ValueError
-        If there is one of that name already.
-    """
+    """Enter a collective, or an allreduce algorithm, under its name: ValueError if it is taken."""
     if entry.name in COLLECTIVES:
         names = ", ".join(repr(name) for name in COLLECTIVES)
         raise ValueError(f"register expects a name that is not taken ({names}); got {entry.name!r}")
@@ -229,23 +148,7 @@ def register(entry: Entry) -> Entry:
 
 
 def find(name: str) -> Collective | Allreduce:
-    """Return the collective called ``name``.
-
-    Parameters
-    ----------
-    name : str
-        One of :data:`COLLECTIVES`.
-
-    Returns
-    -------
-    Collective or Allreduce
-        What was entered under this name.
-
-    Raises
-    ------
-    ValueError
-        If there is none; the message lists the names.
-    """
+    """Return the collective called ``name``: ValueError, with the names, if there is none."""
     try:
         return COLLECTIVES[name]
     except KeyError:

@@ -26,20 +26,7 @@ SEGMENT = 4 << 20
 
 
 def pieces_of(size: int, ranks: int) -> int:
-    """Return into how many pieces each rank's part is cut, so that none exceeds SEGMENT.
-
-    Parameters
-    ----------
-    size : int
-        Bytes of the whole array.
-    ranks : int
-        N, the number of parts.
-
-    Returns
-    -------
-    int
-        1 or more.
-    """
+    """Return into how many pieces each rank's part is cut, so that none exceeds SEGMENT bytes."""
     return max(1, -(-size // (ranks * SEGMENT)))
 
 
@@ -49,17 +36,6 @@ def reduce_scatter(
     """Leave the reduction of this rank's parts of ``work`` in place; the rest is partial sums.
 
     ``len(parts)`` is a multiple of N: with m·N of them, rank r owns parts m·r to m·r + m − 1.
-
-    Parameters
-    ----------
-    work : numpy.ndarray
-        This rank's contribution, contiguous; overwritten.
-    comm : Communicator
-        All its ranks call this.
-    combine : Combine
-        The operation, which must commute.
-    parts : list of slice
-        Consecutive, the same on every rank.
     """
     n, rank = comm.Get_size(), comm.Get_rank()
     right, left = (rank + 1) % n, (rank - 1) % n
@@ -76,17 +52,7 @@ def reduce_scatter(
 
 
 def allgather(work: np.ndarray, comm: Communicator, parts: list[slice]) -> None:
-    """Copy every rank's own parts of ``work`` to all ranks.
-
-    Parameters
-    ----------
-    work : numpy.ndarray
-        Contiguous, as long on every rank; all but this rank's own parts is overwritten.
-    comm : Communicator
-        All its ranks call this.
-    parts : list of slice
-        Consecutive, the same on every rank, a multiple of N of them.
-    """
+    """Copy every rank's own parts of ``work`` to all ranks."""
     n, rank = comm.Get_size(), comm.Get_rank()
     right, left = (rank + 1) % n, (rank - 1) % n
     pieces = len(parts) // n
@@ -99,56 +65,20 @@ def allgather(work: np.ndarray, comm: Communicator, parts: list[slice]) -> None:
 
 
 def allreduce(work: np.ndarray, comm: Communicator, combine: Combine, pieces: int = 1) -> None:
-    """Reduce-scatter, then allgather: 2(N−1) steps, 2(N−1)K/N bytes sent by every rank.
-
-    Parameters
-    ----------
-    work : numpy.ndarray
-        This rank's contribution, contiguous; becomes the result.
-    comm : Communicator
-        All its ranks call this.
-    combine : Combine
-        The operation.
-    pieces : int
-        Into how many messages each rank's part is cut.
-    """
+    """Reduce-scatter, then allgather: 2(N−1) steps, 2(N−1)K/N bytes sent by every rank."""
     parts = split(len(work), comm.Get_size() * pieces)
     reduce_scatter(work, comm, combine, parts)
     allgather(work, comm, parts)
 
 
 def path(ranks: int, pieces: int = 1) -> CriticalPath:
-    """Return what follows one another: 2(N−1) steps of K/N bytes, each in ``pieces`` messages.
-
-    Parameters
-    ----------
-    ranks : int
-        N, 2 or more.
-    pieces : int
-        Into how many messages each rank's part is cut.
-
-    Returns
-    -------
-    CriticalPath
-        Every step is on it.
-    """
+    """Return what follows one another: 2(N−1) steps of K/N bytes, each in ``pieces`` messages."""
     steps = ranks - 1
     return CriticalPath(2 * steps * pieces, 2 * steps / ranks, steps / ranks)
 
 
 def sent(ranks: int) -> float:
-    """Return the bytes that every rank sends, ÷ K.
-
-    Parameters
-    ----------
-    ranks : int
-        N, 2 or more.
-
-    Returns
-    -------
-    float
-        Bytes ÷ K.
-    """
+    """Return the bytes that every rank sends, ÷ K."""
     return 2 * (ranks - 1) / ranks
 
 

@@ -17,21 +17,7 @@ from helpers.collectives.registry import Collective, register
 def scatter(
     work: np.ndarray, part: np.ndarray, comm: Communicator, root: int, parts: list[slice]
 ) -> None:
-    """Copy ``work[parts[r]]`` of the root into ``part`` of rank r, for every r.
-
-    Parameters
-    ----------
-    work : numpy.ndarray
-        The whole array, contiguous, on the root; of no account elsewhere.
-    part : numpy.ndarray
-        This rank's part, contiguous; overwritten.
-    comm : Communicator
-        All its ranks call this.
-    root : int
-        The rank that has the whole.
-    parts : list of slice
-        Whose part is where; of account on the root only.
-    """
+    """Copy ``work[parts[r]]`` of the root into ``part`` of rank r, for every r."""
     if comm.Get_rank() == root:
         for rank in range(comm.Get_size()):
             if rank == root:
@@ -45,21 +31,7 @@ def scatter(
 def gather(
     part: np.ndarray, work: np.ndarray, comm: Communicator, root: int, parts: list[slice]
 ) -> None:
-    """Copy ``part`` of rank r into ``work[parts[r]]`` of the root, for every r.
-
-    Parameters
-    ----------
-    part : numpy.ndarray
-        This rank's part, contiguous.
-    work : numpy.ndarray
-        The whole array, contiguous, on the root, overwritten; of no account elsewhere.
-    comm : Communicator
-        All its ranks call this.
-    root : int
-        The rank that has the whole.
-    parts : list of slice
-        Whose part is where; of account on the root only.
-    """
+    """Copy ``part`` of rank r into ``work[parts[r]]`` of the root, for every r."""
     if comm.Get_rank() == root:
         for rank in range(comm.Get_size()):
             if rank == root:

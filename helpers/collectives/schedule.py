@@ -29,17 +29,7 @@ NUMBER = 8  # bytes: `perform` moves one float64 for each chunk
 
 
 class Transfer(NamedTuple):
-    """One chunk's way in a message; chunks that travel joined are as many transfers in one step.
-
-    Parameters
-    ----------
-    step : int
-        When it goes, from 1.
-    source, dest : int
-        The ranks that send and receive it.
-    chunk : int
-        Which part of the array.
-    """
+    """One chunk's way in a message, at a step from 1; chunks joined are as many transfers."""
 
     step: int
     source: int
@@ -51,22 +41,9 @@ class Transfer(NamedTuple):
 class Schedule:
     """The messages of one collective, by step, and what each rank had before the first.
 
-    Parameters
-    ----------
-    name : str
-        Which collective, of :data:`COLLECTIVES`.
-    ranks, pieces, chunks : int
-        Number of ranks; into how many messages the array (by the ring: each rank's part) was cut;
-        into how many chunks that makes it.
-    transfers : tuple of Transfer
-        In order.
-    held : tuple of tuple of frozenset
-        ``held[rank][chunk]``: the ranks whose contribution is in that rank's copy of the chunk. An
-        empty set: it has nothing there (or nothing that counts).
-    origin : str
-        "model" or "trace".
-    title : str
-        What pictures call it.
+    ``pieces`` says into how many messages the array (by the ring: each rank's part) was cut.
+    ``held[rank][chunk]`` are the ranks whose contribution is in that rank's copy of the chunk: an
+    empty set has nothing there, or nothing that counts. ``origin`` is "model" or "trace".
     """
 
     name: str
@@ -84,18 +61,7 @@ class Schedule:
         return max((t.step for t in self.transfers), default=0)
 
     def at(self, step: int) -> list[Transfer]:
-        """Return the transfers of one step.
-
-        Parameters
-        ----------
-        step : int
-            From 1.
-
-        Returns
-        -------
-        list of Transfer
-            Empty for a step that there is not.
-        """
+        """Return the transfers of one step, from 1."""
         return [t for t in self.transfers if t.step == step]
 
     def states(self) -> list[list[list[frozenset[int]]]]:
@@ -103,16 +69,6 @@ class Schedule:
 
         What arrives is added if it shares no contribution with what is there, and takes its place
         if it contains it.
-
-        Returns
-        -------
-        list of list of list of frozenset
-            One more than there are steps.
-
-        Raises
-        ------
-        ValueError
-            If a contribution would be counted twice.
         """
         states = [[list(row) for row in self.held]]
         for step in range(1, self.steps + 1):
@@ -132,17 +88,7 @@ class Schedule:
     def sent(self, size: int, step: int | None = None) -> list[int]:
         """Return how much each rank sent, up to and including ``step``, of an array of ``size``.
 
-        Parameters
-        ----------
-        size : int
-            Elements or bytes; a chunk holds 1/``chunks`` of it, to the nearest one.
-        step : int, optional
-            The last step that counts; None: all.
-
-        Returns
-        -------
-        list of int
-            One for each rank, in the unit of ``size``.
+        Elements or bytes, as ``size`` is; a chunk holds 1/``chunks`` of it, to the nearest one.
         """
         sizes = lengths(split(size, self.chunks))
         sent = [0] * self.ranks
@@ -155,22 +101,9 @@ class Schedule:
 def perform(name: str, comm: Communicator, pieces: int = 1, hosts: Hosts | None = None) -> None:
     """Run the collective on ``comm``, with rank 0 as root and one number for each chunk.
 
-    Parameters
-    ----------
-    name : str
-        One of :data:`COLLECTIVES`.
-    comm : Communicator
-        mpi4py's (traced, say); all its ranks call this.
-    pieces : int
-        Into how many messages the array (for the ring's calls, each rank's part) is cut; scatter
-        and gather always have one part a rank.
-    hosts : tuple of int, optional
-        The host of every rank, for an algorithm that tells hosts apart; None asks MPI.
-
-    Raises
-    ------
-    ValueError
-        For a collective that does not exist.
+    ``pieces``: into how many messages the array (for the ring's calls, each rank's part) is cut;
+    scatter and gather always have one part a rank. Without ``hosts``, MPI is asked where they
+    count.
     """
     find(name).perform(comm, pieces, hosts)
 
@@ -184,13 +117,6 @@ def model(name: str, ranks: int, pieces: int = 1, hosts: Hosts | None = None) ->
         One of :data:`COLLECTIVES`.
     ranks, pieces : int
         1 or more, see :func:`perform`.
-    hosts : tuple of int, optional
-        The host of every rank, for an algorithm that tells hosts apart; None: they share one.
-
-    Returns
-    -------
-    Schedule
-        With origin "model".
 
     Raises
     ------
@@ -210,31 +136,11 @@ def model(name: str, ranks: int, pieces: int = 1, hosts: Hosts | None = None) ->
 
 
 def from_trace(name: str, trace: Trace, pieces: int = 1, origin: str = "trace") -> Schedule:
-    """Return the schedule of the collective that a trace recorded.
+    """Return the schedule of the collective that a trace recorded on one communicator.
 
     All messages that are not of :mod:`helpers.collectives` (their tag tells) are left out.
-
-    Parameters
-    ----------
-    name : str
-        Which of :data:`COLLECTIVES` it was.
-    trace : helpers.tracing.trace.Trace
-        Holds one :func:`perform`, on one communicator.
-    pieces : int
-        Into how many messages the array was cut, see :func:`perform`.
-    origin : str
-        What the schedule is to say about itself.
-
-    Returns
-    -------
-    Schedule
-        With the ranks of that communicator.
-
-    Raises
-    ------
-    ValueError
-        For messages on several communicators, for messages that do not carry whole chunks, and for
-        calls that never end.
+    ValueError for several communicators, for messages that do not carry whole chunks, and for calls
+    that never end.
     """
     collective = find(name)
     ours = [i for i, e in enumerate(trace.events) if isinstance(e.tag, int) and e.tag >= FIRST_TAG]

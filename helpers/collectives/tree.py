@@ -20,18 +20,6 @@ from helpers.collectives.registry import Allreduce, Collective, CriticalPath, re
 def distances(n: int) -> list[int]:
     """Return the powers of two below ``n``: how far messages go, step after step.
 
-    Parameters
-    ----------
-    n : int
-        Number of ranks.
-
-    Returns
-    -------
-    list of int
-        ⌈log₂ n⌉ distances.
-
-    Examples
-    --------
     >>> distances(5)
     [1, 2, 4]
     """
@@ -41,21 +29,7 @@ def distances(n: int) -> list[int]:
 def reduce(
     work: np.ndarray, comm: Communicator, combine: Combine, root: int, pieces: int = 1
 ) -> None:
-    """Leave the reduction of all ranks' ``work`` on ``root`` in ⌈log₂ N⌉ steps.
-
-    Parameters
-    ----------
-    work : numpy.ndarray
-        This rank's contribution, contiguous; overwritten (by partial sums, but on ``root``).
-    comm : Communicator
-        All its ranks call this.
-    combine : Combine
-        The operation.
-    root : int
-        The rank that is to have the result.
-    pieces : int
-        Into how many messages the array is cut.
-    """
+    """Leave the reduction of all ranks' ``work`` on ``root`` in ⌈log₂ N⌉ steps."""
     n = comm.Get_size()
     place = (comm.Get_rank() - root) % n  # 0: the root of the tree
     sending = []
@@ -74,19 +48,7 @@ def reduce(
 
 
 def broadcast(work: np.ndarray, comm: Communicator, root: int, pieces: int = 1) -> None:
-    """Copy ``work`` from ``root`` to all ranks in ⌈log₂ N⌉ steps, farthest first.
-
-    Parameters
-    ----------
-    work : numpy.ndarray
-        Contiguous, as long on every rank; overwritten on all but ``root``.
-    comm : Communicator
-        All its ranks call this.
-    root : int
-        The rank whose values count.
-    pieces : int
-        Into how many messages the array is cut.
-    """
+    """Copy ``work`` from ``root`` to all ranks in ⌈log₂ N⌉ steps, farthest first."""
     n = comm.Get_size()
     place = (comm.Get_rank() - root) % n
     sending = []
@@ -102,19 +64,7 @@ def broadcast(work: np.ndarray, comm: Communicator, root: int, pieces: int = 1) 
 
 
 def allreduce(work: np.ndarray, comm: Communicator, combine: Combine, pieces: int = 1) -> None:
-    """Reduce to rank 0, then broadcast from it: 2⌈log₂ N⌉ steps, up to ⌈log₂ N⌉K bytes a rank.
-
-    Parameters
-    ----------
-    work : numpy.ndarray
-        This rank's contribution, contiguous; becomes the result.
-    comm : Communicator
-        All its ranks call this.
-    combine : Combine
-        The operation.
-    pieces : int
-        Into how many messages the array is cut.
-    """
+    """Reduce to rank 0, then broadcast from it: 2⌈log₂ N⌉ steps, up to ⌈log₂ N⌉K bytes a rank."""
     reduce(work, comm, combine, 0, pieces)
     broadcast(work, comm, 0, pieces)
 
@@ -122,35 +72,14 @@ def allreduce(work: np.ndarray, comm: Communicator, combine: Combine, pieces: in
 def path(ranks: int, pieces: int = 1) -> CriticalPath:
     """Return what follows one another: ⌈log₂ N⌉ steps there and as many back, piece after piece.
 
-    Parameters
-    ----------
-    ranks : int
-        N, 2 or more.
-    pieces : int
-        Into how many messages the array is cut.
-
-    Returns
-    -------
-    CriticalPath
-        Only on the way there is anything added.
+    Only the way there adds.
     """
     levels = len(distances(ranks))
     return CriticalPath(2 * levels * pieces, 2.0 * levels, float(levels))
 
 
 def sent(ranks: int) -> float:
-    """Return the bytes that the busiest rank sends, ÷ K: rank 0's, while it broadcasts.
-
-    Parameters
-    ----------
-    ranks : int
-        N, 2 or more.
-
-    Returns
-    -------
-    float
-        Bytes ÷ K.
-    """
+    """Return the bytes that the busiest rank sends, ÷ K: rank 0's, while it broadcasts."""
     return float(len(distances(ranks)))
 
 

@@ -28,14 +28,7 @@ from helpers.collectives.registry import Allreduce, CriticalPath, register
 class Some:
     """Some of a communicator's ranks, as a ring sees them: numbered by their place in it.
 
-    Parameters
-    ----------
-    comm : Communicator
-        With all ranks.
-    members : list of int
-        The ranks, in the order of the ring, this one among them.
-    first : int
-        The number of the first chunk that travels here.
+    ``first`` is the number of the first chunk that travels here.
     """
 
     def __init__(self, comm: Communicator, members: list[int], first: int = 0) -> None:
@@ -43,41 +36,17 @@ class Some:
         self._place = members.index(comm.Get_rank())
 
     def Get_rank(self) -> int:  # noqa: N802 - mpi4py's names
-        """Return this rank's place.
-
-        Returns
-        -------
-        int
-            From 0.
-        """
+        """Return this rank's place."""
         return self._place
 
     def Get_size(self) -> int:  # noqa: N802
-        """Return how many they are.
-
-        Returns
-        -------
-        int
-            From 1.
-        """
+        """Return how many they are."""
         return len(self._members)
 
     def Sendrecv(  # noqa: N802
         self, sendbuf: Any, dest: int, sendtag: int, recvbuf: Any, source: int, recvtag: int
     ) -> None:
-        """Send one array and receive another at the same time.
-
-        Parameters
-        ----------
-        sendbuf : numpy.ndarray
-            What is sent, contiguous.
-        dest, sendtag : int
-            The place of who receives it, and which message of this ring it is.
-        recvbuf : numpy.ndarray
-            What is filled, contiguous.
-        source, recvtag : int
-            The place of who sends to this rank, and which message.
-        """
+        """Send one array and receive another at the same time."""
         to, by = self._members[dest], self._members[source]
         first = self._first
         self._comm.Sendrecv(sendbuf, to, sendtag + first, recvbuf, by, recvtag + first)
@@ -86,21 +55,7 @@ class Some:
 def allreduce(
     work: np.ndarray, comm: Communicator, combine: Combine, pieces: int = 1, *, hosts: Hosts
 ) -> None:
-    """Reduce-scatter inside hosts, allreduce between them, allgather inside.
-
-    Parameters
-    ----------
-    work : numpy.ndarray
-        This rank's contribution, contiguous; becomes the result.
-    comm : Communicator
-        All its ranks call this.
-    combine : Combine
-        The operation.
-    pieces : int
-        Into how many messages each rank's part is cut.
-    hosts : tuple of int
-        The host of every rank.
-    """
+    """Reduce-scatter inside hosts, allreduce between them, allgather inside."""
     n, rank = comm.Get_size(), comm.Get_rank()
     parts = split(len(work), n * pieces)
     inside = [other for other in range(n) if hosts[other] == hosts[rank]]
@@ -124,19 +79,7 @@ def allreduce(
 def path(ranks: int, pieces: int = 1, *, hosts: Hosts) -> CriticalPath:
     """Return what follows one another inside hosts, and between them.
 
-    Parameters
-    ----------
-    ranks : int
-        N, 2 or more.
-    pieces : int
-        Into how many messages each rank's part is cut.
-    hosts : tuple of int
-        The host of every rank.
-
-    Returns
-    -------
-    CriticalPath
-        A step inside a host is one message for each host and piece.
+    A step inside a host is one message for each host and piece.
     """
     if not _even(hosts):
         return CriticalPath(0, 0.0, 0.0, ring.path(ranks, pieces))
@@ -149,20 +92,7 @@ def path(ranks: int, pieces: int = 1, *, hosts: Hosts) -> CriticalPath:
 
 
 def sent(ranks: int, *, hosts: Hosts) -> float:
-    """Return the bytes that every rank sends, ÷ K.
-
-    Parameters
-    ----------
-    ranks : int
-        N, 2 or more.
-    hosts : tuple of int
-        The host of every rank.
-
-    Returns
-    -------
-    float
-        As many as one ring through all ranks sends, wherever they go.
-    """
+    """Return the bytes that every rank sends, ÷ K: as many as one ring sends, wherever they go."""
     return ring.sent(ranks)
 
 
