@@ -70,23 +70,9 @@ def monitored_barrier(
 ) -> None:
     """Wait for every rank, and say who is missing.
 
-    What ``torch.distributed.monitored_barrier`` does, which torch reserves for gloo.
-
-    Parameters
-    ----------
-    group
-        A group of this backend; None: the default group.
-    timeout
-        How long to wait; None: the group's time limit.
-    wait_all_ranks
-        Whether the error names all the missing ranks, and not the first alone.
-
-    Raises
-    ------
-    ValueError
-        The group is another backend's.
-    RuntimeError
-        Not every rank has come in time. Rank 0's error names those that have not.
+    What ``torch.distributed.monitored_barrier`` does, which torch reserves for gloo. RuntimeError
+    if not every rank has come in time: rank 0's names the first that has not, or with
+    ``wait_all_ranks`` all of them.
     """
     group = group or dist.group.WORLD
     if not is_ours(group):

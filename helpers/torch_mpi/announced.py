@@ -15,17 +15,6 @@ class Announced:
     :mod:`helpers.tracing` watches through communicators that have a ``recorder``; on others this
     does nothing. The main thread's waits alone, and those that it waits for inside torch (DDP's, in
     ``backward``): beside the others the rank computes.
-
-    Parameters
-    ----------
-    comm
-        The communicator whose ranks are waited for.
-    call
-        The name of the operation, as a reader knows it.
-    peer
-        The rank that is waited for, or ``"all"``.
-    tag
-        The message's tag, where it has one.
     """
 
     def __init__(self, comm: Any, call: str, peer: int | str = "all", tag: int | None = None):

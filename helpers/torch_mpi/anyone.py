@@ -13,17 +13,7 @@ from mpi4py import MPI
 
 
 class Receive(Protocol):
-    """A receive that has not begun.
-
-    Attributes
-    ----------
-    peer, tag
-        Whom from, or ``MPI.ANY_SOURCE``, and with which tag.
-    room
-        MPI's view of the memory that it is for.
-    request
-        MPI's, once it has begun.
-    """
+    """A receive that has not begun; ``room`` is MPI's view of the memory that it is for."""
 
     peer: int
     tag: int
@@ -36,11 +26,6 @@ class FromAnyone:
 
     MPI gives a message to the receive that was asked for first of those that it fits. So behind one
     from anyone, others of its tag wait too.
-
-    Parameters
-    ----------
-    comm
-        The communicator.
     """
 
     def __init__(self, comm: MPI.Intracomm):
@@ -49,25 +34,13 @@ class FromAnyone:
         self._lock = threading.Lock()
 
     def add(self, receive: Receive) -> None:
-        """Begin a receive, or keep it till its message has come.
-
-        Parameters
-        ----------
-        receive
-            Which.
-        """
+        """Begin a receive, or keep it till its message has come."""
         with self._lock:
             self._waiting.append(receive)
         self.look()
 
     def remove(self, receive: Receive) -> None:
-        """Forget a receive.
-
-        Parameters
-        ----------
-        receive
-            Which; it may have begun meanwhile.
-        """
+        """Forget a receive."""
         with self._lock:
             if receive in self._waiting:
                 self._waiting.remove(receive)

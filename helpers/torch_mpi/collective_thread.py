@@ -27,11 +27,6 @@ class CollectiveThread:
     A call that its caller waits for anyway runs at once, on the caller's thread (no hand-over: that
     costs more than a small message). The others are run by one thread, begun with the first of
     them, while the caller computes: torch and NumPy release the interpreter in their loops.
-
-    Parameters
-    ----------
-    name
-        The thread's name.
     """
 
     def __init__(self, name: str):
@@ -52,25 +47,9 @@ class CollectiveThread:
         label: str,
         announce: Callable[[], Announced],
     ) -> Work:
-        """Run ``call()`` now, or later on the thread.
+        """Run ``call()`` now, or later on the thread; return a handle, ended unless ``later``.
 
-        Parameters
-        ----------
-        call
-            The operation.
-        tensors
-            What its future is to hold.
-        later
-            Whether the caller wants to go on meanwhile.
-        label
-            Its name, for messages.
-        announce
-            Makes what says that the main thread waits for it.
-
-        Returns
-        -------
-        Work
-            A handle, of an operation that has ended unless ``later``.
+        ``announce`` makes what says that the main thread waits for it.
         """
         if self._callbacks is not None and (inner := self._level()) is not self:
             return inner.run(call, tensors, later, label, announce)
@@ -128,13 +107,7 @@ class CollectiveThread:
             self._execute(following)
 
     def close(self, timeout: float | None = None) -> None:
-        """Let the thread finish what is queued; the next operation begins another.
-
-        Parameters
-        ----------
-        timeout
-            How many seconds to wait for that at most; None: as long as it takes.
-        """
+        """Let the thread finish what is queued; the next operation begins another."""
         if self._thread is not None and self._thread is not threading.current_thread():
             self._queue.put(None)
             self._thread.join(timeout)

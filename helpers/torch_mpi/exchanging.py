@@ -29,26 +29,7 @@ class Exchanging(Operations):
     ) -> dist.Work:
         """Give the root the tensor of each rank.
 
-        Parameters
-        ----------
-        outputs
-            On the root a list of N tensors, or that list in another; elsewhere empty.
-        inputs
-            The tensor.
-        opts
-            Torch's options, or the root's rank.
-        timeout
-            The call's own time limit, where ``opts`` says nothing of it.
-
-        Returns
-        -------
-        dist.Work
-            Its handle.
-
-        Raises
-        ------
-        ValueError
-            There are not N outputs on the root, or not all as large as its input.
+        On the root ``outputs`` are N tensors, or that list in another; elsewhere empty.
         """
         opts = opts if isinstance(opts, c10d.GatherOptions) else rooted(opts, None, timeout)
         (tensor,) = checked(inputs)
@@ -70,26 +51,7 @@ class Exchanging(Operations):
     ) -> dist.Work:
         """Give each rank its tensor of those that the root brings.
 
-        Parameters
-        ----------
-        outputs
-            The tensor to receive into.
-        inputs
-            On the root a list of N tensors, or that list in another; elsewhere empty.
-        opts
-            Torch's options, or the root's rank.
-        timeout
-            The call's own time limit, where ``opts`` says nothing of it.
-
-        Returns
-        -------
-        dist.Work
-            Its handle.
-
-        Raises
-        ------
-        ValueError
-            There are not N inputs on the root, or not all as large as its output.
+        On the root ``inputs`` are N tensors, or that list in another; elsewhere empty.
         """
         opts = opts if isinstance(opts, c10d.ScatterOptions) else rooted(opts, None, timeout)
         (output,) = checked(outputs)
@@ -110,28 +72,8 @@ class Exchanging(Operations):
         opts: Any = None,
         timeout: timedelta | None = None,
     ) -> dist.Work:
-        """Give each rank the tensor that every rank brings for it.
-
-        Parameters
-        ----------
-        outputs
-            N tensors: the r-th becomes what rank r brings for this one.
-        inputs
-            N tensors: the r-th goes to rank r.
-        opts
-            Torch's options.
-        timeout
-            The call's own time limit, where ``opts`` says nothing of it.
-
-        Returns
-        -------
-        dist.Work
-            Its handle.
-
-        Raises
-        ------
-        ValueError
-            There are not N of each.
+        """Give each rank the tensor that every rank brings for it: N of each, in the order of
+        ranks.
         """
         opts = options_of(c10d.AllToAllOptions, opts, timeout)
         outputs_ = self._one_each(outputs, "all_to_all")
@@ -154,30 +96,7 @@ class Exchanging(Operations):
     ) -> dist.Work:
         """Do what ``alltoall`` does with parts of two tensors.
 
-        Parameters
-        ----------
-        output
-            What comes, in the order of the ranks that it comes from.
-        tensor
-            What goes, in the order of the ranks that it goes to.
-        out_splits
-            N numbers of rows of ``output``; empty: equal parts.
-        in_splits
-            N numbers of rows of ``tensor``; empty: equal parts.
-        opts
-            Torch's options.
-        timeout
-            The call's own time limit, where ``opts`` says nothing of it.
-
-        Returns
-        -------
-        dist.Work
-            Its handle.
-
-        Raises
-        ------
-        ValueError
-            The splits do not fit the rows.
+        Splits are N numbers of rows; empty: equal parts.
         """
         opts = options_of(c10d.AllToAllOptions, opts, timeout)
         outputs = self._split(checked([output])[0], out_splits, "output")

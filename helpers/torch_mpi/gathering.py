@@ -32,22 +32,7 @@ class Gathering(Operations):
     def broadcast(
         self, tensors: Tensors, opts: Any = None, timeout: timedelta | None = None
     ) -> dist.Work:
-        """Replace every rank's tensor by the root's.
-
-        Parameters
-        ----------
-        tensors
-            The tensor.
-        opts
-            Torch's options, or the root's rank.
-        timeout
-            The call's own time limit, where ``opts`` says nothing of it.
-
-        Returns
-        -------
-        dist.Work
-            Its handle.
-        """
+        """Replace every rank's tensor by the root's."""
         opts = opts if isinstance(opts, c10d.BroadcastOptions) else rooted(opts, None, timeout)
         (tensor,) = checked(tensors)
 
@@ -65,29 +50,7 @@ class Gathering(Operations):
         opts: Any = None,
         timeout: timedelta | None = None,
     ) -> dist.Work:
-        """Give every rank the tensor of each.
-
-        Parameters
-        ----------
-        outputs
-            A list of N tensors, or that list in another: the r-th becomes rank r's input.
-        inputs
-            The tensor.
-        opts
-            Torch's options.
-        timeout
-            The call's own time limit, where ``opts`` says nothing of it.
-
-        Returns
-        -------
-        dist.Work
-            Its handle.
-
-        Raises
-        ------
-        ValueError
-            There are not N outputs, or this rank's is not as large as its input.
-        """
+        """Give every rank the tensor of each: N ``outputs``, or a list with that list."""
         opts = options_of(c10d.AllgatherOptions, opts, timeout)
         outputs = outputs[0] if isinstance(outputs[0], (list, tuple)) else outputs
         (tensor,) = checked(inputs)
@@ -102,53 +65,13 @@ class Gathering(Operations):
     def all_gather_single(
         self, output: torch.Tensor, tensor: torch.Tensor, opts: Any = None
     ) -> dist.Work:
-        """Give every rank the tensors of all, in one.
-
-        Parameters
-        ----------
-        output
-            Of N times as many elements: rank r's are the r-th part.
-        tensor
-            What this rank brings.
-        opts
-            Torch's options.
-
-        Returns
-        -------
-        dist.Work
-            Its handle.
-
-        Raises
-        ------
-        ValueError
-            The sizes or dtypes do not fit.
-        """
+        """Give every rank the tensors of all, in rank order, in one of N times as many elements."""
         return self.all_gather_single_coalesced([output], [tensor], opts)
 
     def all_gather_single_coalesced(
         self, outputs: Tensors, inputs: Tensors, opts: Any = None
     ) -> dist.Work:
-        """Do what ``all_gather_single`` does with several tensors, in one operation.
-
-        Parameters
-        ----------
-        outputs
-            One for each input, of N times as many elements.
-        inputs
-            What this rank brings.
-        opts
-            Torch's options.
-
-        Returns
-        -------
-        dist.Work
-            Its handle.
-
-        Raises
-        ------
-        ValueError
-            The sizes or dtypes do not fit.
-        """
+        """Do what ``all_gather_single`` does with several tensors, in one operation."""
         opts = options_of(c10d.AllgatherOptions, opts)
         outputs_, inputs_ = checked(outputs, None), checked(inputs, None)
         for output, tensor in zip(outputs_, inputs_, strict=True):
@@ -172,19 +95,7 @@ class Gathering(Operations):
     ) -> dist.Work:
         """Do what ``allgather`` does with several tensors, in one operation.
 
-        Parameters
-        ----------
-        output_lists
-            ``output_lists[r][i]`` becomes rank r's i-th input; ``[i][r]`` is taken as well.
-        inputs
-            What this rank brings.
-        opts
-            Torch's options.
-
-        Returns
-        -------
-        dist.Work
-            Its handle.
+        ``output_lists[r][i]`` becomes rank r's i-th input; ``[i][r]`` is taken as well.
         """
         opts = options_of(c10d.AllgatherOptions, opts)
         inputs_ = checked(inputs, None)

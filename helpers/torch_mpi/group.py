@@ -23,29 +23,10 @@ from helpers.torch_mpi.transport import Transport
 
 
 class ProcessGroupMPI4Py(Collectives):
-    """One process group of the backend ``"mpi4py"``; torch makes it, users see only its methods.
+    """One process group of the backend ``"mpi4py"`` (collective); torch makes it.
 
-    Collective over the group's ranks.
-
-    Parameters
-    ----------
-    store
-        Where they meet.
-    rank, size
-        This rank's number in the group, and how many there are.
-    timeout
-        The time limit of operations that have none of their own, and of the meeting.
-    name
-        The group's name.
-    options
-        Which way its collectives take; None: ``Options()``.
-
-    Raises
-    ------
-    TypeError
-        ``options`` are another backend's.
-    RuntimeError
-        Not all ranks have come, or not of one MPI job, or ``Options("window")`` is not to be had.
+    TypeError if the options are another backend's; RuntimeError if not all ranks have come, or not
+    of one MPI job, or ``Options("window")`` is not to be had.
     """
 
     def __init__(
@@ -82,13 +63,7 @@ class ProcessGroupMPI4Py(Collectives):
         self._barriers = 0
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """Change the time limit of operations that have none of their own.
-
-        Parameters
-        ----------
-        timeout
-            The new limit.
-        """
+        """Change the time limit of operations that have none of their own."""
         self._runner.set_timeout(timeout)
         self._messages.set_timeout(timeout)
 
@@ -111,20 +86,7 @@ class ProcessGroupMPI4Py(Collectives):
     def monitored_barrier(
         self, timeout: timedelta | None = None, wait_all_ranks: bool = False
     ) -> None:
-        """Wait for every rank; see :func:`helpers.torch_mpi.monitored_barrier`.
-
-        Parameters
-        ----------
-        timeout
-            The limit; None: the group's.
-        wait_all_ranks
-            Whether the error names all the missing ranks, and not the first alone.
-
-        Raises
-        ------
-        RuntimeError
-            Not every rank has come in time.
-        """
+        """Wait for every rank; see :func:`helpers.torch_mpi.monitored_barrier`."""
         seconds = self._runner.seconds if timeout is None else timeout
         if isinstance(seconds, timedelta):
             seconds = seconds.total_seconds()
@@ -135,86 +97,26 @@ class ProcessGroupMPI4Py(Collectives):
         )
 
     def send(self, tensors: Tensors, rank: int, tag: int) -> dist.Work:
-        """Begin to send a tensor.
-
-        Parameters
-        ----------
-        tensors
-            The tensor.
-        rank
-            Whom to, in the group.
-        tag
-            What the receiver may choose by.
-
-        Returns
-        -------
-        dist.Work
-            Its handle.
-        """
+        """Begin to send a tensor."""
         (tensor,) = checked(tensors)
         return self._messages.send(tensor, rank, tag)
 
     def recv(self, tensors: Tensors, rank: int, tag: int) -> dist.Work:
-        """Begin to receive into a tensor.
-
-        Parameters
-        ----------
-        tensors
-            The tensor, of the shape and dtype that is sent.
-        rank
-            Whom from, in the group.
-        tag
-            The tag that it was sent with.
-
-        Returns
-        -------
-        dist.Work
-            Its handle.
-        """
+        """Begin to receive into a tensor."""
         (tensor,) = checked(tensors)
         return self._messages.receive(tensor, rank, tag)
 
     def recv_anysource(self, tensors: Tensors, tag: int) -> dist.Work:
-        """Begin to receive into a tensor, from whichever rank sends first.
-
-        Parameters
-        ----------
-        tensors
-            The tensor, of the shape and dtype that is sent.
-        tag
-            The tag that it was sent with.
-
-        Returns
-        -------
-        dist.Work
-            Its handle, which knows the ``source_rank``.
-        """
+        """Begin to receive into a tensor from whoever sends first, the handle's ``source_rank``."""
         return self.recv(tensors, MPI.ANY_SOURCE, tag)
 
     # Coalescing as a bracket: operations run as they come, and the end waits for all of them.
 
     def start_coalescing(self, device: Any = None) -> None:
-        """Open the bracket.
-
-        Parameters
-        ----------
-        device
-            Not needed.
-        """
+        """Open the bracket."""
 
     def end_coalescing(self, device: Any = None) -> dist.Work:
-        """Close the bracket.
-
-        Parameters
-        ----------
-        device
-            Not needed.
-
-        Returns
-        -------
-        dist.Work
-            A handle that ends after all operations in it.
-        """
+        """Close the bracket: return a handle that ends after all operations in it."""
         return self._run("coalesced", lambda deadline: None, [], c10d.BarrierOptions())
 
     _start_coalescing, _end_coalescing = start_coalescing, end_coalescing

@@ -15,31 +15,14 @@ _NONE = timedelta(0)
 
 
 class Done(Work):
-    """The handle of an operation that ended before its call returned.
-
-    Parameters
-    ----------
-    tensors
-        What the operation's future holds.
-    """
+    """The handle of an operation that ended before its call returned."""
 
     def __init__(self, tensors: Sequence):
         super().__init__()
         self._tensors = tensors
 
     def wait(self, timeout: timedelta = _NONE) -> bool:
-        """Return at once.
-
-        Parameters
-        ----------
-        timeout
-            Not needed.
-
-        Returns
-        -------
-        bool
-            True.
-        """
+        """Return at once."""
         return True
 
     def is_completed(self) -> bool:
@@ -70,19 +53,9 @@ class Done(Work):
 class Pending(Work):
     """The handle of an operation that the group's thread runs.
 
-    Parameters
-    ----------
-    call
-        The operation, called without arguments.
-    tensors
-        What the operation's future holds.
-    label
-        Its name, for messages.
-    announce
-        Makes what says that the main thread waits for it.
-    help_on
-        Called with this handle before a wait: on the thread that is to run the operation, and that
-        runs a callback now, it runs what is queued up to this operation.
+    ``announce`` makes what says that the main thread waits for it. ``help_on`` is called with this
+    handle before a wait: on the thread that is to run the operation, and that runs a callback now,
+    it runs what is queued up to this operation.
     """
 
     def __init__(
@@ -136,22 +109,10 @@ class Pending(Work):
         return self._tensors
 
     def wait(self, timeout: timedelta = _NONE) -> bool:
-        """Return once the operation has ended; raise what it raised.
+        """Return once the operation has ended; raise what it raised, or after ``timeout``
+        RuntimeError.
 
-        Parameters
-        ----------
-        timeout
-            How long to wait; zero: as long as the operation takes.
-
-        Returns
-        -------
-        bool
-            True.
-
-        Raises
-        ------
-        RuntimeError
-            The operation did not end within ``timeout``.
+        A ``timeout`` of zero waits as long as the operation takes.
         """
         seconds = timeout.total_seconds() if timeout else 0
         if not self._ended.is_set():

@@ -12,17 +12,7 @@ from helpers.torch_mpi.options import BACKEND
 
 
 class Identity(dist.ProcessGroup):
-    """A process group's answers about itself, under the names that torch calls.
-
-    Parameters
-    ----------
-    rank, size
-        This rank's number in the group, and how many there are.
-    name
-        The group's name; torch may change it.
-    store
-        Where the group's ranks have met.
-    """
+    """A process group's answers about itself, under the names that torch calls."""
 
     def __init__(self, rank: int, size: int, name: str, store: dist.Store | None):
         super().__init__(rank, size)
@@ -50,13 +40,7 @@ class Identity(dist.ProcessGroup):
         return self._name
 
     def setGroupName(self, name: str) -> None:  # noqa: N802
-        """Change the group's name.
-
-        Parameters
-        ----------
-        name
-            The new one.
-        """
+        """Change the group's name."""
         self._name = name
 
     def getGroupDesc(self) -> str:  # noqa: N802
@@ -64,13 +48,7 @@ class Identity(dist.ProcessGroup):
         return self._description
 
     def setGroupDesc(self, description: str) -> None:  # noqa: N802
-        """Change the group's description.
-
-        Parameters
-        ----------
-        description
-            The new one.
-        """
+        """Change the group's description."""
         self._description = description
 
     _set_group_name, _set_group_desc = setGroupName, setGroupDesc

@@ -20,11 +20,6 @@ class Receiving:
     torch.Size([24])
     >>> output.sum()
     tensor(6.)
-
-    Parameters
-    ----------
-    tensors
-        What to receive into, of any shape, stride and dtype.
     """
 
     def __init__(self, tensors: Sequence[torch.Tensor]):
@@ -41,18 +36,7 @@ class Receiving:
 
 
 def flatten(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the elements of a tensor in a row: a view where possible, else a copy.
-
-    Parameters
-    ----------
-    tensor
-        Of any shape and stride, with n elements.
-
-    Returns
-    -------
-    torch.Tensor
-        (n,), of stride 1.
-    """
+    """Return the elements of a tensor in a row: a view where possible, else a copy."""
     if tensor.dim() == 1 and tensor.stride(0) == 1:
         return tensor
     dense = tensor.contiguous()
@@ -60,32 +44,13 @@ def flatten(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def put_back(flat: torch.Tensor, tensor: torch.Tensor) -> None:
-    """Write a flattened tensor's elements back where flattening had to copy.
-
-    Parameters
-    ----------
-    flat
-        What ``flatten(tensor)`` returned, (n,).
-    tensor
-        The tensor itself.
-    """
+    """Write a flattened tensor's elements back where flattening had to copy."""
     if flat is not tensor and flat.data_ptr() != tensor.data_ptr():
         tensor.copy_(flat.view(tensor.shape))
 
 
 def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the bytes of a tensor in a row: a view where possible, else a copy.
-
-    Parameters
-    ----------
-    tensor
-        Of any shape, stride and dtype.
-
-    Returns
-    -------
-    torch.Tensor
-        (``tensor.nbytes``,), of dtype ``uint8``.
-    """
+    """Return the bytes of a tensor in a row: a view where possible, else a copy."""
     return flatten(tensor).view(torch.uint8)
 
 
@@ -107,58 +72,21 @@ def refuse_overlaps(tensors: Sequence) -> None:
 
 
 def innermost(tensors: Sequence) -> Sequence:
-    """Return the only list in a list of lists, or the list itself.
-
-    Parameters
-    ----------
-    tensors
-        Tensors, or a list of one list of them, as torch hands over one per device.
-
-    Returns
-    -------
-    Sequence
-        The tensors.
-    """
+    """Return the only list in a list of lists (torch hands over one a device), or the list."""
     return tensors[0] if tensors and isinstance(tensors[0], (list, tuple)) else tensors
 
 
 def spell(tensor: torch.Tensor) -> str:
-    """Return a tensor's shape and dtype, in words.
-
-    Parameters
-    ----------
-    tensor
-        Any.
-
-    Returns
-    -------
-    str
-        For instance ``"(2, 3) of torch.float32"``.
-    """
+    """Return a tensor's shape and dtype in words, such as ``"(2, 3) of torch.float32"``."""
     return f"{tuple(tensor.shape)} of {tensor.dtype}"
 
 
 def checked(
     tensors: torch.Tensor | Sequence[torch.Tensor], count: int | None = 1
 ) -> list[torch.Tensor]:
-    """Return tensors without their autograd history, if this backend can move them.
+    """Return ``count`` tensors (None: any number) without their autograd history.
 
-    Parameters
-    ----------
-    tensors
-        One, or several.
-    count
-        How many there must be; None: any number.
-
-    Returns
-    -------
-    list of torch.Tensor
-        On the same memory.
-
-    Raises
-    ------
-    ValueError
-        There are more or fewer, one is quantized, or not in this machine's memory.
+    ValueError if there are more or fewer, or one is quantized, or not in this machine's memory.
     """
     tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
     if count is not None and len(tensors) != count:
@@ -179,22 +107,7 @@ def checked(
 
 
 def options_of(kind: type, opts: Any, timeout: timedelta | None = None) -> Any:
-    """Return the options of a call: torch's newer calls bring them, its older ones a reduce op.
-
-    Parameters
-    ----------
-    kind
-        The class of options of this collective, from ``torch._C._distributed_c10d``.
-    opts
-        An object of it, or a ``ReduceOp``, or None.
-    timeout
-        The call's own time limit, or None.
-
-    Returns
-    -------
-    Any
-        ``opts``, or options made from it, of a call that its caller waits for.
-    """
+    """Return the options of a call: torch's newer calls bring them, its older ones a reduce op."""
     if isinstance(opts, kind):
         return opts
     made = kind()
@@ -209,22 +122,7 @@ def options_of(kind: type, opts: Any, timeout: timedelta | None = None) -> Any:
 def rooted(
     root: int | None, op: dist.ReduceOp | None = None, timeout: timedelta | None = None
 ) -> c10d.ReduceOptions:
-    """Return the options of a call in torch's older way, with its root as an argument.
-
-    Parameters
-    ----------
-    root
-        The root's rank in the group; None: 0.
-    op
-        What to reduce with; None: the sum.
-    timeout
-        The call's own time limit, or None.
-
-    Returns
-    -------
-    c10d.ReduceOptions
-        Options of a call that its caller waits for.
-    """
+    """Return the options of a call in torch's older way, with its root (None: 0) as an argument."""
     made = c10d.ReduceOptions()
     made.rootRank = root or 0
     made.reduceOp = op or dist.ReduceOp.SUM  # type: ignore[assignment]

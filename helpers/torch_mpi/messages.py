@@ -26,18 +26,8 @@ UNDERWAY = 1.0  # seconds for what a rank had sent before it left: then nothing 
 class Owner(Protocol):
     """The messages of a group, of which each is one until it has ended.
 
-    Attributes
-    ----------
-    comm
-        The group's communicator.
-    seconds
-        How long a wait may take that has no limit of its own.
-    live
-        The messages that MPI still works on.
-    departed
-        Returns the ranks that are known to have left the group.
-    from_anyone
-        The receives that have not begun.
+    ``live`` are those that MPI still works on, ``seconds`` how long a wait may take that has no
+    limit of its own, and ``departed()`` the ranks that are known to have left the group.
     """
 
     comm: MPI.Intracomm
@@ -47,36 +37,16 @@ class Owner(Protocol):
     from_anyone: FromAnyone
 
     def alone(self, departed: list[int]) -> bool:
-        """Tell whether nobody is left who could send.
-
-        Parameters
-        ----------
-        departed
-            The ranks that have left.
-
-        Returns
-        -------
-        bool
-            True if those are all others.
-        """
+        """Tell whether nobody is left who could send."""
         ...
 
 
 class Message(Work):
     """The handle of one ``isend`` or ``irecv``: polls MPI's request.
 
-    Parameters
-    ----------
-    request
-        MPI's; None for a receive that is not to begin before its message has been found.
-    buffer
-        The contiguous tensor that MPI reads or writes.
-    target
-        The caller's tensor: ``buffer`` itself, or what it is copied to at the end.
-    call, peer, tag
-        ``"send"`` or ``"recv"``, with whom (or ``MPI.ANY_SOURCE``), and the message's tag.
-    owner
-        The group's messages, of which this is one until it has ended.
+    ``request`` is None for a receive that is not to begin before its message has been found. MPI
+    reads or writes ``buffer``, contiguous, which is copied to ``target`` at the end where that is
+    another tensor. ``call`` is ``"send"`` or ``"recv"``.
     """
 
     def __init__(
@@ -106,13 +76,7 @@ class Message(Work):
         owner.live.add(self)  # MPI uses the buffer to the end, whether or not the caller keeps this
 
     def poll(self) -> bool:
-        """Let MPI move this message.
-
-        Returns
-        -------
-        bool
-            Whether it has arrived, or been sent, or failed.
-        """
+        """Let MPI move this message; return whether it has arrived, or been sent, or failed."""
         with self._lock:
             if not self._ended:
                 try:
@@ -140,22 +104,9 @@ class Message(Work):
         return ""
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
-        """Return once the message has arrived, or been sent.
+        """Return once the message has arrived, or been sent; zero waits for the group's time limit.
 
-        Parameters
-        ----------
-        timeout
-            How long to wait; zero: the group's time limit.
-
-        Returns
-        -------
-        bool
-            True.
-
-        Raises
-        ------
-        RuntimeError
-            It took longer, or the other rank has left, or MPI has failed.
+        RuntimeError if it takes longer, or the other rank has left, or MPI has failed.
         """
         seconds = timeout.total_seconds() if timeout else 0
         seconds = seconds if seconds > 0 else self._owner.seconds
@@ -210,13 +161,7 @@ class Message(Work):
         return future
 
     def cancel(self, why: str) -> None:
-        """Withdraw a receive that nobody answers (MPI cannot withdraw a send).
-
-        Parameters
-        ----------
-        why
-            The reason, for those who wait.
-        """
+        """Withdraw a receive that nobody answers (MPI cannot withdraw a send)."""
         with self._lock:
             if not self._ended:
                 if self.request is None:
@@ -232,13 +177,7 @@ class Message(Work):
 
 
 class MessageThread:
-    """A thread that visits MPI while long messages are under way and the caller computes.
-
-    Parameters
-    ----------
-    name
-        The thread's name.
-    """
+    """A thread that visits MPI while long messages are under way and the caller computes."""
 
     def __init__(self, name: str):
         self._name = name
@@ -249,13 +188,7 @@ class MessageThread:
         self._closed = False
 
     def add(self, message: Message) -> None:
-        """Keep a message moving until it has arrived.
-
-        Parameters
-        ----------
-        message
-            One that has begun.
-        """
+        """Keep a message moving until it has arrived."""
         with self._lock:
             self._messages.append(message)
             if self._thread is None:

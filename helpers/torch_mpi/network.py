@@ -54,18 +54,7 @@ ONE_LEVEL = 2 << 10  # bytes: between hosts, below, fewer messages count for mor
 
 
 def memory(tensor: torch.Tensor) -> MPI.buffer:
-    """Return the bytes of a tensor, as MPI takes them, without a copy.
-
-    Parameters
-    ----------
-    tensor
-        Contiguous, in the CPU's memory, of whatever dtype. It must outlive what is returned.
-
-    Returns
-    -------
-    MPI.buffer
-        ``tensor.nbytes`` bytes.
-    """
+    """Return the bytes of a contiguous tensor as MPI takes them, uncopied; it must live on."""
     return MPI.buffer.fromaddress(tensor.data_ptr(), tensor.nbytes)
 
 
@@ -75,13 +64,7 @@ def _widened(tensor: torch.Tensor) -> torch.Tensor:
 
 
 class Network(Transport):
-    """The transport that calls MPI.
-
-    Parameters
-    ----------
-    comm
-        The group's ranks, on any number of hosts.
-    """
+    """The transport that calls MPI."""
 
     kind = "network"
 

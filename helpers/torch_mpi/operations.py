@@ -22,19 +22,7 @@ Tensors: TypeAlias = Sequence[torch.Tensor]
 
 
 class Operations(Identity):
-    """A process group with a transport and what runs operations on it.
-
-    Parameters
-    ----------
-    name
-        The group's name.
-    store
-        Where its ranks have met.
-    transport
-        What moves the data.
-    runner
-        What runs each operation, now or later, with a time limit.
-    """
+    """A process group with a transport and what runs operations on it."""
 
     def __init__(self, name: str, store: dist.Store | None, transport: Transport, runner: Runner):
         super().__init__(transport.rank, transport.size, name, store)
@@ -42,20 +30,7 @@ class Operations(Identity):
         self._run = runner.run
 
     def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
-        """Wait for every rank.
-
-        Parameters
-        ----------
-        opts
-            Torch's options.
-        timeout
-            The call's own time limit, where ``opts`` says nothing of it.
-
-        Returns
-        -------
-        dist.Work
-            Its handle.
-        """
+        """Wait for every rank."""
         opts = options_of(c10d.BarrierOptions, opts, timeout)
         return self._run("barrier", self.transport.barrier, [], opts)
 

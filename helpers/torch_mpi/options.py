@@ -13,17 +13,9 @@ BACKEND = "mpi4py"  # what torch calls it
 class Options:
     """What ``init_process_group(..., pg_options=Options(...))`` and ``new_group`` accept.
 
-    Parameters
-    ----------
-    path
-        The way of the collectives: ``"window"`` (memory shared by the ranks of one host),
-        ``"network"`` (MPI's own collectives), or ``"auto"``: the window if all ranks share a host
-        with enough shared memory.
-
-    Raises
-    ------
-    ValueError
-        ``path`` is none of the three.
+    ``path`` is the way of the collectives: ``"window"`` (memory shared by the ranks of one host),
+    ``"network"`` (MPI's own collectives), or ``"auto"``: the window if all ranks share a host with
+    enough shared memory. ValueError for another.
     """
 
     path: str = "auto"

@@ -20,26 +20,7 @@ MANY = 64  # messages under way before those are looked for that have ended unno
 
 
 class PointToPoint:
-    """send and recv of one group.
-
-    Parameters
-    ----------
-    comm
-        The group's communicator.
-    name
-        The name of the thread that moves long messages.
-    seconds
-        How long a wait may take that has no limit of its own.
-    departed
-        Returns the ranks that are known to have left the group.
-
-    Attributes
-    ----------
-    live
-        The messages that MPI still works on.
-    from_anyone
-        The receives that have not begun.
-    """
+    """send and recv of one group."""
 
     def __init__(
         self,
@@ -55,28 +36,11 @@ class PointToPoint:
         self._highest_tag = int(comm.Get_attr(MPI.TAG_UB) or 0)
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """Change how long a wait may take that has no limit of its own.
-
-        Parameters
-        ----------
-        timeout
-            The new limit.
-        """
+        """Change how long a wait may take that has no limit of its own."""
         self.seconds = timeout.total_seconds()
 
     def alone(self, departed: list[int]) -> bool:
-        """Tell whether nobody is left to send anything.
-
-        Parameters
-        ----------
-        departed
-            The ranks that have left.
-
-        Returns
-        -------
-        bool
-            Whether these are all the others.
-        """
+        """Tell whether nobody is left to send anything."""
         return len(departed) == self.comm.Get_size() - 1 > 0
 
     def _check(self, tag: int) -> None:
@@ -84,53 +48,16 @@ class PointToPoint:
             raise ValueError(f"a tag expects a number from 0 to {self._highest_tag}; got {tag}")
 
     def send(self, tensor: torch.Tensor, rank: int, tag: int) -> Message:
-        """Begin to send a tensor.
-
-        Parameters
-        ----------
-        tensor
-            Any; it must not change before the end.
-        rank
-            Whom to, in the group.
-        tag
-            From 0 to MPI's highest.
-
-        Returns
-        -------
-        Message
-            Its handle.
-
-        Raises
-        ------
-        ValueError
-            MPI has no such tag.
-        """
+        """Begin to send a tensor, which must not change till the end; ValueError for no such tag."""
         self._check(tag)
         buffer = tensor.contiguous()
         request = self.comm.Isend([memory(buffer), MPI.BYTE], rank, tag)
         return self._message(request, buffer, buffer, "send", rank, tag)
 
     def receive(self, tensor: torch.Tensor, rank: int, tag: int) -> Message:
-        """Begin to receive into a tensor.
+        """Begin to receive into a tensor of the shape and dtype that is sent.
 
-        Parameters
-        ----------
-        tensor
-            Of the shape and dtype that is sent.
-        rank
-            Whom from, in the group, or ``MPI.ANY_SOURCE``.
-        tag
-            The tag that it was sent with.
-
-        Returns
-        -------
-        Message
-            Its handle.
-
-        Raises
-        ------
-        ValueError
-            MPI has no such tag, or the group no such rank.
+        ValueError if MPI has no such tag, or the group no such rank.
         """
         self._check(tag)
         size = self.comm.Get_size()
@@ -167,26 +94,11 @@ class PointToPoint:
 def monitored_barrier(
     comm: MPI.Intracomm, ranks: list[int], turn: int, timeout: float, wait_all_ranks: bool = False
 ) -> None:
-    """Return once every rank has called this; rank 0 names those that have not.
+    """Return once every rank has called this; after ``timeout`` seconds raise RuntimeError.
 
-    Parameters
-    ----------
-    comm
-        The ranks, on a communicator that nothing else uses.
-    ranks
-        Their numbers in the default group, for messages.
-    turn
-        Counts the calls, so that a rank that comes too late is not taken for one that comes to the
-        next barrier.
-    timeout
-        Seconds.
-    wait_all_ranks
-        Whether the error names all the missing ranks, and not the first alone.
-
-    Raises
-    ------
-    RuntimeError
-        After ``timeout``: on rank 0 with who is missing; elsewhere because rank 0 did not answer.
+    Rank 0's names those that have not come, by their numbers in the default group, ``ranks``.
+    ``comm`` is a communicator that nothing else uses. ``turn`` counts the calls, so that a rank
+    that comes too late is not taken for one that comes to the next barrier.
     """
     token, deadline = bytearray(1), deadline_after(timeout)
     arrive, leave = 2 * turn % 32_000, 2 * turn % 32_000 + 1  # tags: every MPI has 32 767

@@ -35,27 +35,7 @@ class Reducing(Operations):
     def allreduce(
         self, tensors: Tensors, opts: Any = None, timeout: timedelta | None = None
     ) -> dist.Work:
-        """Replace a tensor by its reduction over ranks.
-
-        Parameters
-        ----------
-        tensors
-            The tensor, dense or sparse (COO, for which the operation is the sum).
-        opts
-            Torch's options, or a reduce operation.
-        timeout
-            The call's own time limit, where ``opts`` says nothing of it.
-
-        Returns
-        -------
-        dist.Work
-            Its handle.
-
-        Raises
-        ------
-        ValueError
-            The reduce operation does not fit the dtype.
-        """
+        """Replace a tensor, dense or sparse (COO: by the sum), by its reduction over ranks."""
         opts = options_of(c10d.AllreduceOptions, opts, timeout)
         (tensor,) = checked(tensors)
         if tensor.is_sparse:
@@ -75,25 +55,7 @@ class Reducing(Operations):
         return self._run("all_reduce", call, tensors, opts)
 
     def allreduce_coalesced(self, tensors: Tensors, opts: Any = None) -> dist.Work:
-        """Replace several tensors by their reductions over ranks, in one operation.
-
-        Parameters
-        ----------
-        tensors
-            Tensors of one dtype.
-        opts
-            Torch's options.
-
-        Returns
-        -------
-        dist.Work
-            Its handle.
-
-        Raises
-        ------
-        ValueError
-            The dtypes differ, or the reduce operation does not fit.
-        """
+        """Replace several tensors of one dtype by their reductions over ranks, in one operation."""
         opts = options_of(c10d.AllreduceCoalescedOptions, opts)
         parts = checked(tensors, count=None)
         if len({part.dtype for part in parts}) > 1:
@@ -116,29 +78,7 @@ class Reducing(Operations):
         op: dist.ReduceOp = _SUM,
         timeout: timedelta | None = None,
     ) -> dist.Work:
-        """Replace the root's tensor by the reduction over ranks.
-
-        Parameters
-        ----------
-        tensors
-            The tensor.
-        opts
-            Torch's options, or the root's rank.
-        op
-            What to reduce with, where ``opts`` is a rank.
-        timeout
-            The call's own time limit, where ``opts`` says nothing of it.
-
-        Returns
-        -------
-        dist.Work
-            Its handle.
-
-        Raises
-        ------
-        ValueError
-            The reduce operation does not fit the dtype.
-        """
+        """Replace the root's tensor by the reduction over ranks."""
         opts = opts if isinstance(opts, c10d.ReduceOptions) else rooted(opts, op, timeout)
         (tensor,) = checked(tensors)
         how = reduction(opts.reduceOp, tensor.dtype)
@@ -157,29 +97,7 @@ class Reducing(Operations):
         opts: Any = None,
         timeout: timedelta | None = None,
     ) -> dist.Work:
-        """Give each rank the reduction over ranks of what they bring for it.
-
-        Parameters
-        ----------
-        outputs
-            The tensor to receive into.
-        inputs
-            A list of N tensors, or that list in another: the r-th is for rank r.
-        opts
-            Torch's options, or a reduce operation.
-        timeout
-            The call's own time limit, where ``opts`` says nothing of it.
-
-        Returns
-        -------
-        dist.Work
-            Its handle.
-
-        Raises
-        ------
-        ValueError
-            There are not N inputs, or the reduce operation does not fit the dtype.
-        """
+        """Give each rank the reduction over ranks of what they bring for it: N tensors."""
         opts = options_of(c10d.ReduceScatterOptions, opts, timeout)
         (output,) = checked(outputs)
         inputs_ = self._one_each(innermost(inputs), "reduce_scatter", output)
@@ -188,53 +106,13 @@ class Reducing(Operations):
     def reduce_scatter_single(
         self, output: torch.Tensor, tensor: torch.Tensor, opts: Any = None
     ) -> dist.Work:
-        """Give each rank its part of the reduction of one tensor over ranks.
-
-        Parameters
-        ----------
-        output
-            The part.
-        tensor
-            Of N times as many elements: the r-th part is for rank r.
-        opts
-            Torch's options.
-
-        Returns
-        -------
-        dist.Work
-            Its handle.
-
-        Raises
-        ------
-        ValueError
-            The sizes, dtypes or the reduce operation do not fit.
-        """
+        """Give each rank its part of the reduction of one tensor of N times as many elements."""
         return self.reduce_scatter_single_coalesced([output], [tensor], opts)
 
     def reduce_scatter_single_coalesced(
         self, outputs: Tensors, inputs: Tensors, opts: Any = None
     ) -> dist.Work:
-        """Do what ``reduce_scatter_single`` does with several tensors, in one operation.
-
-        Parameters
-        ----------
-        outputs
-            The parts.
-        inputs
-            One for each output, of N times as many elements.
-        opts
-            Torch's options.
-
-        Returns
-        -------
-        dist.Work
-            Its handle.
-
-        Raises
-        ------
-        ValueError
-            The sizes, dtypes or the reduce operation do not fit.
-        """
+        """Do what ``reduce_scatter_single`` does with several tensors, in one operation."""
         opts = options_of(c10d.ReduceScatterOptions, opts)
         jobs: list[tuple[torch.Tensor, Tensors]] = []
         for output, tensor in zip(checked(outputs, None), checked(inputs, None), strict=True):

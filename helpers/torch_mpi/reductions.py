@@ -31,16 +31,7 @@ _BITWISE = ("BAND", "BOR", "BXOR")
 class Reduction:
     """One reduce operation on one dtype: ``before`` each input, ``combine`` by pairs, ``after``.
 
-    Made by :func:`reduction`.
-
-    Parameters
-    ----------
-    name
-        The name in ``torch.distributed.ReduceOp``.
-    factor
-        PREMUL_SUM's, a number or a tensor; else None.
-    dtype
-        Of all tensors.
+    Made by :func:`reduction`. ``factor`` is PREMUL_SUM's, a number or a tensor; else None.
     """
 
     name: str
@@ -48,26 +39,12 @@ class Reduction:
     dtype: torch.dtype
 
     def before(self, tensor: torch.Tensor) -> None:
-        """Multiply by the factor, in place (PREMUL_SUM).
-
-        Parameters
-        ----------
-        tensor
-            What one rank brings, (n,).
-        """
+        """Multiply by the factor, in place (PREMUL_SUM)."""
         if self.name == "PREMUL_SUM":
             tensor.mul_(self.factor)
 
     def combine(self, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
-        """Compute out ← a ∘ b, element by element.
-
-        Parameters
-        ----------
-        a, b
-            (n,).
-        out
-            (n,); may be ``a`` or ``b``.
-        """
+        """Compute out ← a ∘ b, element by element; ``out`` may be ``a`` or ``b``."""
         if self.dtype in _UNSIGNED:
             import numpy as np
 
@@ -76,16 +53,9 @@ class Reduction:
             COMBINE[self.name](a, b, out=out)  # type: ignore[operator]
 
     def fold(self, parts: Sequence[torch.Tensor], out: torch.Tensor) -> None:
-        """Compute out ← parts[0] ∘ parts[1] ∘ ...
+        """Compute out ← parts[0] ∘ parts[1] ∘ ..., in this order: all ranks get the same bits.
 
-        In this order, so that all ranks get the same bits.
-
-        Parameters
-        ----------
-        parts
-            At least one, each (n,).
-        out
-            (n,); may be ``parts[0]`` or ``parts[1]``.
+        ``out`` may be ``parts[0]`` or ``parts[1]``.
         """
         if len(parts) == 1:
             out.copy_(parts[0])
@@ -95,15 +65,7 @@ class Reduction:
             self.combine(out, part, out)
 
     def after(self, accumulator: torch.Tensor, ranks: int) -> None:
-        """Divide the sum by the number of ranks, in place (AVG; integers towards zero).
-
-        Parameters
-        ----------
-        accumulator
-            The sum, (n,).
-        ranks
-            How many ranks have brought something.
-        """
+        """Divide the sum by the number of ranks, in place (AVG; integers towards zero)."""
         if self.name != "AVG":
             return
         if self.dtype.is_floating_point or self.dtype.is_complex:
@@ -113,25 +75,10 @@ class Reduction:
 
 
 def reduction(op: Any, dtype: torch.dtype) -> Reduction:
-    """Return what torch's operation means for a dtype.
+    """Return what torch's operation means for a dtype: one object for the same arguments.
 
-    Parameters
-    ----------
-    op
-        For instance ``ReduceOp.SUM``.
-    dtype
-        Of the tensors that are reduced.
-
-    Returns
-    -------
-    Reduction
-        The same object for the same arguments, but for PREMUL_SUM.
-
-    Raises
-    ------
-    ValueError
-        The two do not fit (a bitwise operation on floats, MIN of complex numbers, AVG of booleans,
-        any arithmetic in eight-bit floats).
+    ValueError if the two do not fit (a bitwise operation on floats, MIN of complex numbers, AVG of
+    booleans, any arithmetic in eight-bit floats).
     """
     kind = op if isinstance(op, _KIND) else op.op
     number = kind.value  # of an enumeration whose own hashing and comparing take microseconds

@@ -39,26 +39,9 @@ def rendezvous(
 ) -> Iterator[tuple[dist.Store, int, int]]:
     """Answer ``init_process_group(..., init_method="mpi://")``: all comes from MPI.
 
-    Parameters
-    ----------
-    url
-        ``mpi://``, with the rank and the world size that the caller gave, if it did.
-    timeout
-        The time limit of the group.
-    **_
-        What torch tells other schemes.
-
-    Yields
-    ------
-    tuple of dist.Store, int, int
-        Where the ranks meet, this rank, and how many there are.
-
-    Raises
-    ------
-    ValueError
-        The caller's rank or world size are not MPI's.
-    RuntimeError
-        MPI was not told of the other processes that were started with this one.
+    Yield where the ranks meet, this rank, and how many there are. ValueError if the caller's rank
+    or world size are not MPI's; RuntimeError if MPI was not told of the other processes that were
+    started with this one.
     """
     start_mpi()
     from helpers.torch_mpi.rendezvous import mpi_world
@@ -76,19 +59,9 @@ def rendezvous(
 
 
 def create(options: Any, pg_options: Options | None) -> ProcessGroupMPI4Py:
-    """Make a process group; torch calls this.
+    """Make a process group; torch calls this, with its ``DistributedBackendOptions``.
 
-    Parameters
-    ----------
-    options
-        Torch's ``DistributedBackendOptions``: store, rank, size, time limit, name.
-    pg_options
-        The user's; None: a sub-group goes the way of the default group.
-
-    Returns
-    -------
-    ProcessGroupMPI4Py
-        The group.
+    Without ``pg_options`` a sub-group goes the way of the default group.
     """
     start_mpi()
     from helpers.torch_mpi.group import ProcessGroupMPI4Py
@@ -110,18 +83,7 @@ def create(options: Any, pg_options: Options | None) -> ProcessGroupMPI4Py:
 
 
 def is_ours(group: object) -> bool:
-    """Tell whether a process group is one of this backend.
-
-    Parameters
-    ----------
-    group
-        Any.
-
-    Returns
-    -------
-    bool
-        False as long as MPI has not been started for the backend.
-    """
+    """Tell whether a process group is one of this backend."""
     module = sys.modules.get("helpers.torch_mpi.group")
     return module is not None and isinstance(group, module.ProcessGroupMPI4Py)
 

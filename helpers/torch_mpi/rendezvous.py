@@ -29,17 +29,9 @@ _STARTED = {
 
 
 def mpi_world() -> tuple[int, int]:
-    """Ask MPI who this is.
+    """Ask MPI for this rank in ``MPI.COMM_WORLD``, and its size.
 
-    Returns
-    -------
-    tuple of int, int
-        The rank in ``MPI.COMM_WORLD``, and its size.
-
-    Raises
-    ------
-    RuntimeError
-        MPI knows of this process alone, but it was started with others.
+    RuntimeError if MPI knows of this process alone, but it was started with others.
     """
     rank, size = MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size()
     for variable, advice in _STARTED.items():
@@ -58,27 +50,9 @@ def connect(
 ) -> tuple[MPI.Intracomm, tuple[int, ...], Window | None]:
     """Meet the members of a group.
 
-    Parameters
-    ----------
-    store
-        Where.
-    rank, size
-        This member's number in the group, and how many there are.
-    timeout
-        How long to wait for them.
-    name
-        The group's name.
-
-    Returns
-    -------
-    tuple of MPI.Intracomm, tuple of int, Window or None
-        Their communicator, their ranks in ``MPI.COMM_WORLD``, and a retired window that all of them
-        still hold.
-
-    Raises
-    ------
-    RuntimeError
-        They are not distinct ranks of this MPI job, or did not come in time.
+    Return their communicator, their ranks in ``MPI.COMM_WORLD``, and a retired window that all of
+    them still hold. RuntimeError if they are not distinct ranks of this MPI job, or did not come in
+    time.
     """
     round_ = store.add(f"round/{rank}", 1)
     world = MPI.COMM_WORLD
@@ -113,26 +87,9 @@ def connect(
 
 
 def window_for(comm: MPI.Intracomm, reusable: Window | None, needed: bool = False) -> Window | None:
-    """Return memory that all ranks of a group share (collective).
+    """Return memory that all ranks of a group share (collective), or None where hosts differ.
 
-    Parameters
-    ----------
-    comm
-        The group's.
-    reusable
-        A window of the same ranks, or None to make one.
-    needed
-        Whether the caller cannot do without: then too little memory is an error, not a warning.
-
-    Returns
-    -------
-    Window or None
-        None where hosts differ, or have no memory to share.
-
-    Raises
-    ------
-    MemoryError
-        The host has too little memory to share, and the window is needed.
+    None too where the host has too little memory to share; with ``needed`` that is a MemoryError.
     """
     if reusable is None:
         node = comm.Split_type(MPI.COMM_TYPE_SHARED)
@@ -157,14 +114,6 @@ def window_for(comm: MPI.Intracomm, reusable: Window | None, needed: bool = Fals
 
 
 def retire(ranks: tuple[int, ...], window: Window) -> None:
-    """Keep a window for the next group of the same ranks.
-
-    Parameters
-    ----------
-    ranks
-        Their ranks in ``MPI.COMM_WORLD``, in the group's order.
-    window
-        It is closed, if it is not yet.
-    """
+    """Keep a window, closed, for the next group of the same ranks of ``MPI.COMM_WORLD``."""
     window.close()
     _retired.setdefault(ranks, {})[window.token] = window

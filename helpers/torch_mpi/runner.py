@@ -22,41 +22,15 @@ FINISH = 3.0  # seconds that a group which is destroyed gives to what it has bee
 
 
 def deadline_after(seconds: float) -> float:
-    """Return the moment some seconds from now, on the clock that deadlines use.
-
-    Parameters
-    ----------
-    seconds
-        How far away it is.
-
-    Returns
-    -------
-    float
-        A time on ``time.monotonic``'s clock, in seconds.
-    """
+    """Return the moment so many seconds from now, in seconds on ``time.monotonic``'s clock."""
     return time.monotonic() + seconds
 
 
 class Runner:
     """Runs the operations of one group.
 
-    Parameters
-    ----------
-    name
-        The group's name, for messages.
-    transport
-        What the operations go through.
-    seconds
-        The time limit of those that have none of their own.
-    comm
-        The communicator on which waits are announced, where someone watches it.
-
-    Attributes
-    ----------
-    broken
-        Why the group cannot be used any more, or None.
-    sequence
-        How many operations have been called.
+    Waits are announced on ``comm``, where someone watches it. ``broken`` says why the group cannot
+    be used any more, or is None; ``sequence`` counts the operations that have been called.
     """
 
     def __init__(self, name: str, transport: Transport, seconds: float, comm: Any = None):
@@ -76,30 +50,10 @@ class Runner:
     ) -> dist.Work:
         """Run an operation now, or on the thread if the caller does not want to wait.
 
-        Parameters
-        ----------
-        name
-            What the operation is called in messages.
-        call
-            The operation; it is handed its deadline.
-        tensors
-            What its future is to hold.
-        opts
-            Torch's options of it: ``timeout`` (zero: the group's) and ``asyncOp`` are used.
-        dtype
-            Of what is moved as bytes.
-
-        Returns
-        -------
-        dist.Work
-            Its handle.
-
-        Raises
-        ------
-        dist.DistBackendError
-            The group is broken, or the other ranks did not come in time, or one of them has left.
-        ValueError
-            Elements of a tensor that is to be written to share memory, or there is no such root.
+        ``call`` is handed its deadline. Torch's ``opts`` say ``timeout`` (zero: the group's) and
+        ``asyncOp``; ``dtype`` is that of what is moved as bytes. DistBackendError if the group is
+        broken, if the other ranks did not come in time, or one of them has left; ValueError if
+        elements of a tensor that is to be written to share memory, or there is no such root.
         """
         limit = opts.timeout.total_seconds()
         seconds = limit if limit > 0 else self.seconds
@@ -152,23 +106,11 @@ class Runner:
             raise
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """Change the time limit of operations that have none of their own.
-
-        Parameters
-        ----------
-        timeout
-            The new limit.
-        """
+        """Change the time limit of operations that have none of their own."""
         self.seconds = timeout.total_seconds()
 
     def close(self) -> bool:
-        """Refuse further operations and end those under way.
-
-        Returns
-        -------
-        bool
-            Whether nothing runs any more.
-        """
+        """Refuse further operations, end those under way, and return whether nothing runs now."""
         self.broken = "destroyed"
         self._thread.close(timeout=FINISH)
         self._transport.close()  # what still waits for other ranks raises now

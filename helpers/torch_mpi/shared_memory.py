@@ -49,15 +49,7 @@ def _segment(comm: MPI.Intracomm) -> int:
 
 
 class SharedMemory:
-    """One rank's side of the memory (collective).
-
-    Parameters
-    ----------
-    comm
-        The ranks that share it; all on one host.
-    token
-        A name for it that no other has, the same on every rank.
-    """
+    """One rank's side of the memory (collective); ``token`` is a name that no other memory has."""
 
     def __init__(self, comm: MPI.Intracomm, token: str):
         self.token = token
@@ -89,13 +81,7 @@ class SharedMemory:
         self._win.Sync()
 
     def join(self, comm: MPI.Intracomm) -> None:
-        """Start serving a communicator: all ranks resume from one step number (collective).
-
-        Parameters
-        ----------
-        comm
-            One of the same ranks, in the same order.
-        """
+        """Start serving a communicator: all ranks resume from one step number (collective)."""
         self._comm = comm
         self._progress = MPI.Intracomm(comm).Iprobe  # a look that nobody watches or records
         self._closed = False
@@ -116,20 +102,7 @@ class SharedMemory:
         return [rank for rank in self._others if self._flags[rank * WORDS + LEFT]]
 
     def views(self, numel: int, dtype: torch.dtype) -> list[list[torch.Tensor]]:
-        """Return the beginning of every slot.
-
-        Parameters
-        ----------
-        numel
-            The number of elements n.
-        dtype
-            Their type.
-
-        Returns
-        -------
-        list of list of torch.Tensor
-            ``views[parity][rank]``, each (n,).
-        """
+        """Return the beginning of every slot: ``views[parity][rank]``, each (numel,)."""
         found = self._views.get((numel, dtype))
         if found is None:
             if len(self._views) >= KEPT:
@@ -172,51 +145,21 @@ class SharedMemory:
         return ""
 
     def open(self, deadline: float) -> int:
-        """Begin a step: wait until this rank's slot is free.
-
-        Parameters
-        ----------
-        deadline
-            When to give up, in seconds on ``time.monotonic``'s clock.
-
-        Returns
-        -------
-        int
-            Which of its two slots it is.
-        """
+        """Begin a step: wait until one of this rank's two slots is free, and return which."""
         self._wait(self._step, self._others, deadline)
         self._compare(self._others)  # a root that waited for nobody looks here
         self._step += 1
         return self._step & 1
 
     def publish(self, signature: int = 0) -> None:
-        """Show what was written in this step.
-
-        Parameters
-        ----------
-        signature
-            A number that must agree between ranks.
-        """
+        """Show what was written in this step; ``signature`` must agree between ranks."""
         line, self._said = self.rank * WORDS, signature
         self._flags[line + 1 + (self._step & 1)] = signature
         self._win.Sync()
         self._flags[line] = self._step
 
     def collect(self, ranks: Sequence[int], deadline: float) -> None:
-        """Wait until others have published this step.
-
-        Parameters
-        ----------
-        ranks
-            Whom to wait for.
-        deadline
-            When to give up, in seconds on ``time.monotonic``'s clock.
-
-        Raises
-        ------
-        MismatchError
-            One of them published another.
-        """
+        """Wait until others have published this step: MismatchError if one published another."""
         self._wait(self._step, ranks, deadline)
         self._win.Sync()
         self._compare(ranks)

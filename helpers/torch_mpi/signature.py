@@ -28,25 +28,7 @@ def sign(
 ) -> int:
     """Return the number that stands for one call.
 
-    Parameters
-    ----------
-    name
-        Of the collective, one of ``NAMES``.
-    nbytes
-        How many bytes it is about.
-    dtype
-        Of the caller's tensors.
-    op
-        What it reduces with, one of ``OPS``.
-    parts
-        What it is about, where parts may differ in length between ranks.
-    root
-        The root, of a collective that has one.
-
-    Returns
-    -------
-    int
-        Bits: 4 for the name, 6 the type, 4 the operation, 10 unequal parts or root, 40 the bytes.
+    Bits: 4 for the name, 6 the type, 4 the operation, 10 unequal ``parts`` or root, 40 the bytes.
     """
     key = name, dtype, op
     if key not in _CODES:

@@ -8,17 +8,7 @@ from helpers.torch_mpi.transport import Transport
 
 
 def all_reduce_sparse(transport: Transport, tensor: torch.Tensor, deadline: float) -> None:
-    """Replace a sparse tensor by its sum over ranks; indices and values of all are gathered.
-
-    Parameters
-    ----------
-    transport
-        The group's.
-    tensor
-        A COO tensor, of the same shape and dtype on every rank.
-    deadline
-        When to give up, in seconds on ``time.monotonic``'s clock.
-    """
+    """Replace a sparse tensor by its sum over ranks; indices and values of all are gathered."""
     mine = tensor.detach().coalesce()
     counts = [torch.zeros(1, dtype=torch.int64) for _ in range(transport.size)]
     here = torch.tensor([mine._nnz()])

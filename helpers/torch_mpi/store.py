@@ -29,16 +29,6 @@ def mpi_store(timeout: timedelta) -> dist.Store:
     its server is rank 0, on a port that the system chooses, to which whoever reaches that host may
     connect. Where files without a name cannot be opened (macOS) that port is on the loopback
     interface.
-
-    Parameters
-    ----------
-    timeout
-        How long the store's users wait for a key.
-
-    Returns
-    -------
-    dist.Store
-        The store.
     """
     world = MPI.COMM_WORLD
     names = world.allgather(MPI.Get_processor_name())

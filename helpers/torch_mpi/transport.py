@@ -8,7 +8,7 @@ torch's tensors, of any shape and stride, into the form that this contract names
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 
@@ -29,25 +29,11 @@ class Transport(Protocol):
     """Moves and adds up what the ranks of one group bring, one collective at a time.
 
     All ranks call the same operations in the same order. Tensors lie in this machine's memory, are
-    one-dimensional and of stride 1; *bytes* means dtype ``uint8``. Results are written in place.
-    An operation returns when this rank's part is done: its inputs may change, its outputs are
-    complete. N is the number of ranks.
+    one-dimensional and of stride 1; *bytes* means dtype ``uint8``. Results are written in place. An
+    operation returns when this rank's part is done: its inputs may change, its outputs are
+    complete. N is the number of ranks. A ``patient`` process computes meanwhile: it sleeps where it
+    waits.
 
-    Attributes
-    ----------
-    kind
-        ``"window"`` or ``"network"``.
-    rank, size
-        This rank's number in the group, and N.
-    call
-        The name of the collective under way, for whoever watches this rank wait.
-    dtype
-        Of the caller's tensors, where it has some.
-    patient
-        Whether this process computes meanwhile: then waiting means sleeping.
-
-    Notes
-    -----
     Every operation takes a ``deadline`` in seconds on ``time.monotonic``'s clock, and raises
 
     - ``TimeoutError`` when the other ranks have not arrived by then,
@@ -65,13 +51,6 @@ class Transport(Protocol):
     dtype: torch.dtype | None
     patient: bool
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Give the methods of an implementation the words that stand here."""
-        super().__init_subclass__(**options)
-        for name, method in vars(cls).items():
-            if callable(method) and method.__doc__ is None:
-                method.__doc__ = getattr(getattr(Transport, name, None), "__doc__", None)
-
     def close(self) -> None:
         """Leave: this rank's waiting raises ``ClosedError``, the others' ``DepartedError``."""
 
@@ -79,137 +58,47 @@ class Transport(Protocol):
         """Return the ranks that are known to have left."""
 
     def barrier(self, deadline: float) -> None:
-        """Return once every rank has called this.
-
-        Parameters
-        ----------
-        deadline
-            When to give up, in seconds on ``time.monotonic``'s clock.
-        """
+        """Return once every rank has called this."""
 
     def all_reduce(self, flat: torch.Tensor, op: Reduction, deadline: float) -> None:
-        """Replace every rank's numbers by their reduction over ranks, the same bits on each.
-
-        Parameters
-        ----------
-        flat
-            (n,), of ``op``'s dtype; the same n on every rank.
-        op
-            What to do with N numbers.
-        deadline
-            When to give up, in seconds on ``time.monotonic``'s clock.
-        """
+        """Replace every rank's numbers by their reduction over ranks, the same bits on each."""
 
     def reduce(self, flat: torch.Tensor, op: Reduction, root: int, deadline: float) -> None:
-        """Replace the root's numbers by the reduction over ranks; the others' stay as they are.
-
-        Parameters
-        ----------
-        flat
-            (n,), of ``op``'s dtype; the same n on every rank.
-        op
-            What to do with N numbers.
-        root
-            The rank that gets the result.
-        deadline
-            When to give up, in seconds on ``time.monotonic``'s clock.
-        """
+        """Replace the root's numbers by the reduction over ranks; the others' stay as they are."""
 
     def broadcast(self, data: torch.Tensor, root: int, deadline: float) -> None:
-        """Replace every rank's bytes by the root's.
-
-        Parameters
-        ----------
-        data
-            (n,) bytes; the same n on every rank.
-        root
-            The rank whose bytes all get.
-        deadline
-            When to give up, in seconds on ``time.monotonic``'s clock.
-        """
+        """Replace every rank's bytes by the root's."""
 
     def all_gather(
         self, outputs: Sequence[torch.Tensor], data: torch.Tensor, deadline: float
     ) -> None:
-        """Give every rank what each rank brings.
+        """Give every rank the bytes that each brings: ``outputs[r]`` becomes rank r's ``data``.
 
-        Parameters
-        ----------
-        outputs
-            N tensors of bytes: ``outputs[r]`` becomes rank r's ``data``; lengths may differ
-            between r, and agree between ranks.
-        data
-            (n,) bytes, as long as ``outputs[rank]``.
-        deadline
-            When to give up, in seconds on ``time.monotonic``'s clock.
+        Lengths may differ between r, and agree between ranks.
         """
 
     def gather(
         self, outputs: Sequence[torch.Tensor], data: torch.Tensor, root: int, deadline: float
     ) -> None:
-        """Give the root what each rank brings.
-
-        Parameters
-        ----------
-        outputs
-            On the root N tensors of (n,) bytes: ``outputs[r]`` becomes rank r's ``data``.
-            Elsewhere empty.
-        data
-            (n,) bytes; the same n on every rank.
-        root
-            The rank that gets them.
-        deadline
-            When to give up, in seconds on ``time.monotonic``'s clock.
-        """
+        """Give the root what each rank brings; elsewhere ``outputs`` is empty."""
 
     def scatter(
         self, output: torch.Tensor, inputs: Sequence[torch.Tensor], root: int, deadline: float
     ) -> None:
-        """Give each rank its part of what the root brings.
-
-        Parameters
-        ----------
-        output
-            (n,) bytes that become the root's ``inputs[rank]``.
-        inputs
-            On the root N tensors of (n,) bytes. Elsewhere empty.
-        root
-            The rank that brings them.
-        deadline
-            When to give up, in seconds on ``time.monotonic``'s clock.
-        """
+        """Give each rank its part of what the root brings; elsewhere ``inputs`` is empty."""
 
     def reduce_scatter(
         self, output: torch.Tensor, inputs: Sequence[torch.Tensor], op: Reduction, deadline: float
     ) -> None:
-        """Give each rank the reduction over ranks of what they bring for it.
-
-        Parameters
-        ----------
-        output
-            (n,), of ``op``'s dtype: becomes the reduction of all ranks' ``inputs[rank]``.
-        inputs
-            N tensors: ``inputs[r]`` is what rank r is to get a share of, as long as r's output.
-        op
-            What to do with N numbers.
-        deadline
-            When to give up, in seconds on ``time.monotonic``'s clock.
-        """
+        """Give each rank the reduction of all ranks' ``inputs[rank]``."""
 
     def all_to_all(
         self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], deadline: float
     ) -> None:
-        """Give each rank what every rank brings for it.
+        """Give each rank what every rank brings for it: ``outputs[r]`` becomes r's
+        ``inputs[rank]``.
 
-        Parameters
-        ----------
-        outputs
-            N tensors of bytes: ``outputs[r]`` becomes rank r's ``inputs[rank]``; all lengths may
-            differ.
-        inputs
-            N tensors of bytes: ``inputs[r]`` goes to rank r.
-        deadline
-            When to give up, in seconds on ``time.monotonic``'s clock.
+        All lengths may differ.
         """
 
 
@@ -221,10 +110,7 @@ def lengths_of(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) 
 def check_lengths(table: torch.Tensor) -> None:
     """Raise a MismatchError on every rank unless each gets what it expects.
 
-    Parameters
-    ----------
-    table
-        (N, 2N): what :func:`lengths_of` says on each rank.
+    ``table``, (N, 2N), has in each row what :func:`lengths_of` says on a rank.
     """
     sent, expected = table.chunk(2, dim=1)
     for source, target in (sent != expected.T).nonzero().tolist()[:1]:

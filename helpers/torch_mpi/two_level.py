@@ -29,14 +29,8 @@ Pending = Iterator[list[MPI.Request]]  # a sequence of steps, each of which wait
 class Hosts:
     """Which ranks of a communicator share memory.
 
-    Parameters
-    ----------
-    members
-        The ranks of each host, in rising order; hosts in the order of their first rank.
-    here
-        This rank's host.
-    place
-        This rank's place among its host's ranks.
+    ``members`` are the ranks of each host, in rising order, hosts in the order of their first rank;
+    ``here`` is this rank's host, ``place`` its place among its host's ranks.
     """
 
     members: tuple[tuple[int, ...], ...]
@@ -50,18 +44,7 @@ class Hosts:
 
 
 def hosts_of(comm: MPI.Intracomm) -> Hosts:
-    """Ask MPI which ranks share memory (collective).
-
-    Parameters
-    ----------
-    comm
-        The ranks.
-
-    Returns
-    -------
-    Hosts
-        The same members on every rank.
-    """
+    """Ask MPI which ranks share memory (collective)."""
     rank = comm.Get_rank()
     together = comm.Split_type(MPI.COMM_TYPE_SHARED, rank)
     first = together.bcast(rank)
@@ -74,20 +57,10 @@ def hosts_of(comm: MPI.Intracomm) -> Hosts:
 
 
 class TwoLevel:
-    """One all_reduce under way on this rank.
+    """One all_reduce under way on this rank, on a communicator that carries nothing else.
 
-    Parameters
-    ----------
-    comm
-        A communicator that carries nothing else.
-    hosts
-        Of its ranks.
-    flat
-        (n,), contiguous; becomes the result. It must stay until :meth:`test` says that all is done.
-    op
-        What to do with the ranks' numbers.
-    address
-        Gives MPI's view of a tensor's bytes.
+    ``flat`` (n,), contiguous, becomes the result and must stay until :meth:`test` says that all is
+    done. ``address`` gives MPI's view of a tensor's bytes.
     """
 
     def __init__(
@@ -103,13 +76,7 @@ class TwoLevel:
         self._steps: list[tuple[Pending, list[MPI.Request]]] = []
 
     def test(self) -> bool:
-        """Go as far as the messages allow.
-
-        Returns
-        -------
-        bool
-            Whether this rank's part is done.
-        """
+        """Go as far as the messages allow; return whether this rank's part is done."""
         while True:
             waiting = []
             for steps, requests in self._steps:

@@ -20,14 +20,9 @@ SMALL = 64 << 10  # bytes up to which every rank adds up everything itself: one 
 
 
 class Window(SharedMemory, Transport):
-    """The transport through shared memory (collective).
+    """The transport through memory shared by the ranks of one host (collective).
 
-    Parameters
-    ----------
-    comm
-        The ranks that share it; all on one host.
-    token
-        A name for it that no other has, the same on every rank.
+    ``token`` is a name that no other window has, the same on every rank.
     """
 
     kind = "window"
