@@ -48,7 +48,7 @@ class PointToPoint:
             raise ValueError(f"a tag expects a number from 0 to {self._highest_tag}; got {tag}")
 
     def send(self, tensor: torch.Tensor, rank: int, tag: int) -> Message:
-        """Begin to send a tensor, which must not change till the end; ValueError for no such tag."""
+        """Begin to send a tensor, which must not change until it is sent; MPI must have the tag."""
         self._check(tag)
         buffer = tensor.contiguous()
         request = self.comm.Isend([memory(buffer), MPI.BYTE], rank, tag)
