@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -57,12 +56,8 @@ def fit(
     ----------
     scheme : callable
         Makes the scheme of a communicator.
-    comm : mpi4py.MPI.Intracomm, optional
-        :func:`helpers.data_parallel.runs.ranks` unless given.
     count, batch : int
         All samples, and B of one worker: an epoch is count/(R·B) steps.
-    rate, momentum : float
-        Of SGD.
     most : int
         Epochs at most.
     target : float
@@ -100,20 +95,7 @@ def fit(
 
 
 def loss_of(weights: np.ndarray, count: int = 400, seed: int = 0) -> float:
-    """Compute the loss of the four layers with given parameters.
-
-    Parameters
-    ----------
-    weights : numpy.ndarray (P,)
-        All parameters.
-    count, seed : int
-        Of the points of the curve that are asked.
-
-    Returns
-    -------
-    float
-        Mean squared error.
-    """
+    """Return the four layers' mean squared error on ``count`` points, all parameters (P,) given."""
     import torch
     from torch.nn.functional import mse_loss
 
@@ -131,6 +113,8 @@ def speed(
 ) -> float | None:
     """Time a fixed amount of work on the first ranks, each a device of one speed; all ranks call.
 
+    Return seconds; None on ranks that take no part.
+
     Parameters
     ----------
     ranks : int
@@ -141,13 +125,6 @@ def speed(
         Seconds that a device needs for one of them, without messages.
     every : int
         Gradients are averaged every so many steps; 0: never.
-    repeats : int
-        Of which the median is taken.
-
-    Returns
-    -------
-    float or None
-        Seconds; None on ranks that take no part.
     """
     from typing import cast
 
@@ -176,8 +153,6 @@ def crowd(
 
     Parameters
     ----------
-    threads : int
-        Of this rank's PyTorch.
     batches : int
         All mini-batches together, shared out evenly.
     batch : int
@@ -186,11 +161,6 @@ def crowd(
         Whether this rank is bound to one core, by its number, where the system can (Linux).
     size : int, optional
         Share the work among so many ranks; the others sleep. None: all.
-
-    Returns
-    -------
-    float
-        Seconds until the last rank is done.
     """
     import torch
     from mpi4py import MPI
@@ -223,12 +193,3 @@ def crowd(
             os.sched_setaffinity(0, everywhere)
     doze(comm)
     return comm.allreduce(took, MPI.MAX)
-
-
-def wait_asleep(asleep: bool) -> None:
-    """Choose, before PyTorch is imported, whether this rank's OpenMP threads wait asleep."""
-    if "torch" in sys.modules:
-        raise RuntimeError("wait_asleep comes too late on a rank that has imported torch")
-    os.environ.pop("OMP_WAIT_POLICY", None)
-    if asleep:
-        os.environ["OMP_WAIT_POLICY"] = "passive"

@@ -38,21 +38,8 @@ def judge(weights: np.ndarray) -> tuple[float, float]:
 def noise(weights: np.ndarray, batch: int = 16, draws: int = 100, seed: int = 0) -> float:
     """Measure σ²: the variance of a mini-batch's gradient, summed over the parameters.
 
-    Parameters
-    ----------
-    weights : numpy.ndarray (P,)
-        Where.
-    batch : int
-        B.
-    draws : int
-        Mini-batches, from all training digits.
-    seed : int
-        Of the draws.
-
-    Returns
-    -------
-    float
-        σ².
+    ``weights`` (P,) say where; the ``draws`` are mini-batches of B digits, from all training
+    digits.
     """
     import torch
     from torch.nn.functional import cross_entropy

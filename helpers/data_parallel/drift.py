@@ -21,20 +21,8 @@ if TYPE_CHECKING:
 
 
 def consensus(values: np.ndarray) -> np.ndarray:
-    """Compute the consensus distance Ξ of replicas.
+    """Compute Ξ of replicas (R, ..., P): the mean squared distance from their mean.
 
-    Parameters
-    ----------
-    values : numpy.ndarray (R, ..., P)
-        The parameters of each.
-
-    Returns
-    -------
-    numpy.ndarray (...)
-        Mean over the replicas of the squared distance from their mean.
-
-    Examples
-    --------
     >>> consensus(np.array([[0.0, 0.0], [2.0, 0.0]])).item()
     1.0
     """
@@ -43,7 +31,7 @@ def consensus(values: np.ndarray) -> np.ndarray:
 
 
 def after_steps(count: int | np.ndarray, rate: float, noise: float, ranks: int) -> Any:
-    """Predict Ξ so many steps after an average: it grows in a straight line.
+    """Predict Ξ so many steps after an average: it grows in a straight line. Ξ = h·λ²·σ²·(R − 1)/R.
 
     Parameters
     ----------
@@ -53,13 +41,6 @@ def after_steps(count: int | np.ndarray, rate: float, noise: float, ranks: int) 
         λ; with momentum μ, λ/(1 − μ) for h well above 1/(1 − μ).
     noise : float
         σ², the variance of one replica's gradient, summed over the parameters.
-    ranks : int
-        R.
-
-    Returns
-    -------
-    float or numpy.ndarray
-        h·λ²·σ²·(R − 1)/R.
     """
     return count * rate**2 * noise * (ranks - 1) / ranks
 
@@ -79,23 +60,9 @@ def by_gossip(W: np.ndarray, rate: float, noise: float, overlap: bool = False) -
 
 
 def bytes_sent(parameters: int, ranks: int, averages: float, itemsize: int = 4) -> float:
-    """Compute what each rank sends for averages by a ring: 2(R − 1)/R of all parameters each time.
+    """Return the bytes that each rank sends for so many averages by a ring: 2(R − 1)/R of P each.
 
-    Parameters
-    ----------
-    parameters : int
-        P.
-    ranks : int
-        R.
-    averages : float
-        How many: steps/H for local SGD.
-    itemsize : int
-        Bytes of a number.
-
-    Returns
-    -------
-    float
-        Bytes (on the average over the ranks, where R does not divide P).
+    Local SGD makes steps/H averages. Where R does not divide P, it is the average over the ranks.
     """
     return averages * 2 * (ranks - 1) / ranks * parameters * itemsize
 

@@ -19,19 +19,8 @@ FAULTS = ("die", "die mid-push", "nan", "wrong shape")
 class Faulty(Asynchronous):
     """The asynchronous server, with workers that fail.
 
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        At least two ranks.
-    faults : dict
-        {rank: (kind, push)}: how it fails, one of :data:`FAULTS`, and from which push on.
-    patience : float
-        As for :class:`Asynchronous`.
-
-    Raises
-    ------
-    ValueError
-        For a kind that there is not.
+    ``faults`` is {rank: (kind, push)}: how it fails, one of :data:`FAULTS`, and from which push on.
+    ValueError for a kind that there is not.
     """
 
     def __init__(

@@ -14,35 +14,22 @@ class Flat:
     the model's parameters moves ``values``. The model may be on any one device; what travels by
     MPI is ``values.numpy()``, on the CPU.
 
-    Parameters
-    ----------
-    model : torch.nn.Module
-        Its parameters and gradients become views of the buffers; their values stay. A gradient
-        that is there already is lost: the buffer begins with zeros.
+    Gradients that are there already are lost.
 
-    Attributes
-    ----------
-    names : list of str
-        Of the parameters, in the order of ``model.named_parameters()``.
-    sizes : list of int
-        Elements of each.
-    values, gradients : torch.Tensor (P,)
-        All of them, one after the other.
-    parameter : torch.nn.Parameter (P,)
-        ``values`` with ``gradients`` as its gradient, for an optimizer that is to see one tensor.
+    ValueError if no parameter is trainable, or if they differ in dtype or device.
 
-    Raises
-    ------
-    ValueError
-        If no parameter is trainable, or if they differ in dtype or device.
-
-    Examples
-    --------
     >>> model = torch.nn.Linear(2, 1, bias=False)
     >>> flat = Flat(model)
     >>> flat.values[:] = torch.tensor([3.0, 4.0])
     >>> model(torch.ones(1, 2)).item()
     7.0
+
+    Attributes
+    ----------
+    values, gradients : torch.Tensor (P,)
+        All of them, one after the other.
+    parameter : torch.nn.Parameter (P,)
+        ``values`` with ``gradients`` as its gradient, for an optimizer that is to see one tensor.
     """
 
     def __init__(self, model: nn.Module):
@@ -71,31 +58,15 @@ class Flat:
         self.parameter.grad = self.gradients
 
     def layers(self, flat: Tensor) -> list[np.ndarray]:
-        """Cut a flat buffer into one array for each of the model's tensors.
-
-        Parameters
-        ----------
-        flat : torch.Tensor (P,)
-            ``values``, ``gradients``, or another of that size.
-
-        Returns
-        -------
-        list of numpy.ndarray
-            One flat array for each parameter, sharing ``flat``'s memory.
-        """
+        """Cut a flat buffer (P,) into one array for each of the model's tensors, uncopied."""
         return [part.numpy() for part in flat.split(self.sizes)]
 
     def check(self) -> None:
-        """Refuse a model that has left its buffers.
+        """Refuse, naming the parameter (ValueError), a model that has left its buffers.
 
         A parameter or gradient that was replaced by another tensor (``p.grad = mean``,
         ``zero_grad()`` with its default ``set_to_none=True``) no longer shares the buffer's memory:
         what is sent and what is trained would silently be two things.
-
-        Raises
-        ------
-        ValueError
-            Naming the parameter.
         """
         for name, p, (value, gradient) in zip(
             self.names, self._parameters, self._addresses, strict=True

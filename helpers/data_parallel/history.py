@@ -16,40 +16,17 @@ if TYPE_CHECKING:
 class History:
     """One run of training. Lists have one entry for each update of the parameters.
 
-    Parameters
-    ----------
-    scheme : str
-        Its name.
-    ranks : int
-        All of them, a server too.
-    batch : int
-        B, samples of one replica in a step.
-    seconds : list of float
-        Since all ranks began.
-    losses : list of float
-        The mean loss of the samples behind the update.
-    staleness : list of int
-        How many updates the parameters behind the gradient were old (0 in step).
-    workers : list of int
-        The rank that brought the gradient (−1: all of them).
-    gradients : int
-        Mini-batches whose gradient entered an update.
-    compute : float
-        Seconds of a forward and backward pass: the median over the steps, of the slowest rank.
-    synchronize : float
-        Seconds that a step spends waiting and moving: the median, of the rank that waited least.
-    accuracy : float or None
-        On the test digits, 0 to 1.
-    weights : numpy.ndarray (P,) or None
-        All trained parameters at the end, float32.
-    report : list of str
-        Faults, in the order of their discovery.
-    ended : str
-        What ended the run, in words: updates, seconds, a loss.
-    samples : list of int
-        Of each mini-batch of this replica.
-    by_samples : bool
-        Whether each worker's gradient counted by its samples.
+    ``seconds`` count from when all ranks began. ``losses`` are means over the samples behind the
+    update, ``staleness`` how many updates the parameters behind the gradient were old (0 in step),
+    and ``workers`` the rank that brought the gradient (−1: all of them). ``gradients`` counts the
+    mini-batches whose gradient entered an update.
+
+    ``compute`` is the seconds of a forward and backward pass, ``synchronize`` those that a step
+    spends waiting and moving: medians over the steps, of the slowest rank and of the rank that
+    waited least. ``accuracy`` on the test digits is 0 to 1; ``weights`` (P,) are all trained
+    parameters at the end, float32. ``report`` has the faults, in the order of their discovery,
+    ``ended`` says in words what ended the run, and ``samples`` those of each mini-batch of this
+    replica; ``by_samples``, whether each worker's gradient counted by its samples.
     """
 
     scheme: str
@@ -70,13 +47,7 @@ class History:
     by_samples: bool = False
 
     def record(self, seconds: float, loss: float, staleness: int = 0, worker: int = -1) -> None:
-        """Append one update.
-
-        Parameters
-        ----------
-        seconds, loss, staleness, worker : float, float, int, int
-            Its entry in each of the lists.
-        """
+        """Append one update."""
         self.seconds.append(seconds)
         self.losses.append(loss)
         self.staleness.append(staleness)
@@ -93,23 +64,7 @@ class History:
         return self.updates / self.seconds[-1] if self.updates else 0.0
 
     def smooth(self, window: int = 20) -> np.ndarray:
-        """Average the losses over the last updates: one batch is too noisy.
-
-        Parameters
-        ----------
-        window : int
-            How many updates, at least 1.
-
-        Returns
-        -------
-        numpy.ndarray (updates,)
-            The mean of each loss and up to ``window`` − 1 before it.
-
-        Raises
-        ------
-        ValueError
-            If ``window`` is less than 1.
-        """
+        """Average each loss with up to ``window`` − 1 before it: one batch is too noisy."""
         if window < 1:
             raise ValueError(f"window must be at least 1; got {window}")
         total = np.cumsum(np.insert(np.asarray(self.losses, float), 0, 0.0))
@@ -120,18 +75,8 @@ class History:
     def pooled(self, comm: Intracomm, workers: list[int]) -> History:
         """Pool the histories of ranks that trained in step; every rank of ``comm`` calls.
 
-        Parameters
-        ----------
-        comm : mpi4py.MPI.Intracomm
-            The ranks, each with a history of the same updates.
-        workers : list of int
-            Those that computed gradients.
-
-        Returns
-        -------
-        History
-            The same on all ranks: mean losses of the workers, seconds of the last to end an update.
-            Without ``weights``, which may differ.
+        The result is the same on all ranks: mean losses of ``workers``, seconds of the last to end
+        an update. Without ``weights``, which may differ.
         """
         mine = self.batch, self.seconds, self.losses, self.compute, self.synchronize, self.report
         everyone = comm.allgather((*mine, self.samples))

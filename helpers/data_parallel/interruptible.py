@@ -14,33 +14,16 @@ from torch.nn.functional import cross_entropy
 class Run:
     """One rank's replica in a training in step, with its place in the data.
 
+    ``epoch`` is the one that the next batch belongs to, ``done`` how many batches of it are done.
+
     Parameters
     ----------
-    net : torch.nn.Module
-        The replica: inputs → scores of the labels.
-    inputs : numpy.ndarray (n, ...)
-        All samples.
-    labels : numpy.ndarray (n,)
-        Theirs.
     part : tuple of int
         This rank, and how many there are: which part of the data is its own.
     sync : callable, optional
         ``sync(net)`` replaces each gradient by its mean over all ranks; None where there is one.
-    batch : int
-        B, samples of this rank in a step.
     rate, momentum : float
         λ and μ of SGD.
-
-    Attributes
-    ----------
-    net : torch.nn.Module
-        The replica.
-    sgd : torch.optim.SGD
-        Of its parameters.
-    epoch : int
-        The epoch that the next batch belongs to.
-    done : int
-        How many batches of that epoch are done.
     """
 
     def __init__(
@@ -77,12 +60,6 @@ class Run:
             self.epoch, self.done = self.epoch + 1, 0
 
     def fingerprint(self) -> str:
-        """Hash all parameters: eight characters, the same only if every bit is.
-
-        Returns
-        -------
-        str
-            In hexadecimal digits.
-        """
+        """Hash all parameters: eight characters, the same only if every bit is."""
         bits = b"".join(p.detach().numpy().tobytes() for p in self.net.parameters())
         return hashlib.sha256(bits).hexdigest()[:8]

@@ -27,23 +27,13 @@ NAMES = (
 def scheme(name: str, comm: Intracomm) -> Scheme:
     """Make one of :data:`NAMES`, whose name it then has (``"float32"`` goes by our ring).
 
+    ValueError for what no name is like.
+
     Parameters
     ----------
     name : str
         One of :data:`NAMES`, or another s or share in its place; or ``"torch, fp16"``: that hook
         of PyTorch's (``schemes.hooked.HOOKS``).
-    comm : mpi4py.MPI.Intracomm
-        The ranks.
-
-    Returns
-    -------
-    Scheme
-        For :func:`helpers.data_parallel.train`.
-
-    Raises
-    ------
-    ValueError
-        For what no name is like.
     """
     from helpers.data_parallel.compression.compressors import Half, Quantised, Sign, TopK
     from helpers.data_parallel.schemes import Compressed, Hooked, PowerSGD, Ring
@@ -74,21 +64,10 @@ def sent(
     shapes: Sequence[tuple[int, ...]],
     comm: Intracomm | None = None,
 ) -> float:
-    """Return the bytes that a rank sends in one step, by the scheme's own formula.
+    """Return the mean over ranks of the bytes that one sends in one step, by the scheme's own
+    formula.
 
-    Parameters
-    ----------
-    name : str or callable
-        As for :func:`to_accuracy`.
-    shapes : sequence of tuple of int
-        Of the model's parameters.
-    comm : mpi4py.MPI.Intracomm, optional
-        The ranks; all of them unless given.
-
-    Returns
-    -------
-    float
-        In bytes, the mean over ranks.
+    ``name`` is as for :func:`to_accuracy`, ``shapes`` are those of the model's parameters.
     """
     from helpers.data_parallel.schemes import PowerSGD
 
@@ -132,14 +111,8 @@ def to_accuracy(
         Steps at most.
     pace : float
         Seconds that a forward and backward pass takes at least: see ``helpers.pace``.
-    batch : int
-        B of one replica.
-    rate, momentum : float
-        λ and μ.
     every : int
         Steps from one look at the accuracy to the next.
-    seed : int
-        Of weights, order and rounding.
 
     Returns
     -------
@@ -164,21 +137,16 @@ def exchange(name: str, size: int, repeats: int = 5, pace: float = 0.0) -> float
 
     PyTorch's hooks send during the backward pass: with them it is timed as well, for one sample.
 
+    Return the median over repeats of the slowest rank's seconds.
+
     Parameters
     ----------
     name : str
         As for :func:`scheme`.
     size : int
         Rows of a matrix of ``size`` × 256 parameters that is trained.
-    repeats : int
-        Of which the median is taken.
     pace : float
         Seconds of pretended arithmetic before each.
-
-    Returns
-    -------
-    float
-        Seconds: the median over repeats of the slowest rank's time.
     """
     import torch
 

@@ -103,21 +103,12 @@ def digits(
     ----------
     scheme : callable
         Makes the scheme of a communicator.
-    comm : mpi4py.MPI.Intracomm, optional
-        :func:`helpers.data_parallel.runs.ranks` unless given.
     steps, batch : int
         Updates, and B of one worker.
-    rate : float
-        Of the optimizer.
     sorted_share : float
         How much of the data is sorted by class: see :func:`helpers.data_parallel.partition.parts`.
     **settings : Any
         As for :func:`replicas`.
-
-    Returns
-    -------
-    Run
-        With loss and accuracy on the test digits.
     """
     from torch.nn.functional import cross_entropy
 
@@ -134,19 +125,9 @@ def digits(
 
 
 def steps_to(runs: list[Run], target: float) -> int | None:
-    """Find when the mean network's loss on the test digits was low enough for the first time.
+    """Find the step at which the mean network's loss on test digits first was ``target`` or less.
 
-    Parameters
-    ----------
-    runs : list of Run
-        Of all ranks, followed.
-    target : float
-        The cross-entropy.
-
-    Returns
-    -------
-    int or None
-        Steps made; None if it never was.
+    ``runs`` are those of all ranks, followed; None if it never was.
     """
     steps, values = middle([run.path for run in runs])
     for step, weights in zip(steps, values, strict=True):
@@ -156,21 +137,10 @@ def steps_to(runs: list[Run], target: float) -> int | None:
 
 
 def link_time(parameters: int, ranks: int, payload: float, latency: float = 60e-6) -> float:
-    """Predict one average by a ring between hosts: 2(R − 1) messages, 2(R − 1)/R of all bytes.
+    """Predict the seconds of an average by a ring: 2(R − 1) messages, 2(R − 1)/R of all bytes.
 
-    Parameters
-    ----------
-    parameters, ranks : int
-        P and R.
-    payload : float
-        Bytes/s of a link: ``Network(...).payload``.
-    latency : float
-        Seconds of a short message.
-
-    Returns
-    -------
-    float
-        Seconds.
+    ``payload`` is a link's bytes/s, ``Network(...).payload``; ``latency`` the seconds of a short
+    message.
     """
     rounds = 2 * (ranks - 1)
     return rounds * latency + bytes_sent(parameters, ranks, 1) / payload

@@ -28,49 +28,7 @@ def train(
     steps: int | None = None,
     stop: Stop | None = None,
 ) -> History:
-    """Train a replica on each rank of the scheme's communicator; every rank calls.
-
-    Parameters
-    ----------
-    replica : Replica
-        This rank's model, loss and optimizer.
-    batches : iterable of (x, y)
-        This rank's mini-batches, for example a DataLoader with a DistributedSampler. The rank that
-        serves, if there is one, does not look at them. Where every step takes the mean of the
-        gradients, each counts by its samples, if their numbers are known beforehand: of a list, or
-        of a DataLoader. Otherwise all count alike, and ``report`` says where the numbers differ.
-    scheme : Scheme
-        What travels, and when.
-    steps : int, optional
-        How many updates of the parameters; in step, the same on every rank, and each worker has as
-        many batches. If None, a scheme in step makes as many as the shortest
-        of all workers' ``batches`` is long. Out of step it is the server that counts: workers go on
-        until it stops them, or to the end of their ``batches``.
-    stop : Stop, optional
-        What else ends this training, if it comes first: seconds, or a loss. In step all ranks leave
-        after the same update; out of step the server stops, and a worker at its next hello. In step
-        it costs one allreduce of two numbers after every update, also in schemes that meet less
-        often, and where ``steps`` is None and ``batches`` has no length, another before every
-        update: do all still have a batch? Both are in ``seconds``, not in ``synchronize``.
-
-    Returns
-    -------
-    History
-        The same on all ranks, but for the weights where replicas differ; ``ended`` says by what,
-        and ``report`` whose loss was not finite.
-
-    Raises
-    ------
-    TypeError
-        If ``scheme`` is none, or ``stop`` no Stop.
-    ValueError
-        If ``steps`` and ``stop`` are None in a scheme in step and ``batches`` has no length, if
-        ``steps`` is no whole number, differs between ranks, or is more than a worker's batches, or
-        if a gradient has left the replica's flat buffer.
-    RuntimeError
-        If another rank, in a scheme in step, has failed. A rank that waits for it inside MPI
-        cannot raise: it says so on stderr and ends the job.
-    """
+    """Train a replica on each rank of the scheme's communicator; every rank calls."""
     if not isinstance(scheme, Scheme):
         raise TypeError(f"train expects a Scheme; got {scheme!r}")
     if not isinstance(stop, Stop | None):

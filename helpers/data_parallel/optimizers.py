@@ -11,15 +11,6 @@ class FlatSGD:
     """All that a parameter server needs: the values and the momentum, two flat arrays.
 
     The same arithmetic as ``torch.optim.SGD``: v ← μ·v + g, θ ← θ − λ·v. No model, no graph.
-
-    Parameters
-    ----------
-    flat : Flat
-        Where the values θ and the gradient g stand, (P,) each.
-    rate : float
-        λ.
-    momentum : float
-        μ.
     """
 
     def __init__(self, flat: Flat, rate: float, momentum: float):

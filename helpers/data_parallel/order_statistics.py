@@ -18,27 +18,10 @@ def harmonic(n: int) -> float:
 
 
 def expected(needed: int, workers: int, least: float, mean: float) -> float:
-    """Return the mean time until ``needed`` of ``workers`` gradients are there.
+    """Return the mean seconds until N = ``needed`` of W ``workers`` gradients are there.
 
-    Parameters
-    ----------
-    needed, workers : int
-        N and W.
-    least, mean : float
-        t₀ and m, in seconds.
+    ``least`` is t₀ and ``mean`` m, in seconds. ValueError unless 1 <= N <= W.
 
-    Returns
-    -------
-    float
-        Seconds.
-
-    Raises
-    ------
-    ValueError
-        Unless 1 <= N <= W.
-
-    Examples
-    --------
     >>> expected(1, 1, 0.0, 2.0), expected(2, 2, 1.0, 2.0)
     (2.0, 4.0)
     """
@@ -55,28 +38,12 @@ def drawn(least: float, mean: float, seed: int, rank: int) -> Callable[[int], fl
 
 
 def of_sample(times: np.ndarray, needed: int) -> float:
-    """Return the mean time until ``needed`` gradients are there, from times that were measured.
+    """Return the mean seconds until ``needed`` gradients are there, from times that were measured.
 
-    Parameters
-    ----------
-    times : array_like (steps, W)
-        Seconds of each worker's gradient in each step. A row belongs together: what slows several
-        workers at once, or one of them for several steps, stays as it was.
-    needed : int
-        N.
+    ``times`` (steps, W) are the seconds of each worker's gradient in each step. A row belongs
+    together: what slows several workers at once, or one of them for several steps, stays as it was.
+    ValueError for no such table, or unless 1 <= N <= W.
 
-    Returns
-    -------
-    float
-        The mean over the steps of the N-th smallest of W times.
-
-    Raises
-    ------
-    ValueError
-        For no such table, or unless 1 <= N <= W.
-
-    Examples
-    --------
     >>> of_sample([[1.0, 9.0], [5.0, 3.0]], needed=1)
     2.0
     """

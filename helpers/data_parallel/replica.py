@@ -24,28 +24,13 @@ class Replica:
 
     Parameters
     ----------
-    model : torch.nn.Module
-        Any. Its parameters become views of ``flat``'s buffers.
     loss : callable
         ``loss(model(x), y)`` is the mean loss of a mini-batch, a tensor without dimensions.
     optimizer : torch.optim.Optimizer or another with ``step()``
         Of the model's parameters, or of ``flat.parameter``.
-    flat : Flat, optional
-        The model's buffers, if they exist already.
     delay : callable, optional
         Makes this rank slow on purpose: ``delay(seconds)`` is how long to sleep after a gradient
         that took so many seconds. See :func:`slower`.
-
-    Attributes
-    ----------
-    forward : torch.nn.Module
-        What the forward pass calls: the model, unless a scheme wraps it.
-    last_loss : float
-        Of the last mini-batch.
-    weight : float
-        What the next gradient is multiplied by; ``last_loss`` is not.
-    history : History
-        Of the run that is under way.
     """
 
     def __init__(
@@ -65,20 +50,7 @@ class Replica:
         self.history = History("untrained", 1, 0)
 
     def backward(self, x: Tensor, y: Tensor) -> float:
-        """Add the gradient of one mini-batch's mean loss, times ``weight``, to ``flat.gradients``.
-
-        Parameters
-        ----------
-        x : torch.Tensor (B, ...)
-            What the model takes.
-        y : torch.Tensor (B, ...)
-            What the loss compares its answer with.
-
-        Returns
-        -------
-        float
-            The loss.
-        """
+        """Add the gradient of one mini-batch's mean loss, times ``weight``; return the loss."""
         began = time.perf_counter()
         loss = self.loss(self.forward(x), y)
         (loss if self.weight == 1 else self.weight * loss).backward()
@@ -89,25 +61,8 @@ class Replica:
 
 
 def slower(factor: float) -> Callable[[float], float]:
-    """Make a replica's ``delay`` that lets every gradient take ``factor`` times as long.
+    """Make a replica's ``delay`` that lets every gradient take ``factor`` (from 1) times as long.
 
-    Parameters
-    ----------
-    factor : float
-        At least 1.
-
-    Returns
-    -------
-    callable
-        Seconds that a gradient took → seconds to sleep.
-
-    Raises
-    ------
-    ValueError
-        If ``factor`` is less than 1.
-
-    Examples
-    --------
     >>> slower(3.0)(0.5)
     1.0
     """

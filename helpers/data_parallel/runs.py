@@ -66,14 +66,10 @@ def train(
     scheme : callable
         The scheme's class; or what else makes one of a communicator, such as
         ``functools.partial(ByFunction, function=sync_gradients)``.
-    comm : mpi4py.MPI.Intracomm, optional
-        :func:`world` unless given.
     steps : int, optional
         Updates of the parameters; None leaves the end to ``stop``, or out of step to the scheme.
     batch : int
         B, samples of one worker in a step.
-    rate, momentum : float
-        λ and μ of SGD.
     seed : int
         Of rank 0's initial weights, with which all begin, and of the order of the samples.
     slow : dict, optional
@@ -85,11 +81,6 @@ def train(
     shard : callable, optional
         ``shard(count, part, parts, epoch)`` returns the positions of the samples of a worker in an
         epoch, in place of ``divide`` and ``seed``.
-
-    Returns
-    -------
-    History
-        The same on all ranks, with the accuracy on the test digits.
     """
     from torch.nn.functional import cross_entropy
     from torch.optim import SGD
@@ -143,18 +134,7 @@ def judged_once(weights: np.ndarray, comm: Intracomm) -> float:
 
 
 def alone(**settings: Any) -> History | None:
-    """Train on one process, rank 0; the other ranks return at once and sleep.
-
-    Parameters
-    ----------
-    **settings : Any
-        As for :func:`train`.
-
-    Returns
-    -------
-    History or None
-        None on the other ranks.
-    """
+    """Train on rank 0 alone, as :func:`train` does; the others return None at once and sleep."""
     from mpi4py import MPI
 
     from helpers.data_parallel.scheme import Scheme
@@ -181,28 +161,17 @@ def time_model(
 
     Parameters
     ----------
-    ranks : int
-        How many take part.
-    batches : iterable of int
-        B of one replica, each to be measured.
     network : str
         One of :data:`NETWORKS`.
     link : str
         The way of the gradients: MPI's allreduce through ``"memory"``, or gloo's over ``"TCP"`` (on
         the loopback interface), as if each rank sat on a machine of its own.
-    steps : int
-        Of which the median is taken.
 
     Returns
     -------
     list of Point
         One for each batch size; empty on ranks that take no part. All with one T_sync, the median
         over the batch sizes: it does not depend on them.
-
-    Raises
-    ------
-    ValueError
-        For another link or network.
     """
     import torch.distributed as dist
 

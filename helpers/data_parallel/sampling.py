@@ -59,32 +59,14 @@ def batches(
     seed: int = 0,
     shard: Callable[..., Iterable[int]] | None = None,
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield, without end, one worker's mini-batches.
+    """Yield, without end, one worker's mini-batches. ValueError if not even one global batch fits.
 
     Parameters
     ----------
-    inputs : numpy.ndarray (n, ...)
-        Of all samples.
-    labels : numpy.ndarray (n, ...)
-        Theirs.
-    batch : int
-        B, of one worker.
     part, parts : int
         Which worker this is, from 0, and how many there are.
-    seed : int
-        Of the order.
     shard : callable, optional
         Another order, as :func:`from_shards` takes it.
-
-    Yields
-    ------
-    x, y : torch.Tensor
-        ``inputs`` and ``labels`` of the samples at :func:`positions`, or of the shards.
-
-    Raises
-    ------
-    ValueError
-        If not even one global batch fits.
     """
     chosen = (
         positions(len(labels), batch, part, parts, seed)

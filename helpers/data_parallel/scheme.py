@@ -33,15 +33,8 @@ class Scheme:
     A hook changes ``replica.flat.gradients`` or ``replica.flat.values`` in place, and finds what
     has been so far in ``replica.history``. It may raise :class:`Ended`.
 
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        The ranks that train together.
-
     Attributes
     ----------
-    name : str
-        For legends and tables.
     server : int or None
         The rank that computes no gradient but serves the others, if there is one.
     in_step : bool
@@ -53,14 +46,6 @@ class Scheme:
     worker, staleness : int
         Of the last update: the rank whose gradient it was (−1: all of them), and how many updates
         had been made since that rank took its parameters.
-    stop : Stop
-        What ends the training before its steps do; the loop sets it in each training, to the
-        class's own unless it is told another.
-
-    Raises
-    ------
-    ValueError
-        If there is a server and nobody to be served.
     """
 
     name = "alone"
@@ -87,111 +72,42 @@ class Scheme:
         return self.comm.Get_rank() == self.server
 
     def begin(self, replica: Replica) -> None:
-        """Do what comes before the first step: here all replicas become as rank 0's.
-
-        Parameters
-        ----------
-        replica : Replica
-            This rank's.
-        """
+        """Do what comes before the first step: here all replicas become as rank 0's."""
         self.comm.Bcast(replica.flat.values.numpy(), root=0)
         self.share_untrained(replica)
 
     def share_untrained(self, replica: Replica) -> None:
-        """Take from rank 0 what no gradient moves: frozen parameters and buffers.
-
-        Parameters
-        ----------
-        replica : Replica
-            This rank's.
-        """
+        """Take from rank 0 what no gradient moves: frozen parameters and buffers."""
         frozen = (p.data for p in replica.model.parameters() if not p.requires_grad)
         for tensor in (*frozen, *replica.model.buffers()):
             tensor.copy_(self.comm.bcast(tensor, root=0))
 
     def before_backward(self, replica: Replica, step: int) -> None:
-        """Do what comes before the forward and backward pass; the gradients are zero.
-
-        Parameters
-        ----------
-        replica : Replica
-            This rank's.
-        step : int
-            From 0.
-        """
+        """Do what comes before the forward and backward pass; the gradients are zero."""
 
     def after_backward(self, replica: Replica, step: int) -> None:
-        """Do what comes between the gradient and the optimizer's step.
-
-        Parameters
-        ----------
-        replica : Replica
-            This rank's; ``flat.gradients`` has its gradient.
-        step : int
-            From 0.
-        """
+        """Do what comes between the gradient and the optimizer's step."""
 
     def update(self, replica: Replica, step: int) -> None:
-        """Make the optimizer's step; with a server, only there.
-
-        Parameters
-        ----------
-        replica : Replica
-            This rank's.
-        step : int
-            From 0.
-        """
+        """Make the optimizer's step; with a server, only there."""
         if self.server is None or self.serves:
             replica.optimizer.step()
 
     def after_step(self, replica: Replica, step: int) -> None:
-        """Do what comes after the optimizer's step.
-
-        Parameters
-        ----------
-        replica : Replica
-            This rank's; ``flat.values`` has the new parameters.
-        step : int
-            From 0.
-        """
+        """Do what comes after the optimizer's step."""
 
     def leave(self, reason: str) -> None:
-        """Tell the others that this rank will raise an error, so that they need not wait for it.
-
-        Parameters
-        ----------
-        reason : str
-            The error in words.
-        """
+        """Tell the others that this rank will raise an error, so that they need not wait for it."""
 
     def end(self, replica: Replica) -> History:
-        """Do what comes after the last step: here the ranks pool their histories.
-
-        Parameters
-        ----------
-        replica : Replica
-            This rank's.
-
-        Returns
-        -------
-        History
-            The same on all ranks, with this replica's weights.
-        """
+        """Do what comes after the last step: here the ranks pool their histories."""
         history = replica.history.pooled(self.comm, self.workers)
         history.weights = replica.flat.values.numpy().copy()
         return history
 
 
 def average(flat: Tensor, comm: Intracomm) -> None:
-    """Replace a buffer by its mean over all ranks, by MPI's own allreduce.
-
-    Parameters
-    ----------
-    flat : torch.Tensor (P,)
-        Of a replica's ``flat``: its gradients or its values. Changed in place.
-    comm : mpi4py.MPI.Intracomm
-        The ranks; all of them call.
-    """
+    """Replace a buffer by its mean over all ranks, by MPI's own allreduce."""
     from mpi4py import MPI
 
     comm.Allreduce(MPI.IN_PLACE, flat.numpy())

@@ -21,20 +21,10 @@ RECENT = 20  # updates behind a loss: one mini-batch is too noisy
 class Stop:
     """When a training ends: with the first of these that is reached; None stands for never.
 
-    Parameters
-    ----------
-    updates : int or None
-        So many were made.
-    seconds : float or None
-        So many have passed since all ranks began.
-    loss : float or None
-        The mean over the last :data:`RECENT` updates is no more; not before there are so many.
-
-    Raises
-    ------
-    ValueError
-        For another number of updates than a whole one of at least 1, for seconds that are not
-        positive and finite, for a loss that is not finite.
+    ``seconds`` count from when all ranks began; ``loss`` is the mean over the last :data:`RECENT`
+    updates, and not looked at before there are so many. ValueError for another number of updates
+    than a whole one of at least 1, for seconds that are not positive and finite, for a loss that is
+    not finite.
     """
 
     updates: int | None = None
@@ -51,20 +41,7 @@ class Stop:
             raise ValueError(f"Stop expects a finite loss; got {self}")
 
     def reached(self, history: History, elapsed: float) -> str:
-        """Find the condition that holds.
-
-        Parameters
-        ----------
-        history : History
-            So far.
-        elapsed : float
-            Seconds since the beginning.
-
-        Returns
-        -------
-        str
-            The condition in words, or an empty string.
-        """
+        """Find the condition that holds; return it in words, or an empty string."""
         if self.updates is not None and history.updates >= self.updates:
             return f"{history.updates} updates"
         if self.seconds is not None and elapsed >= self.seconds:

@@ -51,23 +51,10 @@ def backup(
 
     Parameters
     ----------
-    backups : int
-        b of the ranks − 1 workers.
-    steps : int
-        Updates.
     least, mean : float
         t₀ and m, in seconds.
     abandon : bool
         Whether late workers let go of their gradient.
-    seed : int
-        Of everything.
-    batch : int
-        B of one worker.
-
-    Returns
-    -------
-    Waited
-        This rank's.
     """
     seconds = drawn(least, mean, seed, ranks().Get_rank())
     return _waited(backups, seconds, abandon, steps, seed, batch)
@@ -92,8 +79,6 @@ def beside(
 
     Parameters
     ----------
-    backups : int
-        b of the ranks − 1 workers.
     neighbours : int
         Processes beside the last worker; 0: it has its core for itself.
     work, rest : float
@@ -101,17 +86,8 @@ def beside(
     pace : float
         Seconds that a gradient takes at least (see :mod:`helpers.pace`): ranks that share cores
         among themselves keep it, as long as nobody else is there.
-    steps : int
-        Updates.
     seed : int
         Of weights and order, and of how long the processes compute and sleep.
-    batch : int
-        B of one worker.
-
-    Returns
-    -------
-    Waited
-        This rank's.
     """
     comm = ranks()
     last = comm.Get_rank() == comm.Get_size() - 1
@@ -121,22 +97,9 @@ def beside(
 
 
 def sample(run: Waited) -> np.ndarray:
-    """Put the times of a run that dropped nothing into a table.
+    """Return the seconds (steps, W) from a step's beginning until each worker's gradient was there.
 
-    Parameters
-    ----------
-    run : Waited
-        Rank 0's.
-
-    Returns
-    -------
-    numpy.ndarray (steps, W)
-        Seconds from a step's beginning until each worker's gradient was there.
-
-    Raises
-    ------
-    ValueError
-        If gradients came too late, or another rank's run is passed.
+    ValueError unless it is rank 0's run, and dropped nothing.
     """
     if run.dropped or not run.arrivals:
         raise ValueError(

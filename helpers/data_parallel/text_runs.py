@@ -92,23 +92,14 @@ def loss_after(
 ) -> float:
     """Train the transformer for so many steps; every rank calls.
 
+    Return the loss of this rank's replica on the text that is held out, in nats for each character.
+
     Parameters
     ----------
     name : str or callable
         As for :func:`helpers.data_parallel.link_runs.to_accuracy`.
-    steps : int
-        Updates.
     batch : int
         Pieces of one replica in a step, of 32 characters each.
-    rate : float
-        AdamW's.
-    seed : int
-        Of weights, order and rounding.
-
-    Returns
-    -------
-    float
-        Of this rank's replica on the text that is held out, in nats for each character.
     """
     _, replica = _trained(made(name, ranks()), steps, batch, rate, seed)
     return held_out_loss(replica.model)
@@ -141,11 +132,5 @@ def to_loss(
 
 
 def shapes() -> list[tuple[int, ...]]:
-    """Return the shapes of the transformer's parameters, for ``link_runs.sent``.
-
-    Returns
-    -------
-    list of tuple of int
-        One for each.
-    """
+    """Return the shapes of the transformer's parameters, for ``link_runs.sent``."""
     return [tuple(parameter.shape) for parameter in transformer(MODEL).parameters()]

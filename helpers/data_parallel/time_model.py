@@ -65,19 +65,14 @@ def speedup(ranks: int, compute: float, synchronize: float) -> float:
 def crossing(batches: list[float], ratios: list[float], ranks: int) -> float | None:
     """Find the batch size where T_sync / T_comp falls to R − 1: below it, one process is faster.
 
+    Return samples; None if the ratio never crosses R − 1 within them.
+
     Parameters
     ----------
     batches : list of float
         B in samples, ascending.
     ratios : list of float
         T_sync / T_comp at each; interpolated on logarithmic axes.
-    ranks : int
-        R.
-
-    Returns
-    -------
-    float or None
-        In samples; None if the ratio never crosses R − 1 within them.
     """
     if ranks < 2:
         return None
@@ -90,22 +85,9 @@ def crossing(batches: list[float], ratios: list[float], ranks: int) -> float | N
 
 
 def fit(points: list[Point]) -> tuple[float, float, float]:
-    """Fit T_comp = a + b·B by least squares of the relative error.
+    """Fit T_comp = a + b·B by least squares of the relative error: ``(a, b, T_sync)`` in seconds.
 
-    Parameters
-    ----------
-    points : list of Point
-        Of one network on one number of ranks.
-
-    Returns
-    -------
-    tuple of float
-        ``(a, b, T_sync)`` in seconds (b: per sample), T_sync their median.
-
-    Raises
-    ------
-    ValueError
-        For fewer than two batch sizes.
+    All points are of one network on one number of ranks; b is per sample, T_sync their median.
     """
     if len({point.batch for point in points}) < 2:
         raise ValueError(f"a line needs points of two batch sizes; got {points}")

@@ -79,15 +79,7 @@ class Quantised(Compressor):
 class TopK(Compressor):
     """The largest part of the values as they are, with their places; the others are dropped.
 
-    Parameters
-    ----------
-    share : float
-        Of the values, above 0 and at most 1.
-
-    Raises
-    ------
-    ValueError
-        For another share.
+    ``share`` of the values is above 0 and at most 1, else ValueError.
     """
 
     def __init__(self, share: float):
@@ -96,18 +88,7 @@ class TopK(Compressor):
         self.share, self.name = share, f"top {share:.3g}"
 
     def count(self, n: int) -> int:
-        """Return how many of n values are kept.
-
-        Parameters
-        ----------
-        n : int
-            Values.
-
-        Returns
-        -------
-        int
-            1 or more, unless there are none.
-        """
+        """Return how many of n values are kept."""
         return min(n, max(1, round(self.share * n)))
 
     def nbytes(self, n: int) -> int:

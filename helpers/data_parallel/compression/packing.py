@@ -50,17 +50,9 @@ def packed_bytes(n: int, levels: int) -> int:
 
 
 def generator(seed: int) -> np.ndarray:
-    """Make the state of a generator.
+    """Make the state of a generator, (16,) of uint32, which each call of :func:`pack` changes.
 
-    Parameters
-    ----------
-    seed : int
-        0 or more; the rank belongs in it, or all ranks round the same way.
-
-    Returns
-    -------
-    numpy.ndarray (16,) of uint32
-        Changed by each call of :func:`pack`.
+    The rank belongs in the seed, or all ranks round the same way.
     """
     state = np.random.default_rng(seed).integers(1, 2**32, LANES, dtype=np.uint32)
     return np.ascontiguousarray(state)
@@ -70,6 +62,8 @@ def pack(
     v: np.ndarray, levels: int, state: np.ndarray, out: np.ndarray | None = None
 ) -> np.ndarray:
     """Round each value at random to a level of its bucket's norm, and pack the codes.
+
+    Return bytes: the norms (float32), then the codes.
 
     Parameters
     ----------
@@ -81,11 +75,6 @@ def pack(
         Of :func:`generator`.
     out : numpy.ndarray (packed_bytes(n, levels),) of uint8, optional
         Where to write, contiguous.
-
-    Returns
-    -------
-    numpy.ndarray of uint8
-        The norms (float32), then the codes.
 
     Raises
     ------

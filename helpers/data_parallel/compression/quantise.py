@@ -12,7 +12,10 @@ import numpy as np
 
 
 def quantise(v: np.ndarray, levels: int, random: np.ndarray) -> np.ndarray:
-    """Return Q_s(v) as whole levels, −s to s.
+    """Return Q_s(v) as whole levels, −s to s. Times ‖v‖₂ / s they are Q_s(v).
+
+    >>> quantise(np.array([3.0, -4.0]), 1, np.array([0.5, 0.1]))  # 3/5 + 0.5 >= 1, 4/5 + 0.1 < 1
+    array([1, 0])
 
     Parameters
     ----------
@@ -32,11 +35,6 @@ def quantise(v: np.ndarray, levels: int, random: np.ndarray) -> np.ndarray:
     ------
     ValueError
         For s below 1, or another shape.
-
-    Examples
-    --------
-    >>> quantise(np.array([3.0, -4.0]), 1, np.array([0.5, 0.1]))  # 3/5 + 0.5 >= 1, 4/5 + 0.1 < 1
-    array([1, 0])
     """
     if levels < 1 or v.ndim != 1 or v.shape != random.shape:
         raise ValueError(
@@ -51,19 +49,9 @@ def quantise(v: np.ndarray, levels: int, random: np.ndarray) -> np.ndarray:
 
 
 def variance(v: np.ndarray, levels: int) -> float:
-    """Return the mean of ‖Q_s(v) − v‖², exactly.
+    """Return the mean of ‖Q_s(v) − v‖², exactly, of values that share one norm.
 
-    Parameters
-    ----------
-    v : numpy.ndarray (n,)
-        Values that share one norm.
-    levels : int
-        s.
-
-    Returns
-    -------
-    float
-        Σ (‖v‖/s)² · p(1 − p), p the fraction of ``|v_i|`` s / ‖v‖.
+    Σ (‖v‖/s)² · p(1 − p), p the fraction of ``|v_i|`` s / ‖v‖.
     """
     norm = float(np.linalg.norm(v))
     fraction = np.abs(v) / norm * levels % 1 if norm else np.zeros(1)
@@ -73,20 +61,6 @@ def variance(v: np.ndarray, levels: int) -> float:
 def bound(n: int, levels: int) -> float:
     """Return the factor min(n/s², √n/s) of ‖v‖² that the variance never exceeds (lemma 3.1).
 
-    Parameters
-    ----------
-    n : int
-        Values that share one norm.
-    levels : int
-        s.
-
-    Returns
-    -------
-    float
-        Without unit.
-
-    Examples
-    --------
     >>> bound(512, 1) > 22, bound(4, 4)
     (True, 0.25)
     """

@@ -52,8 +52,6 @@ class Asynchronous(Scheme):
 
     Parameters
     ----------
-    comm : mpi4py.MPI.Intracomm
-        At least two ranks.
     patience : float
         Seconds that the server waits for a worker; a worker waits twice as long for the server.
     strikes : int
@@ -129,17 +127,7 @@ class Asynchronous(Scheme):
     def call(self, hello: Hello, gradient: list[np.ndarray] | None = None) -> None:
         """Say hello, send ``gradient`` layer by layer if there is one, take the new parameters.
 
-        Parameters
-        ----------
-        hello : Hello
-            What the server is told.
-        gradient : list of numpy.ndarray, optional
-            One array for each layer.
-
-        Raises
-        ------
-        Ended
-            If the server says stop, or nothing at all.
+        It may raise :class:`Ended`: the server says stop, or nothing at all.
         """
         try:
             self.comm.send(hello, 0, HELLO)
@@ -158,20 +146,7 @@ class Asynchronous(Scheme):
         self.version = ready.version + (gradient is not None)
 
     def push(self, replica: Replica, gradient: list[np.ndarray]) -> None:
-        """Send a gradient, and take the new parameters.
-
-        Parameters
-        ----------
-        replica : Replica
-            This worker's, which computed it.
-        gradient : list of numpy.ndarray
-            One array for each layer.
-
-        Raises
-        ------
-        Ended
-            If the server says stop, or nothing at all.
-        """
+        """Send a gradient layer by layer, and take the new parameters, unless :class:`Ended`."""
         sizes = tuple(layer.size for layer in gradient)
         hello = Hello("gradient", sizes, self.version, replica.last_loss, replica.history.batch)
         self.call(hello, gradient)
@@ -182,18 +157,7 @@ class Asynchronous(Scheme):
             self.comm.send(Hello("goodbye", reason=reason), 0, HELLO)
 
     def over(self, reason: str) -> Ended:
-        """Note why this worker's training is over.
-
-        Parameters
-        ----------
-        reason : str
-            In words.
-
-        Returns
-        -------
-        Ended
-            To be raised.
-        """
+        """Note why this worker's training is over, and return what is to be raised."""
         self._stopped = reason
         return Ended(reason)
 

@@ -43,12 +43,8 @@ class Ring(Scheme):
 class ByFunction(Scheme):
     """Synchronous SGD with your own ``sync_gradients(model)``, whose name the history bears.
 
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        The ranks.
-    function : callable
-        Called on every rank after the backward pass; changes the gradients of its model in place.
+    Every rank calls ``function`` after the backward pass; it changes its model's gradients in
+    place.
     """
 
     by_samples = True

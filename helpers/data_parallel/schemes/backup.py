@@ -37,35 +37,14 @@ if TYPE_CHECKING:
 class Backup(Scheme):
     """Rank 0 makes an update with the mean of the first N of W gradients.
 
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        At least two ranks: one serves, W work.
-    backups : int
-        b, from 0 to W − 1; N = W − b.
-    seconds : callable, optional
-        ``seconds(step)`` is how long this rank's gradient is to take as a whole: a straggler drawn
-        on purpose. Ranks sleep until then.
-    abandon : bool
-        Whether a late worker is told at once, and lets go of the gradient that it is at; otherwise
-        it finishes, and what it brings is dropped.
-    patience : float
-        Seconds that a rank waits for another, which then is silent: SilenceError.
+    N = W − b, with b ``backups`` from 0 to W − 1. ``seconds(step)`` is how long this rank's
+    gradient is to take as a whole, a straggler drawn on purpose: ranks sleep until then. With
+    ``abandon`` a late worker is told at once and lets go of its gradient; otherwise what it brings
+    is dropped. Who is silent for ``patience`` seconds raises SilenceError.
 
-    Attributes
-    ----------
-    taken : list of list of int
-        On the server, for each update: whose gradients were in it.
-    dropped : int
-        On the server: gradients that came too late.
-    arrivals : list of dict of int and float
-        On the server, for each update: seconds from the step's beginning until a worker's gradient
-        was there, for those that were in it.
-
-    Raises
-    ------
-    ValueError
-        For another number of backups.
+    On the server there are, for each update, ``taken``, whose gradients were in it, and
+    ``arrivals``, the seconds from the step's beginning until these were there; ``dropped`` counts
+    gradients that came too late.
     """
 
     server = 0

@@ -25,15 +25,8 @@ class Buckets(DefaultGroup):
 
     Parameters
     ----------
-    comm : mpi4py.MPI.Intracomm
-        The ranks of the default group of ``torch.distributed``.
     nbytes : int
         Of one bucket; a larger tensor has one to itself.
-
-    Raises
-    ------
-    ValueError
-        If ``nbytes`` is less than 1.
     """
 
     name = "synchronous, buckets"

@@ -27,12 +27,8 @@ class Compressed(Scheme):
 
     Parameters
     ----------
-    comm : mpi4py.MPI.Intracomm
-        The ranks.
     compressor : Compressor, or callable
         Or what makes one of this rank's number, such as ``lambda rank: Quantised(7, seed=rank)``.
-    feedback : bool
-        Whether errors are fed back.
     route : {"allgather", "ring"}
         How codes travel: see ``compression.routes``. The ring rounds partial sums, whose error
         belongs to nobody: it goes without feedback.
@@ -41,11 +37,6 @@ class Compressed(Scheme):
     ----------
     error : numpy.ndarray (P,)
         What this rank has not sent yet; zeros without feedback.
-
-    Raises
-    ------
-    ValueError
-        For another route, or a ring with feedback.
     """
 
     by_samples = True
@@ -90,17 +81,9 @@ class Compressed(Scheme):
         routes.allgather(code, self.compressor, self.comm, gradients)
 
     def sent(self, n: int) -> int:
-        """Return the bytes that all ranks together send in one step.
+        """Return the bytes that all ranks together send in one step for n parameters.
 
-        Parameters
-        ----------
-        n : int
-            P, the model's parameters.
-
-        Returns
-        -------
-        int
-            N(N − 1)·c(P) by the allgather; by the ring 2(N − 1) times the codes of all parts.
+        N(N − 1)·c(P) by the allgather; by the ring 2(N − 1) times the codes of all parts.
         """
         from helpers.collectives.parts import lengths, split
 

@@ -21,23 +21,14 @@ class DiLoCo(LocalSGD):
     a gradient: v ← μ·v + Δ, θ ← θ − η·(Δ + μ·v), Nesterov's momentum. All replicas go on from
     there. η = 1 and μ = 0 are local SGD. The inner optimizer keeps its own state.
 
+    ``period`` and ``average`` are :class:`LocalSGD`'s.
+
     Parameters
     ----------
-    comm : mpi4py.MPI.Intracomm
-        The ranks.
-    period : int or callable
-        H, as for :class:`LocalSGD`.
     rate : float
         η of the outer step; 0.7 in the paper.
     momentum : float
         μ of the outer step, in [0, 1); 0.9 in the paper.
-    average : callable
-        As for :class:`LocalSGD`.
-
-    Raises
-    ------
-    ValueError
-        For numbers out of range.
     """
 
     def __init__(

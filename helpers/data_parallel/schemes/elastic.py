@@ -21,25 +21,10 @@ if TYPE_CHECKING:
 class Elastic(Asynchronous):
     """The asynchronous server holds a centre; workers bring parameters in place of gradients.
 
-    One conversation does both pulls: the worker sends θ, the server answers with the new centre
-    c' = c + ρ(θ − c), and as θ − c' = (1 − ρ)(θ − c), the worker finds d = ρ/(1 − ρ)·(θ − c').
-    An update of the server is one pull; what it learns at the end is the centre.
-
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        At least two ranks.
-    period : int
-        A worker's steps from one pull to the next, at least 1.
-    pull : float
-        ρ, above 0 and below 1.
-    **options : Any
-        As for :class:`Asynchronous`.
-
-    Raises
-    ------
-    ValueError
-        For another period or pull.
+    One conversation does both pulls: the worker sends θ, the server answers with the new centre c'
+    = c + ρ(θ − c), and as θ − c' = (1 − ρ)(θ − c), the worker finds d = ρ/(1 − ρ)·(θ − c'). An
+    update of the server is one pull; what it learns at the end is the centre. ``period`` counts a
+    worker's steps from one pull to the next, ``pull`` is ρ, above 0 and below 1.
     """
 
     def __init__(self, comm: Intracomm, period: int = 4, pull: float = 0.1, **options: Any):

@@ -21,22 +21,12 @@ LEFTWARDS, RIGHTWARDS = 21, 22  # tags
 def mixing(ranks: int, weight: float = THIRD) -> np.ndarray:
     """Make the matrix W by which replicas on a ring mix: θ_i ← Σ_j W_ij·θ_j.
 
+    Its rows add up to 1. On two ranks both neighbours are the same one.
+
     Parameters
     ----------
-    ranks : int
-        R, at least 1. On two ranks both neighbours are the same one.
     weight : float
         w of each neighbour, in [0, 1/2]; a replica itself keeps 1 − 2w.
-
-    Returns
-    -------
-    numpy.ndarray (R, R)
-        Symmetric, its rows add up to 1.
-
-    Raises
-    ------
-    ValueError
-        For no ring, or a weight that leaves a replica less than nothing.
     """
     if ranks < 1 or not 0 <= weight <= 0.5:
         raise ValueError(
@@ -51,20 +41,8 @@ def mixing(ranks: int, weight: float = THIRD) -> np.ndarray:
 def spectral_gap(W: np.ndarray) -> float:
     """Return ``1 − |λ₂|``: the part of the slowest difference that one mixing removes.
 
-    Parameters
-    ----------
-    W : numpy.ndarray (R, R)
-        Symmetric, its rows add up to 1.
-
-    Returns
-    -------
-    float
-        From 0 (some difference never shrinks) to 1 (one mixing makes all equal).
-
-    Raises
-    ------
-    ValueError
-        For another kind of matrix.
+    From 0 (some difference never shrinks) to 1 (one mixing makes all equal). ValueError unless W
+    (R, R) is symmetric with rows that add up to 1.
     """
     W = np.asarray(W, float)
     square = W.ndim == 2 and W.shape[0] == W.shape[1]
@@ -82,19 +60,12 @@ class Gossip(Scheme):
 
     Parameters
     ----------
-    comm : mpi4py.MPI.Intracomm
-        The ranks, on a ring.
     weight : float
         w, from 0 to 1/2.
     overlap : bool
         If True (as in the paper) the parameters as they were *before* the step travel while the
         gradient is computed: θ ← Wθ − λ·g(θ). If False, what the step has made of them, afterwards:
         θ ← W(θ − λ·g(θ)).
-
-    Raises
-    ------
-    ValueError
-        For a weight out of range.
     """
 
     def __init__(self, comm: Intracomm, weight: float = THIRD, overlap: bool = False):

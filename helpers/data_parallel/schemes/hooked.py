@@ -14,19 +14,10 @@ HOOKS = ("fp16", "PowerSGD", "quantisation")
 
 
 class Hooked(DDP):
-    """``DistributedDataParallel`` with one of PyTorch's hooks.
+    """``DistributedDataParallel`` with one of PyTorch's hooks, for the default group's ranks.
 
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        The ranks of the default group of ``torch.distributed``.
-    hook : {"fp16", "PowerSGD", "quantisation"}
-        Half precision; rank 2 from the third step on; 8 bits for each value of a bucket.
-
-    Raises
-    ------
-    ValueError
-        For another hook.
+    ``hook`` is "fp16" (half precision), "PowerSGD" (rank 2 from the third step on) or
+    "quantisation" (8 bits for each value of a bucket).
     """
 
     def __init__(self, comm: Intracomm, hook: str = "fp16"):

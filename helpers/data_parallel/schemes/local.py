@@ -32,13 +32,6 @@ def patient_average(flat: Tensor, comm: Intracomm) -> None:
     """Replace a buffer by its mean over all ranks, by MPI's allreduce, napping while it waits.
 
     For ranks that share cores with other work: who waits leaves the core to who computes.
-
-    Parameters
-    ----------
-    flat : torch.Tensor (P,)
-        Changed in place.
-    comm : mpi4py.MPI.Intracomm
-        The ranks; all of them call.
     """
     from mpi4py import MPI
 
@@ -61,25 +54,15 @@ class LocalSGD(Scheme):
 
     At the end the replicas become their mean once more, unless they have just done so.
 
+    ``averages`` counts how often the replicas have met.
+
     Parameters
     ----------
-    comm : mpi4py.MPI.Intracomm
-        The ranks.
     period : int or callable
         H, or :data:`NEVER`; or ``period(step)``, which is asked before the first step and after
         each average for the steps to the next one. ``step`` counts those that have been made.
     average : callable
         ``average(flat, comm)`` leaves the mean of all ranks in a buffer.
-
-    Attributes
-    ----------
-    averages : int
-        How often the replicas have met.
-
-    Raises
-    ------
-    ValueError
-        For a period that is no number of steps.
     """
 
     def __init__(
@@ -111,13 +94,7 @@ class LocalSGD(Scheme):
             self._next = self._plan(step + 1)
 
     def meet(self, replica: Replica) -> None:
-        """Make all replicas equal: here their mean.
-
-        Parameters
-        ----------
-        replica : Replica
-            This rank's; all ranks call.
-        """
+        """Make all replicas equal: here their mean."""
         self.average(replica.flat.values, self.comm)
 
     def end(self, replica: Replica) -> History:
@@ -133,19 +110,10 @@ class PostLocalSGD(LocalSGD):
 
     Parameters
     ----------
-    comm : mpi4py.MPI.Intracomm
-        The ranks.
     period : int
         H after the switch.
     switch : int
         Steps that are made with H = 1.
-    average : callable
-        As for :class:`LocalSGD`.
-
-    Raises
-    ------
-    ValueError
-        For what is no number of steps.
     """
 
     def __init__(self, comm: Intracomm, period: int, switch: int, average: Average = ring_average):
@@ -163,19 +131,10 @@ class SometimesAveraged(Scheme):
 
     Parameters
     ----------
-    comm : mpi4py.MPI.Intracomm
-        The ranks.
     gradients : int
         k: steps 0, k, 2k, ... move all replicas by their mean gradient; :data:`NEVER`: none does.
     parameters : int
         All replicas become their mean after so many steps; :data:`NEVER`: only at the end.
-    average : callable
-        As for :class:`LocalSGD`.
-
-    Raises
-    ------
-    ValueError
-        For what is no number of steps.
     """
 
     def __init__(

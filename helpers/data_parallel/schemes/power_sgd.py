@@ -18,22 +18,9 @@ if TYPE_CHECKING:
 class PowerSGD(Scheme):
     """Each matrix M of gradients becomes P Qᵀ; vectors travel as they are.
 
-    Two of our ring allreduces in a step: all P, then all Q together with the vectors. Q is kept
-    for the next step. What P Qᵀ leaves out is added to the next gradient.
-
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        The ranks.
-    rank : int
-        r, columns of P and Q.
-    seed : int
-        Of the first Q, the same on all ranks.
-
-    Raises
-    ------
-    ValueError
-        If ``rank`` is less than 1.
+    Two of our ring allreduces in a step: all P, then all Q together with the vectors. Q is kept for
+    the next step. What P Qᵀ leaves out is added to the next gradient. P and Q have ``rank``
+    columns; ``seed`` is that of the first Q, the same on all ranks.
     """
 
     by_samples = True
@@ -88,14 +75,6 @@ class PowerSGD(Scheme):
     def sent(self, itemsize: int = 4) -> int:
         """Return the bytes that all ranks together send in one step, once training has begun.
 
-        Parameters
-        ----------
-        itemsize : int
-            Bytes of a number.
-
-        Returns
-        -------
-        int
-            2(N − 1) times those of all numbers of P, Q and the vectors.
+        2(N − 1) times those of all numbers of P, Q and the vectors.
         """
         return 2 * (self.comm.Get_size() - 1) * itemsize * low_rank.numbers(self.shapes, self.rank)

@@ -21,14 +21,8 @@ if TYPE_CHECKING:
 class Server(Scheme):
     """Rank 0 averages the gradients of all workers, makes the optimizer's step, and answers.
 
-    W = ranks − 1 workers with batch B make one step of batch W·B.
-
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        At least two ranks.
-    patience : float
-        Seconds that a rank waits for another, which then is silent: SilenceError.
+    W = ranks − 1 workers with batch B make one step of batch W·B. Who is silent for ``patience``
+    seconds raises SilenceError.
     """
 
     name = "synchronous, server"

@@ -21,15 +21,9 @@ END = 15  # tag of the server's answer when the training is over
 class Unannounced(Scheme):
     """Workers push their layers without asking; rank 0 takes them by a function of yours.
 
-    No hello: nobody can be refused, and nobody who falls silent is given up.
-
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        At least two ranks.
-    receive : callable
-        ``receive(comm, layers)`` fills the server's arrays with the layers of one worker's gradient
-        and returns that worker's rank.
+    No hello: nobody can be refused, and nobody who falls silent is given up. ``receive(comm,
+    layers)`` fills the server's arrays with the layers of one worker's gradient and returns that
+    worker's rank.
     """
 
     name = "asynchronous, no handshake"
