@@ -12,7 +12,7 @@ FOLDER = Path(__file__).resolve().parent
 
 def topics(folder: Path = FOLDER) -> list[str]:
     """Return the notebooks that have claims, by name and in order."""
-    return sorted(path.stem for path in folder.glob("[0-9][0-9]_*.py"))
+    return sorted(path.stem for path in folder.glob("[0-9A][0-9]_*.py"))
 
 
 def of(topic: str) -> dict[str, Claim]:

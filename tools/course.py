@@ -115,7 +115,7 @@ def _marked(name: str, text: str, marks: dict) -> nbformat.NotebookNode:
 
 def among_assignments(text: str) -> str:
     """Return the text with links to other notebooks as nbgrader lays these out."""
-    return re.sub(r"\]\((\d\d_\w+)\.ipynb", r"](../\1/\1.ipynb", text)
+    return re.sub(r"\]\(([\dA]\d_\w+)\.ipynb", r"](../\1/\1.ipynb", text)
 
 
 def main(arguments: list[str] | None = None) -> int:

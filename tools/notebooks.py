@@ -1,7 +1,8 @@
 """Make the notebooks from their sources (``make notebooks``), or check that they are up to date.
 
-``notebooks/source/NN_topic.py`` (jupytext py:percent, exercises solved) gives
-``notebooks/NN_topic.ipynb`` (exercises open) and ``notebooks/solutions/NN_topic.ipynb`` (solved).
+``notebooks/source/NN_topic.py`` (jupytext py:percent, exercises solved; an appendix is
+``A1_topic.py``) gives ``notebooks/NN_topic.ipynb`` (exercises open) and
+``notebooks/solutions/NN_topic.ipynb`` (solved).
 The same source always gives the same bytes. CONTRIBUTING.md describes the source's format.
 """
 
@@ -51,8 +52,10 @@ def sources(root: Path = ROOT, only: tuple[str, ...] = ()) -> list[Path]:
     """
     found = sorted((root / "notebooks" / "source").glob("*.py"))
     for path in found:
-        if not re.fullmatch(r"\d\d_[a-z0-9_]+", path.stem):
-            raise SourceError(f"{path.name}: a source is called NN_topic.py, such as 01_mpi.py")
+        if not re.fullmatch(r"(\d|A)\d_[a-z0-9_]+", path.stem):
+            raise SourceError(
+                f"{path.name}: a source is called NN_topic.py, such as 01_mpi.py or A1_mpi.py"
+            )
     for want in only:
         if not any(want in (path.stem, path.stem[:2]) for path in found):
             names = ", ".join(path.stem for path in found)

@@ -23,7 +23,7 @@ from helpers.paths import BENCH_RECORDS, CLAIM_RECORDS, DATA, GPU_RECORDS, ROOT
 SUITE = "test-all"
 ROW = "claims {topic}"
 RUNNER = "helpers.claims.running"  # runs what a topic states
-TEST = re.compile(r"test_every_experiment_of_the_course_runs\[((\d\d)-.*)\]")
+TEST = re.compile(r"test_every_experiment_of_the_course_runs\[(([\dA]\d)-.*)\]")
 
 
 class Code:

@@ -92,7 +92,9 @@ class Claim:
                 value = getattr(self, name)
                 raise ClaimError(f"claim {self.id!r}: {name} expects {expected}; got {value!r}")
 
-        need(bool(re.fullmatch(r"\d\d-[a-z0-9-]+", self.id)), "id", "a name such as 03-reset-gate")
+        need(
+            bool(re.fullmatch(r"[\dA]\d-[a-z0-9-]+", self.id)), "id", "a name such as 03-reset-gate"
+        )
         depends = self.verdict == f"depends on {self.axis}"
         words = f"one of {', '.join(STATED)} or 'depends on {self.axis}'"
         need(self.verdict in STATED or depends, "verdict", words)

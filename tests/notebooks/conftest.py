@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import astuple
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from helpers.paths import ROOT
@@ -54,13 +55,22 @@ def executed(place, record_property, request):
 
 
 @pytest.fixture
-def built(place, executed):
-    """The site over all notebooks, built once for the whole run, and Sphinx's complaints."""
+def built(place, executed, request):
+    """The site over all notebooks, built once for the whole run, and Sphinx's complaints.
+
+    Appendices have their outputs in the part `site` of `make test-all`.
+    """
+    everything = request.node.get_closest_marker("part") is not None
     folder = place / "built" / "site"
     said = place / "site.txt"
     with _turn(place / "site"):
         if not said.exists():
-            notebooks = {path.stem: executed(path.stem).notebook for path in sources(ROOT)}
+            notebooks = {
+                path.stem: executed(path.stem).notebook
+                if everything or not path.stem.startswith("A")
+                else nbformat.read(run.location(path.stem, "solved"), 4)
+                for path in sources(ROOT)
+            }
             site_sources.write(place / "site-sources", notebooks)
             said.write_text(build(place / "site-sources", folder))
     return folder, said.read_text()

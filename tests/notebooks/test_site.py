@@ -253,12 +253,12 @@ def test_every_row_of_the_readme_has_its_exercises():
     text = with_difficulty((ROOT / "README.md").read_text("utf-8"), course)
     rows = re.findall(r"^\| \[(\w+)\].* (\d+) · (\d+) · (\d+) \|$", text, re.M)
     assert sorted(row[0] for row in rows) == NAMES
-    assert all(sum(map(int, row[1:])) for row in rows)
+    assert all(sum(map(int, row[1:])) for row in rows if not row[0].startswith("A"))
 
 
 def test_every_notebook_has_its_place_in_the_menu():
     numbers = [number for part in PARTS.values() for number in part]
-    assert sorted(numbers) == [name[:2] for name in NAMES]
+    assert sorted(numbers) == [name[:2] for name in NAMES if not name.startswith("A")]
 
 
 def test_every_term_has_a_definition():
@@ -502,8 +502,8 @@ class TestWhole:
         assert [p.text[:80] for p in soup.select("p") if p.text.lstrip().startswith("|")] == []
         text = [p.text for p in soup.select(".cell_output p, .cell_output td")]
         assert [said for said in text if "**" in said or "$$" in said] == []
-        (first, *_) = soup.select("details.hide summary")
-        assert set(first.text.split("\n")) - {""} == {"One solution"}
+        folded = {first.text.strip() for first in soup.select("details.hide summary")}
+        assert folded <= {"One solution"}
 
     def test_terms_explain_themselves_and_pages_lead_on(self, built):
         soup = BeautifulSoup(

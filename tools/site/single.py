@@ -27,7 +27,7 @@ def write(site: Path, notebooks: Iterable[str], output: Path) -> list[Path]:
     output.mkdir(parents=True, exist_ok=True)
     names = {f"notebooks/{name}.html": f"{name}.html" for name in (*notebooks, "glossary")}
     names["index.html"] = "index.html"
-    there = {f"notebooks/{path.name}": path.name for path in output.glob("[0-9]*.html")}
+    there = {f"notebooks/{path.name}": path.name for path in output.glob("[0-9A][0-9]_*.html")}
     for page, name in names.items():
         (output / name).write_text(single(site, page, there | names), encoding="utf-8")
     return [output / name for name in names.values()]

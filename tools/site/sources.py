@@ -31,7 +31,7 @@ PARTS = {
     "Gradients and models": ("03", "04", "09"),
     "Kernels, graphs and memory": ("05", "14", "15", "06", "07"),
 }
-"""The notebooks as the site's menu groups them, each part in the order of reading."""
+"""The notebooks in the order of reading, as the site's menu groups them; others are appendices."""
 
 HUB = "deploy/jupyterhub/README.md"
 USE = ("INSTALL", "COMMANDS", "RANKS", "BACKEND", "CLUSTERS", "TROUBLESHOOTING")
@@ -117,7 +117,7 @@ def _landing(folder: Path, notebooks: Mapping[str, NotebookNode]) -> str:
     )
     _first_frame(ROOT / "docs" / "ring_allreduce.gif", folder / "extra" / "static")
     known = {number for numbers in PARTS.values() for number in numbers}
-    parts = dict(PARTS) | {"More": [n[:2] for n in sorted(notebooks) if n[:2] not in known]}
+    parts = dict(PARTS) | {"Appendices": [n[:2] for n in sorted(notebooks) if n[:2] not in known]}
     titles = {name: title(notebook) for name, notebook in notebooks.items()}
     text = with_difficulty(text, notebooks)
     text = with_gallery(text, parts, notebooks, titles, folder / "extra" / "figures")
