@@ -18,13 +18,7 @@ def _turned(operator: Callable[..., Variable]) -> Callable[..., Variable]:
 
 
 def _reshape(self: Variable, *shape: Any) -> Variable:
-    """See the same elements in another shape.
-
-    Parameters
-    ----------
-    *shape : int, str or Size
-        Or one tuple of them.
-    """
+    """See the same elements in another shape."""
     return shaping.reshape(
         self, shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
     )

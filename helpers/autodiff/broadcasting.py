@@ -60,15 +60,7 @@ class Sum(Operator):
 
 
 def broadcast(x: Variable, shape: Sequence[int | str | Size]) -> Variable:
-    """Repeat along new axes in front, and along axes of size 1.
-
-    Parameters
-    ----------
-    x : Variable
-        Any.
-    shape : sequence of int, str or Size
-        Of the result.
-    """
+    """Repeat along new axes in front, and along axes of size 1."""
     wanted = shape_of(shape)
     if wanted == x.shape:
         return x
@@ -107,15 +99,5 @@ def reduction(
 
 
 def sum(x: Variable, axis: int | Iterable[int] | None = None, keepdims: bool = False) -> Variable:
-    """Add up along some axes.
-
-    Parameters
-    ----------
-    x : Variable
-        Numbers.
-    axis : int, iterable of int or None
-        Which axes; all unless given.
-    keepdims : bool
-        Whether they stay, at size 1.
-    """
+    """Add up along some axes (all unless given); ``keepdims`` keeps them, at size 1."""
     return reduction(Sum, x, axis, keepdims)

@@ -23,15 +23,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Action:
-    """One thing to do.
+    """One thing to do to x_step.
 
-    Parameters
-    ----------
-    kind : str
-        "forward": compute x_step from x_(step−1); "backward": the gradient with respect to
-        x_(step−1) from that of x_step, reading x_(step−1); "forget": x_step.
-    step : int
-        Which.
+    "forward": compute it from x_(step−1); "backward": the gradient with respect to x_(step−1) from
+    that of x_step, reading x_(step−1); "forget" it.
     """
 
     kind: str
@@ -47,19 +42,9 @@ class Cost:
 
 
 def cost(steps: int, schedule: Iterable[Action]) -> Cost:
-    """Return what a schedule takes, by counting; refuse one that reads what is not there.
+    """Return what a schedule of a chain of n ``steps`` takes, by counting.
 
-    Parameters
-    ----------
-    steps : int
-        n, the length of the chain.
-    schedule : iterable of Action
-        What to do.
-
-    Raises
-    ------
-    ValueError
-        An action reads something forgotten, or the walk back is not n, n − 1, ..., 1.
+    ValueError if an action reads something forgotten, or the walk back is not n, n − 1, ..., 1.
     """
     held, peak, forwards, expected = {0}, 1, 0, steps
     for action in schedule:
@@ -91,14 +76,10 @@ def run_chain(
 ) -> Any:
     """Execute a schedule for real; return the gradient with respect to x₀.
 
+    ``x`` is x₀, and ``g`` the gradient with respect to xₙ.
+
     Parameters
     ----------
-    schedule : iterable of Action
-        What to do.
-    x : array_like
-        x₀.
-    g : array_like
-        The gradient with respect to xₙ.
     forward : callable
         ``forward(i, x)``: x_(i−1) → x_i.
     backward : callable
@@ -121,36 +102,15 @@ def run_chain(
 
 
 def keep_all(steps: int) -> list[Action]:
-    """Keep every x: one pass forward, one back.
-
-    Parameters
-    ----------
-    steps : int
-        n.
-
-    Returns
-    -------
-    list of Action
-        n units of memory, n − 1 steps forward.
-    """
+    """Keep every x: one pass forward, one back. n units of memory, n − 1 steps forward."""
     return _there_and_back(0, steps)
 
 
 def in_segments(steps: int, segments: int | None = None) -> list[Action]:
     """Keep the first x of each segment, and compute each segment again on the way back.
 
-    Parameters
-    ----------
-    steps : int
-        n.
-    segments : int, optional
-        How many; ⌊√n⌋ unless given.
-
-    Returns
-    -------
-    list of Action
-        segments + n / segments − 1 units of memory where that comes out even, and less than 2 n
-        steps forward.
+    Without a number there are ⌊√n⌋ segments. It takes segments + n / segments − 1 units of memory
+    where that comes out even, and less than 2 n steps forward.
     """
     segments = isqrt(steps) if segments is None else segments
     if not 1 <= segments <= steps:
@@ -165,12 +125,7 @@ def in_segments(steps: int, segments: int | None = None) -> list[Action]:
 def optimal(steps: int, units: int) -> list[Action]:
     """Return the schedule of the fewest steps forward that a number of units allows.
 
-    Parameters
-    ----------
-    steps : int
-        n.
-    units : int
-        x's kept, x₀ among them; a walk forward holds two more, what it reads and what it makes.
+    ``units`` are x's kept, x₀ among them; a walk forward holds two more, what it reads and makes.
     """
     if units < 1:
         raise ValueError(f"optimal expects 1 unit or more; got {units}")
@@ -197,17 +152,11 @@ def optimal(steps: int, units: int) -> list[Action]:
 
 
 def fewest_forwards(steps: int, units: int) -> int:
-    """Return how many steps forward the best schedule takes.
+    """Return how many steps forward the best schedule takes that keeps ``units`` x's, x₀ among
+    them.
 
     With r the least number for which C(units + r, units) ≥ steps, no step is taken more than r
     times, and the total is r · steps − C(units + r, r − 1) (Griewank and Walther 2000, eq. 2).
-
-    Parameters
-    ----------
-    steps : int
-        n.
-    units : int
-        x's that may be kept, x₀ among them.
     """
     repeats = 0
     while comb(units + repeats, units) < steps:

@@ -76,19 +76,7 @@ def full(
 ) -> Variable:
     """Return one number in a whole shape.
 
-    Parameters
-    ----------
-    number : float or Size
-        The number.
-    shape : iterable of int, str or Size
-        Of the result.
-    dtype : str or numpy.dtype
-        Of the result.
-
-    Raises
-    ------
-    TypeError
-        The dtype does not hold such a number: nothing is cut off or rounded to an integer.
+    TypeError where the dtype does not hold it: nothing is cut off or rounded to an integer.
     """
     dtype = np.dtype(dtype)
     held = {"b": (bool, np.bool_), "i": (int, np.integer, Size), "u": (int, np.integer, Size)}
@@ -100,26 +88,12 @@ def full(
 
 
 def full_like(x: Variable, number: float) -> Variable:
-    """Return one number in the shape and dtype of a variable.
-
-    Parameters
-    ----------
-    x : Variable
-        Whose type the result has.
-    number : float
-        The number.
-    """
+    """Return one number in the shape and dtype of a variable."""
     return full(number, x.shape, x.dtype)
 
 
 def constant(value: Any) -> Variable:
-    """Return an array as a variable of the graph.
-
-    Parameters
-    ----------
-    value : array_like
-        Copied.
-    """
+    """Return a copy of an array as a variable of the graph."""
     value = np.asarray(value)
     if value.ndim == 0:
         return full(value.item(), (), value.dtype)
@@ -127,11 +101,5 @@ def constant(value: Any) -> Variable:
 
 
 def arange(size: int | str | Size) -> Variable:
-    """Return 0, 1, ..., size − 1, in int64.
-
-    Parameters
-    ----------
-    size : int, str or Size
-        How many.
-    """
+    """Return 0, 1, ..., size − 1, in int64."""
     return apply(Range(*shape_of((size,))))

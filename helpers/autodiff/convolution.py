@@ -142,8 +142,6 @@ def conv2d(
         Filters, of numeric size.
     bias : Variable (O,), optional
         Added to each output channel.
-    stride : int
-        Pixels from one position to the next.
     padding : int
         Zeros on each side.
 
@@ -166,16 +164,9 @@ def conv2d(
 
 
 def max_pool2d(x: Variable, size: int, stride: int | None = None) -> Variable:
-    """Keep the largest number under each position of a window.
+    """Keep the largest number under each position of a square window, for images (B, C, H, W).
 
-    Parameters
-    ----------
-    x : Variable (B, C, H, W)
-        Images.
-    size : int
-        Pixels of the window, down and across.
-    stride : int, optional
-        Pixels from one position to the next; ``size`` unless given.
+    ``stride`` are pixels from one position to the next; ``size``, the window's, unless given.
     """
     return max(_windows(x, size, stride), axis=(2, 3))
 

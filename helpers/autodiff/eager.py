@@ -25,19 +25,9 @@ from helpers.autodiff.operator import Type
 
 
 def eager(value: Any, name: str = "") -> Variable:
-    """Return a variable whose value is known.
+    """Return a variable whose value, a copy, is known.
 
-    Parameters
-    ----------
-    value : array_like
-        Copied.
-    name : str
-        For people.
-
-    Returns
-    -------
-    Variable
-        ``value``, ``bool``, ``float`` and ``int`` of it, and of what is made from it, work at once.
+    ``value``, ``bool``, ``float`` and ``int`` of it, and of what is made from it, work at once.
     """
     array = np.array(value)
     return Variable(Type(array.dtype, array.shape), name, known=array)

@@ -190,28 +190,12 @@ class Cast(Operator):
 
 
 def cast(x: Variable, dtype: Any) -> Variable:
-    """Return the same numbers in another dtype; nothing else in the graph changes one.
-
-    Parameters
-    ----------
-    x : Variable
-        Any.
-    dtype : str or numpy.dtype
-        Of the result.
-    """
+    """Return the same numbers in another dtype; nothing else in the graph changes one."""
     return x if x.dtype == np.dtype(dtype) else apply(Cast(np.dtype(dtype)), x)
 
 
 def power(x: Variable, exponent: int | float) -> Variable:
-    """Raise to a power that is a number.
-
-    Parameters
-    ----------
-    x : Variable
-        Floating.
-    exponent : int or float
-        A whole one becomes products; for another x is positive.
-    """
+    """Raise to a power that is a number: whole, or x must be positive."""
     if exponent == 0.5:
         return sqrt(x)
     if exponent != int(exponent):

@@ -27,6 +27,8 @@ from helpers.autodiff.operator import Operator, Type
 def gradients(y: Variable, xs: Sequence[Variable], seed: Variable | None = None) -> list[Variable]:
     """Extend the graph by the gradients of y with respect to each x.
 
+    Where y does not depend on x the gradient is zeros.
+
     Parameters
     ----------
     y : Variable
@@ -35,11 +37,6 @@ def gradients(y: Variable, xs: Sequence[Variable], seed: Variable | None = None)
         Inputs or anything between them and y.
     seed : Variable, optional
         The gradient of a loss with respect to y, of y's type; 1 unless given.
-
-    Returns
-    -------
-    list of Variable
-        Of the types of ``xs``; zeros where y does not depend on x.
 
     Raises
     ------
@@ -117,50 +114,21 @@ def with_gradient(
 ) -> Variable:
     """Return y with another gradient than that of the operators which made it.
 
-    Parameters
-    ----------
-    y : Variable
-        The value.
-    xs : sequence of Variable
-        What it is to depend on, as far as gradients go.
-    rule : callable
-        The gradient with respect to y → the gradients with respect to ``xs``, None for zero.
+    ``rule(gradient with respect to y)`` → the gradients with respect to ``xs``, None for zero.
     """
     return apply(Custom(rule), y, *xs)
 
 
 def stop_gradient(x: Variable) -> Variable:
-    """Return x, as something that depends on nothing.
-
-    Parameters
-    ----------
-    x : Variable
-        Any.
-    """
+    """Return x, as something that depends on nothing."""
     return with_gradient(x, [], lambda g: [])
 
 
 def reverse_gradient(x: Variable, strength: float = 1.0) -> Variable:
-    """Return x, with gradients that pass turned round (Ganin and Lempitsky 2015).
-
-    Parameters
-    ----------
-    x : Variable
-        Floating.
-    strength : float
-        λ: a gradient g passes as −λg.
-    """
+    """Return x, with gradients g that pass turned round, −λg (Ganin and Lempitsky 2015)."""
     return with_gradient(x, [x], lambda g: [multiply(g, -strength)])
 
 
 def clip_gradient(x: Variable, limit: float) -> Variable:
-    """Return x, with each element of a gradient that passes cut to −limit ... limit.
-
-    Parameters
-    ----------
-    x : Variable
-        Floating.
-    limit : float
-        Positive.
-    """
+    """Return x, with each element of a gradient that passes cut to −limit ... limit."""
     return with_gradient(x, [x], lambda g: [minimum(maximum(g, -limit), limit)])

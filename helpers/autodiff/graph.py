@@ -27,16 +27,8 @@ if TYPE_CHECKING:
 class Variable:
     """A tensor of the graph. Made by :func:`variable` or by applying an operator.
 
-    Parameters
-    ----------
-    type : Type
-        Its dtype and shape.
-    name : str
-        For people; "" for none.
-    maker : Application, optional
-        Whose result it is; none for what is fed from outside.
-    known : numpy.ndarray, optional
-        Its value: operators on it run at once (see :mod:`.eager`).
+    ``maker`` is the application whose result it is: None for what is fed from outside. ``known`` is
+    its value: operators on it run at once (see :mod:`.eager`).
     """
 
     __array_ufunc__ = None  # NumPy leaves array + variable to the variable
@@ -71,12 +63,9 @@ class Variable:
         return f"<{self.name or 'variable'}{maker}: {self.type}>"
 
     def held(self) -> np.ndarray | None:
-        """Return the value itself, not a copy, where one is known before any function runs.
+        """Return the value itself, not a copy, where it is known before any function runs, or None.
 
-        Returns
-        -------
-        numpy.ndarray or None
-            Of constants, of states, and of what runs at once; None for the others.
+        It is known of constants, of states, and of what runs at once.
         """
         if self.known is None and self.maker and not symbols(self.shape):
             order = topological([self])
@@ -143,22 +132,8 @@ def apply(operator: Operator, *inputs: Variable, after: Sequence[Variable] = ())
     """Return the result of an operator: infer its type, and add both to the graph.
 
     Where some operand's value is known already and the others' are too, the operator also runs.
-
-    Parameters
-    ----------
-    operator : Operator
-        What to compute.
-    *inputs : Variable
-        Its operands.
-    after : sequence of Variable
-        What must be there before the operator runs, though it does not read it.
-
-    Raises
-    ------
-    TypeError
-        The operator does not take operands of these dtypes.
-    ValueError
-        It does not take operands of these shapes.
+    ``after`` is what must be there before it, though it does not read it. TypeError or ValueError
+    if it does not take operands of these dtypes or shapes.
     """
     result = Application(operator, inputs, tuple(after)).output
     if any(v.eager for v in inputs):
@@ -176,12 +151,8 @@ def variable(name: str, shape: Iterable[int | str | Size] = (), dtype: Any = "fl
 
     Parameters
     ----------
-    name : str
-        For people, and for error messages.
     shape : iterable of int, str or Size
         One for each axis; a name is a size that is known when the graph runs.
-    dtype : str or numpy.dtype
-        Of each element.
     """
     return Variable(Type(np.dtype(dtype), shape_of(shape)), name)
 
@@ -193,24 +164,9 @@ def topological(
 ) -> list[Application]:
     """List what must be applied to have some variables, each after what it reads or names.
 
-    Parameters
-    ----------
-    outputs : iterable of Variable
-        What is wanted.
-    stop : container of Variable
-        What is there already; what made these is not listed.
-    after : mapping, optional
-        Application → more variables that must be there before it.
-
-    Returns
-    -------
-    list of Application
-        Each once. Of two that do not depend on each other, the one met first comes first.
-
-    Raises
-    ------
-    ValueError
-        An application would have to wait for itself.
+    Of two that do not depend on each other, the one met first comes first. What is in ``stop`` is
+    there already; ``after`` has for an application more variables that must be there before it.
+    ValueError if one would have to wait for itself.
     """
     order: dict[Application, bool] = {}  # whether it is listed, or still waits for its operands
     stack = [(v.maker, False) for v in reversed(list(outputs)) if v.maker and v not in stop]

@@ -26,24 +26,9 @@ from helpers.autodiff.state import State
 
 
 def listing(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> str:
-    """Write down what a function of some inputs does, in the order in which it does it.
+    """Write down what a function of some inputs does, in order, a line for each operator.
 
-    Parameters
-    ----------
-    inputs : sequence of Variable
-        What is fed.
-    outputs : sequence of Variable
-        What is wanted.
-
-    Returns
-    -------
-    str
-        A line for each input, state and operator, and one that says what is returned.
-
-    Raises
-    ------
-    ValueError
-        The outputs need a variable that is not among the inputs.
+    ValueError if the outputs need a variable that is not among the inputs.
     """
     order = needed(inputs, outputs)
     known = leaves(order, inputs, outputs)

@@ -161,6 +161,8 @@ def scan(
 ) -> tuple[list[Variable], list[Variable]]:
     """Loop over the first axis of sequences, carrying states along.
 
+    Return the last states, and the outputs stacked (t, ...).
+
     Parameters
     ----------
     step : callable
@@ -168,19 +170,8 @@ def scan(
         uses is the same at each step; it gets a gradient as well.
     initial : sequence of Variable
         The states before the first step; at least one. All floating dtypes are the same.
-    sequences : sequence of Variable (t, ...)
-        Of one length.
-    steps : int, str or Size, optional
-        How often, where there are no sequences.
     reverse : bool
         Whether to begin with the last elements. Outputs stand where their elements stand.
-
-    Returns
-    -------
-    list of Variable
-        The last states.
-    list of Variable (t, ...)
-        The outputs, stacked.
 
     Raises
     ------

@@ -39,20 +39,7 @@ def swapped(x: Variable) -> Variable:
 
 
 def matmul(a: Variable, b: Variable) -> Variable:
-    """Multiply matrices, stacks of them (axes in front broadcast), or vectors as NumPy does.
-
-    Parameters
-    ----------
-    a : Variable (..., m, k) or (k,)
-        Floating.
-    b : Variable (..., k, n) or (k,)
-        Of the same dtype.
-
-    Returns
-    -------
-    Variable (..., m, n)
-        Without the axis that a vector lacks.
-    """
+    """Multiply matrices, stacks of them (axes in front broadcast), or vectors as NumPy does."""
     if min(a.ndim, b.ndim) < 1 or a.shape[-1] != b.shape[max(b.ndim - 2, 0)]:
         raise ValueError(f"matmul expects (..., m, k) and (..., k, n); got {a.shape} and {b.shape}")
     if a.ndim == 1:

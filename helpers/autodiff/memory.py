@@ -31,18 +31,10 @@ from helpers.autodiff.state import Update
 
 
 class Allocator:
-    """Gives out memory and counts it.
+    """Gives out memory and counts it: bytes ``now`` in use, and the ``peak`` that ever were.
 
-    Parameters
-    ----------
-    keep : bool
-        Whether memory that comes back is kept for the next array of its size, and not returned to
-        the system, which would have to clear it before giving it out again.
-
-    Attributes
-    ----------
-    now, peak : int
-        Bytes given out and not yet returned; the most there ever were.
+    With ``keep`` memory that comes back is kept for the next array of its size, and not returned to
+    the system, which would have to clear it before giving it out again.
     """
 
     def __init__(self, keep: bool = False) -> None:
@@ -50,15 +42,7 @@ class Allocator:
         self._kept: dict[int, list[np.ndarray]] | None = {} if keep else None
 
     def allocate(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        """Give out an array of any content.
-
-        Parameters
-        ----------
-        shape : tuple of int
-            Of the array.
-        dtype : numpy.dtype
-            Of the array.
-        """
+        """Give out an array of any content."""
         size = prod(shape) * dtype.itemsize
         self.now += size
         self.peak = max(self.peak, self.now)
@@ -66,13 +50,7 @@ class Allocator:
         return free.pop().view(dtype).reshape(shape) if free else np.empty(shape, dtype)
 
     def free(self, array: np.ndarray) -> None:
-        """Take an array back.
-
-        Parameters
-        ----------
-        array : numpy.ndarray
-            That this allocator gave out, perhaps in another shape.
-        """
+        """Take an array back, perhaps in another shape."""
         self.now -= array.nbytes
         if self._kept is not None and array.nbytes:
             self._kept.setdefault(array.nbytes, []).append(array.reshape(-1))
@@ -95,17 +73,8 @@ class Step:
 class Plan:
     """A graph in order, with memory; call it with arrays.
 
-    Parameters
-    ----------
-    inputs, outputs : tuple of Variable
-        What is fed, and what is wanted.
-    bindings : mapping
-        Symbol → number: a plan holds for one set of sizes.
-    steps : tuple of Step
-        In order.
-    live : tuple of int
-        Bytes in buffers while each step runs. Inputs are the caller's and states are there anyway:
-        neither counts.
+    A plan holds for one set of sizes, its ``bindings``. ``live`` are the bytes in buffers while
+    each of its ``steps`` runs. Inputs are the caller's and states are there anyway: neither counts.
     """
 
     inputs: tuple[Variable, ...]
@@ -175,20 +144,11 @@ def plan(
 
     Parameters
     ----------
-    inputs, outputs : sequence of Variable
-        What is fed, and what is wanted.
-    sizes : mapping, optional
-        Symbol → number, for the symbols in the inputs' shapes.
     in_place : bool
         Whether results may be written over operands; without it only views share memory.
     guard : bool
         Whether to make sure first that nobody else will read the operand. Without it the results
         are wrong: this is here to be seen, once.
-
-    Raises
-    ------
-    ValueError
-        The sizes are not those of the inputs' symbols.
     """
     bindings = dict(sizes or {})
     wanted = symbols(tuple(v.shape for v in inputs))

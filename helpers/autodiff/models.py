@@ -68,12 +68,6 @@ class Step:
 
 
 def gelu(x: Variable) -> Variable:
-    """Gate x by a smooth step (Hendrycks and Gimpel 2016, the form with tanh).
-
-    Parameters
-    ----------
-    x : Variable
-        Floating.
-    """
+    """Gate x by a smooth step (Hendrycks and Gimpel 2016, the form with tanh)."""
     inner = multiply(add(x, multiply(0.044715, multiply(x, multiply(x, x)))), np.sqrt(2 / np.pi))
     return multiply(multiply(0.5, x), add(1.0, tanh(inner)))

@@ -43,64 +43,27 @@ class Operator:
     urgency = 0  #: 1 runs as soon as it can, −1 when nothing else can (see :mod:`.schedule`)
 
     def infer(self, *inputs: Type) -> Type:
-        """Return the type of the result, or refuse.
-
-        Parameters
-        ----------
-        *inputs : Type
-            Of the operands.
-        """
+        """Return the type of the result, or refuse."""
         raise NotImplementedError
 
     def run(self, out: np.ndarray, *inputs: np.ndarray) -> None:
-        """Compute into memory that is already there.
-
-        Parameters
-        ----------
-        out : numpy.ndarray
-            Of the inferred type.
-        *inputs : numpy.ndarray
-            The operands' values.
-        """
+        """Compute into memory of the inferred type that is already there."""
         np.copyto(out, self.view(*inputs))
 
     def view(self, *inputs: np.ndarray) -> np.ndarray:
-        """Return the first operand's memory in another shape (where ``view_of_input``).
-
-        Parameters
-        ----------
-        *inputs : numpy.ndarray
-            The operands' values.
-        """
+        """Return the first operand's memory in another shape (where ``view_of_input``)."""
         raise NotImplementedError
 
     def gradient(self, g: Variable, y: Variable, *inputs: Variable) -> Sequence[Variable | None]:
         """Extend the graph by the gradient of a loss with respect to each operand.
 
-        Parameters
-        ----------
-        g : Variable
-            The loss's gradient with respect to the result.
-        y : Variable
-            The result.
-        *inputs : Variable
-            The operands.
-
-        Returns
-        -------
-        sequence of Variable or None
-            One for each operand; None where the result does not depend on it smoothly.
+        Given are the loss's gradient ``g`` with respect to the result ``y``, and the operands. None
+        stands where the result does not depend on an operand smoothly.
         """
         return [None] * len(inputs)
 
     def bind(self, bindings: Mapping[str, int]) -> Self:
-        """Return this operator with numbers for symbolic sizes.
-
-        Parameters
-        ----------
-        bindings : mapping
-            Symbol → number.
-        """
+        """Return this operator with numbers for symbolic sizes."""
         changed = {}
         for field in fields(self):  # type: ignore[arg-type]  # every operator is a dataclass
             value = getattr(self, field.name)

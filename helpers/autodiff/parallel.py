@@ -27,24 +27,11 @@ from helpers.autodiff.run import Pass
 
 
 class Line:
-    """Where gradients are averaged: a communicator, and a thread that reduces in order.
+    """Where gradients are averaged: a duplicated communicator, and a thread that reduces in order.
 
-    Parameters
-    ----------
-    communicator : mpi4py.MPI.Comm
-        All of whose ranks run the same graph; duplicated.
-    background : bool
-        Whether a reduction goes on while its caller computes, or is done at once.
-
-    Attributes
-    ----------
-    events : list of tuple
-        (begin, end, bytes) of each reduction, in s of ``perf_counter``.
-
-    Raises
-    ------
-    RuntimeError
-        MPI does not take calls from a second thread, and ``background`` needs that.
+    All ranks run the same graph. In the ``background`` a reduction goes on while its caller
+    computes: RuntimeError if MPI does not take calls from a second thread. ``events`` has (begin,
+    end, bytes) of each reduction, in s of ``perf_counter``.
     """
 
     def __init__(self, communicator: Any, background: bool = True):
@@ -58,12 +45,9 @@ class Line:
         self._pending: dict[int, Future] = {}
 
     def post(self, array: np.ndarray) -> None:
-        """Begin to average an array over the ranks, in its own memory.
+        """Begin to average an array without gaps over the ranks, in its own memory.
 
-        Parameters
-        ----------
-        array : numpy.ndarray
-            Without gaps; not to be touched before :meth:`wait`.
+        It is not to be touched before :meth:`wait`.
         """
         if self._thread is None:
             self._average(array)
@@ -71,13 +55,7 @@ class Line:
             self._pending[array.ctypes.data] = self._thread.submit(self._average, array)
 
     def wait(self, array: np.ndarray) -> None:
-        """Wait until an array is averaged.
-
-        Parameters
-        ----------
-        array : numpy.ndarray
-            That was posted.
-        """
+        """Wait until an array is averaged."""
         if self._thread is not None:
             self._pending.pop(array.ctypes.data).result()
 
@@ -151,19 +129,9 @@ class Wait(Operator):
 
 
 def average_gradients(gradients: Sequence[Variable], line: Line) -> Pass:
-    """Return a pass that puts an all-reduce behind each gradient.
+    """Return a pass that puts an all-reduce behind each gradient of the graph; it comes first.
 
-    Parameters
-    ----------
-    gradients : sequence of Variable
-        Of the graph as it is given to this pass: it comes first.
-    line : Line
-        Where they are averaged.
-
-    Returns
-    -------
-    callable
-        A pass. It raises ValueError where a gradient is not in the graph.
+    It raises ValueError where a gradient is not in the graph it is given.
     """
 
     def rewrite(outputs: Sequence[Variable], inputs: Container[Variable] = ()) -> list[Variable]:

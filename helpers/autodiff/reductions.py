@@ -36,50 +36,17 @@ class Max(Operator):
 
 
 def max(x: Variable, axis: int | Iterable[int] | None = None, keepdims: bool = False) -> Variable:
-    """Take the largest along some axes.
-
-    Parameters
-    ----------
-    x : Variable
-        Numbers.
-    axis : int, iterable of int or None
-        Which axes; all unless given.
-    keepdims : bool
-        Whether they stay, at size 1.
-    """
+    """Take the largest along some axes (all unless given); ``keepdims`` keeps them, at size 1."""
     return reduction(Max, x, axis, keepdims)
 
 
 def mean(x: Variable, axis: int | Iterable[int] | None = None, keepdims: bool = False) -> Variable:
-    """Average along some axes.
-
-    Parameters
-    ----------
-    x : Variable
-        Floating.
-    axis : int, iterable of int or None
-        Which axes; all unless given.
-    keepdims : bool
-        Whether they stay, at size 1.
-    """
+    """Average along some axes (all unless given); ``keepdims`` keeps them, at size 1."""
     elements = count(x.shape[a] for a in reduced(x, axis))  # perhaps a symbol: n, known later
     return divide(sum(x, axis, keepdims), elements)
 
 
 def maxout(x: Variable, pieces: int | Size) -> Variable:
-    """Take the largest of each group of neighbours (Goodfellow et al. 2013).
-
-    Parameters
-    ----------
-    x : Variable (n, m)
-        Numbers; the sizes may be symbols.
-    pieces : int or Size
-        How many are a group.
-
-    Returns
-    -------
-    Variable (n, m // pieces)
-        The maxima.
-    """
+    """Take the largest of each group of neighbours in (n, m) (Goodfellow et al. 2013)."""
     n, m = x.shape
     return max(reshape(x, (n, m // pieces, pieces)), axis=2)

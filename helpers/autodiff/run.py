@@ -102,8 +102,6 @@ def function(
     ----------
     inputs : sequence of Variable
         What is fed, each once; may lie anywhere in the graph.
-    outputs : sequence of Variable
-        What is wanted.
     passes : sequence of callable
         Applied to the graph in this order (see :mod:`.passes`).
 

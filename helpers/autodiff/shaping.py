@@ -64,15 +64,7 @@ def has_quotient(size: int | Size) -> bool:
 
 
 def reshape(x: Variable, shape: Sequence[int | str | Size]) -> Variable:
-    """See the same elements, in the same order, in another shape.
-
-    Parameters
-    ----------
-    x : Variable
-        Any.
-    shape : sequence of int, str or Size
-        With as many elements; one size may be −1: what is left.
-    """
+    """See the same elements, in order, in another shape; one size may be −1: what is left."""
     known = shape_of(size for size in shape if size != -1)
     if len(known) < len(shape):
         if len(known) < len(shape) - 1:
@@ -83,14 +75,6 @@ def reshape(x: Variable, shape: Sequence[int | str | Size]) -> Variable:
 
 
 def transpose(x: Variable, axes: Sequence[int] | None = None) -> Variable:
-    """Put the axes into another order.
-
-    Parameters
-    ----------
-    x : Variable
-        Any.
-    axes : sequence of int, optional
-        The new order; backwards unless given.
-    """
+    """Put the axes into another order; backwards unless given."""
     order = tuple(axes) if axes is not None else tuple(reversed(range(x.ndim)))
     return apply(Transpose(tuple(a + x.ndim if a < 0 else a for a in order)), x)

@@ -45,16 +45,9 @@ class Softmax(Operator):
 
 
 def softmax(x: Variable, axis: int = -1, fine: bool = False) -> Variable:
-    """Make positive numbers that add up to 1.
+    """Make positive numbers that add up to 1 along an axis.
 
-    Parameters
-    ----------
-    x : Variable
-        Floating.
-    axis : int
-        Along which they add up.
-    fine : bool
-        Whether to build it from max, −, exp, Σ and ÷, not as one operator.
+    ``fine`` builds it from max, −, exp, Σ and ÷, not as one operator.
     """
     (axis,) = reduced(x, axis)
     if not fine:
@@ -64,28 +57,12 @@ def softmax(x: Variable, axis: int = -1, fine: bool = False) -> Variable:
 
 
 def log_softmax(x: Variable, axis: int = -1) -> Variable:
-    """Take the logarithm of the softmax, without overflow.
-
-    Parameters
-    ----------
-    x : Variable
-        Floating.
-    axis : int
-        Along which the exponentials add up to 1.
-    """
+    """Take the logarithm of the softmax, without overflow."""
     shifted = subtract(x, stop_gradient(max(x, axis, keepdims=True)))
     return subtract(shifted, log(sum(exp(shifted), axis, keepdims=True)))
 
 
 def cross_entropy(scores: Variable, labels: Variable) -> Variable:
-    """Average −log p(label), p being the softmax of the scores.
-
-    Parameters
-    ----------
-    scores : Variable (B, K)
-        One for each class.
-    labels : Variable (B,)
-        int64, 0 to K − 1.
-    """
+    """Average −log p(label), p being the softmax of the scores (B, K); labels (B,) are int64."""
     right = equal(reshape(labels, (*labels.shape, 1)), arange(scores.shape[-1]))  # (B, K)
     return -mean(sum(multiply(cast(right, scores.dtype), log_softmax(scores)), axis=-1))

@@ -25,15 +25,7 @@ from helpers.autodiff.operator import Operator, Type
 
 
 class State(Variable):
-    """A variable with memory of its own. Made by :func:`state`.
-
-    Parameters
-    ----------
-    name : str
-        For people.
-    value : array_like
-        At the beginning; copied.
-    """
+    """A variable with memory of its own. Made by :func:`state`."""
 
     def __init__(self, name: str, value: Any):
         self._array = np.array(value, order="C")
@@ -82,25 +74,17 @@ class Update(Operator):
 
 
 def state(name: str, value: Any) -> State:
-    """Return a variable that keeps its value from one run to the next.
+    """Return a variable that keeps its value, a copy at first, from one run to the next.
 
-    Parameters
-    ----------
-    name : str
-        For people, and for error messages.
-    value : array_like
-        At the beginning; its dtype and shape are the variable's.
-
-    Returns
-    -------
-    State
-        ``state.value`` is what it holds; no function takes it as an input.
+    ``state.value`` is what it holds; no function takes it as an input.
     """
     return State(name, value)
 
 
 def update(state: Variable, new: Any, after: Sequence[Variable] = ()) -> Variable:
     """Write a new value over a state, each time this runs.
+
+    Return the new value, in the state's own memory.
 
     Parameters
     ----------
@@ -111,11 +95,6 @@ def update(state: Variable, new: Any, after: Sequence[Variable] = ()) -> Variabl
     after : sequence of Variable
         What must have been computed before: those who read the old value.
 
-    Returns
-    -------
-    Variable
-        The new value, in the state's own memory.
-
     Raises
     ------
     TypeError
@@ -125,27 +104,7 @@ def update(state: Variable, new: Any, after: Sequence[Variable] = ()) -> Variabl
 
 
 def add_update(state: Variable, change: Any, after: Sequence[Variable] = ()) -> Variable:
-    """Add to a state, in its memory, each time this runs.
-
-    Parameters
-    ----------
-    state : State
-        Or the result of an earlier update of it.
-    change : Variable, array_like or number
-        Of the state's type, after broadcasting.
-    after : sequence of Variable
-        What must have been computed before.
-
-    Returns
-    -------
-    Variable
-        The new value, in the state's own memory.
-
-    Raises
-    ------
-    TypeError
-        It is no state, or the change is not of its type.
-    """
+    """Add to a state, in its memory, each time this runs; as :func:`update` in all else."""
     return _updated(Update(adds=True), state, change, after)
 
 

@@ -28,23 +28,9 @@ class Event:
 def watch(
     function: Function, *arrays: np.ndarray, line: Line | None = None
 ) -> tuple[list[np.ndarray], list[Event]]:
-    """Run a function and keep when each of its operators ran.
+    """Run a function; return its outputs, and when each operator ran, in the order of beginnings.
 
-    Parameters
-    ----------
-    function : Function
-        To run.
-    *arrays : numpy.ndarray
-        Its inputs.
-    line : Line, optional
-        Whose reductions are to be seen too.
-
-    Returns
-    -------
-    list of numpy.ndarray
-        The outputs' values.
-    list of Event
-        In the order of their beginnings.
+    A ``line`` is one whose reductions are to be seen too.
     """
     events: list[Event] = []
     known = len(line.events) if line else 0

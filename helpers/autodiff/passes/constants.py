@@ -17,15 +17,7 @@ LIMIT = 1 << 16  # elements: a larger constant costs more memory than it saves t
 
 
 def fold_constants(outputs: Sequence[Variable], inputs: Container[Variable] = ()) -> list[Variable]:
-    """Replace what depends on constants alone by its value.
-
-    Parameters
-    ----------
-    outputs : sequence of Variable
-        What the graph is for.
-    inputs : container of Variable
-        What is fed.
-    """
+    """Replace what depends on constants alone by its value."""
     numbers: dict[Variable, float] = {}  # of what is one number everywhere, in whatever shape
     arrays: dict[Variable, np.ndarray] = {}  # as they lie in memory, which orders a later sum
 

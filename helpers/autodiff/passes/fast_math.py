@@ -35,15 +35,7 @@ Terms = dict[Variable | None, float]  # variable → how often; None stands for 
 
 
 def collect_terms(outputs: Sequence[Variable], inputs: Container[Variable] = ()) -> list[Variable]:
-    """Rewrite each sum as Σ coefficient · term, the terms of smaller shape first (*fast math*).
-
-    Parameters
-    ----------
-    outputs : sequence of Variable
-        What the graph is for.
-    inputs : container of Variable
-        What is fed.
-    """
+    """Rewrite each sum as Σ coefficient · term, the terms of smaller shape first (*fast math*)."""
     inner = _inner(outputs, inputs, _is_sum)
     sums: dict[Variable, Terms] = {}  # of each rebuilt sum its terms
 
@@ -76,14 +68,7 @@ def order_products(
 ) -> list[Variable]:
     """Multiply each chain of matrices in the order of fewest multiplications (*fast math*).
 
-    Parameters
-    ----------
-    outputs : sequence of Variable
-        What the graph is for.
-    inputs : container of Variable
-        What is fed.
-    sizes : mapping, optional
-        Symbol → a typical number. A chain with other symbols stays as it is.
+    ``sizes`` has a typical number for each symbol; a chain with other symbols stays as it is.
     """
     inner = _inner(outputs, inputs, _is_product)
     chains: dict[Variable, list[Variable]] = {}  # of each rebuilt product its factors
@@ -169,17 +154,9 @@ def _sum(terms: Terms, like: Variable, inputs: Container[Variable]) -> Variable:
 
 
 def best_splits(dims: Sequence[int]) -> dict[tuple[int, int], tuple[int, int]]:
-    """Find where to split each part of a chain.
+    """Return (first, last factor) → (fewest multiplications, last factor of the left half).
 
-    Parameters
-    ----------
-    dims : sequence of int
-        Factor i is ``dims[i]`` × ``dims[i + 1]``.
-
-    Returns
-    -------
-    dict
-        (first, last factor) → (fewest multiplications, last factor of the left half).
+    Factor i is ``dims[i]`` × ``dims[i + 1]``.
     """
     size, cost = np.asarray(dims, float), np.zeros((len(dims) - 1, len(dims) - 1))
     best = {(i, i): (0, i) for i in range(len(dims) - 1)}

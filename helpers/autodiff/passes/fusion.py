@@ -33,15 +33,7 @@ Leaf = Tree | Variable | tuple[str, str]
 
 
 def fuse(outputs: Sequence[Variable], inputs: Container[Variable] = ()) -> list[Variable]:
-    """Join elementwise operators whose result only one other of them reads.
-
-    Parameters
-    ----------
-    outputs : sequence of Variable
-        What the graph is for.
-    inputs : container of Variable
-        What is fed.
-    """
+    """Join elementwise operators whose result only one other of them reads."""
     count = readers(outputs, inputs)
     trees: dict[Variable, Tree] = {}
 

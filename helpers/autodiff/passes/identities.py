@@ -20,15 +20,7 @@ from helpers.autodiff.shaping import Reshape, Transpose, reshape, transpose
 
 
 def simplify(outputs: Sequence[Variable], inputs: Container[Variable] = ()) -> list[Variable]:
-    """Leave out operators that change nothing, and join pairs that are one operator.
-
-    Parameters
-    ----------
-    outputs : sequence of Variable
-        What the graph is for.
-    inputs : container of Variable
-        What is fed.
-    """
+    """Leave out operators that change nothing, and join pairs that are one operator."""
 
     def simpler(node: Application, operands: Inputs) -> Variable | None:
         operator = node.operator

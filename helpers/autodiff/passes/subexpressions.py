@@ -14,15 +14,7 @@ SYMMETRIC = (add, multiply, equal)  # the larger of 0 and −0 depends on their 
 def share_subexpressions(
     outputs: Sequence[Variable], inputs: Container[Variable] = ()
 ) -> list[Variable]:
-    """Apply equal operators to equal operands only once.
-
-    Parameters
-    ----------
-    outputs : sequence of Variable
-        What the graph is for.
-    inputs : container of Variable
-        What is fed.
-    """
+    """Apply equal operators to equal operands only once."""
     made: dict[Hashable, Variable] = {}
 
     def shared(node: Application, operands: Inputs) -> Variable:

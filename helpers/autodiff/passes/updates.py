@@ -13,20 +13,9 @@ from helpers.autodiff.state import Update, seen_in
 def order_updates(outputs: Sequence[Variable], inputs: Container[Variable] = ()) -> list[Variable]:
     """Let each update of a state wait for everybody who reads the value before it.
 
-    Other passes may change who reads it: this one comes last.
-
-    Parameters
-    ----------
-    outputs : sequence of Variable
-        What the graph is for.
-    inputs : container of Variable
-        What is fed.
-
-    Raises
-    ------
-    ValueError
-        Two updates start from the same value, or an operator needs the new value and reads the
-        old one, which is not there any more.
+    Other passes may change who reads it: this one comes last. ValueError if two updates start from
+    the same value, or an operator needs the new value and reads the old one, which is not there any
+    more.
     """
     overwritten = {
         node.inputs[0] for node in topological(outputs, inputs) if isinstance(node.operator, Update)
