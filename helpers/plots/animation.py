@@ -35,13 +35,6 @@ def animate(
     ----------
     schedules : Schedule or iterable of Schedule
         Those of the same name are reached by the sliders for ranks and chunks, others by a menu.
-    titles : mapping of str to str, optional
-        A schedule's name → the name that is shown in its place.
-
-    Returns
-    -------
-    IPython.display.HTML
-        One element with its data, style and script inside.
 
     Raises
     ------

@@ -21,21 +21,8 @@ if TYPE_CHECKING:
 def document_html(sentences: Sequence[Sequence[str]], found: Weights, title: str = "") -> str:
     """Return a document as HTML: the bar before a sentence is its weight, a word's shade its own.
 
-    A word is shaded by weight × length of its sentence (1: as much as any other).
-
-    Parameters
-    ----------
-    sentences : sequence of sequence of str
-        The document's words; sentences and words beyond what was read are left out.
-    found : helpers.attention.explain.Weights
-        The weights of sentences, and of the words in each; each set adds up to 1.
-    title : str
-        What stands above.
-
-    Returns
-    -------
-    str
-        A heading and a table.
+    A word is shaded by weight × length of its sentence (1: as much as any other); each set of
+    weights adds up to 1. What is beyond what was read is left out.
     """
     rows = []
     for words, alphas, share in zip(sentences, found.words, found.sentences, strict=False):
@@ -60,22 +47,7 @@ def document_html(sentences: Sequence[Sequence[str]], found: Weights, title: str
 
 
 def confusion(counts: np.ndarray, names: Sequence[str], ax: Axes | None = None) -> Axes:
-    """Draw a confusion matrix, as shares of each row.
-
-    Parameters
-    ----------
-    counts : numpy.ndarray
-        (C, C): true classes in rows, the model's in columns.
-    names : sequence of str
-        The C classes.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
-    """
+    """Draw a confusion matrix (C, C) as shares of each row: true classes in rows."""
     ax = style.ensure_axes(ax, figsize=(7, 5.6))
     shares = counts / counts.sum(axis=1, keepdims=True).clip(min=1)
     picture = ax.imshow(shares, vmin=0, vmax=1)
@@ -96,21 +68,9 @@ def confusion(counts: np.ndarray, names: Sequence[str], ax: Axes | None = None) 
 def deletion(
     curves: Mapping[str, Sequence[float]], counts: Sequence[int], ax: Axes | None = None
 ) -> Axes:
-    """Draw how probable the first answer stays as words are hidden.
+    """Draw how probable the first answer stays as ``counts`` words are hidden in each document.
 
-    Parameters
-    ----------
-    curves : mapping of str to sequence of float
-        What was hidden first → the mean probability, one for each of ``counts``.
-    counts : sequence of int
-        How many words were hidden in each document.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
+    ``curves`` has, under what was hidden first, the mean probability for each of ``counts``.
     """
     ax = style.ensure_axes(ax)
     for (name, values), marker in zip(curves.items(), itertools.cycle("osD^v")):
@@ -127,19 +87,8 @@ def differences(
 ) -> Axes:
     """Draw by how much one side is ahead: every pair, the mean, and its interval at 95 %.
 
-    Parameters
-    ----------
-    pairs : mapping of str to sequence of pair
-        What was compared → (ours, rival) of each pair, such as two accuracies on the same split.
-    margin : float
-        Differences up to here, on both sides of 0, are shaded: they count as none.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
+    ``pairs`` has (ours, rival) under what was compared, such as two accuracies on the same split.
+    Differences up to ``margin``, on both sides of 0, are shaded: they count as none.
     """
     ax = style.ensure_axes(ax, figsize=(9, 1.5 + 0.5 * len(pairs)))
     ax.axvspan(-margin, margin, color=style.GREY, alpha=0.2, lw=0)
@@ -166,29 +115,9 @@ def hierarchy(
 ) -> Axes:
     """Draw how the model reads a document: words, states, a summary of each sentence, one of all.
 
-    Parameters
-    ----------
-    sentences : sequence of sequence of str
-        The document's words.
-    answer : str
-        What stands behind the arrow that leaves the document's summary; "" for none.
-    most : int
-        How many words of each sentence are drawn.
-    found : helpers.attention.explain.Weights, optional
-        A model's weights: the arrows of attention are as wide as they are large, an equal share
-        being as wide as all arrows are without them.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
-
-    Raises
-    ------
-    ValueError
-        For no sentence, or one without words.
+    ``answer`` stands behind the arrow that leaves the document's summary. ``most`` words of each
+    sentence are drawn. Arrows of attention are as wide as the weights ``found`` are large, an equal
+    share being as wide as all are without them.
     """
     if not sentences or not all(sentences):
         raise ValueError(f"sentences={sentences!r}: expected at least one, each with words")

@@ -23,22 +23,7 @@ KINDS = {  # command to marker, colour and words
 
 
 def conversation(start: Start, ax: Axes | None = None, title: str = "") -> Axes:
-    """Draw all requests of a start in the order in which they came.
-
-    Parameters
-    ----------
-    start : Start
-        The recorded conversation.
-    ax : Axes, optional
-        Where to draw; by default a new figure.
-    title : str
-        Over the picture.
-
-    Returns
-    -------
-    Axes
-        With what was drawn. Whoever was never answered waits to its right end.
-    """
+    """Draw all requests of a start in order; who was never answered waits to the right end."""
     ax = ensure_axes(ax)
     points: dict[str, tuple[list[int], list[int]]] = {kind: ([], []) for kind in KINDS}
     arrived: dict[int, int] = {}

@@ -28,23 +28,8 @@ def roofline(
 ) -> Axes:
     """Draw P = min(peak, bandwidth × intensity), and kernels under it.
 
-    Parameters
-    ----------
-    peak : float
-        FLOP/s.
-    bandwidth : float
-        Bytes/s.
-    points : sequence of (str, float, float)
-        Each kernel's name, its intensity (FLOP per byte) and its speed (FLOP/s).
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-    machine : str
-        The title.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
+    ``peak`` is in FLOP/s, ``bandwidth`` in bytes/s; ``points`` are names, intensities (FLOP per
+    byte) and speeds (FLOP/s).
     """
     ax = style.ensure_axes(ax, figsize=(9, 5))
     intensities = [i for _, i, _ in points]
@@ -59,20 +44,7 @@ def roofline(
 
 
 def images(named: Mapping[str, np.ndarray], axes: Sequence[Axes] | None = None) -> Sequence[Axes]:
-    """Show images side by side.
-
-    Parameters
-    ----------
-    named : mapping of str to numpy.ndarray
-        A title → an image of values from 0 to 1, grey (H, W) or coloured (H, W, 3).
-    axes : sequence of matplotlib.axes.Axes, optional
-        One for each image: by default those of a new figure.
-
-    Returns
-    -------
-    sequence of matplotlib.axes.Axes
-        One for each image.
-    """
+    """Show images of values from 0 to 1 side by side, grey (H, W) or coloured (H, W, 3)."""
     # as wide as a notebook shows without shrinking the titles, and one alone no higher than a page
     axes = style.ensure_panels(axes, len(named), figsize=(10.5, 10.5 / max(len(named), 3)))
     for one, (name, image) in zip(axes, named.items(), strict=True):
@@ -95,26 +67,7 @@ def warp_passes(
 ) -> Axes:
     """Draw which lanes of one warp work in each of its passes, a colour and a hatch for each line.
 
-    Parameters
-    ----------
-    record : helpers.cuda.WarpRecord
-        The passes of one launch.
-    block, warp : int
-        The block's number in the grid, and the warp's in the block.
-    lines : sequence of int
-        The lines of the source to show; by default all.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
-
-    Raises
-    ------
-    ValueError
-        When the record has no such warp.
+    Of ``block`` in the grid, ``warp`` in the block, and the source's ``lines`` (all unless given).
     """
     shown = record.select(*lines)
     shown = shown[(shown["block"] == block) & (shown["warp"] == warp)]

@@ -28,23 +28,9 @@ MOST_CELLS = 1600  # of one array: beyond, a cell is too small to click
 def thread_picture(record: AccessRecord, read: str, written: str) -> HTML:
     """Return a picture in which a click on an element tells which threads touched it.
 
-    Parameters
-    ----------
-    record : helpers.cuda.AccessRecord
-        The accesses of one launch.
-    read, written : str
-        The names of the two arrays to show, 1-D or 2-D, of at most 1600 elements each.
-
-    Returns
-    -------
-    IPython.display.HTML
-        One element with its data, style and script inside.
-
-    Raises
-    ------
-    ValueError
-        For an array that is not there or too large, one that no thread wrote, and for a record that
-        was cut off.
+    ``read`` and ``written`` name two arrays, 1-D or 2-D, of at most 1600 elements each. ValueError
+    for an array that is not there or too large, one that no thread wrote, and for a record that was
+    cut off.
     """
     return _html("accesses", _threads(record, read, written))
 
@@ -87,21 +73,8 @@ def tile_animation(
 
     Parameters
     ----------
-    record : helpers.cuda.AccessRecord
-        The accesses of one launch.
-    image : str
-        The array in global memory.
-    tile : str
-        The array in shared memory.
     tile_shape : sequence of int
         The tile's rows and columns.
-    block : int
-        The block's number, x first.
-
-    Returns
-    -------
-    IPython.display.HTML
-        One element with its data, style and script inside.
 
     Raises
     ------
@@ -115,26 +88,8 @@ def lane_picture(records: Mapping[str, AccessRecord], array: str, tile: str) -> 
     """Return a picture of a warp's request: its sectors in global memory, its banks in shared.
 
     Memory stands in rows of 32 words, so that a column is a bank and 8 words of a row are a sector.
-
-    Parameters
-    ----------
-    records : mapping of str to helpers.cuda.AccessRecord
-        What lane ``l`` reads, in words → a launch in which the first warp reads these words of both
-        arrays, once each.
-    array : str
-        The array in global memory, of 4-byte words.
-    tile : str
-        The array in shared memory.
-
-    Returns
-    -------
-    IPython.display.HTML
-        One element with its data, style and script inside.
-
-    Raises
-    ------
-    ValueError
-        When a record lacks the request, or its lanes read different words of the two arrays.
+    ``records`` has, under what lane ``l`` reads, in words, a launch in which the first warp reads
+    these words of ``array`` (global, of 4-byte words) and of ``tile`` (shared), once each.
     """
     requests = []
     for name, record in records.items():
@@ -162,19 +117,8 @@ def lane_picture(records: Mapping[str, AccessRecord], array: str, tile: str) -> 
 def scan_picture(records: Mapping[str, AccessRecord], x: np.ndarray, part: str = "part") -> HTML:
     """Return a player of scans of one block: which thread adds what to what, step after step.
 
-    Parameters
-    ----------
-    records : mapping of str to helpers.cuda.AccessRecord
-        A scan's name → a launch of it on ``x`` (kernels of ``scan.cu``, without padding).
-    x : numpy.ndarray
-        Shape (n,): what was scanned.
-    part : str
-        The array in shared memory.
-
-    Returns
-    -------
-    IPython.display.HTML
-        One element with its data, style and script inside.
+    ``records`` has under a scan's name a launch of it on ``x`` (kernels of ``scan.cu``, without
+    padding); ``part`` is the array in shared memory.
     """
     runs = [{"name": name} | _steps(record, x, part) for name, record in records.items()]
     return _html("scan", {"runs": runs})

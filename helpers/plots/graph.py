@@ -23,25 +23,9 @@ def memory_against_time(
 ) -> Axes:
     """Draw what recomputation trades: memory to the right, time or passes forward upwards.
 
-    Parameters
-    ----------
-    curves : mapping
-        A way to choose what is kept → (MiB, passes forward) for each number of it.
-    marks : mapping, optional
-        A name → (MiB, passes forward) of one schedule that is pointed at.
-    limits : mapping, optional
-        A name → MiB, where somebody ended.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-    measured : mapping, optional
-        The same names → (memory, time) that were measured: hollow, where a curve predicts.
-    xlabel, ylabel : str
-        What stands at the axes, with units.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
+    ``curves`` has for a way to choose what is kept (MiB, passes forward) of each number of it;
+    ``measured`` has the same names, drawn hollow, where a curve predicts. ``marks`` are single
+    schedules, ``limits`` MiB where somebody ended.
     """
     ax = ensure_axes(ax)
     for name, points in curves.items():

@@ -40,15 +40,6 @@ def graph(plan: Plan, names: Mapping[Variable, str] | None = None, first: int = 
     ----------
     plan : helpers.autodiff.Plan
         Says the order, the types and the buffers; of at most 120 operators.
-    names : mapping of Variable to str, optional
-        What results are called; inputs have names of their own.
-    first : int
-        The step after which the picture stands when it opens, at most the last one.
-
-    Returns
-    -------
-    IPython.display.HTML
-        Boxes are variables with dtype and shape, ovals are operators.
 
     Raises
     ------

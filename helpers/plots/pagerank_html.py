@@ -47,23 +47,8 @@ def neighbourhood(
 
     Parameters
     ----------
-    adjacency : scipy.sparse.csr_array
-        (n, n): row i holds the nodes that node i links to.
-    names : sequence of str
-        The n nodes' names.
-    scores : sequence of float
-        The n nodes' ranks, which add up to 1.
-    centre : int
-        The node in the middle.
     limit : int
         How many other nodes are shown at most, half of them blue.
-    seed : int
-        Of the layout: the same gives the same picture.
-
-    Returns
-    -------
-    IPython.display.HTML
-        An SVG that reads without a script, and the script that moves it.
     """
     from IPython.display import HTML
 

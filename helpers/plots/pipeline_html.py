@@ -25,26 +25,9 @@ KINDS = "FBIWU"
 
 
 def pipelines(timelines: Sequence[Timeline], ranks: int = 4, micro: int = 8) -> HTML:
-    """Return a player of steps.
+    """Return a player of steps; its sliders begin at ``ranks`` and ``micro``, or the nearest.
 
-    Parameters
-    ----------
-    timelines : sequence of Timeline
-        Recorded or computed; of two for the same schedule and sizes the first is shown.
-    ranks : int
-        The number that the slider begins with, or the nearest.
-    micro : int
-        The same for micro-batches.
-
-    Returns
-    -------
-    IPython.display.HTML
-        Complete in itself.
-
-    Raises
-    ------
-    ValueError
-        Without a timeline.
+    Of two timelines for the same schedule and sizes the first is shown.
     """
     from IPython.display import HTML
 

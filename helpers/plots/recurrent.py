@@ -19,23 +19,10 @@ if TYPE_CHECKING:
 def norms_by_lag(
     curves: Mapping[str, Tensor], bounds: Mapping[str, Tensor] | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw ‖∂h_T/∂h_{T−k}‖ over the lag k.
+    """Draw ‖∂h_T/∂h_{T−k}‖ over the lag k = 0, 1, 2, ..., and under a curve's name its bound,
+    dashed.
 
     The axis ends at 1e-16 and 1e16: beyond, nothing is left to see or to compute with.
-
-    Parameters
-    ----------
-    curves : mapping of str to torch.Tensor
-        A name → the norms for k = 0, 1, 2, ..., 1-D.
-    bounds : mapping of str to torch.Tensor, optional
-        The same: under a curve's name its bound, drawn dashed.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
     """
     ax = style.ensure_axes(ax)
     highest, lowest = 10.0, 0.1
@@ -61,24 +48,7 @@ def norms_by_lag(
 
 
 def gru_step(step: GRUStep, x: Tensor, h: Tensor, title: str = "", ax: Axes | None = None) -> Axes:
-    """Draw one GRU step with its numbers.
-
-    Parameters
-    ----------
-    step : helpers.recurrent.steps.GRUStep
-        Gates, candidate and state, each a 1-D tensor.
-    x, h : torch.Tensor
-        The input and the state before, 1-D.
-    title : str
-        What stands above.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
-    """
+    """Draw one GRU step with its numbers: of input and state, 1-D."""
     ax = style.ensure_axes(ax, figsize=(10, 5))
     columns = {  # name: values, horizontal and vertical place
         r"$h_{t-1}$": (h, 0.0, 0.0),
@@ -151,20 +121,7 @@ def intervals(
 ) -> Sequence[Axes]:
     """Draw, for each task, every variant's seeds, mean and 95 % interval.
 
-    Parameters
-    ----------
-    scores : mapping of str to mapping of str to Scores
-        A task's name → a variant's name → its accuracies.
-    axes : sequence of matplotlib.axes.Axes, optional
-        One for each task: by default those of a new figure.
-    chance : mapping of str to float, optional
-        A task's name → the accuracy of guessing, drawn as a dotted line. All panels then share an
-        axis from 0 to 1.
-
-    Returns
-    -------
-    sequence of matplotlib.axes.Axes
-        One for each task.
+    With ``chance``, the accuracy of guessing, dotted, all panels share an axis from 0 to 1.
     """
     height = 1.2 + 0.45 * max(len(variants) for variants in scores.values())
     axes = style.ensure_panels(axes, len(scores), figsize=(4.2 * len(scores), height))

@@ -21,22 +21,10 @@ def replicas(plane: Mapping, every: int, met: Mapping[str, Sequence[int]]) -> HT
 
     Parameters
     ----------
-    plane : mapping
-        Of :func:`helpers.plots.local.plane`: grid, loss on it, paths of each run.
     every : int
         Steps of training from one frame to the next.
     met : mapping of str to sequence of int
         Run → frames at which the replicas met.
-
-    Returns
-    -------
-    IPython.display.HTML
-        A menu of runs, and a player.
-
-    Raises
-    ------
-    ValueError
-        For a plane without a path.
     """
     from IPython.display import HTML
 

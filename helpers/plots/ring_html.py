@@ -22,21 +22,8 @@ if TYPE_CHECKING:
 def pass_round(laps: int) -> tuple[int, list[float]]:
     """Take the ball from the rank before, give it to the next; call it on every rank.
 
-    Parameters
-    ----------
-    laps : int
-        How often the ball goes round, at least once.
-
-    Returns
-    -------
-    tuple of int and list of float
-        The process's number, and when it got the ball (s, of a clock that all of them read). Rank
-        0 gets it once more, at the end.
-
-    Raises
-    ------
-    ValueError
-        For less than one lap.
+    Return the process's number, and when it got the ball (s, of a clock that all of them read).
+    Rank 0 gets it once more, at the end. ValueError for less than one lap.
     """
     from mpi4py import MPI
 
@@ -58,20 +45,7 @@ def pass_round(laps: int) -> tuple[int, list[float]]:
 def ring(answers: Sequence[tuple[int, Sequence[float]]]) -> HTML:
     """Return a picture that plays: the ball goes round as it did.
 
-    Parameters
-    ----------
-    answers : sequence of tuple
-        What :func:`pass_round` returned on each rank, of which there are 2 to 8.
-
-    Returns
-    -------
-    IPython.display.HTML
-        One element with its data, style and script inside.
-
-    Raises
-    ------
-    ValueError
-        For another number of ranks.
+    ``answers`` are what :func:`pass_round` returned on each of 2 to 8 ranks.
     """
     from IPython.display import HTML
 

@@ -31,18 +31,6 @@ def segments(ways: Mapping[str, Mapping[int, Sequence[Action]]], steps: int, fir
         A way to choose what is kept, such as "segments" → number of them → its schedule.
     steps : int
         n, the length of the chain; up to 64.
-    first : int
-        The number that the slider begins with.
-
-    Returns
-    -------
-    IPython.display.HTML
-        A menu of ways, a slider of numbers, and the schedule that they choose.
-
-    Raises
-    ------
-    ValueError
-        For a chain that is too long to be drawn, or a first number without a schedule.
     """
     from IPython.display import HTML
 

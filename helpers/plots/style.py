@@ -61,18 +61,6 @@ def use() -> None:
 def colour(index: int) -> str:
     """Return the palette's colour for an item (a rank, a method), cycling after six.
 
-    Parameters
-    ----------
-    index : int
-        The item's number, from 0.
-
-    Returns
-    -------
-    str
-        The colour, as ``#RRGGBB``.
-
-    Examples
-    --------
     >>> colour(0) == colour(6) == BLUE
     True
     """

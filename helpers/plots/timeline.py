@@ -41,18 +41,6 @@ MANY = 300  # boxes or messages, from which on names and arrow heads would only 
 def size(n: float) -> str:
     """Format a number of bytes, in powers of ten.
 
-    Parameters
-    ----------
-    n : float
-        Bytes.
-
-    Returns
-    -------
-    str
-        Up to three digits and a unit.
-
-    Examples
-    --------
     >>> size(999), size(1500), size(8_000_000)
     ('999 B', '1.5 kB', '8 MB')
     """
@@ -87,28 +75,8 @@ def timeline(
 
     Parameters
     ----------
-    trace : helpers.tracing.trace.Trace
-        What was recorded, or any object with its fields.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-    title : str
-        What stands above the legend.
-    labels : bool
-        Whether calls have names and messages sizes, where there is room.
-    arrows : bool
-        Whether messages are drawn.
     tags : mapping of int to str, optional
         What stands on a message of that tag, in place of its size.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
-
-    Raises
-    ------
-    ValueError
-        For a trace without events.
     """
     check(trace)
     lanes = {rank: lane for lane, rank in enumerate(trace.ranks)}

@@ -23,24 +23,8 @@ OWN = "\0"  # ends the names that parts of one SVG call each other by, until its
 def timeline_html(trace: Trace, width: int = 900, limit: int = 1500) -> HTML:
     """Draw a trace as SVG whose boxes and arrows tell about themselves under the pointer.
 
-    Parameters
-    ----------
-    trace : helpers.tracing.trace.Trace
-        What was recorded, or any object with its fields.
-    width : int
-        In the SVG's units: pixels, where the page is wide enough.
-    limit : int
-        Of more calls (or messages) than this the longest are drawn; a line says how many are not.
-
-    Returns
-    -------
-    IPython.display.HTML
-        Self-contained, and without a script.
-
-    Raises
-    ------
-    ValueError
-        For a trace without events.
+    Of more than ``limit`` calls (or messages) the longest are drawn; a line says how many are not.
+    It needs no script. ValueError for a trace without events.
     """
     from IPython.display import HTML
 
