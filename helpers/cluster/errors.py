@@ -23,15 +23,7 @@ class StartError(ClusterError):
 
 
 class RankError(ClusterError):
-    """Code raised on one rank or more.
-
-    Parameters
-    ----------
-    message : str
-        What the reader sees.
-    tracebacks : dict of int to str
-        The traceback of each rank that raised.
-    """
+    """Code raised on one rank or more: ``tracebacks`` has that of each rank that did."""
 
     def __init__(self, message: str, tracebacks: dict[int, str]) -> None:
         super().__init__(message)
@@ -39,15 +31,7 @@ class RankError(ClusterError):
 
 
 class RankTimeoutError(ClusterError):
-    """Ranks had not ended at the time limit.
-
-    Parameters
-    ----------
-    message : str
-        What the reader sees.
-    waits : list of Wait
-        What each of them was doing.
-    """
+    """Ranks had not ended at the time limit; ``waits`` says what each of them was doing."""
 
     def __init__(self, message: str, waits: list[Wait]) -> None:
         super().__init__(message)
@@ -55,15 +39,7 @@ class RankTimeoutError(ClusterError):
 
 
 class RankDiedError(ClusterError):
-    """A rank's process ended.
-
-    Parameters
-    ----------
-    message : str
-        What the reader sees.
-    rank : int or None
-        Which rank; None when it could not be told.
-    """
+    """A rank's process ended; ``rank`` is None when it could not be told which."""
 
     def __init__(self, message: str, rank: int | None) -> None:
         super().__init__(message)

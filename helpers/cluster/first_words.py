@@ -73,30 +73,16 @@ def words(line: str) -> dict[str, str]:
 def start(n: int, answer: Answer | None = None, timeout: float = 15.0, hosts: int = 1) -> Start:
     """Start ``n`` ranks that greet each other; answer what they ask until they have ended.
 
+    With the reason if they did not come to life; no rank is left in any case. Between ``hosts``
+    they need each other's addresses; on one they share memory.
+
     Parameters
     ----------
-    n : int
-        The number of ranks.
     answer : callable, optional
         ``answer(rank, request, words, waiting, size)`` stands in for :class:`KeyValueSpace` when a
         rank says ``put``, ``get`` or ``barrier_in``, the request being a dict such as ``{"cmd":
         "get", "key": "port"}``, ``words`` a dict and ``waiting`` a list that are kept from one
         request to the next. It returns who is answered what.
-    timeout : float
-        How long it may take until the next request, in seconds.
-    hosts : int
-        On how many hosts the ranks are told to be. Between hosts they need each other's addresses;
-        on one they share memory.
-
-    Returns
-    -------
-    Start
-        With the reason if they did not come to life; no rank is left in any case.
-
-    Raises
-    ------
-    ValueError
-        For a bad ``n``.
     """
     if not 1 <= n <= 16:
         raise ValueError(f"start expects from 1 to 16 ranks; got {n!r}")
@@ -210,20 +196,11 @@ def _ask(answer: Answer, *given: Any) -> dict[int, str] | None:
 
 
 def folded(exchanges: list[Exchange]) -> list[tuple[str, str]]:
-    """Put a conversation into rows; requests of one kind that follow one another are one row.
+    """Put one rank's conversation into rows: what it asked, and what it was told.
 
-    Parameters
-    ----------
-    exchanges : list of Exchange
-        Of one rank.
+    Requests of one kind that follow one another are one row, and what is the same in all is left
+    out.
 
-    Returns
-    -------
-    list of (str, str)
-        What it asked and what it was told, without what is the same in all.
-
-    Examples
-    --------
     >>> put = "cmd=put kvsname=x key={} value=3"
     >>> done = {0: "cmd=put_result rc=0"}
     >>> folded([Exchange(0.0, 0, put.format(key), done) for key in "ab"])

@@ -24,22 +24,9 @@ rank, size = comm.Get_rank(), comm.Get_size()
 def as_script(containing: str = "", history: Sequence[str] | None = None) -> str:
     """Return the last ``%%ranks`` cell that ran in this notebook as a Python script.
 
-    Parameters
-    ----------
-    containing : str
-        Picks the last cell with this text in it.
-    history : sequence of str, optional
-        The cells to look in, by default the notebook's.
-
-    Returns
-    -------
-    str
-        A script that defines what the cell was given: ``MPI``, ``comm``, ``rank`` and ``size``.
-
-    Raises
-    ------
-    ValueError
-        If there is no such cell.
+    The script defines what the cell was given: ``MPI``, ``comm``, ``rank`` and ``size``.
+    ``containing`` picks the last cell with this text in it, of ``history`` or the notebook's cells.
+    ValueError if there is no such cell.
     """
     if history is None:
         from IPython import get_ipython
@@ -54,24 +41,13 @@ def as_script(containing: str = "", history: Sequence[str] | None = None) -> str
 
 
 def run_script(source: str, n: int = 4, timeout: float = 60.0, launcher: str = "mpi") -> str:
-    """Run a Python script on several ranks of this machine.
+    """Run a Python script on several ranks of this machine. Return what they printed.
 
     Parameters
     ----------
-    source : str
-        The script.
-    n : int
-        The number of ranks.
-    timeout : float
-        In seconds.
     launcher : {"mpi", "spawn", "mpiexec"}
         ``"mpiexec"`` starts ``mpiexec -n N python script.py``; ``"mpi"`` forks the ranks from a
         warm process where that is possible, and ``"spawn"`` starts each afresh, without mpiexec.
-
-    Returns
-    -------
-    str
-        What the ranks printed.
 
     Raises
     ------

@@ -39,8 +39,6 @@ class Cluster(Calls):
 
     Parameters
     ----------
-    n : int
-        The number of ranks.
     launcher : str
         ``"mpi"`` starts the ranks on this machine: forked from a warm process where that is
         possible (MPICH on Linux), each afresh on macOS, else by mpiexec. ``"spawn"`` and
@@ -56,8 +54,6 @@ class Cluster(Calls):
     preload : iterable of str
         Modules that forked ranks have imported when they begin, and share the memory of; a warning
         says so where ranks are not forked.
-    profile : str, optional
-        The IPython profile that configures the launcher.
     threads : int
         What numerical libraries may use on each rank.
     start_timeout : float
@@ -175,17 +171,6 @@ class Cluster(Calls):
         ----------
         function : callable
             It sees ``MPI``, ``comm``, ``rank``, ``size`` and the ranks' variables.
-        *args : object
-            Its arguments.
-        timeout : float
-            In seconds.
-        **kwargs : object
-            Its arguments by name.
-
-        Returns
-        -------
-        list
-            The results in rank order.
 
         Raises
         ------

@@ -35,11 +35,6 @@ class Network:
         it has seen. Each kernel has reno; the others are often modules that an administrator has
         to load.
 
-    Raises
-    ------
-    ValueError
-        For what no network can be.
-
     Examples
     --------
     >>> Network(hosts=3, rate=100e6).places(6)
@@ -86,23 +81,7 @@ class Network:
         return None if self.rate is None else self.rate / 8 * (FRAME - HEADERS) / FRAME
 
     def places(self, n: int) -> tuple[int, ...]:
-        """Return the host of each rank.
-
-        Parameters
-        ----------
-        n : int
-            The number of ranks.
-
-        Returns
-        -------
-        tuple of int
-            Each from 0.
-
-        Raises
-        ------
-        ValueError
-            If the ranks cannot be shared out evenly.
-        """
+        """Return the host of each rank; ValueError if the ranks cannot be shared out evenly."""
         if self.hosts > n:
             raise ValueError(f"hosts={self.hosts} with n={n}: each host needs at least one rank")
         if n % self.hosts:
@@ -117,18 +96,7 @@ class Network:
         return tuple(rank % self.hosts for rank in range(n))
 
     def mapping(self, n: int) -> str:
-        """Return the same as MPICH wants to hear it.
-
-        Parameters
-        ----------
-        n : int
-            The number of ranks.
-
-        Returns
-        -------
-        str
-            Blocks of (first host, number of hosts, ranks on each).
-        """
+        """Return the same as MPICH wants to hear it: (first host, hosts, ranks on each) blocks."""
         each = n // self.hosts
         if self.placement == "block":
             return f"(vector,(0,{self.hosts},{each}))"
