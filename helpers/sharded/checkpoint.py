@@ -43,22 +43,10 @@ def save(folder: str | Path, hybrid: Hybrid) -> None:
 
 
 def read(folder: str | Path) -> tuple[Config, dict[str, dict[str, Tensor]]]:
-    """Read a checkpoint whole, without ranks.
+    """Read a checkpoint of :func:`save` whole, without ranks.
 
-    Parameters
-    ----------
-    folder : str or Path
-        Of :func:`save`.
-
-    Returns
-    -------
-    tuple of Config and dict
-        The model's size; for each parameter its value and what the optimizer keeps.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the folder holds no finished checkpoint.
+    Return the model's size, and for each parameter its value and what the optimizer keeps.
+    FileNotFoundError if the folder holds no finished checkpoint.
     """
     listed, opened = _listed(folder), _Opened(folder)
     names = {name for files in listed["files"].values() for name in files}

@@ -72,28 +72,12 @@ class _Scatter(torch.autograd.Function):
 
 
 def f(x: Tensor, comm: Any) -> Tensor:
-    """Enter a part that is split over ranks: copy, and add the gradients on the way back.
-
-    Parameters
-    ----------
-    x : torch.Tensor
-        The same on all ranks.
-    comm : mpi4py.MPI.Intracomm
-        The ranks that split what follows.
-    """
+    """Enter a part that is split over ranks: copy, and add the gradients on the way back."""
     return _Copy.apply(x, comm)
 
 
 def g(x: Tensor, comm: Any) -> Tensor:
-    """Leave a part that is split over ranks: add, and copy the gradient on the way back.
-
-    Parameters
-    ----------
-    x : torch.Tensor
-        This rank's part of a sum.
-    comm : mpi4py.MPI.Intracomm
-        The ranks that split what came before.
-    """
+    """Leave a part that is split over ranks: add, and copy the gradient on the way back."""
     return _Sum.apply(x, comm)
 
 
@@ -114,12 +98,7 @@ def operator(
 ) -> Callable[[Tensor], Tensor]:
     """Make an operator of two functions, one for each way.
 
-    Parameters
-    ----------
-    forward, backward : callable
-        ``forward(x, add)`` and ``backward(gradient, add)``; ``add(x)`` is the sum over ranks.
-    comm : mpi4py.MPI.Intracomm
-        The ranks.
+    ``forward(x, add)`` and ``backward(gradient, add)``: ``add(x)`` is the sum over ranks.
     """
 
     def add(x: Tensor) -> Tensor:

@@ -33,20 +33,8 @@ from helpers.sharded.vocabulary import vocabulary_loss
 def stage_pieces(config: Config, stages: int) -> list[range]:
     """Return which pieces each stage has: blocks shared out evenly, ends with the ends.
 
-    Parameters
-    ----------
-    config : Config
-        The model's size.
-    stages : int
-        How many share it.
+    ValueError for more stages than blocks.
 
-    Raises
-    ------
-    ValueError
-        For more stages than blocks.
-
-    Examples
-    --------
     >>> stage_pieces(Config(layers=4), 2)
     [range(0, 3), range(3, 6)]
     """

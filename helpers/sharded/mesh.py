@@ -23,11 +23,6 @@ class Layout:
     shard : int
         ZeRO's stage among the replicas, 0 to 3.
 
-    Raises
-    ------
-    ValueError
-        For a number below 1, or another stage.
-
     Examples
     --------
     >>> Layout(data=2, pipeline=2, tensor=2).place(5)
@@ -53,25 +48,13 @@ class Layout:
         return self.data * self.pipeline * self.tensor
 
     def place(self, rank: int) -> dict[str, int]:
-        """Return where a rank stands; neighbours in the tensor axis are neighbours in number.
-
-        Parameters
-        ----------
-        rank : int
-            From 0.
-        """
+        """Return where a rank stands; neighbours in the tensor axis are neighbours in number."""
         rest, tensor = divmod(rank, self.tensor)
         data, pipeline = divmod(rest, self.pipeline)
         return {"data": data, "pipeline": pipeline, "tensor": tensor}
 
     def groups(self, axis: str) -> list[list[int]]:
-        """Return which ranks differ in one axis alone.
-
-        Parameters
-        ----------
-        axis : str
-            "data", "pipeline" or "tensor".
-        """
+        """Return which ranks differ in one axis alone: "data", "pipeline" or "tensor"."""
         found: dict[tuple, list[int]] = {}
         for rank in range(self.ranks):
             others = {k: v for k, v in self.place(rank).items() if k != axis}

@@ -92,12 +92,7 @@ def all_to_all(pieces: Sequence[Tensor], comm: Any) -> list[Tensor]:
 def shift(tensors: Sequence[Tensor], comm: Any) -> list[Tensor]:
     """Hand tensors on to the next rank of the ring, and return the last one's: a message for each.
 
-    Parameters
-    ----------
-    tensors : sequence of torch.Tensor
-        Of the same shapes everywhere.
-    comm : mpi4py.MPI.Intracomm
-        The ranks; the last one sends to the first.
+    They have the same shapes everywhere; the last rank sends to the first.
     """
     n, rank = comm.Get_size(), comm.Get_rank()
     patient = begin(comm)

@@ -30,19 +30,10 @@ STEPS = 4  # of which the first warms up
 def compare(config: Config, batch: int) -> list[tuple[str, float, float, float]]:
     """Train by each feature and by ours; every rank must call it.
 
-    Parameters
-    ----------
-    config : Config
-        The model's size; the ranks divide heads and vocabulary.
-    batch : int
-        Rows of a step; the ranks divide them.
-
-    Returns
-    -------
-    list of tuple
-        For ``fully_shard``, tensor parallelism by DTensor, and the distributed checkpoint: a name,
-        the largest difference between what theirs and ours leave, and milliseconds of ours and of
-        theirs: a step's median, or to save and load once.
+    The ranks divide heads, vocabulary and the ``batch`` rows of a step. For ``fully_shard``, tensor
+    parallelism by DTensor, and the distributed checkpoint: a name, the largest difference between
+    what theirs and ours leave, and milliseconds of ours and of theirs: a step's median, or to save
+    and load once.
     """
     import torch.distributed as dist
 

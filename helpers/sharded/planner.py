@@ -33,8 +33,6 @@ class Machine:
         What joins ranks of one host, and hosts.
     places : tuple of int
         The host of each rank.
-    memory : float
-        Bytes that each rank has.
     """
 
     speed: float
@@ -63,16 +61,9 @@ class Plan:
 
 
 def stage_parameters(config: Config, pieces: range, tensor: int) -> int:
-    """Count the parameters of one rank: its own, and those that its tensor ranks have too.
+    """Count the parameters of one rank's ``pieces``: its own, and what its tensor ranks have too.
 
-    Parameters
-    ----------
-    config : Config
-        The model's size.
-    pieces : range
-        Of this rank's stage.
-    tensor : int
-        Ranks that share each matrix.
+    ``tensor`` ranks share each matrix.
     """
     C, V = config.width, config.vocabulary
     shapes: dict[str, list[tuple[str, int]]] = {
@@ -120,21 +111,10 @@ def predict(
 
     Parameters
     ----------
-    config : Config
-        The model's size.
-    layout : Layout
-        How it is split.
-    machine : Machine
-        Where.
     batch, micro : int
         Sequences in a step of all replicas, and micro-batches of each.
     each : Bytes
         Of a parameter.
-
-    Raises
-    ------
-    ValueError
-        If ranks, rows, heads or layers do not fit.
     """
     d, p, t = layout.data, layout.pipeline, layout.tensor
     if len(machine.places) != layout.ranks:

@@ -25,17 +25,10 @@ class Routes(NamedTuple):
 
 
 def capacity_of(tokens: int, experts: int, choices: int, factor: float) -> int:
-    """Return how many of one rank's tokens an expert takes.
+    """Return how many of one rank's tokens an expert takes, of the experts of all ranks.
 
-    Parameters
-    ----------
-    tokens, experts, choices : int
-        Tokens of one rank, experts of all ranks, and choices of each token.
-    factor : float
-        1: just enough if all are equally busy.
+    ``choices`` are each token's; with a ``factor`` of 1 it is just enough if all are equally busy.
 
-    Examples
-    --------
     >>> capacity_of(8, 4, 1, 1.0), capacity_of(8, 4, 2, 1.25)
     (2, 5)
     """
@@ -65,16 +58,8 @@ def route(logits: Tensor, choices: int, capacity: int) -> Routes:
 def imbalance(logits: Tensor) -> Tensor:
     """Return Switch's loss of balance: experts · Σ (share of tokens) · (mean chance).
 
-    Parameters
-    ----------
-    logits : torch.Tensor (tokens, experts)
-        What the gate says.
-
-    Returns
-    -------
-    torch.Tensor ()
-        1 if all experts are equally busy and likely; as much as the number of experts if one takes
-        all.
+    The gate's logits are (tokens, experts). It is 1 if all experts are equally busy and likely, and
+    as much as the number of experts if one takes all.
     """
     experts = logits.shape[-1]
     chances = logits.softmax(-1)

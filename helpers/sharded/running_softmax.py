@@ -15,21 +15,12 @@ from torch import Tensor
 
 
 def scores_of(q: Tensor, k: Tensor, first_query: int, first_key: int) -> Tensor:
-    """Return scores, −∞ where a key comes after its query.
+    """Return scores, −∞ where a key comes after its query. Return q·k / √D, (..., Tq, Tk).
 
     Parameters
     ----------
     q : torch.Tensor (..., Tq, D)
         Queries of consecutive positions.
-    k : torch.Tensor (..., Tk, D)
-        Keys of consecutive positions.
-    first_query, first_key : int
-        The position of the first of each.
-
-    Returns
-    -------
-    torch.Tensor (..., Tq, Tk)
-        q·k / √D.
     """
     scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
     queries = first_query + torch.arange(q.shape[-2])
@@ -38,19 +29,10 @@ def scores_of(q: Tensor, k: Tensor, first_query: int, first_key: int) -> Tensor:
 
 
 def piece(scores: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """Attend to one piece.
+    """Attend to one piece: return the output (..., Tq, D), and ℓ (..., Tq).
 
-    Parameters
-    ----------
-    scores : torch.Tensor (..., Tq, Tk)
-        As :func:`scores_of` gives; a query that sees no key of the piece gets zeros and −∞.
-    v : torch.Tensor (..., Tk, D)
-        Values.
-
-    Returns
-    -------
-    tuple of torch.Tensor (..., Tq, D) and (..., Tq)
-        The output, and ℓ.
+    ``scores`` are those of :func:`scores_of`; a query that sees no key of the piece gets zeros and
+    −∞.
     """
     logs = scores.logsumexp(-1)
     safe = logs.masked_fill(logs == -math.inf, 0.0)
@@ -58,15 +40,7 @@ def piece(scores: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def merge(o1: Tensor, logs1: Tensor, o2: Tensor, logs2: Tensor) -> tuple[Tensor, Tensor]:
-    """Merge what two pieces gave.
-
-    Parameters
-    ----------
-    o1, o2 : torch.Tensor (..., Tq, D)
-        Outputs.
-    logs1, logs2 : torch.Tensor (..., Tq)
-        Their ℓ, −∞ for a piece of which nothing is seen.
-    """
+    """Merge outputs (..., Tq, D) of two pieces with their ℓ (..., Tq), −∞ where nothing is seen."""
     logs = torch.logaddexp(logs1, logs2)
     safe = logs.masked_fill(logs == -math.inf, 0.0)
     return (

@@ -27,18 +27,8 @@ from helpers.waiting import doze
 def splits(config: Config, batch: int) -> dict[str, dict]:
     """Take a forward and a backward pass in each way to split; count and time its messages.
 
-    Parameters
-    ----------
-    config : Config
-        The model's size.
-    batch : int
-        Rows, of all ranks for replicas.
-
-    Returns
-    -------
-    dict of str to dict
-        "messages" and "bytes" as a trace of rank 0 counted them (0 elsewhere), "formula", and
-        "waited": seconds in messages, without a trace.
+    "messages" and "bytes" are as a trace of rank 0 counted them (0 elsewhere), "formula" is the
+    bytes by it, and "waited" seconds in messages, without a trace.
     """
     from helpers.tracing import gather, record
 
@@ -116,19 +106,9 @@ def _ways(config: Config, batch: int, n: int) -> dict:
 
 
 def link(size: int = 1 << 18, turns: int = 8) -> tuple[float, float]:
-    """Measure what a message in a ring of all ranks costs.
+    """Measure what a message in a ring of all ranks costs: α in s, and β in s for each byte.
 
-    Parameters
-    ----------
-    size : int
-        Bytes of the longer of two.
-    turns : int
-        Of which the median counts.
-
-    Returns
-    -------
-    tuple of float
-        α in s and β in s for each byte: every rank sends and receives at once.
+    Every rank sends and receives at once; ``size`` is the bytes of the longer of two messages.
     """
     comm, found = world(), []
     for count in (8, size):
@@ -147,17 +127,9 @@ def link(size: int = 1 << 18, turns: int = 8) -> tuple[float, float]:
 def dropout(mistake: str = "") -> tuple[float, float]:
     """Train a block with dropout on tensor ranks; tell whether copies part, and masks repeat.
 
-    Parameters
-    ----------
-    mistake : str
-        "" for none, "different" for another seed on each rank everywhere, "equal" for one seed
-        everywhere.
-
-    Returns
-    -------
-    tuple of float
-        The largest difference between the ranks' copies of the stream after the block, and the
-        share of attention's dropped places that two neighbours have in common.
+    ``mistake`` is "different" for another seed on each rank everywhere, "equal" for one seed
+    everywhere. Return the largest difference between the ranks' copies of the stream after the
+    block, and the share of attention's dropped places that two neighbours have in common.
     """
     comm = world()
     n, rank = comm.Get_size(), comm.Get_rank()

@@ -36,24 +36,10 @@ MIXED = Bytes(2, 2, 12)  # half precision, and the optimizer's copy and two mome
 
 
 def at_rest(stage: int, ranks: int, each: Bytes = FLOAT32) -> Bytes:
-    """Return what one rank keeps between two steps, for each parameter of the whole model.
+    """Return what one rank of N keeps between two steps, for each parameter of the whole model.
 
-    Parameters
-    ----------
-    stage : int
-        0 to 3.
-    ranks : int
-        N.
-    each : Bytes
-        Of one parameter without sharding.
+    ``each`` is what one parameter takes without sharding. ValueError for a stage not from 0 to 3.
 
-    Raises
-    ------
-    ValueError
-        For another stage, or no rank.
-
-    Examples
-    --------
     >>> [at_rest(stage, 4).total for stage in range(4)]
     [16.0, 10.0, 7.0, 4.0]
     """
@@ -75,15 +61,7 @@ def sent(stage: int, ranks: int, parameters: int, itemsize: int = 4) -> float:
     parameters twice, for the forward pass and for the backward pass: 2 or 3 times (N − 1)/N · Ψ ·
     itemsize.
 
-    Parameters
-    ----------
-    stage, ranks, parameters, itemsize : int
-        0 to 3, N, Ψ, and bytes of a number.
-
-    Examples
-    --------
-    >>> sent(2, 4, 1000), sent(3, 4, 1000)
-    (6000.0, 9000.0)
+    >>> sent(2, 4, 1000), sent(3, 4, 1000) (6000.0, 9000.0)
     """
     if stage not in STAGES:
         raise ValueError(f"ZeRO has stages 0, 1, 2, 3; got {stage!r}")
