@@ -61,7 +61,8 @@ def sent(stage: int, ranks: int, parameters: int, itemsize: int = 4) -> float:
     parameters twice, for the forward pass and for the backward pass: 2 or 3 times (N − 1)/N · Ψ ·
     itemsize.
 
-    >>> sent(2, 4, 1000), sent(3, 4, 1000) (6000.0, 9000.0)
+    >>> sent(2, 4, 1000), sent(3, 4, 1000)
+    (6000.0, 9000.0)
     """
     if stage not in STAGES:
         raise ValueError(f"ZeRO has stages 0, 1, 2, 3; got {stage!r}")
