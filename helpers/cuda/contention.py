@@ -10,19 +10,8 @@ from helpers.cuda.record import ATOMIC, AccessRecord
 def turns(record: AccessRecord, *, array: str) -> int:
     """Return the turns of a launch's atomics if lanes that want one place go one after another.
 
-    A warp's request takes as many as lanes want its most wanted place: 1 to 32.
-
-    Parameters
-    ----------
-    record : AccessRecord
-        With the single accesses of all blocks.
-    array : str
-        The array that the atomics are on.
-
-    Raises
-    ------
-    ValueError
-        The record lacks some of the single accesses.
+    A warp's request takes as many as lanes want its most wanted place: 1 to 32. ValueError if the
+    record lacks some of the single accesses of all blocks.
     """
     events = record.picked(array=array, kind=ATOMIC)
     if len(events) != record.count(array=array, kind=ATOMIC):

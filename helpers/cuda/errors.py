@@ -20,15 +20,7 @@ class LaunchError(CudaError, ValueError):
 
 
 class KernelError(CudaError, RuntimeError):
-    """The kernel ran and did something wrong.
-
-    Parameters
-    ----------
-    message : str
-        What, by which thread, where.
-    line : int, optional
-        The line of the source, None if unknown.
-    """
+    """The kernel ran and did something wrong; ``line`` of the source is None if unknown."""
 
     def __init__(self, message: str, line: int | None = None):
         super().__init__(message)

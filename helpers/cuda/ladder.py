@@ -34,15 +34,6 @@ class Convolution:
         (height, width) of the blocks of the first three rungs.
     strip : int, default 32
         Outputs down a column of a thread of the last rung.
-    device : str, default "auto"
-        "auto", "cpu" or "gpu".
-    **options : object
-        Further options of :class:`Module`.
-
-    Raises
-    ------
-    LaunchError
-        For a filter or image of another shape, dtype or name.
     """
 
     def __init__(
@@ -77,17 +68,7 @@ class Convolution:
     def launch(self, rung: str, image: Any, out: Any) -> tuple[Launch, tuple]:
         """Return a rung's launch and arguments: ``launch(*arguments)`` runs it.
 
-        Parameters
-        ----------
-        rung : str
-            One of :data:`RUNGS`.
-        image, out : numpy.ndarray or torch.Tensor
-            Shape (rows, columns), float32.
-
-        Raises
-        ------
-        LaunchError
-            For another rung or shape.
+        Both arrays are (rows, columns), float32. LaunchError for another rung or shape.
         """
         if rung not in RUNGS:
             raise LaunchError(f"rung must be one of {', '.join(RUNGS)}; got {rung!r}")
@@ -127,29 +108,13 @@ class Convolution:
         return out
 
     def record(self, image: np.ndarray, rung: str, **options: Any) -> AccessRecord:
-        """Run a rung on the CPU and return what it touched.
-
-        Parameters
-        ----------
-        image : numpy.ndarray
-            Shape (rows, columns), float32.
-        rung : str
-            One of :data:`RUNGS`.
-        **options : object
-            As for :meth:`Launch.record`.
-        """
+        """Run a rung on the CPU and return what it touched; options are :meth:`Launch.record`'s."""
         launch, arguments = self.launch(rung, image, np.empty_like(image))
         return launch.record(*arguments, **options)
 
 
 def flops(shape: tuple[int, int], weights: tuple[int, int]) -> int:
-    """Return the multiplications and additions of one convolution.
-
-    Parameters
-    ----------
-    shape, weights : tuple of int
-        (rows, columns) of the image and of the filter.
-    """
+    """Return the multiplications and additions of one convolution, of (rows, columns) each."""
     return 2 * shape[0] * shape[1] * weights[0] * weights[1]
 
 

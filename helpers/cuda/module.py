@@ -45,8 +45,6 @@ class Module:
     source_or_path : str or Path
         The text, the path of a ``.cu`` file, or the name of one that the course ships
         ("convolution.cu").
-    defines : dict, optional
-        Macros.
     device : str, default "auto"
         "cpu", "gpu", or "auto": a GPU if there is one and nothing is to be checked.
     name : str, optional
@@ -172,19 +170,10 @@ class Module:
         return self.signatures[name]
 
     def compile_for(self, arch: str) -> nvrtc.Compiled:
-        """Return what NVRTC makes of the source: the cubin and the compiler's report.
+        """Return what NVRTC makes of the source for a device such as "sm_90": cubin and report.
 
-        Parameters
-        ----------
-        arch : str
-            The device, such as "sm_90".
-
-        Raises
-        ------
-        CompileError
-            With the lines of the source.
-        CudaError
-            For an architecture that this NVRTC does not know.
+        CompileError has the lines of the source; CudaError is for one that this NVRTC does not
+        know.
         """
         symbols = (*self.signatures, *(f"&{name}" for name in self.constants))
         return nvrtc.compile_cubin(
@@ -205,19 +194,9 @@ class Module:
         return iter(self.signatures)
 
     def constant(self, name: str, array: Any) -> None:
-        """Copy an array, or a number, into a ``__constant__`` variable.
+        """Copy an array, or a number, into a ``__constant__`` variable of as many elements or more.
 
-        Parameters
-        ----------
-        name : str
-            The variable.
-        array : numpy.ndarray, torch.Tensor or number
-            Of the variable's element type; as many elements or fewer.
-
-        Raises
-        ------
-        LaunchError
-            For an unknown name, another dtype or too many elements.
+        LaunchError for an unknown name, another dtype or too many elements.
         """
         if name not in self.constants:
             known = ", ".join(self.constants) or "none"
@@ -267,15 +246,7 @@ class Module:
 
 
 class Kernel:
-    """One kernel; ``kernel[grid, block]`` or ``kernel[grid, block, shared_bytes]`` launches it.
-
-    Parameters
-    ----------
-    module : Module
-        Where it was compiled.
-    signature : Signature
-        Its name and parameters.
-    """
+    """One kernel; ``kernel[grid, block]`` or ``kernel[grid, block, shared_bytes]`` launches it."""
 
     def __init__(self, module: Module, signature: source_text.Signature):
         self.module, self.signature = module, signature
@@ -321,14 +292,7 @@ class Kernel:
 class Launch:
     """A kernel with its grid and block: call it with the kernel's arguments.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    grid, block : tuple of int
-        Sizes (x, y, z).
-    shared : int
-        Bytes of dynamic shared memory of a block.
+    ``shared`` are the bytes of dynamic shared memory of a block.
     """
 
     def __init__(self, kernel: Kernel, grid: Size, block: Size, shared: int):
@@ -355,24 +319,10 @@ class Launch:
     ) -> AccessRecord:
         """Run the kernel on the CPU and return what it touched.
 
-        Parameters
-        ----------
-        *arguments : object
-            For the kernel's parameters, in order.
-        blocks : list of int, optional
-            Those whose single accesses are kept (linear numbers); by default all. The sums
-            are over all blocks always.
-        limit : int, default EVENT_LIMIT
-            Most single accesses to keep.
-        timeout : float, optional
-            Seconds, in place of the module's.
-
-        Raises
-        ------
-        LaunchError
-            On a GPU, or for an argument or block that does not fit.
-        KernelError
-            The kernel did something wrong.
+        Single accesses are kept of ``blocks`` (linear numbers; None: all), ``limit`` at most. The
+        sums are over all blocks always. ``timeout`` in seconds replaces the module's. LaunchError
+        on a GPU, or for an argument or block that does not fit; KernelError if the kernel did
+        something wrong.
         """
         if self.kernel.module.device != "cpu":
             raise LaunchError("accesses are recorded on the CPU: make the module with device='cpu'")
@@ -391,24 +341,9 @@ class Launch:
         """Run the kernel on the CPU and return which lanes of its warps work in each pass.
 
         Accesses are not checked. A kernel whose threads wait for one another in loops goes round
-        these as often as the clock says.
-
-        Parameters
-        ----------
-        *arguments : object
-            For the kernel's parameters, in order.
-        limit : int, default WAY_LIMIT
-            Most pieces of code, of all threads together.
-        timeout : float, optional
-            Seconds, in place of the module's.
-
-        Raises
-        ------
-        LaunchError
-            On a GPU, for an argument that does not fit, where the limit is too low, or where
-            addr2line is missing.
-        KernelError
-            The kernel did something wrong.
+        these as often as the clock says. ``limit`` counts pieces of code, of all threads together.
+        LaunchError on a GPU, for an argument that does not fit, where the limit is too low, or
+        where addr2line is missing; KernelError if the kernel did something wrong.
         """
         module, signature = self.kernel.module, self.kernel.signature
         if not isinstance(module._backend, CpuBackend):

@@ -46,28 +46,8 @@ def _per_warp(registers: int) -> int:
 def occupancy(threads: int, registers: int, shared: int, arch: str = "sm_80") -> Occupancy:
     """Return the occupancy of blocks with these needs, as :attr:`Module.resources` gives them.
 
-    Parameters
-    ----------
-    threads : int
-        Of a block.
-    registers : int
-        Of a thread.
-    shared : int
-        Bytes of a block, static and dynamic.
-    arch : str, default "sm_80"
-        One of :data:`LIMITS`.
-
-    Returns
-    -------
-    Occupancy
-        Resident blocks and warps, and what limits them.
-
-    Raises
-    ------
-    CudaError
-        For an unknown ``arch``.
-    LaunchError
-        For a block that fits nowhere.
+    Threads and bytes of shared memory (static and dynamic) are a block's, ``registers`` a thread's.
+    CudaError for an ``arch`` not in :data:`LIMITS`, LaunchError for a block that fits nowhere.
     """
     if arch not in LIMITS:
         raise CudaError(f"arch must be one of {', '.join(LIMITS)}; got {arch!r}")

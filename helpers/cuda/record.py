@@ -27,30 +27,11 @@ SECTOR = 32  # bytes: the least that a GPU's memory moves
 class Access:
     """One load or store of the source, summed over all threads of the launch.
 
-    Parameters
-    ----------
-    line : int or None
-        Of the source.
-    array : str
-        Its name.
-    kind : str
-        "read", "write" or "atomic".
-    space : str
-        One of :data:`SPACES`.
-    size : int
-        Bytes of one thread's access.
-    count : int
-        Accesses by threads.
-    requests : int
-        By warps: up to 32 threads at once.
-    sectors : int
-        Of 32 bytes, touched by those requests (not in shared memory).
-    wavefronts : int
-        Passes through the 32 banks of shared memory.
-    ideal : int
-        Passes if no two lanes wanted different words of one bank.
-    worst : int
-        Sectors, or passes, of the costliest request.
+    ``size`` is the bytes of one thread's access, ``kind`` "read", "write" or "atomic", ``space``
+    one of :data:`SPACES`. ``count`` counts accesses by threads, ``requests`` those by warps: up to
+    32 threads at once. Those touched ``sectors`` of 32 bytes (not in shared memory), or took
+    ``wavefronts``, passes through the 32 banks of shared memory: ``ideal`` if no two lanes wanted
+    different words of one bank. ``worst`` are the sectors, or passes, of the costliest request.
     """
 
     line: int | None
@@ -87,10 +68,6 @@ class AccessRecord:
 
     Parameters
     ----------
-    kernel : str
-        Its name.
-    grid, block : tuple of int
-        Sizes (x, y, z).
     accesses : tuple of Access
         Sums over every access of every block.
     events : numpy.ndarray
@@ -99,8 +76,6 @@ class AccessRecord:
         Per global array the bytes (read, written) at least once: what a perfect cache would move.
     itemsizes : dict
         Bytes of an element, per global array.
-    shapes : dict
-        Shapes of the global arrays.
     seconds : float
         That the kernel ran.
     complete : bool
@@ -126,15 +101,7 @@ class AccessRecord:
         space: str | None = None,
         line: int | None = None,
     ) -> list[Access]:
-        """Return the accesses that match all that is given.
-
-        Parameters
-        ----------
-        array, kind, space : str, optional
-            As in :class:`Access`.
-        line : int, optional
-            Of the source.
-        """
+        """Return the accesses that match all that is given."""
         wanted = {"array": array, "kind": kind, "space": space, "line": line}
         return [
             access
@@ -143,33 +110,15 @@ class AccessRecord:
         ]
 
     def count(self, **wanted: Any) -> int:
-        """Return how many single accesses match.
-
-        Parameters
-        ----------
-        **wanted : object
-            As for :meth:`select`.
-        """
+        """Return how many single accesses match, as for :meth:`select`."""
         return sum(access.count for access in self.select(**wanted))
 
     def requested_bytes(self, **wanted: Any) -> int:
-        """Return how many bytes the threads asked for.
-
-        Parameters
-        ----------
-        **wanted : object
-            As for :meth:`select`.
-        """
+        """Return how many bytes the threads asked for."""
         return sum(access.bytes for access in self.select(**wanted))
 
     def sector_bytes(self, **wanted: Any) -> int:
-        """Return the bytes of all 32-byte sectors, moved one request at a time, without a cache.
-
-        Parameters
-        ----------
-        **wanted : object
-            As for :meth:`select`.
-        """
+        """Return the bytes of all 32-byte sectors, moved one request at a time, without a cache."""
         return SECTOR * sum(access.sectors for access in self.select(**wanted))
 
     def compulsory_bytes(self) -> int:
@@ -177,28 +126,12 @@ class AccessRecord:
         return sum(read + written for read, written in self.touched.values())
 
     def intensity(self, flops: float, *, cached: bool = False) -> float:
-        """Return operations per byte of global memory.
-
-        Parameters
-        ----------
-        flops : float
-            Operations of the launch.
-        cached : bool, default False
-            Divide by the compulsory bytes, not by those asked for.
-        """
+        """Return operations per byte of global memory: of the compulsory bytes where ``cached``."""
         moved = self.compulsory_bytes() if cached else self.requested_bytes(space="global")
         return flops / moved
 
     def picked(self, *, block: int | None = None, **wanted: Any) -> np.ndarray:
-        """Return the events of matching accesses.
-
-        Parameters
-        ----------
-        block : int, optional
-            Of one block (linear number); all by default.
-        **wanted : object
-            As for :meth:`select`.
-        """
+        """Return the events of accesses that match, as for :meth:`select`, in one block or all."""
         numbers = [i for i, access in enumerate(self.accesses) if access in self.select(**wanted)]
         chosen = np.isin(self.events["access"], numbers)
         if block is not None:
@@ -206,36 +139,18 @@ class AccessRecord:
         return self.events[chosen]
 
     def elements(self, events: np.ndarray) -> np.ndarray:
-        """Return the flat index, in its array, of what each event touches.
-
-        Parameters
-        ----------
-        events : numpy.ndarray
-            dtype :data:`EVENT`, shape (n,).
-        """
+        """Return the flat index, in its array, of what each of n events touches."""
         sizes = np.array(
             [self.itemsizes.get(a.array) or a.size for a in self.accesses] or [1], np.int64
         )
         return events["offset"] // sizes[events["access"]]
 
     def threads(self, events: np.ndarray) -> np.ndarray:
-        """Return each event's thread (x, y, z), shape (n, 3).
-
-        Parameters
-        ----------
-        events : numpy.ndarray
-            dtype :data:`EVENT`, shape (n,).
-        """
+        """Return each event's thread (x, y, z), shape (n, 3)."""
         return np.stack(np.unravel_index(events["thread"], self.block[::-1])[::-1], axis=1)
 
     def blocks(self, events: np.ndarray) -> np.ndarray:
-        """Return each event's block (x, y, z), shape (n, 3).
-
-        Parameters
-        ----------
-        events : numpy.ndarray
-            dtype :data:`EVENT`, shape (n,).
-        """
+        """Return each event's block (x, y, z), shape (n, 3)."""
         return np.stack(np.unravel_index(events["block"], self.grid[::-1])[::-1], axis=1)
 
     def table(self) -> str:

@@ -34,17 +34,8 @@ Way = Sequence[Hashable]  # the pieces that a thread goes through
 class WarpRecord:
     """The passes of all warps of a launch.
 
-    Parameters
-    ----------
-    kernel : str
-        Its name.
-    grid, block : tuple of int
-        Sizes (x, y, z).
-    passes : numpy.ndarray
-        One entry for each pass of a warp through a piece of code (dtype :data:`PASS`), warp after
-        warp, as it went.
-    source : str
-        CUDA C.
+    ``passes`` has one entry for each pass of a warp through a piece of code (dtype :data:`PASS`),
+    warp after warp, as it went; ``source`` is CUDA C.
     """
 
     kernel: str
@@ -54,48 +45,19 @@ class WarpRecord:
     source: str
 
     def select(self, *lines: int) -> np.ndarray:
-        """Return the passes through some lines.
-
-        Parameters
-        ----------
-        *lines : int
-            Of the source; without any, all.
-        """
+        """Return the passes through some lines of the source; without any, all."""
         return self.passes[np.isin(self.passes["line"], lines)] if lines else self.passes
 
     def count(self, *lines: int) -> int:
-        """Return how many passes the warps made.
-
-        Parameters
-        ----------
-        *lines : int
-            Through these lines; by default through all.
-        """
+        """Return how many passes the warps made through some lines; without any, all."""
         return len(self.select(*lines))
 
     def idle(self, *lines: int) -> int:
-        """Return how many lanes, of 32 a pass, stood idle.
-
-        Parameters
-        ----------
-        *lines : int
-            Through these lines; by default through all.
-        """
+        """Return how many lanes, of 32 a pass, stood idle in some lines; without any, all."""
         return LANES * self.count(*lines) - working(self.select(*lines))
 
     def line(self, text: str) -> int:
-        """Return the number of the only line of the kernel's source that holds a text.
-
-        Parameters
-        ----------
-        text : str
-            Part of the line.
-
-        Raises
-        ------
-        ValueError
-            No line holds it, or several do.
-        """
+        """Return the number of the only line of the kernel's source that holds a text."""
         found = [n for n, row in enumerate(self.source.splitlines(), 1) if text in row]
         if len(found) != 1:
             raise ValueError(f"{len(found)} lines hold {text!r}; one must")
