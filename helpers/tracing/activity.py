@@ -44,11 +44,6 @@ class Recorder:
     dropped : int
         How many calls the recording did not hold.
 
-    Raises
-    ------
-    ValueError
-        If ``limit`` < 1.
-
     Examples
     --------
     >>> from mpi4py import MPI
@@ -80,24 +75,12 @@ class Recorder:
         self.events = []
 
     def stop(self) -> list[Call]:
-        """Record no more.
-
-        Returns
-        -------
-        list of Call
-            The calls recorded since :meth:`start`; [] if it never ran.
-        """
+        """Record no more; return the calls since :meth:`start`, or [] if it never ran."""
         events, self.events = self.events, None
         return events or []
 
     def add(self, call: Call) -> None:
-        """Keep one call, or only count it when the list is full.
-
-        Parameters
-        ----------
-        call : Call
-            That has returned.
-        """
+        """Keep one call, or only count it when the list is full."""
         events = self.events
         if events is None:  # stopped by another thread during the call
             return
@@ -107,13 +90,7 @@ class Recorder:
             self.dropped += 1
 
     def poll(self, call: list) -> None:
-        """Keep a poll in vain; one that follows another alike stretches that.
-
-        Parameters
-        ----------
-        call : list
-            Of a test or a probe that found nothing.
-        """
+        """Keep a poll in vain, a test or probe; one that follows another alike stretches that."""
         last = self.events[-1] if self.events else None
         if type(last) is list and last[:BYTES] == call[:BYTES] and last[MORE] is None:
             last[END] = call[END]
@@ -121,18 +98,7 @@ class Recorder:
             self.add(call)
 
     def count(self, key: Hashable) -> int:
-        """Number communicators alike on all their ranks.
-
-        Parameters
-        ----------
-        key : hashable
-            What made the communicator: the same on all its ranks.
-
-        Returns
-        -------
-        int
-            How often ``key`` was counted before.
-        """
+        """Number communicators alike on all their ranks: how often ``key`` was counted before."""
         seen = self._counts.get(key, 0)
         self._counts[key] = seen + 1
         return seen

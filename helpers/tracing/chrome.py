@@ -13,20 +13,7 @@ from helpers.tracing.trace import Event, Message, Trace
 
 
 def save_chrome(trace: Trace, path: str | Path) -> Path:
-    """Write a trace to a file to be opened in ui.perfetto.dev.
-
-    Parameters
-    ----------
-    trace : Trace
-        What :func:`helpers.tracing.gather` returned.
-    path : str or Path
-        The file, overwritten if it exists.
-
-    Returns
-    -------
-    Path
-        The file.
-    """
+    """Write a trace to a file to be opened in ui.perfetto.dev."""
     path = Path(path)
     path.write_text(json.dumps(_chrome(trace)))
     return path

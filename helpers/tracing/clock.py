@@ -29,15 +29,10 @@ _TAG = 1
 class Clock:
     """One rank's clock against rank 0's.
 
-    Parameters
-    ----------
-    readings : tuple of (int, int, int)
-        (local time, offset, uncertainty) of each measurement, in ns. The offset is this rank's
-        ``time.perf_counter_ns()`` minus rank 0's at the same moment; the uncertainty is half the
-        round trip of the question: the offset is not further off than that.
+    ``readings`` have (local time, offset, uncertainty) of each measurement, in ns. The offset is
+    this rank's ``time.perf_counter_ns()`` minus rank 0's at the same moment; the uncertainty is
+    half the round trip of the question: the offset is not further off than that.
 
-    Examples
-    --------
     >>> ahead = Clock(((1_000, 200, 10),))
     >>> ahead.to_root(1_500)
     1300
@@ -60,18 +55,7 @@ class Clock:
         return Clock(tuple(sorted(self.readings + later.readings)))
 
     def to_root(self, local: int) -> int:
-        """Translate a time of this rank to one of rank 0.
-
-        Parameters
-        ----------
-        local : int
-            This rank's ``time.perf_counter_ns()``, in ns.
-
-        Returns
-        -------
-        int
-            Rank 0's at the same moment, in ns.
-        """
+        """Translate this rank's ``time.perf_counter_ns()`` to rank 0's at that moment, in ns."""
         first, last = self.readings[0], self.readings[-1]
         span = last[0] - first[0]
         # A drift that lies within the uncertainty of its measurement is none.
@@ -84,28 +68,8 @@ class Clock:
 def measure_offset(comm: MPI.Intracomm, rounds: int = ROUNDS, timeout: float = 30.0) -> Clock:
     """Measure this rank's clock against that of rank 0; every rank must call it.
 
-    Takes about a millisecond for each rank.
-
-    Parameters
-    ----------
-    comm : MPI.Intracomm
-        Whose ranks take part.
-    rounds : int
-        Questions that each rank asks, of which the quickest counts.
-    timeout : float
-        How long to wait for the others to join, in s.
-
-    Returns
-    -------
-    Clock
-        With one reading.
-
-    Raises
-    ------
-    ValueError
-        If ``rounds`` < 1.
-    TimeoutError
-        If a rank has not joined in time.
+    Takes about a millisecond for each rank: of ``rounds`` questions the quickest counts.
+    TimeoutError if a rank has not joined in ``timeout`` seconds.
     """
     from mpi4py import MPI
 

@@ -202,16 +202,6 @@ def install(recorder: Recorder) -> None:
     Replaces them, and the classes of requests, messages and windows, in the ``mpi4py.MPI`` module:
     do it before libraries are imported, since ``from mpi4py.MPI import COMM_WORLD`` copies the
     name. Every rank must do it.
-
-    Parameters
-    ----------
-    recorder : Recorder
-        What is told of the calls.
-
-    Raises
-    ------
-    TypeError
-        For anything but a Recorder.
     """
     if not isinstance(recorder, Recorder):
         raise TypeError(f"install expects a Recorder; got {recorder!r}")

@@ -49,17 +49,8 @@ def part(trace: Trace, kept: Callable[[Event], bool]) -> Trace:
 def point_to_point(trace: Trace, begin: float = 0.0, end: float = float("inf")) -> Trace:
     """Return a trace without its collectives, and only what lies between two moments.
 
-    Parameters
-    ----------
-    trace : Trace
-        What was recorded.
-    begin, end : float
-        Seconds since the first event that is no collective.
-
-    Returns
-    -------
-    Trace
-        Times count from the first event that is left.
+    The moments are seconds since the first event that is no collective; the result's times count
+    from the first event that is left.
     """
     messages = part(trace, lambda event: event.kind in POINT_TO_POINT)
     return part(messages, lambda event: event.begin >= begin and event.end <= end)

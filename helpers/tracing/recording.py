@@ -21,19 +21,10 @@ if TYPE_CHECKING:
 def record(comm: MPI.Intracomm | None = None) -> Iterator[TracedComm]:
     """Record the MPI calls on a communicator while the block runs; then see :func:`gather`.
 
-    Every rank of ``comm`` must take part, since their clocks are compared first. Recordings may
-    stand within one another; the calls of the inner one belong to both.
-
-    Parameters
-    ----------
-    comm : MPI.Intracomm, optional
-        By default ``MPI.COMM_WORLD``.
-
-    Yields
-    ------
-    TracedComm
-        ``comm`` with the same handle, to be used in the block; one that is traced already is
-        yielded itself.
+    Every rank of ``comm`` (``MPI.COMM_WORLD`` unless given) must take part, since their clocks are
+    compared first. Recordings may stand within one another; the calls of the inner one belong to
+    both. Yields ``comm`` with the same handle, to be used in the block; one that is traced already
+    is yielded itself.
     """
     from mpi4py import MPI
 
@@ -56,24 +47,10 @@ def record(comm: MPI.Intracomm | None = None) -> Iterator[TracedComm]:
 
 
 def gather(traced: TracedComm, root: int = 0) -> Trace | None:
-    """Bring together on one rank what :func:`record` recorded on all; every rank must call it.
+    """Bring together on rank ``root`` what :func:`record` recorded on all; every rank must call it.
 
-    Parameters
-    ----------
-    traced : TracedComm
-        What ``record`` yielded.
-    root : int
-        The rank of ``traced`` that gets the trace.
-
-    Returns
-    -------
-    Trace or None
-        The trace on ``root``, None on the other ranks.
-
-    Raises
-    ------
-    ValueError
-        If nothing was recorded on this communicator, or ``root`` is none of its ranks.
+    ``traced`` is what ``record`` yielded; other ranks get None. ValueError if nothing was recorded
+    on this communicator, or ``root`` is none of its ranks.
     """
     from mpi4py import MPI
 
@@ -104,20 +81,9 @@ def build(
 ) -> Trace:
     """Make a trace of the calls that a :class:`Recorder` of each rank kept.
 
-    Parameters
-    ----------
-    calls : mapping of int to list of Call
-        Rank of ``COMM_WORLD`` → what ``Recorder.stop()`` returned; None is as good as [].
-    clocks : mapping of int to Clock, optional
-        What :func:`measure_offset` returned on each rank. Without it the ranks are taken to share
-        one clock, which is so within one computer.
-    dropped : mapping of int to int, optional
-        ``Recorder.dropped`` of each rank.
-
-    Returns
-    -------
-    Trace
-        Of the ranks that ``calls`` names.
+    ``calls`` has for each rank of ``COMM_WORLD`` what ``Recorder.stop()`` returned; None is as good
+    as []. Without the ``clocks`` of :func:`measure_offset` the ranks are taken to share one, which
+    is so within one computer. ``dropped`` is ``Recorder.dropped`` of each.
     """
     ranks = tuple(sorted(calls))
     known = {rank: (clocks or {}).get(rank, Clock()) for rank in ranks}

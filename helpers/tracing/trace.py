@@ -23,8 +23,6 @@ class Event:
     peer : int, str, tuple or None
         A rank of ``COMM_WORLD`` or a name (``"all"``, ``"ANY_SOURCE"``, ``"PROC_NULL"``), or
         several of these for a wait for several.
-    tag : int, str or None
-        The tag, or ``"ANY_TAG"``.
     bytes : int
         Sent by a send or an exchange, got by a receive, completed by a wait, put in by this rank in
         a collective.
@@ -68,10 +66,6 @@ class Message:
     ----------
     source, dest : int
         Ranks of ``COMM_WORLD``.
-    tag : int
-        The tag that it was sent with.
-    bytes : int
-        Its size, as the receiver found it.
     comm : int
         The communicator, as an index of :attr:`Trace.communicators`.
     send, receive, completed_in : int
@@ -101,8 +95,6 @@ class Trace:
 
     Parameters
     ----------
-    ranks : tuple of int
-        The ranks of ``COMM_WORLD`` that were recorded.
     events : tuple of Event
         In order of ``begin``.
     messages : tuple of Message
@@ -142,55 +134,21 @@ class Trace:
         return max((event.end for event in self.events), default=0.0)
 
     def of(self, rank: int) -> list[Event]:
-        """Return the events of one rank, in order.
-
-        Parameters
-        ----------
-        rank : int
-            One of ``ranks``.
-
-        Returns
-        -------
-        list of Event
-            Empty if the rank made no MPI call.
-
-        Raises
-        ------
-        ValueError
-            If ``rank`` is none of ``ranks``.
-        """
+        """Return the events of one rank of ``ranks``, in order; [] if it made no MPI call."""
         if rank not in self.ranks:
             raise ValueError(f"Trace.of expects one of the ranks {list(self.ranks)}; got {rank!r}")
         return [event for event in self.events if event.rank == rank]
 
     def bytes_sent(self) -> dict[int, int]:
-        """Return the bytes that each rank sent in point-to-point messages.
-
-        Returns
-        -------
-        dict of int to int
-            Rank of ``COMM_WORLD`` → bytes.
-        """
+        """Return the bytes that each rank sent in point-to-point messages."""
         return self._sum(lambda event: event.bytes, ("send", "exchange"))
 
     def messages_sent(self) -> dict[int, int]:
-        """Return how many point-to-point messages each rank sent.
-
-        Returns
-        -------
-        dict of int to int
-            Rank of ``COMM_WORLD`` → messages.
-        """
+        """Return how many point-to-point messages each rank sent."""
         return self._sum(lambda event: 1, ("send", "exchange"))
 
     def waiting(self) -> dict[int, float]:
-        """Return how long each rank spent in calls whose other side was not there yet.
-
-        Returns
-        -------
-        dict of int to float
-            Rank of ``COMM_WORLD`` → seconds.
-        """
+        """Return the seconds that each rank spent in calls whose other side was not there yet."""
         return self._sum(lambda event: event.waiting, None)
 
     def _sum(self, value: Callable[[Event], float], kinds: Collection[str] | None) -> dict:
@@ -206,11 +164,6 @@ class Trace:
         In a round a rank can send one message and receive one (a full-duplex port), and a message
         can go out only after those that its sender had received before. A chain over N ranks takes
         N−1 rounds, a ring allreduce 2(N−1).
-
-        Returns
-        -------
-        int
-            Rounds; 0 if there are no messages.
         """
         from helpers.tracing.rounds import rounds
 
