@@ -218,7 +218,7 @@ def checkpoint(state_of, go_on_from):
 
 @exercise
 def with_a_straggler(answer):
-    """answer(k, workers, compute, rest) -> gradients per second (in step, out of step)."""
+    """answer(k, workers, compute, rest) -> gradients per second, synchronous and asynchronous."""
     for k, workers, compute, rest in (
         (1, 4, 0.01, 0.002),
         (4, 4, 0.01, 0.005),
@@ -229,9 +229,9 @@ def with_a_straggler(answer):
         got = call(answer, k, workers, compute, rest)
         what = f"k = {k}, {workers} workers, {compute} s and {rest} s: gradients per second"
         try:
-            in_step, out_of_step = got
+            synchronous, asynchronous = got
         except (TypeError, ValueError):
-            wrong(f"{what}: expected two numbers, in step and out of step, got {got!r}")
-        close(in_step, workers / (k * compute + rest), f"{what} in step")
+            wrong(f"{what}: expected two numbers, synchronous and asynchronous; got {got!r}")
+        close(synchronous, workers / (k * compute + rest), f"{what}, synchronous")
         each = (workers - 1) / (compute + rest) + 1 / (k * compute + rest)
-        close(out_of_step, each, f"{what} out of step")
+        close(asynchronous, each, f"{what}, asynchronous")
