@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from helpers.plots.style import GREY, MARKERS, colour, ensure_axes
+from helpers.plots.style import GREY, MARKERS, VERMILION, colour, ensure_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -193,3 +193,22 @@ def limit(ax: Axes, y: float, text: str) -> None:
         text, (0.01, y), xycoords=("axes fraction", "data"), xytext=(0, 3),
         textcoords="offset points", fontsize=12,
     )  # fmt: skip
+
+
+def doubt(ax: Axes, share: float, enough: float = 0.9) -> None:
+    """Say in a picture of times that other programs had the cores, where they had.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        Where the times are.
+    share : float
+        The part of the cores that was left for them, 0 to 1, as
+        :func:`helpers.collectives.quiet.share` finds it.
+    enough : float
+        From where on nothing is said.
+    """
+    if share < enough:
+        lost = 100 * (1 - share)
+        text = f"Other programs had {lost:.0f} % of the cores: do not believe these times."
+        ax.set_title(text, color=VERMILION, fontsize=13)
