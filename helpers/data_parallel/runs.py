@@ -55,6 +55,7 @@ def train(
     momentum: float = 0.9,
     seed: int = 0,
     slow: dict[int, float] | None = None,
+    pace: float | None = None,
     divide: bool = True,
     stop: Stop | None = None,
     shard: Callable[..., Iterable[int]] | None = None,
@@ -74,6 +75,9 @@ def train(
         Of rank 0's initial weights, with which all begin, and of the order of the samples.
     slow : dict, optional
         {rank: k} makes a rank k times slower.
+    pace : float, optional
+        Seconds that each gradient takes, k times as many on a slow rank: ranks that share cores are
+        then devices of one speed, as long as they can keep it.
     divide : bool
         Whether each worker has a part of the data of its own. If not, all see the same batches.
     stop : Stop, optional
@@ -86,6 +90,7 @@ def train(
     from torch.optim import SGD
 
     from helpers.data_parallel.flat import Flat
+    from helpers.data_parallel.local_runs import paced
     from helpers.data_parallel.loop import train as loop
     from helpers.data_parallel.optimizers import FlatSGD
     from helpers.data_parallel.replica import Replica, slower
@@ -101,7 +106,10 @@ def train(
         if made.server is None
         else FlatSGD(flat, rate, momentum)
     )
-    delay = slower(slow[rank]) if slow and rank in slow else None
+    factor = (slow or {}).get(rank, 1.0)
+    delay = None if factor == 1 else slower(factor)
+    if pace is not None:
+        delay = paced(factor * pace)
     replica = Replica(model, cross_entropy, optimizer, flat=flat, delay=delay)
     part = made.workers.index(rank) if rank in made.workers else 0
     data = digits().train_images, digits().train_labels

@@ -51,6 +51,14 @@ def test_a_straggler_pushes_less_and_staler():
 
 
 @pytest.mark.mpi
+def test_a_paced_straggler_keeps_its_own_pace():
+    history = run(3, {"updates": 40}, slow={2: 8.0}, pace=5e-3)
+    late = history.workers.count(2)
+    assert late < history.workers.count(1)
+    assert history.seconds[-1] >= late * 8 * 5e-3
+
+
+@pytest.mark.mpi
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
