@@ -1,0 +1,408 @@
+# %% [markdown]
+# # More of SGD: cut the model, save and resume, survive a failure
+#
+# An appendix to notebook [02](02_sgd_sync_async.ipynb). Its four sections and its project need the set-up alone, in any order.
+#
+# **You will be able to**
+#
+# - say when cutting the model sends less than cutting the batch;
+# - average once for several batches;
+# - write a checkpoint from which training continues to the last bit;
+# - say what a parameter server must store, and what it does about workers that fail;
+# - write elastic averaging as a scheme.
+#
+# **You need** lessons 1 and 3 of [02](02_sgd_sync_async.ipynb). *Time:* 95 minutes, of which the project takes 40. *Cores:* 2 or more. *GPU:* none.
+#
+# ## Set-up
+
+# %% tags=["parameters"]
+import inspect
+import shutil
+import tempfile
+from functools import partial
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch.nn.functional import cross_entropy
+
+from helpers.cluster import Cluster
+from helpers.data_parallel import Scheme, runs
+from helpers.data_parallel.interruptible import Run
+from helpers.data_parallel.schemes import Asynchronous, MPIAllreduce, Server, Stop
+from helpers.exercises import data_parallel as check
+from helpers.exercises import going_on as check_on
+from helpers.models.lenet import LeNet
+from helpers.predictions import Prediction
+
+# %load_ext helpers.cluster
+settings = {"batch": 8, "rate": 0.02, "momentum": 0.9, "seed": 0, "timeout": 90}
+cluster = Cluster(n=4, preload=("torch",))
+
+# %%
+# %%ranks --timeout 120
+import torch
+import torch.distributed as dist
+from torch.nn.functional import cross_entropy, max_pool2d, relu
+
+from helpers.data_parallel import runs
+from helpers.models.lenet import LeNet
+
+runs.world()  # torch.distributed begins, over MPI
+torch.manual_seed(0)
+x, y = torch.rand(8, 1, 28, 28), torch.randint(10, (8,))
+
+# %% [markdown]
+# ## Cut the batch, or cut the model?
+#
+# **Data-parallel**: every rank has the whole model and a part of the batch. **Model-parallel**: every rank has a part of the model, and the whole batch passes through all ranks. Here rank 0 holds LeNet's convolutions and rank 1 its linear layers. Activations are sent forwards, and their gradients backwards:
+
+# %%
+# %%ranks --only 0,1 --timeout 60
+net = LeNet(seed=0)
+if rank == 0:
+    h = max_pool2d(relu(net.first(x)), 2)
+    h = max_pool2d(relu(net.second(h)), 2).flatten(1)  # (B, 400)
+    dist.send(h.detach(), dst=1)
+    dh = torch.zeros_like(h)
+    dist.recv(dh, src=1)
+    h.backward(dh)
+else:
+    h = torch.zeros(8, 400)
+    dist.recv(h, src=0)
+    h.requires_grad_()
+    z = net.fifth(relu(net.fourth(relu(net.third(h)))))
+    cross_entropy(z, y).backward()
+    dist.send(h.grad, dst=0)
+
+# %% [markdown]
+# Each rank now has the gradients of its own layers. Do they equal those of the whole network?
+
+# %%
+# %%ranks --only 0,1
+whole = LeNet(seed=0)
+cross_entropy(whole(x), y).backward()
+for (name, part), other in zip(net.named_parameters(), whole.parameters(), strict=True):
+    if name.endswith("weight") and part.grad is not None:
+        print(f"{name:14s} differs by {(part.grad - other.grad).abs().max():.0e}")
+if rank == 0:
+    print(f"a step moves {2 * h.numel() * 4} bytes; all gradients are {4 * 61706}")
+
+# %% [markdown]
+# The model-parallel step sends little here, and more with a larger batch. The data-parallel step sends all gradients, whatever the batch. But model-parallel ranks wait: rank 1 has nothing to do before $h$ arrives, and rank 0 nothing until $dh$ comes back. Pipelines ([11](11_pipelines.ipynb)) reduce the waiting.
+#
+# ### Exercise 1: which sends more?
+#
+# *Difficulty ●○○, 5 minutes.* Between the two halves of a network, `width` activations of each sample are sent, and as many gradients back. Data-parallel training sends the gradients of all `parameters`. From which batch size on does the model-parallel step send *more* numbers?
+#
+# <details><summary>Hint</summary>
+#
+# Compare $2 \cdot \mathrm{width} \cdot B$ with `parameters`. Equal is not more.
+#
+# </details>
+
+
+# %% exercise="more-bytes-from"
+def more_bytes_from(width, parameters):
+    """Return the smallest batch for which the activations are more numbers than the gradients."""
+    # BEGIN SOLUTION
+    return parameters // (2 * width) + 1
+    # END SOLUTION
+
+
+# %% check="more-bytes-from" points=1
+check.more_bytes_from(more_bytes_from)
+
+# %%
+print(f"LeNet cut after its convolutions: from B = {more_bytes_from(400, 61_706)} on")
+
+# %% [markdown]
+# ## Several batches, one average
+#
+# A batch may be too large for a rank's memory, or the link may be slow. Then each rank adds up the gradients of several small batches, and the ranks average only the sum. `DistributedDataParallel` (DDP) has a context for this, `no_sync()`. Below, each rank processes four small batches: first without it, then with the first three batches in it. A hook counts the averages.
+#
+# > **Predict.** How many allreduces does it count for the four batches, and how many with three of them under `no_sync()`?
+
+# %%
+loud = Prediction("allreduces of 4 backwards", None)  # your number for None
+quiet = Prediction("allreduces with 3 of the 4 under no_sync", None)
+
+# %%
+# %%ranks --timeout 60
+from contextlib import nullcontext
+
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+from torch.nn.parallel import DistributedDataParallel
+
+sent, summed = {False: 0, True: 0}, {}
+for hold in (False, True):
+    ddp = DistributedDataParallel(LeNet(seed=0))
+
+    def counted(state, bucket):
+        sent[state] += 1
+        return allreduce_hook(None, bucket)
+
+    ddp.register_comm_hook(hold, counted)
+    for number in range(4):
+        with ddp.no_sync() if hold and number < 3 else nullcontext():
+            (cross_entropy(ddp(x + rank + number), y) / 4).backward()
+    summed[hold] = torch.cat([p.grad.flatten() for p in ddp.parameters()])
+print(f"the gradients differ by {(summed[False] - summed[True]).abs().max():.0e}")
+
+# %%
+counts = cluster.run(lambda: sent)[0]
+loud.answer(counts[False])
+quiet.answer(counts[True])
+
+# %% [markdown]
+# DDP averages in *every* `backward` outside `no_sync()`. The gradients are equal up to rounding: the mean over ranks of a sum over batches is the sum of the means.
+#
+# ### Exercise 2: one average for several batches
+#
+# *Difficulty ●●○, 10 minutes.* Do by hand what `no_sync()` does. Every rank has a list `batches` of pairs `(x, y)`. All lists have the same length and all batches the same size, and `loss(model(x), y)` is the mean over a batch. Leave the mean over all samples of all batches **of all ranks** in every `.grad`, and return the model. `sync(model)` replaces every `.grad` by its mean over all ranks: call it once. Never hold the activations of more than one batch: finish the backward pass of a batch before you begin the next. At the beginning every `.grad` is `None`.
+#
+# <details><summary>Hint</summary>
+#
+# `backward` *adds* to the numbers in `.grad`. By what must each batch's loss be divided, so that the sum of the gradients is the mean over the rank's samples?
+#
+# </details>
+
+
+# %% exercise="accumulate"
+def accumulate(model, loss, batches, sync):
+    """Leave the mean over all batches of all ranks in the gradients; return the model."""
+    # BEGIN SOLUTION
+    for x, y in batches:
+        (loss(model(x), y) / len(batches)).backward()
+    return sync(model)
+    # END SOLUTION
+
+
+# %% check="accumulate" points=2
+check_on.accumulate(accumulate, cluster=cluster)
+
+# %% [markdown]
+# Your function on 32 digits of each rank, in 1, 2, 4 and 8 batches:
+
+
+# %%
+def averaged(model):
+    for parameter in model.parameters():
+        dist.all_reduce(parameter.grad, op=dist.ReduceOp.AVG)
+    return model
+
+
+def in_parts(count, function):
+    """On each rank: the gradient of 32 digits in so many batches."""
+    data, net = runs.digits(), LeNet(seed=0)
+    x, y = (torch.from_numpy(d[rank::size][:32]) for d in (data.train_images, data.train_labels))
+    batches = list(zip(x.chunk(count), y.chunk(count), strict=True))
+    function(net, cross_entropy, batches, averaged)
+    return torch.cat([p.grad.flatten() for p in net.parameters()])
+
+
+if check_on.accumulate.passed(accumulate, cluster=cluster):
+    found = {count: cluster.run(in_parts, count, accumulate)[0] for count in (1, 2, 4, 8)}
+    for count, gradient in found.items():
+        apart = (gradient - found[1]).abs().max()
+        print(f"{count} batches of {32 // count:2d}: {apart:.0e} from one batch")
+else:
+    print("Exercise 2 first")
+
+# %% [markdown]
+# ## A checkpoint
+#
+# Replicas are equal, so rank 0 saves and all ranks read. Nobody may read before rank 0 has written everything: hence a barrier. What must the file contain? Here is a training that can be interrupted, and one of its steps:
+
+# %%
+print(inspect.getsource(Run.__init__), inspect.getsource(Run.step), sep="\n")
+
+# %% [markdown]
+# ### Exercise 3: interrupted and resumed
+#
+# *Difficulty ●●○, 12 minutes.* Write two functions.
+#
+# - `state_of(run)` returns what a checkpoint of `run` (a `Run`) must contain, as something that `torch.save` writes and `torch.load` reads: a dictionary of tensors, numbers and `state_dict()`s. It leaves the run as it is.
+# - `go_on_from(run, saved)` gets a **new** run, with another network's random parameters and no step done, and what was read from the file. It changes the new run so that every further step equals, to the last bit, the step that the old run would have made. It need not return anything.
+#
+# This must hold after any number of steps, even none, for any network that draws no random numbers in a step, and if a schedule has changed the rate in the meantime. (With dropout, the state of the random generator would be needed too.)
+#
+# <details><summary>Hint</summary>
+#
+# Go through `step` and ask of every name that begins with `self.`: does a step change it, and would a new run have another value? `run.net` and `run.sgd` have `state_dict()` and `load_state_dict(...)`; the latter changes in place, so the optimizer keeps its tensors.
+#
+# </details>
+
+
+# %% exercise="checkpoint"
+def state_of(run):
+    """Return all that a new run needs to go on as this one would."""
+    # BEGIN SOLUTION
+    nets = {"net": run.net.state_dict(), "sgd": run.sgd.state_dict()}
+    return nets | {"epoch": run.epoch, "done": run.done}
+    # END SOLUTION
+
+
+def go_on_from(run, saved):
+    """Change the new run so that it goes on as the saved one would."""
+    # BEGIN SOLUTION
+    run.net.load_state_dict(saved["net"])
+    run.sgd.load_state_dict(saved["sgd"])
+    run.epoch, run.done = saved["epoch"], saved["done"]
+    # END SOLUTION
+
+
+# %% check="checkpoint" points=2
+check_on.checkpoint(state_of, go_on_from)
+
+# %% [markdown]
+# After seven steps rank 0 saves what your function returns. Then the run makes six more steps, and so do two new runs on each rank: one from your checkpoint, and one that starts the data again from the beginning. A *fingerprint* is a hash of all parameters.
+
+
+# %%
+def cut_off(state_of, go_on_from):
+    """On each rank: fingerprints of a run and of those that go on from its checkpoint."""
+    data, path = runs.digits(), comm.bcast(tempfile.mkdtemp() if rank == 0 else None)
+    few = data.train_images[:160], data.train_labels[:160]
+    going = [Run(LeNet(seed=rank + n), *few, (rank, size), averaged) for n in range(3)]
+    going[0].net.load_state_dict(comm.bcast(going[0].net.state_dict()))
+    for _ in range(7):
+        going[0].step()
+    if rank == 0:
+        torch.save(state_of(going[0]), f"{path}/checkpoint.pt")
+    dist.barrier()
+    for run in going[1:]:
+        go_on_from(run, torch.load(f"{path}/checkpoint.pt"))
+    going[2].epoch = going[2].done = 0
+    for run in going:
+        for _ in range(6):
+            run.step()
+    dist.barrier()
+    if rank == 0:
+        shutil.rmtree(path)
+    return [run.fingerprint() for run in going]
+
+
+# %%
+names = ("not interrupted", "from your checkpoint", "the data from the beginning")
+if check_on.checkpoint.passed(state_of, go_on_from):
+    for name, *found in zip(names, *cluster.run(cut_off, state_of, go_on_from), strict=True):
+        print(f"{name:28s}", *found)
+else:
+    print("Exercise 3 first")
+
+# %% [markdown]
+# Each rank has a column. From your checkpoint, training continues to the last bit, on ranks that had begun with four other networks. Without the position in the data the same samples come again, and the parameters differ.
+#
+# ## What a server stores, and when it stops
+#
+# One of the course's source texts says that a parameter server needs a whole model and an optimizer. The update needs only flat arrays; this is all of it:
+
+# %%
+from helpers.data_parallel.optimizers import FlatSGD
+
+print(inspect.getsource(FlatSGD))
+
+# %% [markdown]
+# Does it compute the same as PyTorch's optimizer? A server with three workers must end where three replicas without a server do:
+
+
+# %%
+def without_a_server():
+    group = comm.Split(0 if rank < 3 else 1)
+    how = {"batch": 8, "rate": 0.02, "momentum": 0.9, "seed": 0}
+    return runs.train(MPIAllreduce, group, steps=40, **how).weights if rank < 3 else None
+
+
+served = cluster.run(runs.train, Server, steps=40, **settings)[0].weights
+by_flat_arrays = np.abs(served - cluster.run(without_a_server, timeout=60)[0]).max()
+print(f"largest difference after 40 steps: {by_flat_arrays:.0e}")
+
+# %% [markdown]
+# `Stop` ends a run after a number of seconds, or once the loss (averaged over 20 updates) falls below a value. An asynchronous server decides alone, and tells each worker at its next hello. In a synchronous run every rank must leave after the *same* update, or the others would wait for it: so the ranks agree after each update.
+
+# %%
+free = settings | {"rate": 0.05, "momentum": 0.0}
+for scheme, how in ((MPIAllreduce, settings), (Asynchronous, free)):
+    for stop in (Stop(seconds=0.3), Stop(seconds=10, loss=1.5)):
+        run = cluster.run(runs.train, scheme, steps=1000, stop=stop, **how)[0]
+        print(f"{run.scheme:17s} {run.updates:4d} updates, {run.seconds[-1]:.2f} s: {run.ended}")
+
+# %% [markdown]
+# Workers also fail. The server gives up a worker that falls silent in the middle of a push, drops a gradient that is not finite, and refuses layers of the wrong shape. In the second run a worker leaves properly: it says goodbye.
+
+# %%
+from helpers.data_parallel.faults import Faulty
+
+bad = {1: ("die mid-push", 4), 2: ("nan", 10), 3: ("wrong shape", 25)}
+for faults in (bad, {1: ("die", 4)}):
+    faulty = partial(Faulty, faults=faults, patience=1.0)
+    survived = cluster.run(runs.train, faulty, steps=40, **free)[0]
+    print(*survived.report, sep="\n")
+    gap = np.diff(survived.seconds).max(initial=0)
+    print(f"{survived.updates} updates; the longest pause between two was {gap:.2f} s\n")
+
+# %% [markdown]
+# Silence is the expensive fault: for `patience` seconds the server waits for layers that never come, and *everybody* waits for the server. After a goodbye nobody waits. (If a rank's *process* is killed, MPI ends all the others too.)
+#
+# ## Project: elastic averaging
+#
+# *Difficulty ●●●, 40 minutes.* Replicas need not be equal all the time. In *elastic averaging* (Zhang, Choromanska, LeCun 2015) each replica trains by itself. Every `period` steps it and a *centre* $c$ pull on each other with strength $\rho$ (`pull`):
+#
+# $$d_r = \rho\,(\theta_r - c), \qquad \theta_r \leftarrow \theta_r - d_r, \qquad c \leftarrow c + \sum_r d_r$$
+#
+# Write it as a scheme for the course's training loop. All replicas and the centre begin equal. Every rank keeps its own copy of the centre, and all copies stay equal. `replica.flat.values` is the tensor of all parameters: change it in place. `step` counts from 0.
+#
+# <details><summary>Hint</summary>
+#
+# `super().begin(replica)` gives all replicas rank 0's parameters; then `clone` them. After the pull only the sum of the $d_r$ has to be sent, by `self.comm.Allreduce`, which takes NumPy arrays (`tensor.numpy()`).
+#
+# </details>
+
+
+# %% exercise="elastic"
+class Elastic(Scheme):
+    """Every `period` steps each replica and a centre pull on each other."""
+
+    def __init__(self, comm, period=10, pull=0.2):
+        super().__init__(comm)
+        self.period, self.pull, self.name = period, pull, "elastic averaging"
+
+    def begin(self, replica):
+        super().begin(replica)
+        # BEGIN SOLUTION
+        self.centre = replica.flat.values.clone()
+        # END SOLUTION
+
+    def after_step(self, replica, step):
+        # BEGIN SOLUTION
+        if (step + 1) % self.period == 0:
+            apart = self.pull * (replica.flat.values - self.centre)
+            replica.flat.values -= apart
+            self.comm.Allreduce(MPI.IN_PLACE, apart.numpy())
+            self.centre += apart
+        # END SOLUTION
+
+
+# %% check="elastic" points=5
+check.elastic(Elastic, cluster=cluster)
+
+# %% [markdown]
+# Your scheme trains LeNet beside synchronous SGD. It sends as many numbers as there are gradients, but only every 10 steps: a tenth of the bytes. The replicas differ at the end, so the first one is judged.
+
+# %%
+for scheme in (MPIAllreduce, Elastic):
+    run = cluster.run(runs.train, scheme, steps=150, **settings)[0]
+    print(f"{run.scheme:20s} accuracy {run.accuracy:.1%} in {run.seconds[-1]:.1f} s")
+if not check.elastic.passed(Elastic, cluster=cluster):
+    print("the second without a pull: the project first")
+
+# %% [markdown]
+# Notebook [12](12_large_batches_and_compression.ipynb) measures elastic averaging over ten seeds, with seven workers.
+#
+# **References**: Zhang, Choromanska, LeCun (2015), *Deep learning with elastic averaging SGD*. Li et al. (2014), *Scaling distributed machine learning with the parameter server*: servers that survive failures.
+#
+# **Next**: [10_local_sgd](10_local_sgd.ipynb) lets replicas train alone for a while.
+
+# %%
+cluster.stop()
