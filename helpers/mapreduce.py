@@ -45,10 +45,6 @@ def mapreduce(
         ``mapper(split)`` yields (key, value) pairs.
     reducer : callable
         ``reducer(key, values)`` returns one value.
-    comm : mpi4py.MPI.Intracomm
-        All its ranks make this call.
-    attempts : int
-        How often a split is tried.
 
     Returns
     -------

@@ -33,26 +33,8 @@ def load_c(
     """Compile C into a shared library and load it.
 
     The library is kept in the user's cache under a name made from the source, the flags, the
-    compiler's version and the processor, so that a second call costs no compilation.
-
-    Parameters
-    ----------
-    source
-        C text.
-    flags
-        The compiler's flags beyond ``base``.
-    base
-        Flags that make a shared library, optimised for this processor.
-
-    Returns
-    -------
-    ctypes.CDLL
-        The library.
-
-    Raises
-    ------
-    CompilerError
-        There is no compiler, or the source does not compile: the compiler's own words.
+    compiler's version and the processor, so that a second call costs no compilation. CompilerError
+    has the compiler's own words, or says that there is none.
     """
     return ctypes.CDLL(str(build_c(source, (*base, *flags))))
 

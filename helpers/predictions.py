@@ -39,29 +39,13 @@ def show_folded(of: str, measured: str) -> None:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the reader said.
-
-    Parameters
-    ----------
-    of : str
-        What it is a prediction of.
-    said : float or str or None
-        The reader's number or word; None where nothing was typed in yet.
-    """
+    """What the reader said."""
 
     of: str
     said: float | str | None = None
 
     def answer(self, measured: float | str, unit: str = "") -> None:
-        """Print the prediction beside what came out; fold what came out where there is none.
-
-        Parameters
-        ----------
-        measured : float or str
-            What a cell has measured, of the same kind as ``said``.
-        unit : str, optional
-            Of both.
-        """
+        """Print the prediction beside what came out; fold what came out where there is none."""
         unit = f" {unit}" if unit else ""
         came = f"{_shown(measured)}{unit}"
         if self.said is None:

@@ -182,30 +182,13 @@ def load(folder: str | Path, suite: str | None = None) -> list[Record]:
 def newest(
     folder: str | Path, suite: str, find: Callable[[Record, tuple[Row, ...]], Found | None]
 ) -> Found | None:
-    """Return what the newest record that holds it says.
+    """Return what the newest record of a suite says that holds it, or None.
+
+    ``find(record, rows)`` is asked of the newest record first, until it returns something true.
+    RecordError if a file under ``folder`` is not a record.
 
     >>> newest(GPU_RECORDS, "cuda", lambda record, rows: record.gpu)  # doctest: +SKIP
     'NVIDIA H200'
-
-    Parameters
-    ----------
-    folder
-        Where records are looked for.
-    suite
-        Only records with this suite are asked.
-    find
-        Handed a record and its rows of the suite, newest record first, until it returns something
-        true.
-
-    Returns
-    -------
-    object
-        What ``find`` returned; None where no record holds it.
-
-    Raises
-    ------
-    RecordError
-        A file under ``folder`` is not a record.
     """
     answers = (find(one, one.suites[suite]) for one in load(folder, suite))
     return next(filter(None, answers), None)

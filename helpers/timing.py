@@ -37,20 +37,10 @@ class Timing:
 
 
 def seconds(value: float) -> str:
-    """Format a duration with three digits and a fitting unit.
+    """Format seconds with three digits and a fitting unit: s, ms or µs.
 
     >>> seconds(0.00123)
     '1.23 ms'
-
-    Parameters
-    ----------
-    value
-        The duration, in seconds.
-
-    Returns
-    -------
-    str
-        Number and unit: s, ms or µs.
     """
     for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
         if abs(value) * factor >= 1 or unit == "µs":
@@ -71,12 +61,8 @@ def measure(
 
     Parameters
     ----------
-    function
-        What is called.
     repeats
         Samples to take.
-    warmup
-        Calls before the first sample.
     min_time
         Seconds that one sample fills with as many calls as it takes, so that a call of a
         microsecond is not lost in the clock's resolution.
@@ -84,16 +70,6 @@ def measure(
         Seconds after which no further sample is begun; there is always at least one.
     synchronize
         Runs before each reading of the clock, for example ``torch.cuda.synchronize``.
-
-    Returns
-    -------
-    Timing
-        Seconds of one call, by sample.
-
-    Raises
-    ------
-    ValueError
-        ``repeats`` < 1, ``warmup`` < 0 or a negative time.
     """
     if repeats < 1 or warmup < 0 or min_time < 0 or time_limit < 0:
         raise ValueError(

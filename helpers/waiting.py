@@ -128,21 +128,7 @@ def doze(comm: MPI.Intracomm, interval: float = DOZE, timeout: float | None = No
     """Wait until every rank of a communicator has called this, asleep instead of spinning.
 
     ``comm.Barrier()`` asks for messages as fast as it can, which takes a core from the ranks that
-    still compute.
-
-    Parameters
-    ----------
-    comm
-        The ranks to wait for.
-    interval
-        The pause between two looks, in seconds.
-    timeout
-        Seconds to wait at most; None: for ever.
-
-    Raises
-    ------
-    TimeoutError
-        Not every rank has called this within ``timeout`` seconds.
+    still compute. TimeoutError after ``timeout`` seconds; None waits for ever.
     """
     done = comm.Ibarrier()
     until(
@@ -159,15 +145,8 @@ def meet(comm: MPI.Intracomm, pause: float = MEETING) -> None:
     """Return on all ranks of a communicator at the same moment, as near as the machine can.
 
     From ``comm.Barrier()`` ranks that share cores return one after the other, milliseconds apart.
-    Here they agree on a moment, and sleep until then. No trace shows it.
-
-    Parameters
-    ----------
-    comm
-        The ranks, on machines whose monotonic clocks agree: one machine. On others they go on
-        within ``pause`` of each other.
-    pause
-        Seconds until that moment.
+    Here they agree on a moment, ``pause`` seconds from now, and sleep until then. No trace shows
+    it. Where machines' monotonic clocks do not agree, they go on within ``pause`` of each other.
     """
     from mpi4py import MPI
 

@@ -62,13 +62,8 @@ def padded_without_mask(model: HierarchicalAttention, documents: Sequence[Ids]) 
 class Unmasked(nn.Module):
     """A hierarchical model that reads padding as if it were words: it can be trained like any.
 
-    Parameters
-    ----------
-    model : HierarchicalAttention
-        Its layers are used.
-    limits : Limits, optional
-        Every sentence and document is padded to these lengths; by default to the longest of its
-        batch, so that an answer depends on what else is in the batch.
+    Every sentence and document is padded to ``limits``; by default to the longest of its batch, so
+    that an answer depends on what else is in the batch.
     """
 
     def __init__(self, model: HierarchicalAttention, limits: Limits | None = None):

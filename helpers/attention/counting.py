@@ -15,28 +15,11 @@ STRENGTHS = {KINDS[0]: (0.1, 0.3, 1.0), KINDS[1]: (1.0, 10.0)}  # C: a smaller o
 
 
 def right(kind: str, train: Sequence[Document], test: Sequence[Document]) -> np.ndarray:
-    """Fit one of ``KINDS`` to TF-IDF weights, and judge it on other documents.
+    """Fit one of ``KINDS`` to TF-IDF weights; return for other documents whether it is right.
 
-    How strongly it is regularised is chosen by cross-validation within ``train``, grouped by
-    source package. One thread: of several, the solver's wait for each other in busy loops, at
-    several times the cost where other programs run.
-
-    Parameters
-    ----------
-    kind : str
-        One of ``KINDS``.
-    train, test : sequence of Document
-        To learn from, and to answer.
-
-    Returns
-    -------
-    numpy.ndarray
-        Of bool, one for each document of ``test``: whether the answer is its section.
-
-    Raises
-    ------
-    ValueError
-        For another kind.
+    How strongly it is regularised is chosen by cross-validation within ``train``, grouped by source
+    package. One thread: of several, the solver's wait for each other in busy loops, at several
+    times the cost where other programs run.
     """
     import numpy as np
     from sklearn.model_selection import GroupKFold

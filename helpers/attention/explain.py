@@ -73,12 +73,7 @@ def most_attended(
 def in_vectors(model: HierarchicalAttention, document: Ids) -> tuple[Tensor, Answer]:
     """Return the vectors of a document's words, and the model as a function of them.
 
-    Parameters
-    ----------
-    model : HierarchicalAttention
-        Dropout is left out.
-    document : list of list of int
-        n words in all.
+    Dropout is left out.
 
     Returns
     -------
@@ -171,10 +166,6 @@ def deletion(
 
     Parameters
     ----------
-    model : HierarchicalAttention
-        Whose answers are to be explained.
-    documents : sequence of list of list of int
-        The mean is over them.
     counts : sequence of int
         How many words are hidden, which is: read as unknown.
     rankings : mapping of str to callable, optional
@@ -186,11 +177,6 @@ def deletion(
     dict of str to list of float
         The mean probability of the section that the whole document was given, by ranking and
         count. The better a ranking finds what decides, the faster it falls.
-
-    Raises
-    ------
-    ValueError
-        For a ranking that gives another number of scores than there are words.
     """
     answer = predict(model, documents).argmax(1).unsqueeze(1)
     curves = {}
@@ -219,19 +205,10 @@ def _hide(document: Ids, places: Sequence[tuple[int, int]]) -> Ids:
 
 
 def hiding(model: HierarchicalAttention, document: Ids) -> Callable[[Sequence[set[int]]], Tensor]:
-    """Return the model as a function of what is hidden from it in one document.
+    """Return the model, without dropout, as a function of what is hidden from it in a document.
 
-    Parameters
-    ----------
-    model : HierarchicalAttention
-        Dropout is left out.
-    document : list of list of int
-        n words in all, numbered from 0 in the order of reading.
-
-    Returns
-    -------
-    callable
-        Takes K sets of words to hide and returns the probabilities (K, C).
+    The function takes K sets of words, numbered from 0 in the order of reading, and returns the
+    probabilities (K, C).
     """
     places = [(i, t) for i, sentence in enumerate(document) for t in range(len(sentence))]
 

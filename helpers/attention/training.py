@@ -60,22 +60,11 @@ def train(
 
     Parameters
     ----------
-    model : torch.nn.Module
-        Maps a ``Batch`` to logits.
-    documents, labels : sequence
-        As many of both.
-    recipe : Recipe, optional
-        How; the default is the course's.
     progress : callable, optional
         ``progress(step, steps, loss)`` is called after each step.
     validation : tuple of sequence, optional
         Documents and labels that are not trained on: the model ends with the weights of the epoch
         at whose end its loss on them was least. Without them, with the last.
-
-    Returns
-    -------
-    Trained
-        Seconds, the losses, and which epoch was kept.
 
     Raises
     ------

@@ -14,24 +14,14 @@ PROGRAM = "from helpers.claims.apart import main; main()"
 
 
 def apart(experiment: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``experiment``, each run of which starts a new process.
+    """Return ``experiment``, each run of which starts a new process; it is sent by pickling.
 
     Times depend on where a process's memory happens to lie and on what it did before: runs that
-    share a process share that accident, so that their interval is too narrow.
+    share a process share that accident, so that their interval is too narrow. What the experiment
+    raises is raised; ``RuntimeError`` if its process ends without an answer.
 
     >>> apart(pow)(2, exp=5)
     32
-
-    Parameters
-    ----------
-    experiment : callable
-        A function of a module, or ``functools.partial`` of one: it is sent by pickling.
-
-    Returns
-    -------
-    callable
-        Takes and returns the same. What the experiment raises is raised; ``RuntimeError`` if its
-        process ends without an answer.
     """
 
     @functools.wraps(getattr(experiment, "func", experiment))

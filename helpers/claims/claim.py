@@ -33,10 +33,6 @@ class Claim:
 
     Parameters
     ----------
-    id : str
-        The notebook's number and a name, such as ``"03-reset-gate"``.
-    sentence : str
-        What the notebook concludes, in one sentence.
     experiment : callable
         ``experiment(seed, **setting)`` returns ``(ours, rival)``, two numbers in ``unit`` from runs
         in which only the cause differs; or a :class:`Share`, which is held against ``rival_share``.
@@ -63,11 +59,6 @@ class Claim:
         For an experiment that counts: the share that the sentence says it is above or below.
     smallest : mapping
         Keyword arguments that replace a setting's own where only a smallest run is asked for.
-
-    Raises
-    ------
-    ClaimError
-        For a field that does not fit.
     """
 
     id: str
@@ -122,17 +113,6 @@ def with_defaults(**defaults: Any) -> Callable[..., Claim]:
     >>> claim("00-faster", "A beats B.", lambda seed, n: (2.0, 1.0), {"n = 1": {"n": 1},
     ...       "n = 2": {"n": 2}}, "holds", 0.1, "B", "A").unit
     's'
-
-    Parameters
-    ----------
-    **defaults
-        Fields of :class:`Claim`, for each claim that does not give its own.
-
-    Returns
-    -------
-    callable
-        ``claim(id, sentence, experiment, settings, verdict, margin, ours, rival, **more)`` →
-        :class:`Claim`.
     """
 
     def claim(

@@ -84,24 +84,9 @@ class Recorded:
 
 
 def evidence(id: str, folder: str | Path = CLAIM_RECORDS) -> Recorded:
-    """Return what the newest record of each processor says of a claim.
+    """Return, as a table, what the newest record of each processor says of a claim.
 
-    Parameters
-    ----------
-    id : str
-        The claim's identifier, such as ``"03-reset-gate"``.
-    folder : str or Path, optional
-        Where the records are; default the course's own.
-
-    Returns
-    -------
-    Recorded
-        Shown as a table in a notebook.
-
-    Raises
-    ------
-    ClaimError
-        If no record holds the claim.
+    ClaimError if no record holds it.
     """
     found = recorded(folder).get(id)
     if found is None:

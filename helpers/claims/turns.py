@@ -16,20 +16,6 @@ def in_turn(
 
     One thread is timed by its own processor time, so that other work on the machine does not count;
     several (``threads=None``: as many as each call takes) by the clock on the wall.
-
-    Parameters
-    ----------
-    ours, rival : callable
-        What is timed; of numerical libraries that ask, each may use ``threads``.
-    rounds : int
-        How often each is timed.
-    threads : int or None
-        How many threads a call may use.
-
-    Returns
-    -------
-    tuple of float
-        Of ``ours`` and of ``rival``, in seconds.
     """
     from threadpoolctl import threadpool_limits
 

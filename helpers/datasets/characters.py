@@ -44,15 +44,7 @@ def as_text(document: Document) -> str:
 
 
 def load_characters() -> tuple[np.ndarray, np.ndarray]:
-    """Load all descriptions as two rows of tokens; a fifth of the packages is held out.
-
-    Returns
-    -------
-    train : numpy.ndarray (n,), int64
-        The other packages, in an order without meaning.
-    test : numpy.ndarray (m,), int64
-        The packages held out.
-    """
+    """Load all descriptions as two rows of tokens; a fifth of the packages is held out."""
     sides = load_descriptions().split(0)
     train, test = (encode("".join(map(as_text, side))) for side in sides)
     return train, test
@@ -63,30 +55,8 @@ def batch(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Cut pieces at random places: the same for everyone who names the same seed and step.
 
-    Parameters
-    ----------
-    tokens : numpy.ndarray (n,)
-        A text.
-    size : int
-        Pieces.
-    context : int
-        Tokens in each.
-    seed : int
-        Of the whole training.
-    step : int
-        Of this batch.
-
-    Returns
-    -------
-    inputs : numpy.ndarray (size, context), int64
-        The pieces.
-    targets : numpy.ndarray (size, context), int64
-        The token after each.
-
-    Raises
-    ------
-    ValueError
-        If the text is too short for one piece.
+    ``size`` pieces of ``context`` tokens, and the token after each: both (size, context), int64.
+    ValueError if the text is too short for one piece.
     """
     if len(tokens) <= context:
         raise ValueError(f"{len(tokens)} tokens make no piece of context={context} and one more")

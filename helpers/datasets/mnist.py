@@ -33,22 +33,8 @@ class Digits:
 def load(seed: int = 0, data: Path | None = None) -> Digits:
     """Return 4 000 digits to train on and 1 000 others to test on, 100 of each kind.
 
-    Parameters
-    ----------
-    seed
-        Chooses which; the training digits are shuffled.
-    data
-        The folder to load from, in place of the course's ``data/``.
-
-    Returns
-    -------
-    Digits
-        Both sets.
-
-    Raises
-    ------
-    DataError
-        The file is missing or damaged.
+    The seed chooses which; the training digits are shuffled. DataError if the file is missing or
+    damaged.
     """
     with np.load(io.BytesIO(read_checked(FILE, data))) as archive:
         images, labels = archive["images"], archive["labels"].astype(np.int64)

@@ -16,20 +16,7 @@ class Predictions(dict):
     """The reader's predictions by name; ``None`` or ``...`` stands for none."""
 
     def answer(self, name: str, result: object) -> None:
-        """Print what was predicted beside what came out, which is folded where nothing was.
-
-        Parameters
-        ----------
-        name : str
-            Of the prediction.
-        result : object
-            What came out: a number (shown to two digits, or whole) or words.
-
-        Raises
-        ------
-        KeyError
-            If nothing of that name was asked.
-        """
+        """Print what was predicted beside what came out, which is folded where nothing was."""
         if name not in self:
             asked = ", ".join(map(repr, self)) or "nothing yet"
             raise KeyError(f"expected the name of a prediction ({asked}); got {name!r}")

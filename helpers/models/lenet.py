@@ -14,13 +14,7 @@ if TYPE_CHECKING:
 
 
 class LeNet(nn.Module):
-    """61 706 parameters in ten tensors.
-
-    Parameters
-    ----------
-    seed : int
-        Of the initial weights.
-    """
+    """61 706 parameters in ten tensors."""
 
     def __init__(self, seed: int = 0):
         super().__init__()
@@ -33,18 +27,7 @@ class LeNet(nn.Module):
             self.fifth = nn.Linear(84, 10)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Sort images.
-
-        Parameters
-        ----------
-        x : torch.Tensor (B, 1, 28, 28)
-            Grey values.
-
-        Returns
-        -------
-        torch.Tensor (B, 10)
-            Scores, before the softmax.
-        """
+        """Return the scores (B, 10), before the softmax, of grey images (B, 1, 28, 28)."""
         x = functional.max_pool2d(functional.relu(self.first(x)), 2)  # (B, 6, 14, 14)
         x = functional.max_pool2d(functional.relu(self.second(x)), 2)  # (B, 16, 5, 5)
         x = functional.relu(self.third(x.flatten(1)))  # (B, 120)
@@ -70,24 +53,9 @@ def reaches(model: nn.Module, images: np.ndarray, labels: np.ndarray, target: fl
 
 
 def accuracy_of(weights: np.ndarray, digits: Digits) -> float:
-    """Judge flat weights of LeNet on the test images.
+    """Return the accuracy, 0 to 1, on the test images of LeNet with given weights (P,).
 
-    Parameters
-    ----------
-    weights : numpy.ndarray (P,)
-        All parameters, in the model's order; P = 61 706.
-    digits : helpers.datasets.mnist.Digits
-        Whose test images are asked.
-
-    Returns
-    -------
-    float
-        The accuracy, 0 to 1.
-
-    Raises
-    ------
-    ValueError
-        For another number of weights.
+    P = 61 706 parameters, in the model's order; ValueError for another number.
     """
     model = LeNet()
     wanted = sum(p.numel() for p in model.parameters())

@@ -33,12 +33,8 @@ class Config:
         Tokens there are; 96 characters by default (`helpers.datasets.characters`).
     context : int
         Tokens that it sees at most.
-    layers : int
-        Blocks between the embedding and the head.
     heads : int
         Of attention, in each block; they share the width equally.
-    width : int
-        Numbers for each token between blocks.
     dropout : float
         The share of numbers set to 0 in training, 0 to 1.
 
@@ -99,40 +95,15 @@ def layer(
 
 
 def transformer(config: Config, seed: int = 0, dtype: torch.dtype = torch.float32) -> nn.Sequential:
-    """Make the whole model: tokens (B, T) → scores (B, T, V).
-
-    Parameters
-    ----------
-    config : Config
-        Its size.
-    seed : int
-        Of the initial weights.
-    dtype : torch.dtype
-        Of the weights.
-
-    Returns
-    -------
-    torch.nn.Sequential
-        The embedding, the blocks, the head.
-    """
+    """Make the whole model: tokens (B, T) → scores (B, T, V)."""
     return nn.Sequential(*(layer(config, i, seed, dtype) for i in range(config.pieces)))
 
 
 def parameter_count(config: Config) -> int:
-    """Count parameters without making any.
+    """Count the numbers that training changes, without making any.
 
-    A block has 12 C² in six matrices, 9 C in their biases, 4 C in two norms; the embeddings have
-    (V + context) C, the head V C and 2 C in its norm.
-
-    Parameters
-    ----------
-    config : Config
-        The model's size.
-
-    Returns
-    -------
-    int
-        Numbers that training changes.
+    A block has 12 C² in six matrices, 9 C in their biases, 4 C in two norms; the embeddings have (V
+    + context) C, the head V C and 2 C in its norm.
     """
     width, vocabulary = config.width, config.vocabulary
     block = 12 * width**2 + 13 * width
@@ -140,18 +111,8 @@ def parameter_count(config: Config) -> int:
 
 
 def loss(scores: Tensor, targets: Tensor) -> Tensor:
-    """Average −ln p of the tokens that came.
+    """Average −ln p of the tokens (B, T) that came, by scores (B, T, V): in nats for each token.
 
-    Parameters
-    ----------
-    scores : torch.Tensor (B, T, V)
-        What the head says.
-    targets : torch.Tensor (B, T), int64
-        The token after each position.
-
-    Returns
-    -------
-    torch.Tensor ()
-        In nats for each token; ln V for a model that knows nothing.
+    A model that knows nothing has ln V.
     """
     return functional.cross_entropy(scores.flatten(0, 1), targets.flatten())

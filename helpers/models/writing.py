@@ -32,34 +32,11 @@ def generate(
     seed: int = 0,
     alphabet: Alphabet = characters,
 ) -> str:
-    """Let a model continue a text, token by token.
+    """Let a model of tokens (B, T) → scores (B, T, V) add ``count`` tokens to a text.
 
-    Parameters
-    ----------
-    model : torch.nn.Module
-        Tokens (B, T) → scores (B, T, V).
-    start : str
-        What it continues.
-    count : int
-        Tokens to add.
-    context : int
-        Tokens that it sees at most.
-    temperature : float
-        Below 1, likely tokens become likelier; 0 always takes the likeliest.
-    seed : int
-        Of the draws.
-    alphabet : Alphabet
-        The model's.
-
-    Returns
-    -------
-    str
-        The start and what follows.
-
-    Raises
-    ------
-    ValueError
-        If the start has no character of the alphabet, or the temperature is negative.
+    It sees ``context`` tokens at most. A ``temperature`` below 1 makes likely tokens likelier; 0
+    always takes the likeliest. ValueError if the start has no character of the alphabet, or the
+    temperature is negative.
     """
     tokens = torch.from_numpy(alphabet.encode(start))
     if not len(tokens):

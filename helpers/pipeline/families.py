@@ -11,13 +11,7 @@ from helpers.pipeline.schedule import Action, Schedule
 
 
 def gpipe(ranks: int, micro: int) -> Schedule:
-    """All forward, then all backward (Huang et al., 2019): each rank keeps m activations.
-
-    Parameters
-    ----------
-    ranks, micro : int
-        p and m.
-    """
+    """All forward, then all backward (Huang et al., 2019): each rank keeps m activations."""
     order = [Action("F", i) for i in range(micro)] + [Action("B", i) for i in range(micro)]
     return Schedule("GPipe", (tuple(order),) * ranks, micro)
 
@@ -37,11 +31,6 @@ def one_f_one_b(ranks: int, micro: int) -> Schedule:
     """One forward, one backward (PipeDream-Flush; Narayanan et al., 2021).
 
     Rank r keeps min(m, p − r) activations.
-
-    Parameters
-    ----------
-    ranks, micro : int
-        p and m.
     """
     orders = tuple(tuple(_one_by_one(rank, ranks, micro)) for rank in range(ranks))
     return Schedule("1F1B", orders, micro)
@@ -52,11 +41,6 @@ def pipedream(ranks: int, micro: int) -> Schedule:
 
     Here a "micro-batch" is a whole batch of its own: the pipeline is never emptied between updates.
     Rank r keeps up to p − r versions of its weights.
-
-    Parameters
-    ----------
-    ranks, micro : int
-        p, and batches until the end.
     """
     orders = []
     for rank in range(ranks):

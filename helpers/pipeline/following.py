@@ -19,32 +19,14 @@ def follow_updates(
 ) -> dict[str, Any] | None:
     """Run batches with updates through linear stages, and compare each gradient with models.
 
-    Each stage is tanh(x Aᵀ + b), 3 numbers wide, in float64.
+    Each stage is tanh(x Aᵀ + b), 3 numbers wide, in float64. With ``stash`` a batch keeps the
+    weights that it went forward with. ``newest`` says how many of each stage's last versions are
+    tried (all unless given): ValueError for too few, as the first stage goes forward p updates
+    before the last.
 
-    Parameters
-    ----------
-    schedule : Schedule
-        With updates (PipeDream), for all ranks.
-    stash : bool
-        Whether a batch keeps the weights that it went forward with.
-    seed : int
-        Of weights and data.
-    rate : float
-        Of gradient descent.
-    newest : int, optional
-        How many of each stage's last versions are tried; all unless given.
-
-    Returns
-    -------
-    dict or None
-        On rank 0: ``staleness``, for each rank, batch → updates missed; ``versions``, for each
-        rank, how many were kept at most; ``nearest``, the relative distance of the last batch's
-        gradient to that of the nearest model that versions of the stages' weights make up.
-
-    Raises
-    ------
-    ValueError
-        Too few versions are tried: the first stage goes forward p updates before the last.
+    On rank 0 return ``staleness``, for each rank, batch → updates missed; ``versions``, for each
+    rank, how many were kept at most; ``nearest``, the relative distance of the last batch's
+    gradient to that of the nearest model that versions of the stages' weights make up.
     """
     if newest is not None and newest < schedule.ranks + 1:
         raise ValueError(

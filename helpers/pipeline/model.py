@@ -29,11 +29,6 @@ class Costs:
         From one rank to another.
     update : float
         Of the weights of a stage.
-
-    Raises
-    ------
-    ValueError
-        For a negative number.
     """
 
     forward: float | Sequence[float] = 1.0
@@ -53,15 +48,7 @@ class Costs:
                     raise ValueError(f"Costs: {name}={value!r}, expected 0 or more")
 
     def of(self, kind: str, stage: int) -> float:
-        """Return the cost of an action.
-
-        Parameters
-        ----------
-        kind : str
-            F, B, I, W or U.
-        stage : int
-            Whose.
-        """
+        """Return the cost of an action F, B, I, W or U of a stage."""
 
         def at(value: float | Sequence[float]) -> float:
             if not isinstance(value, Sequence):
@@ -80,17 +67,7 @@ class Costs:
 def simulate(schedule: Schedule, costs: Costs | None = None) -> Timeline:
     """Return when each action runs: it begins when its rank is free and what it needs is there.
 
-    Parameters
-    ----------
-    schedule : Schedule
-        Any that passes `check`.
-    costs : Costs, optional
-        1 for each part of an action unless given.
-
-    Raises
-    ------
-    ScheduleError
-        For a schedule that cannot run.
+    Each part of an action costs 1 unless ``costs`` are given. ScheduleError for what cannot run.
     """
     costs = costs or Costs()
     check(schedule)
@@ -116,10 +93,6 @@ def bubble(name: str, ranks: int, micro: int, chunks: int = 1, costs: Costs | No
     ----------
     name : str
         GPipe, 1F1B, PipeDream (until it is empty), interleaved or zero-bubble.
-    ranks : int
-        p.
-    micro : int
-        m.
     chunks : int
         v, for interleaved.
     costs : Costs, optional
@@ -164,31 +137,10 @@ def bubble(name: str, ranks: int, micro: int, chunks: int = 1, costs: Costs | No
 
 
 def kept(name: str, ranks: int, micro: int, rank: int, chunks: int = 1) -> int:
-    """Return by formula how many micro-batches' activations a rank keeps at most.
+    """Return by formula how many micro-batches' activations rank r keeps at most.
 
-    Parameters
-    ----------
-    name : str
-        As for `bubble`.
-    ranks : int
-        p.
-    micro : int
-        m.
-    rank : int
-        r.
-    chunks : int
-        v; of a rank's chunk, an activation is 1/v of its whole.
-
-    Returns
-    -------
-    int
-        m for GPipe; min(m, p − r) for 1F1B and PipeDream; min(m, p) for zero-bubble (m ≥ p);
-        min(m v, 2 (p − r − 1) + (v − 1) p + 1) chunks' worth interleaved.
-
-    Raises
-    ------
-    ValueError
-        For another name.
+    m for GPipe; min(m, p − r) for 1F1B and PipeDream; min(m, p) for zero-bubble (m ≥ p); min(m v, 2
+    (p − r − 1) + (v − 1) p + 1) chunks' worth interleaved, each 1/v of a rank's whole.
     """
     if name == "GPipe":
         return micro

@@ -15,18 +15,6 @@ def equal(layers: int, stages: int) -> list[range]:
 
     >>> equal(7, 3)
     [range(0, 3), range(3, 5), range(5, 7)]
-
-    Parameters
-    ----------
-    layers : int
-        Of the model.
-    stages : int
-        Of the pipeline.
-
-    Raises
-    ------
-    ValueError
-        For more stages than layers, or none.
     """
     _possible(layers, stages)
     size, more = divmod(layers, stages)
@@ -57,18 +45,6 @@ def balanced(costs: Sequence[float], stages: int) -> list[range]:
 
     >>> balanced([5, 1, 1, 1, 1, 1], 2)
     [range(0, 1), range(1, 6)]
-
-    Parameters
-    ----------
-    costs : sequence of float
-        Of each layer, 0 or more.
-    stages : int
-        Of the pipeline.
-
-    Raises
-    ------
-    ValueError
-        For a negative cost, more stages than layers, or none.
     """
     _possible(len(costs), stages)
     if wrong := [cost for cost in costs if not 0 <= cost < math.inf]:

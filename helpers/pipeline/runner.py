@@ -42,8 +42,6 @@ class Pipeline:
 
     Parameters
     ----------
-    comm : MPI.Intracomm
-        The ranks of the schedule; nothing else may send on it meanwhile.
     schedule : Schedule
         Checked here, before anything is sent.
     modules : sequence of torch.nn.Module
@@ -52,8 +50,6 @@ class Pipeline:
         (output, target) → a number; used on the rank of the last stage.
     recompute : bool
         Keep inputs only, and go forward again before going back.
-    costs : Costs, optional
-        In seconds: each action is paced to it, whatever less its work takes.
     measure : bool
         Whether bytes kept are counted, which takes time.
     rate : float, optional
@@ -62,13 +58,6 @@ class Pipeline:
         For a schedule with updates: whether a micro-batch keeps the weights that it began with.
     patience : float
         Seconds after which a rank that waits for a message raises an error.
-
-    Raises
-    ------
-    ScheduleError
-        For a schedule that cannot run.
-    ValueError
-        If the ranks, the chunks or the rate do not fit the schedule.
     """
 
     def __init__(

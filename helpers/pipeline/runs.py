@@ -76,20 +76,10 @@ def _end(comm: Any) -> None:
 def record(
     schedule: Schedule, costs: Costs, config: Config | None = None, repeats: int = 1
 ) -> Timeline | None:
-    """Record a step whose stages are paced; return its timeline on rank 0.
+    """Record a step whose stages are paced; return the shortest's timeline on rank 0.
 
-    Passes whose work took longer than their pace are counted in the timeline's note.
-
-    Parameters
-    ----------
-    schedule : Schedule
-        For as many ranks as there are, or fewer.
-    costs : Costs
-        Seconds of each action.
-    config : Config, optional
-        Of the model; unless given, SMALL with one piece for each stage.
-    repeats : int
-        Steps that are recorded; the shortest counts.
+    Passes whose work took longer than their pace are counted in the timeline's note. Without a
+    ``config`` of the model it is SMALL, with one piece for each stage.
     """
     comm = _group(schedule.ranks)
     found: list[Timeline] = []
@@ -116,24 +106,7 @@ def record(
 def difference(
     schedule: Schedule, seed: int = 0, dtype: str = "float64", config: Config = SMALL
 ) -> float:
-    """Compare a step on ranks with one process.
-
-    Parameters
-    ----------
-    schedule : Schedule
-        For as many ranks as there are, or fewer.
-    seed : int
-        Of weights and tokens.
-    dtype : str
-        "float64" or "float32".
-    config : Config
-        Of the model.
-
-    Returns
-    -------
-    float
-        The largest difference of any loss or any number of any gradient on this rank.
-    """
+    """Compare a step on ranks with one process: the largest difference of any loss or gradient."""
     comm, worst = _group(schedule.ranks), 0.0
     if comm is not None:
         kind = getattr(torch, dtype)
@@ -156,23 +129,9 @@ def difference(
 def bytes_kept(
     schedule: Schedule, recompute: bool = False, config: Config = SMALL
 ) -> tuple[int, int]:
-    """Count what this rank keeps for backward passes.
+    """Count the bytes that this rank keeps for backward passes, inputs only with ``recompute``.
 
-    Parameters
-    ----------
-    schedule : Schedule
-        For as many ranks as there are, or fewer.
-    recompute : bool
-        Keep inputs only.
-    config : Config
-        Of the model.
-
-    Returns
-    -------
-    most : int
-        Bytes at most during a step.
-    one : int
-        Bytes for one micro-batch, without recomputation.
+    The most during a step, and those of one micro-batch, without recomputation.
     """
     from helpers.pipeline.families import gpipe
 

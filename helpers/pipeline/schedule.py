@@ -32,17 +32,10 @@ _WRITTEN = re.compile(r"([A-Z])(\d+)(?:\.(\d+))?")
 
 
 class Action(NamedTuple):
-    """One thing that a rank does.
+    """One thing that a rank does with a micro-batch on one of its chunks of the model, from 0.
 
-    Parameters
-    ----------
-    kind : str
-        "F" forward; "B" backward; "I" and "W" its two parts, the gradients of the inputs and of the
-        weights; "U" an update of the weights by this micro-batch alone.
-    micro : int
-        The micro-batch, from 0.
-    chunk : int
-        Which of the rank's chunks of the model, from 0.
+    Its kind: "F" forward; "B" backward; "I" and "W" its two parts, the gradients of the inputs and
+    of the weights; "U" an update of the weights by this micro-batch alone.
     """
 
     kind: str
@@ -54,18 +47,7 @@ class Action(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> Action:
-        """Read what ``str`` wrote.
-
-        Parameters
-        ----------
-        text : str
-            Such as "F0" or "B3.1".
-
-        Raises
-        ------
-        ValueError
-            For any other text.
-        """
+        """Read what ``str`` wrote, such as "F0" or "B3.1"."""
         found = _WRITTEN.fullmatch(str(text).strip())
         if not found or found[1] not in KINDS:
             raise ValueError(
@@ -81,8 +63,6 @@ class Schedule:
 
     Parameters
     ----------
-    name : str
-        What people call it.
     orders : tuple of tuple of Action
         For each rank, its actions.
     micro : int
@@ -92,11 +72,6 @@ class Schedule:
     places : sequence of sequence of int
         For each rank, the stages that its chunks are: ``[[0, 3], [1, 2]]`` turns back at the last
         rank, a V. Stage s on rank s % p unless given.
-
-    Raises
-    ------
-    ValueError
-        Without a rank, a micro-batch or a chunk, or where places do not name each stage once.
     """
 
     name: str
@@ -131,35 +106,15 @@ class Schedule:
         return self.ranks * self.chunks
 
     def stage(self, rank: int, chunk: int) -> int:
-        """Return which stage of the model a rank's chunk is, counted along the model.
-
-        Parameters
-        ----------
-        rank, chunk : int
-            From 0.
-        """
+        """Return which stage of the model a rank's chunk is, counted along the model."""
         return self.places[rank][chunk]
 
     def rank_of(self, stage: int) -> int:
-        """Return the rank that has a stage.
-
-        Parameters
-        ----------
-        stage : int
-            Counted along the model.
-        """
+        """Return the rank that has a stage."""
         return self._at(stage, "F", 0)[0]
 
     def source(self, rank: int, action: Action) -> tuple[int, Action] | None:
-        """Return the (rank, action) of another stage whose result an action needs, or None.
-
-        Parameters
-        ----------
-        rank : int
-            Who acts.
-        action : Action
-            One of its actions; F needs an F, B and I need a B.
-        """
+        """Return the (rank, action) of another stage whose result an action needs, or None."""
         stage = self.stage(rank, action.chunk)
         if action.kind == "F" and stage > 0:
             return self._at(stage - 1, "F", action.micro)
@@ -168,15 +123,7 @@ class Schedule:
         return None
 
     def target(self, rank: int, action: Action) -> tuple[int, Action] | None:
-        """Return the (rank, action) of another stage that an action's result is for, or None.
-
-        Parameters
-        ----------
-        rank : int
-            Who acts.
-        action : Action
-            One of its actions.
-        """
+        """Return the (rank, action) of another stage that an action's result is for, or None."""
         stage = self.stage(rank, action.chunk)
         if action.kind == "F" and stage < self.stages - 1:
             return self._at(stage + 1, "F", action.micro)
@@ -204,24 +151,7 @@ class Schedule:
         chunks: int = 1,
         places: Sequence[Sequence[int]] = (),
     ) -> Schedule:
-        """Read a schedule from text.
-
-        Parameters
-        ----------
-        name : str
-            What to call it.
-        lines : sequence
-            For each rank, its actions: one string with spaces between, or a list of strings.
-        chunks : int
-            Chunks of the model on each rank.
-        places : sequence of sequence of int
-            For each rank, the stages that its chunks are; stage s on rank s % p unless given.
-
-        Raises
-        ------
-        ValueError
-            For what is no action.
-        """
+        """Read a schedule from text: for each rank a string of actions, or a list of strings."""
         orders = tuple(
             tuple(
                 action if isinstance(action, Action) else Action.read(action)

@@ -15,13 +15,7 @@ from torch.nn import functional
 
 
 class Later:
-    """Work that was put off.
-
-    Attributes
-    ----------
-    jobs : list of (torch.nn.Parameter, torch.Tensor, torch.Tensor)
-        Matrix, input and gradient of each.
-    """
+    """Work that was put off: ``jobs`` has the parameter, the input and the gradient of each."""
 
     def __init__(self) -> None:
         self.jobs: list[tuple[nn.Parameter, Tensor, Tensor]] = []

@@ -186,23 +186,8 @@ def one_that_forgets(
 ) -> tuple[GRU, Tensor, tuple[list[float], list[int]]]:
     """Train one small GRU to forget on cue, and draw a sequence for it.
 
-    Parameters
-    ----------
-    seed : int
-        Of its start, its batches and the sequence.
-    steps : int
-        Of Adam, 32 sequences each.
-    length : int
-        Of the sequences, T.
-
-    Returns
-    -------
-    layer : GRU
-        Of four units, trained.
-    x : torch.Tensor
-        A sequence (T, 1, 2).
-    signs : tuple
-        The numbers that come in, T of them, and the steps, from 1, at which there is a cue.
+    Return the layer, of four units; a sequence (T, 1, 2); and the T numbers that come in with the
+    steps, from 1, at which there is a cue. It takes ``steps`` of Adam, of 32 sequences each.
     """
     task = ForgetOnCue(length)
     with torch.random.fork_rng():

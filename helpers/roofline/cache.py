@@ -51,22 +51,12 @@ class Cache:
 
     @classmethod
     def like(cls, level: Mapping[str, int]) -> Cache:
-        """Return an empty cache like one that the system reports.
+        """Return an empty cache like one that the system reports, or one of 32 KiB.
 
-        Parameters
-        ----------
-        level : mapping
-            ``size`` and ``line`` in bytes, and ``ways``, as in ``Ceilings.reported``; a line or
-            ways of 0 were not said, and are taken as 64 and as 8, or what is next to it.
+        ``size`` and ``line`` are in bytes, as in ``Ceilings.reported``; a line or ways of 0 were
+        not said, and are taken as 64 and as 8, or what is next to it. A size such as 48 KiB, which
+        is no power of two, gets 12 ways.
 
-        Returns
-        -------
-        Cache
-            With a size such as 48 KiB, which is no power of two, in 12 ways. Of what cannot be
-            modelled, one of 32 KiB.
-
-        Examples
-        --------
         >>> Cache.like({"size": 49152, "line": 64, "ways": 12}).ways
         12
         >>> Cache.like({"size": 49152, "line": 64, "ways": 0}).ways

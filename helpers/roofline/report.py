@@ -13,22 +13,10 @@ MISSING = "no record of a GPU yet: run `make gpu` on a machine that has one"
 
 
 def gpu_roof(folder: Path = GPU_RECORDS) -> Roof:
-    """Return a GPU's peaks and bandwidths.
+    """Return a GPU's name, peaks (flop/s by type of number) and bandwidths (bytes/s by level).
 
-    Parameters
-    ----------
-    folder
-        Where records are looked for.
-
-    Returns
-    -------
-    name : str
-        The GPU and the date of the newest record that holds both; a sentence that says so where
-        there is none.
-    peaks : dict of str to float
-        flop/s by type of number.
-    bandwidths : dict of str to float
-        bytes/s by level.
+    The name has the date of the newest record that holds both; a sentence says so where there is
+    none.
     """
     return records.newest(folder, "roofline", _roof) or (MISSING, {}, {})
 
