@@ -1,4 +1,4 @@
-"""The checks of notebook 02: gradients in step, the server's receive, when a replica pays."""
+"""The checks of notebook 02: averaged gradients, the server's receive, when a replica pays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checks of notebook 02 on several batches for one average, a checkpoint, and a straggler."""
+"""The checks on several batches for one average and a checkpoint (A2), and a straggler (02)."""
 
 from __future__ import annotations
 

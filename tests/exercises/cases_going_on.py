@@ -1,4 +1,4 @@
-"""Answers to notebook 02's exercises on several batches, a checkpoint, and a straggler."""
+"""Answers to the exercises on several batches and a checkpoint (A2), and a straggler (02)."""
 
 import copy
 
