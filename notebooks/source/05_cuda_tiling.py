@@ -11,7 +11,7 @@
 # - load a tile with its halo into shared memory, with the barrier that it needs;
 # - recognise a race, and repair it.
 #
-# **You need** some Python and the look of C (`for`, `if`, arrays). *Time:* 150 minutes, in three lessons; each runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
+# **You need** some Python, and enough C to read a `for` loop, an `if` and an array element. *Time:* 150 minutes, in three lessons; each runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
 #
 # | symbol | meaning | shape or unit |
 # |---|---|---|
@@ -19,7 +19,7 @@
 # | $F$ | filter, its side odd | $k \times k$ |
 # | $r$ | radius of the filter, $(k-1)/2$ | pixels |
 # | $T_y \times T_x$ | outputs of one [block](glossary.md#block): the [tile](glossary.md#tile) | pixels |
-# | $Q$ | global memory that all threads ask for | bytes |
+# | $Q$ | what all threads together ask of global memory | bytes |
 #
 # ## Set-up
 
@@ -45,7 +45,7 @@ from helpers.predictions import Prediction
 style.use()
 
 # %% [markdown]
-# The picture below was recorded while a CUDA kernel ran on your processor. The kernel averages each pixel with its eight neighbours: one thread computes one output. **Click an output** to see which pixels its thread read. **Click a pixel** to see how many threads read it.
+# The picture below was recorded while a CUDA kernel ran on your processor. The kernel averages each pixel with its eight neighbours. One thread computes one output, and a colour is a *block*, a group of threads. **Click an output** to see which pixels its thread read. **Click a pixel** to see how many threads read it.
 
 # %%
 rng = np.random.default_rng(5)
@@ -62,7 +62,7 @@ three = Convolution(np.full((3, 3), 1 / 9), "zero", tile=(4, 4), device="cpu")
 thread_picture(three.record(small, "global"), "image", "out")
 
 # %% [markdown]
-# A pixel in the middle is read by nine threads, and where four blocks meet, by threads of four blocks. Each of these reads costs memory traffic. This notebook counts the traffic, then removes most of it.
+# Nine threads read a pixel in the middle of the image. Where four blocks meet, these nine belong to four blocks. Each of them asks memory for the pixel again. This notebook counts what is asked for, then removes most of it.
 #
 # ## Lesson 1. Which thread computes what, and what does it read?
 #
@@ -119,12 +119,12 @@ thread_picture(record, "a", "c")
 print(record)
 
 # %% [markdown]
-# - **count** and **bytes** are what the threads asked for.
-# - **requests**: threads run in groups of 32 called *[warps](glossary.md#warp)*; the members of a warp are its *lanes*. When a warp executes a load, its lanes' addresses go to memory together, as one request.
-# - **sectors**: global memory moves in pieces of 32 bytes. A request moves every sector that one of its lanes touches. Four lanes that read four neighbouring floats touch one sector.
-# - **conflicts** belong to shared memory, in [notebook 14](14_cuda_bytes_and_shapes.ipynb).
+# - **count** and **bytes** say what the threads asked for.
+# - **requests** say how often a warp asked. Threads run in groups of 32, called *[warps](glossary.md#warp)*; a thread's place in its warp is its *lane*. When a warp executes a load, the addresses of its lanes go to memory together, as one request.
+# - **sectors** say what was moved. Global memory moves in pieces of 32 bytes. A request moves every sector that one of its lanes touches. Four lanes that read four neighbouring floats touch one sector.
+# - **conflicts** concern shared memory; [notebook 14](14_cuda_bytes_and_shapes.ipynb) explains them.
 #
-# So a kernel has two costs: the bytes that threads *ask for*, and the bytes that sectors *move*. We print both from here on. (A GPU's caches then serve some sectors again without going to memory; the runner has no caches.)
+# So a kernel has two costs: the bytes that threads *ask for*, and the bytes that sectors *move*. We print both from here on. (On a GPU, sectors come from a cache where it still has them. Our runner has no cache.)
 #
 # ### What breaks: no bounds test
 #
@@ -150,7 +150,7 @@ add["vector_add"][1, 2048](a, b, c, 10)
 # %% [markdown]
 # ### Exercise 1: a times x plus y
 #
-# *Difficulty ●○○, 5 minutes.* Complete the kernel so that $y_i \leftarrow a\,x_i + y_i$ for $i < n$, on any grid that has a thread for each element. Each thread handles one element.
+# *Difficulty ●○○, 5 minutes.* BLAS calls this function `axpy`. Complete the kernel so that $y_i \leftarrow a\,x_i + y_i$ for $i < n$, on any grid that has a thread for each element. Each thread handles one element.
 #
 # <details><summary>Hint</summary>
 #
@@ -189,7 +189,7 @@ plt.show()
 #
 # $$ O_{y,x} = \sum_{j=0}^{k-1} \sum_{i=0}^{k-1} F_{j,i}\; I_{y+j-r,\;x+i-r} $$
 #
-# (Deep learning calls this a convolution. A mathematician would first rotate the filter by 180°.) Outside the image, $I$ is zero. Grid and block now have two dimensions: $x$ for columns, $y$ for rows. They may have three.
+# (Deep learning calls this a convolution. A mathematician would first rotate the filter by 180°.) Outside the image, $I$ is zero. Grid and block now have two dimensions: $x$ for columns, $y$ for rows. (CUDA has a third, $z$.)
 
 # %%
 Code(convolution.module["convolve_global"].listing, language="c++")
@@ -197,7 +197,7 @@ Code(convolution.module["convolve_global"].listing, language="c++")
 # %% [markdown]
 # `pixel(...)` returns a pixel, or zero outside the image. Every thread reads $k^2$ weights and up to $k^2$ pixels, and writes one output:
 #
-# $$ Q_\text{global} = 4 H W (2k^2 + 1) \text{ bytes, less the pixels outside the image.} $$
+# $$ Q_\text{global} = 4 H W (2k^2 + 1) \text{ bytes, less the reads that fall outside the image.} $$
 #
 # **Predict:** for an image of 256 × 256 pixels this kernel reads nearly $25 \cdot 65\,536$ pixels. By what factor could a cleverer kernel reduce these *pixel reads*, at most?
 
@@ -250,11 +250,11 @@ asked_less.answer(less[0])
 moved_less.answer(less[1])
 
 # %% [markdown]
-# Nearly half of the bytes asked for are gone, but only a sixth of the bytes that move: a weight that all lanes want was one sector before. Counting only what threads ask for would have praised constant memory three times too much.
+# Nearly half of the bytes asked for are gone, but only a sixth of the bytes moved. A weight that all 32 lanes want had cost one sector, not 32. Judged by the bytes asked for, constant memory looks three times as useful as it is.
 #
 # ### Exercise 2: the weights move
 #
-# *Difficulty ●●○, 10 minutes.* `from_global` below convolves an image of $h \times w$ pixels with 5 × 5 weights, zeros outside. Write `from_constant(image, out, h, w)` beside it, with the same results. Its weights are an array of 25 `float` called `taps` in constant memory. The cell's module is called `filters`: the host fills the array by `filters.constant("taps", weights)`, and `filters["from_constant"]` is your kernel.
+# *Difficulty ●●○, 10 minutes.* `from_global` below convolves an image of $h \times w$ pixels with 5 × 5 weights, zeros outside. Write `from_constant(image, out, h, w)` beside it, with the same results. Its weights are an array of 25 `float` called `taps` in constant memory. The word after `%%cuda` names the module that the cell makes, `filters`. The host fills the array by `filters.constant("taps", weights)`; `filters["from_constant"]` is your kernel.
 #
 # <details><summary>Hint</summary>
 #
@@ -307,7 +307,7 @@ for name, inputs in given.items():
 #
 # $$ (T_y + k - 1)(T_x + k - 1) \text{ loads for } T_y T_x \text{ outputs} $$
 #
-# The tile has more pixels than the block has threads. Therefore each thread loads one pixel, then the one $T_y T_x$ further on, until the tile is full. **Predict** for a block of 4 × 4 threads, a 3 × 3 filter, and so a tile of 6 × 6: which thread, numbered row by row from 0, loads the last pixel of the tile? In which iteration of its loop?
+# The tile has more pixels than the block has threads, so each thread loads in a loop. Thread $t$ loads pixel $t$ of the tile, then pixel $t + T_y T_x$, and so on, until the tile is full. **Predict:** a block has 4 × 4 threads and the filter is 3 × 3, so the tile is 6 × 6. Number threads and pixels row by row from 0. Which thread loads the last pixel of the tile, and in which iteration of its loop?
 
 # %%
 corner_thread = Prediction("thread that loads the last pixel", None)  # your number for None
@@ -322,7 +322,7 @@ corner_pass.answer(int(last["occurrence"]) + 1)
 tile_animation(tiled, "image", "tile", (6, 6), block=1)
 
 # %% [markdown]
-# Step through the picture. In the first iteration, the threads of block 1 write zeros for the row above the image. In the third, only four threads have a pixel left to load. Here is the kernel:
+# Step through the picture. In the first iteration, the threads of block 1 write zeros for the row above the image. In the third, only four threads still have a pixel to load. Here is the kernel:
 
 # %%
 Code(convolution.module["convolve_tiled"].listing, language="c++")
@@ -354,13 +354,15 @@ print(f"the tile asks for {table[0][1] / table[2][1]:.1f} times less than the fi
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The tile loads $12 \cdot 36$ pixels for $8 \cdot 32$ outputs, 1.7 for each, where the first kernel loads 25. It moves more than it asks for, because a tile's row of 36 pixels begins in the middle of a sector. The traffic to global memory has become traffic to shared memory.
+# The tile loads $12 \cdot 36$ pixels for $8 \cdot 32$ outputs, 1.7 for each, where the first kernel loads 25. It moves more than it asks for, because a tile's row of 36 pixels begins in the middle of a sector. What the threads no longer ask of global memory they now ask of shared memory.
+#
+# **Is the tile as much faster?** No. On an H200, with 8192 × 8192 pixels, the three kernels took 0.77, 0.73 and 0.44 ms. With a 3 × 3 filter they took 0.32, 0.31 and 0.36 ms: the tile was the slowest. All of them moved each byte to or from that GPU's memory about once, because its caches keep a pixel that a neighbour has just read. So the tile saves requests to the caches, and pays with a barrier and with shared memory. (Times and counters on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # The *operations per byte moved* are the kernel's [arithmetic intensity](glossary.md#arithmetic-intensity). [Notebook 07](07_roofline.ipynb) shows what it decides.
 #
 # ### Exercise 3: load a halo
 #
-# *Difficulty ●●○, 15 minutes.* A moving average: $y_i$ is the mean of $x_{i-2} \dots x_{i+2}$, with zeros outside. A block of 32 threads needs 36 elements. Fill `tile[k]` with $x_{\text{first}+k}$ for all $k$ from 0 to 35. A block may read no element twice, and a thread no more than two.
+# *Difficulty ●●○, 15 minutes.* A moving average: $y_i$ is the mean of $x_{i-2} \dots x_{i+2}$, with zeros outside. A block of 32 threads needs 36 elements. Fill `tile[k]` with $x_{\text{first}+k}$ for all $k$ from 0 to 35. A block may read each element of `x` once, and a thread at most two elements.
 #
 # <details><summary>Hint</summary>
 #
@@ -410,7 +412,7 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# > **Answer.** A block avoids nearly all repeated reads: weights go to constant memory, and a tile with its halo reads each pixel once for the block. Only the halo, $(T_y+k-1)(T_x+k-1) / (T_yT_x)$ loads for each output, is read by more than one block.
+# > **Answer.** A block avoids nearly all repeated reads: weights go to constant memory, and a tile with its halo reads each pixel once for the block. That costs $(T_y+k-1)(T_x+k-1) / (T_yT_x)$ loads for each output; only pixels of a halo are still read by more than one block.
 #
 # ## Lesson 3. What does a barrier order?
 #
@@ -447,7 +449,7 @@ plt.show()
 check.reverse_blocks(reverse_blocks)
 
 # %% [markdown]
-# > **Predict.** Without the barrier, on this runner, which executes thread 0 to its end, then thread 1, and so on: which thread is the first to read an element that nobody has written?
+# > **Predict.** Take the barrier out. The runner executes thread 0 to its end, then thread 1, and so on. Which thread is the first to read an element that nobody has written?
 
 # %%
 reads_first = Prediction("thread that first reads what is not there", None)  # its number for None
@@ -467,7 +469,7 @@ for name, source in {"without": without, "as it stands": reverse_blocks.module.s
 # %% [markdown]
 # ### What breaks: a barrier that half a block reaches
 #
-# All threads of the block must reach the *same* barrier. Here one half has one barrier more:
+# All threads of the block must reach the *same* barrier. Here, half of the threads meet one barrier more:
 
 # %% language="cuda"
 # __global__ void half(float *x) {
@@ -488,7 +490,7 @@ half[1, 64](np.arange(64, dtype=np.float32))
 #
 # A **[race](glossary.md#race)**: two threads touch the same element, at least one of them writes, and nothing orders the two. The result may change from run to run. Below, 64 threads sum a tile as a tree: 32 threads add the upper half to the lower, then 16 threads, and so on.
 #
-# > **Predict.** There is no barrier inside the loop. Thread 0 runs first and to its end, then thread 1, and so on. Which element of `part` is the first that two threads touch, one of them writing?
+# > **Predict.** There is no barrier inside the loop. After the one barrier, thread 0 runs to its end, then thread 1, and so on. Two threads touch the same element of `part`, and one of them writes it. Which element is the first?
 
 # %%
 race_at = Prediction("element of part where two threads meet", None)  # its number for None
@@ -558,7 +560,7 @@ print(f"mean of the photograph by your sums: {mean}, NumPy's: {photograph.mean(d
 # %% [markdown]
 # ### Exercise 6, the project: the photograph through your tile
 #
-# *Difficulty ●●●, 30 minutes.* Write the whole kernel: a 5 × 5 filter, blocks of 32 × 8 threads, zeros outside the image. A block loads its tile with the halo. One thread loads each pixel, and no thread loads more than four. Then each thread computes one output from the tile. `filter` holds 25 weights, row after row.
+# *Difficulty ●●●, 30 minutes.* Write the whole kernel: a 5 × 5 filter, blocks of 32 × 8 threads, zeros outside the image. A block loads its tile with the halo: it reads each pixel once, and no thread loads more than four. Then each thread computes one output from the tile. `filter` holds 25 weights, row after row.
 #
 # <details><summary>Hint</summary>
 #

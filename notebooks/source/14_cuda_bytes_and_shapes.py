@@ -1,15 +1,15 @@
 # %% [markdown]
 # # Move fewer bytes: sectors, banks, and the shape of a block
 #
-# At the end you will have multiplied matrices in CUDA C through tiles. For any kernel you will be able to say how many bytes it moves, where its shared memory serializes, and what limits its threads.
+# At the end you will have multiplied matrices in CUDA C through tiles. For any kernel you will be able to say how many bytes it moves, where lanes wait for a bank of shared memory, and what limits how many threads a GPU holds at once.
 
 # %% [markdown]
 # **You will be able to**
 #
-# - tell a coalesced access from one that is not, and repair the second;
+# - recognise an access that is not coalesced, and repair it;
 # - predict bank conflicts, and pad them away;
 # - multiply matrices through tiles, and predict the bytes that any shape of tile asks for;
-# - say what several outputs for each thread save, and what they cost;
+# - say what it saves and what it costs if each thread computes several outputs;
 # - compute how many warps are resident on a multiprocessor, and what limits them.
 #
 # **You need** [notebook 05](05_cuda_tiling.ipynb): blocks, threads, shared memory, barriers. *Time:* 145 minutes, in three lessons; each runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
@@ -19,8 +19,8 @@
 # | $l$ | a lane: the number of a thread in its warp, 0 to 31 |
 # | $A$, $B$, $C$ | matrices of $m \times k$, $k \times n$ and $m \times n$ floats; $C = AB$ |
 # | $T$ | side of a square tile |
-# | $R$ | outputs of a thread, along a row, or along each side of a square |
-# | $Q$ | global memory that all threads ask for, in bytes |
+# | $R$ | a thread makes $R$ outputs of a row, or a square of $R \times R$ |
+# | $Q$ | what all threads together ask of global memory, in bytes |
 #
 # ## Set-up
 
@@ -61,7 +61,7 @@ def multiplied(module, name, high, wide, side=16):
 # - **Global memory** moves *sectors* of 32 bytes, which are 8 words of 4 bytes. The request moves every sector that one of its lanes touches.
 # - **Shared memory** consists of 32 *banks*. Word $w$ lies in bank $w \bmod 32$, and a bank serves one word at a time. Lanes that want different words of one bank are served one after another, in several *wavefronts*: a *[bank conflict](glossary.md#bank-conflict)*. Lanes that want the *same* word are served together.
 #
-# In the picture, memory stands in rows of 32 words, so that a column is a bank and 8 words of a row are a sector. **Press step** to give the lanes other words. **Click a bank** to see who wants it. Every request was recorded while a kernel ran.
+# In the picture, memory stands in rows of 32 words, so that a column is a bank and 8 words of a row are a sector. **Press step** to give the lanes other words. **Click a bank** to see which lanes want its words. Every request was recorded while a kernel ran.
 
 # %%
 memory, requests = np.zeros(32 * 36, np.float32), {}
@@ -94,9 +94,9 @@ for name in ("copy_along_rows", "copy_along_columns"):
 wasted.answer(moved["copy_along_columns"] / moved["copy_along_rows"])
 
 # %% [markdown]
-# Along rows, the 128 bytes of a warp lie in 4 sectors, and all of them are used. The access is *[coalesced](glossary.md#coalescing)*. Along columns, each lane's 4 bytes bring a sector of 32 with them, and 28 of them are not used by this request. (A GPU's cache may keep a sector until another request wants its rest. The runner has no cache.)
+# Along rows, the 128 bytes of a warp lie in 4 sectors, and all of them are used. The access is *[coalesced](glossary.md#coalescing)*. Along columns, each lane touches another sector, and the request uses 4 of its 32 bytes.
 #
-# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.98 ms. (Times on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# On an H200, with 8192 × 8192 floats, the copy along rows took 0.22 ms, and the copy along columns 0.98 ms. That is 4.5 times as long, not eight times. Sectors come through the GPU's caches, which keep a sector until other requests have used its rest: the GPU's *memory* moved as many bytes for both copies. (Times and counters on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
 # ### Exercise 1: repair an access
 #
@@ -151,7 +151,7 @@ shifted[1, 8](np.arange(64, dtype=np.float32), np.zeros((8, 4), np.float32))
 #
 # ### Transpose: coalesced on both sides
 #
-# A transposition reads rows and writes columns, so one side is uncoalesced. The remedy is a tile in shared memory. A block reads 32 rows, coalesced, and puts them into `tile[32][32]`. Then it reads *columns of the tile* and writes them as rows, coalesced again. The uncoalesced access has moved to shared memory, where sectors do not matter. Banks do: in a tile of 32 × 32 words, a whole column lies in one bank.
+# A transposition reads rows and writes columns, so one side is uncoalesced. The remedy is a tile in shared memory. A block reads 32 rows, coalesced, and puts them into `tile[32][32]`. Then it reads *columns of the tile* and writes them as rows, coalesced again. The uncoalesced access now goes to shared memory, which has no sectors. But it has banks: in a tile of 32 × 32 words, a whole column lies in one bank.
 #
 # ### Exercise 2: how many wavefronts?
 #
@@ -197,9 +197,9 @@ for pad in (0, 1, 2, 4):
         said.answer(reads.wavefronts / reads.requests)
 
 # %% [markdown]
-# One column of padding spreads a column of the tile over all 32 banks. Four columns do not: 36 and 32 share the factor 4, so four lanes still meet in each bank that is used. Padding helps if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.21 ms with one column.
+# One column of padding spreads a column of the tile over all 32 banks. Four columns do not: 36 and 32 share the factor 4, so four lanes still meet in each bank that is used. Padding removes every conflict if it makes the row's length odd. On an H200, a transposition of 8192 × 8192 floats took 0.39 ms without padding and 0.21 ms with one column.
 #
-# > **Answer.** Memory moves sectors, not floats. If neighbouring lanes take neighbouring addresses, all bytes of a sector are used; if they take neighbouring rows, 4 of 32 are. Where an algorithm needs both directions, a padded tile in shared memory turns one into the other.
+# > **Answer.** Memory moves sectors, not floats. If neighbouring lanes take neighbouring addresses, a request uses all bytes of its sectors; if they take neighbouring rows, it uses 4 of 32. Where an algorithm needs rows and columns, it reads rows into a padded tile of shared memory and takes the columns from there.
 #
 # ## Lesson 2. What does a tile save in a matrix product?
 #
@@ -223,7 +223,7 @@ for pad in (0, 1, 2, 4):
 # }
 
 # %% [markdown]
-# > **Predict.** How many barriers does each step along $k$ need, and what do they separate?
+# > **Predict.** How many barriers does each step along $k$ need? Say for each of them what it separates.
 
 # %%
 barriers = Prediction("barriers in a step along k", None)  # your number for None
@@ -231,7 +231,7 @@ barriers = Prediction("barriers in a step along k", None)  # your number for Non
 # %% [markdown]
 # ### Exercise 3: a product through tiles
 #
-# *Difficulty ●●●, 25 minutes.* Write the body of the loop over `from`, which is the first column of A's tile and the first row of B's. Blocks are 16 × 16, and thread (x, y) loads one number into each tile. Sides need not be multiples of 16; what lies outside counts as zero. A block reads no number twice.
+# *Difficulty ●●●, 25 minutes.* Write the body of the loop over `from`, which is the first column of A's tile and the first row of B's. Blocks are 16 × 16, and thread (x, y) loads one number into each tile. Sides need not be multiples of 16; what lies outside counts as zero. A block reads each number of $A$ and $B$ at most once.
 #
 # <details><summary>Hint</summary>
 #
@@ -287,7 +287,7 @@ for m, k, n in ((64, 64, 64), (50, 70, 90)):
 #
 # ### Several outputs for each thread
 #
-# A wider tile would save more, but a block has at most 1024 threads. With *[thread coarsening](glossary.md#thread-coarsening)* a thread computes several outputs: each of $16 \times 16$ threads takes $R$ outputs of one row, 16 columns apart, and keeps their sums in registers. A block loads one tile of $A$, and beside it $R$ tiles of $B$.
+# A wider tile would save more, but a block has at most 1024 threads. With *[thread coarsening](glossary.md#thread-coarsening)* a thread computes several outputs: each of $16 \times 16$ threads takes $R$ outputs of one row, 16 columns apart, and keeps their sums in registers. In each step a block loads one tile of $A$, and $R$ tiles of $B$ that lie side by side.
 #
 # > **Predict.** All sides are 64. What share of the bytes does $R = 4$ ask for, compared with $R = 1$?
 
@@ -297,7 +297,7 @@ coarse_share = Prediction("bytes asked for with R = 4 ÷ with R = 1", None)  # y
 # %% [markdown]
 # ### Exercise 4: one tile of A for several of B
 #
-# *Difficulty ●●○, 15 minutes.* Write the body of the loop once more. `left` is a tile of $A$ as before, `right` holds the $R$ tiles of $B$ side by side, and `sum[q]` belongs to column `j + 16 * q`. Each block reads each of its numbers once. `template <int R>` makes $R$ a number that the compiler knows; `coarse["coarse_product<4>"]` is the kernel with $R = 4$.
+# *Difficulty ●●○, 15 minutes.* Write the body of the loop once more. `left` is a tile of $A$ as before, `right` holds the $R$ tiles of $B$ side by side, and `sum[q]` belongs to column `j + 16 * q`. A block reads each number of $A$ and $B$ at most once. `template <int R>` makes $R$ a number that the compiler knows; `coarse["coarse_product<4>"]` is the kernel with $R = 4$.
 #
 # <details><summary>Hint</summary>
 #
@@ -344,31 +344,31 @@ for R in (1, 2, 4):
 coarse_share.answer(found[4] / found[1])
 
 # %% [markdown]
-# Only the reads of $A$ shrink with $R$. Those of $B$ stay, since a block still makes 16 rows of outputs. A thread reads a number of $A$'s tile once for $R$ products, so that the reads of shared memory shrink too. (If your table shows as many reads for each $R$, your kernel names `left[y][p]` inside the inner loop. NVIDIA's compiler would read it once; the runner counts what you wrote.)
+# Only the reads of $A$ shrink with $R$. The reads of $B$ stay as many, because a block still makes 16 rows of outputs. A thread reads a number of $A$'s tile once for $R$ products, so the reads of that tile shrink too. (If your table shows the same number of them for every $R$, your kernel names `left[y][p]` inside the inner loop. NVIDIA's compiler would read it once; the runner counts what you wrote.)
 #
-# On an H200, with all sides 4096, the plain tile took 16.9 ms, $R = 2$ took 14.1 ms and $R = 4$ took 12.4 ms. PyTorch's product (cuBLAS, in single precision) took 2.7 ms: lesson 3 has one of its ideas.
+# On an H200, with all sides 4096, the plain tile took 16.9 ms, $R = 2$ took 14.1 ms and $R = 4$ took 12.4 ms. PyTorch's product (cuBLAS, in single precision) took 2.7 ms; lesson 3 shows one of the ideas behind it.
 #
-# > **Answer.** A number of $A$ must be read once for each block that needs it: $\lceil n/T \rceil$ times in place of $n$ times, for a tile of side $T$. Several outputs for each thread widen the tile without more threads.
+# > **Answer.** A number of $A$ must be read once for each block that needs it: $\lceil n/T \rceil$ times instead of $n$ times, for a tile of side $T$. If each thread makes several outputs, the tile grows without more threads.
 #
 # ## Lesson 3. Which shape should a block's outputs have?
 #
-# *50 minutes.* **The question:** two blocks make 1024 outputs each, one 16 × 64 and one 32 × 32. Which one moves fewer bytes, and what else do the two cost?
+# *50 minutes.* **The question:** one block makes 16 × 64 outputs, another 32 × 32. Both make 1024. Which block moves fewer bytes, and what else does each cost?
 #
 # ### By hand
 #
-# For each step along $k$, a block that makes $h \times w$ outputs loads $h$ numbers of $A$ and $w$ of $B$, and makes $hw$ multiply-adds with them. A block of 16 × 64 loads 80 numbers for 1024 multiply-adds, a block of 32 × 32 loads 64. The square is the better shape, because its perimeter is the smaller one:
+# For each step along $k$, a block that makes $h \times w$ outputs loads $h$ numbers of $A$ and $w$ of $B$, and makes $hw$ multiply-adds with them. A block of 16 × 64 loads 80 numbers for 1024 multiply-adds, a block of 32 × 32 loads 64. The square loads less because its perimeter is shorter:
 #
 # $$ Q = 4\left( mk \left\lceil \tfrac{n}{w} \right\rceil + kn \left\lceil \tfrac{m}{h} \right\rceil + mn \right) $$
 #
 # ### Registers as tiles: a square of outputs for each thread
 #
-# The same holds one level down. A thread that makes $R$ outputs of a row reads $1 + R$ numbers of shared memory for $R$ multiply-adds. A thread that makes a *square* of $R \times R$ outputs reads $2R$ numbers for $R^2$:
+# The same argument holds for one thread and shared memory. A thread that makes $R$ outputs of a row reads $1 + R$ numbers of shared memory for $R$ multiply-adds. A thread that makes a *square* of $R \times R$ outputs reads $2R$ numbers for $R^2$:
 
 # %%
 Code(products["register_product<2>"].listing, language="c++")
 
 # %% [markdown]
-# > **Predict.** All sides are 64. Compare a plain tile of 32 × 32 (1024 threads, one output each) with `register_product<2>` (256 threads, 2 × 2 outputs each, so 32 × 32 too). What is the ratio of the bytes that they ask for? And of the wavefronts that shared memory needs?
+# > **Predict.** All sides are 64. Compare a plain tile of 32 × 32 (1024 threads, one output each) with `register_product<2>` (256 threads, 2 × 2 outputs each, so 32 × 32 too). What is the ratio of the bytes that they ask of global memory? What is the ratio of their wavefronts of shared memory?
 
 # %%
 bytes_ratio = Prediction("bytes, plain 32 × 32 ÷ register_product<2>", None)  # your number
@@ -392,16 +392,16 @@ bytes_ratio.answer(ratios[0])
 bank_ratio.answer(ratios[1])
 
 # %% [markdown]
-# Read the rows twice.
+# Compare the rows twice, first by bytes and then by wavefronts.
 #
-# - **Bytes of global memory** depend on the shape of the block's outputs alone. A plain 32 × 32 and `register_product<2>` ask for the same, and both ask for less than 16 × 64, though all three make 1024 outputs.
-# - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. One output needs two reads for each multiply-add, 4 × 4 outputs need half a read. In one clock, a multiprocessor of an A100 can start 64 multiply-adds, while its shared memory serves one wavefront. So a kernel that needs more than half a wavefront for 32 multiply-adds waits for its banks.
+# - **Bytes of global memory** depend only on the shape of the block's outputs. A plain 32 × 32 and `register_product<2>` ask for the same, and both ask for less than 16 × 64, though all three make 1024 outputs.
+# - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. One output needs two reads for each multiply-add, 4 × 4 outputs need half a read. A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an A100 can start 64 multiply-adds, while its shared memory serves one wavefront. So a kernel that needs more than half a wavefront for 32 multiply-adds waits for its banks.
 #
 # Fast matrix products on GPUs are built this way: a tile of $C$ for each block, a smaller one for each warp, and one in the registers of each thread. [Notebook 07](07_roofline.ipynb) does the same on a processor. Tensor cores then multiply small tiles in a single instruction.
 #
 # ### The price: registers, and resident warps
 #
-# A *multiprocessor* is the part of a GPU that runs a block. It runs several blocks at a time, and while one warp waits for memory, another computes. How many warps fit is its *[occupancy](glossary.md#occupancy)*. Threads, blocks, registers and shared memory all limit it.
+# A multiprocessor runs several blocks at a time: while one warp waits for memory, another computes. The warps that it holds are *resident*, and their number, as a share of the most that it can hold, is its *[occupancy](glossary.md#occupancy)*. Threads, blocks, registers and shared memory all limit it.
 #
 # ### Exercise 5: how many warps fit?
 #
@@ -434,7 +434,7 @@ scarce = Prediction("what limits register_product<4>", None)  # a word, such as 
 
 # %%
 lines = ["| kernel | registers a thread | shared memory a block (B) | resident warps of 64 | yours "
-         "| limit | outputs in flight |", "|---" * 7 + "|"]  # fmt: skip
+         "| limit | outputs at once |", "|---" * 7 + "|"]  # fmt: skip
 for name, (high, wide, side) in blocks.items():
     needs = products[name].resources  # as NVIDIA's compiler reports them
     if needs is None:
@@ -450,13 +450,13 @@ if products.note:
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The sums of $R \times R$ outputs live in registers, and so `register_product<4>` has fewer warps resident than the others. Yet these warps have more outputs *in flight*. Occupancy is a means, not an end: a thread with sixteen independent sums can wait for several loads at once by itself. Which of the two hides memory's latency better, only a measurement on a GPU can tell.
+# The sums of $R \times R$ outputs live in registers, and so `register_product<4>` has fewer warps resident than the others. Yet these warps work on more outputs at once. Many resident warps and many independent sums in each thread serve the same end: there is work to do while a load is under way. Only a measurement on a GPU can tell which of the two serves it better.
 #
 # ### Registers in a convolution: four pixels at once, if they line up
 #
 # The course has a convolution without shared memory, `convolve_rows`. A thread owns four neighbouring columns, walks down the rows, and keeps the unfinished sums of its outputs in registers. It loads four pixels at once, as a `float4`.
 #
-# > **Predict.** How many times as many bytes does it move in sectors as the tile of notebook 05, for an image 256 pixels wide? And for one of 255, where most rows do not begin at a multiple of 16 bytes?
+# > **Predict.** Divide the bytes that `convolve_rows` moves in sectors by the bytes that the tile of notebook 05 moves. What is the ratio for an image 256 pixels wide? What is it for 255 pixels, where most rows do not begin at a multiple of 16 bytes?
 
 # %%
 even, odd = (Prediction(f"bytes moved, rows ÷ tile, width {width}", None) for width in (256, 255))
@@ -474,9 +474,9 @@ for width, said in ((256, even), (255, odd)):
     said.answer(moved["rows"] / moved["tiled"])
 
 # %% [markdown]
-# At width 256 the registers cost some global traffic and save all of the shared memory and every barrier. At width 255 only every fourth row begins at a multiple of 16 bytes, so the kernel falls back to single loads four floats apart: each request then moves far more sectors than it uses. That is why libraries pad rows.
+# At width 256 `convolve_rows` moves somewhat more global memory than the tile, but it needs no shared memory and no barrier. On an H200, with 8192 × 8192 pixels, it took 0.18 ms and the tile 0.44 ms. At width 255 only every fourth row begins at a multiple of 16 bytes, so the kernel falls back to single loads. The lanes then read four floats apart, and each request moves about four times as many sectors as its bytes would fill. CUDA's `cudaMallocPitch` avoids this: it pads each row, so that all rows begin at such a multiple.
 #
-# > **Answer.** The square block moves fewer bytes: for each step it loads $h + w$ numbers for $hw$ multiply-adds. A square of outputs for each thread does the same for shared memory, and pays with registers, which limit how many warps are resident.
+# > **Answer.** The square block moves fewer bytes: for each step it loads $h + w$ numbers for $hw$ multiply-adds. A thread that makes a square of outputs saves reads of shared memory in the same way. It pays with registers, which limit how many warps are resident.
 #
 # ## In practice, and where to read on
 #

@@ -10,7 +10,7 @@
 # - exchange values inside a warp by shuffles;
 # - scan numbers by a tree, and say what the tree saves and what it costs;
 # - write a histogram that needs few atomics on global memory;
-# - compute a softmax while reading its scores once, and attention without storing its scores.
+# - find the maximum and the sum of a softmax in one reading, and compute attention without storing its scores.
 #
 # **You need** [notebook 05](05_cuda_tiling.ipynb), and from [notebook 14](14_cuda_bytes_and_shapes.ipynb) sectors and bank conflicts. *Time:* 150 minutes, in three lessons; each runs after the set-up alone. *Cores:* any number. *GPU:* none needed; a C++ compiler is.
 #
@@ -40,7 +40,7 @@ rng = np.random.default_rng(15)
 photograph = load_sample_image("china.jpg").mean(axis=2).astype(np.float32) / 255
 
 # %% [markdown]
-# Below, threads compute for each of eight numbers the sum of all numbers before it: a *[scan](glossary.md#scan)*. One thread needs six additions, one after another; for 256 numbers it needs 254. A tree of threads takes $2 \log_2 n$ steps: six for eight numbers, but only 16 for 256. **Press step** to see who adds what, and choose the other scan from the menu. A line is a read, a frame a write, and a colour a thread; between two rows stands a barrier. Both were recorded while they ran.
+# Below, threads compute for each of eight numbers the sum of all numbers before it: a *[scan](glossary.md#scan)*. A single thread makes six additions, one after another, and for 256 numbers 254. A tree of threads takes $2 \log_2 n$ steps: also six for eight numbers, but only 16 for 256. **Press step** to see which thread adds what, and choose the other scan from the menu. Lines are reads, frames are writes, colours are threads. Between two rows stands a barrier. Both scans were recorded while they ran.
 
 # %%
 eight, scans = np.array([3, 1, 7, 0, 4, 1, 6, 3], np.float32), {}
@@ -53,11 +53,11 @@ scan_picture(scans, eight)
 # %% [markdown]
 # ## Lesson 1. What does an `if` cost a warp?
 #
-# *40 minutes.* **The question:** all 32 lanes of a warp receive the same instruction. What happens where an `if` sends some of them one way and the rest another?
+# *40 minutes.* **The question:** all 32 lanes of a warp receive the same instruction. What happens where an `if` sends some lanes into one branch and the rest into the other?
 #
 # ### Divergence
 #
-# The warp takes both ways, one after the other, and the lanes whose way it is not stay idle: the warp *[diverges](glossary.md#divergence)*. In this kernel every thread has equally much to do on one of two ways. `group` says how many neighbours go the same way.
+# The warp executes both branches, one after the other. While it executes one, the lanes that took the other stay idle: the warp *[diverges](glossary.md#divergence)*. In this kernel the two branches are equally long. `group` says how many neighbouring threads take the same branch.
 
 # %% language="cuda"
 # __global__ void two_ways(const float *x, float *y, int group) {
@@ -73,15 +73,15 @@ scan_picture(scans, eight)
 # }
 
 # %% [markdown]
-# `kernel[grid, block].warps(...)` runs a launch on the CPU and groups what each thread did into warps of 32. A *pass* is a warp executing one piece of code once.
+# `kernel[grid, block].warps(...)` runs a launch on the CPU and groups what each thread did into warps of 32. When a warp executes one piece of code once, we count a *pass*.
 #
 # <details><summary>What a pass is, and what it is not</summary>
 #
-# Lanes that part continue together where their ways meet again, as in textbooks. The `if` and the loops' tests are not counted. NVIDIA's compiler turns a short branch into instructions that all lanes execute and some ignore, and since Volta lanes that parted are free to meet later. Passes count what the source asks for, not clock cycles of a GPU.
+# Lanes that diverge continue together where the branches end, as in textbooks. The `if` and the loops' tests are not counted. On a GPU, the compiler may turn a short branch into instructions that all lanes execute and some ignore, and since Volta the lanes may also come together later. Passes count what the source asks for, not clock cycles of a GPU.
 #
 # </details>
 #
-# > **Predict.** With `group` 1 neighbouring lanes part; with `group` 32 neighbouring warps do. How many times as many passes through the two loops does `group` 1 take? And `group` 8?
+# > **Predict.** With `group` 1, neighbouring lanes take different branches. With `group` 32, all lanes of a warp take the same branch. Divide the passes through the two loops with `group` 1 by the passes with `group` 32. What is the ratio? What is it for `group` 8?
 
 # %%
 by_lane = Prediction("passes with group 1 ÷ with group 32", None)  # your number for None
@@ -106,22 +106,22 @@ plots.warp_passes(two_ways[4, 64].warps(numbers, np.empty_like(numbers), 8))
 plt.show()
 
 # %% [markdown]
-# With two ways of equal length, a warp needs twice the passes as soon as it has lanes on both, however they are distributed. If whole warps go one way, the branch costs no pass.
+# With two branches of equal length, a warp makes twice the passes as soon as it has a lane in each, however the lanes are distributed. If all lanes of a warp take the same branch, the `if` costs no further pass.
 #
 # ### Who does which addition
 #
-# Often the programmer decides which thread does what. This sum of 256 numbers adds neighbours, then sums of neighbours. In step $s = 1, 2, 4, \dots$, every thread whose number is a multiple of $2s$ adds what stands $s$ to its right.
+# Often the programmer decides which thread does what. This sum of 256 numbers adds neighbours, then sums of neighbours. In step $s = 1, 2, 4, \dots$, every thread whose number is a multiple of $2s$ adds to its own number the number $s$ places to the right.
 
 # %%
 sums = Module("sums.cu", device="cpu")
 Code(sums["interleaved_sum"].listing, language="c++")
 
 # %% [markdown]
-# In step 1 half of the lanes of each warp are idle; from step 16 on, a warp does one addition with 31 idle lanes.
+# In step 1 half of the lanes of each warp are idle; from step 16 on, a warp that still adds makes one addition, with 31 idle lanes.
 #
-# ### Exercise 1: as many additions by other threads
+# ### Exercise 1: the same additions, by other threads
 #
-# *Difficulty ●●○, 10 minutes.* Write the step so that the same number of additions takes as few passes as possible: $128/s$ additions in step $s$, at most one for each thread.
+# *Difficulty ●●○, 10 minutes.* Write the body of the loop. Step $s$ (`step`) makes $128/s$ additions, and no thread makes more than one of them. Choose the threads so that the additions take as few passes as possible.
 #
 # <details><summary>Hint</summary>
 #
@@ -152,7 +152,7 @@ check.packed_sum(packed_sum)
 # %% [markdown]
 # ### Shuffles: lanes that read each other's registers
 #
-# Inside a warp, threads can exchange values without shared memory. `__shfl_down_sync(mask, v, o)` returns the `v` of the lane that stands `o` further on; `mask` names the lanes that take part, here all 32. Five shuffles sum a warp:
+# Inside a warp, threads can exchange values without shared memory. `__shfl_down_sync(mask, v, o)` returns the `v` of the lane `o` places further on; `mask` names the lanes that take part, here all 32. Five shuffles sum a warp:
 
 # %% language="cuda"
 # __global__ void shuffled_sum(const float *x, float *total) {
@@ -169,7 +169,7 @@ check.packed_sum(packed_sum)
 # }
 
 # %% [markdown]
-# > **Predict.** The table counts the passes that add, the barriers and the wavefronts of four sums of 256 numbers: interleaved, yours, *halved* (the upper half is added to the lower half, as in notebook 05), and by shuffles. How many barriers does each of the first three need, and how many the last?
+# > **Predict.** The table counts the passes that add, the barriers and the wavefronts of four sums of 256 numbers: interleaved, yours, *halved* (the upper half is added to the lower half, as in notebook 05), and by shuffles. How many barriers does each of the first three sums need? How many does the sum by shuffles need?
 
 # %%
 most_barriers = Prediction("barriers of the interleaved sum", None)  # your number for None
@@ -198,11 +198,11 @@ few_barriers.answer(barriers["by shuffles"])
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# Interleaved, the warps make 47 passes for additions that fit into 12, as yours shows. But the wavefronts stay: your active lanes read words $2s$ apart, so several hit one bank. Halving reads neighbouring words and needs few of both. Shuffles take 5 passes for each of 8 warps, more than halving, but almost no shared memory and a single barrier.
+# The interleaved sum makes 47 passes for additions that fit into 12. Your packed sum makes 12, but it needs as many wavefronts as before: its active lanes read words $2s$ apart, so several lanes hit one bank. The halved sum reads neighbouring words, and needs few passes and few wavefronts. Shuffles make 5 passes in each of 8 warps, more than halving, but use almost no shared memory and a single barrier.
 #
-# An H200 summed 134 million numbers in blocks of 256: interleaved in 0.58 ms, packed in 0.74 ms, halved in 0.56 ms. The packed sum has far fewer passes than the interleaved one, and was slower. (Times on an H200 come from `make gpu`; `data/gpu/` holds the record.)
+# An H200 summed 134 million numbers in blocks of 256: interleaved in 0.58 ms, packed in 0.74 ms, halved in 0.56 ms. The packed sum makes a quarter of the interleaved sum's passes, and was slower: passes alone do not decide the time. (Times on an H200 come from `make gpu`; `data/gpu/` holds the record.)
 #
-# > **Answer.** A warp executes each way that one of its lanes takes. A branch costs nothing if whole warps agree. So give the work of a step to neighbouring threads, on neighbouring words, and finish inside a warp by shuffles.
+# > **Answer.** A warp executes every branch that at least one of its lanes takes. If all of its lanes agree, an `if` costs no further pass. So give the work of a step to neighbouring threads, on neighbouring words. Inside a warp, shuffles need no barrier.
 
 # %% [markdown]
 # ## Lesson 2. Where does each thread put its result?
@@ -213,12 +213,12 @@ Markdown("\n".join(lines))
 #
 # The picture at the top shows the two scans.
 #
-# - *Hillis and Steele*: in step $s = 1, 2, 4, \dots$ every number adds what stands $s$ to its left. That takes $\log_2 n$ steps and nearly $n \log_2 n$ additions. The result is *inclusive*: a number's own value is in its sum.
-# - *Blelloch*: up and down a tree, in $2 \log_2 n$ steps and $2(n-1)$ additions. The result is *exclusive*. On the way down, a pair's left element takes the right one's value, and the right element becomes the sum of both.
+# - *Hillis and Steele*: in step $s = 1, 2, 4, \dots$ every thread adds to its own number the number $s$ places to the left. That takes $\log_2 n$ steps and nearly $n \log_2 n$ additions. The result is *inclusive*: a number's own value is in its sum.
+# - *Blelloch*: up and down a tree, in $2 \log_2 n$ steps and $2(n-1)$ additions. The result is *exclusive*. The way up adds pairs, then pairs of pairs, until the last element holds the sum of all. The way down first sets this last element to zero. Then, in each pair, the left element takes the right element's old value, and the right element becomes the sum of the two old values.
 #
 # ### Exercise 2: down the tree
 #
-# *Difficulty ●●●, 20 minutes.* A block of 128 threads scans 256 numbers, and the way up is given. Write the way down, so that `y` holds the sum of what stands before each number.
+# *Difficulty ●●●, 20 minutes.* A block of 128 threads scans 256 numbers, and the way up is given. Write the way down, so that `y` holds for each number the sum of all numbers of the block before it.
 #
 # <details><summary>Hint</summary>
 #
@@ -293,7 +293,7 @@ more_accesses.answer(ratio[0])
 more_wavefronts.answer(ratio[1])
 
 # %% [markdown]
-# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts. Its partners stand 2, 4, 8, … words apart and share ever fewer banks. Skipping one word in every 32 removes most of these conflicts; only then is the tree ahead in wavefronts too. It also needs twice the barriers. On an H200, scanning 134 million numbers in blocks of 256 took 0.63 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer operations help only if they are what is scarce.**
+# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts. In its steps, neighbouring lanes read words that lie 2, 4, 8, … apart and so share ever fewer banks. Skipping one word in every 32 removes most of these conflicts; only then does the tree need fewer wavefronts. It also needs twice the barriers. On an H200, scanning 134 million numbers in blocks of 256 took 0.63 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer operations help only if operations are the bottleneck.**
 #
 # ### Histogram: many threads, one bin
 #
@@ -339,7 +339,7 @@ more_wavefronts.answer(ratio[1])
 check.block_histogram(block_histogram)
 
 # %% [markdown]
-# > **Predict.** 32 768 bytes, 8 blocks. How many times fewer atomics go to global memory? And when a warp counts 32 neighbouring pixels of a photograph, how many of its lanes want the same, most wanted bin, on average?
+# > **Predict.** 32 768 bytes, 8 blocks. How many times fewer atomics go to global memory? A warp counts 32 neighbouring pixels of a photograph. How many of its lanes, on average, want the bin that most of them want?
 
 # %%
 fewer_atomics = Prediction("global atomics, direct ÷ own bins", None)  # your number for None
@@ -361,13 +361,15 @@ with Module("histogram.cu", device="cpu") as module:
 fewer_atomics.answer(len(x) / atomics)
 
 # %% [markdown] claims="15-histogram"
-# The direct kernel makes $n$ global atomics, the private one $256 B$: $n / 256B$ times fewer. So a block gains only if it counts more bytes than it has bins. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.38 ms with bins for each block; if all bytes are equal, the first takes 196 ms and the second still 0.38 ms. Privatization does not change the crowd *within* a warp: lanes that want one bin are served one after another, in shared memory too. Neighbouring pixels are alike, so they crowd more than random bytes do:
+# The direct kernel makes $n$ global atomics, the private one $256 B$: $n / 256B$ times fewer. So a block gains only if it counts more bytes than it has bins. An H200 counted 268 million random bytes in 69 ms with bins in global memory, and in 0.38 ms with bins for each block.
+#
+# Privatization does not change the crowd *within* a warp: as many of its lanes want one bin as before. What does a crowd cost? When all bytes were equal, so that all 32 lanes wanted one bin, the H200 took 196 ms with bins in global memory, nearly three times as long. With bins in shared memory it still took 0.38 ms. Neighbouring pixels are alike, so they crowd more than random bytes do:
 
 # %%
 evidence("15-histogram")
 
 # %% [markdown]
-# Your histogram can improve a photograph. Let each grey become the share of pixels that are no brighter, which is a scan of the histogram. Greys that many pixels share then move apart:
+# Your histogram can improve a photograph. Replace each grey by the fraction of pixels that are no brighter. A scan of the histogram gives these fractions. Greys that many pixels have then move apart:
 
 # %%
 grey, bins = (255 * photograph).astype(np.uint8), np.zeros(256, np.uint32)
@@ -381,7 +383,7 @@ if check.block_histogram.passed(block_histogram):
     plt.show()
 
 # %% [markdown]
-# > **Answer.** A scan gives every thread its place in $2\log_2 n$ steps, so nobody waits for a turn. Where many threads update one place, atomics keep the result right, and private copies keep most of the atomics out of global memory.
+# > **Answer.** A scan gives every thread its place in $2\log_2 n$ steps, so no thread waits for all threads before it. Where many threads update one place, atomics keep the result right, and private copies keep most of the atomics out of global memory.
 #
 # ## Lesson 3. Can attention be computed without storing its scores?
 #
@@ -401,7 +403,7 @@ if check.block_histogram.passed(block_histogram):
 #
 # ### Exercise 4: softmax of a row by one warp
 #
-# *Difficulty ●●○, 15 minutes.* Block `b` has 32 threads and computes the softmax of row `b`. Write the part that brings $m$ and $l$ of the whole row into every lane. It reads each number once (keep it in a variable). `__shfl_xor_sync(0xffffffff, m, o)` returns the `m` of the lane whose number differs in bit `o`; after $o = 16, 8, 4, 2, 1$ every lane has merged all 32.
+# *Difficulty ●●○, 15 minutes.* Block `b` has 32 threads and computes the softmax of row `b`. Write the part that brings $m$ and $l$ of the whole row into every lane. It reads each number once (keep it in a variable). `__shfl_xor_sync(0xffffffff, m, o)` returns the `m` of the lane whose number is this lane's number XOR `o`. After exchanges with $o = 16, 8, 4, 2, 1$, every lane has merged all 32.
 #
 # <details><summary>Hint</summary>
 #
@@ -441,7 +443,7 @@ check_attention.online_softmax(online_softmax)
 #
 # $$ o_i = \sum_j p_{ij} v_j, \qquad p_{i\cdot} = \operatorname{softmax}_j \left( q_i \cdot k_j / \sqrt D \right). $$
 #
-# The simplest way has three kernels: `scores` writes $n^2$ scores, `softmax_thrice` reads them three times and writes $n^2$ weights, and `weighted` reads these. Products go through tiles of 16 × 16, as in notebook 14. So $n^2$ numbers are moved six times.
+# The simplest way has three kernels: `scores` writes $n^2$ scores. `softmax_thrice` reads them three times and writes $n^2$ weights, which `weighted` reads. Both products go through tiles of 16 × 16, as in notebook 14. So $n^2$ numbers are moved six times.
 #
 # ### Attention in one kernel
 #
@@ -488,14 +490,14 @@ check_attention.my_attention(my_attention)
 # %% [markdown]
 # ### A tile of scores, as FlashAttention computes it
 #
-# One thread for each query leaves most of a GPU idle. FlashAttention (Dao et al., 2022) gives a block of threads a *tile of scores*: 16 queries × 16 keys, say, a score for each thread. The 16 threads of a row find the row's new maximum and sum by shuffles. They correct the unfinished output once for the whole tile. Look for `shrink` in the listing:
+# With one thread for each query, 4096 queries keep 4096 threads busy; an A100 has room for 221 184. FlashAttention (Dao et al., 2022) gives a block of threads a *tile of scores*. In our kernel it has 16 queries × 16 keys, and each thread computes one score. The 16 threads of a row find the row's new maximum and sum by shuffles. They correct the unfinished output once for the whole tile. Look for `shrink` in the listing:
 
 # %%
 flash = Module("attention.cu", device="cpu")
 Code(flash["attention"].listing, language="c++")
 
 # %% [markdown]
-# > **Predict.** For $n = 128$ and $D = 32$: how many times as many bytes do the three kernels ask for as the one?
+# > **Predict.** For $n = 128$ and $D = 32$: divide the bytes that the three kernels ask for by the bytes that the single kernel asks for. What is the ratio?
 
 # %%
 three_to_one = Prediction("bytes asked for, three kernels ÷ one", None)  # your number for None
@@ -530,13 +532,13 @@ lines += [f"| {name} | {' | '.join(f'{x:.0f}' for x in row)} |"
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The last column counts each byte of each array once for each kernel, as a perfect cache would move it. There the two ways differ most, since scores and weights have $n^2$ numbers each: the three kernels move $4n^2 + 4nD$ numbers, the single kernel $4nD$ (and $n$ logarithms). The ratio, $1 + n/D$, grows with $n$: 5 here, and 129 for $n = 4096$. The other columns say that the one kernel reads keys and values again for every tile of queries; more queries for each block make that cheaper.
+# The last column counts each byte of each array once for each kernel, as a perfect cache would move it. There the three kernels and the single one differ most, because scores and weights have $n^2$ numbers each: the three kernels move $4n^2 + 4nD$ numbers, the single kernel $4nD$ (and $n$ logarithms). The ratio, $1 + n/D$, grows with $n$: 5 here, and 129 for $n = 4096$. The other columns say that the one kernel reads keys and values again for every tile of queries; more queries for each block make that cheaper.
 #
-# If your kernel moves more in sectors than it asks for, look at how it loads `query`: lane $t$ reads row $t$, and its neighbours are 128 bytes away.
+# Your kernel moves more in sectors than it asks for. The cause is in the lines that were given: lane $t$ loads row $t$ of `q` and stores row $t$ of `o`, so neighbouring lanes are 128 bytes apart.
 #
 # ### The same softmax, on a ring of ranks
 #
-# `attention` also returns $\ell_i = m_i + \ln l_i$. With it, outputs over *different* keys can be merged. Here the kernel sees the first 50 keys, then the other 78. The function `merge` is the one that [notebook 13](13_sharding.ipynb#Cut-the-sequence:-ring-attention) uses for pieces that travel round a ring of ranks.
+# `attention` also returns $\ell_i = m_i + \ln l_i$. With it, outputs over *different* keys can be merged. Here the kernel sees the first 50 keys, then the other 78. The function `merge` joins the two results. [Notebook 13](13_sharding.ipynb#Cut-the-sequence:-ring-attention) calls the same function for pieces that travel round a ring of ranks.
 
 # %%
 pieces = []
@@ -549,7 +551,7 @@ merged, _ = merge(*pieces)
 print(f"two pieces merged: largest difference from PyTorch {(merged - reference).abs().max():.0e}")
 
 # %% [markdown]
-# > **Answer.** No. A running maximum, sum and unfinished output replace the scores: each tile of scores lives in one block and is gone when the next one comes. The same rule merges lanes of a warp, tiles of a block, and ranks of a ring.
+# > **Answer.** No. A running maximum, sum and unfinished output replace the scores: each tile of scores lives in one block, and is gone when the next tile comes. The same rule merges lanes of a warp, tiles of a block, and ranks of a ring.
 #
 # ## In practice, and where to read on
 #
