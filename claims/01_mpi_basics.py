@@ -1,4 +1,4 @@
-"""What notebook 01 concludes: when calls return, what overlaps, what pickling costs."""
+"""What notebook 01 concludes: when calls return, what early writes spoil, what pickling costs."""
 
 from __future__ import annotations
 
@@ -46,43 +46,6 @@ def _send_late(nbytes: int, call: str) -> float | None:
         pair.Free()
     doze(comm)
     return took
-
-
-def transfer_while_computing(seed: int, nbytes: int) -> tuple[float, float]:
-    """Seconds of Waitall after computing between, and of Sendrecv: the best of five, in turns."""
-    return _on_ranks(_overlap, nbytes)[0]
-
-
-def _overlap(nbytes: int) -> tuple[float, float] | None:
-    import time
-
-    import numpy as np
-    from mpi4py import MPI
-
-    from helpers.waiting import doze
-
-    comm, best = MPI.COMM_WORLD, None
-    if comm.rank < 2:
-        pair, other = comm.Create_group(comm.group.Incl([0, 1])), 1 - comm.rank
-        out, box = np.ones(nbytes // 8), np.zeros(nbytes // 8)
-        pair.Sendrecv(out, other, 0, box, other, 0)
-        waits, exchanges = [], []
-        for _ in range(5):
-            pair.Barrier()
-            begin = time.perf_counter()
-            pair.Sendrecv(out, other, 0, box, other, 0)
-            exchanges.append(time.perf_counter() - begin)
-            pair.Barrier()
-            requests = [pair.Irecv(box, other), pair.Isend(out, other)]
-            for _ in range(8):
-                np.sqrt(out)
-            begin = time.perf_counter()
-            MPI.Request.Waitall(requests)
-            waits.append(time.perf_counter() - begin)
-        best = min(waits), min(exchanges)
-        pair.Free()
-    doze(comm)
-    return best
 
 
 def overwritten(seed: int, nbytes: int) -> Share:
@@ -175,22 +138,6 @@ CLAIMS = [
         ours="Isend took",
         rival="the rank was busy for",
         unit="s",
-    ),
-    Claim(
-        id="01-overlap",
-        sentence="Inside one machine bytes do not move while both sides compute: Waitall after "
-        "computing takes as long as the exchange by itself.",
-        experiment=transfer_while_computing,
-        seeds=range(12),
-        settings={"16 MB": {"nbytes": 16_000_000}, "4 MB": {"nbytes": 4_000_000}},
-        verdict="depends on the processor",
-        margin=0.35,
-        scale="ratio",
-        axis="the size",
-        ours="Waitall",
-        rival="Sendrecv",
-        unit="s",
-        smallest={"nbytes": 100_000},
     ),
     Claim(
         id="01-overwritten",

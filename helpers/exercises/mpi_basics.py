@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from typing import Any
 
 from helpers.exercises.core import (
-    NotAttempted,
     WrongAnswer,
     call,
     close,
@@ -17,7 +14,7 @@ from helpers.exercises.core import (
     wrong,
 )
 from helpers.exercises.groups import Case, in_case, more_ranks, nothing_begun, outcomes, rounds
-from helpers.exercises.values import letters, several, whole_numbers
+from helpers.exercises.values import letters, several
 
 BEGINS = {"isend", "issend", "ibsend", "irsend", "irecv", "start", "startall"}  # requests
 
@@ -107,41 +104,6 @@ def hand_over(answer, cluster):
         if n > 1 and sum(outcome.messages for outcome in there) != 1:
             wrong(f"right, but on {n} ranks it is not one message by send and recv")
         nothing_begun(there)
-
-
-@exercise(time_limit=60.0)
-def elsewhere(answer, cluster):
-    """answer(name, comm) -> the ranks on other hosts than this rank, whose host has that name."""
-    seated = [
-        *(("node1", "node10", "node1", "node10"), ("b", "a", "a", "a"), ("d", "c", "b", "a")),
-        *(("one", "one", "one", "one"), ("z", "z", "y"), ("x", "y"), ("alone",)),
-        ("box1", "rack1", "box1"),
-    ]
-    cases = [
-        Case(len(names), lambda r, names=names: (names[r],), f"hosts {', '.join(names)}")
-        for names in seated
-    ]
-    for names, there in zip(seated, outcomes(cluster, answer, cases), strict=True):
-        for rank, outcome in enumerate(there):
-            what = f"ranks on hosts {', '.join(names)}: rank {rank}"
-            got: Any = outcome.returned
-            kinds = {type(item).__name__ for item in got} if hasattr(got, "__iter__") else set()
-            if got is None or isinstance(got, str) or kinds & {"bool", "bool_", "str"}:
-                wrong(f"{what} returned {got!r}, expected a list of ranks")
-            others = whole_numbers(got, f"{what} returned {got!r}")
-            odd = [other for other in others if not 0 <= other < len(names)]
-            if odd:
-                wrong(f"{what} returned {others}, but there is no rank {odd[0]}")
-            for other in range(len(names)):
-                times, away = others.count(other), names[other] != names[rank]
-                if times != away:
-                    wrong(
-                        f"{what} returned {others}, with rank {other}, of host {names[other]}, "
-                        f"{times} times in it; expected a rank once if its host is another one, "
-                        "and else not"
-                    )
-            if others != sorted(others) and not isinstance(got, set | frozenset):
-                wrong(f"{what} returned {others}, expected the ranks in ascending order")
 
 
 def _queue(answer, tasks: list, ranks: int) -> tuple | None:
@@ -254,46 +216,6 @@ def grid_sums(answer, cluster):
 
 
 @exercise
-def document_frequency(mapper, reducer):
-    """mapper(text) yields pairs, reducer(key, values) -> in how many texts the word occurs."""
-    texts = ["a rose is a rose", "a red rose", "blue", "blue", "is it blue or is it red", "", "Red"]
-    gathered = defaultdict(list)
-    for text in texts:
-        for pair in list(call(_listed(mapper), text)):
-            try:
-                key, value = pair
-            except (TypeError, ValueError):
-                wrong(f"mapper({text!r}) gave {pair!r}: expected pairs (word, value)")
-            gathered[key].append(value)
-    want = Counter(word for text in texts for word in set(text.split()))
-    if set(gathered) != set(want):
-        odd = sorted(set(gathered) ^ set(want), key=repr)[0]
-        wrong(f"the keys are not the words of the texts: look at {odd!r}")
-    for word in sorted(want):
-        values = sorted(gathered[word], key=repr)
-        equal(call(reducer, word, values), want[word], f"the number of texts with {word!r}")
-
-
-def _listed(mapper):
-    """A generator that yields nothing for an empty text is an answer, no result at all is not."""
-
-    def listed(text):
-        found = mapper(text)
-        return None if found is None else _Pairs(found)
-
-    listed.__name__ = getattr(mapper, "__name__", "mapper")
-    return listed
-
-
-class _Pairs:
-    def __init__(self, pairs):
-        self._pairs = list(pairs)
-
-    def __iter__(self):
-        return iter(self._pairs)
-
-
-@exercise
 def ranks_for(answer):
     """answer(speed_up, serial) -> fewest ranks by Amdahl's law, or math.inf if there are none."""
     cases = [(2, 0.1), (4, 0.05), (1, 0.3), (2.5, 0.0), (6, 0.1), (11, 0.1), (20, 0.05), (60, 0.01)]
@@ -317,70 +239,3 @@ def through(answer):
         for place, (nbytes, seconds) in enumerate((small, large)):
             what = f"alpha + beta · {nbytes} for the {('small', 'large')[place]} message"
             close(alpha + beta * nbytes, seconds, what, atol=1e-12)
-
-
-def _told(answer, rank: int, line: str, left: dict, waiting: list, size: int) -> dict:
-    """Ask the answer; return who was told what, each text taken apart."""
-    from helpers.cluster.first_words import words
-
-    try:
-        told = call(answer, rank, words(line), left, waiting, size)
-    except NotAttempted:
-        if "barrier" in line:  # it has answered others
-            wrong(f"to {line!r} of rank {rank} it returned None; an empty dictionary tells nobody")
-        raise
-    if not isinstance(told, dict) or not all(isinstance(text, str) for text in told.values()):
-        wrong(f"to {line!r} of rank {rank}: expected a dictionary {{rank: text}}, got {told!r}")
-    return {other: words(text) for other, text in told.items()}
-
-
-def _only(told: dict, rank: int, line: str, command: str) -> dict:
-    """Return what the rank that asked was told; nobody else may be."""
-    if set(told) != {rank}:
-        wrong(f"{line!r} of rank {rank}: told were {sorted(told)}, and it was that rank that asked")
-    found = told[rank]
-    if found.get("cmd") != command or found.get("rc") != "0":
-        wrong(f"{line!r}: expected an answer that begins cmd={command} rc=0, got {found}")
-    return found
-
-
-@exercise
-def serve(answer):
-    """answer(rank, request, words, waiting, size) -> {rank: text}, and real ranks come to life."""
-    from helpers.cluster.first_words import SILENT, start
-
-    for size in (3, 2, 1):
-        left: dict = {}
-        waiting: list = []
-        for sender in range(size):
-            for key in ("port", "name"):
-                line = f"cmd=put key={key}-{sender} value={key[0]}{sender}"
-                told = _told(answer, sender, line, left, waiting, size)
-                _only(told, sender, line, "put_result")
-        for turn, last in enumerate((size - 1, 0)):
-            order = [rank for rank in range(size) if rank != last] + [last]
-            for rank in order[:-1]:
-                told = _told(answer, rank, "cmd=barrier_in", left, waiting, size)
-                if told:
-                    wrong(
-                        f"barrier {turn + 1} of {size} ranks: rank {rank} came, and {sorted(told)} "
-                        "were answered while others were still on their way"
-                    )
-            told = _told(answer, last, "cmd=barrier_in", left, waiting, size)
-            if sorted(told) != list(range(size)):
-                wrong(
-                    f"barrier {turn + 1} of {size} ranks: the last one came, and {sorted(told)} "
-                    "were answered"
-                )
-            if any(text.get("cmd") != "barrier_out" for text in told.values()):
-                wrong(f"barrier {turn + 1}: expected answers cmd=barrier_out rc=0, got {told}")
-        for reader in range(size):
-            for sender in range(size):
-                line = f"cmd=get key=name-{sender}"
-                told = _told(answer, reader, line, left, waiting, size)
-                value = _only(told, reader, line, "get_result").get("value")
-                if value != f"n{sender}":
-                    wrong(f"rank {sender} put n{sender}; rank {reader} asked, and was told {value}")
-    born = start(3, answer, hosts=3)
-    if born.trouble and born.trouble != SILENT:  # the answers are right, whoever asks for them
-        wrong(f"three ranks were started, and did not come to life with it: {born.trouble}")

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Start here: see what your machine can do
 #
-# In twenty minutes you will know that everything works here, you will have seen four processes compute at the same time, and you will have solved the first exercises.
+# In twenty minutes you will have tested your machine, seen four processes compute at the same time, and solved the first exercises.
 #
-# The next cell starts four processes, called ranks. They pass a ball round: each waits for a message from the rank before it, and sends one to the rank after it.
+# The next cell starts four processes, called ranks. They pass a ball around a ring: each rank waits for a message from the rank before it, then sends one to the rank after it.
 
 # %% tags=["parameters"]
 from dataclasses import dataclass
@@ -25,24 +25,24 @@ cluster = Cluster(n=P.ranks)
 ring(cluster.run(pass_round, 3))
 
 # %% [markdown]
-# The processes and the times are those of your machine. If the cell failed, go on to *Test everything* below: it says what is missing.
+# Four processes on your machine have just answered, and the times are theirs. If the cell failed, go on to *Test everything* below: it says what is missing.
 
 # %% [markdown]
 # **You will be able to**
 #
-# - say how many cores and how much memory your machine has, and which MPI and compiler;
+# - say how many cores and how much memory your machine has;
 # - run a cell on four processes at once, and read what each of them prints;
 # - explain why four ranks on two cores take at least twice as long as one, and see them take turns;
 # - solve an exercise, check it, and get a fresh copy of a notebook.
 #
 # **You need** some Python; nothing else. *Time:* 20 minutes, of which your machine works for less than two. *Cores:* any number. *GPU:* none.
 #
-# Words that are new stand in the [glossary](glossary.md). Run a cell with <kbd>Shift</kbd>+<kbd>Enter</kbd>; run them all with *Run → Run All Cells*.
+# The [glossary](glossary.md) explains new words. Run a cell with <kbd>Shift</kbd>+<kbd>Enter</kbd>; run them all with *Run → Run All Cells*.
 
 # %% [markdown]
 # ## What this machine has
 #
-# Every number in the course is measured on your machine, so first see what it is.
+# The course measures on your machine, so first see what it has.
 
 # %%
 from IPython.display import Markdown
@@ -53,9 +53,9 @@ from helpers.exercises import start_here as check
 Markdown(describe())
 
 # %% [markdown]
-# A [core](glossary.md#core) executes one stream of instructions at a time. (Many processors count each core twice. The two halves share one core's arithmetic, and are worth less than two cores.) The table counts the cores that this Python may use: a container or a batch system often gives you fewer than the machine has. All processes that you start share the [memory](glossary.md#memory).
+# A [core](glossary.md#core) executes one stream of instructions at a time. (Many processors count each core twice. Both halves share one core's arithmetic, so two halves do less than two cores.) The table counts the cores that this Python may use: a container or a batch system often gives you fewer than the machine has. All processes share the [memory](glossary.md#memory).
 #
-# Some numbers depend on the versions of what is installed:
+# Some measurements depend on the versions that are installed:
 
 # %%
 Markdown(installed())
@@ -83,12 +83,12 @@ number_of_cores = usable_cores()
 check.cores(number_of_cores)
 
 # %% [markdown]
-# A check says *not attempted*, *correct*, or what is wrong. It never gives the answer away, and you may run it as often as you like.
+# A check says *not attempted*, *correct*, or what is wrong. Run it as often as you like; it never gives the answer away.
 
 # %% [markdown]
 # ## Test everything, in about a minute
 #
-# Each row below is a small computation whose result is known: a gradient, a compiled program, a drawn picture, a sum over four processes, a message over a network. *works*: the result was right. *not here*: the course runs without it. *FAILS*: something must be repaired first, and the row says what.
+# Each row below is a small computation whose result is known: a gradient, a compiled program, a drawn picture, a sum over four processes, a message over a network. *works* means that the result was right, *not here* that the course runs without it. *FAILS* means that you must repair something first; the row says what.
 
 # %%
 from helpers.checkup import report
@@ -96,14 +96,14 @@ from helpers.checkup import report
 findings = report()
 
 # %% [markdown]
-# The row *several hosts* is about later notebooks. A *host* is a machine in a network. Linux can divide one machine into several hosts, each with a network of its own, linked at a speed that you choose. If yours may not, the row says what would allow it; `make hosts` in a terminal tests that row alone, and then opens the course.
+# Later notebooks use *several hosts*. A *host* is a machine in a network. Linux can divide one machine into several hosts, linked at a speed that you choose. If your system forbids it, the row says how to allow it.
 
 # %% [markdown]
 # ## Four processes in a notebook
 #
-# This notebook is one process: the *kernel*, which executes the cells. `Cluster` started four more at the top. They are called [ranks](glossary.md#rank), and send messages to each other by [MPI](glossary.md#mpi).
+# This notebook is one process: the *kernel*, which executes the cells. At the top, `Cluster` started four more: the [ranks](glossary.md#rank), which send messages to each other by [MPI](glossary.md#mpi).
 #
-# A cell that begins with `%%ranks` runs on every rank instead of in the kernel. There `rank` is the number of the process, from 0, and `size` is how many there are. Below the cell you see what each rank prints, with its number in front, in the order of the ranks. What several ranks print alike is shown once, with all their numbers, such as `[0-3]`.
+# A cell that begins with `%%ranks` runs on every rank instead of in the kernel. There `rank` is the number of the process, from 0, and `size` is how many there are. Below the cell you see what each rank prints, with its number in front, in the order of the ranks. A line that several ranks print appears once, with all their numbers, such as `[0-3]`.
 
 # %%
 # %%ranks
@@ -121,9 +121,9 @@ x = 10 * rank
 comm.allreduce(x)  # the sum over all ranks, on each of them
 
 # %% [markdown]
-# `comm` is the group of all ranks. `allreduce` adds up what each of them gives and hands the sum to all; notebook 08 is about how it does that.
+# `comm` is the group of all ranks. `allreduce` adds up one number from each rank and gives every rank the sum; notebook 08 shows how.
 #
-# From the kernel, `cluster.run` calls a function on all ranks and returns a list with one result for each rank. In the function, `rank`, `size` and `comm` are those of the rank:
+# From the kernel, `cluster.run` calls a function on all ranks and returns a list with one result for each rank. The function sees the `rank`, `size` and `comm` of the rank that runs it:
 
 # %%
 cluster.run(lambda: x + 1)
@@ -152,7 +152,7 @@ check.squares(cluster.run(lambda: mine))
 # %% [markdown]
 # ## Do they really run at the same time?
 #
-# Each rank will now add numbers in a loop. After every 5 000 additions it reads two clocks: the clock on the wall, and a clock that runs only while this process has a core. If the first gained 0.3 ms on the second, another process had the core meanwhile. So each rank records when it *really* ran.
+# Each rank will now add numbers in a loop. After every 5 000 additions it reads two clocks: the wall clock, and a clock that runs only while this process has a core. If the wall clock gained 0.3 ms on the process's clock, another process had the core meanwhile. So each rank records when it *really* ran.
 #
 # > **Predict:** on your machine's cores, will the four ranks need the time of one process, of two, or of four? Replace the dots by a number.
 
@@ -218,12 +218,12 @@ guess.answer("time of four ranks ÷ time of one process", seconds(together) / se
 # %% [markdown]
 # Each lane is a process. A bar is a stretch of time in which it ran; on the grey line between two bars it waited for a core. At any moment there are at most as many bars as cores. With four cores or more the lanes are full and end near the dashed line. With two cores the four ranks *take turns*, and need at least twice the time of one. Other programs on your machine take turns as well. (Each time is the best of three.)
 #
-# So more processes than cores do not run more at once. The course often uses more all the same, since messages between ranks can be studied on any machine.
+# More processes than cores do not get more done at once. The course often uses more anyway, because messages between ranks can be studied on any machine.
 
 # %% [markdown]
 # ### Exercise 3: how long at least?
 #
-# *Difficulty ●○○, 3 minutes.* Several ranks each have work that takes `alone` seconds on a core of their own. They share `cores` cores, and take turns that are much shorter than the work and cost no time. After how many seconds, at the earliest, are all of them done?
+# *Difficulty ●○○, 3 minutes.* Several ranks each have work that takes `alone` seconds on a core of their own. They share `cores` cores, and take turns that are much shorter than the work and cost no time. After how many seconds, at the earliest, is all the work done?
 #
 # <details><summary>Hint</summary>
 #
@@ -301,7 +301,7 @@ if check.shares.passed(shares):
     guess.answer("one process ÷ four ranks that share its work", seconds(alone) / seconds(shared))
 
 # %% [markdown]
-# Each rank has a quarter of the work. By your bound of Exercise 3, four ranks are at most four times as fast as one process, and with two cores at most twice as fast. The course looks for what is missing: ranks that start late, ranks with more to do, and, in the next notebook, messages.
+# Each rank has a quarter of the work. By your bound of Exercise 3, four ranks are at most four times as fast as one process, and with two cores at most twice as fast. Where they are slower than your bound, the course looks for the cause: ranks that start late, ranks with more to do, and, in the next notebook, messages.
 
 # %% [markdown]
 # ## How the course works
@@ -320,7 +320,7 @@ if check.shares.passed(shares):
 # %% [markdown]
 # ## What breaks
 #
-# Less than you think. Here rank 2 divides by zero while the others go on. The error names the rank and the line. What the others printed is kept, and so are all variables.
+# An error on one rank breaks little. Here rank 2 divides by zero while the others go on. The error names the rank and the line. What the others printed is kept, and so are all variables.
 
 # %% tags=["raises-exception"]
 # %%ranks
@@ -335,14 +335,14 @@ print(f"x is {x:+.2f}")
 print(f"mine is {mine}, and x is {x:+.2f}")
 
 # %% [markdown]
-# On rank 2 the assignment never happened, so it still has its earlier `x`, 20. In [01_mpi_basics](01_mpi_basics.ipynb) you will make ranks wait for each other for ever, and see who waits for whom.
+# On rank 2 the assignment never happened, so rank 2 still has its earlier `x`, 20. In [01_mpi_basics](01_mpi_basics.ipynb) you will make ranks wait for each other for ever, and see who waits for whom.
 
 # %% [markdown]
 # ## Summary
 #
 # - The first table says what your machine has; the test says that it works. When something fails later, run the test again.
 # - `%%ranks` runs a cell on every rank, `cluster.run` a function. Each rank is a process with its own variables.
-# - Ranks share the cores: as many as you have cores run at the same time, and more than that take turns.
+# - Ranks share the cores: at any moment at most as many run as there are cores, and the others wait for their turn.
 # - A check says what is wrong; `make reset NB=00` gives you a fresh copy.
 #
 # **In practice** ranks are started by `mpiexec` or by a batch system (Slurm's `srun`), one for each core or GPU, on many machines. The code on the ranks is the same.

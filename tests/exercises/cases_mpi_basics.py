@@ -273,74 +273,6 @@ def hands_over_by_a_collective(value, comm):
     return value if comm.Get_rank() == comm.Get_size() - 1 else None
 
 
-def on_other_hosts(name, comm):
-    return [other for other, there in enumerate(comm.allgather(name)) if there != name]
-
-
-def on_other_hosts_in_an_array(name, comm):
-    import numpy as np
-
-    return np.flatnonzero(np.array(comm.allgather(name)) != name)
-
-
-def on_other_hosts_by_messages(name, comm):
-    n, me = comm.Get_size(), comm.Get_rank()
-    requests = [comm.isend(name, other) for other in range(n) if other != me]
-    away = {other for other in range(n) if other != me and comm.recv(source=other) != name}
-    for request in requests:
-        request.wait()
-    return away
-
-
-def on_other_hosts_by_groups(name, comm):
-    names = comm.allgather(name)
-    mine = comm.Split(names.index(name), key=comm.Get_rank())
-    return tuple(sorted({*range(comm.Get_size())} - {*mine.allgather(comm.Get_rank())}))
-
-
-def on_this_host(name, comm):
-    return [other for other, there in enumerate(comm.allgather(name)) if there == name]
-
-
-def all_others(name, comm):
-    return [other for other in range(comm.Get_size()) if other != comm.Get_rank()]
-
-
-def on_other_hosts_than_rank_0(name, comm):
-    first = comm.bcast(name)
-    return [other for other, there in enumerate(comm.allgather(name)) if there != first]
-
-
-def on_hosts_with_other_beginnings(name, comm):
-    return [r for r, there in enumerate(comm.allgather(name)) if not there.startswith(name)]
-
-
-def names_of_other_hosts(name, comm):
-    return [there for there in comm.allgather(name) if there != name]
-
-
-def whether_elsewhere(name, comm):
-    return [there != name for there in comm.allgather(name)]
-
-
-def only_the_root_knows(name, comm):
-    names = comm.gather(name) or [name] * comm.Get_size()
-    return [other for other, there in enumerate(names) if there != name]
-
-
-def backwards(name, comm):
-    return on_other_hosts(name, comm)[::-1]
-
-
-def half_of_the_ranks(name, comm):
-    n, me = comm.Get_size(), comm.Get_rank()
-    return [other for other in range(n) if other // 2 != me // 2]
-
-
-def counted_from_one(name, comm):
-    return [other + 1 for other in on_other_hosts(name, comm)]
-
-
 def whoever_asks(tasks, comm):
     results, status, left = {}, MPI.Status(), list(tasks)  # noqa: F821 - known on the ranks
     for _ in range(len(tasks) + comm.Get_size() - 1):
@@ -517,25 +449,6 @@ def sums_of_gathered_values(value, comm):
     return sum(everything[row : row + 2]), sum(everything[me % 2 :: 2])
 
 
-def once_a_text(text):
-    for word in set(text.split()):
-        yield word, 1
-
-
-def every_word(text):
-    for word in text.split():
-        yield word, 1
-
-
-def every_word_with_its_text(text):
-    """Wrong where two texts are alike."""
-    return [(word, text) for word in text.split()]
-
-
-def add(word, ones):
-    return sum(ones)
-
-
 def fewest(speed_up, serial):
     if serial and speed_up >= 1 / serial * (1 - 1e-9):
         return math.inf
@@ -563,77 +476,7 @@ def through_by_a_system(small, large):
     return np.linalg.solve([[1.0, x], [1.0, y]], [s, t])
 
 
-def serves(rank, request, words, waiting, size):
-    if request["cmd"] == "put":
-        words[request["key"]] = request["value"]
-        return {rank: "cmd=put_result rc=0"}
-    if request["cmd"] == "get":
-        return {rank: f"cmd=get_result rc=0 value={words[request['key']]}"}
-    waiting.append(rank)
-    if len(waiting) < size:
-        return {}
-    everybody = waiting.copy()
-    waiting.clear()
-    return dict.fromkeys(everybody, "cmd=barrier_out rc=0")
-
-
-def serves_by_counting(rank, request, words, waiting, size):
-    """Right in another way: with a newline, and a barrier that counts."""
-    if request["cmd"] != "barrier_in":
-        return {rank: serves(rank, request, words, waiting, size)[rank] + "\n"}
-    words["came"] = words.get("came", 0) + 1
-    return dict.fromkeys(range(size), "cmd=barrier_out rc=0") if words["came"] % size == 0 else {}
-
-
-def serves_without_waiting(rank, request, words, waiting, size):
-    if request["cmd"] == "barrier_in":
-        return {rank: "cmd=barrier_out rc=0"}
-    return serves(rank, request, words, waiting, size)
-
-
-def serves_one_barrier(rank, request, words, waiting, size):
-    """Does not close the barrier again."""
-    if request["cmd"] != "barrier_in":
-        return serves(rank, request, words, waiting, size)
-    waiting.append(rank)
-    return dict.fromkeys(range(size), "cmd=barrier_out rc=0") if len(waiting) >= size else {}
-
-
-def serves_the_last(rank, request, words, waiting, size):
-    """Forgets those who came before."""
-    told = serves(rank, request, words, waiting, size)
-    return {rank: told[rank]} if told else {}
-
-
-def serves_what_is_ones_own(rank, request, words, waiting, size):
-    if request["cmd"] == "put":
-        words[rank] = request["value"]
-        return {rank: "cmd=put_result rc=0"}
-    if request["cmd"] == "get":
-        return {rank: f"cmd=get_result rc=0 value={words[rank]}"}
-    return serves(rank, request, words, waiting, size)
-
-
-def serves_nobody_by_none(rank, request, words, waiting, size):
-    return serves(rank, request, words, waiting, size) or None
-
-
-def serves_everybody(rank, request, words, waiting, size):
-    told = serves(rank, request, words, waiting, size)
-    return dict.fromkeys(range(size), *told.values()) if request["cmd"] == "put" else told
-
-
 CASES = {
-    "serve": Case(
-        right=serves,
-        also=[serves_by_counting],
-        wrong=[
-            *(serves_without_waiting, serves_one_barrier, serves_the_last),
-            *(serves_what_is_ones_own, serves_everybody, "get", serves_nobody_by_none),
-            lambda rank, request, words, waiting, size: {rank: "rc=0"},
-            lambda rank, request, words, waiting, size: request,
-        ],
-    ),
     "statements": Case(
         right="ACE",
         wrong=["A", "ABCE", "abcde", "BD", "yes", " ", 3, {"A": 1, "C": 2, "E": 3}],
@@ -668,19 +511,6 @@ CASES = {
         hangs=[hands_over_to_rank_3, hands_over_and_everybody_listens],
         also=[handed_over_by_request],
     ),
-    "elsewhere": Case(
-        right=on_other_hosts,
-        also=[
-            *(on_other_hosts_in_an_array, on_other_hosts_by_messages, on_other_hosts_by_groups),
-        ],
-        wrong=[
-            *(on_this_host, all_others, on_other_hosts_than_rank_0, names_of_other_hosts),
-            *(on_hosts_with_other_beginnings, whether_elsewhere, only_the_root_knows),
-            *(backwards, half_of_the_ranks, counted_from_one),
-            lambda name, comm: len(on_other_hosts(name, comm)),
-            lambda name, comm: on_other_hosts(name[-1], comm),
-        ],
-    ),
     "hand_out": Case(
         right=whoever_asks,
         wrong=[in_turns, forgets_the_last_results, all_to_the_first],
@@ -700,17 +530,6 @@ CASES = {
             *(sums_swapped, sums_over_everything, sum_of_the_row_only),
             lambda value, comm: {*sums(value, comm)},
             *(sums_for_four_ranks, sums_in_two_rows),
-        ],
-    ),
-    "document_frequency": Case(
-        right=(once_a_text, add),
-        wrong=[
-            (every_word, add),
-            (lambda text: once_a_text(text.lower()), add),
-            (once_a_text, lambda word, ones: max(ones)),
-            (every_word_with_its_text, lambda word, texts: len(set(texts))),
-            (lambda text: [text], add),
-            (lambda text: [(text, 1)], add),
         ],
     ),
     "ranks_for": Case(

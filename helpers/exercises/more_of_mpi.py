@@ -1,0 +1,114 @@
+"""Checks of the appendix to notebook 01: how ranks come to life, and MapReduce."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from helpers.exercises.core import NotAttempted, call, equal, exercise, wrong
+
+
+@exercise
+def document_frequency(mapper, reducer):
+    """mapper(text) yields pairs, reducer(key, values) -> in how many texts the word occurs."""
+    texts = ["a rose is a rose", "a red rose", "blue", "blue", "is it blue or is it red", "", "Red"]
+    gathered = defaultdict(list)
+    for text in texts:
+        for pair in list(call(_listed(mapper), text)):
+            try:
+                key, value = pair
+            except (TypeError, ValueError):
+                wrong(f"mapper({text!r}) gave {pair!r}: expected pairs (word, value)")
+            gathered[key].append(value)
+    want = Counter(word for text in texts for word in set(text.split()))
+    if set(gathered) != set(want):
+        odd = sorted(set(gathered) ^ set(want), key=repr)[0]
+        wrong(f"the keys are not the words of the texts: look at {odd!r}")
+    for word in sorted(want):
+        values = sorted(gathered[word], key=repr)
+        equal(call(reducer, word, values), want[word], f"the number of texts with {word!r}")
+
+
+def _listed(mapper):
+    """A generator that yields nothing for an empty text is an answer, no result at all is not."""
+
+    def listed(text):
+        found = mapper(text)
+        return None if found is None else _Pairs(found)
+
+    listed.__name__ = getattr(mapper, "__name__", "mapper")
+    return listed
+
+
+class _Pairs:
+    def __init__(self, pairs):
+        self._pairs = list(pairs)
+
+    def __iter__(self):
+        return iter(self._pairs)
+
+
+def _told(answer, rank: int, line: str, left: dict, waiting: list, size: int) -> dict:
+    """Ask the answer; return who was told what, each text taken apart."""
+    from helpers.cluster.first_words import words
+
+    try:
+        told = call(answer, rank, words(line), left, waiting, size)
+    except NotAttempted:
+        if "barrier" in line:  # it has answered others
+            wrong(f"to {line!r} of rank {rank} it returned None; an empty dictionary tells nobody")
+        raise
+    if not isinstance(told, dict) or not all(isinstance(text, str) for text in told.values()):
+        wrong(f"to {line!r} of rank {rank}: expected a dictionary {{rank: text}}, got {told!r}")
+    return {other: words(text) for other, text in told.items()}
+
+
+def _only(told: dict, rank: int, line: str, command: str) -> dict:
+    """Return what the rank that asked was told; nobody else may be."""
+    if set(told) != {rank}:
+        wrong(f"{line!r} of rank {rank}: told were {sorted(told)}, and it was that rank that asked")
+    found = told[rank]
+    if found.get("cmd") != command or found.get("rc") != "0":
+        wrong(f"{line!r}: expected an answer that begins cmd={command} rc=0, got {found}")
+    return found
+
+
+@exercise
+def serve(answer):
+    """answer(rank, request, words, waiting, size) -> {rank: text}, and real ranks come to life."""
+    from helpers.cluster.first_words import SILENT, start
+
+    for size in (3, 2, 1):
+        left: dict = {}
+        waiting: list = []
+        for sender in range(size):
+            for key in ("port", "name"):
+                line = f"cmd=put key={key}-{sender} value={key[0]}{sender}"
+                told = _told(answer, sender, line, left, waiting, size)
+                _only(told, sender, line, "put_result")
+        for turn, last in enumerate((size - 1, 0)):
+            order = [rank for rank in range(size) if rank != last] + [last]
+            for rank in order[:-1]:
+                told = _told(answer, rank, "cmd=barrier_in", left, waiting, size)
+                if told:
+                    wrong(
+                        f"barrier {turn + 1} of {size} ranks: rank {rank} came, and {sorted(told)} "
+                        "were answered while others were still on their way"
+                    )
+            told = _told(answer, last, "cmd=barrier_in", left, waiting, size)
+            if sorted(told) != list(range(size)):
+                wrong(
+                    f"barrier {turn + 1} of {size} ranks: the last one came, and {sorted(told)} "
+                    "were answered"
+                )
+            if any(text.get("cmd") != "barrier_out" for text in told.values()):
+                wrong(f"barrier {turn + 1}: expected answers cmd=barrier_out rc=0, got {told}")
+        for reader in range(size):
+            for sender in range(size):
+                line = f"cmd=get key=name-{sender}"
+                told = _told(answer, reader, line, left, waiting, size)
+                value = _only(told, reader, line, "get_result").get("value")
+                if value != f"n{sender}":
+                    wrong(f"rank {sender} put n{sender}; rank {reader} asked, and was told {value}")
+    born = start(3, answer, hosts=3)
+    if born.trouble and born.trouble != SILENT:  # the answers are right, whoever asks for them
+        wrong(f"three ranks were started, and did not come to life with it: {born.trouble}")

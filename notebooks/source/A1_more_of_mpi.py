@@ -1,0 +1,418 @@
+# %% [markdown]
+# # Appendix: start ranks by hand, count words by MapReduce, compute while messages travel
+#
+# At the end you will have answered the first questions of four new ranks, written two functions for a MapReduce framework, and seen when a non-blocking call hides a transfer and when it does not.
+#
+# **You need** [01_mpi_basics](01_mpi_basics.ipynb). *Time:* 50 minutes, exercises included. The sections need the set-up alone, in any order. *Cores:* two or more. *GPU:* none.
+#
+# ## Set-up
+
+# %% tags=["parameters"]
+import inspect
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from pydoc_data.topics import topics
+from tempfile import TemporaryDirectory
+
+import matplotlib.pyplot as plt
+import numpy as np
+from IPython.display import Markdown
+
+from helpers.cluster import Cluster
+from helpers.cluster.first_words import folded, start
+from helpers.exercises import more_of_mpi as check
+from helpers.exercises.predictions import Predictions
+from helpers.plots import style
+from helpers.plots.conversation import conversation
+from helpers.plots.timeline import timeline
+
+# %load_ext helpers.cluster
+
+
+@dataclass(frozen=True)
+class Parameters:
+    ranks: int = 4
+
+
+# %%
+P = Parameters()
+style.use()
+guess = Predictions()
+cluster = Cluster(n=P.ranks)
+
+# %%
+# %%ranks
+import time
+from collections import Counter
+from pydoc_data.topics import topics
+
+import numpy as np
+
+from helpers.mapreduce import mapreduce
+from helpers.waiting import doze, meet
+
+pair = comm.Split(0 if rank < 2 else 1)  # ranks 0 and 1
+
+# %% [markdown]
+# ## How ranks come to life
+#
+# A process that has just started knows neither its `rank` nor the `size`. It asks the process that started it, its *parent*, in lines of text over a socket. The protocol is PMI, the *process management interface*; `mpiexec` and Slurm's `srun` answer it. Here `start` starts two more ranks. This kernel answers them and records the conversation.
+#
+# > **Predict.** How many requests does rank 0 make, from the first to the last?
+
+# %%
+guess["requests of rank 0"] = ...
+
+# %%
+born = start(2)
+guess.answer("requests of rank 0", len(born.of(0)))
+print(born.trouble or born.output)
+rows = [f"| `{asked}` | `{told}` |" for asked, told in folded(born.of(0))]
+Markdown("\n".join(["| rank 0 asks | its parent answers |", "|---|---|", *rows]))
+
+# %% [markdown]
+# First the rank and its parent agree on a version of the protocol. `PMI_process_mapping` says which ranks share a host: `(0,1,2)` means that from host 0 on there is one host, with two ranks. These two share memory, so they only have to meet: the parent answers `barrier_in` when all ranks have sent it. (`rc=-1`: nobody has stored that key.)
+#
+# On several hosts ranks cannot send anything before they know each other's addresses. Here three ranks are *told* that each is on a host of its own. Read a lane from the left:
+
+# %%
+apart = start(3, hosts=3)
+print(apart.trouble or apart.output)
+conversation(apart, title="Three ranks leave each other their addresses, just now")
+plt.show()
+
+# %% [markdown]
+# A rank stores its address with the parent, in pieces (`put`), and waits (hatched). When the last rank has come, the parent releases all of them, and each rank asks for every address (`get`). The pattern is an allgather.
+#
+# ### Exercise 1: be the parent
+#
+# *Difficulty ●●○, 10 minutes.* Write the parent's answers. `serve` is given the rank that asks, its request, a dictionary `words`, a list `waiting`, and the number of ranks. `words` and `waiting` are empty at first and keep what you put into them. Return `{rank: text}`, the text for each rank that gets an answer now:
+#
+# | request | answer |
+# |---|---|
+# | `{"cmd": "put", "key": ..., "value": ...}` | `cmd=put_result rc=0`, when you have stored the value |
+# | `{"cmd": "get", "key": ...}` | `cmd=get_result rc=0 value=`, followed by the value that any rank stored under that key |
+# | `{"cmd": "barrier_in"}` | nothing, until all ranks have come; then `cmd=barrier_out rc=0` to each of them |
+#
+# Ranks meet more than once. There may be a single rank.
+#
+# <details><summary>Hint</summary>
+#
+# While ranks are missing the answer is `{}`. When the last has come, empty `waiting` for the next time. `dict.fromkeys(ranks, text)` gives the same text to several ranks.
+#
+# </details>
+
+
+# %% exercise="serve"
+def serve(rank, request, words, waiting, size):
+    """Return {rank: text}: who is told what."""
+    # BEGIN SOLUTION
+    if request["cmd"] == "put":
+        words[request["key"]] = request["value"]
+        return {rank: "cmd=put_result rc=0"}
+    if request["cmd"] == "get":
+        return {rank: f"cmd=get_result rc=0 value={words[request['key']]}"}
+    waiting.append(rank)
+    if len(waiting) < size:
+        return {}
+    everybody = waiting.copy()
+    waiting.clear()
+    return dict.fromkeys(everybody, "cmd=barrier_out rc=0")
+    # END SOLUTION
+
+
+# %% check="serve" points=2
+check.serve(serve)
+
+# %% [markdown]
+# Now four ranks start with your answers:
+
+# %%
+mine = start(4, serve, hosts=4)
+print(mine.trouble or mine.output)
+conversation(mine, title="Four ranks, and what they asked")
+plt.show()
+
+# %% [markdown]
+# ### PMIx and torchrun
+#
+# *PMIx* is the successor of PMI: the same questions, for larger machines and with notices of failures. Open MPI speaks it, and so does `srun --mpi=pmix`. *torchrun* starts the processes of a PyTorch training. Its agents, one on each host, meet at a *rendezvous*, a key-value store under an address that all of them were given; there they agree on the ranks. Each agent then hands its processes their rank and the store's address in environment variables:
+
+# %%
+script = """
+import os, sys
+told = (f"{name}={os.environ[name]}" for name in ("RANK", "WORLD_SIZE", "MASTER_PORT"))
+sys.stdout.write(" ".join(told) + "\\n")
+"""
+with TemporaryDirectory() as folder:
+    Path(folder, "hello.py").write_text(script)
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=3"]
+    said = subprocess.run(
+        [*launch, "hello.py"], cwd=folder, env=os.environ | {"TMPDIR": folder},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+print(*sorted(said.stdout.splitlines()), sep="\n")
+
+# %% [markdown]
+# ## MPI or MapReduce?
+#
+# In [MapReduce](glossary.md#mapreduce) you write two functions. `mapper` makes (key, value) pairs from a piece of the input; `reducer` combines all values of a key into one. A framework assigns the work, sends the messages, and repeats tasks that fail. In MPI you do all of this. We count the words of Python's language reference in both ways:
+
+# %%
+documents = list(topics.values())
+print(f"{len(documents)} documents, {sum(map(len, documents)) / 1000:.0f} kB of text")
+print(documents[0][:200])
+
+# %% [markdown]
+# > **Predict.** Four ranks count. How many messages will the MPI program send? How many will MapReduce send, which hands out one document at a time?
+
+# %%
+guess["messages, MPI"] = ...
+guess["messages, MapReduce"] = ...
+
+# %% [markdown]
+# **MPI**: you decide which rank counts what, which rank adds up, and who sends what to whom.
+
+# %%
+# %%ranks --trace by_mpi
+mine = list(topics.values())[rank::size]  # I decide who counts what
+counts = Counter(word for text in mine for word in text.lower().split())
+if rank == 0:
+    for peer in range(1, size):  # and who adds up, and in which order
+        counts += comm.recv(source=peer)
+else:
+    comm.send(counts, dest=0)
+
+# %% [markdown]
+# **MapReduce**: you write what to do with one document and with one word. (Like the MPI program, the mapper adds up before it sends: one pair for each word of a document.)
+
+
+# %%
+# %%ranks --trace by_mapreduce
+def mapper(text):
+    yield from Counter(text.lower().split()).items()
+
+
+def reducer(word, counts):
+    return sum(counts)
+
+
+reduced = mapreduce(list(topics.values()), mapper, reducer, comm)
+
+# %%
+counted, again = cluster.run(lambda: (counts, reduced))[0]
+print("the same words:", counted == again, "and", len(counted))
+print(", ".join(f"{word}: {n}" for word, n in counted.most_common(6)))
+guess.answer("messages, MPI", len(by_mpi.messages))
+guess.answer("messages, MapReduce", len(by_mapreduce.messages))
+
+# %% [markdown]
+# In the MPI program ranks 1 to 3 send one message each: their counts. In MapReduce rank 0 only hands out documents, one for each request. Then all ranks exchange pairs in one collective call (not counted), so that each word has one owner. In return MapReduce keeps its workers busy while documents are left, and tries a failed task again:
+
+
+# %%
+# %%ranks
+def fragile(text):
+    if rank == 2 and rng.random() < 0.4:
+        failures.append(text)
+        raise OSError("rank 2 has a bad disk")
+    yield from mapper(text)
+
+
+rng, failures = np.random.default_rng(7), []
+again = mapreduce(list(topics.values()), fragile, reducer, comm, attempts=20)
+assert again == reduced
+if rank == 2:
+    print(f"my mapper failed {len(failures)} times, and the result is the same")
+
+# %% [markdown]
+# The scheduler gave those documents to the next ranks that asked. In the MPI program rank 0 would have waited for ever for rank 2's message. MapReduce fits one pass over much data. MPI fits iterations with much communication, such as training and simulation. The framework's scheduler uses only calls that you know; it is the queue of notebook 01 with a second attempt:
+
+# %%
+from helpers import mapreduce as framework
+
+print(inspect.getsource(framework._schedule))
+
+# %% [markdown]
+# ### Exercise 2: in how many documents?
+#
+# *Difficulty ●○○, 5 minutes.* A word's *document frequency* is the number of documents that contain it, however often it occurs in each. Write `mapper_df` and `reducer_df`; words are what `text.split()` gives.
+#
+# <details><summary>Hint</summary>
+#
+# Each document should report each of its words once. Which Python type holds no duplicates?
+#
+# </details>
+
+
+# %% exercise="document-frequency"
+def mapper_df(text):
+    """Yield (word, value) pairs."""
+    # BEGIN SOLUTION
+    for word in set(text.split()):
+        yield word, 1
+    # END SOLUTION
+
+
+def reducer_df(word, values):
+    """Return the number of documents with the word."""
+    # BEGIN SOLUTION
+    return sum(values)
+    # END SOLUTION
+
+
+# %% check="document-frequency" points=2
+check.document_frequency(mapper_df, reducer_df)
+
+# %% [markdown]
+# Your two functions, over the whole text:
+
+
+# %%
+def most_frequent(mapper, reducer):
+    found = mapreduce(list(topics.values()), mapper, reducer, comm)
+    return sorted(found.items(), key=lambda pair: -pair[1])[:6] if rank == 0 else None
+
+
+if check.document_frequency.passed(mapper_df, reducer_df):
+    print(cluster.run(most_frequent, mapper_df, reducer_df)[0])
+else:
+    print("Exercise 2 first")
+
+# %% [markdown]
+# ## At the same time
+#
+# Two ranks exchange 4 MB and compute, in three ways: exchange first, then compute; start the exchange, compute, and wait for its end with `Waitall`; the same, but ask between the pieces of work whether the messages have arrived (`Testall`).
+#
+# > **Predict.** How long does `Waitall` take after computing, compared with the exchange alone? About 0 if the bytes move while the ranks compute, about 1 if they do not. And with `Testall`?
+
+# %%
+guess["Waitall ÷ exchange"] = ...
+guess["Waitall ÷ exchange, with Testall"] = ...
+
+
+# %%
+# %%ranks --only 0,1
+out, box, other = np.ones(500_000), np.zeros(500_000), 1 - rank
+
+
+def timed(way):
+    """Return (seconds of the exchange or of Waitall, seconds of everything)."""
+    pair.Barrier()
+    begin = time.perf_counter()
+    if way == "exchange, compute":
+        pair.Sendrecv(out, other, 0, box, other, 0)
+        waited = time.perf_counter() - begin
+    else:
+        requests = [pair.Irecv(box, other), pair.Isend(out, other)]
+    for _ in range(8):
+        np.sqrt(out)
+        if "Testall" in way:
+            MPI.Request.Testall(requests)
+    if way != "exchange, compute":
+        then = time.perf_counter()
+        MPI.Request.Waitall(requests)
+        waited = time.perf_counter() - then
+    return waited, time.perf_counter() - begin
+
+
+ways = ("exchange, compute", "start, compute, Waitall", "start, compute with Testall, Waitall")
+rounds = [[timed(way) for way in ways] for _ in range(15)]
+
+# %%
+both = cluster.run(lambda: (ways, rounds) if rank < 2 else None)
+best = 1e3 * np.min([rounds for _, rounds in both[:2]], axis=(0, 1))
+table = ["| way | exchange or Waitall [ms] | everything [ms] |", "|---|---|---|"]
+table += [f"| {way} | {a:.2f} | {b:.2f} |" for way, (a, b) in zip(both[0][0], best, strict=True)]
+guess.answer("Waitall ÷ exchange", float(best[1, 0] / best[0, 0]))
+guess.answer("Waitall ÷ exchange, with Testall", float(best[2, 0] / best[0, 0]))
+Markdown("\n".join([*table, "", "(the best of 15 rounds)"]))
+
+# %% [markdown]
+# Read the second column. Where `Waitall` takes as long as the exchange alone, no byte moved while the ranks computed. Where `Testall` brings it to nearly 0 and *everything* takes about as long as before, the bytes moved inside the calls of `Testall`: the processor copies them, whenever the program calls MPI. So inside one machine a non-blocking call does not hide the transfer of a long message. A network card that moves bytes by itself can.
+#
+# ### A whole group can be begun, too
+#
+# What a non-blocking call does spare you is the wait for a late rank. `comm.Iallreduce(mine, total)` starts a sum and returns a request; leave both arrays alone until its `Wait` has returned. Rank 3 comes 60 ms late, twice. First the other ranks call `Allreduce` and then compute for 40 ms. Next they call `Iallreduce`, compute for 40 ms, and then wait.
+#
+# > **Predict.** How many ms does rank 0 spend in `Allreduce`, and how many in the `Wait` after `Iallreduce`?
+
+# %%
+guess["ms in Allreduce"] = ...
+guess["ms in Wait"] = ...
+
+# %%
+# %%ranks --trace begun
+mine, total, numbers = np.full(100, float(rank)), np.empty(100), np.ones(100_000)
+for calls in ("Allreduce", "Iallreduce, Wait"):
+    meet(comm)
+    if rank == 3:
+        time.sleep(0.06)  # comes late
+    request = comm.Iallreduce(mine, total) if "Wait" in calls else comm.Allreduce(mine, total)
+    end = time.perf_counter() + 0.04
+    while rank < 3 and time.perf_counter() < end:
+        np.sqrt(numbers)
+    if request is not None:
+        request.Wait()
+
+# %%
+timeline(begun, title="Rank 3 comes late: Allreduce, compute; Iallreduce, compute, Wait")
+plt.show()
+took = {event.call: 1e3 * event.duration for event in begun.of(0)}
+for name in ("Allreduce", "Wait"):
+    guess.answer(f"ms in {name}", took[name])
+
+# %% [markdown]
+# The second time, ranks 0 to 2 computed while rank 3 was on its way, and waited only for the rest of the 60 ms (hatched). Training averages one layer's gradients in this way while it computes the next layer's.
+#
+# ## One-sided communication
+#
+# A *window* opens a piece of a rank's memory to the others. They read it with `Get`, write it with `Put` and change it with `Fetch_and_op`; its owner makes no matching call. Here a counter on rank 0 replaces the server of notebook 01's queue: whoever is done takes the next number. Rank 1 is slow.
+
+# %%
+# %%ranks
+window = MPI.Win.Allocate(8, 8, comm=comm)
+np.frombuffer(window, np.int64)[:] = 0
+one, number, taken = np.ones(1, np.int64), np.zeros(1, np.int64), []
+comm.Barrier()
+while True:
+    window.Lock(0)
+    window.Fetch_and_op(one, number, 0)  # number = counter; counter += 1
+    window.Unlock(0)
+    if number[0] >= 20:
+        break
+    taken.append(int(number[0]))
+    time.sleep(0.03 if rank == 1 else 0.005)  # the task
+doze(comm)
+window.Free()
+print("I took", taken)
+
+# %% [markdown]
+# Nobody served. Whether the owner's processor is really spared depends on the library and the network: cards with RDMA change the memory by themselves, while other libraries wait until the owner next calls MPI.
+#
+# ## What the sources say, what we measured
+
+# %%
+rows = [
+    ("in MapReduce the system allocates the work, in MPI the programmer does",
+     f"yes: for the same {len(counted)} words the framework sent {len(by_mapreduce.messages)} "
+     f"messages, and the MPI program the {len(by_mpi.messages)} that its author wrote"),
+]  # fmt: skip
+lines = ["| the source says | here |", "|---|---|"]
+Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
+
+# %% [markdown]
+# The source also calls MPI "the lower-level software underneath MapReduce". Google's MapReduce, Hadoop and Spark do not use MPI: their tasks must be able to fail, and an MPI program usually ends when one rank fails.
+#
+# **References**
+#
+# - P. Balaji and others (2010), *PMI*; R. Castain and others (2018), *PMIx*: what ranks ask their parent.
+# - [torchrun](https://docs.pytorch.org/docs/stable/elastic/run.html): its rendezvous, and the variables it sets.
+# - J. Dean, S. Ghemawat (2004), *MapReduce*.
+# - [The MPI standard, version 4.1](https://www.mpi-forum.org/docs/): chapter 12, one-sided communication.
+
+# %%
+cluster.stop()

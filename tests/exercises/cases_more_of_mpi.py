@@ -1,0 +1,107 @@
+"""Answers to the exercises of the appendix to notebook 01."""
+
+from tests.exercises.case import Case
+
+
+def once_a_text(text):
+    for word in set(text.split()):
+        yield word, 1
+
+
+def every_word(text):
+    for word in text.split():
+        yield word, 1
+
+
+def every_word_with_its_text(text):
+    """Wrong where two texts are alike."""
+    return [(word, text) for word in text.split()]
+
+
+def add(word, ones):
+    return sum(ones)
+
+
+def serves(rank, request, words, waiting, size):
+    if request["cmd"] == "put":
+        words[request["key"]] = request["value"]
+        return {rank: "cmd=put_result rc=0"}
+    if request["cmd"] == "get":
+        return {rank: f"cmd=get_result rc=0 value={words[request['key']]}"}
+    waiting.append(rank)
+    if len(waiting) < size:
+        return {}
+    everybody = waiting.copy()
+    waiting.clear()
+    return dict.fromkeys(everybody, "cmd=barrier_out rc=0")
+
+
+def serves_by_counting(rank, request, words, waiting, size):
+    """Right in another way: with a newline, and a barrier that counts."""
+    if request["cmd"] != "barrier_in":
+        return {rank: serves(rank, request, words, waiting, size)[rank] + "\n"}
+    words["came"] = words.get("came", 0) + 1
+    return dict.fromkeys(range(size), "cmd=barrier_out rc=0") if words["came"] % size == 0 else {}
+
+
+def serves_without_waiting(rank, request, words, waiting, size):
+    if request["cmd"] == "barrier_in":
+        return {rank: "cmd=barrier_out rc=0"}
+    return serves(rank, request, words, waiting, size)
+
+
+def serves_one_barrier(rank, request, words, waiting, size):
+    """Does not close the barrier again."""
+    if request["cmd"] != "barrier_in":
+        return serves(rank, request, words, waiting, size)
+    waiting.append(rank)
+    return dict.fromkeys(range(size), "cmd=barrier_out rc=0") if len(waiting) >= size else {}
+
+
+def serves_the_last(rank, request, words, waiting, size):
+    """Forgets those who came before."""
+    told = serves(rank, request, words, waiting, size)
+    return {rank: told[rank]} if told else {}
+
+
+def serves_what_is_ones_own(rank, request, words, waiting, size):
+    if request["cmd"] == "put":
+        words[rank] = request["value"]
+        return {rank: "cmd=put_result rc=0"}
+    if request["cmd"] == "get":
+        return {rank: f"cmd=get_result rc=0 value={words[rank]}"}
+    return serves(rank, request, words, waiting, size)
+
+
+def serves_nobody_by_none(rank, request, words, waiting, size):
+    return serves(rank, request, words, waiting, size) or None
+
+
+def serves_everybody(rank, request, words, waiting, size):
+    told = serves(rank, request, words, waiting, size)
+    return dict.fromkeys(range(size), *told.values()) if request["cmd"] == "put" else told
+
+
+CASES = {
+    "document_frequency": Case(
+        right=(once_a_text, add),
+        wrong=[
+            (every_word, add),
+            (lambda text: once_a_text(text.lower()), add),
+            (once_a_text, lambda word, ones: max(ones)),
+            (every_word_with_its_text, lambda word, texts: len(set(texts))),
+            (lambda text: [text], add),
+            (lambda text: [(text, 1)], add),
+        ],
+    ),
+    "serve": Case(
+        right=serves,
+        also=[serves_by_counting],
+        wrong=[
+            *(serves_without_waiting, serves_one_barrier, serves_the_last),
+            *(serves_what_is_ones_own, serves_everybody, "get", serves_nobody_by_none),
+            lambda rank, request, words, waiting, size: {rank: "rc=0"},
+            lambda rank, request, words, waiting, size: request,
+        ],
+    ),
+}
