@@ -7,6 +7,7 @@ import numpy as np
 from helpers.exercises.core import call, close, equal, exercise, wrong
 from helpers.exercises.kernels import (
     compiled,
+    kernel_exercise,
     read_once,
     run,
     shared_out,
@@ -15,7 +16,7 @@ from helpers.exercises.kernels import (
 )
 
 
-@exercise
+@kernel_exercise
 def axpy(answer):
     """axpy(a, x, y, n): y = a x + y, for any n and any grid that covers it, an element a thread."""
     with compiled(answer) as module:
@@ -30,7 +31,7 @@ def axpy(answer):
             shared_out(record, "y", "write", 1, what)
 
 
-@exercise
+@kernel_exercise
 def moving_average(answer):
     """moving_average(x, y, n): y[i] = mean of x[i-2 .. i+2], zeros outside, through a tile."""
     with compiled(answer) as module:
@@ -45,7 +46,7 @@ def moving_average(answer):
             read_once(record, "x", f"{n} elements")
 
 
-@exercise
+@kernel_exercise
 def brighten(answer):
     """brighten(image, out, height, width): out = 1.2 image, each warp's access coalesced."""
     with compiled(answer) as module:
@@ -65,7 +66,7 @@ def brighten(answer):
                 )
 
 
-@exercise
+@kernel_exercise
 def reverse_blocks(answer):
     """reverse_blocks(x, n): each block of 64 elements turned round, through shared memory."""
     with compiled(answer) as module:
@@ -76,7 +77,7 @@ def reverse_blocks(answer):
             close(x, want, f"x for {n} elements", rtol=0, atol=0)
 
 
-@exercise
+@kernel_exercise
 def tree_sum(answer):
     """tree_sum(x, total): the sums of blocks of 64, as a tree, without a race."""
     with compiled(answer) as module:
@@ -115,7 +116,7 @@ def _turns(events: np.ndarray, record) -> int:
     return int(crowds.sum())
 
 
-@exercise
+@kernel_exercise
 def my_convolution(answer):
     """my_convolution(image, filter, out, height, width): 5 × 5, zeros outside, through a tile."""
     from scipy.ndimage import correlate
@@ -151,7 +152,7 @@ def _tile_reads(height: int, width: int) -> int:
     return rows * columns
 
 
-@exercise
+@kernel_exercise
 def my_scan(answer):
     """my_scan(x, y): exclusive scans of blocks of 256 by 128 threads, in about 2 n additions."""
     with compiled(answer) as module:
@@ -174,7 +175,7 @@ def my_scan(answer):
                 )
 
 
-@exercise
+@kernel_exercise
 def packed_sum(answer):
     """packed_sum(x, total): sums of blocks of 256 as a tree, by threads that stand together."""
     with compiled(answer) as module:
@@ -201,7 +202,7 @@ def packed_sum(answer):
                 )
 
 
-@exercise
+@kernel_exercise
 def block_histogram(answer):
     """block_histogram(x, bins, n): 256 bins counted in shared memory, then added to all."""
     rng = np.random.default_rng(13)

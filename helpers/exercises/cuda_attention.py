@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from helpers.exercises.core import close, exercise, wrong
-from helpers.exercises.kernels import compiled, run, shared_out
+from helpers.exercises.core import close, wrong
+from helpers.exercises.kernels import compiled, kernel_exercise, run, shared_out
 
 
-@exercise
+@kernel_exercise
 def online_softmax(answer):
     """online_softmax(x, y, n): softmax of rows of n, a warp for each; x is read twice at most."""
     rng = np.random.default_rng(15)
@@ -29,7 +29,7 @@ def online_softmax(answer):
             shared_out(record, "x", "read", 2 * -(-n // 32), what)
 
 
-@exercise
+@kernel_exercise
 def my_attention(answer):
     """my_attention(q, k, v, o, n): attention over n positions of 32 numbers, a thread a query."""
     rng = np.random.default_rng(16)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from helpers.exercises.core import close, exercise, wrong
-from helpers.exercises.kernels import compiled, run, shared_out
+from helpers.exercises.core import close, wrong
+from helpers.exercises.kernels import compiled, kernel_exercise, run, shared_out
 
 
-@exercise
+@kernel_exercise
 def constant_filter(answer):
     """from_constant(image, out, height, width): 5 × 5, its weights in ``__constant__`` taps."""
     from scipy.ndimage import correlate

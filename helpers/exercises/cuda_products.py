@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from helpers.exercises.core import close, exercise, wrong
-from helpers.exercises.kernels import compiled, run, shared_out
+from helpers.exercises.core import close, wrong
+from helpers.exercises.kernels import compiled, kernel_exercise, run, shared_out
 
 
-@exercise
+@kernel_exercise
 def tiled_product(answer):
     """tiled_product(a, b, c, m, k, n): c = a b through tiles of 16 × 16, any sides."""
     with compiled(answer) as module:
@@ -16,7 +16,7 @@ def tiled_product(answer):
             _product(module, "tiled_product", 1, size, "with tiles")
 
 
-@exercise
+@kernel_exercise
 def coarse_product(answer):
     """coarse_product<C>(a, b, c, m, k, n): the same, C outputs a thread; a Module or its source."""
     with compiled(answer) as module:

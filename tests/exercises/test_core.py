@@ -1,5 +1,6 @@
 """helpers.exercises.core: what a check prints, when it raises, and that it never hangs."""
 
+import importlib
 import sys
 import time
 
@@ -10,6 +11,7 @@ from helpers.exercises.core import (
     CORRECT,
     NOT_ATTEMPTED,
     WRONG,
+    Exercise,
     NotAttempted,
     WrongAnswer,
     call,
@@ -231,3 +233,10 @@ def test_parts_of_an_answer():
 
     assert both.examine(1, None).status == NOT_ATTEMPTED
     assert both.examine(1, 2).status == CORRECT
+
+
+@pytest.mark.parametrize("topic", ["cuda", "cuda_attention", "cuda_memory", "cuda_products"])
+def test_kernels_are_given_the_time_to_compile_on_a_busy_machine(topic):
+    for name, check in vars(importlib.import_module(f"helpers.exercises.{topic}")).items():
+        if isinstance(check, Exercise) and "compiled" in check.function.__code__.co_names:
+            assert check.time_limit >= 120, name
