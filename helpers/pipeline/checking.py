@@ -136,7 +136,8 @@ def _stuck(schedule: Schedule, at: list[int], sending: list) -> str:
             action = order[at[rank]]
             source = schedule.source(rank, action)
             if source is not None:
-                lines.append(
-                    f"rank {rank} waits at {action} for rank {source[0]} to do {source[1]}"
-                )
+                there, awaited = source
+                if awaited not in schedule.orders[there]:  # it does the two parts, and I brings it
+                    awaited = awaited._replace(kind="I")
+                lines.append(f"rank {rank} waits at {action} for rank {there} to do {awaited}")
     return "\n  ".join([f"{schedule.name}: nobody can go on.", *lines])

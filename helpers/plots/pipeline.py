@@ -45,6 +45,10 @@ def lanes(timeline: Timeline, ax: Axes | None = None, title: str | None = None) 
     ax = ensure_axes(ax, figsize=(11, 1.5 + 0.5 * ranks))
     factor = 1e3 if timeline.unit == "s" else 1.0
     pixels = ax.get_window_extent().width / timeline.span
+    shortest: dict[str, float] = {}
+    for box in timeline.boxes:
+        length = box.end - box.begin
+        shortest[box.action.kind] = min(length, shortest.get(box.action.kind, length))
     for box in timeline.boxes:
         kind, begin, length = box.action.kind, box.begin - timeline.begin, box.end - box.begin
         later = box.action.chunk % 2 == 1
@@ -52,7 +56,7 @@ def lanes(timeline: Timeline, ax: Axes | None = None, title: str | None = None) 
             box.rank, length * factor, left=begin * factor, height=0.8, color=COLOURS[kind],
             edgecolor=edge(COLOURS[kind]), linewidth=0.8, hatch="//" if later else None,
         )  # fmt: skip
-        if length * pixels > 16:
+        if shortest[kind] * pixels > 16:  # all boxes of a kind bear a number, or none
             ax.text(
                 (begin + length / 2) * factor, box.rank, str(box.action.micro), fontsize=11,
                 ha="center", va="center", color=ink(COLOURS[kind]), clip_on=True,
@@ -117,6 +121,17 @@ def held(timelines: Sequence[Timeline], rank: int = 0, ax: Axes | None = None) -
     )
     ax.set_ylim(bottom=0)
     ax.legend(fontsize=12)
+    return ax
+
+
+def spans(lengths: Mapping[str, float], title: str, ax: Axes | None = None) -> Axes:
+    """Draw a bar for each schedule: how long a step takes, in forward passes of a stage."""
+    ax = ensure_axes(ax, figsize=(9, 3))
+    bars = ax.barh(list(lengths), list(lengths.values()), color=BLUE)
+    ax.bar_label(bars, fmt="%g", padding=4)
+    ax.invert_yaxis()
+    ax.margins(x=0.12)
+    ax.set(xlabel="a step, in forward passes of a stage", title=title)
     return ax
 
 

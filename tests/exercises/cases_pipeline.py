@@ -43,6 +43,11 @@ def no_actions(rank, p, m):
     return list(range(m))
 
 
+def raises_later(rank, p, m):
+    yield "F0"
+    yield f"B{m // 0}"
+
+
 def best(costs, p):
     n = len(costs)
     cuts = itertools.combinations(range(1, n), p - 1)
@@ -60,6 +65,17 @@ def equal(costs, p):
     return [size + (k < more) for k in range(p)]
 
 
+def before_the_mean(costs, p):
+    """Wrong: from left to right, a stage ends before its sum would pass the mean."""
+    counts, total = [0], 0
+    for place, cost in enumerate(costs):
+        must = len(costs) - place == p - len(counts)  # a layer for each stage that is left
+        if counts[-1] and len(counts) < p and (must or total + cost > sum(costs) / p):
+            counts, total = [*counts, 0], 0
+        counts[-1], total = counts[-1] + 1, total + cost
+    return counts
+
+
 def most_even(costs, p):
     """Wrong: the least difference between the dearest stage and the cheapest."""
     n = len(costs)
@@ -75,28 +91,91 @@ def most_even(costs, p):
 
 
 def lines(make, **more):
-    def answer(p, m):
+    def answer(p, m, room):
         return [[str(action) for action in order] for order in make(p, m, **more).orders]
 
     return answer
 
 
-def each_cut_in_two(p, m):
-    orders = lines(families.one_f_one_b)(p, m)
-    return [
-        [one for a in order for one in ([a] if a[0] == "F" else [f"I{a[1:]}", f"W{a[1:]}"])]
-        for order in orders
-    ]
+def in_two(make, whole=False):
+    """Wrong: each B of a schedule of the notebook cut into its halves, W at once or at the end."""
+
+    def answer(p, m, room):
+        orders = []
+        for order in make(p, m).orders:
+            late = [f"W{a.micro}" for a in order if a.kind == "B"]
+            halves = [[f"I{a.micro}", *([] if whole else [f"W{a.micro}"])] if a.kind == "B"
+                      else [str(a)] for a in order]  # fmt: skip
+            orders.append([text for each in halves for text in each] + late * whole)
+        return orders
+
+    return answer
 
 
-def stuck(p, m):
-    made = lines(families.one_f_one_b)(p, m)
-    return made[::-1]
+def ahead(times, more, put_off):
+    """Send ahead `times` micro-batches for each rank after this one, and put W off."""
+
+    def answer(p, m, room):
+        orders = []
+        for rank in range(p):
+            warm = min(times * (p - 1 - rank) + more, room - 1, m)
+            order, late = [f"F{i}" for i in range(warm)], []
+            for i in range(m):
+                order += [f"F{warm + i}"] * (warm + i < m) + [f"I{i}"]
+                late.append(f"W{i}")
+                while len(late) > min(rank if put_off else 0, room - 1 - warm):
+                    order.append(late.pop(0))
+            orders.append(order + late)
+        return orders
+
+    return answer
 
 
-def forgets(p, m):
-    made = lines(families.zero_bubble)(p, m)
+def greedy(p, m, room):
+    """Right: whatever a rank can do first: an I before an F, a W where there is nothing else."""
+    free, done, ends = [0] * p, [dict.fromkeys("FIW", 0) for _ in range(p)], {}
+    orders = [[] for _ in range(p)]
+    while sum(map(len, orders)) < 3 * m * p:
+        found = []
+        for rank, did in enumerate(done):
+            before = ("F", rank - 1, did["F"]), ("I", rank + 1, did["I"])
+            came, back = ((-1 if at in (-1, p) else ends.get((kind, at, i)))
+                          for kind, at, i in before)  # fmt: skip
+            if back is not None and did["I"] < did["F"]:
+                found.append((max(free[rank], back + 1), 0, rank, "I"))
+            if came is not None and did["F"] < min(m, did["W"] + room):
+                found.append((max(free[rank], came + 1), 1, rank, "F"))
+            if did["W"] < did["I"]:
+                found.append((free[rank], 2, rank, "W"))
+        begin, _, rank, kind = min(found)
+        micro = done[rank][kind]
+        orders[rank].append(f"{kind}{micro}")
+        free[rank] = ends[kind, rank, micro] = begin + 1
+        done[rank][kind] += 1
+    return orders
+
+
+right_schedule = ahead(2, 0, True)
+
+
+def for_four_only(p, m, room):
+    return right_schedule(4, 8, 6)
+
+
+def stuck(p, m, room):
+    return right_schedule(p, m, room)[::-1]
+
+
+def forgets(p, m, room):
+    made = right_schedule(p, m, room)
     made[0] = [text for text in made[0] if text != "W1"]
+    return made
+
+
+def w_before_i(p, m, room):
+    made = right_schedule(p, m, room)
+    at = made[-1].index("W1")
+    made[-1] = ["W1", *made[-1][:at], *made[-1][at + 1 :]]
     return made
 
 
@@ -113,8 +192,20 @@ CASES = {
     ),
     "one_by_one": Case(
         right=one_by_one,
-        also=[as_text, lambda *a: iter(one_by_one(*a)), lambda *a: np.array(one_by_one(*a))],
-        wrong=[all_forward, no_warm_up, one_too_few, wrong_way_round, no_actions],
+        also=[
+            as_text,
+            lambda *a: iter(one_by_one(*a)),
+            lambda *a: np.array(one_by_one(*a)),
+            lambda *a: (text for text in one_by_one(*a)),
+        ],
+        wrong=[
+            all_forward,
+            no_warm_up,
+            one_too_few,
+            wrong_way_round,
+            no_actions,
+            raises_later,
+        ],
     ),
     "kept_at_most": Case(
         right=lambda rank, p, m: min(m, p - rank),
@@ -134,20 +225,30 @@ CASES = {
         wrong=[
             equal,
             most_even,
+            before_the_mean,
             lambda costs, p: [1] * (p - 1) + [len(costs) - p + 1],
             lambda costs, p: [len(costs) // p] * p,
             lambda costs, p: 3,
         ],
     ),
-    "staleness": Case(
-        right=lambda rank, p: p - 1 - rank,
-        also=[lambda rank, p: float(p - rank - 1), lambda rank, p: np.array(p - rank - 1)],
-        wrong=[lambda rank, p: p - rank, lambda rank, p: rank, lambda rank, p: p - 1],
-    ),
     "own_schedule": Case(
-        right=lines(families.zero_bubble),
-        also=[lines(families.interleaved)],
-        wrong=[lines(families.gpipe), each_cut_in_two, lines(families.one_f_one_b), stuck, forgets,
-               lambda p, m: 7, lines(families.pipedream)],
+        right=right_schedule,
+        also=[
+            greedy,
+            lambda *a: (" ".join(order) for order in right_schedule(*a)),
+            lambda *a: [np.array(order) for order in right_schedule(*a)],
+            lambda *a: tuple(map(iter, right_schedule(*a))),
+        ],
+        wrong=[
+            *(lines(make) for make in families.FAMILIES.values()),
+            *(in_two(make, whole) for make in (families.gpipe, families.one_f_one_b)
+              for whole in (False, True)),
+            *(ahead(1, more, put_off) for more in (0, 1, 2) for put_off in (False, True)),
+            *(ahead(2, more, False) for more in (0, 1, 2)),
+            for_four_only, stuck, forgets, w_before_i,
+            lambda p, m, room: 7,
+            lambda p, m, room: list(range(p)),
+            lambda p, m, room: dict(enumerate(right_schedule(p, m, room))),
+        ],
     ),
 }  # fmt: skip

@@ -137,7 +137,8 @@ WRONG = [
     (["F0 F1 B0 I0 W0 B1", GOOD[1]], "does B0 and a part of it once more"),
     (["F0 F1 I0 W0 W1 I1", GOOD[1]], "does W1 before I1"),
     (["F0 F1 B0 B1 F0.1", GOOD[1]], "rank 0 does F0.1: it has chunks 0 to 0"),
-    (["F0 B0 F1 B1", "F0 F1 B0 B1"], r"nobody can go on.\n  rank 0 waits at B0 for rank 1 to"),
+    (["F0 B0 F1 B1", "F0 F1 B0 B1"], r"on.\n  rank 0 waits at B0 for rank 1 to do B0"),
+    (["F0 B0 F1 B1", "F0 F1 I0 W0 B1"], r"on.\n  rank 0 waits at B0 for rank 1 to do I0"),
 ]  # fmt: skip
 
 

@@ -1,5 +1,7 @@
 """helpers.plots.pipeline and its player: what is drawn is what was passed."""
 
+from dataclasses import replace
+
 import matplotlib as mpl
 import pytest
 from matplotlib.colors import to_hex
@@ -67,6 +69,22 @@ def test_what_is_kept_is_drawn_as_it_is_counted():
         "GPipe, at most 8",
         "1F1B, at most 4",
     ]
+
+
+def test_all_boxes_of_a_kind_bear_a_number_or_none():
+    boxes = simulate(families.gpipe(1, 2)).boxes  # F0 F1 B0 B1
+    ends = (0.01, 10.0, 20.0, 30.0)
+    made = [replace(box, begin=begin, end=end)
+            for box, begin, end in zip(boxes, (0.0, *ends), ends, strict=False)]  # fmt: skip
+    ax = draw.lanes(Timeline(families.gpipe(1, 2), tuple(made), False))
+    assert [text.get_text() for text in ax.texts] == ["0", "1"]  # of the backward passes
+
+
+def test_a_step_is_a_bar_of_its_length():
+    ax = draw.spans({"GPipe": 33.0, "1F1B": 37.0}, "a message takes 0.25 forward passes")
+    assert [bar.get_width() for bar in ax.patches] == [33, 37]
+    assert [text.get_text() for text in ax.texts] == ["33", "37"]
+    assert "0.25" in title(ax)
 
 
 def test_bubbles_are_points_beside_lines():

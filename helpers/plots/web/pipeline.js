@@ -27,7 +27,6 @@ export function start(root, data) {
   memory.input.addEventListener("input", () => { limits(); paint(control.frame); });
   fill(ranks, runs.map((r) => r.ranks), data.ranks);
   choose();
-  control.go(FRAMES);
 
   function fill(part, values, wanted) {
     part.values = [...new Set(values)].sort((a, b) => a - b);
@@ -55,7 +54,7 @@ export function start(root, data) {
     origin.textContent = run.recorded ? `recorded on ${run.ranks} ranks; ${run.note}` : `model of ${run.ranks} ranks, not recorded: all stages alike, messages take no time`;
     origin.style.color = run.recorded ? "#00664b" : "#555";
     control.load({ steps: FRAMES });
-    control.go(FRAMES);
+    control.go(FRAMES / 2); // in the middle of the step, where something is kept
   }
 
   function limits() {
