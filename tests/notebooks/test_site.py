@@ -89,6 +89,13 @@ def test_the_caption_has_the_plots_title(tmp_path):
     assert html.figcaption.text == "Figure 1.1. A ring & its time"
 
 
+@pytest.mark.parametrize(("name", "number"), [("00_x", "0.1"), ("15_x", "15.1"), ("A2_x", "A2.1")])
+def test_the_number_of_a_plot_begins_with_its_notebooks(tmp_path, name, number):
+    page = with_pictures(shown({"image/png": {"alt": "a"}}), name, tmp_path)
+    html = BeautifulSoup(page.cells[0].outputs[0].data["text/html"], "html.parser")
+    assert html.figcaption.text == f"Figure {number}"
+
+
 @pytest.mark.parametrize(
     ("said", "caption"),
     [

@@ -28,7 +28,7 @@ def with_pictures(notebook: NotebookNode, name: str, folder: Path) -> NotebookNo
     The numbers count within a notebook, whose own stands before them, so that a text, a class or a
     letter can name *figure 8.2* and link to it.
     """
-    chapter, figure = int(name[:2]), 0
+    chapter, figure = name[0].lstrip("0") + name[1], 0
 
     def caption(said: Mapping) -> str:
         words = said.get("title") or said.get("axes", "")
