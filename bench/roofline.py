@@ -32,7 +32,6 @@ def rows() -> list[Row]:
         made += triads(threads, rounds)
         made += peaks(threads, rounds)
     made += products(528)
-    made += convolutions()
     made += measured()
     return made
 
@@ -114,41 +113,6 @@ def products(n: int) -> list[Row]:
     return [
         Row(f"matmul {name}", rate, "Gflop/s", "OpenBLAS", library, parameters)
         for name, rate in best.items()
-    ]
-
-
-def convolutions(side: int = 2048, k: int = 5) -> list[Row]:
-    """A convolution of one channel in C beside the libraries and a copy, all threads."""
-    import numpy as np
-    import torch
-    from scipy.ndimage import correlate
-
-    from helpers.machine import usable_cores
-    from helpers.roofline.convolution import WAYS, convolver
-
-    rng = np.random.default_rng(0)
-    image, weights = rng.random((side, side), np.float32), rng.random((k, k), np.float32)
-    out = np.empty_like(image)
-    tensor, kernel = torch.from_numpy(image)[None, None], torch.from_numpy(weights)[None, None]
-    to = torch.from_numpy(out)
-    calls = {way: lambda f=convolver(way, weights): f(image, out) for way in WAYS}  # noqa: B008
-    calls |= {
-        "copy (torch)": lambda: to.copy_(tensor[0, 0]),
-        "SciPy correlate": lambda: correlate(image, weights, out, mode="constant"),
-        "torch conv2d": lambda: torch.nn.functional.conv2d(tensor, kernel, padding=k // 2),
-    }
-    best = dict.fromkeys(calls, float("inf"))
-    for _ in range(5):
-        for name, call in calls.items():
-            begin = time.perf_counter()
-            call()
-            best[name] = min(best[name], time.perf_counter() - begin)
-    shape = {"size": side, "filter": k, "threads": usable_cores(), "dtype": "float32"}
-    return [
-        Row(f"convolution, {way}", best[way] * 1e3, "ms", peer, best[peer] * 1e3, shape)
-        for way in WAYS
-        for peer in calls
-        if peer not in WAYS
     ]
 
 

@@ -1,4 +1,4 @@
-"""The roofline plot; latency and bandwidth curves; a cache, step by step."""
+"""The ceilings' curves; a cache, step by step; the roofline itself is roofline_html's."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from helpers.plots.roofline_html import INK, apart, axis_range, interactive, label_below
+from helpers.plots.roofline_html import interactive
 from helpers.plots.style import (
     BLUE,
     GREEN,
-    GREY,
-    MARKERS,
     ORANGE,
     VERMILION,
     colour,
@@ -24,78 +22,9 @@ from helpers.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from helpers.roofline import Point
     from helpers.roofline.cache import Cache
 
-__all__ = ["bandwidths", "cache_step", "interactive", "latency", "misses", "roofline"]
-
-
-def roofline(
-    peaks: Mapping[str, float],
-    bandwidths: Mapping[str, float],
-    points: Sequence[Point] = (),
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw ceilings, ridge points and kernels on log-log axes.
-
-    Parameters
-    ----------
-    peaks : mapping of str to float
-        A ceiling's name → flop/s.
-    bandwidths : mapping of str to float
-        A level's name → bytes/s.
-    points : sequence of helpers.roofline.Point
-        Kernels: name, intensity (flop/byte) and performance (flop/s).
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
-    """
-    from matplotlib.patheffects import withStroke
-
-    ax = ensure_axes(ax)
-    top = max(peaks.values())
-    low, high = axis_range(peaks, bandwidths, points)
-    lowest = min([min(bandwidths.values()) * low, *(p.performance for p in points)])
-    ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(lowest / 4e9, top * 2.5 / 1e9))
-    ax.set(xlabel="arithmetic intensity, flop/byte", ylabel="Gflop/s", title="Roofline")
-    ax.get_figure(root=True).draw_without_rendering()  # the layout settles the lines' slope
-    pixels = ax.transData.transform([(1, 1), (10, 10)])
-    rise = math.degrees(math.atan2(*(pixels[1] - pixels[0])[::-1]))  # of a bandwidth's line
-    grid = np.geomspace(low, high, 200)
-    halo = [withStroke(linewidth=3, foreground="white")]  # keeps lines out of the letters
-    near = {"textcoords": "offset points", "path_effects": halo, "zorder": 5}
-    for i, (name, rate) in enumerate(bandwidths.items()):
-        ink = INK[i % 3]
-        ax.plot(grid, np.minimum(top, rate * grid) / 1e9, color=ink, marker="",
-                linestyle=("-", "--", ":", "-.")[i % 4], zorder=3)  # fmt: skip
-        ax.plot(top / rate, top / 1e9, "o", color=ink, markersize=6, zorder=3)
-        at = max(low, lowest / rate) * 1.3 * (high / low) ** (0.13 * (i % 3))
-        below = label_below(i, list(bandwidths.values()))
-        ax.annotate(f"{name} {rate / 1e9:.0f} GB/s", (at, rate * at / 1e9), **near,
-                    xytext=(5, -14) if below else (0, 6),
-                    rotation=rise, rotation_mode="anchor", color=ink, size=11)  # fmt: skip
-    for i, (name, rate) in enumerate(peaks.items()):
-        ax.axhline(rate / 1e9, color=GREY, linewidth=1.3, linestyle="-" if rate == top else "--")
-        below = label_below(i, list(peaks.values()))
-        ax.annotate(f"{name} {rate / 1e9:.0f}", (high, rate / 1e9), **near,
-                    xytext=(-2, -3 if below else 3), va="top" if below else "bottom",
-                    ha="right", size=11)  # fmt: skip
-    scale = 72 / ax.figure.dpi  # pixels to points, downwards
-    places = [
-        (x * scale, -y * scale)
-        for x, y in (ax.transData.transform((p.intensity, p.performance / 1e9)) for p in points)
-    ]
-    moved = apart(places, [p.name for p in points], height=12, width=6)
-    for i, (point, down) in enumerate(zip(points, moved, strict=True)):
-        x, y = point.intensity, point.performance / 1e9
-        ax.plot(x, y, MARKERS[i % len(MARKERS)], color=colour(i), markersize=9, zorder=4,
-                markeredgecolor="white")  # fmt: skip
-        ax.annotate(point.name, (x, y), xytext=(8, -4 - down), **near, size=10)
-    return ax
+__all__ = ["bandwidths", "cache_step", "interactive", "latency", "misses"]
 
 
 def latency(

@@ -90,7 +90,7 @@ def apart(
 NEAR = 2.5  # times: a name above a line would stand on one that is no further up
 
 
-def label_below(index: int, rates: Sequence[float]) -> bool:
+def _below(index: int, rates: Sequence[float]) -> bool:
     """Tell whether a line's name goes below it: another lies just above, or upon it and first."""
     mine = rates[index]
     return any(
@@ -98,7 +98,16 @@ def label_below(index: int, rates: Sequence[float]) -> bool:
     )
 
 
-WIDTH, HEIGHT, LEFT, BOTTOM, RIGHT, TOP = 880, 500, 70, 50, 20, 20
+def _spread(places: Sequence[float], gap: float) -> list[float]:
+    """Return the places, each moved right until it is ``gap`` away from its left neighbour."""
+    moved = [0.0] * len(places)
+    last = -math.inf
+    for i in sorted(range(len(places)), key=places.__getitem__):
+        last = moved[i] = max(places[i], last + gap)
+    return moved
+
+
+WIDTH, HEIGHT, LEFT, BOTTOM, RIGHT, TOP = 880, 470, 70, 50, 20, 110  # above TOP: the roofs' names
 INK = ("#222222", "#555555", "#767676")  # of the bandwidths: colours belong to the kernels
 DASHES = ("", "9 4", "3 3", "12 3 3 3")
 
@@ -106,7 +115,7 @@ DASHES = ("", "9 4", "3 3", "12 3 3 3")
 def _page(peaks, bandwidths, data, low: float, high: float) -> str:
     top = max(peaks.values())
     floor = min([min(bandwidths.values()) * low, *(d["p"] for d in data)]) / 2
-    bottom, ceiling = math.log10(floor), math.log10(top * 2.5)
+    bottom, ceiling = math.log10(floor), math.log10(top)
     x0, x1 = math.log10(low), math.log10(high)
 
     def x(value):
@@ -126,25 +135,22 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> str:
     for k, (name, rate) in enumerate(peaks.items()):
         dash = "" if rate == top else "6 4"
         parts.append(_line(LEFT, y(rate), WIDTH - RIGHT, y(rate), GREY, 2, dash))
-        label = f"{name}: {rate / 1e9:.0f} Gflop/s"
-        beside = 15 if label_below(k, list(peaks.values())) else -5
-        parts.append(_text(WIDTH - RIGHT - 4, y(rate) + beside, label, "end"))
+        label = f"{name}: {_flops(rate)}"
+        down = 15 if _below(k, list(peaks.values())) else -5
+        parts.append(_text(WIDTH - RIGHT - 4, y(rate) + down, label, "end"))
+    steep = math.degrees(math.atan((y(1) - y(10)) / (x(10) - x(1))))  # of a roof's line
+    beside = _spread(
+        [x(top / rate) for rate in bandwidths.values()], 17 / math.sin(math.radians(steep))
+    )
     for k, (name, rate) in enumerate(bandwidths.items()):
-        start = max(low, floor / rate)
-        parts.append(
-            _line(x(start), y(rate * start), x(top / rate), y(top), INK[k % 3], 2.5, DASHES[k % 4])
-        )
+        start, ridge, ink = max(low, floor / rate), x(top / rate), INK[k % 3]
+        parts.append(_line(x(start), y(rate * start), ridge, y(top), ink, 2.5, DASHES[k % 4]))
         tip = f"{name}: {rate / 1e9:.1f} GB/s, ridge at {top / rate:.2g} flop/byte"
-        parts.append(_dot(x(top / rate), y(top), 4, INK[k % 3], tip))
-        label = f"{name} {rate / 1e9:.0f} GB/s"
-        rise = (y(1) - y(10)) / (x(10) - x(1))
-        along = x(top / rate) - x(start)
-        # each further along its line than its neighbour, but not where the line has ended
-        right = min(8 + 100 * (k % 3), max(8, along - 60))
-        below = label_below(k, list(bandwidths.values()))
-        at = x(start) + right, y(rate * start) - rise * right + (16 if below else -5)
-        turned = f'transform="rotate({-math.degrees(math.atan(rise)):.1f} {at[0]:.1f} {at[1]:.1f})"'
-        parts.append(_text(*at, label, "start", INK[k % 3], extra=turned))
+        parts.append(_dot(ridge, y(top), 4, ink, tip))
+        # The name goes on where its line ends: above the highest peak there are no kernels.
+        at = beside[k] + 8, y(top) - 6
+        turned = f'transform="rotate({-steep:.1f} {at[0]:.1f} {at[1]:.1f})"'
+        parts.append(_text(*at, f"{name} {rate / 1e9:.0f} GB/s", "start", ink, extra=turned))
     places = [(x(d["i"]), y(d["p"])) for d in data]
     down = apart(places, [d["name"] for d in data], height=15, width=7.6)
     for index, (d, (cx, cy), moved) in enumerate(zip(data, places, down, strict=True)):
@@ -174,7 +180,7 @@ def _page(peaks, bandwidths, data, low: float, high: float) -> str:
 
 def _told(peaks: Mapping[str, float], bandwidths: Mapping[str, float], data) -> str:
     """The picture in words, for those who do not see it: its ceilings, and where each kernel is."""
-    ceilings = [f"{name} {rate / 1e9:.0f} Gflop/s" for name, rate in peaks.items()]
+    ceilings = [f"{name} {_flops(rate)}" for name, rate in peaks.items()]
     ceilings += [f"{name} {rate / 1e9:.0f} GB/s" for name, rate in bandwidths.items()]
     kernels = [f"{d['name']} {d['p'] / 1e9:.3g} Gflop/s at {d['i']:.3g} flop/byte" for d in data]
     return f"roofline. Ceilings: {', '.join(ceilings)}. Kernels: {', '.join(kernels) or 'none'}"
@@ -193,11 +199,13 @@ def own_roof(ceilings: Mapping[str, float], threads: int) -> float:
 
 
 def tip_of(d: Mapping) -> str:
-    """Return what shows under the pointer: intensity, performance, share of the memory's roof."""
-    roof = min(d["top"], d["memory"] * d["i"])
+    """Return what shows under the pointer: intensity, performance, share of its own roof."""
+    share = d["p"] / min(d["top"], d["memory"] * d["i"])
+    above = ", above it: a cache served the data, or the roof was measured too low"
     return (
         f"{d['name']}: {d['i']:.3g} flop/byte, {d['p'] / 1e9:.3g} Gflop/s, "
-        f"{d['b'] / d['s'] / 1e9:.3g} GB/s, {100 * d['p'] / roof:.0f} % of the memory's roof"
+        f"{d['b'] / d['s'] / 1e9:.3g} GB/s, {100 * share:.0f} % of its roof"
+        f"{above if share > 1.05 else ''}"
     )
 
 
@@ -235,6 +243,11 @@ def _mark(x: float, y: float, index: int, tip: str) -> str:
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="7" fill="{fill}" stroke="{ring}" stroke-width="1.5">'
         f"<title>{html.escape(tip)}</title></circle>"
     )
+
+
+def _flops(rate: float) -> str:
+    """Return a peak with its unit."""
+    return f"{rate / 1e12:.0f} Tflop/s" if rate >= 1e13 else f"{rate / 1e9:.0f} Gflop/s"
 
 
 def _number(value: float) -> str:

@@ -15,7 +15,7 @@ from helpers.machine.facts import processor
 from helpers.roofline.measuring import measure
 from helpers.roofline.system import instruction_sets
 
-VERSION = 8  # of what is measured: kept ceilings of another version are measured anew
+VERSION = 9  # of what is measured: kept ceilings of another version are measured anew
 
 
 @dataclass(frozen=True)
@@ -65,18 +65,18 @@ class Ceilings:
     def roof(self, threads: int, dtype: str = "float32") -> tuple[float, float]:
         """The peak in flop/s and memory's bandwidth in bytes/s that so many threads can reach.
 
-        Those of one thread where no more could be measured.
+        The bandwidth is that of the loop that reaches most. Those of one thread where no more could
+        be measured.
         """
         counted = {
             p["threads"] for p in self.peaks if p["threads"] <= threads and p["dtype"] == dtype
         } or {1}
-        known = {
-            b["threads"]
+        rates = [
+            b["rate"]
             for b in self.bandwidths
-            if (b["level"], b["kind"]) == ("memory", "read") and b["threads"] <= threads
-        }
-        peak = max(self.peak(dtype, count) for count in counted)
-        return peak, max(self.bandwidth("memory", "read", count) for count in known or {1})
+            if b["level"] == "memory" and b["threads"] <= max(threads, 1)
+        ]
+        return max(self.peak(dtype, count) for count in counted), max(rates)
 
     def cache_roofs(self) -> dict[str, float]:
         """The bandwidth of reading in bytes/s, with the best number of threads, of each cache.

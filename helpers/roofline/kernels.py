@@ -23,10 +23,6 @@ void axpy(int64_t n, float s, const float *x, float *y) {
 #pragma omp parallel for simd
     for (int64_t i = 0; i < n; i++) y[i] += s * x[i];
 }
-void triad(int64_t n, float s, const float *x, const float *z, float *y) {
-#pragma omp parallel for simd
-    for (int64_t i = 0; i < n; i++) y[i] = x[i] + s * z[i];
-}
 float dot(int64_t n, const float *x, const float *y) {
     float sum = 0;
 #pragma omp parallel for simd reduction(+ : sum)
@@ -64,7 +60,6 @@ def _elementwise():
     made = native.load_c(ELEMENTWISE, (*native.openmp(), "-ffinite-math-only", "-fno-signed-zeros"))
     p = c_void_p
     made.axpy.argtypes = (c_int64, c_float, p, p)
-    made.triad.argtypes = (c_int64, c_float, p, p, p)
     made.dot.argtypes, made.dot.restype = (c_int64, p, p), c_float
     made.fused.argtypes = (c_int64, c_float, p, p, p, p)
     made.passes.argtypes = (c_int64, c_float, p, p, p, p, p)
@@ -89,15 +84,6 @@ def axpy(n: int = 1 << 24):
     call = _elementwise().axpy
     at, held = [a.ctypes.data for a in (x, y)], (x, y)
     return "axpy", lambda: call(n, 1e-9, *at) or held, 2 * n, 12 * n, c_threads()
-
-
-def triad(n: int = 1 << 24):
-    """y = x + s·z: 2 operations for 12 bytes."""
-    x, y, z = _arrays(n, 3)
-    call = _elementwise().triad
-    at = [a.ctypes.data for a in (x, z, y)]
-    held = (x, y, z)  # the arrays outlive the pointers
-    return "triad", lambda: call(n, 3.0, *at) or held, 2 * n, 12 * n, c_threads()
 
 
 def unfused(n: int = 1 << 23):
@@ -132,18 +118,6 @@ def softmax(rows: int = 4096, columns: int = 2048):
     count = rows * columns
     threads = torch.get_num_threads()
     return "softmax", lambda: torch.softmax(x, 1), 5 * count, 8 * count, threads
-
-
-def gru_step(batch: int = 32, inputs: int = 128, hidden: int = 128):
-    """One GRU step: six matrix products and about 14 operations for each gate's element."""
-    import torch
-
-    cell = torch.nn.GRUCell(inputs, hidden).requires_grad_(False)
-    x, h = torch.rand(batch, inputs), torch.rand(batch, hidden)
-    flops = 2 * batch * 3 * hidden * (inputs + hidden) + 14 * batch * hidden
-    weights = 3 * hidden * (inputs + hidden) + 6 * hidden
-    moved = 4 * (weights + batch * (inputs + 2 * hidden))
-    return "GRU step", lambda: cell(x, h), flops, moved, torch.get_num_threads()
 
 
 def convolution(channels: int = 64, side: int = 56, kernel: int = 3, groups: int = 1):
@@ -199,4 +173,4 @@ def _layer(batch: int, n: int, seed: int):
 
 def standard():
     """Return the builders that notebook 07 places, bandwidth-bound ones first."""
-    return [dot, axpy, triad, unfused, passes, fused, softmax, gru_step, convolution]
+    return [dot, axpy, unfused, passes, fused, softmax, convolution]

@@ -1,6 +1,7 @@
-// C += A B in every order of the three loops, with B turned round, in blocks, with a tile in registers.
-// Row-major n x n arrays of float. Compile with -DTYPE="volatile float" to
-// make every access of the loop orders happen as written (for counting cache misses).
+// C += A B in every order of the three loops, by dot products of eight kinds, in blocks, and with a
+// tile in registers. Row-major n x n arrays of float that do not overlap. Compile with
+// -DTYPE="volatile float" to make every access of the loop orders happen as written (for counting
+// cache misses).
 #include <stdint.h>
 #ifndef TYPE
 #define TYPE float
@@ -8,7 +9,7 @@
 
 #define LOOP(x) for (int64_t x = 0; x < n; x++)
 #define ORDER(p, q, r)                                                              \
-    void matmul_##p##q##r(int64_t n, TYPE *a, TYPE *b, TYPE *c) {                   \
+    void matmul_##p##q##r(int64_t n, TYPE *restrict a, TYPE *restrict b, TYPE *restrict c) { \
         LOOP(p) LOOP(q) LOOP(r) c[i * n + j] = c[i * n + j] + a[i * n + k] * b[k * n + j]; \
     }
 ORDER(i, j, k)
@@ -18,12 +19,42 @@ ORDER(j, k, i)
 ORDER(k, i, j)
 ORDER(k, j, i)
 
-// ijk with B turned round first (work: n * n floats): all steps of the inner loop are 0 or 1. Each
-// addition to a sum still waits for the one before.
-void matmul_transposed(int64_t n, TYPE *a, TYPE *b, TYPE *c, TYPE *work) {
-    LOOP(k) LOOP(j) work[j * n + k] = b[k * n + j];
-    LOOP(i) LOOP(j) LOOP(k) c[i * n + j] = c[i * n + j] + a[i * n + k] * work[j * n + k];
+// ijk as dot products, in 2 x 2 x 2 kinds. B as it is, or already turned (its rows were columns): then
+// the inner loop's steps are 1. SUMS sums, of which none waits for another: 1 or 8. WIDE numbers in
+// each sum: 1, or 8 in a vector. n is a multiple of 64. Compile without automatic vectors.
+typedef float row1;
+typedef float row8 __attribute__((vector_size(32), aligned(4)));
+static float all1(row1 x) { return x; }
+static float all8(row8 x) { return ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7])); }
+static row1 column1(const float *b, int64_t n) { return *b; }
+static row8 column8(const float *b, int64_t n) {
+    return (row8){b[0], b[n], b[2 * n], b[3 * n], b[4 * n], b[5 * n], b[6 * n], b[7 * n]};
 }
+
+#define DOTS(WIDE, SUMS, KIND, OF_B)                                                              \
+    void matmul_dots_##KIND##_##SUMS##_##WIDE(int64_t n, const float *restrict a,                 \
+                                              const float *restrict b, float *restrict c) {       \
+        LOOP(i) LOOP(j) {                                                                         \
+            row##WIDE s[SUMS] = {0};                                                              \
+            for (int64_t k = 0; k < n; k += WIDE * SUMS)                                          \
+                for (int u = 0; u < SUMS; u++) {                                                  \
+                    int64_t l = k + WIDE * u;                                                     \
+                    s[u] += *(const row##WIDE *)(a + i * n + l) * (OF_B);                         \
+                }                                                                                 \
+            for (int u = 1; u < SUMS; u++) s[0] += s[u];                                          \
+            c[i * n + j] += all##WIDE(s[0]);                                                      \
+        }                                                                                         \
+    }
+#define AS_IT_IS(WIDE, SUMS) DOTS(WIDE, SUMS, jumps, column##WIDE(b + l * n + j, n))
+#define TURNED(WIDE, SUMS) DOTS(WIDE, SUMS, turned, *(const row##WIDE *)(b + j * n + l))
+AS_IT_IS(1, 1)
+AS_IT_IS(1, 8)
+AS_IT_IS(8, 1)
+AS_IT_IS(8, 8)
+TURNED(1, 1)
+TURNED(1, 8)
+TURNED(8, 1)
+TURNED(8, 8)
 
 static int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
 
@@ -45,7 +76,6 @@ void matmul_blocked(int64_t n, int64_t t, float *restrict a, float *restrict b, 
 // from beginning to end. n must be a multiple of ROWS and COLS; work holds n * n floats.
 #define ROWS 6
 #define COLS 16
-typedef float row8 __attribute__((vector_size(32), aligned(4)));
 
 static void tile(int64_t n, int64_t kk, int64_t depth, const float *restrict a,
                  const float *restrict panel, float *restrict c) {

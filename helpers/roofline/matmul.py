@@ -1,10 +1,10 @@
-"""The matrix product in C (matmul.c): six loop orders, blocked, and with a tile in registers."""
+"""The matrix product in C (matmul.c): loop orders, dot products, blocks, a tile in registers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from ctypes import c_int64, c_void_p
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +14,20 @@ from helpers import native
 ORDERS = ("ijk", "ikj", "jik", "jki", "kij", "kji")
 SOURCE = Path(__file__).with_name("matmul.c")
 TILE = (6, 16)  # ROWS, COLS of matmul.c
+KINDS = {  # (B is turned, sums that do not wait for one another, numbers in each) -> in matmul.c
+    (turned, sums, wide): f"dots_{'turned' if turned else 'jumps'}_{sums}_{wide}"
+    for turned in (False, True)
+    for sums in (1, 8)
+    for wide in (1, 8)
+}
 
 
 @cache
 def _library(*optimise: str):
     flags = ("-march=native", "-fPIC", "-shared")
     made = native.load_c(SOURCE.read_text(), optimise, base=flags)
-    for name in (*ORDERS, "blocked", "tiled", "transposed"):
-        pointers = 4 if name in ("tiled", "transposed") else 3
+    for name in (*ORDERS, "blocked", "tiled", *KINDS.values()):
+        pointers = 4 if name == "tiled" else 3
         sizes = 2 if name == "blocked" else 1
         getattr(made, f"matmul_{name}").argtypes = (*[c_int64] * sizes, *[c_void_p] * pointers)
     return made
@@ -46,19 +52,20 @@ def versions(n: int, block: int = 64, optimise: str = "-O3") -> dict[str, Callab
     return made
 
 
-def causes(n: int) -> dict[str, Callable]:
-    """Return four products, each with one cause of slowness less than the one before.
+def causes(a: np.ndarray, b: np.ndarray) -> dict[tuple[bool, int, int], Callable]:
+    """Return products of ``a`` and ``b`` that differ in three causes: kind → ``call() -> c``.
 
-    "ijk"; "ijk, B turned" (B transposed first, so that the inner loop's steps are 1, 1 and 0);
-    "ikj, one lane" (the same misses, but no addition waits for the one before; the compiler is
-    forbidden vectors); and "ikj". Each is called as those of :func:`versions`.
+    A key says whether B is turned (transposed beforehand, so that the inner loop's steps are 1),
+    how many sums there are of which none waits for another (1 or 8), and how many numbers each
+    holds (1, or 8 in a vector). Raises ValueError for a side that is no multiple of 64.
     """
-    wide, narrow = _library("-O3"), _library("-O3", "-fno-tree-vectorize")
+    n = len(a)
+    if n % 64:
+        raise ValueError(f"causes expects a side that is a multiple of 64; got {n}")
+    library, lying = _library("-O3", "-fno-tree-vectorize"), np.ascontiguousarray(b.T)
     return {
-        "ijk": _in_c(wide, "ijk", n),
-        "ijk, B turned": _in_c(wide, "transposed", n, work=n * n),
-        "ikj, one lane": _in_c(narrow, "ikj", n),
-        "ikj": _in_c(wide, "ikj", n),
+        kind: partial(_in_c(library, name, n), a, lying if kind[0] else b)
+        for kind, name in KINDS.items()
     }
 
 

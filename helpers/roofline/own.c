@@ -12,7 +12,8 @@ static double now(void) {
     return t.tv_sec + 1e-9 * t.tv_nsec;
 }
 
-__attribute__((noinline)) static void loop_ikj(int64_t n, const float *a, const float *b, float *c) {
+__attribute__((noinline)) static void loop_ikj(int64_t n, const float *restrict a,
+                                               const float *restrict b, float *restrict c) {
     for (int64_t i = 0; i < n; i++)
         for (int64_t k = 0; k < n; k++)
             for (int64_t j = 0; j < n; j++) c[i * n + j] = c[i * n + j] + a[i * n + k] * b[k * n + j];

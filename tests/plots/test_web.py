@@ -97,7 +97,7 @@ def test_a_kernel_appears_in_the_roofline_to_which_it_was_added(show, names):
     one, other = (page.get_by_test_id("roofline").nth(i) for i in (0, 1))
     fill_in(other, "mine", "8e6", "4e6", "1e-3")
     assert [one.locator("circle").count(), other.locator("circle").count()] == [3, 4]
-    said = "mine: 2.00 flop/byte, 8.00 Gflop/s, 20 % of the memory's roof"
+    said = "mine: 2.00 flop/byte, 8.00 Gflop/s, 20 % of its roof"
     assert other.get_by_test_id("roofline-said").inner_text() == said
     assert one.get_by_test_id("roofline-said").inner_text() == ""
     fill_in(one, "mine", "0", "4e6", "1e-3")

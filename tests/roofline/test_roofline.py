@@ -10,7 +10,6 @@ from helpers.machine import usable_cores
 from helpers.roofline import (
     Point,
     attainable,
-    convolution,
     curve,
     design,
     kernels,
@@ -97,13 +96,15 @@ def test_every_product_is_right(n):
         np.testing.assert_allclose(multiply(a, b), a @ b, rtol=1e-5, err_msg=f"{name}, again")
 
 
-def test_products_that_differ_in_one_cause_are_right_too():
+def test_products_that_differ_in_three_causes_are_right_too():
     rng = np.random.default_rng(3)
-    a, b = (rng.random((40, 40), dtype=np.float32) for _ in range(2))
-    made = matmul.causes(40)
-    assert list(made) == ["ijk", "ijk, B turned", "ikj, one lane", "ikj"]
-    for name, multiply in made.items():
-        np.testing.assert_allclose(multiply(a, b), a @ b, rtol=1e-4, err_msg=name)
+    a, b = (rng.random((64, 64), dtype=np.float32) for _ in range(2))
+    made = matmul.causes(a, b)
+    assert len(made) == 8
+    for kind, multiply in made.items():
+        np.testing.assert_allclose(multiply(), a @ b, rtol=1e-4, err_msg=str(kind))
+    with pytest.raises(ValueError, match="multiple of 64; got 40"):
+        matmul.causes(a[:40, :40], b[:40, :40])
 
 
 def test_a_rate_that_cannot_be_is_found():
@@ -213,6 +214,9 @@ def test_the_roof_is_that_of_as_many_threads():
     assert made.roof(2) == (100e9, 20e9)
     made.bandwidths.pop()  # could not be measured
     assert made.roof(2) == (100e9, 10e9)
+    made.bandwidths.append({"level": "memory", "kind": "copy", "threads": 2, "rate": 25e9})
+    assert made.roof(2) == (100e9, 25e9)  # no kernel is above the roof because it copies
+    made.bandwidths.pop()
     assert made.disturbed in (0.1, 0.3)
 
 
@@ -243,8 +247,6 @@ def test_elementwise_kernels_compute_what_they_say():
     before = y.copy()
     library.axpy(n, 2.0, x.ctypes.data, y.ctypes.data)
     np.testing.assert_allclose(y, before + 2 * x, rtol=1e-6)
-    library.triad(n, 3.0, x.ctypes.data, z.ctypes.data, y.ctypes.data)
-    np.testing.assert_allclose(y, x + 3 * z, rtol=1e-5, atol=1e-6)
     assert library.dot(n, x.ctypes.data, z.ctypes.data) == pytest.approx(float(x @ z), rel=1e-4)
     library.fused(n, 2.0, x.ctypes.data, z.ctypes.data, w.ctypes.data, y.ctypes.data)
     np.testing.assert_allclose(y, np.maximum(2 * x + z, 0) * w, rtol=1e-5, atol=1e-6)
@@ -256,13 +258,12 @@ def test_elementwise_kernels_compute_what_they_say():
 def test_fused_and_unfused_agree_and_every_standard_kernel_runs():
     name, call, flops, moved, threads = kernels.unfused(64)
     assert (name, flops, moved, threads) == ("unfused", 4 * 64, 40 * 64, 1)
-    for builder in (kernels.dot, kernels.axpy, kernels.triad, kernels.passes, kernels.fused):
+    for builder in (kernels.dot, kernels.axpy, kernels.passes, kernels.fused):
         _, call, flops, moved, threads = builder(256)
         call()
         assert 0 < flops < moved
         assert threads == usable_cores()
-    for builder in (kernels.softmax, kernels.gru_step):
-        builder(8, 16)[1]()
+    kernels.softmax(8, 16)[1]()
 
 
 def test_a_layer_counts_the_bytes_of_its_format():
@@ -380,28 +381,3 @@ def test_the_chase_visits_every_slot_once():
         place = int(links[(place - start) // 8])
     assert place == start
     assert seen == {start + 64 * k for k in range(512)}
-
-
-@pytest.mark.parametrize("k", [1, 3, 5, 9])
-@pytest.mark.parametrize("shape", [(64, 64), (33, 50), (5, 40), (40, 5), (1, 1), (2, 100)])
-def test_convolutions_in_c_equal_scipys(k, shape):
-    from scipy.ndimage import correlate
-
-    rng = np.random.default_rng(k)
-    image, weights = rng.random(shape, np.float32), rng.random((k, k), np.float32)
-    want = correlate(image, weights, mode="constant")
-    for way in convolution.WAYS:
-        got = convolution.convolver(way, weights)(image)
-        np.testing.assert_allclose(got, want, rtol=2e-5, err_msg=way)
-
-
-def test_convolutions_in_c_refuse_what_does_not_fit():
-    with pytest.raises(ValueError, match=r"\(2, 2\)"):
-        convolution.convolver("rows", np.ones((2, 2)))
-    with pytest.raises(ValueError, match="'fft'"):
-        convolution.convolver("fft", np.ones((3, 3)))
-    convolve = convolution.convolver("rows", np.ones((3, 3)))
-    with pytest.raises(ValueError, match="float64"):
-        convolve(np.ones((4, 4)))
-    with pytest.raises(ValueError, match=r"output of shape \(4, 4\); got \(4, 5\)"):
-        convolve(np.ones((4, 4), np.float32), np.ones((4, 5), np.float32))

@@ -38,7 +38,7 @@ export function start(root, data) {
     const x = inside(across, L, W - R), y = inside(up, T, H - B); // beyond the axes: at their edge
     const mark = draw("circle", { cx: x, cy: y, r: 7, fill: "#009E73" }, svg);
     draw("title", {}, mark, `${name.value}: ${i.toPrecision(3)} flop/byte, ${(p / 1e9).toPrecision(3)} Gflop/s, ` +
-      `${(100 * p / roof).toFixed(0)} % of the memory's roof` + (x !== across || y !== up ? ", beyond the picture" : ""));
+      `${(100 * p / roof).toFixed(0)} % of its roof` + (x !== across || y !== up ? ", beyond the picture" : ""));
     draw("text", { x: x + 10, y: y + 5, fill: "#111", "aria-hidden": true }, svg, name.value);
     speak(mark);
     tell(mark);

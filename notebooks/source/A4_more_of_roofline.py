@@ -1,0 +1,268 @@
+# %% [markdown]
+# # Put the layers of a network under the roof
+#
+# An appendix to [notebook 07](07_roofline.ipynb). At the end you can say which layers of a network memory limits, and what a larger batch, a narrower number format or a cheaper layer changes.
+#
+# **You will be able to**
+#
+# - compute from which batch size on arithmetic limits a layer, and how the number format changes that;
+# - explain why a language model writes more slowly than it reads;
+# - judge a change of a layer by its operations *and* its bytes.
+#
+# **You need** [notebook 07](07_roofline.ipynb), lesson 1. *Time:* 70 minutes. *Cores:* one, and a C compiler. *GPU:* none.
+#
+# ## Set-up
+
+# %% tags=["parameters"]
+import math
+
+import torch
+
+from helpers.claims import evidence
+from helpers.exercises import roofline as check
+from helpers.models.transformer import Config
+from helpers.models.transformer import layer as piece
+from helpers.plots import roofline as draw
+from helpers.plots import style
+from helpers.predictions import Prediction
+from helpers.roofline import kernels, place
+from helpers.roofline.ceilings import ceilings
+from helpers.roofline.design import Layer, shuffle, variants
+from helpers.timing import measure, seconds
+
+style.use()
+torch.set_num_threads(1)  # one core, so that one roof holds for every point
+machine = ceilings()  # measured in less than a minute, once; the result is kept
+one_core, one_memory = machine.roof(1)
+peak, roof = {"peak, one core": one_core}, {"memory": one_memory}
+
+# %% [markdown]
+# ## From which batch size on does arithmetic limit a layer?
+#
+# A layer multiplies a batch $x$ ($B \times n$) by weights ($n \times n$). For one sample it reads all weights and uses each of them once. Every further sample uses the same weights again.
+#
+# ### Exercise 1: the least batch
+#
+# *Difficulty ●●○, 15 minutes.* The layer does $2Bn^2$ operations. $x$, the weights and the result move once. A weight takes `weight` bytes, and a number of $x$ or of the result takes `value` bytes (4 and 4 in fp32). Return the least $B$ at which the layer's intensity reaches `ridge` (flop/byte), or `math.inf` if none does.
+#
+# <details><summary>Hint</summary>
+#
+# Bytes: $n^2$ weights and $2Bn$ values. Solve $I \ge$ ridge for $B$ and round up. What happens to $I$ as $B$ grows without end?
+#
+# </details>
+
+
+# %% exercise="compute-bound-batch"
+def batch(n, ridge, weight, value):
+    """The least batch whose layer n → n is not limited by memory, or math.inf."""
+    # BEGIN SOLUTION
+    room = n - value * ridge
+    return math.ceil(n * ridge * weight / (2 * room)) if room > 0 else math.inf
+    # END SOLUTION
+
+
+# %% check="compute-bound-batch" points=2
+check.compute_bound_batch(batch)
+
+# %%
+least, layers = batch(1024, one_core / one_memory, 4, 4), []
+for rows in sorted({1, 4, 16, 64, 256, least} - {None, math.inf}):
+    name, *layer = kernels.layer(rows, 1024)
+    layers.append(place(name + ", yours" * (rows == least), *layer, time_limit=0.5))
+draw.interactive(peak, roof, layers)
+
+# %% [markdown]
+# A batch of 1 stands far left: two operations for each weight of 4 bytes. (The weights take 4 MB. If the last-level cache holds them, the point may lie above memory's roof.) With the batch, the point moves right until arithmetic is the limit.
+#
+# ## Fewer bytes for each number
+#
+# From fp64 to fp32, a number takes half the bytes, and a register has twice the lanes.
+#
+# > **Predict.** By which factor does the least batch size fall from fp64 to fp32? And by which, if only the weights are stored in one byte each, and converted to fp32 before the arithmetic?
+
+# %%
+falls = Prediction("least batch in fp64 ÷ in fp32", None)  # your number for None
+narrow = Prediction("least batch ÷ with weights of 1 byte", None)  # your number for None
+
+# %%
+found = []
+for numbers, dtype, weight, value in (
+    ("fp64", "float64", 8, 8),
+    ("fp32", "float32", 4, 4),
+    ("fp32, weights of 2 bytes", "float32", 2, 4),
+    ("fp32, weights of 1 byte", "float32", 1, 4),
+):
+    top, reading = machine.roof(1, dtype)
+    found.append(batch(4096, top / reading, weight, value))
+    print(f"{numbers:25} ridge {top / reading:5.2f} flop/byte, least batch {found[-1] or '–'}")
+if found[0]:
+    falls.answer(found[0] / found[1])
+    narrow.answer(found[1] / found[3])
+
+# %% [markdown]
+# From fp64 to fp32, peak and intensity change by the same factor, so the least batch size hardly moves. Narrower weights change only the intensity: with 2 bytes they halve the least batch size, with 1 byte they quarter it.
+#
+# This is what the roof allows. Does a library reach it? Two layers do 34 million operations each. One has a batch of 1 and 4096 units, whose weights come from memory. The other has a batch of 64 and 512 units, and arithmetic limits it.
+#
+# > **Predict.** What does `bfloat16` gain over `float32` in the second layer?
+
+# %%
+halves = Prediction("batch of 64: time in float32 ÷ in bfloat16", None)  # your number for None
+
+# %%
+for rows, n in ((1, 4096), (64, 512)):
+    taken = {}
+    for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
+        p = place(*kernels.layer(rows, n, dtype), time_limit=0.3)
+        taken[dtype] = p.seconds
+        print(f"B = {rows:2}, n = {n}: {str(dtype)[6:]:9} {seconds(p.seconds):>8}"
+              f" {p.performance / 1e9:6.1f} Gflop/s {p.bandwidth / 1e9:5.1f} GB/s")  # fmt: skip
+print("errors:", {str(d)[6:]: f"{kernels.layer_error(64, 512, d):.0e}" for d in list(taken)[1:]})
+halves.answer(taken[torch.float32] / taken[torch.bfloat16])
+
+# %% [markdown] claims="A4-half-the-bytes"
+# From `float64` to `float32` a layer gains a factor of 1.9 where memory limits it, and 2.1 to 2.25 where arithmetic does. The roof says two.
+#
+# Now compare `bfloat16` with `float16`. Both have half the bytes of `float32`, so the roof is the same for both. If their times differ, the library's kernel for this format and shape makes the difference. **Fewer bytes raise the roof; measure whether a kernel follows.** The price is accuracy: the last line shows the largest error, as a part of the largest result. `bfloat16` has the range of `float32` and only 8 significant bits; `float16` has 11.
+
+# %%
+evidence("A4-half-the-bytes")
+
+# %% [markdown]
+# ## Prefill and decode
+#
+# A language model handles a request in two phases. **Prefill** reads the prompt: all its tokens pass through a layer at once, as one large batch. **Decode** writes the answer, a token at a time. To attend to the earlier tokens, decode reads their keys and values from a *KV cache*.
+#
+# For a block of width $C$, each token costs $24\,C^2$ operations with the weights (six matrices, $12\,C^2$ numbers), and $4\,C$ operations for each of $T$ earlier tokens. Decoding for $B$ requests at a time reads the weights once, $48\,C^2$ bytes. It reads a KV cache of $8\,TC$ bytes for *each* request:
+#
+# $$I_\text{decode} = \frac{B\,(24\,C^2 + 4\,TC)}{48\,C^2 + 8\,TC\,B}$$
+#
+# > **Predict.** $B = 1$ gives $I = 1/2$. Which intensity can decode not exceed, however many requests you collect, at $T = C$?
+
+# %%
+at_most = Prediction("intensity of decode with any number of requests, T = C", None)  # your number
+
+# %% [markdown]
+# Below is a block of the course's transformer. `decode` runs it for one new token of each request. We check that it computes what the whole block computes at its last position:
+
+
+# %%
+def split(x, heads):
+    return x.unflatten(2, (heads, -1)).transpose(1, 2)  # (B, T, C) -> (B, H, T, C/H)
+
+
+@torch.no_grad()
+def decode(block, x, keys, values):
+    """One new token of each request: x (B, 1, C); the cache has room for it at its end."""
+    at, attend = block.attention, torch.nn.functional.scaled_dot_product_attention
+    h = block.first_norm(x)
+    query, keys[:, :, -1:], values[:, :, -1:] = (
+        split(part(h), at.heads) for part in (at.query, at.key, at.value)
+    )
+    x = x + at.out(attend(query, keys, values).transpose(1, 2).flatten(2))
+    return x + block.perceptron(block.second_norm(x))
+
+
+C = T = 512
+block = piece(Config(width=C, heads=8, context=T, layers=1), 1).requires_grad_(False)
+prompt = torch.randn(1, T, C)
+h = block.first_norm(prompt)
+keys, values = (split(part(h), 8) for part in (block.attention.key, block.attention.value))
+last = decode(block, prompt[:, -1:], keys.clone(), values.clone())
+print(f"largest difference: {(last - block(prompt)[:, -1:]).abs().max():.0e}")
+
+# %%
+work = T * (24 * C**2 + 2 * T * C)  # causal: half of the T × T pairs
+phases = [place("prefill", lambda: block(prompt), work, 4 * (12 * C**2 + 2 * T * C), time_limit=1)]
+for B in (1, 4, 16, 64):
+    x, cache = torch.randn(B, 1, C), [one.repeat(B, 1, 1, 1) for one in (keys, values)]
+    work, moved = B * (24 * C**2 + 4 * T * C), 4 * (12 * C**2 + 2 * T * C * B)
+    call = lambda x=x, cache=cache: decode(block, x, *cache)  # noqa: E731
+    phases.append(place(f"decode, {B}", call, work, moved, time_limit=1))
+for p in phases:
+    print(f"{p.name:10} {p.intensity:6.2f} flop/byte {p.performance / 1e9:6.1f} Gflop/s")
+at_most.answer((24 * C**2 + 4 * T * C) / (8 * T * C))
+draw.interactive(peak, roof, phases)
+
+# %% [markdown]
+# Prefill stands right of the ridge. Decode for one request stands far left, at half an operation for each byte. Collecting requests moves it right, but only up to 3.5 flop/byte here: requests share the weights, and each has a KV cache of its own. So servers collect requests, and models shrink the cache: fewer heads for keys and values, or fewer bytes for each number.
+#
+# ## Designing a layer
+#
+# The source lists what changes of a convolution layer save. We count operations, parameters and bytes, and measure the time:
+
+# %%
+base = Layer()
+print(f"base: {base}, {base.flops / 1e6:.0f} Mflop, {base.bytes / 1e6:.1f} MB")
+module, x = base.build()
+base_time = measure(lambda: module(x), repeats=25, time_limit=1.5).best
+print(f"{'':13} {'source':>8} {'flops':>8} {'params':>8} {'output':>7} {'bytes':>6} {'time':>6}"
+      "   flop/byte")  # fmt: skip
+for name, (layer, words, _) in variants(base).items():
+    module, x = layer.build()
+    took = measure(lambda m=module, x=x: m(x), repeats=25, time_limit=1.5).best
+    print(
+        f"{name:13} {words:>8} {layer.flops / base.flops:8.4f} "
+        f"{layer.parameters / base.parameters:8.4f} {layer.output / base.output:7.2f} "
+        f"{layer.bytes / base.bytes:6.2f} {took / base_time:6.2f} {layer.flops / layer.bytes:10.1f}"
+    )
+grouped, x = variants(base)["4 groups"][0].build()
+served = measure(lambda: grouped(x), repeats=25, time_limit=1).best
+moved = measure(lambda: shuffle(x, 4), repeats=25, time_limit=1).best
+print(f"shuffle: 0 operations, {seconds(moved)}, {moved / served:.3f} of the grouped layer's time")
+
+# %% [markdown]
+# ### Exercise 2: what a change saves
+#
+# *Difficulty ●●○, 10 minutes.* A convolution with a kernel of side $k_1$ gets side $k_2$, a stride of $s$ and $g$ groups; channels and padding stay. Return new ÷ old for its operations, its parameters and its outputs.
+#
+# <details><summary>Hint</summary>
+#
+# Each output channel now uses $C/g$ input channels. The stride leaves $1/s^2$ of the positions: which of the three does this change?
+#
+# </details>
+
+
+# %% exercise="layer-factors"
+def factors(k1, k2, stride, groups):
+    """What is left of (operations, parameters, outputs)."""
+    # BEGIN SOLUTION
+    parameters = k2**2 / k1**2 / groups
+    return parameters / stride**2, parameters, 1 / stride**2
+    # END SOLUTION
+
+
+# %% check="layer-factors" points=2
+check.layer_factors(factors)
+
+# %%
+print("what is left of operations, parameters, outputs")
+print(f"{'':13} {'yours':>23} {'counted':>23}   memory, by the source")
+stated = ("Param k₁²/k₂²", "Output 1/s²", "Param 1/g", "Param 1/g")
+for (name, (layer, _, _)), source in zip(variants(base).items(), stated, strict=True):
+    mine = factors(base.kernel, layer.kernel, layer.stride, layer.groups)
+    counted = tuple(
+        getattr(layer, part) / getattr(base, part) for part in ("flops", "parameters", "output")
+    )
+    show = ["–" if t is None else " ".join(f"{v:7.4f}" for v in t) for t in (mine, counted)]
+    print(f"{name:13} {show[0]:>23} {show[1]:>23}   {source}")
+
+# %% [markdown] claims="A4-time-operations A4-shuffle"
+# **Time does not follow operations.** A depthwise layer keeps 0.8 % of the operations and takes 5 to 25 % of the time. It also keeps nearly all of the bytes, and stands left of the ridge. The channel shuffle needs no operations, and adds 3 to 7 % to the time of the grouped layer that it serves.
+
+# %%
+display(evidence("A4-time-operations"), evidence("A4-shuffle"))
+
+# %% [markdown]
+# <details><summary>What the sources say, what we measured</summary>
+#
+# | the source says | here |
+# |---|---|
+# | groups: computation $1/g^2$ | $1/g$, counted: each of the same $C$ output channels uses $C/g$ inputs |
+# | small kernels: memory for parameters $k_1^2/k_2^2$ | inverted: from side 3 to 1 a ninth of the parameters is left, $k_2^2/k_1^2$ |
+# | stride: computation and output $1/s^2$; shuffle: free | counted: right; the shuffle takes time |
+#
+# </details>
+#
+# - A. Howard and others, *MobileNets* (2017); X. Zhang and others, *ShuffleNet* (2018): depthwise layers, groups and the shuffle.
+# - R. Pope and others, *Efficiently scaling transformer inference* (2022): prefill, decode and the KV cache, by operations and bytes.
