@@ -59,14 +59,10 @@ def batches(
     seed: int = 0,
     shard: Callable[..., Iterable[int]] | None = None,
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield, without end, one worker's mini-batches. ValueError if not even one global batch fits.
+    """Yield, without end, one worker's mini-batches of ``batch`` samples, of all that there are.
 
-    Parameters
-    ----------
-    part, parts : int
-        Which worker this is, from 0, and how many there are.
-    shard : callable, optional
-        Another order, as :func:`from_shards` takes it.
+    Worker ``part`` of ``parts`` takes those at :func:`positions`, or in another order, ``shard``,
+    as :func:`from_shards` takes it. ValueError if not even one global batch fits.
     """
     chosen = (
         positions(len(labels), batch, part, parts, seed)

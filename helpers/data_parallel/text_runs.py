@@ -92,14 +92,9 @@ def loss_after(
 ) -> float:
     """Train the transformer for so many steps; every rank calls.
 
-    Return the loss of this rank's replica on the text that is held out, in nats for each character.
-
-    Parameters
-    ----------
-    name : str or callable
-        As for :func:`helpers.data_parallel.link_runs.to_accuracy`.
-    batch : int
-        Pieces of one replica in a step, of 32 characters each.
+    ``name`` is as for :func:`helpers.data_parallel.link_runs.to_accuracy`; ``batch`` counts pieces
+    of one replica in a step, of 32 characters each. Return the loss of this rank's replica on the
+    text that is held out, in nats for each character.
     """
     _, replica = _trained(made(name, ranks()), steps, batch, rate, seed)
     return held_out_loss(replica.model)

@@ -63,24 +63,10 @@ def pack(
 ) -> np.ndarray:
     """Round each value at random to a level of its bucket's norm, and pack the codes.
 
-    Return bytes: the norms (float32), then the codes.
-
-    Parameters
-    ----------
-    v : numpy.ndarray (n,) of float32
-        Contiguous.
-    levels : int
-        s: 1, 3, 7 or 15.
-    state : numpy.ndarray (16,) of uint32
-        Of :func:`generator`.
-    out : numpy.ndarray (packed_bytes(n, levels),) of uint8, optional
-        Where to write, contiguous.
-
-    Raises
-    ------
-    ValueError
-        For another s, arrays of another kind or size, or values of which a bucket has no finite
-        norm: then the packed bytes would stand for NaN.
+    Return bytes: the norms (float32), then the codes. ``v`` (n,) is contiguous float32, ``levels``
+    s is 1, 3, 7 or 15, ``state`` comes from :func:`generator`, and ``out`` (packed_bytes(n,
+    levels),) of uint8 is where to write. ValueError for another s, arrays of another kind or size,
+    or values of which a bucket has no finite norm: then the packed bytes would stand for NaN.
     """
     size = packed_bytes(len(v), levels)
     out = np.empty(size, np.uint8) if out is None else out

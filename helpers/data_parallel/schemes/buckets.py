@@ -21,12 +21,8 @@ class Buckets(DefaultGroup):
 
     The backward pass reaches the last layer first. As soon as all gradients of a bucket are there,
     its allreduce begins; before the optimizer's step all of them are awaited (Li et al., 2020,
-    *PyTorch Distributed*, section 3.2).
-
-    Parameters
-    ----------
-    nbytes : int
-        Of one bucket; a larger tensor has one to itself.
+    *PyTorch Distributed*, section 3.2). A bucket has ``nbytes``; a larger tensor has one to itself.
+    The ranks are those of the default group of ``torch.distributed``.
     """
 
     name = "synchronous, buckets"
