@@ -1,10 +1,10 @@
-"""Check the docstrings of what the libraries export (``make lint``): NumPy's form, complete.
+"""Check the docstrings of ``helpers`` (``make lint``): NumPy's sections where readers need them.
 
-A library exports what its ``__init__`` lists in ``__all__`` and what a notebook imports. numpydoc
-looks at each of these and at the public methods and properties of the classes: is it described,
-each of its parameters, and no name that it does not have? A result has a section where the first
-sentence does not say it. Everything else has one sentence, which nothing checks; so has what a
-notebook prints with ``inspect.getsource``, where code is to be seen and not parameters.
+Sections may stand on what a notebook uses, on what a library's ``__init__`` lists in ``__all__``
+and others use, and on public members of these; not on what a notebook prints with
+``inspect.getsource``, where code is to be seen and not parameters. There an entry is for what name
+and type hint do not say: a unit, a shape, a default's meaning. numpydoc looks that each of these
+names has a docstring, which names no parameter that is not there. Everything else has a sentence.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -24,6 +26,7 @@ LIBRARIES = (
     *("collectives", "data_parallel", "autodiff", "pipeline"),
 )
 CHECKS = {"GL08", "PR02", "PR03", "YD01"}
+HEADING = re.compile(r"^\s*-{3,}\s*$", re.MULTILINE)
 
 
 def is_exported(name: str) -> bool:
@@ -36,14 +39,18 @@ def is_exported(name: str) -> bool:
 
 @cache
 def exported() -> frozenset[str]:
-    """Return the full name, where it is defined, of each function, class and module exported."""
+    """Return the full name, where it is defined, of what notebooks use, or is listed and used."""
+    rooms = defaultdict(set)  # who uses a name
+    for file in (*(ROOT / "helpers").rglob("*.py"), *(ROOT / "claims").rglob("*.py")):
+        for name in _used(_tree(file)):
+            rooms[_home(name)].add(_room(module_name(file)))
     found = set()
     for init in (ROOT / "helpers").rglob("__init__.py"):
-        package = module_name(init)
-        found |= {f"{package}.{name}" for name in _listed(init)}
+        listed = {_home(f"{module_name(init)}.{name}") for name in _listed(init)}
+        found |= {name for name in listed if rooms[name] - {_room(name)}}
     for notebook in sorted((ROOT / "notebooks/source").glob("*.py")):
-        found |= set(_used(_tree(notebook)))
-    return frozenset(_home(name) for name in found)
+        found |= {_home(name) for name in _used(_tree(notebook))}
+    return frozenset(found)
 
 
 @cache
@@ -103,6 +110,41 @@ def faults(names: Iterator[str]) -> list[str]:
             if code in CHECKS:
                 found.append(f"{result['file']}:{result['file_line']}: {name}: {code} {words}")
     return found
+
+
+def inner(text: str, file: Path) -> list[str]:
+    """Return a line for each docstring of a file that has sections where none belong."""
+    found = []
+    for node, name in described(ast.parse(text), module_name(file)):
+        if HEADING.search(ast.get_docstring(node, clean=False)) and not is_exported(name):
+            line = node.body[0].lineno
+            found.append(f"{file}:{line}: {name}: sections, though no notebook or library uses it")
+    return found
+
+
+def described(tree: ast.Module, module: str) -> Iterator[tuple[ast.AST, str]]:
+    """Yield each module, class and function that has a docstring, with its full name."""
+    if ast.get_docstring(tree, clean=False) is not None:
+        yield tree, module
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from described(node, f"{module}.{node.name}")
+        elif not isinstance(node, ast.expr):
+            yield from _nested(node, module)
+
+
+def _nested(node: ast.AST, module: str) -> Iterator[tuple[ast.AST, str]]:
+    """Yield what is defined below a statement, such as an ``if``."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from described(child, f"{module}.{child.name}")
+        elif isinstance(child, ast.stmt):
+            yield from _nested(child, module)
+
+
+def _room(module: str) -> str:
+    """Return the library that a name is of: ``helpers.plots`` of ``helpers.plots.style.ink``."""
+    return ".".join(module.split(".")[:2])
 
 
 def _has_parameters(value: type) -> bool:
@@ -174,7 +216,9 @@ def main() -> int:
 
     mpi4py.rc.initialize = False  # some modules are for ranks; to look at them starts nothing
     found = [line for name in LIBRARIES for line in faults(public(f"helpers.{name}"))]
-    print("\n".join(found) or "every docstring of what the libraries export is complete")
+    for file in sorted((ROOT / "helpers").rglob("*.py")):
+        found += inner(file.read_text("utf-8"), file)
+    print("\n".join(found) or "every docstring says what it is to say")
     return 1 if found else 0
 
 

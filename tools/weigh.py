@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import ast
 import io
-import re
 import sys
 import tokenize
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
-from tools.docstrings import ROOT, is_exported, module_name
+from tools.docstrings import HEADING, ROOT, described, is_exported, module_name
 
 KINDS = ("files", "lines", "code", "docstring", "comment", "blank", "sections", "inner")
 PARTS = ("tests", "claims", "tools", "bench", "notebooks/source")
-HEADING = re.compile(r"^\s*-{3,}\s*$")
 
 
 def weigh_file(file: Path) -> Counter[str]:
@@ -32,39 +29,19 @@ def weigh(text: str, module: str) -> Counter[str]:
     """Count the lines of a module's text by kind; a line of code with a comment is code."""
     lines = text.splitlines()
     docstrings, count = set(), Counter(files=1, lines=len(lines))
-    for node, name in _described(ast.parse(text), module):
-        described = node.body[0]
-        inside = range(described.lineno, described.end_lineno + 1)
+    for node, name in described(ast.parse(text), module):
+        words = node.body[0]
+        inside = range(words.lineno, words.end_lineno + 1)
         docstrings |= set(inside)
         heads = [at for at in inside if HEADING.match(lines[at - 1])]
         if heads:
-            long = described.end_lineno - heads[0] + 2  # from the heading, above the dashes
+            long = words.end_lineno - heads[0] + 2  # from the heading, above the dashes
             count["sections"] += long
             count["inner"] += 0 if is_exported(name) else long
     for number, comment in _rest(text, len(lines)).items():
         kind = "comment" if comment else "blank" if not lines[number - 1].strip() else "code"
         count["docstring" if number in docstrings else kind] += 1
     return count
-
-
-def _described(tree: ast.Module, module: str) -> Iterator[tuple[ast.AST, str]]:
-    """Yield each module, class and function that has a docstring, with its full name."""
-    if ast.get_docstring(tree, clean=False) is not None:
-        yield tree, module
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            yield from _described(node, f"{module}.{node.name}")
-        elif not isinstance(node, ast.expr):
-            yield from _nested(node, module)
-
-
-def _nested(node: ast.AST, module: str) -> Iterator[tuple[ast.AST, str]]:
-    """Yield what is defined below a statement, such as an ``if``."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            yield from _described(child, f"{module}.{child.name}")
-        elif isinstance(child, ast.stmt):
-            yield from _nested(child, module)
 
 
 def _rest(text: str, long: int) -> dict[int, bool]:
