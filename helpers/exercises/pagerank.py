@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import math
 import time
-import timeit
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from helpers.exercises.core import NotAttempted, call, close, equal, exercise, wrong
-from helpers.exercises.values import number
+from helpers.exercises.core import call, close, equal, exercise, wrong
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,13 +48,12 @@ def keep_the_rank(answer):
 
 
 @exercise
-def count_bytes(dense, csr, bits):
-    """Bytes of the matrix in each form for N nodes and E edges, fp32 values, int32 indices."""
+def count_bytes(dense, csr):
+    """Bytes of the matrix in both forms for N nodes and E edges, fp32 values, int32 indices."""
     for n, e in ((10_000, 100_000), (64_000, 1_000_000), (320, 7)):
         what = f"N={n}, E={e}"
         equal(call(dense, n, e), 4 * n * n, f"dense, {what}")
         equal(call(csr, n, e), 8 * e + 4 * (n + 1), f"CSR, {what}")
-        equal(call(bits, n, e), n * n // 8, f"bits, {what} (N is a multiple of 32)")
 
 
 @exercise
@@ -78,78 +73,6 @@ def boundary(answer):
     equal(call(answer, np.array([2, 2, 3]), 0, 12), 0, "a rank that owns every node")
 
 
-class _Queue:
-    """Work that takes its time after the call has returned, on a clock that stands otherwise.
-
-    The clocks of ``time`` are this one while an answer runs, so that no machine is too busy.
-    """
-
-    def __init__(self, first: float, spent: float, repeats: int):
-        self.now, self.done, self.first, self.spent, self.calls = 0.0, 7.0, first, spent, 0
-        self.quiet = (3,) if repeats > 1 else (1, 2, 3)  # calls that nobody disturbs
-
-    def call(self) -> None:
-        self.calls += 1
-        work = self.spent * (1 if self.calls in self.quiet else 2)
-        work += self.first if self.calls == 1 else 0
-        self.done = max(self.done, self.now) + work
-        self.now += 1e-6
-
-    def wait(self) -> None:
-        self.now = max(self.now, self.done)
-
-
-@contextlib.contextmanager
-def _clocks(queue: _Queue, answer: object) -> Iterator[None]:
-    """Let every clock of ``time`` show the queue's, under whatever name the answer knows it."""
-    names = ("perf_counter", "monotonic", "time")
-    seconds = [getattr(time, name) for name in names]
-    nanoseconds = [getattr(time, f"{name}_ns") for name in names]
-    fakes = {id(clock): lambda: queue.now for clock in seconds}
-    fakes |= {id(clock): lambda: round(1e9 * queue.now) for clock in nanoseconds}
-    functions = [answer, timeit.repeat, timeit.timeit, timeit.Timer.__init__]
-    defaults = [(f, f.__defaults__) for f in functions if getattr(f, "__defaults__", None)]
-    for function, values in defaults:
-        function.__defaults__ = tuple(fakes.get(id(value), value) for value in values)
-    closed = [(cell, cell.cell_contents) for cell in getattr(answer, "__closure__", None) or ()]
-    for cell, value in closed:
-        cell.cell_contents = fakes.get(id(value), value)
-    places = (vars(time), vars(timeit), getattr(answer, "__globals__", {}))
-    found = [
-        (p, k, v)
-        for p in places
-        for k, v in p.items()
-        if any(v is clock for clock in (*seconds, *nanoseconds))
-    ]
-    for place, name, clock in found:
-        place[name] = fakes[id(clock)]
-    try:
-        yield
-    finally:
-        for place, name, clock in found:
-            place[name] = clock
-        for function, values in defaults:
-            function.__defaults__ = values
-        for cell, value in closed:
-            cell.cell_contents = value
-
-
-@exercise
-def timed(answer):
-    """answer(call, wait, repeats) -> best seconds of one call whose work is queued."""
-    for first, spent, repeats in ((5.0, 0.5, 3), (1.0, 2.0, 1), (3.0, 0.25, 4)):
-        queue = _Queue(first, spent, repeats)
-        with _clocks(queue, answer):
-            got = call(answer, queue.call, queue.wait, repeats)
-        what = f"work of {spent:g} s, the first time {first:g} s more, {repeats} repeats"
-        got = number(got, f"{what}: the seconds")
-        if got < 0.01 * spent:
-            wrong(f"{what}: {got:.3g} s is the time that it takes to queue")
-        close(got, spent, f"{what}: seconds", rtol=1e-3)
-        if not repeats <= queue.calls <= repeats + 2:
-            wrong(f"{what}: the call was made {queue.calls} times")
-
-
 @exercise
 def at_the_latest(answer):
     """answer(damping, tolerance) -> the least k with 2 damping**k <= tolerance."""
@@ -160,56 +83,6 @@ def at_the_latest(answer):
         if isinstance(got, (int, float)) and 0 <= got < 10**5 and 2 * damping**got > tolerance:
             wrong(f"{what}: after {got:g} iterations the bound is still above it")
         equal(got, want, f"iterations for {what}")
-
-
-@exercise
-def sweep(answer):
-    """answer(x, into, out, order, damping) -> the change; x holds the new ranks of order."""
-    import numpy as np
-
-    rng = np.random.default_rng(9)
-    for n, visited, damping in ((3, 3, 0.85), (6, 6, 0.5), (9, 4, 0.85)):
-        G = np.triu(rng.random((n, n)) < 0.6, 1) | (rng.random((n, n)) < 0.2)
-        G[0, :-1] = G[1, 0] = True  # every node but the last has a link out
-        G[:, -1] = False
-        if n != 6:  # there, nodes may link to themselves
-            np.fill_diagonal(G, False)
-        into, out = [np.flatnonzero(row).tolist() for row in G], G.sum(axis=0).tolist()
-        before, order = rng.random(n).tolist(), rng.permutation(n)[:visited].tolist()
-        want, old, change = before.copy(), before.copy(), 0.0
-        for i in order:
-            base = (1 - damping) / n
-            want[i] = base + damping * sum(want[j] / out[j] for j in into[i])
-            old[i] = base + damping * sum(before[j] / out[j] for j in into[i])
-            change += abs(want[i] - before[i])
-        x = before.copy()
-        given = [row.copy() for row in into], out.copy(), order.copy()
-        what = f"{n} nodes, {visited} visits, d = {damping}"
-        try:
-            got = call(answer, x, *given, damping)
-        except NotAttempted:
-            if list(x) == before:
-                raise
-            wrong(f"{what}: the ranks in x have changed, but it returned None, expected the change")
-        if list(x) == before:
-            wrong(f"{what}: the list x that was handed in is as it was, and you return {got!r}")
-        if len(x) == n and np.allclose(x, old) and not np.allclose(x, want):
-            wrong(f"{what}: every visit has read the ranks from before the first visit")
-        close(x, want, f"{what}, in the order {order}: the ranks")
-        close(got, change, f"{what}: the ranks are right, the change")
-        if list(given) != [into, out, order]:
-            wrong(f"{what}: it changes into, out or order, which the next sweep needs as they are")
-
-
-@exercise
-def largest_dense(answer):
-    """answer(memory, bits) -> the most nodes whose dense matrix fits into so many bytes."""
-    for memory, bits in ((2**34, 32), (2**34, 1), (10**9, 64), (1000, 8)):
-        what = f"{memory} bytes, {bits} bits an entry"
-        got = call(answer, memory, bits)
-        if isinstance(got, (int, float)) and got * got * bits > 8 * memory:
-            wrong(f"{what}: a matrix of {got:g} nodes does not fit")
-        equal(got, math.isqrt(8 * memory // bits), f"nodes for {what}")
 
 
 @exercise(time_limit=10)

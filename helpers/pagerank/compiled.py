@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, c_double, c_float, c_int32, c_int64, c_uint32
+from ctypes import POINTER, c_double, c_float, c_int32, c_int64
 from functools import cache
 from pathlib import Path
 
@@ -17,23 +17,19 @@ def source() -> str:
     """The C text that is compiled: the kernels for float, then for double."""
     kernels = Path(__file__).with_name("kernels.c").read_text()
     return "\n".join(
-        f"#define REAL {real}\n#define NAME(x) x##_{suffix}\n"
-        f"#include <stdint.h>\ntypedef {mask} mask_{suffix};\n{kernels}\n#undef REAL\n#undef NAME"
-        for real, suffix, mask in (("float", "f32", "int32_t"), ("double", "f64", "int64_t"))
+        f"#define REAL {real}\n#define NAME(x) x##_{suffix}\n{kernels}\n#undef REAL\n#undef NAME"
+        for real, suffix in (("float", "f32"), ("double", "f64"))
     )
 
 
 @cache
 def _library() -> ctypes.CDLL:
-    # may_alias: the mask reads floats as integers; OpenMP for the rows of the bit-packed matrix.
-    made = native.load_c(source(), ("-fno-strict-aliasing", *native.openmp()))
+    made = native.load_c(source())
     for suffix, real in (("f32", c_float), ("f64", c_double)):
-        sweep, bits = getattr(made, f"sweep_{suffix}"), getattr(made, f"bits_{suffix}")
+        sweep = getattr(made, f"sweep_{suffix}")
         i32, reals = POINTER(c_int32), POINTER(real)
         sweep.argtypes = (c_int64, *[i32] * 4, *[reals] * 5, c_double, c_double, c_int32)
         sweep.restype = c_double
-        bits.argtypes = (c_int64, c_int64, POINTER(c_uint32), reals, reals)
-        bits.restype = None
     made.order_components.argtypes = (c_int32, *[POINTER(c_int32)] * 5)
     made.order_components.restype = c_int64
     return made
@@ -89,29 +85,3 @@ def make_sweep(indptr, indices, weights, factor, base, blocks, order, damping, s
         )
 
     return sweep
-
-
-def pack_bits(incoming) -> np.ndarray:
-    """Pack an unweighted CSR array (N, N) into words, shape (N, ceil(N / 32)), uint32.
-
-    Raises ValueError when an entry is not 1: a bit holds no weight.
-    """
-    if not (incoming.data == 1).all():
-        bad = incoming.data[incoming.data != 1][0]
-        raise ValueError(f"a bit-packed matrix holds edges of weight 1 only; got weight {bad}")
-    n = incoming.shape[0]
-    packed = np.zeros((n, -(-n // 32)), dtype=np.uint32)
-    rows = np.repeat(np.arange(n), np.diff(incoming.indptr))
-    columns = incoming.indices.astype(np.int64)
-    np.bitwise_or.at(
-        packed, (rows, columns // 32), np.uint32(1) << (columns % 32).astype(np.uint32)
-    )
-    return packed
-
-
-def bits_product(packed: np.ndarray, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Write A z to ``y`` (N,), A bit-packed; ``z`` (32 × words,) is padded with zeros."""
-    real = c_float if z.dtype == np.float32 else c_double
-    function = getattr(_library(), "bits_f32" if real is c_float else "bits_f64")
-    function(*packed.shape, _at(packed, c_uint32), _at(z, real), _at(y, real))
-    return y

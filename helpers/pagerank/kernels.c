@@ -98,25 +98,3 @@ double NAME(sweep)(int64_t blocks, const int32_t *start, const int32_t *order,
     }
     return change / total;
 }
-
-// y = A z for an adjacency matrix kept as one bit an entry: bit j % 32 of word j / 32 of row i.
-// A bit is shifted to the sign, spread over the word and used as a mask on z: no multiplication.
-void NAME(bits)(int64_t n, int64_t words, const uint32_t *packed, const REAL *z, REAL *y) {
-    typedef NAME(mask) mask;
-#pragma omp parallel for schedule(static)
-    for (int64_t i = 0; i < n; i++) {
-        REAL lane[32] = {0};
-        for (int64_t w = 0; w < words; w++) {
-            uint32_t word = packed[i * words + w];
-            const mask *from = (const mask *)(z + 32 * w);
-            for (int l = 0; l < 32; l++) {
-                mask on = (mask)((int32_t)(word << (31 - l)) >> 31);
-                union { mask m; REAL r; } kept = {.m = from[l] & on};
-                lane[l] += kept.r;
-            }
-        }
-        REAL sum = 0;
-        for (int l = 0; l < 32; l++) sum += lane[l];
-        y[i] = sum;
-    }
-}

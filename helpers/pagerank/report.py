@@ -1,88 +1,19 @@
-"""Figures of notebook 06 that come from a record, with its machine's name: a GPU's, and growth."""
+"""A GPU's times in notebook 06, from a record with its machine's name."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from helpers import records
 from helpers.pagerank.graphs import Links
 from helpers.pagerank.versions import VERSIONS, iterate
 from helpers.pagerank.versions import rows as rows_of
-from helpers.paths import BENCH_RECORDS, GPU_RECORDS
+from helpers.paths import GPU_RECORDS
 from helpers.records import Record, Row
 
 MISSING = "no record yet: run `make gpu` on a machine that has one"
-
-
-@dataclass(frozen=True)
-class Growth:
-    """Version 4 on ever larger graphs, as one machine ran it: one entry for each graph.
-
-    ``label`` names machine and date. ``seconds`` are of one iteration, ``bytes`` what the sparse
-    matrix and two vectors take, ``nodes`` and ``edges`` the graph's size.
-    """
-
-    label: str
-    nodes: tuple[int, ...]
-    edges: tuple[int, ...]
-    seconds: tuple[float, ...]
-    bytes: tuple[float, ...]
-
-
-def recorded_growth(folder: Path = BENCH_RECORDS) -> Growth | None:
-    """Return how version 4 grew.
-
-    Parameters
-    ----------
-    folder
-        Where records are looked for.
-
-    Returns
-    -------
-    Growth or None
-        From the newest record that holds it; None where there is none.
-    """
-    return records.newest(folder, "pagerank", _growth)
-
-
-def _growth(record: Record, rows: Sequence[Row]) -> Growth | None:
-    rows = [row for row in rows if row.name.startswith("growth, ")]
-    times = {r.parameters["edges"]: r.value / 1e3 for r in rows if r.unit == "ms"}
-    sizes = {r.parameters["edges"]: r.value for r in rows if r.unit == "B"}
-    nodes = {r.parameters["edges"]: r.parameters["nodes"] for r in rows}
-    edges = tuple(sorted(set(times) & set(sizes)))
-    if not edges:
-        return None
-    n, spent, held = (tuple(column[e] for e in edges) for column in (nodes, times, sizes))
-    return Growth(f"{record.machine['name']}, {record.date[:10]}", n, edges, spent, held)
-
-
-def recorded_fold(folder: Path = BENCH_RECORDS) -> tuple[str, float, float] | None:
-    """Return how long it took to fold the diagonal into version 3's matrix.
-
-    Parameters
-    ----------
-    folder
-        Where records are looked for.
-
-    Returns
-    -------
-    tuple or None
-        Machine and date, seconds by a matrix product, seconds by scaling columns; from the newest
-        record that measured it at full size, None where there is none.
-    """
-    return records.newest(folder, "pagerank", _fold)
-
-
-def _fold(record: Record, rows: Sequence[Row]) -> tuple[str, float, float] | None:
-    for row in rows:
-        if row.name.startswith("matrix with Out folded in") and row.peer_value:
-            where = f"{record.machine['name']}, {record.date[:10]}"
-            return where, row.value, row.peer_value
-    return None
 
 
 def gpu_column(

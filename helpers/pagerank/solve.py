@@ -82,7 +82,7 @@ def pagerank(
     :func:`helpers.pagerank.graphs.links`, whose result is also taken. ``method``: "csr" (SciPy,
     power iteration), "ordered" (C, Gauss-Seidel along the strongly connected components), "auto"
     (ordered if there is a C compiler that works, else csr), or a version of notebook 06 in torch:
-    "torch" (CSR), "scatter", "dgl", "sparse", "dense", "dense_folded", "dense_scaled", "bits".
+    "torch" (CSR), "scatter", "dgl", "sparse", "dense", "dense_folded", "dense_scaled".
     ``damping``: d (0.85). ``tolerance``: the L1 change, summed over all nodes, at which to stop
     (1e-10). ``max_iterations``: at most so many (200). ``personalization``: where the surfer
     restarts, a dict from node to weight (absent: 0) or an array (N,). ``dangling``: where the rank

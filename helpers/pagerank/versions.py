@@ -3,7 +3,7 @@
 Every version computes y = G · (Out ∘ x): G[i, j] is the weight of the edge j → i and Out[j] is
 1 / (weight leaving j). They differ in how G is stored and in when Out is multiplied in, so in the
 bytes that an iteration must move, ``bytes_moved``. Versions 0 to 3 are those of "Doing Deep
-Learning in Parallel with PyTorch"; 4 and 5 are what one would do today.
+Learning in Parallel with PyTorch"; version 4 is what one would do today.
 """
 
 from __future__ import annotations
@@ -251,30 +251,6 @@ class CSR(Version):
         return torch.mv(self.matrix, x)
 
 
-class Bits(Version):
-    """Version 5: one bit for each possible edge, in C; unweighted graphs, on the CPU only."""
-
-    number, title = "5", "dense, one bit an entry"
-    devices = ("cpu",)
-
-    def prepare(self, graph):
-        from helpers.pagerank.compiled import pack_bits
-
-        self.packed = pack_bits(graph.incoming)
-        self.scaled = np.zeros(32 * self.packed.shape[1], dtype=str(self.dtype)[6:])
-        self.bytes_moved = self.packed.nbytes + 4 * self.nodes * self.real
-
-    def product(self, x):
-        import torch
-
-        from helpers.pagerank.compiled import bits_product
-
-        np.multiply(x.numpy(), self.out.numpy(), out=self.scaled[: self.nodes])
-        y = torch.empty_like(x)
-        bits_product(self.packed, self.scaled, y.numpy())
-        return y
-
-
 VERSIONS: dict[str, type[Version]] = {
     "dgl": MessagePassingDGL,
     "scatter": MessagePassing,
@@ -283,7 +259,6 @@ VERSIONS: dict[str, type[Version]] = {
     "dense_folded": DenseFolded,
     "dense_scaled": DenseScaled,
     "csr": CSR,
-    "bits": Bits,
 }
 
 

@@ -1,9 +1,9 @@
-"""Pictures of PageRank: convergence, time against bytes, growth, and a graph to zoom into."""
+"""Pictures of PageRank: convergence, time against bytes, and a graph to zoom into."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,17 +13,15 @@ from helpers.plots.style import (
     BLUE,
     GREY,
     MARKERS,
-    ORANGE,
     VERMILION,
     colour,
     ensure_axes,
-    ensure_panels,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["bars", "convergence", "growth", "neighbourhood", "time_against_bytes"]
+__all__ = ["bars", "convergence", "neighbourhood", "time_against_bytes"]
 
 
 def convergence(
@@ -99,73 +97,6 @@ def time_against_bytes(rows: Sequence[Mapping], bandwidth: float, ax: Axes | Non
     ax.set_title("Versions, by number: bytes set the least time")
     ax.legend(loc="upper left")
     return ax
-
-
-def growth(
-    edges: Sequence[int],
-    seconds: Sequence[float],
-    nodes: Sequence[int],
-    free: float,
-    recorded: Any = None,
-    axes: Sequence[Axes] | None = None,
-) -> Sequence[Axes]:
-    """Draw version 4's time per iteration and memory as the graph grows, and where dense ends.
-
-    Parameters
-    ----------
-    edges : sequence of int
-        Of the graphs that were measured.
-    seconds : sequence of float
-        One iteration's time on each.
-    nodes : sequence of int
-        Of the same graphs.
-    free : float
-        Memory of this machine, bytes.
-    recorded : object, optional
-        Larger graphs from a record, drawn hollow: its label, edges, nodes, seconds and bytes.
-    axes : sequence of matplotlib.axes.Axes, optional
-        Two, for time and for memory: by default those of a new figure.
-
-    Returns
-    -------
-    sequence of matplotlib.axes.Axes
-        Two, for time and for memory.
-    """
-    from matplotlib.patheffects import withStroke
-
-    edges, nodes = np.asarray(edges, float), np.asarray(nodes, float)
-    left, right = ensure_panels(axes, 2, figsize=(10.5, 4.8))
-    left.plot(edges, np.asarray(seconds) * 1e3, color=BLUE, label="measured now")
-    far_edges, far_nodes = edges, nodes
-    hollow = {"color": GREY, "marker": "o", "mfc": "white", "ms": 9, "ls": ":", "zorder": 1}
-    if recorded is not None:
-        far_edges, far_nodes = (np.asarray(a, float) for a in (recorded.edges, recorded.nodes))
-        left.plot(far_edges, np.asarray(recorded.seconds) * 1e3, **hollow, label=recorded.label)
-        right.plot(far_edges, np.asarray(recorded.bytes) / 2**30, **hollow)
-    left.set(xscale="log", yscale="log", xlabel="edges", ylabel="ms per iteration", title="Time")
-    left.legend(fontsize=11)
-    right.plot(edges, (8 * edges + 12 * nodes) / 2**30, color=BLUE, label="CSR")
-    far = np.geomspace(far_edges.min(), far_edges.max(), 50)
-    size = np.interp(np.log(far), np.log(far_edges), np.log(far_nodes))
-    dense = 4 * np.exp(size) ** 2
-    fits = dense <= free
-    right.plot(far[fits], dense[fits] / 2**30, color=ORANGE, marker="", ls="--", label="dense")
-    right.plot(far[~fits], dense[~fits] / 2**30, color=ORANGE, marker="", ls=":",
-               label="dense: does not fit")  # fmt: skip
-    right.plot(
-        far, dense / 32 / 2**30, color=GREY, marker="", ls="-.", label="dense, one bit an entry"
-    )
-    right.axhline(free / 2**30, color=VERMILION, linewidth=1.5, label="memory of this machine")
-    if not fits.all() and fits.any():
-        end = far[fits][-1]
-        right.plot([end], [free / 2**30], "x", color=VERMILION, ms=12, mew=3)
-        said = f"dense ends at {float(f'{end:.1g}'):,.0f} edges".replace(",", "\u202f")
-        halo = [withStroke(linewidth=3, foreground="white")]  # a line passes behind the letters
-        right.annotate(said, (end, free / 2**30), xytext=(8, -18), textcoords="offset points",
-                       size=11, path_effects=halo, zorder=5)  # fmt: skip
-    right.set(xscale="log", yscale="log", xlabel="edges", ylabel="GiB", title="Memory")
-    right.legend(fontsize=10, loc="upper left")
-    return left, right
 
 
 def bars(names: Sequence[str], scores: Sequence[float], title: str, ax: Axes | None = None) -> Axes:

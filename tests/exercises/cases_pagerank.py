@@ -1,9 +1,6 @@
 """Right and wrong answers to the exercises of notebook 06."""
 
 import math
-import time
-import timeit
-from time import perf_counter
 
 import numpy as np
 
@@ -49,144 +46,6 @@ def with_repetitions(columns, first, last):
 
 DENSE = lambda n, e: 4 * n * n  # noqa: E731
 CSR = lambda n, e: 8 * e + 4 * (n + 1)  # noqa: E731
-BITS = lambda n, e: n * n // 8  # noqa: E731
-
-
-def best_time(call, wait, repeats=3):
-    call()
-    times = []
-    for _ in range(repeats):
-        wait()
-        begin = time.perf_counter()
-        call()
-        wait()
-        times.append(time.perf_counter() - begin)
-    return min(times)
-
-
-def best_time_by_another_name(call, wait, repeats=3):
-    call()
-    best = float("inf")
-    for _ in range(repeats):
-        wait()
-        begin = perf_counter()
-        call()
-        wait()
-        best = min(best, perf_counter() - begin)
-    return best
-
-
-def best_time_in_nanoseconds(call, wait, repeats=3):
-    call()
-    times = []
-    for _ in range(repeats):
-        wait()
-        begin = time.perf_counter_ns()
-        call()
-        wait()
-        times.append((time.perf_counter_ns() - begin) / 1e9)
-    return min(times)
-
-
-def best_time_by_timeit(call, wait, repeats=3):
-    call()
-    times = []
-    for _ in range(repeats):
-        wait()
-        begin = timeit.default_timer()
-        call()
-        wait()
-        times.append(timeit.default_timer() - begin)
-    return min(times)
-
-
-def best_time_by_repeat(call, wait, repeats=3):
-    call()
-    wait()
-    return min(timeit.repeat(lambda: (call(), wait()), number=1, repeat=repeats))
-
-
-def best_time_with_a_clock_of_its_own(call, wait, repeats=3, clock=time.perf_counter):
-    call()
-    times = []
-    for _ in range(repeats):
-        wait()
-        begin = clock()
-        call()
-        wait()
-        times.append(clock() - begin)
-    return min(times)
-
-
-def last_time(call, wait, repeats=3):
-    call()
-    for _ in range(repeats):
-        wait()
-        begin = time.perf_counter()
-        call()
-        wait()
-        spent = time.perf_counter() - begin
-    return spent
-
-
-def mean_time(call, wait, repeats=3):
-    call()
-    wait()
-    begin = time.perf_counter()
-    for _ in range(repeats):
-        call()
-    wait()
-    return (time.perf_counter() - begin) / repeats
-
-
-def times_in_turn(call, wait, repeats=3):
-    call()
-    times = []
-    for _ in range(repeats):
-        wait()
-        begin = time.perf_counter()
-        call()
-        wait()
-        times.append(time.perf_counter() - begin)
-    return times
-
-
-def swept_before_reading(x, into, out, order, damping):
-    """Wrong where a node links to itself."""
-    change = 0.0
-    for i in order:
-        old, x[i] = x[i], (1 - damping) / len(x)
-        x[i] += damping * sum(x[j] / out[j] for j in into[i])
-        change += abs(x[i] - old)
-    return change
-
-
-def unsynchronised(call, wait, repeats=3):
-    call()
-    times = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - begin)
-    return min(times)
-
-
-def not_waiting_first(call, wait, repeats=3):
-    call()
-    begin = time.perf_counter()
-    for _ in range(repeats):
-        call()
-        wait()
-    return (time.perf_counter() - begin) / repeats
-
-
-def no_warm_up(call, wait, repeats=3):
-    wait()
-    begin = time.perf_counter()
-    for _ in range(repeats):
-        call()
-        wait()
-    return (time.perf_counter() - begin) / repeats
 
 
 def latest(damping, tolerance):
@@ -235,100 +94,7 @@ def ranked_dense(source, target, nodes, damping=0.85, tolerance=1e-10):
     return G.sum(axis=1)
 
 
-def swept(x, into, out, order, damping, size=None, absolute=abs):
-    change = 0.0
-    for i in order:
-        new = (1 - damping) / (size or len(x)) + damping * sum(x[j] / out[j] for j in into[i])
-        change += absolute(new - x[i])
-        x[i] = new
-    return change
-
-
-def swept_with_numpy(x, into, out, order, damping):
-    out, before = np.maximum(out, 1), np.array(x)
-    for i in order:
-        j = np.array(into[i], dtype=int)
-        x[i] = (1 - damping) / len(x) + damping * (np.array(x)[j] / out[j]).sum()
-    return np.abs(np.array(x) - before).sum()
-
-
-def swept_at_the_end(x, into, out, order, damping):
-    """A power iteration: nobody reads a new value."""
-    new = list(x)
-    for i in order:
-        new[i] = (1 - damping) / len(x) + damping * sum(x[j] / out[j] for j in into[i])
-    change = sum(abs(a - b) for a, b in zip(x, new, strict=True))
-    x[:] = new
-    return change
-
-
-def swept_in_a_copy(x, *rest):
-    return swept(list(x), *rest)
-
-
-def swept_by_number(x, into, out, order, damping):
-    return swept(x, into, out, sorted(order), damping)
-
-
-def swept_all(x, into, out, order, damping):
-    rest = [i for i in range(len(x)) if i not in order]
-    return swept(x, into, out, [*order, *rest], damping)
-
-
-def swept_out_of_links(x, into, out, order, damping):
-    """Each share divided by the links of the one who receives."""
-    change = 0.0
-    for i in order:
-        new = (1 - damping) / len(x) + damping * sum(x[j] for j in into[i]) / max(out[i], 1)
-        change += abs(new - x[i])
-        x[i] = new
-    return change
-
-
-def swept_and_said_nothing(*given):
-    swept(*given)
-
-
-def swept_and_returned(*given):
-    swept(*given)
-    return given[0]
-
-
 CASES = {
-    "sweep": Case(
-        right=swept,
-        also=[swept_with_numpy],
-        wrong=[
-            swept_at_the_end,
-            swept_before_reading,
-            swept_in_a_copy,
-            swept_by_number,
-            swept_all,
-            swept_out_of_links,
-            *(swept_and_returned, swept_and_said_nothing),
-            lambda *given: swept(*given, size=len(given[3])),  # the nodes visited for N
-            lambda *given: swept(*given, absolute=lambda value: value),
-            lambda *given: max(swept(*given[:3], [i], given[4]) for i in given[3]),
-        ],
-    ),
-    "timed": Case(
-        right=best_time,
-        also=[
-            *(best_time_by_another_name, best_time_in_nanoseconds, best_time_by_timeit),
-            *(best_time_by_repeat, best_time_with_a_clock_of_its_own),
-            lambda *given: np.array(min(times_in_turn(*given))),
-        ],
-        wrong=[
-            *(last_time, mean_time, lambda call, wait, repeats: best_time(call, wait, 3)),
-            lambda *given: sorted(times_in_turn(*given))[given[2] // 2],  # the median
-            lambda *given: times_in_turn(*given)[0],
-            lambda *given: max(times_in_turn(*given)),
-            unsynchronised,
-            not_waiting_first,
-            no_warm_up,
-            lambda call, wait, repeats: 0.0,
-        ],
-    ),
     "at_the_latest": Case(
         right=latest,
         wrong=[
@@ -336,15 +102,6 @@ CASES = {
             lambda d, t: math.floor(math.log(t / 2) / math.log(d)) + 1,
             lambda d, t: math.ceil(math.log(t) / math.log(d)),
             lambda d, t: math.log(t / 2) / math.log(d) + 1,
-        ],
-    ),
-    "largest_dense": Case(
-        right=lambda memory, bits: math.isqrt(8 * memory // bits),
-        also=[lambda memory, bits: int((8 * memory / bits) ** 0.5)],
-        wrong=[
-            lambda memory, bits: math.isqrt(memory // bits),
-            lambda memory, bits: 8 * memory // bits,
-            lambda memory, bits: math.isqrt(8 * memory // bits) + 1,
         ],
     ),
     "my_pagerank": Case(
@@ -371,11 +128,10 @@ CASES = {
         ],
     ),
     "count_bytes": Case(
-        right=(DENSE, CSR, BITS),
+        right=(DENSE, CSR),
         wrong=[
-            (DENSE, lambda n, e: 8 * e, BITS),
-            (lambda n, e: 8 * n * n, CSR, BITS),
-            (DENSE, CSR, lambda n, e: n * n),
+            *((DENSE, lambda n, e: 8 * e), (lambda n, e: 8 * n * n, CSR)),
+            (DENSE, lambda n, e: CSR(n, e) - 4),  # N offsets, not N + 1
         ],
     ),
     "boundary": Case(

@@ -2,11 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
-
 from helpers import records
 from helpers.pagerank.graphs import random_links
-from helpers.pagerank.report import gpu_column, recorded_fold, recorded_growth
+from helpers.pagerank.report import gpu_column
 from helpers.records import Row
 from helpers.roofline.report import gpu_roof
 
@@ -39,33 +37,9 @@ def test_the_matching_rows_are_taken(tmp_path):
     assert column == {"2": 0.5, "4": 0.25, "4d": 0.75}
 
 
-def test_growth_comes_from_the_newest_record(tmp_path):
-    assert recorded_growth(tmp_path) is None
-    rows = []
-    for edges in (2000, 1000):
-        shape = {"nodes": edges // 10, "edges": edges}
-        rows.append(Row("growth, one iteration of version 4", edges / 100, "ms", parameters=shape))
-        rows.append(Row("growth, bytes of version 4", 8.0 * edges, "B", "dense", 1.0, shape))
-    rows.append(Row("iteration, version 4", 1.0, "ms", parameters={"edges": 3, "nodes": 1}))
-    written(tmp_path, "pagerank", rows)
-    found = recorded_growth(tmp_path)
-    assert (found.edges, found.nodes) == ((1000, 2000), (100, 200))
-    assert found.seconds == pytest.approx((0.01, 0.02))
-    assert found.bytes == (8000, 16000)
-
-
 def test_the_roof_of_a_record(tmp_path):
     rows = [Row("read, HBM", 4000.0, "GB/s"), Row("matmul, fp32", 50000.0, "Gflop/s")]
     written(tmp_path, "roofline", rows)
     name, peaks, bands = gpu_roof(tmp_path)
     assert "Test GPU" in name
     assert (peaks, bands) == ({"fp32": 5e13}, {"HBM": 4e12})
-
-
-def test_the_matrix_product_comes_from_a_record(tmp_path):
-    assert recorded_fold(tmp_path) is None
-    name = "matrix with Out folded in, by a product"
-    written(tmp_path, "pagerank", [Row(name, 23.0, "s", "by scaling columns", 0.5)])
-    label, product, scaled = recorded_fold(tmp_path)
-    assert (product, scaled) == (23.0, 0.5)
-    assert ", 20" in label

@@ -45,10 +45,6 @@ def test_every_version_reaches_the_same_ranks(name, dtype, atol):
 
 def test_weights_count(name):
     graph = links([(0, 1, 3.0), (0, 2, 1.0), (1, 0, 1.0), (2, 0, 2.0)])
-    if name == "bits":
-        with pytest.raises(ValueError, match="weight 1 only"):
-            VERSIONS[name](graph)
-        return
     x = iterate(VERSIONS[name](graph, "float64"), 300)
     np.testing.assert_allclose(x, pagerank(graph).scores, atol=1e-9)
 
@@ -70,10 +66,9 @@ def test_the_source_loop_loses_rank_at_dangling_nodes_and_pagerank_does_not():
 
 def test_bytes_moved():
     n, e = GRAPH.nodes, GRAPH.edges
-    size = {key: VERSIONS[key](GRAPH).bytes_moved for key in ("dense", "csr", "bits", "scatter")}
+    size = {key: VERSIONS[key](GRAPH).bytes_moved for key in ("dense", "csr", "scatter")}
     assert size["dense"] == 4 * n * n + 16 * n
     assert size["csr"] == 8 * e + 12 * n
-    assert size["bits"] == n * 10 * 4 + 16 * n  # 300 columns are 10 words
     assert size["scatter"] == 36 * e + 12 * n
     double = VERSIONS["csr"](GRAPH, "float64")
     assert double.bytes_moved == 12 * e + 20 * n
@@ -98,14 +93,14 @@ def test_a_table_has_the_versions_that_run_on_its_device():
     assert {name for name, _ in here} | {"dgl"} == set(VERSIONS)
     assert here[-1] == ("csr", "float64")
     assert [dtype for _, dtype in here].count("float64") == 1
-    assert set(VERSIONS) - {name for name, _ in rows("cuda:1")} == {"dgl", "bits"}
+    assert set(VERSIONS) - {name for name, _ in rows("cuda:1")} == {"dgl"}
 
 
-@pytest.mark.parametrize("method", ["auto", "ordered", "csr", "dgl", "bits"])
+@pytest.mark.parametrize("method", ["auto", "ordered", "csr", "dgl"])
 def test_what_runs_on_the_processor_alone_says_so(method):
     with pytest.raises(ValueError, match=f"'{method}' runs on the CPU; for 'cuda'"):
         pagerank(GRAPH, method, device="cuda")
-    if method in ("dgl", "bits"):
+    if method == "dgl":
         with pytest.raises(ValueError, match="runs on cpu; got cuda"):
             VERSIONS[method](GRAPH, device="cuda")
 
