@@ -1,11 +1,11 @@
-"""Checks of notebook 08: collectives on ranks, their bytes and steps, and what they cost."""
+"""Checks of notebook 08: allreduces on ranks, their bytes, and what they cost."""
 
 from __future__ import annotations
 
 import math
 import operator
 
-from helpers.exercises.core import NotAttempted, call, close, equal, exercise, on_ranks, wrong
+from helpers.exercises.core import call, close, exercise, on_ranks, wrong
 from helpers.exercises.groups import Case, emptied, in_case, nothing_begun, outcomes
 from helpers.exercises.values import number
 
@@ -37,102 +37,13 @@ def chunk_to_send(answer):
                 held[(rank + 1) % N].add(chunk)
 
 
-def _is_array(returned: object, where: str) -> None:
+def is_array(returned: object, where: str) -> None:
     """Refuse what later cells, and exercises that build on this one, cannot use as an array."""
     import numpy as np
 
     if not isinstance(returned, np.ndarray):
         got = "None" if returned is None else f"a {type(returned).__name__}"
         wrong(f"{where}: it returned {got}, expected a NumPy array")
-
-
-def _part(rank: int, length: int):
-    """What rank ``rank`` has before the allgather: numbers that differ everywhere."""
-    import numpy as np
-
-    return 100.0 * rank + np.arange(length)
-
-
-@exercise
-def allgather(answer, cluster):
-    """answer(work, comm) -> work, with every rank's part filled in, by messages on a ring."""
-    import numpy as np
-
-    def work(rank: int, n: int, length: int) -> tuple:
-        whole = np.full(n * length, -1.0)
-        whole[rank * length : (rank + 1) * length] = _part(rank, length)
-        return (whole,)
-
-    sizes = [case for case in ((4, 1), (4, 200_000), (3, 5), (1, 2)) if case[0] <= cluster.n]
-    cases = [
-        Case(n, lambda r, n=n, length=length: work(r, n, length), f"parts of {length * 8} bytes")
-        for n, length in sizes
-    ]
-    for (n, length), there in zip(sizes, outcomes(cluster, answer, cases), strict=True):
-        whole = np.concatenate([_part(rank, length) for rank in range(n)])
-        for rank, outcome in enumerate(there):
-            where = f"on rank {rank} of {n}, parts of {length * 8} bytes"
-            _is_array(outcome.returned, where)
-            close(outcome.returned, whole, where)
-            too_many = outcome.bytes - (n - 1) * length * 8
-            if outcome.messages != n - 1 or not 0 <= too_many <= PICKLE * (n - 1):
-                wrong(
-                    f"{where}: right, but it sent {outcome.messages} messages of {outcome.bytes} "
-                    f"bytes altogether; on a ring it is one part of {length * 8} bytes in each of "
-                    "N−1 steps"
-                )
-            if n > 1 and set(outcome.sent_to) not in ({(rank + 1) % n}, {(rank - 1) % n}):
-                wrong(
-                    f"{where}: right, but it sent to ranks {list(outcome.sent_to)}; on a ring it "
-                    "has one neighbour to send to"
-                )
-        nothing_begun(there)
-
-
-@exercise
-def long_broadcast(answer, cluster):
-    """answer(work, comm) -> work with rank 0's numbers on every rank, sent in N parts."""
-    import numpy as np
-
-    def work(rank: int, length: int, kind: str) -> tuple:
-        return ((_part(0, length) if rank == 0 else np.full(length, -1.0 - rank)).astype(kind),)
-
-    trials = [
-        *((4, 8, "float64"), (4, 100_000, "float64"), (3, 6, "float64"), (2, 2, "float64")),
-        *((1, 3, "float64"), (4, 12, "float32")),
-    ]
-    cases = [
-        Case(
-            n,
-            lambda r, length=length, kind=kind: work(r, length, kind),
-            f"{length} numbers of {kind}",
-        )
-        for n, length, kind in trials
-    ]
-    for (n, length, kind), there in zip(trials, outcomes(cluster, answer, cases), strict=True):
-        for outcome in there:
-            for used in ("scatter", "scatterv", "bcast", "ibcast", "iscatter", "allgather"):
-                if outcome.calls[used]:
-                    wrong(f"right, but by {used}: do it with sends and receives alone")
-        whole = np.dtype(kind).itemsize * length
-        for rank, outcome in enumerate(there):
-            where = f"on rank {rank} of {n}, {length} numbers of {kind}"
-            _is_array(outcome.returned, where)
-            close(outcome.returned, _part(0, length), where)
-        if sum(outcome.bytes for outcome in there) < (n - 1) * whole:  # each must hear it all
-            wrong(
-                f"right, but {n} ranks sent too little by messages for all to hear it: do it with "
-                "sends and receives alone"
-            )
-        for rank, outcome in enumerate(there):
-            most = (n - 1) * whole // n * (2 if rank == 0 else 1)
-            if outcome.bytes > most + PICKLE * outcome.messages:  # so only long ones are judged
-                wrong(
-                    f"right, but rank {rank} of {n} sent {outcome.messages} messages of "
-                    f"{outcome.bytes} bytes altogether, of an array of {whole}: scatter {n} "
-                    "parts by sends, then let them go round the ring"
-                )
-        nothing_begun(there)
 
 
 @exercise
@@ -164,48 +75,6 @@ def crossover(answer):
             )
 
 
-@exercise
-def rate_for(answer):
-    """answer(seconds, N, K, alpha, data) -> the bit/s that a ring needs, math.inf if none do."""
-    for seconds, N, K, alpha, data in (
-        (1.0, 2, 1_000_000, 0.0, 1.0),
-        (0.2, 4, 1_048_576, 1e-3, 0.95),
-        (0.05, 8, 102_000_000, 5e-6, 128 / 130),
-        (3.0, 64, 64_000, 0.02, 0.8),
-        (0.01, 4, 1_000, 0.002, 1.0),  # six latencies take 12 ms
-        (2.0, 1024, 8, 1e-3, 0.9),  # the latencies of one way would leave half of the time
-    ):
-        what = f"{seconds:g} s, N={N}, K={K}, alpha={alpha:g} s, data={data:.4g}"
-        try:
-            rate = call(answer, seconds, N, K, alpha, data)
-        except NotAttempted:
-            if N == 2:  # it has answered nothing else before
-                raise
-            wrong(f"{what}: expected a number of bits a second, or math.inf, got None")
-        try:
-            got = math.nan if isinstance(rate, bool | str) else float(rate)
-        except (TypeError, ValueError):
-            got = math.nan
-        if math.isnan(got):
-            wrong(f"{what}: expected a number of bits a second, got {rate!r}")
-        latencies = 2 * (N - 1) * alpha
-        if latencies >= seconds:
-            if got != math.inf:
-                wrong(
-                    f"{what}: you ask for {got:.4g} bit/s; latencies alone take "
-                    f"{latencies:.4g} s, so expected was that no rate is enough"
-                )
-            continue
-        if got <= 0 or got == math.inf:
-            wrong(f"{what}: expected a finite rate above 0, got {got:.4g} bit/s")
-        took = latencies + 2 * (N - 1) * 8 * K / N / (data * got)
-        if not math.isclose(took, seconds, rel_tol=1e-6):
-            wrong(
-                f"{what}: at your rate of {got:.4g} bit/s the ring takes {took:.4g} s, expected "
-                f"{seconds:g} s"
-            )
-
-
 def _numbers(rank: int, length: int):
     """What rank ``rank`` puts into an allreduce: sums of them are exact, and differ everywhere."""
     import numpy as np
@@ -234,7 +103,7 @@ def _reductions(answer, cluster, trials: list[tuple[int, int]]) -> list:
         whole = sum(_numbers(rank, length) for rank in range(n))
         for rank, outcome in enumerate(there):
             where = f"on rank {rank} of {n}, {length} numbers of {kind}"
-            _is_array(outcome.returned, where)
+            is_array(outcome.returned, where)
             close(outcome.returned, whole, where)
             if outcome.changed:
                 wrong(f"{where}: right, but x has changed; return the sums as a new array")
@@ -262,28 +131,6 @@ def ring_allreduce(answer, cluster):
                     f"right, but rank {rank} of {n} sent to ranks {list(outcome.sent_to)}; on a "
                     "ring it has one neighbour to send to"
                 )
-
-
-@exercise
-def doubling(answer, cluster):
-    """answer(x, comm) -> the sums over all of N = 2^L ranks, in L exchanges."""
-    trials = [(4, 6), (2, 5), (1, 3), (4, 50_000)]
-    for n, length, wide, there in _reductions(answer, cluster, trials):
-        levels = n.bit_length() - 1
-        for rank, outcome in enumerate(there):
-            too_many = outcome.bytes - levels * length * wide
-            if outcome.messages != levels or not 0 <= too_many <= PICKLE * levels:
-                wrong(
-                    f"right, but rank {rank} of {n} sent {outcome.messages} messages of "
-                    f"{outcome.bytes} bytes altogether; it should exchange the array with one "
-                    "partner in each of log₂ N steps"
-                )
-            for step, to in enumerate(outcome.sent_to):
-                if (back := there[to].sent_to[step]) != rank:
-                    wrong(
-                        f"right, but in step {step} rank {rank} of {n} sends to rank {to}, which "
-                        f"sends to rank {back}: partners exchange their sums"
-                    )
 
 
 @exercise
@@ -366,7 +213,7 @@ def two_levels(answer, cluster):
         whole = sum(_numbers(rank, length) for rank in range(G * M))
         for rank, (returned, untouched, sent) in enumerate(replies[: G * M]):
             where = f"on rank {rank} of {size}"
-            _is_array(returned, where)
+            is_array(returned, where)
             close(returned, whole, where)
             if not untouched:
                 wrong(f"{where}: right, but x has changed; return the sums as a new array")
@@ -377,23 +224,6 @@ def two_levels(answer, cluster):
                     f"between nodes; each rank's part of {whole_bytes} bytes is "
                     f"{whole_bytes // G}, to be reduced once"
                 )
-
-
-@exercise
-def seating(answer):
-    """answer(hosts) -> how many times longer a step of the ring takes than side by side."""
-    for hosts, want in (
-        ((0, 0, 1, 1, 2, 2, 3, 3), 1),
-        ((0, 1, 2, 3, 0, 1, 2, 3), 2),
-        ((0, 1, 0, 1, 0, 1), 3),
-        ((0, 0, 1, 0, 1, 1), 2),
-        ((0, 0, 0, 1, 2, 2, 1, 3, 3), 2),
-        ((5, 5, 5), 1),
-        ((1, 0, 0, 1), 1),
-        ((1, 0, 2, 0), 2),  # the last rank sends to the first
-    ):
-        got = call(answer, hosts)
-        close(got, want, f"hosts = {hosts}: the factor", rtol=1e-9)
 
 
 @exercise
@@ -413,24 +243,3 @@ def ring_on_hosts(answer):
         what = f"hosts {hosts}, {K} bytes, alpha = {alpha} s, {payload:g} bytes/s: the seconds"
         # so wide that parts of whole bytes, or of whole numbers, are right as well
         close(call(answer, hosts, K, alpha, payload), want, what, rtol=1e-3)
-
-
-@exercise
-def choose(answer):
-    """answer(K, alpha, beta) -> "ring" or "recursive_doubling" for 8 hosts."""
-    # α/β is how many bytes a latency is worth; the two cross at 8.8 times that.
-    for K, alpha, beta in (
-        (1_000, 1e-3, 8e-8),
-        (1_000_000, 1e-3, 8e-8),
-        (100_000, 1e-3, 8e-8),
-        (120_000, 1e-3, 8e-8),
-        (262_144, 5e-4, 8.4e-9),
-        (4_000_000, 5e-4, 8.4e-9),
-    ):
-        doubling, ring = 3 * (alpha + K * beta), 14 * (alpha + K / 8 * beta)
-        want = "ring" if ring < doubling else "recursive_doubling"
-        what = f"{K} bytes, alpha = {alpha} s, beta = {beta} s/B: the faster"
-        got = call(answer, K, alpha, beta)
-        if got not in ("ring", "recursive_doubling"):
-            wrong(f'{what}: expected one of "ring" and "recursive_doubling"; you returned {got!r}')
-        equal(got, want, what)

@@ -1,0 +1,104 @@
+"""Checks of the appendix to notebook 08: a broadcast in chunks, and the rate of a link."""
+
+from __future__ import annotations
+
+import math
+
+from helpers.exercises.collectives import PICKLE, is_array
+from helpers.exercises.core import NotAttempted, call, close, exercise, wrong
+from helpers.exercises.groups import Case, nothing_begun, outcomes
+
+
+def _part(rank: int, length: int):
+    """What rank ``rank`` begins with: numbers that differ everywhere."""
+    import numpy as np
+
+    return 100.0 * rank + np.arange(length)
+
+
+@exercise
+def long_broadcast(answer, cluster):
+    """answer(work, comm) -> work with rank 0's numbers on every rank, sent in N parts."""
+    import numpy as np
+
+    def work(rank: int, length: int, kind: str) -> tuple:
+        return ((_part(0, length) if rank == 0 else np.full(length, -1.0 - rank)).astype(kind),)
+
+    trials = [
+        *((4, 8, "float64"), (4, 100_000, "float64"), (3, 6, "float64"), (2, 2, "float64")),
+        *((1, 3, "float64"), (4, 12, "float32")),
+    ]
+    cases = [
+        Case(
+            n,
+            lambda r, length=length, kind=kind: work(r, length, kind),
+            f"{length} numbers of {kind}",
+        )
+        for n, length, kind in trials
+    ]
+    for (n, length, kind), there in zip(trials, outcomes(cluster, answer, cases), strict=True):
+        for outcome in there:
+            for used in ("scatter", "scatterv", "bcast", "ibcast", "iscatter", "allgather"):
+                if outcome.calls[used]:
+                    wrong(f"right, but by {used}: do it with sends and receives alone")
+        whole = np.dtype(kind).itemsize * length
+        for rank, outcome in enumerate(there):
+            where = f"on rank {rank} of {n}, {length} numbers of {kind}"
+            is_array(outcome.returned, where)
+            close(outcome.returned, _part(0, length), where)
+        if sum(outcome.bytes for outcome in there) < (n - 1) * whole:  # each must hear it all
+            wrong(
+                f"right, but {n} ranks sent too little by messages for all to hear it: do it with "
+                "sends and receives alone"
+            )
+        for rank, outcome in enumerate(there):
+            most = (n - 1) * whole // n * (2 if rank == 0 else 1)
+            if outcome.bytes > most + PICKLE * outcome.messages:  # so only long ones are judged
+                wrong(
+                    f"right, but rank {rank} of {n} sent {outcome.messages} messages of "
+                    f"{outcome.bytes} bytes altogether, of an array of {whole}: scatter {n} "
+                    "parts by sends, then let them go round the ring"
+                )
+        nothing_begun(there)
+
+
+@exercise
+def rate_for(answer):
+    """answer(seconds, N, K, alpha, data) -> the bit/s that a ring needs, math.inf if none do."""
+    for seconds, N, K, alpha, data in (
+        (1.0, 2, 1_000_000, 0.0, 1.0),
+        (0.2, 4, 1_048_576, 1e-3, 0.95),
+        (0.05, 8, 102_000_000, 5e-6, 128 / 130),
+        (3.0, 64, 64_000, 0.02, 0.8),
+        (0.01, 4, 1_000, 0.002, 1.0),  # six latencies take 12 ms
+        (2.0, 1024, 8, 1e-3, 0.9),  # the latencies of one way would leave half of the time
+    ):
+        what = f"{seconds:g} s, N={N}, K={K}, alpha={alpha:g} s, data={data:.4g}"
+        try:
+            rate = call(answer, seconds, N, K, alpha, data)
+        except NotAttempted:
+            if N == 2:  # it has answered nothing else before
+                raise
+            wrong(f"{what}: expected a number of bits a second, or math.inf, got None")
+        try:
+            got = math.nan if isinstance(rate, bool | str) else float(rate)
+        except (TypeError, ValueError):
+            got = math.nan
+        if math.isnan(got):
+            wrong(f"{what}: expected a number of bits a second, got {rate!r}")
+        latencies = 2 * (N - 1) * alpha
+        if latencies >= seconds:
+            if got != math.inf:
+                wrong(
+                    f"{what}: you ask for {got:.4g} bit/s; latencies alone take "
+                    f"{latencies:.4g} s, so expected was that no rate is enough"
+                )
+            continue
+        if got <= 0 or got == math.inf:
+            wrong(f"{what}: expected a finite rate above 0, got {got:.4g} bit/s")
+        took = latencies + 2 * (N - 1) * 8 * K / N / (data * got)
+        if not math.isclose(took, seconds, rel_tol=1e-6):
+            wrong(
+                f"{what}: at your rate of {got:.4g} bit/s the ring takes {took:.4g} s, expected "
+                f"{seconds:g} s"
+            )

@@ -1,0 +1,321 @@
+# %% [markdown]
+# # Appendix: the other collectives, more links, and where ranks sit
+#
+# At the end you will have watched MPI's six collectives, written a broadcast for long arrays, ordered a link for an allreduce, and measured what a bad seating costs.
+#
+# **You need** [08_allreduce_animation](08_allreduce_animation.ipynb). *Time:* 50 minutes, exercises included. The sections need the set-up alone, in any order. *Cores:* two or more. *GPU:* none.
+#
+# ## Set-up
+
+# %% tags=["parameters"]
+from dataclasses import dataclass
+
+import matplotlib.pyplot as plt
+import numpy as np
+from IPython.display import Markdown
+
+from helpers import claims
+from helpers.cluster import Cluster, Network, StartError
+from helpers.collectives import cost, measure, on_hosts, placement
+from helpers.collectives.links import PRESETS
+from helpers.collectives.recording import record, schedules
+from helpers.collectives.schedule import model
+from helpers.exercises import more_of_allreduce as check
+from helpers.exercises.predictions import Predictions
+from helpers.plots import costs, style
+from helpers.plots.animation import animate
+from helpers.timing import seconds
+
+# %load_ext helpers.cluster
+
+
+@dataclass(frozen=True)
+class Parameters:
+    ranks: int = 4
+    gradient: int = 102_000_000  # bytes: ResNet-50's 25.6 million parameters in float32
+
+
+# %%
+P = Parameters()
+style.use()
+guess = Predictions()
+cluster = Cluster(n=P.ranks)
+
+# %% [markdown]
+# ## The six collectives
+#
+# A [collective](glossary.md#collective) is a call in which a whole group takes part. Training uses these six of MPI's twenty or so, and in addition the reduce-scatter of notebook 08 and the all-to-all of notebook [13](13_sharding.ipynb).
+#
+# | collective | before | after | used for |
+# |---|---|---|---|
+# | broadcast | root has $x$ | every rank has $x$ | the first weights |
+# | scatter | root has $x_0 \dots x_{N-1}$ | rank $i$ has $x_i$ | a batch, cut up |
+# | gather | rank $i$ has $x_i$ | root has all of them | metrics |
+# | allgather | rank $i$ has $x_i$ | every rank has all | [shards](glossary.md#shard) of the weights, before a layer |
+# | reduce | rank $i$ has $x_i$ | root has $\sum x_i$ | a [parameter server](glossary.md#parameter-server) |
+# | allreduce | rank $i$ has $x_i$ | every rank has $\sum x_i$ | gradients |
+#
+# `helpers.collectives` writes each of them with sends and receives. The next cell records them on 2, 3 and 4 of your ranks, and simulates 8. Choose a collective from the menu, and *step*.
+
+# %%
+SIX = ["broadcast", "scatter", "gather", "allgather", "reduce", "tree"]
+recorded = schedules(cluster.run(record, SIX, (4, 3, 2), (1, 2)))
+animate([*recorded, *(model(name, 8) for name in SIX)])
+
+# %% [markdown]
+# In *scatter* and *gather* one rank sends or receives everything, a chunk at a time, in $N-1$ steps. *Broadcast* and *reduce* use a tree: each step doubles the number of ranks that have the data, so $\lceil\log_2 N\rceil$ steps reach every rank. Every rank compares the results with MPI's:
+
+# %%
+# %%ranks
+import numpy as np
+
+from helpers import collectives
+
+x = np.arange(8.0) + 100 * rank
+gathered, total = np.empty(8 * size), np.empty(8)
+comm.Allgather(x, gathered)
+comm.Allreduce(x, total)
+same = {"allgather": np.array_equal(collectives.allgather(x, comm), gathered)}
+same["allreduce"] = np.array_equal(collectives.allreduce(x, comm), total)
+for root in range(size):
+    sent = collectives.broadcast(x.copy(), comm, root)
+    whole = gathered if rank == root else None
+    part = collectives.scatter(whole, comm, root, out=np.empty(8))
+    all_of_them = collectives.gather(x, comm, root=root)
+    added = collectives.reduce(x, comm, root=root)
+    same[f"broadcast from {root}"] = np.array_equal(sent, gathered[8 * root : 8 * root + 8])
+    same[f"scatter from {root}"] = np.array_equal(part, x)
+    if rank == root:
+        same[f"gather to {root}"] = np.array_equal(all_of_them, gathered)
+        same[f"reduce to {root}"] = np.array_equal(added, total)
+f"{sum(same.values())} of {len(same)} equal MPI's"
+
+# %% [markdown]
+# ### The same bits on every rank
+#
+# A floating-point sum depends on the order of adding, so the algorithms differ from MPI, and from one another, in the last digits. In training all *ranks* must end with the same bits, or their replicas drift apart. Do they?
+
+# %%
+# %%ranks
+from helpers.collectives import ALGORITHMS, allreduce
+
+x = np.random.default_rng(rank).normal(size=1001)
+results = [allreduce(x, comm, algorithm=name) for name in ALGORITHMS]
+everybody = comm.gather([one.tobytes() for one in results])
+if rank == 0:
+    off = max(np.abs(one - results[0]).max() for one in results)
+    print(f"largest difference between two algorithms: {off:.1e}")
+    print("equal bits on all ranks:", [len(set(one)) == 1 for one in zip(*everybody, strict=True)])
+
+# %% [markdown]
+# They do. In chain, tree and ring each chunk is added up on one rank and copied. In recursive doubling both partners add the same two numbers, and $a + b = b + a$ to the last bit.
+#
+# ### Exercise 1: a broadcast for long arrays
+#
+# A broadcast by a tree has few steps, but rank 0 sends the whole array in each of them. There is another way: rank 0 sends chunk $i$ to rank $i$, as in *scatter*; then the chunks go round the ring, as in the second half of the ring allreduce.
+#
+# > **Predict.** Four ranks, an array of $K$ bytes. How many times $K$ does rank 0 send by the tree, and how many times $K$ in chunks? Which takes less time on your machine for 4 MB, "tree" or "yours"?
+
+# %%
+guess["sent by rank 0 ÷ K, tree"] = ...
+guess["sent by rank 0 ÷ K, in chunks"] = ...
+guess["the faster broadcast of 4 MB"] = ...
+
+# %% [markdown]
+# *Difficulty ●●○, 12 minutes.* Write it with sends and receives alone. On rank 0 `work` holds the numbers; on the other ranks its content does not matter. $N$ divides its length. Return `work`, filled in, on every rank. Only rank 0 may send more than $N - 1$ chunks.
+#
+# <details><summary>Hint</summary>
+#
+# After the scatter, rank $i$ has chunk $i$ in its place. In step $s$ of the ring, rank $r$ sends chunk $r - s$ (modulo $N$) to the right. The chunks of `np.split(work, n)` are views of `work`. Rank 0 need not send anything to itself.
+#
+# </details>
+
+
+# %% exercise="long-broadcast"
+def long_broadcast(work, comm):
+    """Return `work` with the numbers of rank 0 on every rank: a scatter, then an allgather."""
+    # BEGIN SOLUTION
+    n, rank = comm.Get_size(), comm.Get_rank()
+    chunks = np.split(work, n)
+    if rank == 0:
+        for peer in range(1, n):
+            comm.Send(chunks[peer], peer)
+    else:
+        comm.Recv(chunks[rank], 0)
+    for step in range(n - 1):
+        give, take = chunks[(rank - step) % n], chunks[(rank - step - 1) % n]
+        comm.Sendrecv(give, (rank + 1) % n, 0, take, (rank - 1) % n, 0)
+    return work
+    # END SOLUTION
+
+
+# %% check="long-broadcast" points=3
+check.long_broadcast(long_broadcast, cluster=cluster)
+
+
+# %%
+# %%ranks
+from helpers.collectives import measure, tree
+from helpers.collectives.recording import sent_by
+
+
+def by_tree(x, comm):
+    return tree.broadcast(x, comm, root=0)
+
+
+def look_at(yours, K, sizes):
+    """What each way sends, in bytes of K, and its seconds for each size, beside MPI's own."""
+    ways = {"tree": by_tree, "yours": yours}
+    sent = {name: sent_by(way, K)[1] for name, way in ways.items()}
+    ways["MPI_Bcast"] = lambda x, comm: comm.Bcast(x)
+    return sent, measure.function_times(ways, sizes, 5)
+
+
+# %%
+if check.long_broadcast.passed(long_broadcast, cluster=cluster):
+    K, sizes = 1_200_000, [4**k for k in range(5, 12)]
+    sent, times = zip(*cluster.run(lambda *a: look_at(*a), long_broadcast, K, sizes), strict=True)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.4), layout="constrained")
+    costs.bytes_by_rank({way: [one[way] for one in sent] for way in sent[0]}, K, left)
+    costs.times_by_size(sizes, times[0], ax=right)
+    plt.show()
+    guess.answer("sent by rank 0 ÷ K, tree", sent[0]["tree"] / K)
+    guess.answer("sent by rank 0 ÷ K, in chunks", sent[0]["yours"] / K)
+    faster = min(("tree", "yours"), key=lambda way: times[0][way][-1])
+    guess.answer("the faster broadcast of 4 MB", faster)
+
+# %% [markdown]
+# The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes; chunks take $2(N-1)$ steps of $K/N$ bytes. It is the choice between few steps and few bytes, as in notebook 08.
+#
+# ## Links
+#
+# What are α and β elsewhere? **PCIe** joins a processor with its devices by *lanes* that work in parallel. **NVLink** joins GPUs directly. **InfiniBand** and **Ethernet** join machines. **RDMA** lets a network card read and write another machine's memory without its processor (**RoCE**: RDMA over Ethernet). The last column says where the figures come from.
+
+# %%
+gamma = max(cluster.run(measure.addition))
+here = cost.fit(cluster.run(measure.ring_steps)[0][1:], "your ring steps", gamma)
+links = [*PRESETS.values(), here]
+
+
+def held_together(took):  # a number and its unit stay on one line
+    return seconds(took).replace(" ", "\N{NO-BREAK SPACE}")
+
+
+rows = ["| link | α | 1/β (GB/s) | ring of 8, 102 MB | origin |", "|---|--:|--:|--:|---|"]
+for link in links:
+    took = held_together(cost.allreduce("ring", 8, link).at(P.gradient))
+    figures = f"{held_together(link.alpha)} | {link.bandwidth / 1e9:.3g} | {took}"
+    rows.append(f"| {link.name} | {figures} | {link.origin} |")
+Markdown("\n".join(rows))
+
+# %% [markdown]
+# Mind the units: networks are sold in bits per second, so "100G" is 12.5 GB/s. One of the lecture's figures has the wrong unit, "985 MiB/s" for a lane of PCIe 3.0. A lane makes $8\cdot10^9$ transfers of a bit a second, and 128 of every 130 bits are data:
+
+# %%
+lane = 8e9 * 128 / 130 / 8  # bytes per second
+print(f"{lane / 1e6:.0f} MB/s = {lane / 2**20:.0f} MiB/s")
+
+# %% [markdown]
+# ### Exercise 2: the rate to ask for
+#
+# *Difficulty ●●○, 10 minutes.* A ring of $N$ ranks (two or more) should allreduce $K$ bytes in a given time. What rate must its links have at least, in *bits* a second? Every message has a latency of `alpha` seconds. Of the bits on a link only the share `data` belongs to the array, such as 128/130 on a lane of PCIe 3.0. Leave γ out. If no rate is enough, return `math.inf`.
+#
+# <details><summary>Hint</summary>
+#
+# Divide the time by the number of steps of the ring, $2(N-1)$. What a step has left after its latency is for the bytes that one rank sends in it. What if nothing is left?
+#
+# </details>
+
+
+# %% exercise="rate-for"
+def rate_for(seconds, N, K, alpha, data):
+    """Return the bit/s at which a ring of N allreduces K bytes in so many seconds, or math.inf."""
+    # BEGIN SOLUTION
+    import math
+
+    for_bytes = seconds / (2 * (N - 1)) - alpha
+    return 8 * K / N / data / for_bytes if for_bytes > 0 else math.inf
+    # END SOLUTION
+
+
+# %% check="rate-for" points=2
+check.rate_for(rate_for)
+
+# %% [markdown]
+# Which links of the table let eight ranks allreduce the gradient of 102 MB in 50 ms? (The table's rates are of data, so `data` is 1 here.)
+
+# %%
+in_time = 0.05  # s; try others
+if check.rate_for.passed(rate_for):
+    print(f"a ring of 8, {P.gradient / 1e6:.0f} MB in {1e3 * in_time:g} ms, in Gbit/s:")
+    for link in links:
+        needed, has = rate_for(in_time, 8, P.gradient, link.alpha, 1.0), 8 / link.beta
+        verdict = "enough" if needed <= has else "too slow"
+        print(f"{link.name:24} has {has / 1e9:6.4g}, needs {needed / 1e9:.3g}: {verdict}")
+
+# %% [markdown]
+# Now order a link. A ring over four hosts with one rank each should allreduce 1 MB in 0.2 s. For α we take 0.1 ms; `data` is the share that packet headers leave. The cell makes hosts with links of your rate, and measures.
+
+# %%
+network = Network(hosts=4, rate=100e6)  # 100 Mbit/s
+if check.rate_for.passed(rate_for):
+    ordered = rate_for(0.2, 4, 1_048_576, 1e-4, 8 * network.payload / network.rate)
+    print(f"ordered: links of {ordered / 1e6:.1f} Mbit/s")
+    try:
+        with Cluster(n=4, network=Network(hosts=4, rate=ordered)) as hosts:
+            took = hosts.run(measure.allreduce_times, ["ring"], [1_048_576], 3, timeout=120)[0]
+        print(f"asked for 200 ms, measured {1e3 * took['ring'][0]:.0f} ms")
+    except StartError as error:
+        print(f"No hosts here ({error}).")
+
+# %% [markdown]
+# ## Where ranks sit
+#
+# Four hosts have two ranks each, and links of 100 Mbit/s. Seated *side by side* (`block`), ranks 0 and 1 share a host, and of each host's two ranks only one sends to another host. Dealt out *in turn* (`cyclic`), ranks 0 and 4 share a host, and both send to another host. The model of notebook 08 says what that costs for 1 MB, with α and β from a record:
+
+# %%
+between, inside, _ = on_hosts.recorded(100e6, [1_048_576])
+for name in ("ring", "two_level"):
+    for way in ("block", "cyclic"):
+        places = Network(hosts=4, rate=100e6, placement=way).places(8)
+        (took,) = placement.seconds(name, [1_048_576], places, inside, between)
+        print(f"{name:10s} {way:7s} {places} {1e3 * took:6.1f} ms")
+
+# %% [markdown] claims="A3-placement"
+# The ring takes twice as long, because each link carries twice the bytes in every step. Measured on two processors, it takes 1.8 to 1.9 times as long for 256 KB and 2.1 times for 1 MB. Two levels form their rings by host, whatever the ranks' numbers, and do not mind.
+
+# %%
+claims.evidence("A3-placement")
+
+# %% [markdown]
+# ### More and more hosts
+#
+# Time against the number of hosts, one rank each, for an array of 256 KB: recorded, and by the model.
+
+# %%
+counts, grown, model_says = on_hosts.growing(rate=100e6)
+ax = costs.times_by_ranks(counts, grown, predicted=model_says)
+ax.set(xlabel="number of hosts, one rank each", title="256 KB, links of 100 Mbit/s")
+plt.show()
+
+# %% [markdown]
+# By the model the ring's time grows from 22 ms on two hosts to 38 ms on eight, since $2(N-1)/N$ grows from 1 to 1.75. It can never pass 2, while tree and recursive doubling grow without end. Measured, it is 23 and 64 ms. All hosts of this record share two cores, and α came from a ping-pong during which the other ranks slept. With all ranks at work a step takes longer: the mistake that notebook 08 warns of.
+#
+# ## What the sources say, what we measured
+
+# %%
+agreed = [one for rank in cluster.run(lambda: list(same.values())) for one in rank]
+rows = [
+    ("collectives: broadcast, scatter, gather, allgather, reduce, allreduce, drawn",
+     f"recorded, playable; {sum(agreed)} of {len(agreed)} results are MPI's"),
+    ("PCIe 3.0: 985 MiB/s a lane", f"computed: {lane / 1e6:.0f} MB/s"),
+    ("Ethernet 10M-100G, 100-20 µs; InfiniBand 2.5-250G, 5-0.5 µs", "*the sources' figures*, taken "
+     f"over with units, not measured; your ranks: {here.bandwidth / 1e9:.2g} GB/s, "
+     f"{seconds(here.alpha)}"),
+    ("NVLink, RDMA: named without figures", "*not measured*: other origins, in the table of links"),
+]  # fmt: skip
+table = ["| the sources say | here |", "|---|---|", *(f"| {a} | {b} |" for a, b in rows)]
+Markdown("\n".join(table))
+
+# %%
+cluster.stop()
