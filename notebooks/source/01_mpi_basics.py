@@ -367,7 +367,7 @@ plt.show()
 print(f"messages: {len(ring.messages)}, steps: {ring.steps()}")
 
 # %% [markdown]
-# Each call sends and receives at once, so no rank waits for another rank's receive to end before its own begins.
+# A rank sends and receives in one call. No rank has to finish its send before it starts to receive, so nobody waits in a circle.
 #
 # ### Exercise 3: shift around the ring
 #
@@ -415,7 +415,7 @@ print(f"{took['Send, 4 MB']:.0f} ms; eager up to {max(eager):,} B on this machin
 # %% [markdown]
 # ## Lesson 2. How do all ranks get a result, and what does that cost?
 #
-# *55 minutes.* In training, every rank needs the sum of all ranks' gradients after each step. Which messages bring it there, how many steps do they take, and how long does one message take?
+# *55 minutes.* In training, every rank needs the sum of all ranks' gradients after each batch. Which messages bring it there, how many steps do they take, and how long does one message take?
 #
 # ### Six collectives by hand
 #
@@ -821,7 +821,7 @@ def clocks():
 
 
 # %% [markdown]
-# `render` times the picture on the first $n$ ranks, a group made by `comm.Split`. The other ranks `doze`: they wait without keeping a core busy. Two clocks run: one on the wall, and one that counts only while the process has a core. Their quotient is the *share of a core* that a rank got.
+# `render` times the picture on the first $n$ ranks, a group made by `comm.Split`. The other ranks `doze`: they wait without keeping a core busy. `clocks` reads the wall clock and a clock that runs only while the process has a core. The second time over the first is the *share of a core* that the rank got.
 
 
 # %%
@@ -908,7 +908,7 @@ s_weak = weak[max(counts)][1] / weak[max(counts)][0]
 guess.answer("work of 4 ranks, growing picture", float(done[max(counts)]))
 
 # %% [markdown]
-# Look at the filled points. At a *hollow* point a rank had less than 90 % of a core, since ranks or other programs shared the cores; the laws do not hold there.
+# Look at the filled points. At a *hollow* point a rank had less than 90 % of a core, because ranks or other programs shared the cores. There the laws do not apply.
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(10, 5.4), sharey=True)
@@ -1172,9 +1172,9 @@ claims.evidence("01-overwritten")
 # %% [markdown]
 # ## Project: a world of cells on four ranks
 #
-# *Difficulty ●●●, 40 minutes.* Conway's *Game of Life*: a cell lives in the next generation if three of its eight neighbours live, or if it lives and two of them do. The board's top row is a neighbour of its bottom row, and its left column of its right column. The ranks share the board by rows: rank $r$ has `np.array_split(board, N)[r]`. In each step a rank needs one row from the rank above and one from the rank below, its *halo*.
+# *Difficulty ●●●, 40 minutes.* Conway's *Game of Life*: a cell lives in the next generation if three of its eight neighbours live, or if it lives and two of them do. The board's top row is a neighbour of its bottom row, and its left column of its right column. The ranks share the board by rows: rank $r$ has `np.array_split(board, N)[r]`. For each generation a rank needs one row from the rank above and one from the rank below, its *halo*.
 #
-# Write `life`: every rank is given the whole board (an array of bool) and returns its own rows after `steps` generations. In each step send one row to each neighbour, and use no collectives. A single rank is its own neighbour.
+# Write `life`: every rank is given the whole board (an array of bool) and returns its own rows after `steps` generations. For each generation send one row to each neighbour, and use no collectives. A single rank is its own neighbour.
 #
 # <details><summary>Hint</summary>
 #
