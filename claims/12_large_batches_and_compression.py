@@ -29,18 +29,6 @@ def _accuracy(name: str, steps: int, seed: int, momentum: float = 0.9, rate: flo
     return runs.train(lambda comm: link_runs.scheme(name, comm), comm, **settings).accuracy
 
 
-@functools.cache
-def _text(name: str, steps: int, seed: int) -> float:
-    from helpers.data_parallel import text_runs
-
-    return ranks().run(text_runs.loss_after, name, steps, seed=seed, timeout=LIMIT)[0]
-
-
-def text_loss(seed: int, ours: str, rival: str = "float32", steps: int = 100):
-    """The transformer's loss after as many steps by two compressors."""
-    return _text(ours, steps, seed), _text(rival, steps, seed)
-
-
 def trained_on(
     seed: int, task: str, rate: float, limit: int = 300, easy: bool = False
 ) -> tuple[float, float]:
@@ -217,25 +205,6 @@ CLAIMS = [
         smallest=SHORT,
     ),
     Claim(
-        id="12-transformer-steps",
-        sentence="Compressed gradients train the transformer to as low a loss as exact ones, in "
-        "as many steps.",
-        experiment=text_loss,
-        seeds=FIVE,
-        settings={
-            name: {"ours": name}
-            for name in ("QSGD, s = 15", "QSGD, s = 7", "top 0.01, feedback", "PowerSGD, r = 2")
-        },
-        verdict="depends on the compressor",
-        margin=0.05,
-        larger=False,
-        axis="the compressor",
-        ours="compressed",
-        rival="float32",
-        unit="nats",
-        smallest=SHORT,
-    ),
-    Claim(
         id="12-link-training",
         sentence="PowerSGD trains to the target in less than half the seconds of float32.",
         experiment=trained_on,
@@ -340,35 +309,6 @@ CLAIMS = [
         axis="task, k and rate",
         ours="k·λ",
         rival="λ",
-        unit="1",
-        smallest=BRIEF,
-    ),
-    Claim(
-        id="12-linear-limit",
-        sentence="With k times the rate and an epoch of warm-up, k times the batch is as accurate "
-        "after eight epochs as 64 samples.",
-        experiment=large,
-        seeds=EIGHT,
-        settings=by_factor((True, True, 1, "SGD"), (False, False, 1, "SGD"), TENTH),
-        verdict="depends on task, k and rate",
-        margin=0.02,
-        axis="task, k and rate",
-        ours="batch 64·k, k·λ",
-        rival="batch 64, λ",
-        unit="1",
-        smallest=BRIEF,
-    ),
-    Claim(
-        id="12-warm-up",
-        sentence="At k times the rate an epoch of warm-up makes training more accurate than none.",
-        experiment=large,
-        seeds=EIGHT,
-        settings=by_factor((True, True, 1, "SGD"), (True, True, 0, "SGD")),
-        verdict="depends on task and k",
-        margin=0.02,
-        axis="task and k",
-        ours="warm-up",
-        rival="none",
         unit="1",
         smallest=BRIEF,
     ),

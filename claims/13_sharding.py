@@ -1,8 +1,8 @@
-"""What notebook 13 concludes: gathering ahead, matrices inside hosts, and gates in balance."""
+"""What notebook 13 concludes: gathering ahead, and matrices inside hosts."""
 
 from __future__ import annotations
 
-from helpers.claims import Claim, with_defaults
+from helpers.claims import with_defaults
 
 LIMIT = 150  # seconds for one call on the ranks
 PRELOAD = ("torch", "helpers.sharded.runs")
@@ -47,31 +47,6 @@ def placement(seed: int, rate: float, tensor: int = 4, steps: int = 3) -> tuple[
     return found["block"], found["cyclic"]
 
 
-def balance(seed: int, choices: int, steps: int = 200) -> tuple[float, float]:
-    """Share of choices without a place: a gate trained for balance, and the same untrained."""
-    import torch
-
-    from helpers.sharded.routing import capacity_of, imbalance, route
-
-    torch.manual_seed(seed)
-    direction = 1.5 * torch.randn(16)
-    train, test = (torch.randn(256, 16) + direction for _ in range(2))
-    gate = torch.nn.Linear(16, 8, bias=False)
-    capacity = capacity_of(256, 8, choices, 1.25)
-
-    def dropped() -> float:
-        with torch.no_grad():
-            return route(gate(test), choices, capacity).dropped / (256 * choices)
-
-    before = dropped()
-    optimizer = torch.optim.Adam(gate.parameters(), lr=0.01)
-    for _ in range(steps):
-        optimizer.zero_grad()
-        imbalance(gate(train)).backward()
-        optimizer.step()
-    return dropped(), before
-
-
 RATES = {"50 Mbit/s": {"rate": 50e6}, "200 Mbit/s": {"rate": 200e6}}
 
 _step = with_defaults(seeds=range(4), unit="ms", scale="ratio", larger=False, axis="the link")
@@ -98,20 +73,5 @@ CLAIMS = [
         ours="inside a host",
         rival="across hosts",
         smallest={"rate": 1e9, "tensor": 2, "steps": 1},
-    ),
-    Claim(
-        id="13-balance",
-        sentence="A gate trained for balance sends fewer tokens where there is no place.",
-        experiment=balance,
-        seeds=range(12),
-        settings={"top-1": {"choices": 1}, "top-2": {"choices": 2}},
-        verdict="holds",
-        margin=0.05,
-        ours="trained",
-        rival="untrained",
-        unit="of choices",
-        larger=False,
-        axis="the number of choices",
-        smallest={"steps": 5},
     ),
 ]

@@ -9,8 +9,6 @@ import numpy as np
 from helpers.plots.style import (
     BLACK,
     BLUE,
-    GREEN,
-    GREY,
     MARKERS,
     ORANGE,
     VERMILION,
@@ -171,21 +169,3 @@ def stragglers(samples: Mapping[str, np.ndarray], axes=None):
     axes[0].set_ylabel("ms until a gradient is there")
     axes[-1].legend(loc="upper left", bbox_to_anchor=(1, 1))
     return axes
-
-
-def batches(rows: Sequence[tuple[str, int, float]], title: str, ax=None):
-    """Draw accuracy against the batch for each optimizer; ``rows`` are (optimizer, B, accuracy)."""
-    ax = ensure_axes(ax, figsize=(7, 4.2))
-    styles = {"SGD": (GREY, "o-"), "LARS": (BLUE, "s--"),
-              "Adam": (GREEN, "D-."), "LAMB": (ORANGE, "^:")}  # fmt: skip
-    for name, (shade, line) in styles.items():
-        mine = sorted((batch, accuracy) for kind, batch, accuracy in rows if kind == name)
-        if mine:
-            ax.plot(*zip(*mine, strict=True), line, color=shade, label=name, markersize=9)
-    ax.set_xscale("log", base=2)
-    ticks = sorted({batch for _, batch, _ in rows})
-    ax.set_xticks(ticks, [str(tick) for tick in ticks])
-    ax.set(xlabel="batch (samples)", ylabel="test accuracy", title=title)
-    ax.set_ylim(min(0.3, min(accuracy for *_, accuracy in rows) - 0.05), 1)
-    ax.legend()
-    return ax

@@ -1,4 +1,4 @@
-"""Pictures of a model on many ranks: who keeps what, what travels when, what a step is made of."""
+"""Pictures of a model on many ranks: who keeps what, how a pair is cut, what a step is made of."""
 
 from __future__ import annotations
 
@@ -150,15 +150,13 @@ def steps(
     return ax
 
 
-def experts(counts: Mapping[str, Sequence[int]], capacity: int, ax: Axes | None = None) -> Axes:
-    """Draw how many tokens chose each expert, and how many it takes.
+def pair(ranks: int = 2, ax: Axes | None = None) -> Axes:
+    """Draw two matrices cut over ranks, the first by columns and the second by rows.
 
     Parameters
     ----------
-    counts : mapping of str to sequence of int
-        A name → tokens of each expert.
-    capacity : int
-        Tokens that one takes.
+    ranks : int
+        How many share them, 4 at most.
     ax : matplotlib.axes.Axes, optional
         Where to draw: by default in a new figure.
 
@@ -167,17 +165,29 @@ def experts(counts: Mapping[str, Sequence[int]], capacity: int, ax: Axes | None 
     matplotlib.axes.Axes
         What was drawn in.
     """
-    ax = ensure_axes(ax, figsize=(9, 3.4))
-    width = 0.8 / len(counts)
-    for k, ((name, each), colour, hatch) in enumerate(
-        zip(counts.items(), (ORANGE, BLUE, GREEN), ("//", "", ".."), strict=False)
+    from matplotlib.patches import Rectangle
+
+    ax = ensure_axes(ax, figsize=(11, 3.6))
+    shades, left = (BLUE, ORANGE, GREEN, PURPLE)[:ranks], 0.0
+    for name, width, height, across, after in (
+        ("$x$", 3.0, 2.0, None, ""),
+        ("$A$", 6.0, 3.0, True, "→"),
+        ("$\\varphi(xA)$", 6.0, 2.0, True, ""),
+        ("$B$", 3.0, 6.0, False, "→"),
+        ("$y$, a sum", 3.0, 2.0, None, ""),
     ):
-        places = [e + (k - (len(counts) - 1) / 2) * width for e in range(len(each))]
-        ax.bar(places, each, width * 0.92, color=colour, hatch=hatch, edgecolor="white",
-               label=name)  # fmt: skip
-    ax.axhline(capacity, color=BLACK, linestyle="--", label=f"capacity, {capacity}")
-    ax.set(xlabel="expert", ylabel="tokens that chose it")
-    ax.set_xticks(range(len(next(iter(counts.values())))))
-    ax.grid(visible=False, axis="x")
-    ax.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=12)
+        parts = 1 if across is None else ranks
+        for part in range(parts):
+            w, h = (width / parts, height) if across else (width, height / parts)
+            x = left + (part * w if across else 0)
+            y = height / 2 - h if across else height / 2 - (part + 1) * h
+            shade = GREY if across is None else shades[part]
+            ax.add_patch(Rectangle((x, y), w, h, facecolor=shade, edgecolor="white", linewidth=2))
+            said = "all" if across is None else str(part)
+            ax.text(x + w / 2, y + h / 2, said, ha="center", va="center", color="white")
+        ax.text(left + width / 2, height / 2 + 0.25, name, ha="center", va="bottom")
+        ax.text(left + width + 0.75, 0, after, ha="center", va="center", fontsize=18)
+        left += width + 1.5
+    ax.set(xlim=(-0.5, left - 1), ylim=(-3.3, 4), aspect="equal")
+    ax.axis("off")
     return ax

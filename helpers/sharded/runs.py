@@ -90,47 +90,6 @@ def stages(config: Config, batch: int, steps: int = 2) -> list[dict]:
     return found
 
 
-def process_bytes(config: Config, stage: int, batch: int = 4) -> int:
-    """Train one step; return by how many resident bytes this process has grown.
-
-    Parameters
-    ----------
-    config : Config
-        The model's size.
-    stage : int
-        ZeRO's.
-    batch : int
-        Rows of all ranks.
-
-    Returns
-    -------
-    int
-        As the operating system counts them, after the step, with the gradient's shard still there.
-    """
-    import gc
-
-    comm = world()
-    n, rank = comm.Get_size(), comm.Get_rank()
-    gc.collect()
-    before = _resident()
-    model = transformer(config)
-    channel = Channel(comm)
-    sharded = Sharded(model, list(model), channel, stage)
-    x, y = (part[rank::n] for part in rows(config, batch, 0))
-    loss(model(x), y).backward()
-    sharded.step()
-    gc.collect()
-    grown = _resident() - before
-    channel.close()
-    return grown
-
-
-def _resident() -> int:
-    import psutil
-
-    return psutil.Process().memory_info().rss
-
-
 def prefetched(
     config: Config, batch: int, prefetch: bool, milliseconds: float = 0.0
 ) -> tuple[float, list[Span]]:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from helpers.data_parallel.compression import compressors, elias, low_rank, packing
+from helpers.data_parallel.compression import compressors, low_rank, packing
 from helpers.data_parallel.compression.quantise import bound, quantise, variance
 
 LEVELS = (1, 3, 7, 15)
@@ -13,15 +13,6 @@ def unpacked(packed, n, levels):
     out = np.zeros(n, np.float32)
     packing.add(packed, levels, out)
     return out
-
-
-def omega(number):
-    """Elias' code of a number, as its definition reads."""
-    code = "0"
-    while number > 1:
-        group = f"{number:b}"
-        code, number = group + code, len(group) - 1
-    return code
 
 
 def drawn(n, seed=0):
@@ -109,21 +100,6 @@ def test_packing_holds_small_and_large_numbers(size):
         part = slice(begin, begin + 512)
         norm = np.linalg.norm(v[part].astype(float))
         assert abs(back[part] - v[part]).max() <= norm / 15 * 1.001 + 1e-35
-
-
-def test_elias_codes_are_counted_right():
-    numbers = np.arange(1, 300)
-    assert elias.bits(numbers).tolist() == [len(omega(int(n))) for n in numbers]
-    levels = quantise(drawn(512).astype(float), 3, np.random.default_rng(0).random(512))
-    for case in (levels, np.zeros(5, int), np.array([-3, 0, 0, 1])):
-        where = np.flatnonzero(case)
-        distances = np.diff(where, prepend=-1)
-        coded = [
-            omega(d) + "±" + omega(abs(case[w])) for d, w in zip(distances, where, strict=True)
-        ]
-        assert elias.coded_bits(case) == len("".join(coded))
-    with pytest.raises(ValueError, match="got 0"):
-        elias.bits(np.array([1, 0]))
 
 
 ALL = (

@@ -27,7 +27,7 @@ def test_codes_and_ticks_stand_apart():
         assert all(a.x1 < b.x0 for a, b in pairwise(sorted(shown, key=lambda b: b.x0)))
 
 
-def test_exchanges_and_waits_and_batches_draw_what_they_are_given():
+def test_exchanges_and_waits_draw_what_they_are_given():
     ax = plots.exchanges({"a": 0.1, "b": 0.02}, {"a": 0.09, "b": 0.02}, "x")
     assert sorted(bar.get_width() for bar in ax.patches) == pytest.approx([20, 100])
     with pytest.raises(ValueError, match="same schemes"):
@@ -35,8 +35,6 @@ def test_exchanges_and_waits_and_batches_draw_what_they_are_given():
     left, right = plots.waits(3, [0.3, 0.2, 0.1], {1: 0.25}, chosen=1)
     assert left.lines[0].get_ydata() == pytest.approx([300, 200, 100])
     assert right.lines[0].get_ydata() == pytest.approx([10, 10, 10])
-    ax = plots.batches([("SGD", 64, 0.9), ("SGD", 256, 0.8), ("LARS", 64, 0.7)], "x")
-    assert len(ax.lines) == 2
 
 
 def test_links_draw_what_got_there():

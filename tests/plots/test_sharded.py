@@ -53,7 +53,8 @@ def test_a_plan_is_a_bar_of_its_parts_with_the_measured_step_beside_it():
     assert [label.get_text() for label in ax.get_yticklabels()] == ["2 × 2 × 2"]
 
 
-def test_experts_beside_their_capacity():
-    ax = draw.experts({"before": [5, 1], "after": [3, 3]}, 4)
-    assert sorted(bar.get_height() for bar in ax.patches) == [1, 3, 3, 5]
-    assert set(ax.lines[0].get_ydata()) == {4}
+def test_a_pair_is_cut_by_columns_and_by_rows():
+    ax = draw.pair(4)
+    sizes = [(patch.get_width(), patch.get_height()) for patch in ax.patches]
+    assert sizes == [(3, 2), *[(1.5, 3)] * 4, *[(1.5, 2)] * 4, *[(3, 1.5)] * 4, (3, 2)]
+    assert len({patch.get_facecolor() for patch in ax.patches}) == 5

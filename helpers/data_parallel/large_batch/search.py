@@ -191,8 +191,10 @@ def _accuracy(model: nn.Module, task: Task) -> float:
     return accuracy(model, task.test_x, task.test_y)
 
 
-def noise_scale(name: str, steps: int, batch: int, rate: float, seed: int = 0) -> float:
-    """Train a task on ranks by SGD, and measure the gradient noise scale; every rank calls.
+def gradient_lengths(
+    name: str, steps: int, batch: int, rate: float, seed: int = 0
+) -> tuple[list[float], list[float]]:
+    """Train a task on ranks by SGD, and measure its gradients in every step; every rank calls.
 
     Parameters
     ----------
@@ -209,9 +211,23 @@ def noise_scale(name: str, steps: int, batch: int, rate: float, seed: int = 0) -
 
     Returns
     -------
-    float
-        In samples: the mean of tr(Σ) over all steps ÷ that of ‖G‖².
+    tuple of list of float
+        For each step the mean of ‖g‖² over the replicas, and ‖·‖² of their mean gradient.
     """
+    ranks, measured = _measured(name, steps, batch, rate, seed)
+    small, large = (
+        [s + n / size for s, n in zip(measured.signals, measured.noises, strict=True)]
+        for size in (batch, ranks * batch)
+    )
+    return small, large
+
+
+def noise_scale(name: str, steps: int, batch: int, rate: float, seed: int = 0) -> float:
+    """Return tr(Σ) ÷ ‖G‖² in samples, each the mean over all steps of such a training."""
+    return _measured(name, steps, batch, rate, seed)[1].scale()
+
+
+def _measured(name: str, steps: int, batch: int, rate: float, seed: int) -> tuple[int, Any]:
     import torch
     from mpi4py import MPI
     from torch.nn.functional import cross_entropy
@@ -228,4 +244,4 @@ def noise_scale(name: str, steps: int, batch: int, rate: float, seed: int = 0) -
     replica = Replica(model, cross_entropy, torch.optim.SGD(model.parameters(), rate, 0.9))
     mine = batches(task.train_x, task.train_y, batch, comm.Get_rank(), comm.Get_size(), seed)
     train(replica, mine, scheme, steps=steps)
-    return scheme.scale()
+    return comm.Get_size(), scheme
