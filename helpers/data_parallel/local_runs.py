@@ -30,11 +30,6 @@ class Run:
     path: Path = field(default_factory=Path)
 
 
-def paced(seconds: float | None) -> Callable[[float], float] | None:
-    """Make a replica's ``delay`` that lets every gradient take `seconds`."""
-    return None if seconds is None else lambda took: max(0.0, seconds - took)
-
-
 @dataclass(frozen=True)
 class Task:
     """What replicas learn; `judge` looks at data that nobody trained with."""
@@ -68,7 +63,7 @@ def replicas(
     import torch
 
     from helpers.data_parallel.loop import train
-    from helpers.data_parallel.replica import Replica
+    from helpers.data_parallel.replica import Replica, paced
 
     if inner not in ("SGD", "AdamW"):
         raise ValueError(f"inner expects 'SGD' or 'AdamW'; got {inner!r}")
@@ -78,7 +73,7 @@ def replicas(
         if inner == "AdamW"
         else torch.optim.SGD(model.parameters(), lr=rate, momentum=momentum)
     )
-    replica = Replica(model, task.loss, optimizer, delay=paced(pace))
+    replica = Replica(model, task.loss, optimizer, delay=None if pace is None else paced(pace))
     stream = task.stream(comm.Get_rank(), comm.Get_size(), batch, seed)
     made = watched(scheme(comm), follow or 1 << 60)
     history = train(replica, stream, made, steps=steps)

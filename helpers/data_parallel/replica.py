@@ -69,3 +69,8 @@ def slower(factor: float) -> Callable[[float], float]:
     if factor < 1:
         raise ValueError(f"slower expects a factor of at least 1; got {factor}")
     return lambda seconds: (factor - 1) * seconds
+
+
+def paced(seconds: float) -> Callable[[float], float]:
+    """Make a replica's ``delay`` that lets every gradient take so many seconds, if it can."""
+    return lambda took: max(0.0, seconds - took)

@@ -90,10 +90,9 @@ def train(
     from torch.optim import SGD
 
     from helpers.data_parallel.flat import Flat
-    from helpers.data_parallel.local_runs import paced
     from helpers.data_parallel.loop import train as loop
     from helpers.data_parallel.optimizers import FlatSGD
-    from helpers.data_parallel.replica import Replica, slower
+    from helpers.data_parallel.replica import Replica, paced, slower
     from helpers.data_parallel.sampling import batches
     from helpers.models.lenet import LeNet
 

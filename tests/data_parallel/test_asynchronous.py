@@ -227,3 +227,21 @@ def test_the_same_data_on_every_rank_is_one_process():
     same, divided, single = run_ranks(2, ranks.same_and_divided, 10, timeout=120)[0]
     assert np.allclose(same, single.weights, atol=1e-5)
     assert not np.allclose(divided, single.weights, atol=1e-4)
+
+
+def watch(scheme: str, **settings):
+    from helpers.data_parallel import schemes, watched
+
+    return watched.computing(getattr(schemes, scheme), batch=2, momentum=0.0, **settings)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("scheme", ["MPIAllreduce", "Asynchronous"])
+def test_who_computes_when_is_noted_on_each_rank(scheme):
+    everyone = run_ranks(3, watch, scheme, steps=6, timeout=120)
+    spans = [span for rank in everyone for span in rank]
+    assert min(begin for begin, _ in spans) == 0
+    assert all(begin < end for begin, end in spans)
+    assert [bool(rank) for rank in everyone] == [scheme == "MPIAllreduce", True, True]
+    if scheme == "MPIAllreduce":
+        assert {len(rank) for rank in everyone} == {6}
