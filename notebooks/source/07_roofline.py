@@ -144,7 +144,7 @@ for row in machine.theory():
     print(f"{row['isa']:8} {row['dtype']:8}", "–" if started is None else f"{started:.2f} a cycle")
 
 # %% [markdown]
-# About two with FMA means two units, as the formula assumes. About one in the rows of AVX-512 means that the core has a single unit of this width, or joins two narrower ones. Then AVX-512 computes no more than AVX2, and the formula promises twice too much.
+# About two with FMA means two units, as the formula assumes. Four without FMA means two units that multiply and two that add. About one in the rows of AVX-512 means that the core has a single unit of this width, or joins two narrower ones. Then AVX-512 computes no more than AVX2, and the formula promises twice too much.
 #
 # ### Latency: find the caches
 #
@@ -424,7 +424,7 @@ for order, one in counts.items():
 # Misses are one difference between `ijk` and `ikj`. There are two more.
 #
 # - **Waiting.** In `ijk` all products of the inner loop go into one sum. Each addition waits about four cycles for the one before. In `ikj` each goes to another element of C, and none waits.
-# - **Vectors.** The compiler turns the inner loop of `ikj` into vector instructions, eight additions or more at a time. It may not do so with a single sum, because this would change the rounding.
+# - **Vectors.** The compiler turns the inner loop of `ikj` into vector instructions, which do 4, 8 or 16 additions at a time. It may not do so with a single sum, because this would change the rounding.
 #
 # Which cause matters most? We write `ijk` in eight ways, with every combination of three choices. B is as it is, or **turned** beforehand, so that its columns lie in memory as rows. There is **one** sum, or there are **eight** that do not wait for one another. A sum is a **single** number, or a **vector** of eight.
 #
@@ -486,7 +486,7 @@ def tile(cache, size, multiple):
 check.choose_tile(tile)
 
 # %% [markdown]
-# > **Predict.** At which side of the tile does the blocked product become slower, and how does one tile of the whole matrix compare?
+# > **Predict.** At $n = 1152$, B takes 5.3 MB. Which side of the tile is the fastest?
 
 # %%
 best_side = Prediction("side of the fastest tile", None)  # your number for None
@@ -514,7 +514,7 @@ plt.show()
 best_side.answer(sides[int(np.argmax(rates))])
 
 # %% [markdown] claims="07-tile-too-large 07-register-tile"
-# Compare the curve with the dashed line, which is the same program with a single tile. Then compare it with your tile for L2: in the records, tiles twice as wide as fit L2 take 16 to 45 % longer.
+# Compare the curve with the dashed line, which is the same program with a single tile: blocks can pay where B is larger than a cache. Then look beyond your tile for L2: in the records, tiles twice as wide as fit L2 take 16 to 45 % longer.
 #
 # Blocks do nothing about the innermost loop, which still loads and stores an element of C for every operation. **Register tiles** do: a piece of C, such as 6 × 16 numbers, stays in registers while $k$ runs. Each loaded number of B then serves 6 rows, and each number of A 16 columns. In the records, register tiles are three to four times as fast as blocks, at $n = 384$ and at 768.
 
