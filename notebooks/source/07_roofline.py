@@ -640,4 +640,6 @@ draw.interactive(gpu_peaks, gpu_bands) if gpu_peaks else None
 # - K. Goto, R. van de Geijn, *Anatomy of high-performance matrix multiplication* (2008): blocks and register tiles.
 # - U. Drepper, *What every programmer should know about memory* (2007): caches, in depth.
 #
-# **Next**: [appendix A4](A4_more_of_roofline.ipynb) puts the layers of networks under the roof: batches, number formats, prefill and decode. The [glossary](glossary.md) lists all terms of the course.
+# [Appendix A4](A4_more_of_roofline.ipynb) puts the layers of networks under the roof: batches, number formats, prefill and decode.
+#
+# **Next**: this was the last notebook. The [glossary](glossary.md) lists all terms of the course.
