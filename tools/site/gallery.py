@@ -12,7 +12,7 @@ from nbformat import NotebookNode
 
 from tools.site.pictures import written
 
-CHOSEN = {"02": 5, "03": 1, "06": 3, "09": 1, "10": 5, "11": 6, "12": 2, "13": 1}
+CHOSEN = {"02": 5, "03": 1, "06": 1, "09": 1, "10": 5, "11": 6, "12": 2, "13": 1}
 """Which of a notebook's plots stands on its card, where it is not the first."""
 INTRODUCTION = (
     "Each card says what you will have done at its end, in how many minutes, and after which "
