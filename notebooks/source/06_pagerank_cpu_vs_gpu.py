@@ -324,7 +324,7 @@ print("L1 distance from the right ranks:", f"{np.abs(leaked - result.scores).sum
       f"scaled to sum 1: {np.abs(leaked / leaked.sum() - result.scores).sum():.0e}")  # fmt: skip
 
 # %% [markdown]
-# Four tenths of the rank have leaked away. But if you scale what is left to sum 1, you have the right ranks: leaking multiplies all of them by one factor. This holds if the lost rank should go to all nodes equally. Some libraries decide otherwise: in scikit-network a dangling node keeps its rank, and the order of the nodes changes.
+# Four tenths of the rank have leaked away. But if you scale what is left to sum 1, you have the right ranks: leaking multiplies all of them by one factor. This holds if the lost rank should go to all nodes equally. Some libraries decide otherwise: in scikit-network a dangling node keeps its rank, and so all ranks are different.
 #
 # ### Exercise 2: keep the rank
 #
@@ -404,7 +404,7 @@ on_random.answer(runs["random"].iterations)
 on_debian.answer(runs["Debian"].iterations)
 
 # %% [markdown]
-# On the source's graph, K = 200 is ten times too many. On Debian, the change shrinks by $d = 0.85$ in each iteration, the slowest possible rate. Such a tail belongs to packages that need only each other: a walk that enters their cycle leaves it only by a restart. Debian has two such cycles. The next cell cuts one link in either, and in both:
+# On the source's graph, K = 200 is ten times too many. On Debian, the change ends up shrinking by $d = 0.85$ in each iteration, the slowest possible rate. Such a tail belongs to packages that need only each other: a walk that enters their cycle leaves it only by a restart. Debian has two such cycles. The next cell opens one cycle, or the other, or both, by removing the links out of one package:
 
 # %%
 CYCLES = {  # packages that need each other and nothing else
@@ -415,7 +415,7 @@ for names in ((), ("Java",), ("node",), ("Java", "node")):
     without = A.tolil()
     for name in names:
         without[debian.number(CYCLES[name][0]), :] = 0
-    print(f"cut: {' and '.join(names) or 'nothing':14}",
+    print(f"opened: {' and '.join(names) or 'none':14}",
           f"{pagerank(without.tocsr(), 'csr').iterations} iterations")  # fmt: skip
 
 # %% [markdown]
