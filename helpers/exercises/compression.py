@@ -119,16 +119,6 @@ def noise_scale(answer):
         close(call(answer, small, large, batch, ranks), noise / signal, what, rtol=1e-6)
 
 
-@exercise
-def warmed(answer):
-    """answer(step, steps, rate) -> the rate of a step when the first steps warm up."""
-    for steps, rate in ((4, 1.0), (3, 0.6), (1, 0.5), (0, 0.2)):
-        for step in range(steps + 3):
-            want = rate if step >= steps else rate * (step + 1) / steps
-            what = f"the rate {rate} after {steps} steps of warm-up: step {step}"
-            close(call(answer, step, steps, rate), want, what, rtol=1e-6)
-
-
 @exercise(time_limit=300)
 def compressor(answer, cluster):
     """answer() -> a compressor: nbytes, encode, add; on the ranks fewer bytes than the largest."""
@@ -157,13 +147,31 @@ def compressor(answer, cluster):
             wrong("add should add to what is there: two calls on other arrays differ")
         if not np.isfinite(once).all():
             wrong("what the code stands for is not finite")
+        _read_elsewhere(call(answer), code, once)
         left = float(np.linalg.norm(v - once) / np.linalg.norm(v))
         if not left < 1 or math.isnan(left):
             wrong(
                 f"{n} values: v − C(v) is {left:.3g} times as long as v; with feedback what is "
                 "left would grow, so that it must be shorter"
             )
+    nothing = np.zeros(PARAMETERS, np.float32)
+    made.add(made.encode(nothing.copy()), nothing)
+    if not np.isfinite(nothing).all():
+        wrong("the code of zeros stands for values that are not finite")
     _fewer_bytes(answer, cluster)
+
+
+def _read_elsewhere(other, code, want) -> None:
+    """Refuse a code that only the compressor that made it can read."""
+    import numpy as np
+
+    got = np.zeros_like(want)
+    try:
+        other.add(code.copy(), got)
+    except Exception as error:
+        wrong(f"another rank's compressor cannot add the code: {type(error).__name__}: {error}")
+    if not np.allclose(got, want):
+        wrong("another rank's compressor adds other values: all that add needs must be in the code")
 
 
 def _fewer_bytes(answer, cluster) -> None:

@@ -19,6 +19,7 @@ class Case:
     also: list = field(default_factory=list)
     hangs: list = field(default_factory=list)
     keywords: dict = field(default_factory=dict)
+    long: bool = False  # a check of many seconds without ranks
 
 
 def parts(answer: object) -> tuple:

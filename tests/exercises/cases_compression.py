@@ -165,6 +165,43 @@ class NoneOfFew(Halved):
         return int(self.share * n)
 
 
+class Remembers(Halved):
+    """Sends the values alone: the places stay with who encoded them."""
+
+    def nbytes(self, n):
+        return 2 * self.count(n)
+
+    def encode(self, v):
+        code = super().encode(v)
+        self.places, values = code[: len(code) // 2], code[len(code) // 2 :]
+        return values
+
+    def add(self, code, out):
+        super().add(np.concatenate([self.places, code]), out)
+
+
+class RemembersForAll(Remembers):
+    """The same, and before the first code it takes the first places."""
+
+    def __init__(self, share):
+        super().__init__(share)
+        self.places = None
+
+    def add(self, code, out):
+        if self.places is None:
+            self.places = np.arange(len(code) // 2, dtype=np.uint16).view(np.uint8)
+        super().add(code, out)
+
+
+class DividesByTheSize(Grouped):
+    """Of zeros the size is 0."""
+
+    def encode(self, v):
+        size = np.abs(v).max()
+        with np.errstate(invalid="ignore"):
+            return super().encode(v / size * size)
+
+
 class InAList(Grouped):
     def encode(self, v):
         return super().encode(v).tolist()
@@ -205,18 +242,6 @@ class Short(Sign):
         return n
 
 
-def warm(step, steps, rate):
-    return rate * min(step + 1, steps) / steps if steps else rate
-
-
-def cold(step, steps, rate):
-    return rate * min(step, steps) / steps if steps else rate
-
-
-def never_stays(step, steps, rate):
-    return rate * (step + 1) / steps if steps else rate
-
-
 def sorted_in_place(times, needed):
     times.sort(axis=1)
     return times[:, needed - 1].mean()
@@ -228,16 +253,6 @@ def rounded_with_its_sign(v, levels, random):
 
 
 CASES = {
-    "warmed": Case(
-        right=warm,
-        wrong=[
-            cold,
-            never_stays,
-            lambda step, steps, rate: rate,
-            lambda step, steps, rate: rate * min(1, (step + 1) / steps),
-            lambda step, steps, rate: rate * min(1, (step + 1) / (steps + 1)),
-        ],
-    ),
     "quantised": Case(
         right=rounded,
         also=[rounded_in_a_loop, up_when_small, rounded_with_its_sign],
@@ -306,11 +321,13 @@ CASES = {
         ],
     ),
     "compressor": Case(
+        long=True,
         right=Alone,
         wrong=[
             WholeGroups,
             lambda: NoneOfFew(0.002),
-            InAList,
+            *(InAList, DividesByTheSize),
+            *(lambda: Remembers(0.002), lambda: RemembersForAll(0.002)),
             UsesUp,
             Dense,
             Half,
