@@ -751,6 +751,8 @@ guess.answer("one rank in another order", came_of_it)
 
 # %%
 # %%ranks
+import numpy as np  # the ranks are new: the time limit ended the ones before
+
 from helpers.collectives import ring, tree
 
 
