@@ -348,6 +348,8 @@ if on_link:
     plt.show()
 
 # %% [markdown]
+# Bars much longer than their lines mean that other programs use your cores: run the cell again.
+#
 # Faster exchanges do not make a faster training if it needs more steps. The record has two trainings on four hosts. One trains LeNet to 85 %. The other trains a small transformer, a character-level language model, to a validation loss of 2.75. Each model has about 65 000 parameters. Every forward and backward pass is *paced* to 20 ms (it takes no less), so that four ranks on two cores behave as four devices of that speed. The lines show a prediction: steps × (20 ms + bytes of a step ÷ bandwidth).
 
 # %%
