@@ -395,9 +395,9 @@ bank_ratio.answer(ratios[1])
 # Compare the rows twice, first by bytes and then by wavefronts.
 #
 # - **Bytes of global memory** depend only on the shape of the block's outputs. A plain 32 × 32 and `register_product<2>` ask for the same, and both ask for less than 16 × 64, though all three make 1024 outputs.
-# - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. One output needs two reads for each multiply-add, 4 × 4 outputs need half a read. A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an A100 can start 64 multiply-adds, while its shared memory serves one wavefront. So a kernel that needs more than half a wavefront for 32 multiply-adds waits for its banks.
+# - **Wavefronts of shared memory** depend on the shape of a *thread's* outputs. One output needs two reads for each multiply-add, 4 × 4 outputs need half a read. A *multiprocessor* is the part of a GPU that runs a block. In one clock, a multiprocessor of an A100 can start 64 multiply-adds, while its shared memory serves one wavefront. So a kernel that needs more than half a wavefront for 32 multiply-adds waits for its banks. (The table counts the reads of the source. NVIDIA's compiler merges some of them: an H200 counted three quarters of the recorder's reads for the plain tiles.)
 #
-# Fast matrix products on GPUs are built this way: a tile of $C$ for each block, a smaller one for each warp, and one in the registers of each thread. [Notebook 07](07_roofline.ipynb) does the same on a processor. Tensor cores then multiply small tiles in a single instruction.
+# Fast matrix products on GPUs are built this way: a tile of $C$ for each block, a smaller tile for each warp, and a tile in the registers of each thread. [Notebook 07](07_roofline.ipynb) does the same on a processor. Tensor cores then multiply small tiles in a single instruction.
 #
 # ### The price: registers, and resident warps
 #
@@ -474,7 +474,7 @@ for width, said in ((256, even), (255, odd)):
     said.answer(moved["rows"] / moved["tiled"])
 
 # %% [markdown]
-# At width 256 `convolve_rows` moves somewhat more global memory than the tile, but it needs no shared memory and no barrier. On an H200, with 8192 × 8192 pixels, it took 0.18 ms and the tile 0.44 ms. At width 255 only every fourth row begins at a multiple of 16 bytes, so the kernel falls back to single loads. The lanes then read four floats apart, and each request moves about four times as many sectors as its bytes would fill. CUDA's `cudaMallocPitch` avoids this: it pads each row, so that all rows begin at such a multiple.
+# At width 256 `convolve_rows` moves 42 % more global memory than the tile, but it needs no shared memory and no barrier. On an H200, with 8192 × 8192 pixels, it took 0.18 ms and the tile 0.44 ms. At width 255 only every fourth row begins at a multiple of 16 bytes, so the kernel falls back to single loads. The lanes then read four floats apart, and each request moves about four times as many sectors as its bytes would fill. CUDA's `cudaMallocPitch` avoids this: it pads each row, so that all rows begin at such a multiple.
 #
 # > **Answer.** The square block moves fewer bytes: for each step it loads $h + w$ numbers for $hw$ multiply-adds. A thread that makes a square of outputs saves reads of shared memory in the same way. It pays with registers, which limit how many warps are resident.
 #

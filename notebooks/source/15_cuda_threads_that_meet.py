@@ -293,7 +293,7 @@ more_accesses.answer(ratio[0])
 more_wavefronts.answer(ratio[1])
 
 # %% [markdown]
-# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts. In its steps, neighbouring lanes read words that lie 2, 4, 8, … apart and so share ever fewer banks. Skipping one word in every 32 removes most of these conflicts; only then does the tree need fewer wavefronts. It also needs twice the barriers. On an H200, scanning 134 million numbers in blocks of 256 took 0.63 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer operations help only if operations are the bottleneck.**
+# The tree makes fewer than half of the accesses and still needs *twice* the wavefronts. (An H200's counters showed 1.7 times.) In its steps, neighbouring lanes read words that lie 2, 4, 8, … apart and so share ever fewer banks. Skipping one word in every 32 removes most of these conflicts; only then does the tree need fewer wavefronts. It also needs twice the barriers. On an H200, scanning 134 million numbers in blocks of 256 took 0.63 ms in steps, 1.16 ms by the tree, and 0.55 ms by the padded tree. **Fewer operations help only if operations are the bottleneck.**
 #
 # ### Histogram: many threads, one bin
 #
@@ -532,7 +532,7 @@ lines += [f"| {name} | {' | '.join(f'{x:.0f}' for x in row)} |"
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The last column counts each byte of each array once for each kernel, as a perfect cache would move it. There the three kernels and the single one differ most, because scores and weights have $n^2$ numbers each: the three kernels move $4n^2 + 4nD$ numbers, the single kernel $4nD$ (and $n$ logarithms). The ratio, $1 + n/D$, grows with $n$: 5 here, and 129 for $n = 4096$. The other columns say that the one kernel reads keys and values again for every tile of queries; more queries for each block make that cheaper.
+# The last column counts each byte of each array once for each kernel, as a perfect cache would move it. There the three kernels and the single one differ most, because scores and weights have $n^2$ numbers each: the three kernels move $4n^2 + 4nD$ numbers, the single kernel $4nD$ (and $n$ logarithms). The ratio, $1 + n/D$, grows with $n$: 5 here, and 129 for $n = 4096$. The other columns are larger because the single kernel reads keys and values again for each block of queries. With more queries in a block it reads them fewer times: your kernel has 32 queries in a block where ours has 16, and asks for little more than half as much.
 #
 # Your kernel moves more in sectors than it asks for. The cause is in the lines that were given: lane $t$ loads row $t$ of `q` and stores row $t$ of `o`, so neighbouring lanes are 128 bytes apart.
 #
