@@ -170,8 +170,8 @@ def my_scan(answer):
             most = int(np.unique(threads, return_counts=True)[1].max())
             if most > 64 or len(events) > 9 * x.size:
                 wrong(
-                    f"{what} is right, but numbers are read {len(events)} times, by one thread "
-                    f"{most}: a way down as long as the way up reads less"
+                    f"{what} is right, but the threads read {len(events)} numbers, one of them "
+                    f"{most}: a way down over the same pairs as the way up reads far fewer"
                 )
 
 
@@ -221,6 +221,13 @@ def block_histogram(answer):
                 )
             shared_out(record, "x", "read", 2 * -(-n // (grid * block)), what)
             shared_out(record, "bins", "atomic", -(-256 // block), what)
+            zeros = record.picked(kind="write", space="shared", block=0)
+            most = int(np.bincount(zeros["thread"], minlength=1).max())
+            if 2 * most > len(zeros):
+                wrong(
+                    f"{what}: the bins are right, but one thread makes {most} of its block's "
+                    f"{len(zeros)} writes to shared memory: the threads of a block share all work"
+                )
 
 
 def _counted(module, grid: int, block: int, x, bins, n: int):

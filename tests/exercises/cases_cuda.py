@@ -209,6 +209,13 @@ __global__ void block_histogram(const unsigned char *x, unsigned *bins, int n) {
     }
 }
 """  # a piece for each thread, bins for each warp, empty ones left out
+OF_LEADERS = HISTOGRAM.replace(  # one atomic for all lanes of a warp that have the same byte
+    "        atomicAdd(&own[x[i]], 1u);",
+    """    {
+        unsigned alike = __match_any_sync(__activemask(), (int)x[i]);
+        if ((threadIdx.x & 31) == __ffs(alike) - 1) atomicAdd(&own[x[i]], __popc(alike));
+    }""",
+)
 GLOBAL_ONLY = """
 __global__ void block_histogram(const unsigned char *x, unsigned *bins, int n) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
@@ -348,7 +355,7 @@ CASES = {
     ),
     "block_histogram": Case(
         right=HISTOGRAM,
-        also=[OF_WARPS],
+        also=[OF_WARPS, OF_LEADERS],
         wrong=[
             GLOBAL_ONLY,
             HISTOGRAM.replace("__syncthreads(); // counted", ""),
@@ -360,6 +367,10 @@ CASES = {
             ),
             HISTOGRAM.replace(
                 "for (int b = threadIdx.x; b < 256; b += blockDim.x) own[b] = 0;", ""
+            ),
+            HISTOGRAM.replace(  # thread 0 zeroes alone
+                "for (int b = threadIdx.x; b < 256; b += blockDim.x) own",
+                "if (threadIdx.x == 0) for (int b = 0; b < 256; b++) own",
             ),
             HISTOGRAM.replace("atomicAdd(&own[x[i]], 1u)", "own[x[i]] += 1"),
             HISTOGRAM.replace("atomicAdd(&bins[b], own[b])", "bins[b] += own[b]"),
