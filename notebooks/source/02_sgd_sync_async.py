@@ -3,16 +3,7 @@
 #
 # At the end you will have trained one network on four MPI ranks in three ways. You can then say when the ranks equal one process, when they pay, and what you risk if they do not wait for each other.
 
-# %%
-from helpers.plots import data_parallel as plots
-from helpers.plots import style
-
-style.use()
-_ = plots.schemes()
-
 # %% [markdown]
-# Left: all ranks average their gradients, and everybody waits for everybody. Middle: a server collects the gradients of all workers, updates the parameters, and answers all. Right: the server updates and answers as each gradient comes.
-#
 # **You will be able to**
 #
 # - train with `torch.distributed` over an MPI that `pip` installed;
@@ -51,12 +42,14 @@ from torch.nn.functional import cross_entropy
 
 from helpers import claims
 from helpers.cluster import Cluster, Network, StartError
-from helpers.data_parallel import curve_runs, local_runs, runs, time_model
+from helpers.data_parallel import curve_runs, local_runs, runs, time_model, watched
 from helpers.data_parallel.schemes import Asynchronous, MPIAllreduce, Server
 from helpers.datasets import mnist
 from helpers.exercises import data_parallel as check
 from helpers.machine import usable_cores
 from helpers.models.lenet import LeNet
+from helpers.plots import data_parallel as plots
+from helpers.plots import style
 from helpers.predictions import Prediction
 from helpers.tracing.cutting import point_to_point
 
@@ -79,6 +72,21 @@ digits = mnist.load(seed=chosen.seed)
 settings = {"batch": chosen.batch, "rate": chosen.rate, "momentum": chosen.momentum}
 settings |= {"seed": chosen.seed, "timeout": 120}
 cluster = Cluster(n=chosen.ranks, preload=("torch",))
+style.use()
+
+# %% [markdown]
+# The picture below was recorded just now. Coloured bars are gradients; between them a rank waits. Every gradient takes 30 ms, but 120 ms on rank 3. Above, all ranks wait for each other in every step. Below, rank 0 is a server that answers each worker at once. **Click *play*.** Which way computes more gradients, and whose gradients are out of date when they arrive?
+
+# %%
+from helpers.plots.waiting_html import waiting
+
+slow = settings | {"batch": 2, "pace": 30e-3, "slow": {3: 4.0}}
+ways = {"synchronous": (MPIAllreduce, 6), "asynchronous": (Asynchronous, 48)}
+recorded = {
+    name: cluster.run(watched.computing, scheme, steps=steps, **slow)
+    for name, (scheme, steps) in ways.items()
+}
+waiting(recorded, late=3)
 
 # %% [markdown]
 # ## Lesson 1. When are four replicas one process?
@@ -623,7 +631,13 @@ for p in (lenet2[3], lenet4[2]):
 #
 # ### A synchronous server
 #
-# Rank 0 is now the *server*. It receives one gradient from each of the three workers, makes one update with their mean, and sends the parameters to all. Here are three steps, recorded. Colours are MPI calls, arrows are messages: gradients (g) go up to rank 0, parameters (θ) down.
+# So far all ranks were alike (left). Now rank 0 is a *server*: it receives gradients, updates the parameters and sends them back. It may wait for all workers before it updates (middle), or not (right).
+
+# %%
+_ = plots.schemes()
+
+# %% [markdown]
+# Here are three synchronous steps, recorded. Colours are MPI calls, arrows are messages: gradients (g) go up to rank 0, parameters (θ) down.
 
 # %%
 # %%ranks --trace served_trace --timeout 120
@@ -892,7 +906,7 @@ else:
 #
 # > **Answer.** Without waiting, a straggler slows down only its own contribution. The price is a gradient that is $W - 1$ updates old on average, which costs loss per update at a rate that a fresh gradient would allow. *Evidence: the two tables of this lesson, and the two records.*
 #
-# Two cures for old gradients, a rate divided by $\tau$ and elastic averaging, are measured in notebook [12](12_large_batches_and_compression.ipynb) with seven workers.
+# Two cures for old gradients, a rate divided by $\tau$ and elastic averaging, are measured in notebook [12](12_large_batches_and_compression.ipynb) over ten seeds.
 
 # %% [markdown]
 # ## What breaks

@@ -398,7 +398,7 @@ if not check.elastic.passed(Elastic, cluster=cluster):
     print("the second without a pull: the project first")
 
 # %% [markdown]
-# Notebook [12](12_large_batches_and_compression.ipynb) measures elastic averaging over ten seeds, with seven workers.
+# Notebook [12](12_large_batches_and_compression.ipynb) measures elastic averaging over ten seeds.
 #
 # **References**: Zhang, Choromanska, LeCun (2015), *Deep learning with elastic averaging SGD*. Li et al. (2014), *Scaling distributed machine learning with the parameter server*: servers that survive failures.
 #
