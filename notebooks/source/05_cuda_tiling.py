@@ -521,7 +521,7 @@ except KernelError as error:
 #
 # <details><summary>Hint</summary>
 #
-# Each step reads what the step before wrote. Put the barrier where *all* threads reach it: inside the loop, outside the `if`.
+# The first step reads what other threads have just loaded; each later step reads what the step before wrote. Put the barrier where *all* threads reach it: inside the loop, outside the `if`.
 #
 # </details>
 

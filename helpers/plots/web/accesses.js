@@ -72,7 +72,7 @@ export function start(root, data) {
   // Who computes what.
   function threads() {
     const [input, output] = data.arrays;
-    const number = flat ? "its threads are numbered" : "each pair of numbers a thread (x, y) of it";
+    const number = flat ? "its threads are numbered" : "each pair of numbers is a thread (x, y) of it";
     said.textContent = `Each colour is a block; ${number}. Click an element of ${output.name}, or of ${input.name}.`;
     blocks();
   }
@@ -115,7 +115,7 @@ export function start(root, data) {
       if (frame === 0) return `Block ${triple(data.block)} has ${threads} threads and a tile of ${shape[0]} × ${shape[1]} = ${shape[0] * shape[1]} elements to fill. Press step.`;
       if (frame === steps) return `After the barrier: thread ${reader}, which makes the output at ${made}, reads ${used.length} elements of the tile, most of them loaded by other threads.`;
       const pass = data.passes[frame - 1], outside = pass.filter((r) => r[1] < 0).length;
-      return `Pass ${frame} of ${steps - 1}: ${pass.length} of ${threads} threads load one element each` +
+      return `Iteration ${frame} of ${steps - 1}: ${pass.length} of ${threads} threads load one element each` +
         (outside ? `; ${outside} of them lie outside the image and write 0` : "") + `. The number is the thread${threads > 32 ? ", the colour its warp" : ""}.`;
     };
     const show = (frame) => {
@@ -130,6 +130,6 @@ export function start(root, data) {
       });
       if (frame === steps) for (const c of used) paint(1, c, warp(reader), "", true);
     };
-    player(root, { steps, draw: show, label, seconds: 1.4, id: "accesses", status: said, name: "passes of the block" });
+    player(root, { steps, draw: show, label, seconds: 1.4, id: "accesses", status: said, name: "iterations of the block" });
   }
 }
