@@ -112,6 +112,10 @@ for row in machine.theory():
     )
 per_cycle.answer(max(row["per_cycle"] for row in machine.theory() if row["dtype"] == "float32"))
 print(f"fp32, best of 1 to {machine.cores} cores: {machine.peak('float32') / 1e9:.0f} Gflop/s")
+if machine.skipped:
+    print(
+        "The machine was too busy for some of the measurements; do not believe the others too much."
+    )
 
 # %% [markdown]
 # The first rows use one lane, and the other lanes of the core idle. The column *theory* assumes two units with FMA in every row, which need not be so.
