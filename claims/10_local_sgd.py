@@ -1,11 +1,10 @@
-"""What notebook 10 concludes: what talking less costs, where it pays, what threads do."""
+"""What notebook 10 concludes: how far replicas drift, what talking less costs, what threads do."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 
-from helpers.claims import Claim, Share, with_defaults
+from helpers.claims import Claim, with_defaults
 from helpers.claims.ranks import ranks
 
 LIMIT = 300  # seconds for one call on the ranks
@@ -44,12 +43,6 @@ def epochs_by(seed: int, every: int, most: int = MOST) -> tuple[float, float]:
     return _fitted(*_gradients(every), seed, most)[0], _fitted(*_gradients(1), seed, most)[0]
 
 
-def what_is_averaged(seed: int, every: int, most: int = MOST) -> tuple[float, float]:
-    """Epochs to the loss: parameters every k steps, and gradients every k steps."""
-    local = _fitted("LocalSGD", (("period", every),), seed, most)[0]
-    return local, _fitted(*_gradients(every), seed, most)[0]
-
-
 # ------------------------------------------------------------------------------------- digits
 
 
@@ -72,30 +65,8 @@ def _local(period: int, seed: int, steps: int = 160, follow: int = 8, **more):
     return _digits("LocalSGD", options, seed, steps, follow, tuple(sorted(more.items())))
 
 
-def rounding_only(seed: int, momentum: float, steps: int = 40) -> Share:
-    """Whether H = 1 ends with the parameters of averaged gradients, to within 1e-5."""
-    import numpy as np
-
-    more = (("momentum", momentum),)
-    local = _digits("LocalSGD", (("period", 1),), seed, steps, 8, more)
-    ring = _digits("Ring", (), seed, steps, 8, more)
-    return Share(int(np.abs(local[3] - ring[3]).max() < 1e-5), 1)
-
-
-def apart_by_rate(seed: int, period: int, steps: int = 128) -> tuple[float, float]:
-    """Mean consensus distance before an average: at twice a rate, and four times that at the rate.
-
-    Once training has settled: the first half of the steps is left out.
-    """
-    twice, once = (
-        _local(period, seed, steps, 8, rate=rate)[2][-steps // 16 :: 1].mean()
-        for rate in (0.1, 0.05)
-    )
-    return float(twice), 4 * float(once)
-
-
 def apart_by_data(seed: int, period: int, steps: int = 128) -> tuple[float, float]:
-    """The same with data sorted by class, and with data alike."""
+    """Mean consensus distance along the last half of training: data sorted by class, and alike."""
     sorted_, alike = (
         _local(period, seed, steps, 8, sorted_share=share)[2][-steps // 16 :].mean()
         for share in (1.0, 0.0)
@@ -153,32 +124,7 @@ def steps_needed(seed: int, sorted_share: float, most: int = 320) -> tuple[float
     return found[0], found[1]
 
 
-def accuracy_by(seed: int, ours: tuple, rival: tuple, sorted_share: float, steps: int = 160):
-    """Accuracy of two (scheme, options, settings) on the same data."""
-    found = []
-    for name, options, more in (ours, rival):
-        more = tuple(sorted({**dict(more), "sorted_share": sorted_share}.items()))
-        found.append(_digits(name, options, seed, steps, 8, more)[0])
-    return tuple(found)
-
-
 # --------------------------------------------------------------------------------- what is timed
-
-
-def seconds_at(seed: int, rate: float, steps: int = 32) -> tuple[float, float]:
-    """Seconds of as many steps, each of 10 ms and an average's share: H = 16 and H = 1."""
-    from helpers.cluster import Network
-    from helpers.data_parallel import local_runs
-    from helpers.data_parallel.schemes import LocalSGD
-
-    found, hosts = [], ranks(4, Network(4, rate=rate))
-    for period in (16, 1):
-        scheme = functools.partial(LocalSGD, period=period)  # its ring, message by message
-        run = hosts.run(
-            local_runs.digits, scheme, steps=steps, pace=10e-3, seed=seed, timeout=LIMIT
-        )[0]
-        found.append(run.history.seconds[-1])
-    return tuple(found)
 
 
 def crowded(seed: int, processes: int, batches: int = 80) -> tuple[float, float]:
@@ -198,30 +144,6 @@ def crowded(seed: int, processes: int, batches: int = 80) -> tuple[float, float]
     return min(many), min(one)
 
 
-def waiting(seed: int, processes: int, batches: int = 40) -> tuple[float, float]:
-    """Seconds of the same work, a thread for every core in each: waiting asleep, and by looking.
-
-    Nothing else differs. They take turns twice, and the best of each counts.
-    """
-    from helpers.cluster import Cluster
-    from helpers.data_parallel import curve_runs
-    from helpers.machine import usable_cores
-
-    threads = max(2, usable_cores())
-    call = functools.partial(curve_runs.crowd, threads, batches)
-    found: dict[bool, list[float]] = {True: [], False: []}
-    afresh = functools.partial(Cluster, processes, launcher="spawn")  # none has torch yet
-    with afresh() as asleep, afresh() as looking:
-        both = {True: asleep, False: looking}
-        for way, cluster in both.items():
-            cluster.run(curve_runs.wait_asleep, way)
-            cluster.run(curve_runs.crowd, threads, processes, timeout=LIMIT)  # imports torch
-        for _ in range(2):
-            for way, cluster in both.items():
-                found[way].append(cluster.run(call, timeout=LIMIT)[0])
-    return min(found[True]), min(found[False])
-
-
 FEW, TEN = range(5), range(10)
 SHORT, BRIEF = {"steps": 16}, {"most": 2}
 DATA = {"data alike": {"sorted_share": 0.0}, "sorted by class": {"sorted_share": 1.0}}
@@ -235,45 +157,14 @@ PERIODS = {"H = 8": {"period": 8}, "H = 64": {"period": 64}}
 
 _fit = with_defaults(seeds=TEN, scale="ratio", unit="epochs", smallest=BRIEF)
 _drift = with_defaults(seeds=FEW, scale="ratio", unit="1", axis="H", smallest=SHORT)
-_accuracy = with_defaults(seeds=FEW, unit="1", smallest=SHORT)
-
-
-def _of(name: str, *, more: tuple = (), **options) -> tuple:
-    return name, tuple(sorted(options.items())), more
-
-
-def _both(ours: tuple, rival: tuple, data: Mapping[str, Mapping] = DATA) -> dict:
-    return {name: {"ours": ours, "rival": rival, **given} for name, given in data.items()}
 
 
 CLAIMS = [
-    Claim(
-        id="10-one-process",
-        sentence="With H = 1 local SGD ends with the parameters of averaged gradients, to within "
-        "1e-5 after 40 steps; with momentum too, though each replica keeps its own.",
-        experiment=rounding_only,
-        seeds=range(8),
-        settings={"μ = 0": {"momentum": 0.0}, "μ = 0.9": {"momentum": 0.9}},
-        verdict="holds",
-        margin=0.0,
-        ours="runs that do",
-        rival="half of them",
-        rival_share=0.5,
-        unit="1",
-        smallest={"steps": 8},
-    ),
     _fit(
         "10-rarer-gradients",
         "The rarer gradients are averaged, the more epochs the curve needs to a loss of 0.05.",
         epochs_by, RARER, "depends on the interval", 0.1, "now and then", "every step",
         axis="the interval",
-    ),
-    _fit(
-        "10-what-is-averaged",
-        "Averaging the parameters every k steps reaches the loss in fewer epochs than averaging "
-        "the gradients every k steps and the parameters every 20.",
-        what_is_averaged, {"k = 4": {"every": 4}, "k = 10": {"every": 10}}, "depends on k", 0.1,
-        "parameters", "gradients", larger=False, axis="k",
     ),
     _drift(
         "10-drift-predicted",
@@ -298,18 +189,8 @@ CLAIMS = [
         axis="where gradients are taken", seeds=TEN, smallest={"steps": 128},
     ),
     _drift(
-        "10-drift-rate", "Twice the rate, four times the consensus distance.",
-        apart_by_rate, PERIODS, "ties", 0.25, "at 2λ", "4 × at λ",
-    ),
-    _drift(
         "10-drift-data", "Replicas whose data are sorted by class drift further apart.",
         apart_by_data, PERIODS, "holds", 1.0, "sorted", "alike",
-    ),
-    _accuracy(
-        "10-gossip",
-        "Gossip with two neighbours of four is as accurate as the mean of all in every step.",
-        accuracy_by, _both(_of("Gossip"), _of("LocalSGD", period=1)),
-        "depends on the data", 0.02, "gossip", "H = 1", larger=False, axis="the data",
     ),
     _fit(
         "10-steps-needed",
@@ -317,23 +198,6 @@ CLAIMS = [
         "meet in every step.",
         steps_needed, DATA, "depends on the data", 0.1, "H = 4", "H = 1",
         seeds=FEW, unit="steps", axis="the data", smallest={"most": 16},
-    ),
-    Claim(
-        id="10-link",
-        sentence="With 10 ms of arithmetic in a step, H = 16 makes the same steps in less than "
-        "half the time.",
-        experiment=seconds_at,
-        seeds=range(4),
-        settings={"10 Mbit/s": {"rate": 10e6}, "1 Gbit/s": {"rate": 1e9}},
-        verdict="depends on the link",
-        margin=1.0,
-        scale="ratio",
-        larger=False,
-        axis="the link",
-        ours="H = 16",
-        rival="H = 1",
-        unit="s",
-        smallest={"steps": 4},
     ),
     Claim(
         id="10-threads",
@@ -350,22 +214,5 @@ CLAIMS = [
         rival="one thread",
         unit="s",
         smallest={"batches": 8},
-    ),
-    Claim(
-        id="10-threads-waiting",
-        sentence="With a thread for every core in each process, threads that sleep while they wait "
-        "for each other do the same work in less time than threads that look again and again.",
-        experiment=waiting,
-        seeds=range(4),
-        settings={"4 processes": {"processes": 4}, "8 processes": {"processes": 8}},
-        verdict="holds",
-        margin=0.1,
-        scale="ratio",
-        larger=False,
-        axis="the number of processes",
-        ours="asleep",
-        rival="looking",
-        unit="s",
-        smallest={"processes": 1, "batches": 2},
     ),
 ]  # fmt: skip

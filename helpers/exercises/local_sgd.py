@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral
 
 from helpers.exercises.core import call, close, equal, exercise, on_ranks, wrong
 from helpers.exercises.values import several
@@ -47,20 +46,6 @@ def meet(answer, *, cluster):
                 among = "" if parts == 1 else f" (comm has {len(at[rank % parts :: parts])} ranks)"
                 what = f"H = {period}: rank {rank}'s parameters after {step + 1} steps{among}"
                 close(path[step], at[rank].tolist(), what, rtol=1e-6)
-
-
-# --------------------------------------------------------------------------------- speed-ups
-
-
-@exercise
-def predicted_speed_up(answer):
-    """answer(workers, compute, average, every) -> the speed-up over one worker."""
-    for workers, compute, average, every in (
-        (8, 10.0, 1.4, 1), (4, 10.0, 1.4, 1), (4, 3.0, 6.0, 2), (2, 5.0, 5.0, 10),
-    ):  # fmt: skip
-        want = workers * compute / (compute + average / every)
-        what = f"{workers} workers, {compute} ms a step, {average} ms an average, every {every}"
-        close(call(answer, workers, compute, average, every), want, what, rtol=1e-6)
 
 
 # ------------------------------------------------------------------------------------ drift
@@ -145,58 +130,36 @@ def best_period(answer):
 
 # -------------------------------------------------------------------------------- the project
 
-LINK = 100e6  # bit/s
-PACE, TARGET, MOST = 10e-3, 0.5, 136  # seconds, test loss, steps
-LEFT_OUT = {4: {3: 112}}  # by ranks: steps of the constant H that the notebook's table leaves out
+LINK, PACE = 10e6, 10e-3  # bit/s of each rank's link; seconds of a step's arithmetic
+TARGET, WANTED, MOST = 0.5, 3.0, 200  # test loss; seconds to it, at most; steps that are made
+EVERY = 4  # steps from one look at the loss to the next
 
 
-def seconds(steps: int, averages: int, ranks: int) -> float:
-    """Predict seconds at 100 Mbit/s, each step 10 ms and each average what the ring needs.
-
-    Parameters
-    ----------
-    steps, averages, ranks : int
-        How many.
-
-    Returns
-    -------
-    float
-        Seconds.
-    """
-    from helpers.cluster import Network
-    from helpers.data_parallel.local_runs import link_time
-
-    payload = Network(ranks, rate=LINK).payload
-    assert payload is not None
-    return steps * PACE + averages * link_time(25_450, ranks, payload)
-
-
-def planned(plan, cluster, limit: float = 60.0) -> tuple[int | None, int]:
-    """Train by a schedule on the ranks, data sorted by class.
+def theirs(answer):
+    """Make the reader's function a scheme: called before the first step, and after each.
 
     Parameters
     ----------
-    plan : callable
-        ``plan(step)`` → H from there on.
-    cluster : helpers.cluster.Cluster
-        Real ranks.
-    limit : float
-        Seconds that the run may take.
+    answer : callable
+        ``answer(values, comm, made, state)``.
 
     Returns
     -------
-    tuple of int or None and int
-        Steps to the loss (None: not within 136), and averages until then.
+    type
+        The scheme, for :func:`helpers.data_parallel.local_runs.digits`.
     """
-    from helpers.data_parallel import local_runs
+    from helpers.data_parallel import Scheme
 
-    cluster.run(_ready, timeout=120)
-    runs = on_ranks(cluster, _planned, plan, limit=limit)
-    steps = local_runs.steps_to(runs, TARGET)
-    met, at = 0, 0
-    while steps and 0 < (ahead := plan(at)) <= steps - at:
-        at, met = at + ahead, met + 1
-    return steps, met
+    class Theirs(Scheme):
+        def begin(self, replica) -> None:
+            super().begin(replica)
+            self.state: dict = {}
+            self.after_step(replica, -1)
+
+        def after_step(self, replica, step: int) -> None:
+            answer(replica.flat.values.numpy(), self.comm, step + 1, self.state)
+
+    return Theirs
 
 
 def _ready() -> None:
@@ -207,36 +170,56 @@ def _ready() -> None:
     local_runs.digits(lambda comm: LocalSGD(comm, 1), steps=1)
 
 
-def _planned(plan):
-    """On every rank: one training by the reader's schedule, data sorted by class."""
+def _trained(answer):
+    """On every rank: one training, data sorted by class; its run, and what each call sent."""
     from helpers.data_parallel import local_runs
-    from helpers.data_parallel.schemes.local import LocalSGD, patient_average
+    from helpers.tracing.activity import BYTES, KIND, NAME
 
-    def made(comm):
-        return LocalSGD(comm, plan, average=patient_average)
+    sent = []
 
-    return local_runs.digits(made, steps=MOST, sorted_share=1.0, follow=8)
+    def watched(values, comm, made, state):
+        answer(values, comm, made, state)
+        sent.append([(call[NAME].lower(), call[KIND], call[BYTES]) for call in answer.calls])
+
+    run = local_runs.digits(theirs(watched), steps=MOST, sorted_share=1.0, follow=EVERY)
+    return run, sent
+
+
+def link_seconds(calls, ranks: int) -> float:
+    """Predict what a rank's MPI calls cost on the slow link: (name, kind, bytes) of each.
+
+    An allreduce is a ring, and any other collective sends what it is given to each other rank.
+    """
+    from helpers.cluster import Network
+    from helpers.data_parallel.local_runs import link_time
+    from helpers.tracing.activity import COLLECTIVE, EXCHANGE, SEND
+
+    payload, found = Network(ranks, rate=LINK).payload, 0.0
+    assert payload is not None
+    for name, kind, nbytes in calls:
+        if kind == COLLECTIVE and "allreduce" in name:
+            found += link_time(max(nbytes, 0) / 4, ranks, payload)
+        elif kind in (COLLECTIVE, SEND, EXCHANGE):
+            others = ranks - 1 if kind == COLLECTIVE else 1
+            found += others * (60e-6 + max(nbytes, 0) / payload)
+    return found
 
 
 @exercise(time_limit=240)
-def schedule(answer, *, cluster, needed):
-    """answer(step) -> H, which reaches the loss sooner at 100 Mbit/s than each constant H."""
-    for step in range(MOST):
-        ahead = call(answer, step)
-        if isinstance(ahead, bool) or not isinstance(ahead, Integral) or ahead < 1:
-            wrong(f"plan({step}) is {ahead!r}; expected a whole number of steps, at least 1")
-    if len(always := {int(answer(step)) for step in range(MOST)}) == 1:
-        wrong(
-            f"plan returns {always.pop()} for every step, a constant H: your schedule is to beat it"
-        )
-    best = min(seconds(steps, steps // period, cluster.n)
-               for period, steps in (needed | LEFT_OUT.get(cluster.n, {})).items()
-               if steps is not None)  # fmt: skip
-    steps, met = planned(answer, cluster)
+def slow_link(answer, *, cluster):
+    """answer(values, comm, made, state): reaches the loss in 3 s on links of 10 Mbit/s."""
+    from helpers.data_parallel import local_runs
+
+    cluster.run(_ready, timeout=120)
+    replies = on_ranks(cluster, _trained, answer, limit=120.0)
+    steps = local_runs.steps_to([run for run, _ in replies], TARGET)
     if steps is None:
         wrong(f"within {MOST} steps the loss did not come down to {TARGET}")
-    if (mine := seconds(steps, met, cluster.n)) >= best:
+    costs = [[link_seconds(calls, cluster.n) for calls in sent[: steps + 1]] for _, sent in replies]
+    met = sum(any(step) for step in zip(*costs, strict=True))
+    spent = sum(max(step) for step in zip(*costs, strict=True))
+    if (total := steps * PACE + spent) > WANTED:
         wrong(
-            f"{steps} steps with {met} averages take {mine:.2f} s at 100 Mbit/s; "
-            f"the best constant H takes {best:.2f} s"
+            f"it needs {steps} steps and sends after {met} of them: {steps * PACE:.2f} s of "
+            f"arithmetic and {spent:.2f} s of messages. {total:.2f} s are more than {WANTED:g}"
         )

@@ -1,41 +1,13 @@
-"""Pictures of replicas that go their own way: who has a core, drift, which H is fastest."""
+"""Pictures of replicas that go their own way: their drift, their paths, which H is fastest."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from helpers.plots.style import BLACK, BLUE, GREY, ORANGE, VERMILION, colour, ensure_panels
+from helpers.plots.style import BLACK, GREY, colour, ensure_panels
 
 _STYLES = ("-", "--", "-.", ":")
 _MARKERS = "os^Dv"
-
-
-def cores(watches, axes=None):
-    """Draw who had a core: for each watch (name → slices) a lane for each thread; return the axes.
-
-    ``watches`` maps a title to slices of :class:`helpers.machine.cores.Watch`. Blue is the part of
-    each slice that a thread had a core, orange (hatched) the part that it stood ready without one.
-    """
-    axes = ensure_panels(axes, len(watches), figsize=(11.5, 4.8))
-    for ax, (title, slices) in zip(axes, watches.items(), strict=True):
-        lanes = sorted({(piece.process, piece.thread) for piece in slices})
-        for piece in slices:
-            y = lanes.index((piece.process, piece.thread))
-            begin, wide = piece.begin * 1e3, (piece.end - piece.begin) * 1e3
-            ran = min(1.0, piece.ran / (piece.end - piece.begin))
-            waited = min(1.0 - ran, piece.waited / (piece.end - piece.begin))
-            ax.barh(y + 0.4 - 0.4 * ran, wide, 0.8 * ran, begin, color=BLUE, linewidth=0)
-            ax.barh(y + 0.4 - 0.8 * ran - 0.4 * waited, wide, 0.8 * waited, begin, color=ORANGE,
-                    hatch="///", edgecolor="white", linewidth=0)  # fmt: skip
-        ax.set_yticks(range(len(lanes)), [f"{p} · {t}" for p, t in lanes], fontsize=10)
-        ax.set(xlabel="ms", title=title)
-        ax.invert_yaxis()
-        ax.grid(visible=False)
-    axes[0].set_ylabel("process · thread")
-    bars = [axes[0].barh([0], [0], color=BLUE), axes[0].barh([0], [0], color=ORANGE, hatch="///")]
-    axes[0].figure.legend(bars, ["has a core", "ready, without a core"], loc="outside lower center",
-                          ncols=2)  # fmt: skip
-    return axes
 
 
 def drift(curves, axes=None):
@@ -87,34 +59,6 @@ def fastest(rows, axes=None):
     ax.minorticks_off()
     ax.set(xlabel="H, steps from one average to the next", ylabel="seconds to the loss")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return axes
-
-
-def speed_ups(workers, series, axes=None):
-    """Draw speed-ups over workers: ``series`` maps a name to as many values as ``workers``."""
-    (ax,) = axes = ensure_panels(axes, 1, figsize=(8.5, 4.5))
-    ax.plot(workers, workers, ":", marker="", color=GREY, label="as many times as workers")
-    for i, (name, values) in enumerate(series.items()):
-        ax.plot(
-            workers, values, _STYLES[i % 4], marker=_MARKERS[i % 5], color=colour(i), label=name
-        )
-    ax.set_xticks(list(workers))
-    ax.set(xlabel="workers", ylabel="times as fast as one worker")
-    ax.legend()
-    return axes
-
-
-def lengths(values, names, unit, of, axes=None):
-    """Draw a bar for each name, with its number and unit; ``of`` says what is drawn."""
-    (ax,) = axes = ensure_panels(axes, 1, figsize=(9, 3.2))
-    hatches = ("", "//", "..", "xx", "--")
-    for i, (name, value) in enumerate(zip(names, values, strict=True)):
-        bar = ax.barh([name], [value], 0.7, color=[BLUE, VERMILION, ORANGE][i % 3],
-                      hatch=hatches[i % 5], edgecolor="white")  # fmt: skip
-        ax.bar_label(bar, [f"{value:.3g} {unit}"], padding=4)
-    ax.invert_yaxis()
-    ax.margins(x=0.2)
-    ax.set(xlabel=f"{of} ({unit})")
     return axes
 
 

@@ -1,8 +1,6 @@
 """Parts of the data, noise, links and the source's curve: arithmetic; and one run on ranks."""
 
 import functools
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -118,18 +116,3 @@ def test_ranks_fit_the_curve_until_the_loss_is_low_enough():
     assert first[5] > 0
     assert first[6] >= 2e-3
     assert second[6] is None
-
-
-def test_threads_wait_asleep_if_that_is_said_in_time():
-    program = (
-        "import os\n"
-        "from helpers.data_parallel.curve_runs import wait_asleep\n"
-        "for way in (True, False):\n"
-        "    wait_asleep(way)\n"
-        "    print(os.environ.get('OMP_WAIT_POLICY'))\n"
-        "import torch\n"
-        "wait_asleep(True)\n"
-    )
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert said.stdout.split() == ["passive", "None"]
-    assert "RuntimeError: wait_asleep comes too late" in said.stderr

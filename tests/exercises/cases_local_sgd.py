@@ -61,18 +61,6 @@ def of_the_world(values, comm, step, period):
 # --------------------------------------------------------------------------------- the others
 
 
-def speed_up(workers, compute, average, every):
-    return workers * compute / (compute + average / every)
-
-
-def forgets_every(workers, compute, average, every):
-    return workers * compute / (compute + average)
-
-
-def forgets_workers(workers, compute, average, every):
-    return compute / (compute + average / every)
-
-
 def by_variance(values):
     return np.var(values, axis=0).sum()
 
@@ -187,41 +175,47 @@ def takes_none(needed, compute, average):
 # -------------------------------------------------------------------------------- the project
 
 
-def plan(step):
-    return 12 if step < 24 else 2
+def outer(period, rate, momentum, sent_as=np.float32):
+    """Meet every so many steps, and make the step of DiLoCo."""
+
+    def meeting(values, comm, made, state):
+        if made == 0:
+            state.update(anchor=values.copy(), velocity=np.zeros_like(values))
+        elif made % period == 0:
+            mean = comm.allreduce(values.astype(sent_as)) / comm.Get_size()
+            step = nesterov(state["anchor"], mean, state["velocity"], rate, momentum)
+            state["anchor"], state["velocity"] = step
+            values[:] = state["anchor"]
+
+    return meeting
 
 
-def plan_by_numpy(step):
-    """Right: a whole number of NumPy's."""
-    return np.where(step < 24, 12, 2)[()]
+def every(period):
+    """Wrong: a constant H, which is no sooner than the best of them."""
+    return lambda values, comm, made, state: meets(values, comm, made - 1, period) if made else None
 
 
-def in_every_step(step):
-    return 1
+def hardly_ever(values, comm, made, state):
+    if made == 0:
+        state["made"] = 0
+    elif made % 50 == 0:
+        meets(values, comm, 0, 1)
 
 
-def hardly_ever(step):
-    return 50
+def only_rank_0(values, comm, made, state):
+    """Wrong: all take what rank 0 has, which has seen its own classes only."""
+    if made and made % 6 == 0:
+        comm.Bcast(values, root=0)
 
 
-def half_steps(step):
-    return 2.5
+def loses_its_anchor(values, comm, made, state):
+    """Wrong: the anchor is where the replica is now, so that nothing is left of the round."""
+    if made and made % 6 == 0:
+        mean = values.copy()
+        comm.Allreduce(values, mean)
+        anchor = values.copy()
+        values[:] = nesterov(anchor, mean / comm.Get_size(), np.zeros_like(values), 1.0, 0.7)[0]
 
-
-def never(step):
-    return 0
-
-
-def nearly_constant(step):
-    """3 is sooner than the constants of the notebook's table; this is no sooner than 3."""
-    return 3 if step < 100 else 4
-
-
-def once_never(step):
-    return 0 if step == 13 else 1
-
-
-NEEDED = {1: 88, 2: 104, 4: 136, 8: 200}  # steps that constant H need
 
 CASES = {
     "meet": Case(
@@ -237,7 +231,6 @@ CASES = {
             of_the_world,
         ],
     ),
-    "predicted_speed_up": Case(right=speed_up, wrong=[forgets_every, forgets_workers]),
     "consensus_distance": Case(
         right=distance,
         also=[by_trace, by_variance],
@@ -256,10 +249,15 @@ CASES = {
         also=[lambda *a: np.float64(best(*a))],
         wrong=[fewest_steps, largest, takes_none, takes_out_what_never_got_there],
     ),
-    "schedule": Case(
-        right=plan,
-        also=[plan_by_numpy],
-        wrong=[in_every_step, hardly_ever, half_steps, never, once_never, nearly_constant],
-        keywords={"needed": NEEDED},
+    "slow_link": Case(
+        right=outer(6, 1.0, 0.7),
+        also=[outer(3, 1.0, 0.7), outer(6, 1.0, 0.5, np.float16)],
+        wrong=[
+            *map(every, (1, 4, 6, 8)),
+            outer(12, 1.0, 0.0),
+            hardly_ever,
+            only_rank_0,
+            loses_its_anchor,
+        ],
     ),
 }
