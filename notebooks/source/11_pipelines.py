@@ -496,7 +496,7 @@ check_answer.balance(balance)
 # %% [markdown]
 # ### Exercise 5, the project: far apart, and little room
 #
-# *Difficulty ●●●, 40 minutes.* Your ranks are far apart: a message takes as long as a forward pass. Memory is short: a rank has room for `room` micro-batches, each from its F to its W (or B). With $f = i = w = 1$, four ranks, eight micro-batches and room for six, GPipe does not fit, 1F1B takes 49 forward passes and zero-bubble 41. Write a schedule that fits and takes at most 35. Use "I0" and "W0" in place of "B0" where you like; each rank has one chunk.
+# *Difficulty ●●●, 40 minutes.* Your ranks are far apart: a message takes as long as a forward pass. Memory is short: a rank has room for `room` micro-batches, and each takes up room from its F until its W (or B). With $f = i = w = 1$, four ranks, eight micro-batches and room for six, GPipe does not fit, 1F1B takes 49 forward passes and zero-bubble 41. Write a schedule that fits and takes at most 35. Use "I0" and "W0" in place of "B0" where you like; each rank has one chunk.
 #
 # Write a rule, not a list: the check also asks for three ranks (six micro-batches, room for four, at most 27) and for two (four micro-batches, room for three, at most 16). It says what is wrong, and compares your gradients, on the ranks, with those of one process.
 #
