@@ -173,10 +173,10 @@ def test_a_table_says_once_what_all_rows_share():
     assert [line.split()[:2] for line in rest[1:]] == [["a", "bytes=8"], ["a", "bytes=16"]]
 
 
-@pytest.mark.parametrize("suite", sorted(discover()))
-def test_the_committed_records_fit(suite):
-    for record in records.load(BENCH_RECORDS, suite):
-        assert max(map(len, table(list(record.suites[suite])).splitlines())) <= 100
+def test_the_committed_records_fit():
+    for record in records.load(BENCH_RECORDS):
+        for suite in record.suites.keys() & discover().keys():
+            assert max(map(len, table(list(record.suites[suite])).splitlines())) <= 100, suite
 
 
 def test_every_suite_of_the_course_declares_what_the_driver_calls():

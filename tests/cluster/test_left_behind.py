@@ -77,7 +77,6 @@ MANY = """
 @pytest.mark.parametrize(
     ("launcher", "times"),
     [
-        ("mpi", 2),
         pytest.param("mpi", int(os.environ.get("STARTS", "30")), marks=PART),
         pytest.param("mpiexec", 4, marks=PART),
     ],

@@ -6,6 +6,7 @@ import nbformat
 import pytest
 
 from tests.cluster.kernel import SETUP, plain
+from tests.cluster.ways import PART
 
 pytestmark = pytest.mark.mpi
 
@@ -152,6 +153,7 @@ def test_what_a_stuck_rank_had_printed_is_shown(cell):
     assert "Time limit" in errors(outputs)
 
 
+@PART
 def test_endless_printing_is_cut(cell):
     source = "%%ranks --only 0 --timeout 60\nfor i in range(300_000): print('x' * 9)"
     printed, _ = cell(source)

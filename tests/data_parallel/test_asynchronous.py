@@ -7,6 +7,7 @@ from helpers.data_parallel.optimizers import FlatSGD
 from helpers.data_parallel.schemes import Stop
 from helpers.datasets import mnist
 from helpers.models.lenet import accuracy_of
+from tests.cluster.ways import PART
 from tests.data_parallel import ranks
 from tests.mpi.runner import run_ranks
 
@@ -128,7 +129,10 @@ def test_a_stop_that_never_comes_or_is_none_is_refused(given, words):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("scheme", ["MPIAllreduce", "Server", "Asynchronous"])
+@pytest.mark.parametrize(
+    "scheme",
+    ["Asynchronous", *(pytest.param(name, marks=PART) for name in ("MPIAllreduce", "Server"))],
+)
 def test_a_run_ends_by_what_comes_first(scheme):
     found = run_ranks(3, ranks.stopped, scheme, timeout=120)
     assert [each[1:] for each in found] == [found[0][1:]] * 3, "the ranks do not agree"

@@ -151,6 +151,7 @@ CASES = {
         ],
     ),
     "own_product": Case(
+        long=True,
         right=TILE,
         also=[SAYS, TILE.replace("+= 6", "+= 8").replace("r < 6", "r < 8").replace("[6]", "[8]")],
         wrong=[

@@ -5,6 +5,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
+from dataclasses import replace
 
 import pytest
 
@@ -29,13 +30,24 @@ def cases(topic: str) -> dict:
     return importlib.import_module(f"tests.exercises.cases_{topic}").CASES
 
 
+def few(case):
+    """Return a case with some of its answers: three wrong, one that hangs, two right."""
+    return replace(case, wrong=case.wrong[:3], hangs=case.hangs[:1], also=case.also[:1])
+
+
 def everything() -> list:
+    """Return each check with its case; of long ones the part `exercises` has all answers."""
     found = []
     for topic in TOPICS:
         for name, check in checks(topic).items():
             needs_ranks = "cluster" in inspect.signature(check.function).parameters
             marks = [pytest.mark.mpi] if needs_ranks else []
-            found.append(pytest.param(topic, name, id=f"{topic}.{name}", marks=marks))
+            case = cases(topic).get(name)
+            if case and (needs_ranks or case.long):
+                more = [*marks, pytest.mark.part(of="exercises")]
+                found.append(pytest.param(check, case, id=f"{topic}.{name}-every", marks=more))
+                case = few(case)
+            found.append(pytest.param(check, case, id=f"{topic}.{name}", marks=marks))
     return found
 
 
@@ -83,9 +95,8 @@ def test_every_check_has_cases_and_every_case_a_check(topic):
 
 
 @pytest.mark.timeout(400)  # those that train take a minute alone, more beside others
-@pytest.mark.parametrize(("topic", "name"), everything())
-def test_stub_wrong_and_right(topic, name, ranks, soon, capfd):
-    check, case = checks(topic)[name], cases(topic)[name]
+@pytest.mark.parametrize(("check", "case"), everything())
+def test_stub_wrong_and_right(check, case, ranks, soon, capfd):
     context = dict(case.keywords)
     if "cluster" in inspect.signature(check.function).parameters:
         context["cluster"] = ranks()

@@ -10,6 +10,7 @@ from torch.nn import functional
 from helpers.pipeline import families, runs
 from helpers.pipeline.following import follow_updates
 from helpers.pipeline.model import Costs, simulate
+from tests.cluster.ways import PART
 from tests.mpi.runner import run_ranks
 from tests.pipeline import on_ranks
 from tests.pipeline.test_schedules import ZB_V
@@ -17,7 +18,7 @@ from tests.pipeline.test_schedules import ZB_V
 pytestmark = pytest.mark.mpi
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6, 8])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, *(pytest.param(n, marks=PART) for n in (6, 8))])
 def test_every_schedule_equals_one_process(ranks):
     run_ranks(ranks, on_ranks.equal_to_one_process, "float64", 1e-12)
 

@@ -3,13 +3,14 @@
 import pytest
 
 from helpers.sharded import counts
+from tests.cluster.ways import PART
 from tests.mpi.runner import run_ranks
 from tests.sharded import splits
 from tests.sharded.ranks import SMALL
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("size", [1, 2, 3, 6])
+@pytest.mark.parametrize("size", [1, 2, 3, pytest.param(6, marks=PART)])
 def test_equal_to_one_process_and_to_the_formulas(size):
     found = run_ranks(size, splits.every_split)[0]
     for name, sequence in (("tensor", False), ("sequence", True)):
@@ -26,7 +27,7 @@ def test_equal_to_one_process_and_to_the_formulas(size):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("size", [4, 8])
+@pytest.mark.parametrize("size", [4, pytest.param(8, marks=PART)])
 def test_splits_of_sequences_and_experts(size):
     run_ranks(size, splits.context)
     run_ranks(size, splits.experts, 2, 0.5)

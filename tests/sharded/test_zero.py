@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from helpers.sharded import zero
+from tests.cluster.ways import PART
 from tests.mpi.runner import run_ranks
 from tests.sharded import ranks
 
@@ -12,7 +13,9 @@ STEPS = 3
 
 @pytest.mark.mpi
 @pytest.mark.parametrize(
-    ("size", "background"), [(1, False), (2, True), (3, False), (4, True), (6, False), (8, False)]
+    ("size", "background"),
+    [(1, False), (2, True), (3, False), (4, True)]
+    + [pytest.param(size, False, marks=PART) for size in (6, 8)],
 )
 def test_every_stage_equals_one_process(size, background):
     losses, parameters = ranks.alone(24, STEPS)

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from helpers.cluster import Cluster, Network, StartError
+from tests.cluster.ways import PART
 from tests.torch_mpi import hosts
 
 pytestmark = pytest.mark.mpi
@@ -28,6 +29,7 @@ def fresh(cluster):
     cluster.restart()
 
 
+@PART
 def test_all_operations_and_dtypes(cluster):
     checked = cluster.run(hosts.check_all_ops, timeout=120)
     assert checked == [checked[0]] * 6
