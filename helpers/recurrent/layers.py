@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from helpers.recurrent.steps import ACTIVATIONS, GATES, GRUStep, gru_step
+from helpers.recurrent.steps import GRUStep, gru_step
 
 Choice = TypeVar("Choice")
 # A cell of one's own: the input's shares of reset, update and candidate, then the state's, then the
@@ -179,26 +179,22 @@ class _Recurrent(nn.Module):
 
 
 class RNN(_Recurrent):
-    """h_t = g(W x_t + b + U h_{t-1} + c), with g "tanh", "relu" or "none"."""
+    """h_t = tanh(W x_t + b + U h_{t-1} + c)."""
 
     blocks = 1
 
-    def __init__(self, *args, activation: str = "tanh", **kwargs):
-        super().__init__(*args, **kwargs)
-        self.activation = choose("activation", activation, ACTIVATIONS)
-
     def step(self, gi: Tensor, h: Tensor, U_T: Tensor, c: Tensor) -> Tensor:
         """Return the next state (B, H)."""
-        return self.activation(gi + torch.addmm(c, h, U_T))
+        return torch.tanh(gi + torch.addmm(c, h, U_T))
 
 
 class GRU(_Recurrent):
     """The GRU of ``steps.gru_step``, and it with parts taken away or exchanged.
 
     ``reset=False`` holds r at 1, ``update=False`` holds z at 0 (their parameters then get no
-    gradient); ``activation`` is "tanh", "relu" or "none", ``gate`` "sigmoid" or "hard". ``cell``,
-    a ``Cell``, takes the place of the whole rule: ``cell((i_r, i_z, i_n), (s_r, s_z, m), h)``. It
-    has no parameters of its own: nothing would train them. ValueError if it has.
+    gradient). ``cell``, a ``Cell``, takes the place of the whole rule: ``cell((i_r, i_z, i_n),
+    (s_r, s_z, m), h)``. It has no parameters of its own: nothing would train them. ValueError if it
+    has.
     """
 
     blocks = 3
@@ -208,8 +204,6 @@ class GRU(_Recurrent):
         *args,
         reset: bool = True,
         update: bool = True,
-        activation: str = "tanh",
-        gate: str = "sigmoid",
         cell: Cell | None = None,
         **kwargs,
     ):
@@ -219,8 +213,6 @@ class GRU(_Recurrent):
             raise ValueError(f"cell: expected a function without parameters of its own, got {cell}")
         self.cell = cell
         self.has_reset, self.has_update = reset, update
-        self.activation = choose("activation", activation, ACTIVATIONS)
-        self.gate = choose("gate", gate, GATES)
 
     def step(self, gi: Tensor, h: Tensor, U_T: Tensor, c: Tensor) -> Tensor:
         """Return the next state (B, H); both gates share one sum and one squashing."""
@@ -234,9 +226,9 @@ class GRU(_Recurrent):
             if (got := getattr(state, "shape", state)) != h.shape:
                 raise ValueError(f"the cell returned {got}: expected a state of shape {h.shape}")
             return state
-        r, z = self.gate(gi[..., : 2 * H] + gh[..., : 2 * H]).chunk(2, -1)
+        r, z = torch.sigmoid(gi[..., : 2 * H] + gh[..., : 2 * H]).chunk(2, -1)
         memory = r * gh[..., 2 * H :] if self.has_reset else gh[..., 2 * H :]
-        n = self.activation(gi[..., 2 * H :] + memory)
+        n = torch.tanh(gi[..., 2 * H :] + memory)
         return torch.lerp(n, h, z) if self.has_update else n  # n + z (h − n)
 
     def trace(self, x: Tensor, h0: Tensor | None = None) -> GRUStep:
@@ -244,9 +236,8 @@ class GRU(_Recurrent):
 
         x is (T, B, I). Raises ValueError for a GRU with parts exchanged, whose gates differ.
         """
-        plain = self.has_reset and self.has_update and self.cell is None
-        if not (plain and self.activation is torch.tanh and self.gate is torch.sigmoid):
-            raise ValueError("trace expects the full GRU: reset, update, tanh and sigmoid")
+        if not (self.has_reset and self.has_update and self.cell is None):
+            raise ValueError("trace expects the full GRU: reset, update and no cell of one's own")
         if x.dim() != 3:
             raise ValueError(f"trace expects x (T, B, I); got shape {tuple(x.shape)}")
         h = x.new_zeros(x.shape[1], self.hidden_size) if h0 is None else h0[0]

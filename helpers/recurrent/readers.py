@@ -19,31 +19,20 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "without update": {"update": False},
     "plain": {"reset": False, "update": False, "half_life": 1},
     "plain, orthogonal U": {"reset": False, "update": False, "half_life": 1, "orthogonal": True},
-    "ReLU for tanh": {"activation": "relu"},
-    "nothing for tanh": {"activation": "none"},
-    "hard sigmoid": {"gate": "hard"},
-    "hard, σ's start": {"gate": "hard", "start": "sigmoid"},
 }
 
 
-def half_life_bias(steps: float, gate: str = "sigmoid") -> float:
+def half_life_bias(steps: float) -> float:
     """Return the bias b of an update gate σ with σ(b)^steps = 1/2: half is left after ``steps``.
 
-    The idea of Tallec & Ollivier (2018). ``gate`` names σ, one of ``steps.GATES``: each has a bias
-    of its own. Raises ValueError unless ``steps`` is positive and the gate known.
+    The idea of Tallec & Ollivier (2018). Raises ValueError unless ``steps`` is positive.
 
-    >>> half_life_bias(1)
-    0.0
-    >>> round(half_life_bias(40), 2), round(half_life_bias(40, "hard"), 2)
-    (4.05, 2.9)
+    >>> half_life_bias(1), round(half_life_bias(40), 2)
+    (0.0, 4.05)
     """
     if not 0 < steps <= 1e15:  # beyond, what is kept of a step rounds to all of it
         raise ValueError(f"steps={steps!r}: expected a positive number of steps, at most 1e15")
     kept = 0.5 ** (1 / steps)
-    if gate == "hard":
-        return 6 * (kept - 0.5)  # min(1, max(0, b/6 + 1/2)) = kept
-    if gate != "sigmoid":
-        raise ValueError(f"gate={gate!r}: expected one of sigmoid, hard")
     return math.log(kept / (1 - kept))
 
 
@@ -51,8 +40,7 @@ class Reader(nn.Module):
     """Read a sequence with a GRU, and classify its last state.
 
     Before training, the state's half-life is ``half_life`` steps (1: PyTorch's start, z = 1/2).
-    ``start`` takes the bias of another gate function than the reader's own. ``orthogonal`` starts
-    the candidate with an orthogonal U, and all biases at 0.
+    ``orthogonal`` starts the candidate with an orthogonal U, and all biases at 0.
     """
 
     def __init__(
@@ -61,14 +49,13 @@ class Reader(nn.Module):
         hidden: int,
         classes: int,
         half_life: float = 1,
-        start: str | None = None,
         orthogonal: bool = False,
         **variant,
     ):
         super().__init__()
         self.layer = GRU(inputs, hidden, **variant)
         self.answer = nn.Linear(hidden, classes)
-        kept = half_life_bias(half_life, start or variant.get("gate", "sigmoid"))
+        kept = half_life_bias(half_life)
         with torch.no_grad():  # the second block is the update
             self.layer.bias_ih_l0[hidden : 2 * hidden] += kept
             if orthogonal:  # all biases 0, and the candidate's U keeps every length

@@ -24,22 +24,6 @@ class GRUStep(NamedTuple):
     state: Tensor  # h_t
 
 
-def identity(a: Tensor) -> Tensor:
-    """Return ``a``: a recurrence without a squashing function."""
-    return a
-
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "tanh": torch.tanh,
-    "relu": torch.relu,
-    "none": identity,
-}
-GATES: dict[str, Callable[[Tensor], Tensor]] = {
-    "sigmoid": torch.sigmoid,
-    "hard": torch.nn.functional.hardsigmoid,  # min(1, max(0, a/6 + 1/2))
-}
-
-
 def rnn_step(
     x: Tensor,
     h: Tensor,

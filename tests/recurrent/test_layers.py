@@ -68,14 +68,6 @@ def test_gradients_equal_torch_nn(ours, theirs):
     assert_same([p.grad for p in layer.parameters()], [p.grad for p in reference.parameters()])
 
 
-def test_relu_rnn_equals_torch_nn():
-    reference = nn.RNN(3, 4, nonlinearity="relu")
-    layer = RNN(3, 4, activation="relu")
-    layer.load_state_dict(reference.state_dict())
-    x = torch.randn(5, 2, 3)
-    assert_same(layer(x), reference(x))
-
-
 def biased(layer, block, value):
     """Push one gate's bias so far that σ(·) is exactly 0 or 1 in float32."""
     H = layer.hidden_size
@@ -139,8 +131,6 @@ def test_bad_input_is_named():
         layer(torch.randn(5, 2, 3), torch.randn(1, 9, 4))
     with pytest.raises(ValueError, match="hidden_size=0"):
         GRU(3, 0)
-    with pytest.raises(ValueError, match=r"activation='swish': expected one of tanh"):
-        RNN(3, 4, activation="swish")
     with pytest.raises(ValueError, match=r"trace expects x \(T, B, I\); got shape \(5, 3\)"):
         layer.trace(torch.randn(5, 3))
     with pytest.raises(TypeError, match=r"float64: expected torch\.float32"):
