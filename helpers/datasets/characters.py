@@ -2,14 +2,11 @@
 
     train, test = load_characters()
     inputs, targets = batch(train, size=8, context=64, seed=0, step=3)
-    decode(inputs[0])
 
 The alphabet has 96 characters: a line break and what ASCII prints. 96 divides by 2, 3, 4, 6 and 8.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,7 +14,6 @@ from helpers.datasets.descriptions import Document, load_descriptions
 from helpers.datasets.text import sentences
 
 ALPHABET = "\n" + "".join(map(chr, range(32, 127)))
-VOCABULARY = len(ALPHABET)  # 96
 _NUMBER_OF = {character: number for number, character in enumerate(ALPHABET)}
 
 
@@ -28,14 +24,6 @@ def encode(text: str) -> np.ndarray:
     array([ 0,  1, 66])
     """
     return np.array([_NUMBER_OF[c] for c in text if c in _NUMBER_OF], dtype=np.int64)
-
-
-def decode(tokens: Sequence[int] | np.ndarray) -> str:
-    """Turn tokens, 0 to 95 each, into text."""
-    tokens = np.asarray(tokens)
-    if tokens.size and not 0 <= tokens.min() <= tokens.max() < VOCABULARY:
-        raise ValueError(f"tokens {tokens.min()} to {tokens.max()}: expected 0 to {VOCABULARY - 1}")
-    return "".join(ALPHABET[token] for token in tokens)
 
 
 def as_text(document: Document) -> str:
