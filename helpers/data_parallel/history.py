@@ -58,11 +58,6 @@ class History:
         """How often the parameters changed."""
         return len(self.losses)
 
-    @property
-    def steps_per_second(self) -> float:
-        """Updates per second of the whole run (0 before the first)."""
-        return self.updates / self.seconds[-1] if self.updates else 0.0
-
     def smooth(self, window: int = 20) -> np.ndarray:
         """Average each loss with up to ``window`` − 1 before it: one batch is too noisy."""
         if window < 1:

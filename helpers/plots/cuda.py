@@ -19,30 +19,6 @@ if TYPE_CHECKING:
     from helpers.cuda.warps import WarpRecord
 
 
-def roofline(
-    peak: float,
-    bandwidth: float,
-    points: Sequence[tuple[str, float, float]],
-    ax: Axes | None = None,
-    machine: str = "",
-) -> Axes:
-    """Draw P = min(peak, bandwidth × intensity), and kernels under it.
-
-    ``peak`` is in FLOP/s, ``bandwidth`` in bytes/s; ``points`` are names, intensities (FLOP per
-    byte) and speeds (FLOP/s).
-    """
-    ax = style.ensure_axes(ax, figsize=(9, 5))
-    intensities = [i for _, i, _ in points]
-    x = np.geomspace(min([*intensities, 0.25]) / 2, max([*intensities, 1.5 * peak / bandwidth]) * 2)
-    ax.loglog(x, np.minimum(peak, bandwidth * x) / 1e9, color=style.BLACK, marker="")
-    for number, (name, intensity, rate) in enumerate(points):
-        ax.plot(intensity, rate / 1e9, marker=style.MARKERS[number % 8], ls="none", ms=10,
-                color=style.colour(number), label=name)  # fmt: skip
-    ax.set(xlabel="arithmetic intensity (FLOP per byte)", ylabel="speed (GFLOP/s)", title=machine)
-    ax.legend(loc="lower right")
-    return ax
-
-
 def images(named: Mapping[str, np.ndarray], axes: Sequence[Axes] | None = None) -> Sequence[Axes]:
     """Show images of values from 0 to 1 side by side, grey (H, W) or coloured (H, W, 3)."""
     # as wide as a notebook shows without shrinking the titles, and one alone no higher than a page

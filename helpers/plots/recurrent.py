@@ -1,8 +1,8 @@
-"""Pictures of recurrences: gradients by lag, one GRU step with its numbers, seeds by variant."""
+"""Pictures of recurrences: gradients by lag, and one GRU step with its numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from helpers.plots import style
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from torch import Tensor
 
-    from helpers.recurrent.experiments import Scores
     from helpers.recurrent.steps import GRUStep
 
 
@@ -112,37 +111,3 @@ def _column(ax: Axes, name: str, values: Tensor, left: float, top: float, gate: 
             color=style.ink(shade),
         )
     ax.text(left + 0.25, top - 0.02, name, ha="center", va="center")
-
-
-def intervals(
-    scores: Mapping[str, Mapping[str, Scores]],
-    axes: Sequence[Axes] | None = None,
-    chance: Mapping[str, float] | None = None,
-) -> Sequence[Axes]:
-    """Draw, for each task, every variant's seeds, mean and 95 % interval.
-
-    With ``chance``, the accuracy of guessing, dotted, all panels share an axis from 0 to 1.
-    """
-    height = 1.2 + 0.45 * max(len(variants) for variants in scores.values())
-    axes = style.ensure_panels(axes, len(scores), figsize=(4.2 * len(scores), height))
-    for ax, (task, variants) in zip(axes, scores.items(), strict=True):
-        for row, (_, score) in enumerate(variants.items()):
-            ax.plot(score.values, [row] * len(score.values), "o", color=style.GREY, ms=5, alpha=0.6)
-            ax.errorbar(
-                score.mean,
-                row,
-                xerr=[[min(score.margin, score.mean)], [min(score.margin, 1 - score.mean)]],
-                fmt="D",
-                color=style.colour(row),
-                capsize=5,
-                capthick=2,
-            )
-        first = ax is axes[0]
-        ax.set_yticks(range(len(variants)), list(variants) if first else [""] * len(variants))
-        ax.set_ylim(len(variants) - 0.5, -0.5)
-        ax.set_title(task, fontsize=13)
-        ax.set_xlabel("accuracy")
-        if chance:
-            ax.set_xlim(0, 1.03)
-            ax.axvline(chance[task], color=style.BLACK, ls=":", lw=2)
-    return axes

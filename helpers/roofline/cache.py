@@ -8,11 +8,8 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Iterator, Mapping
-from ctypes import c_int32, c_int64
 from dataclasses import dataclass, field
-from pathlib import Path
 
 ORDERS = ("ijk", "ikj", "jik", "jki", "kij", "kji")
 
@@ -119,34 +116,3 @@ def count_misses(order: str, n: int, cache: Cache) -> dict[str, int]:
         counts["accesses"] += 1
         counts[name] += not cache.access(address)
     return counts
-
-
-@functools.cache
-def _in_c():
-    from helpers import native
-
-    function = native.load_c(Path(__file__).with_name("misses.c").read_text()).count_misses
-    function.argtypes = (c_int64, *[c_int32] * 4, *[c_int64] * 4)
-    function.restype = c_int64
-    return function
-
-
-def misses_per_step(
-    order: str, n: int, cache: Cache, turned: bool = False, outer: int | None = None
-) -> float:
-    """Count as :func:`count_misses` does, in C, for matrices of a real size.
-
-    ``turned``: B is stored column after column. ``outer``: the outer loop runs so many times only
-    (default n): its rounds are alike. Returns the misses for each of the n · n · ``outer`` steps of
-    the inner loop (four accesses each). Raises ValueError for an unknown order or no rounds, and
-    helpers.machine.compilers.CompilerError without a C compiler.
-    """
-    outer = n if outer is None else outer
-    if sorted(order) != ["i", "j", "k"] or not 1 <= outer <= n:
-        raise ValueError(
-            f"misses_per_step expects one of {', '.join(ORDERS)} and 1 <= outer <= {n}; got "
-            f"{order!r} and {outer}"
-        )
-    loops = ("ijk".index(loop) for loop in order)
-    counted = _in_c()(n, *loops, int(turned), outer, cache.size, cache.line, cache.ways)
-    return counted / (n * n * outer)

@@ -115,12 +115,6 @@ def test_a_scan_is_played_as_it_ran():
     assert [len(moves) for moves in steps["moves"]] == [0, 7, 6, 4]
 
 
-def test_a_roofline():
-    ax = plots.roofline(1e12, 1e11, [("x", 2.0, 1e11)], machine="a GPU")
-    assert ax.get_title(loc="left") == "a GPU" or ax.get_title() == "a GPU"
-    assert ax.lines[1].get_ydata()[0] == 100
-
-
 def test_a_warp_in_its_passes():
     text = """__global__ void f(int *x) {
     if (threadIdx.x % 32 < 8)

@@ -7,7 +7,6 @@ matplotlib.use("Agg")
 
 from helpers.attention.explain import Weights
 from helpers.plots import attention, recurrent
-from helpers.recurrent.experiments import Scores
 from helpers.recurrent.layers import GRU
 
 
@@ -93,21 +92,3 @@ def test_a_step_shows_the_numbers_of_the_run():
         assert {f"{value:+.2f}" for value in values.tolist()} <= set(words(ax))
     for values in (step.reset, step.update):  # gates lie between 0 and 1
         assert {f"{value:.2f}" for value in values.tolist()} <= set(words(ax))
-
-
-def test_intervals_show_every_seed_and_the_mean():
-    scores = Scores((0.5, 0.7, 0.6))
-    (ax,) = recurrent.intervals({"task": {"GRU": scores}})
-    seeds, mean = ax.lines[0], ax.containers[0].lines[0]
-    assert list(seeds.get_xdata()) == [0.5, 0.7, 0.6]
-    assert mean.get_xdata()[0] == pytest.approx(0.6)
-    assert ax.get_title(loc="left") + ax.get_title() == "task"
-
-
-def test_an_interval_ends_at_one_and_guessing_is_a_dotted_line():
-    scores = Scores((0.746, 1.0, 1.0, 1.0))
-    assert scores.mean + scores.margin > 1
-    (ax,) = recurrent.intervals({"task": {"GRU": scores}}, chance={"task": 0.25})
-    ((low, high),) = [segment[:, 0] for segment in ax.containers[0].lines[2][0].get_segments()]
-    assert (low, high) == pytest.approx((scores.mean - scores.margin, 1.0))
-    assert [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == ":"] == [0.25]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.roofline import cachegrind
-from helpers.roofline.cache import ORDERS, Cache, count_misses, matmul_trace, misses_per_step
+from helpers.roofline.cache import ORDERS, Cache, count_misses, matmul_trace
 from helpers.roofline.system import reported_caches
 
 
@@ -124,16 +124,3 @@ def test_this_machines_first_cache_is_modelled():
 def test_unknown_order():
     with pytest.raises(ValueError, match="'iik'"):
         next(matmul_trace("iik", 2))
-
-
-@pytest.mark.parametrize("shape", [(1024, 64, 2), (512, 16, 2), (4096, 32, 8)])
-def test_counting_in_c_is_the_simulation(shape):
-    size, line, ways = shape
-    for order in ORDERS:
-        counts = count_misses(order, 12, Cache(size, line, ways))
-        total = counts["a"] + counts["b"] + counts["c"]
-        assert misses_per_step(order, 12, Cache(size, line, ways)) * 12**3 == pytest.approx(total)
-    straight, turned = (misses_per_step("ijk", 128, Cache(), turned=t, outer=4) for t in (0, 1))
-    assert turned < straight
-    with pytest.raises(ValueError, match="1 <= outer <= 8; got 'ijk' and 9"):
-        misses_per_step("ijk", 8, Cache(), outer=9)
