@@ -1,4 +1,4 @@
-"""The computation graph beside its peers: fused loops, a LeNet step, memory. One thread each.
+"""The computation graph beside its peers: fused loops, memory. One thread each.
 
 python -m bench autodiff
 """
@@ -17,13 +17,12 @@ from pathlib import Path
 import numpy as np
 
 from helpers import autodiff as ad
-from helpers.autodiff import checkpoint, models, passes
+from helpers.autodiff import checkpoint, passes
 from helpers.records import Row
 from helpers.timing import Timing, measure
 
 SUITE = "autodiff"
 SIZE = 1_000_000  # elements of an operand of the elementwise chains
-BATCH = 50  # images of a LeNet step
 MIB = 1 << 20
 UNIT = (
     16 * 160 * 160 * 4
@@ -39,7 +38,7 @@ def rows() -> list[Row]:
 
     torch.set_num_threads(1)
     with threadpool_limits(1):
-        return [*chain_rows(), *lenet_rows(), *count_rows(), *memory_rows()]
+        return [*chain_rows(), *count_rows(), *memory_rows()]
 
 
 def interleaved(ways: dict[str, Callable[[], object]], repeats: int = 40) -> dict[str, float]:
@@ -110,41 +109,6 @@ def chain_rows() -> list[Row]:
                 label = f"elementwise: {name}, {dtype}"
                 found.append(Row(label, taken["ours"] * 1e3, "ms", peer, theirs, about))
     return found
-
-
-def lenet_rows() -> list[Row]:
-    """Time a step of LeNet, and compare the planned memory with the counted."""
-    import torch
-
-    from helpers.models.lenet import LeNet
-
-    random = np.random.default_rng(0)
-    images = random.normal(size=(BATCH, 1, 28, 28)).astype(np.float32)
-    labels = random.integers(0, 10, BATCH)
-    model = LeNet(seed=0)
-    weights = [ad.state(name, p.detach().numpy()) for name, p in model.named_parameters()]
-    step = models.training_step(models.lenet, weights, images.shape, 0.01)
-    optimizer = torch.optim.SGD(model.parameters(), 0.01)
-    x, t = torch.from_numpy(images), torch.from_numpy(labels)
-
-    def theirs() -> float:
-        optimizer.zero_grad()
-        loss = torch.nn.functional.cross_entropy(model(x), t)
-        loss.backward()
-        optimizer.step()
-        return loss.item()
-
-    for _ in range(3):
-        if abs(step(images, labels) - theirs()) > 1e-5:
-            raise AssertionError("LeNet's losses differ from PyTorch's")
-    taken = interleaved({"ours": lambda: step(images, labels), "PyTorch": theirs})
-    memory = ad.Allocator()
-    step.plan(images, labels, allocator=memory)
-    about = {"batch": BATCH, "threads": 1, "dtype": "float32"}
-    return [
-        Row("LeNet step", taken["ours"] * 1e3, "ms", "PyTorch", taken["PyTorch"] * 1e3, about),
-        Row("LeNet step: peak", step.plan.peak, "B", "counted", memory.peak, about),
-    ]
 
 
 def count_rows() -> list[Row]:

@@ -29,6 +29,7 @@ from helpers.autodiff.elementwise import (
     divide,
     equal,
     exp,
+    gelu,
     greater,
     less,
     log,
@@ -58,7 +59,6 @@ from helpers.autodiff.listing import listing
 from helpers.autodiff.loop import scan
 from helpers.autodiff.matmul import matmul
 from helpers.autodiff.memory import Allocator, Plan, plan
-from helpers.autodiff.models import gelu
 from helpers.autodiff.operator import Operator
 from helpers.autodiff.parallel import Line, average_gradients
 from helpers.autodiff.reductions import max, maxout, mean

@@ -194,6 +194,12 @@ def cast(x: Variable, dtype: Any) -> Variable:
     return x if x.dtype == np.dtype(dtype) else apply(Cast(np.dtype(dtype)), x)
 
 
+def gelu(x: Variable) -> Variable:
+    """Gate x by a smooth step (Hendrycks and Gimpel 2016, the form with tanh)."""
+    inner = multiply(add(x, multiply(0.044715, multiply(x, multiply(x, x)))), np.sqrt(2 / np.pi))
+    return multiply(multiply(0.5, x), add(1.0, tanh(inner)))
+
+
 def power(x: Variable, exponent: int | float) -> Variable:
     """Raise to a power that is a number: whole, or x must be positive."""
     if exponent == 0.5:

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from bench import autodiff as suite
-from bench import autodiff_training
 
 
 def test_the_sources_convolutions_by_count():
@@ -28,15 +27,3 @@ def test_each_chains_text_says_what_its_function_does():
     for chain, text in suite.CHAINS.values():
         names = {"x": x, "y": y, "tanh": np.tanh, "exp": np.exp}
         np.testing.assert_allclose(eval(text, names), chain(x, y, np), 1e-12)
-
-
-def test_a_training_has_pytorchs_losses_and_its_time():
-    rows = {
-        row.name.removeprefix("LeNet trained on MNIST, "): row for row in autodiff_training.rows(1)
-    }
-    assert len(rows) == 6
-    exact = rows["float64: losses apart"]
-    assert 0 < exact.value < 1e-12
-    assert exact.parameters["steps within 1e-5"] == exact.parameters["steps"] == 80
-    assert all(row.value > 0.5 for name, row in rows.items() if "accuracy" in name)
-    assert all(row.value > 0 for name, row in rows.items() if "training" in name)
