@@ -328,7 +328,7 @@ tile_animation(tiled, "image", "tile", (6, 6), block=1)
 Code(convolution.module["convolve_tiled"].listing, language="c++")
 
 # %% [markdown]
-# `__syncthreads()` is a *[barrier](glossary.md#barrier)*: no thread passes it before all threads of the block have reached it. After the barrier, every thread sees what the others wrote before it. Lesson 3 shows what happens without it.
+# `__syncthreads()` is a *[barrier](glossary.md#barrier)*: no thread passes it before all threads of the block have reached it. After the barrier, every thread sees what the other threads wrote before it. Lesson 3 shows what happens without it.
 #
 # > **Predict.** With blocks of 8 × 32 threads and a 5 × 5 filter, by what factor does the tile reduce the bytes that threads ask for?
 

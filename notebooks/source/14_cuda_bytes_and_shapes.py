@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Move fewer bytes: sectors, banks, and the shape of a block
 #
-# At the end you will have multiplied matrices in CUDA C through tiles. For any kernel you will be able to say how many bytes it moves, where lanes wait for a bank of shared memory, and what limits how many threads a GPU holds at once.
+# At the end you will have multiplied matrices in CUDA C through tiles. For any kernel you will be able to say how many bytes it moves, and where its lanes wait for a bank of shared memory. You will know what limits the number of threads that a GPU holds at once.
 
 # %% [markdown]
 # **You will be able to**
@@ -450,7 +450,7 @@ if products.note:
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# The sums of $R \times R$ outputs live in registers, and so `register_product<4>` has fewer warps resident than the others. Yet these warps work on more outputs at once. Many resident warps and many independent sums in each thread serve the same end: there is work to do while a load is under way. Only a measurement on a GPU can tell which of the two serves it better.
+# The sums of $R \times R$ outputs live in registers, and so `register_product<4>` has fewer warps resident than the other kernels. Yet its warps work on more outputs at once. Many resident warps and many independent sums in each thread serve the same end: there is work to do while a load is under way. Only a measurement on a GPU can tell which of the two serves it better.
 #
 # ### Registers in a convolution: four pixels at once, if they line up
 #

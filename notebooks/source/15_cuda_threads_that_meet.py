@@ -57,7 +57,7 @@ scan_picture(scans, eight)
 #
 # ### Divergence
 #
-# The warp executes both branches, one after the other. While it executes one, the lanes that took the other stay idle: the warp *[diverges](glossary.md#divergence)*. In this kernel the two branches are equally long. `group` says how many neighbouring threads take the same branch.
+# The warp executes both branches, one after the other. While it executes one branch, the lanes of the other branch stay idle: the warp *[diverges](glossary.md#divergence)*. In this kernel the two branches are equally long. `group` says how many neighbouring threads take the same branch.
 
 # %% language="cuda"
 # __global__ void two_ways(const float *x, float *y, int group) {
@@ -77,7 +77,7 @@ scan_picture(scans, eight)
 #
 # <details><summary>What a pass is, and what it is not</summary>
 #
-# Lanes that diverge continue together where the branches end, as in textbooks. The `if` and the loops' tests are not counted. On a GPU, the compiler may turn a short branch into instructions that all lanes execute and some ignore, and since Volta the lanes may also come together later. Passes count what the source asks for, not clock cycles of a GPU.
+# Lanes that diverge continue together where the branches end, as in textbooks. The `if` and the loops' tests are not counted. On a GPU, the compiler may turn a short branch into instructions that all lanes execute and some ignore. Since Volta (2017), the lanes may also come together later. Passes count what the source asks for, not clock cycles of a GPU.
 #
 # </details>
 #
@@ -110,7 +110,7 @@ plt.show()
 #
 # ### Who does which addition
 #
-# Often the programmer decides which thread does what. This sum of 256 numbers adds neighbours, then sums of neighbours. In step $s = 1, 2, 4, \dots$, every thread whose number is a multiple of $2s$ adds to its own number the number $s$ places to the right.
+# Often the programmer decides which thread does what. This sum of 256 numbers adds neighbours, then sums of neighbours. The steps are $s = 1, 2, 4, \dots$. In step $s$, thread $t$ adds if $t$ is a multiple of $2s$: element $t$ becomes the sum of elements $t$ and $t + s$.
 
 # %%
 sums = Module("sums.cu", device="cpu")
