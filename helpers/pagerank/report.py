@@ -19,26 +19,12 @@ MISSING = "no record yet: run `make gpu` on a machine that has one"
 def gpu_column(
     graph: Links, device: str, folder: Path = GPU_RECORDS
 ) -> tuple[str, dict[str, float]]:
-    """Return the GPU's column of the table.
+    """Return the GPU's name, and its column of the table: row → ms an iteration.
 
-    Parameters
-    ----------
-    graph
-        What the versions run on.
-    device
-        On "cuda" they run there, synchronised before each reading of the clock. On "cpu" the column
-        comes from the newest record that holds rows for as many nodes and, within 5 %, as many
-        edges.
-    folder
-        Where records are looked for.
-
-    Returns
-    -------
-    name : str
-        The GPU's; a sentence that says so where there is neither GPU nor record.
-    column : dict of str to float
-        Row of the table → ms an iteration. A row is a version's number, in single precision, or
-        that and "d", in double.
+    On "cuda" the versions run there, synchronised before each reading of the clock. On "cpu" the
+    column comes from the newest record that holds rows for as many nodes and, within 5 %, as many
+    edges; in place of the name a sentence says so where there is neither GPU nor record. A row is a
+    version's number, in single precision, or that and "d", in double.
     """
     if device != "cpu":
         return _measured(graph, device)

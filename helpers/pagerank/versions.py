@@ -24,31 +24,9 @@ if TYPE_CHECKING:
 class Version:
     """One way to multiply by the link matrix: ``product(x) -> y``, shapes (N,).
 
-    Parameters
-    ----------
-    graph
-        What to multiply by.
-    dtype
-        "float32" or "float64".
-    device
-        "cpu", or a GPU's name, such as "cuda".
-
-    Attributes
-    ----------
-    number, title
-        For tables.
-    devices
-        The kinds of device on which it runs.
-    needs
-        A package that it needs and that may be absent.
-    bytes_moved
-        What one product must read and write at the least, each array once, caches ignored: indices,
-        values, messages, vectors.
-
-    Raises
-    ------
-    ValueError
-        It does not run on such a device, or torch sees none.
+    ``bytes_moved`` is what one product must read and write at the least, each array once, caches
+    ignored: indices, values, messages, vectors. ``needs`` names a package that may be absent.
+    ValueError if it does not run on such a device, or torch sees none.
     """
 
     number: str

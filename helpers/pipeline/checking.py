@@ -21,21 +21,10 @@ class ScheduleError(ValueError):
 
 
 def check(schedule: Schedule, blocking: bool = False) -> None:
-    """Return if a schedule does all the work once and comes to its end; raise otherwise.
+    """Return if a schedule does all the work once and comes to its end; else raise ScheduleError.
 
-    Parameters
-    ----------
-    schedule : Schedule
-        Any.
-    blocking : bool
-        Whether a send returns only once the other side receives (`MPI_Ssend`, or `MPI_Send` of a
-        long message), as against one that goes on at once (`MPI_Isend`, as the runner has it).
-
-    Raises
-    ------
-    ScheduleError
-        If something is missing, done twice, unknown or before what it needs, or if ranks wait for
-        one another for ever.
+    A ``blocking`` send returns only once the other side receives (`MPI_Ssend`, or `MPI_Send` of a
+    long message); another goes on at once (`MPI_Isend`, as the runner has it).
     """
     for rank, order in enumerate(schedule.orders):
         for chunk in range(schedule.chunks):

@@ -16,24 +16,7 @@ FEW = 6  # numbers of ranks that have room below an axis
 def bytes_by_rank(sent: Mapping[str, Sequence[float]], K: float, ax: Axes | None = None) -> Axes:
     """Draw, for each algorithm, a bar for each rank: what it sent, in multiples of K.
 
-    Parameters
-    ----------
-    sent : mapping of str to sequence of float
-        An algorithm's name → the bytes that each rank sent.
-    K : float
-        The array's size, bytes.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
-
-    Raises
-    ------
-    ValueError
-        For an empty ``sent``.
+    ``sent`` and K, the array's size, are in bytes.
     """
     if not sent:
         raise ValueError("bytes_by_rank expects at least one algorithm; got none")
@@ -53,27 +36,10 @@ def bytes_by_rank(sent: Mapping[str, Sequence[float]], K: float, ax: Axes | None
 
 
 def fine(sizes: Sequence[float], points: int = 100) -> list[int]:
-    """Return many sizes from the least to the largest of some, at equal ratios.
+    """Return at most ``points`` sizes from the least to the largest of some, at equal ratios.
 
-    Parameters
-    ----------
-    sizes : sequence of float
-        Two or more, above 0, bytes.
-    points : int
-        How many there are at most: near 1 byte neighbours fall together.
+    Each is a whole number of bytes; near 1 byte neighbours fall together.
 
-    Returns
-    -------
-    list of int
-        Whole numbers, each once, rising.
-
-    Raises
-    ------
-    ValueError
-        If a size is not above 0.
-
-    Examples
-    --------
     >>> fine([10, 1000], points=3)
     [10, 100, 1000]
     """
@@ -93,24 +59,9 @@ def times_by_size(
 ) -> Axes:
     """Draw seconds over bytes, both logarithmic: markers measured, dashed lines predicted.
 
-    Parameters
-    ----------
-    sizes : sequence of float
-        Sizes of the array, bytes.
-    measured : mapping of str to sequence of float
-        A name → seconds, one for each size.
-    predicted : mapping of str to sequence of float, optional
-        The same; a name that is in both keeps its colour.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-    at : sequence of float, optional
-        The sizes of ``predicted``, bytes; None: ``sizes``. Between few sizes a curve has corners
-        that no model has: :func:`fine` returns many.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
+    A name that is in both keeps its colour. ``at`` are the sizes of ``predicted``, unless they are
+    ``sizes``: between few sizes a curve has corners that no model has, and :func:`fine` returns
+    many.
     """
     ax, at = ensure_axes(ax), sizes if at is None else at
     names = list(dict.fromkeys([*measured, *(predicted or {})]))
@@ -144,21 +95,7 @@ def times_by_ranks(
 ) -> Axes:
     """Draw seconds over the number of ranks, both logarithmic, one line a name.
 
-    Parameters
-    ----------
-    ranks : sequence of int
-        Numbers of ranks.
-    seconds : mapping of str to sequence of float
-        A name → seconds, one for each number of ranks.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-    predicted : mapping of str to sequence of float, optional
-        The same, of names that are in ``seconds``: dashed, beside markers.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
+    What is ``predicted``, of names that are in ``seconds``, is dashed, beside markers.
     """
     ax = ensure_axes(ax)
     for number, (name, values) in enumerate(seconds.items()):
@@ -177,17 +114,7 @@ def times_by_ranks(
 
 
 def limit(ax: Axes, y: float, text: str) -> None:
-    """Draw a horizontal line with a text on it.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        Where to draw.
-    y : float
-        The line's height, in data coordinates.
-    text : str
-        What stands on it.
-    """
+    """Draw a horizontal line with a text on it."""
     ax.axhline(y, color=GREY, linestyle=":", linewidth=1.8)
     ax.annotate(
         text, (0.01, y), xycoords=("axes fraction", "data"), xytext=(0, 3),

@@ -65,24 +65,17 @@ def fastest(rows, axes=None):
 def plane(paths, evaluate, cells=(36, 26)):
     """Lay the plane through several runs' paths that shows most of them, and the loss on it.
 
-    Parameters
-    ----------
-    paths : mapping of str to numpy.ndarray (R, T, P)
-        The replicas' parameters in each run, all from one start.
-    evaluate : callable
-        ``evaluate(values)`` → the loss at parameters (P,).
-    cells : tuple of int
-        Columns and rows at which it is asked.
-
-    Returns
-    -------
-    dict
-        For :func:`helpers.plots.replicas_html.replicas`.
+    ``paths`` has for each run its replicas' parameters (R, T, P), all from one start;
+    ``evaluate(values)`` is the loss at parameters (P,), asked at ``cells``, columns and rows. For
+    :func:`helpers.plots.replicas_html.replicas`.
     """
     everything = np.concatenate([run.reshape(-1, run.shape[-1]) for run in paths.values()])
     origin = everything.mean(0)
-    _, _, directions = np.linalg.svd(everything - origin, full_matrices=False)
-    flat = {name: (run - origin) @ directions[:2].T for name, run in paths.items()}
+    apart = everything - origin
+    sizes, mixtures = np.linalg.eigh(apart @ apart.T)  # of few points: cheaper than of P numbers
+    directions = mixtures[:, [-1, -2]].T @ apart
+    directions /= np.sqrt(np.maximum(sizes[[-1, -2], None], np.finfo(float).tiny))
+    flat = {name: (run - origin) @ directions.T for name, run in paths.items()}
     points = np.concatenate([run.reshape(-1, 2) for run in flat.values()])
     low, high = points.min(0), points.max(0)
     pad = 0.12 * (high - low)

@@ -27,24 +27,7 @@ __all__ = ["bars", "convergence", "neighbourhood", "time_against_bytes"]
 def convergence(
     residuals: Mapping[str, Sequence[float]], damping: float, given: int, ax: Axes | None = None
 ) -> Axes:
-    """Draw how much each iteration changes, the bound 2·dᵏ, and a given number of iterations.
-
-    Parameters
-    ----------
-    residuals : mapping of str to sequence of float
-        A run's name → the L1 change of each iteration.
-    damping : float
-        d, between 0 and 1.
-    given : int
-        The number of iterations that the source asks for.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
-    """
+    """Draw how much each iteration changes (L1), the bound 2·dᵏ, and how many are ``given``."""
     ax = ensure_axes(ax)
     longest = max(map(len, residuals.values()))
     steps = np.arange(1, max(longest, given) + 1)
@@ -64,19 +47,8 @@ def convergence(
 def time_against_bytes(rows: Sequence[Mapping], bandwidth: float, ax: Axes | None = None) -> Axes:
     """Draw each version's time per iteration against its bytes, and bytes ÷ bandwidth.
 
-    Parameters
-    ----------
-    rows : sequence of mapping
-        Each with ``version``, ``bytes`` and ``seconds`` of one iteration.
-    bandwidth : float
-        Bytes/s that this machine reads.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
+    ``rows`` have ``version``, ``bytes`` and ``seconds`` of one iteration; ``bandwidth`` is in
+    bytes/s.
     """
     ax = ensure_axes(ax)
     low = min(row["bytes"] for row in rows) / 2
@@ -100,24 +72,7 @@ def time_against_bytes(rows: Sequence[Mapping], bandwidth: float, ax: Axes | Non
 
 
 def bars(names: Sequence[str], scores: Sequence[float], title: str, ax: Axes | None = None) -> Axes:
-    """Draw ranks as horizontal bars, the first on top, in percent.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The nodes.
-    scores : sequence of float
-        Their ranks, of a total of 1.
-    title : str
-        What stands above.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
-    """
+    """Draw ranks, of a total of 1, as horizontal bars, the first on top, in percent."""
     ax = ensure_axes(ax)
     order = range(len(names))[::-1]
     ax.barh([names[i] for i in order], [100 * scores[i] for i in order], color=BLUE)

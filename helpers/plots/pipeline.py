@@ -23,22 +23,7 @@ NAMES = {
 
 
 def lanes(timeline: Timeline, ax: Axes | None = None, title: str | None = None) -> Axes:
-    """Draw a lane for each rank and a box for each action, with the number of its micro-batch.
-
-    Parameters
-    ----------
-    timeline : Timeline
-        Recorded or computed; the title says which.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw.
-    title : str, optional
-        In place of the schedule's name.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn on.
-    """
+    """Draw a lane for each rank and a box for each action, with the number of its micro-batch."""
     from matplotlib.patches import Patch
 
     ranks = timeline.schedule.ranks
@@ -90,22 +75,7 @@ def lanes(timeline: Timeline, ax: Axes | None = None, title: str | None = None) 
 
 
 def held(timelines: Sequence[Timeline], rank: int = 0, ax: Axes | None = None) -> Axes:
-    """Draw how many micro-batches' activations a rank keeps, over time.
-
-    Parameters
-    ----------
-    timelines : sequence of Timeline
-        One line for each.
-    rank : int
-        Whose.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn on.
-    """
+    """Draw how many micro-batches' activations a rank keeps over time, a line for each timeline."""
     ax = ensure_axes(ax, figsize=(9, 3.6))
     factor = 1e3 if timelines[0].unit == "s" else 1.0
     for timeline, dashes in zip(timelines, ("-", "--", ":", "-."), strict=False):
@@ -156,24 +126,7 @@ def bubbles(
     micro: Sequence[int],
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the idle share over the number of micro-batches, predicted and measured.
-
-    Parameters
-    ----------
-    predicted : mapping of str to sequence of float
-        Schedule → share for each number: a dashed line.
-    measured : mapping of str to sequence of float
-        The same: markers.
-    micro : sequence of int
-        Numbers of micro-batches.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn on.
-    """
+    """Draw the idle share over the number of micro-batches, predicted (dashed) and measured."""
     ax = ensure_axes(ax, figsize=(9, 4.2))
     for name in measured:
         (points,) = ax.plot(micro, measured[name], linestyle="", label=f"{name}, measured")

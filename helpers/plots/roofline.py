@@ -35,21 +35,8 @@ def latency(
 ) -> Axes:
     """Draw the time of one load against the working set, and the capacities of the caches.
 
-    Parameters
-    ----------
-    curve : sequence of (float, float)
-        Bytes of the working set, and seconds of one load.
-    found : sequence of mapping
-        What the curve shows: each with ``capacity`` in bytes.
-    reported : sequence of mapping
-        What the system says: each with ``level`` and ``size`` in bytes.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
+    ``curve`` is bytes and seconds of one load; ``found`` has each ``capacity`` that it shows, and
+    ``reported`` each ``level`` and ``size`` that the system says, in bytes.
     """
     ax = ensure_axes(ax)
     sizes, times = np.asarray(curve).T
@@ -83,21 +70,9 @@ def latency(
 
 
 def bandwidths(rows: Sequence[Mapping], threads: int, ax: Axes | None = None) -> Axes:
-    """Draw read, copy and triad of each level as bars, GB/s.
+    """Draw read, copy and triad of each level as bars, GB/s, for one number of threads.
 
-    Parameters
-    ----------
-    rows : sequence of mapping
-        Measurements: each with ``level``, ``kind``, ``threads`` and ``rate`` in bytes/s.
-    threads : int
-        Which of them are drawn: those of so many threads.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
+    ``rows`` have ``level``, ``kind``, ``threads`` and ``rate`` in bytes/s.
     """
     ax = ensure_axes(ax)
     chosen = [row for row in rows if row["threads"] == threads]
@@ -127,20 +102,7 @@ def bandwidths(rows: Sequence[Mapping], threads: int, ax: Axes | None = None) ->
 
 
 def misses(counts: Mapping[str, Mapping[str, int]], ax: Axes | None = None) -> Axes:
-    """Draw the simulated misses of each loop order, stacked by matrix.
-
-    Parameters
-    ----------
-    counts : mapping of str to mapping of str to int
-        An order → the misses of ``"a"``, ``"b"`` and ``"c"``.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
-    """
+    """Draw the simulated misses of each loop order, stacked by matrix ``"a"``, ``"b"``, ``"c"``."""
     ax = ensure_axes(ax)
     base = np.zeros(len(counts))
     for name, fill in (("a", BLUE), ("b", ORANGE), ("c", GREEN)):
@@ -157,28 +119,10 @@ def misses(counts: Mapping[str, Mapping[str, int]], ax: Axes | None = None) -> A
 def cache_step(
     order: str, n: int, cache: Cache, step: int, axes: Sequence[Axes] | None = None
 ) -> Sequence[Axes]:
-    """Draw the three matrices of a product after some accesses of a loop order.
+    """Draw the three matrices (n, n) of a product after some accesses of a loop order.
 
-    Blue: in the cache now. The element just touched is ringed: a filled circle for a hit, a cross
-    for a miss.
-
-    Parameters
-    ----------
-    order : str
-        The order of the loops, as ``"ijk"``.
-    n : int
-        The matrices have n rows and columns.
-    cache : helpers.roofline.cache.Cache
-        A fresh one: it is run from the beginning.
-    step : int
-        After how many accesses.
-    axes : sequence of matplotlib.axes.Axes, optional
-        Three, one for each matrix: by default those of a new figure.
-
-    Returns
-    -------
-    sequence of matplotlib.axes.Axes
-        Three, one for each matrix.
+    Blue: in the cache now, a fresh one that is run from the beginning. The element just touched is
+    ringed: a filled circle for a hit, a cross for a miss.
     """
     from matplotlib.colors import ListedColormap
 

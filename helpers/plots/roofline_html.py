@@ -21,20 +21,7 @@ def interactive(
 ) -> HTML:
     """Return the roofline: point at a kernel for its figures, add your own.
 
-    Parameters
-    ----------
-    peaks : mapping of str to float
-        A ceiling's name → flop/s.
-    bandwidths : mapping of str to float
-        A level's name → bytes/s.
-    points : sequence of helpers.roofline.Point
-        Kernels: name, intensity (flop/byte) and performance (flop/s),
-        and the bytes and seconds behind them.
-
-    Returns
-    -------
-    IPython.display.HTML
-        An SVG that reads without a script; the script adds the form and the keys.
+    ``peaks`` are in flop/s, ``bandwidths`` in bytes/s; the SVG reads without its script.
     """
     from IPython.display import HTML
 

@@ -27,19 +27,7 @@ def stage_bytes(
 ) -> Axes:
     """Draw bytes for each parameter by ZeRO's stage: bars by formula, marks as counted.
 
-    Parameters
-    ----------
-    formula : sequence of mapping
-        For each stage "parameter", "gradient", "optimizer", in bytes for each parameter.
-    measured : sequence of mapping, optional
-        The same as a rank held them.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
+    Each stage has "parameter", "gradient" and "optimizer".
     """
     ax = ensure_axes(ax, figsize=(9, 3.8))
     for stage, held in enumerate(formula):
@@ -62,27 +50,7 @@ def stage_bytes(
 
 
 def spans(ranks: Sequence[Sequence[Any]], title: str = "", ax: Axes | None = None) -> Axes:
-    """Draw what ranks computed and sent, as it was recorded: two lanes for each.
-
-    Parameters
-    ----------
-    ranks : sequence of sequence of helpers.sharded.background.Span
-        Of each rank; times in s from the step's beginning.
-    title : str
-        What stands above.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
-
-    Raises
-    ------
-    ValueError
-        If no rank did anything.
-    """
+    """Draw what ranks computed and sent, in s from the step's beginning: two lanes for each."""
     if not any(ranks):
         raise ValueError("spans expects at least one span; got none")
     ax = ensure_axes(ax, figsize=(11, 1.2 + 0.9 * len(ranks)))
@@ -115,22 +83,7 @@ def spans(ranks: Sequence[Sequence[Any]], title: str = "", ax: Axes | None = Non
 def steps(
     plans: Sequence[Any], measured: Sequence[float] | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw what a predicted step is made of, and what was measured.
-
-    Parameters
-    ----------
-    plans : sequence of helpers.sharded.planner.Plan
-        One bar each.
-    measured : sequence of float, optional
-        Seconds of each.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw: by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        What was drawn in.
-    """
+    """Draw what a predicted step is made of, and the seconds that were measured."""
     ax = ensure_axes(ax, figsize=(10, 1.4 + 0.5 * len(plans)))
     for row, plan in enumerate(plans):
         left = 0.0

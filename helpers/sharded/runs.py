@@ -22,15 +22,7 @@ from helpers.waiting import doze
 
 
 def rows(config: Config, batch: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Draw inputs and targets (batch, context), the same on every rank.
-
-    Parameters
-    ----------
-    config : Config
-        Vocabulary and context.
-    batch, seed : int
-        How many, and which.
-    """
+    """Draw inputs and targets (batch, context), the same on every rank."""
     made = torch.Generator().manual_seed(seed)
     x = torch.randint(config.vocabulary, (batch, config.context + 1), generator=made)
     return x[:, :-1], x[:, 1:]
@@ -47,18 +39,9 @@ def world() -> Any:
 def stages(config: Config, batch: int, steps: int = 2) -> list[dict]:
     """Train at each of ZeRO's stages; tell what this rank held, and what was sent.
 
-    Parameters
-    ----------
-    config : Config
-        The model's size.
-    batch, steps : int
-        Rows of all ranks in a step, and how many steps.
-
-    Returns
-    -------
-    list of dict
-        For stages 0 to 3: "held" bytes at the step, "peak" bytes of parameters and gradients,
-        "loss" of the last step, "bytes" and "messages" of one step (rank 0 alone).
+    ``batch`` counts rows of all ranks in a step. For stages 0 to 3: "held" bytes at the step,
+    "peak" bytes of parameters and gradients, "loss" of the last step, "bytes" and "messages" of one
+    step (rank 0 alone).
     """
     from helpers.tracing import gather, record
 
@@ -95,21 +78,8 @@ def prefetched(
 ) -> tuple[float, list[Span]]:
     """Train two steps at stage 3; return the second's seconds and what this rank did in it.
 
-    Parameters
-    ----------
-    config : Config
-        The model's size.
-    batch : int
-        Rows of all ranks.
-    prefetch : bool
-        Whether the next unit travels while this one computes.
-    milliseconds : float
-        What each unit's pass takes at least: its pace.
-
-    Returns
-    -------
-    tuple of float and list of Span
-        Seconds, and spans from the step's beginning.
+    With ``prefetch`` the next unit travels while this one computes, in ``milliseconds`` at least
+    for each unit's pass. Spans count from the step's beginning.
     """
     comm = world()
     n, rank = comm.Get_size(), comm.Get_rank()
@@ -146,22 +116,14 @@ def train(
 
     Parameters
     ----------
-    config : Config
-        The model's size.
     layout : Layout
         How the first ranks share it; the others have nothing to do, and no losses.
-    tokens : numpy.ndarray
-        The text.
     steps, batch, micro : int
         Updates, rows of each, and micro-batches of each replica.
-    rate : float
-        Adam's.
     load, save : str or Path, optional
         Folders of checkpoints.
     begin : int
         The number of the first batch.
-    double : bool
-        Whether in float64.
     """
     from helpers.datasets.characters import batch as draw
 
@@ -193,26 +155,10 @@ def train(
 def timed(
     config: Config, layout: Layout, batch: int, micro: int, speed: float, steps: int = 3
 ) -> tuple[float, int, int]:
-    """Time steps of a layout on ranks of a stated speed.
+    """Time steps of a layout of all ranks, each of a stated speed in operations a second.
 
-    Parameters
-    ----------
-    config : Config
-        The model's size.
-    layout : Layout
-        Of all ranks.
-    batch, micro : int
-        Rows of a step, and micro-batches of each replica.
-    speed : float
-        Operations in a second of each rank.
-    steps : int
-        Of which the median counts; one before them warms up.
-
-    Returns
-    -------
-    tuple of float, int, int
-        Seconds of a step, bytes of parameters, gradient and optimizer that this rank holds, and
-        how many blocks had more arithmetic than their pace.
+    Return the median seconds of ``steps`` (one more warms up), the bytes of parameters, gradient
+    and optimizer that this rank holds, and how many blocks had more arithmetic than their pace.
     """
     comm = world()
     hybrid = Hybrid(comm, config, layout, micro, speed=speed)

@@ -39,13 +39,7 @@ class Task:
 
 @functools.cache
 def digits() -> Task:
-    """Make the task of a perceptron with 64 hidden units on 4 000 digits.
-
-    Returns
-    -------
-    Task
-        1 000 digits test it.
-    """
+    """Make the task of a perceptron with 64 hidden units on 4 000 digits; 1 000 others test it."""
     from helpers.datasets import mnist
     from helpers.models.perceptron import perceptron
 
@@ -112,18 +106,12 @@ def trained(
 
     Parameters
     ----------
-    task : Task
-        What to train.
     batch : int
         B; no more than all training samples are taken.
     optimizer : str
         One of :data:`OPTIMIZERS` or of :data:`ABSORBED`.
-    rate : float
-        λ.
     epochs : float
         How often each sample is seen: the same work for every batch.
-    seed : int
-        Of the initial weights and the order of samples.
     warm_up : float
         Epochs over which the rate rises.
     schedule : callable, optional
@@ -131,16 +119,6 @@ def trained(
         :func:`helpers.data_parallel.large_batch.rates.warmed` unless given.
     target : float, optional
         Test accuracy at which the training ends.
-
-    Returns
-    -------
-    Outcome
-        Accuracy, loss, and the step at which the target was reached.
-
-    Raises
-    ------
-    ValueError
-        For another optimizer.
     """
     import torch
     from torch.nn.functional import cross_entropy
