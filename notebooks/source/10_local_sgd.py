@@ -570,14 +570,6 @@ for batch in range(8):
 
 # %% [markdown]
 # Count what all ranks share (the number of the batch), not what each has done.
-#
-# **An outer rate for another optimizer.** $\eta=0.7$ and $\mu=0.9$ come from a paper with AdamW inside and long rounds. In the long run a $\Delta$ moves the anchor by seven times itself. Here, with data alike, that overshoots (one seed):
-
-# %%
-for eta, mu in ((1.0, 0.0), (0.7, 0.9)):
-    scheme = partial(DiLoCo, period=8, rate=eta, momentum=mu, **waits)
-    run = cluster.run(local_runs.digits, scheme, steps=96, timeout=120)[0]
-    print(f"η = {eta}, μ = {mu}: loss {run.loss:8.3f}, accuracy {run.accuracy:.1%}")
 
 # %% [markdown] claims="10-rarer-gradients 10-threads"
 # ## What the sources say, what we measured
