@@ -25,7 +25,7 @@ LIBRARIES = (
     *("cluster", "tracing", "torch_mpi", "cuda"),
     *("collectives", "data_parallel", "autodiff", "pipeline"),
 )
-CHECKS = {"GL08", "PR02", "PR03", "YD01"}
+CHECKS = {"GL08", "PR02", "PR03"}
 HEADING = re.compile(r"^\s*-{3,}\s*$", re.MULTILINE)
 
 
