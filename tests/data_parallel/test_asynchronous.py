@@ -54,9 +54,7 @@ def test_a_straggler_pushes_less_and_staler():
 @pytest.mark.mpi
 def test_a_paced_straggler_keeps_its_own_pace():
     history = run(3, {"updates": 40}, slow={2: 8.0}, pace=5e-3)
-    late = history.workers.count(2)
-    assert late < history.workers.count(1)
-    assert history.seconds[-1] >= late * 8 * 5e-3
+    assert history.seconds[-1] >= history.workers.count(2) * 8 * 5e-3
 
 
 @pytest.mark.mpi
@@ -233,16 +231,16 @@ def test_the_same_data_on_every_rank_is_one_process():
     assert not np.allclose(divided, single.weights, atol=1e-4)
 
 
-def watch(scheme: str, **settings):
+def watch(scheme: str, steps: int):
     from helpers.data_parallel import schemes, watched
 
-    return watched.computing(getattr(schemes, scheme), batch=2, momentum=0.0, **settings)
+    return watched.computing(getattr(schemes, scheme), steps=steps, batch=2, momentum=0.0)
 
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("scheme", ["MPIAllreduce", "Asynchronous"])
 def test_who_computes_when_is_noted_on_each_rank(scheme):
-    everyone = run_ranks(3, watch, scheme, steps=6, timeout=120)
+    everyone = run_ranks(3, watch, scheme, 6, timeout=120)
     spans = [span for rank in everyone for span in rank]
     assert min(begin for begin, _ in spans) == 0
     assert all(begin < end for begin, end in spans)

@@ -9,6 +9,7 @@ from helpers.data_parallel import curve_runs, local_runs
 from helpers.data_parallel.digits import noise, small
 from helpers.data_parallel.drift import Path
 from helpers.data_parallel.partition import batches, parts
+from helpers.data_parallel.replica import paced
 from helpers.models.curve import FourLayers, curve, samples
 from tests.mpi.runner import run_ranks
 
@@ -58,8 +59,7 @@ def test_the_link_is_the_slower_the_more_it_carries():
 
 
 def test_a_paced_gradient_sleeps_for_the_rest_only():
-    assert local_runs.paced(None) is None
-    rest = local_runs.paced(0.5)
+    rest = paced(0.5)
     assert rest(0.2) == pytest.approx(0.3)
     assert rest(0.7) == 0
 
