@@ -6,9 +6,7 @@ Serrano and Smith (2019), *Is attention interpretable?*, did such a test on this
 
 from __future__ import annotations
 
-import math
 import random
-from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -40,34 +38,6 @@ def weights(model: HierarchicalAttention, document: Ids) -> Weights:
     model.train(was_training)
     words = [row[: len(s)].tolist() for row, s in zip(reading.words, document, strict=True)]
     return Weights(reading.sentences[0].tolist(), words, reading.logits.softmax(1)[0].tolist())
-
-
-def most_attended(
-    model: HierarchicalAttention,
-    documents: Sequence[Ids],
-    labels: Sequence[int],
-    words: Sequence[str],
-    top: int = 8,
-    at_least: int = 5,
-) -> dict[int, list[str]]:
-    """Return, for each label, the words with the highest mean weight (n · α) in its documents.
-
-    A word's weight is multiplied by the number of words of its sentence: 1 means "as much as any
-    other", so that short sentences do not win. ``words`` gives each id's word; words seen fewer
-    than ``at_least`` times with a label do not count.
-    """
-    total: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for document, label in zip(documents, labels, strict=True):
-        found = weights(model, document)
-        for sentence, row in zip(document, found.words, strict=True):
-            for word, weight in zip(sentence, row, strict=True):
-                if word != UNKNOWN:
-                    total[label][word].append(weight * len(sentence))
-    best = {}
-    for label, seen in sorted(total.items()):
-        means = {w: sum(v) / len(v) for w, v in seen.items() if len(v) >= at_least}
-        best[label] = [words[w] for w in sorted(means, key=means.get, reverse=True)[:top]]
-    return best
 
 
 def in_vectors(model: HierarchicalAttention, document: Ids) -> tuple[Tensor, Answer]:
@@ -139,14 +109,6 @@ def at_random(seed: int = 0) -> Ranking:
     """Return a ranking that knows nothing."""
     shuffle = random.Random(seed)
     return lambda model, document: [shuffle.random() for sentence in document for _ in sentence]
-
-
-def by_rarity(documents: Sequence[Ids]) -> Ranking:
-    """Return a ranking by how few of ``documents`` have the word: it knows no model."""
-    seen = Counter(word for d in documents for word in {w for sentence in d for w in sentence})
-    return lambda model, document: [
-        -seen[word] if word != UNKNOWN else -math.inf for sentence in document for word in sentence
-    ]
 
 
 RANKINGS: dict[str, Ranking] = {

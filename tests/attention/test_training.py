@@ -13,11 +13,9 @@ from helpers.attention.explain import (
     by_attention,
     by_gradient,
     by_integrated_gradients,
-    by_rarity,
     deletion,
     hiding,
     in_vectors,
-    most_attended,
     until_it_changes,
     weights,
 )
@@ -82,14 +80,6 @@ def test_hiding_words_lowers_the_first_answer(learned):
     assert curves["random"][2] < 0.7  # without the word that decides, one of two answers is lost
 
 
-def test_most_attended_words_are_words_of_the_label(learned):
-    model, documents, labels, _, _ = learned
-    found = most_attended(model, documents, labels, VOCABULARY.words, top=3, at_least=2)
-    assert set(found) == {0, 1}
-    assert "no" not in found[0]
-    assert "yes" not in found[1]
-
-
 def test_the_epoch_with_the_least_loss_on_the_validation_documents_is_kept():
     torch.manual_seed(1)
     documents = [[torch.randint(4, 10, (5,)).tolist()] for _ in range(48)]
@@ -109,8 +99,6 @@ def test_scores_of_words_find_what_decides(learned):
     decides = [[w in (2, 3) for s in document for w in s].index(True) for document in documents]
     assert sum(a == b for a, b in zip(first, decides, strict=True)) > 0.4 * len(documents)
     assert sum(by_attention(model, documents[0])) == pytest.approx(1, abs=1e-5)
-    rare = by_rarity([[[2, 4]], [[4]]])(model, [[2, 4, UNKNOWN]])
-    assert rare == [-1, -2, -float("inf")]
 
 
 def test_a_document_as_a_function_of_its_vectors(learned):
