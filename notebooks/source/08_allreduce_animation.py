@@ -41,7 +41,7 @@ cluster = Cluster(n=P.ranks)
 animate(schedules(cluster.run(record, ["ring"], (P.ranks,))))
 
 # %% [markdown]
-# A column is a *rank*, one of the four processes. A box is a **chunk** of its array. A box has one **stripe for each rank**: a coloured stripe means that this rank's numbers are in the chunk's sum. A black border marks a complete sum. Below each rank you read how much it has sent, in multiples of the array's size $K$. A green label means that these messages were recorded on your ranks. A grey label means that the algorithm was simulated. All messages are drawn as if they took equally long.
+# A column is a *rank*, one of the four processes. A box is a **chunk** of its array. A box has one **stripe for each rank**: a coloured stripe means that this rank's numbers are in the chunk's sum. A black border marks a complete sum. Below each rank you read how much it has sent, in multiples of the array's size $K$. A green label means that these messages were recorded on your ranks. A grey label means that the algorithm was simulated. The picture draws all messages as if they took equally long.
 #
 # **You will be able to**
 #
@@ -65,7 +65,7 @@ animate(schedules(cluster.run(record, ["ring"], (P.ranks,))))
 # %% [markdown]
 # ## Lesson 1. How do ranks add up their arrays?
 #
-# *45 minutes.* Four workers each have a gradient of 100 MB, and all of them need the sum. One way is a chain. Worker 0 sends to worker 1, which adds its own gradient and sends the result to worker 2, and so on. Worker 3 then has the sum, and sends it back along the chain. Is there a better way?
+# *45 minutes.* Four workers each have a gradient of 100 MB, and all of them need the sum. One way is a chain. Worker 0 sends to worker 1, which adds its own gradient and sends the result to worker 2, and so on. Worker 3 then has the sum, and sends it back along the chain to all others. Is there a better way?
 #
 # > **Predict.** How many MB does the busiest worker of the chain send? Can it be done so that no worker sends more than 150 MB ("yes" or "no")? A thousand workers share the load evenly: how many MB must each of them send at least? Type your answers in place of the dots.
 
@@ -92,7 +92,7 @@ chunks = [np.full(500_000, value) for value in x]  # each number as 4 MB: messag
 print(f"{x} -> {reference}")
 
 # %% [markdown]
-# Now by hand. Put the ranks on a ring, on which each rank sends only to its right neighbour. In every step every rank sends **one chunk**, and adds the chunk that it receives to its own. Rank $r$ first sends chunk $r-1$. After that it always sends the chunk to which it has just added. (Each chunk is one of the four numbers, repeated until it fills 4 MB.) The picture shows the first step halfway:
+# Now by hand. Put the ranks on a ring, on which each rank sends only to its right neighbour. In every step every rank sends **one chunk**, and adds the chunk that it receives to its own. Rank $r$ first sends chunk $r-1$. After that it always sends the chunk to which it has just added. (Each chunk is one of the four numbers, repeated until it fills 4 MB.) In the picture the first step is halfway; the four chunks with a red frame are on their way:
 
 # %%
 from helpers.plots.collective import draw_state
@@ -189,12 +189,12 @@ check.ring_allreduce(ring_allreduce, cluster=cluster)
 # | algorithm | what happens | steps, one after another |
 # |---|---|---|
 # | chain | the sum passes from rank to rank, and back | $2(N-1)$ |
-# | tree | ranks 1, 3, 5, ... send to their left neighbours, which add; those do the same at distance 2, then 4; the sum comes back the same way | $2\lceil\log_2 N\rceil$ |
+# | tree | ranks 1, 3, 5, ... send to their left neighbours, which add; the receivers repeat this at distance 2, then 4; the sum comes back the same way | $2\lceil\log_2 N\rceil$ |
 # | recursive doubling | partners exchange *whole arrays*, and both add; partners are at distance 1, then 2, then 4 | $\log_2 N$ |
 # | ring | $N$ chains at once, one for each chunk | $2(N-1)$ |
 # | halving and doubling | partners exchange *halves*, then quarters, and so on, until each rank has one complete chunk; then the same way back | $2\log_2 N$ |
 #
-# Choose an algorithm from the menu, and *step*. Which algorithms keep every column busy? What does the busiest rank send with 4 ranks, and with 8? Give the chain 4 chunks: they follow one another like wagons, so that more ranks work at the same time.
+# Choose an algorithm from the menu, and *step*. Which algorithms keep every column busy? What does the busiest rank send with 4 ranks, and with 8? Give the chain 4 chunks: they follow one another like the wagons of a train, so that more ranks work at the same time.
 
 # %%
 FOUR = ["chain", "tree", "recursive_doubling", "ring"]
@@ -226,7 +226,7 @@ costs.bytes_by_rank(shares, K=1)
 plt.show()
 
 # %% [markdown]
-# Chain and tree load some ranks more than others. The ring loads all ranks equally, and its busiest rank sends least. Can any algorithm do with less? To add $N$ arrays, ranks must send at least $N-1$ arrays: $(N-1)K$ bytes. Then $N-1$ ranks must receive the sums that they lack: another $(N-1)K$. Shared evenly over $N$ ranks, that is $2(N-1)K/N$ each, which is what the ring sends (full proof: Patarasuk and Yuan 2009).
+# Chain and tree load some ranks more than others. The ring loads all ranks equally, and its busiest rank sends least. Can any algorithm do with less? Before a sum is complete, every rank but one must have sent its part of it: $(N-1)K$ bytes in all. Then $N-1$ ranks lack each sum and must receive it: another $(N-1)K$. Shared evenly over $N$ ranks, that is $2(N-1)K/N$ each, which is what the ring sends (full proof: Patarasuk and Yuan 2009).
 #
 # *In-network reduction* gets below this bound. In NVIDIA's SHARP the switches add: each rank sends its array once and receives the sums once, $K$ bytes each way.
 #
@@ -257,14 +257,14 @@ def bytes_sent(algorithm, N, K):
 check.bytes_sent(bytes_sent)
 
 # %% [markdown]
-# **Answer.** Cut the array into $N$ chunks, and let $N$ chains run at once: a ring. Every rank sends $2(N-1)K/N$ bytes. Without switches that add, no algorithm in which all ranks send equally much sends less. Halving and doubling sends as little in fewer steps. *Evidence: the bytes that your ranks counted are those of the formula.*
+# **Answer.** Cut the array into $N$ chunks, and let $N$ chains run at once: a ring. Every rank sends $2(N-1)K/N$ bytes. Unless switches add, every algorithm has a rank that sends at least as much. Halving and doubling sends as little in fewer steps. *Evidence: your ranks counted the bytes that the formula predicts.*
 
 # %% [markdown]
 # ## Lesson 2. What does an allreduce cost?
 #
 # *35 minutes.* A ring sends few bytes in many steps. A tree sends many bytes in few steps. Which is faster, and can we know it before we run them?
 #
-# > **Predict.** On your four ranks: which of "chain", "tree", "recursive_doubling" and "ring" is fastest for 1 KB, and which for 4 MB? For more and more ranks: what becomes flat for the ring, the "bytes" that each rank sends, its "steps", "both" or "none"?
+# > **Predict.** On your four ranks: which of "chain", "tree", "recursive_doubling" and "ring" is fastest for 1 KB, and which for 4 MB? Let a ring have more and more ranks. Which curve becomes flat: the "bytes" that each rank sends, the number of "steps", "both" or "none"?
 
 # %%
 guess["fastest at 1 KB"] = ...
@@ -274,7 +274,7 @@ guess["becomes flat"] = ...
 # %% [markdown]
 # ### The model: count steps, bytes and additions
 #
-# A message of $m$ bytes takes $\alpha + m\beta$, and adding it takes $m\gamma$. Count what must follow one another:
+# A message of $m$ bytes takes $\alpha + m\beta$, and adding it takes $m\gamma$. Count only the messages and additions that must wait for one another:
 #
 # | algorithm | predicted time |
 # |---|---|
@@ -301,7 +301,7 @@ plt.show()
 guess.answer("becomes flat", "bytes")
 
 # %% [markdown]
-# The bytes become flat: $K$ for two workers, $1.5K$ for four, never more than $2K$. The steps do not: there are $2(N-1)$ of them, and each costs a latency $\alpha$. So the sentence holds for bandwidth with many workers, and does not hold for time.
+# The bytes become flat: $K$ for two workers, $1.5K$ for four, never more than $2K$. The steps do not: there are $2(N-1)$ of them, and each costs a latency $\alpha$. So the lecture's sentence is nearly true of bytes once there are many workers. It is not true of time.
 #
 # ### Measure α, β and γ
 #
@@ -325,7 +325,7 @@ costs.times_by_size(
 plt.show()
 
 # %% [markdown] claims="08-ping-pong"
-# Dots are measured, dashed lines fitted. Where four ranks share two cores, a step of the ring takes longer than a message between two ranks that have the cores to themselves. So a ping-pong promises too much, and we predict with the line of the *ring steps*. In the records of two processors a ring took 4 to 17 times as long as the ping-pong promised:
+# Dots are measured, dashed lines fitted. Where four ranks share two cores, a step of the ring takes longer than a message between two ranks that have the cores to themselves. So a ping-pong promises too short a time, and we predict with the line of the *ring steps*. In the records of two processors a ring took 4 to 17 times as long as the ping-pong promised:
 
 # %%
 claims.evidence("08-ping-pong")
@@ -347,7 +347,7 @@ costs.doubt(ax, cluster.run(quiet.share)[0])
 plt.show()
 
 # %% [markdown]
-# The *order* matters more than the time. Is the algorithm that the model calls fastest really the fastest? In brackets you see measured ÷ predicted.
+# The *order* of the algorithms matters more than their times. Is the algorithm that the model calls fastest really the fastest? In brackets the next cell prints measured ÷ predicted time.
 
 # %%
 for name, place in (("1 KB", 0), ("4 MB", 4)):
@@ -359,7 +359,7 @@ for name, place in (("1 KB", 0), ("4 MB", 4)):
     guess.answer(f"fastest at {name}", order[0])
 
 # %% [markdown]
-# A model of three numbers knows nothing of caches, of the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous), or of ranks that share cores. For such a model a ratio between a half and two is good. For the ring the test is nearly circular, since its line was fitted to such steps; for tree and doubling it is a real test. With four ranks on two cores the measured order may differ from the predicted one.
+# A model of three numbers knows nothing of caches, of the change from [eager](glossary.md#eager) to [rendezvous](glossary.md#rendezvous), or of ranks that share cores. For such a model a ratio between a half and two is good. The ring hardly tests the model, since α and β were fitted to ring steps. Tree and recursive doubling do test it. With four ranks on two cores the measured order may differ from the predicted one.
 #
 # ### Exercise 4: where ring and tree cross
 #
@@ -441,7 +441,7 @@ for name, must_send in (("allreduce", 2 * (size - 1) / size), ("all-to-all", (si
         print(f"{name:10} of 4 MB: {1e3 * took:.2f} ms, bus bandwidth {bandwidth / 1e9:.2f} GB/s")
 
 # %% [markdown]
-# **Answer.** An allreduce costs $\alpha$ for each step, and $\beta$ for each byte that the steps send one after another. Few steps win for short arrays and few bytes for long ones, and the crossover is one division. Fit $\alpha$ and $\beta$ while all ranks are at work. *Evidence: the race above, and the record of ping-pongs.*
+# **Answer.** An allreduce costs $\alpha$ for each step, and $\beta$ for each byte that the steps send one after another. Few steps win for short arrays and few bytes for long ones, and one division says where they cross. Fit $\alpha$ and $\beta$ while all ranks are at work. *Evidence: the race above, and the record of ping-pongs.*
 
 # %% [markdown]
 # ## Lesson 3. What changes between hosts, and with thousands of ranks?
@@ -461,7 +461,7 @@ guess["least ms for 1 MB"] = ...
 guess["fastest between hosts"] = ...
 
 # %% [markdown]
-# To predict, we need α and β between hosts and inside one. Between hosts we fit them to ring steps, with all ranks at work, as in Lesson 2. Then each step of an algorithm takes as long as its slowest part, and everything that leaves or enters a host in one step shares its one link.
+# To predict, we need α and β twice. Between hosts we fit them to ring steps, with all ranks at work, as in Lesson 2. Inside a host we fit them to a ping-pong. The prediction lets each step take as long as its slowest part: a message inside a host, or all the bytes that leave or enter one host through its one link.
 
 # %%
 network = Network(hosts=4, rate=100e6)  # bit/s; two ranks on each, side by side: 0 and 1, 2 and 3
@@ -497,7 +497,7 @@ guess.answer("least ms for 1 MB", 1e3 * least)
 guess.answer("fastest between hosts", min(timed, key=lambda name: timed[name][-1]))
 
 # %% [markdown] claims="08-two-levels"
-# Ring and two levels come nearest to the least time. The prediction orders the algorithms; it is seldom exact, since eight ranks share your cores. Two levels send $2(H-1)/H\cdot K = 1.5K$ out of each host, and the ring $2(N-1)/N\cdot K = 1.75K$. In the records of two processors that saves 3 to 5 % at 100 Mbit/s, less than a difference that counts. At 1 Gbit/s the bytes take a tenth of the time, and the number of steps between hosts counts: 6 by two levels, 14 by the ring. There two levels take 0.6 to 0.7 of the ring's time:
+# Ring and two levels come nearest to the least time, so near to each other that either may win a run. The prediction orders the algorithms; it is seldom exact, since eight ranks share your cores. Two levels send $2(H-1)/H\cdot K = 1.5K$ out of each host, and the ring $2(N-1)/N\cdot K = 1.75K$. For 1 MB at 100 Mbit/s that saves 3 to 5 % in the records of two processors, too little to matter. At 1 Gbit/s the bytes take a tenth of the time, so the number of steps between hosts matters more: 6 by two levels, 14 by the ring. There two levels take 0.6 to 0.7 of the ring's time:
 
 # %%
 claims.evidence("08-two-levels")
@@ -505,11 +505,11 @@ claims.evidence("08-two-levels")
 # %% [markdown]
 # ### Exercise 5: a ring on hosts
 #
-# *Difficulty ●●○, 12 minutes.* In the flat ring rank $r$ sends to rank $(r+1) \bmod N$. `hosts` names the host of each rank, on two hosts or more: `(0, 0, 1, 1)` seats neighbours side by side, `(0, 1, 0, 1)` deals them out in turn. Return the least seconds of an allreduce of $K$ bytes by this ring. A host's link carries `payload` bytes a second each way. Each step costs `alpha` seconds once, however many messages share a link in it. Messages inside a host and additions cost nothing.
+# *Difficulty ●●○, 12 minutes.* In the flat ring rank $r$ sends to rank $(r+1) \bmod N$. `hosts` names the host of each rank, on two hosts or more: `(0, 0, 1, 1)` seats neighbours side by side, `(0, 1, 0, 1)` deals them out in turn. Return the seconds that an allreduce of $K$ bytes takes by this ring. A host's link carries `payload` bytes a second each way. Each step costs `alpha` seconds once, however many messages share a link in it. Messages inside a host and additions cost nothing.
 #
 # <details><summary>Hint</summary>
 #
-# How many steps does the ring take, there and back again, and how long is a chunk? All steps are alike. For each host count its ranks whose right neighbour sits elsewhere: the busiest link carries so many chunks in each step.
+# How many steps does the ring take, there and back again, and how long is a chunk? All steps are alike. For each host count the ranks whose right neighbour sits on another host. The largest count is the number of chunks that the busiest link carries in each step.
 #
 # </details>
 
@@ -525,14 +525,14 @@ def ring_on_hosts(hosts, K, alpha, payload):
     # END SOLUTION
 
 
-my_hosts, my_ranks = 2, 4  # yours: 2 to 8 hosts, and as many ranks on each
+my_hosts, my_ranks = 2, 4  # yours: 2 to 8 hosts, and ranks that they share evenly
 my_rate, my_size = 50e6, 500_000  # bit/s, bytes
 
 # %% check="ring-on-hosts" points=3
 check.ring_on_hosts(ring_on_hosts)
 
 # %% [markdown]
-# The next cell makes your hosts in both seatings, "block" (side by side) and "cyclic" (in turn), and compares. A job script that asks Slurm for `--distribution=block` or `cyclic` chooses between them.
+# The next cell makes your hosts in both seatings, "block" (side by side) and "cyclic" (in turn), and prints predicted and measured times. Is the second measured time twice the first? A job script that asks Slurm for `--distribution=block` or `cyclic` chooses between them.
 
 # %%
 for seating in ("block", "cyclic") if check.ring_on_hosts.passed(ring_on_hosts) else ():
@@ -549,11 +549,11 @@ for seating in ("block", "cyclic") if check.ring_on_hosts.passed(ring_on_hosts) 
 # %% [markdown]
 # ### Exercise 6: two levels
 #
-# *Difficulty ●●○, 12 minutes.* Write the two levels. `node` is the communicator of the $G$ ranks of your node; `across` is the communicator of the ranks with your place in each of the $M$ nodes. Return the sums of `x` over all ranks of all nodes, as a new array. $G$ divides its length. You may call MPI's collectives on both communicators (`Reduce_scatter_block` is its reduce-scatter with equal chunks), but a call on `across` may carry only your share, one $G$-th of the array. There may be one node, or one rank in each.
+# *Difficulty ●●○, 12 minutes.* Write the two levels. `node` is the communicator of the $G$ ranks of your node; `across` is the communicator of the $M$ ranks that have your place, one in each node. Return the sums of `x` over all ranks of all nodes, as a new array. $G$ divides its length. You may call MPI's collectives on both communicators (`Reduce_scatter_block` is its reduce-scatter with equal chunks), but a call on `across` may carry only your share, one $G$-th of the array. It must also work with one node, and with one rank in each node.
 #
 # <details><summary>Hint</summary>
 #
-# Three calls: one for each phase. `node.Reduce_scatter_block(x, part)` leaves in `part` the node's sums of this rank's share of `x`: make `part` long enough, with the type of `x`.
+# Three calls: one for each phase. `node.Reduce_scatter_block(x, part)` leaves in `part` the node's sums of this rank's share of `x`: give `part` the length of a share and the type of `x`.
 #
 # </details>
 
@@ -577,7 +577,7 @@ check.two_levels(two_levels, cluster=cluster)
 # %% [markdown]
 # Your two levels race the flat ring, on two hosts with two ranks each and links of 100 Mbit/s.
 #
-# > **Predict.** How many times as long as your two levels does the flat ring take for 1 MB? Count what leaves a host by each.
+# > **Predict.** For 1 MB, what is the flat ring's time divided by the time of your two levels? Count the bytes that leave a host in each.
 
 # %%
 guess["flat ring ÷ two levels, 1 MB"] = ...
@@ -605,6 +605,8 @@ if check.two_levels.passed(two_levels, cluster=cluster):
         print(f"No hosts here ({error}).")
 
 # %% [markdown]
+# The flat ring sends $1.5K$ out of each host, and two levels send $K$. So bytes alone predict 1.5.
+#
 # ### Thousands of ranks
 #
 # Take nodes of $G = 8$ GPUs, with NVLink inside and **one** InfiniBand port to the other nodes (large training machines have four to eight ports). Let the number of nodes grow to $M = 2048$. We cannot run 16 384 GPUs. So this is the model alone, with β from data sheets and α from NCCL's own table (`helpers/collectives/links.py`):
@@ -612,7 +614,7 @@ if check.two_levels.passed(two_levels, cluster=cluster):
 # - **flat ring** through all GPUs: $2(N-1)$ steps, each as slow as its slowest link;
 # - **tree** in every node, under a tree of nodes: $2(\log_2 G + \log_2 M)$ steps of $K$ bytes;
 # - **two levels, ring**: $2(G-1)$ steps inside the nodes, and a ring of $2(M-1)$ steps between them;
-# - **two levels, halving**: the same with halving and doubling between nodes: the bytes of the ring, in $2\log_2 M$ steps.
+# - **two levels, halving**: the same inside the nodes; between them halving and doubling sends the ring's bytes in $2\log_2 M$ steps.
 #
 # > **Predict.** For 1 MB on 16 384 GPUs: which of the four is fastest ("flat ring", "tree", "two levels, ring", "two levels, halving")?
 
@@ -650,13 +652,13 @@ largest = {name: way(machines[-1]).at(1e6) for name, way in WAYS.items()}
 guess.answer("fastest for 1 MB on 16 384 GPUs", min(largest, key=largest.get))
 
 # %% [markdown]
-# The flat ring's time becomes a straight line: with 16 384 GPUs it takes 32 766 steps, and only latency counts. The tree's time hardly grows, but each of its steps carries the whole array. Halving and doubling between nodes has as few steps as the tree and as few bytes as the ring. (The kink between 8 and 16 GPUs is the edge of the first node.) Up to which size is the tree the best of the four?
+# The flat ring's time becomes a straight line: with 16 384 GPUs it takes 32 766 steps, and latency is nearly all of its time. The tree's time hardly grows, but each of its steps carries the whole array. Halving and doubling between nodes has as few steps as the tree and as few bytes as the ring. (The kink between 8 and 16 GPUs is the edge of the first node.) Up to which size is the tree the best of the four?
 
 # %%
 from helpers.plots.timeline import size
 
 rows = [
-    "| GPUs | tree best up to | had nobody known halving | 1 MB by the tree | by two levels, halving |",
+    "| GPUs | tree best up to | against rings alone, up to | 1 MB by the tree | by two levels, halving |",
     "|--:|--:|--:|--:|--:|",
 ]
 for m in machines[1::2]:
@@ -666,18 +668,18 @@ for m in machines[1::2]:
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# Each size is a division: two straight lines cross there. With a thousand GPUs or more the tree is best only for arrays of some tens of kilobytes. Had we compared it with rings alone, the tree would have seemed best for ever longer arrays. "The best algorithm" is only as good as the rivals that it was compared with.
+# At each of these sizes two straight lines cross, as in Exercise 4. With a thousand GPUs or more the tree is best only for arrays of some tens of kilobytes. Compared with two levels of rings alone, the tree seems best for ever longer arrays: see the third column. "The best algorithm" is only as good as the rivals that it was compared with.
 #
-# NCCL reaches few steps and few bytes by another road, *double binary trees*. Two trees run at once, each for half of the array, and no rank has children in both. A rank then sends at most $2K$, the limit of the ring, in about $2\log_2 N$ steps and a few more for pieces that follow one another.
+# NCCL reaches few steps and few bytes in another way, by *double binary trees*. Two trees run at once, each for half of the array, and no rank has children in both. A rank then sends at most $2K$, the limit of the ring, in about $2\log_2 N$ steps, and a few more because the array travels in pieces, one behind the other.
 #
 # **Answer.** The busiest link sets the time: seat the ring's neighbours side by side, or use two levels. With thousands of ranks the number of steps decides, and an algorithm needs few steps *and* few bytes. *Evidence: the bars above and the record of two levels; for thousands of GPUs, the model alone.*
 
 # %% [markdown]
 # ## Project: few steps *and* few bytes
 #
-# *Difficulty ●●●, 30 minutes.* Write *recursive halving and doubling* (Rabenseifner 2004), which you watched in Lesson 1: $2\log_2 N$ steps and $2(N-1)K/N$ bytes. Exchange *halves* with a partner at distance $N/2$, so that each of you is left with the sums of one half. Exchange quarters with a partner at distance $N/4$, and so on, until each rank has the complete sums of one $N$-th. Then go back: exchange what you have with the same partners in reverse order, until every rank has everything.
+# *Difficulty ●●●, 30 minutes.* Write *recursive halving and doubling* (Rabenseifner 2004), which you watched in Lesson 1: $2\log_2 N$ steps and $2(N-1)K/N$ bytes. Your first partner is at distance $N/2$. Each of you keeps one *half* of the array, gives the other half away, and adds what it receives. Do the same with quarters at distance $N/4$, and so on, until each rank has the complete sums of one $N$-th. Then go back: exchange the sums that you have with the same partners in reverse order, until every rank has all sums.
 #
-# Write it for $N$ a power of two that divides the length of `x`, and for any type of number. Return a new array.
+# Write it for $N$ a power of two that divides the length of `x`, and for any type of number. Return a new array. (The race after the check needs Lesson 2's cells.)
 #
 # <details><summary>Hint</summary>
 #
@@ -722,7 +724,7 @@ if check.halving_doubling.passed(halving_doubling, cluster=cluster):
 # %% [markdown]
 # ## What breaks
 #
-# > **Predict.** Rank 2 calls a broadcast before an allreduce, and the other ranks call them the other way round: is it "a deadlock", "an error" or "a result"? An operation whose order matters goes round the ring: how many of four numbers come out right?
+# > **Predict.** Rank 2 calls a broadcast before an allreduce, and the other ranks call them the other way round: is it "a deadlock", "an error" or "a result"? A ring allreduces four numbers by an operation that is right only in the order of the ranks: how many numbers come out right?
 
 # %%
 guess["one rank in another order"] = ...
@@ -745,7 +747,7 @@ except (RankTimeoutError, RankError) as error:
 guess.answer("one rank in another order", came_of_it)
 
 # %% [markdown]
-# All ranks must call the same collectives in the same order. Libraries differ in what happens otherwise: a deadlock, an error about sizes, or, worst of all, a wrong result. In training it happens when one rank skips a layer, or takes an `if` that the others do not take.
+# All ranks must call the same collectives in the same order. If one does not, the outcome depends on the library: a deadlock, an error about sizes, or, worst of all, a wrong result. In training it happens when one rank skips a layer, or takes an `if` that the others do not take.
 #
 # **An operation that does not commute.** The ring adds chunk $i$ in the order $i+1, i+2, \dots, i$, a different order for each chunk. For sums that changes the rounding. For an operation whose order matters, such as a product of matrices, it gives another result. Here the operation appends digits, so that four ranks should make 1234:
 
@@ -776,7 +778,7 @@ guess.answer("numbers that the ring gets right", int(right))
 #
 # ## What the sources say, what we measured
 #
-# The right column is what ran in this notebook on your machine, unless it names another origin.
+# The right column is what ran in this notebook on your machine, unless it names another origin. (The cell needs Lessons 1 and 3.)
 
 # %%
 level_ms, ring_ms = (1e3 * timed[name][-1] for name in ("two_level", "ring"))
