@@ -3,7 +3,7 @@
 #
 # At the end you will have watched MPI's six collectives, written a broadcast for long arrays, ordered a link for an allreduce, and measured what a bad seating costs.
 #
-# **You need** [08_allreduce_animation](08_allreduce_animation.ipynb). *Time:* 50 minutes, exercises included. The sections need the set-up alone, in any order. *Cores:* two or more. *GPU:* none.
+# **You need** [08_allreduce_animation](08_allreduce_animation.ipynb). *Time:* 50 minutes, exercises included. Each section needs the set-up alone; the last table needs the first two sections. *Cores:* two or more. *GPU:* none.
 #
 # ## Set-up
 
@@ -93,7 +93,7 @@ f"{sum(same.values())} of {len(same)} equal MPI's"
 # %% [markdown]
 # ### The same bits on every rank
 #
-# A floating-point sum depends on the order of adding, so the algorithms differ from MPI, and from one another, in the last digits. In training all *ranks* must end with the same bits, or their replicas drift apart. Do they?
+# A floating-point sum depends on the order of adding, so two algorithms may differ in the last digits. In training all *ranks* must end with the same bits, or their replicas drift apart. Does each algorithm give all ranks the same bits?
 
 # %%
 # %%ranks
@@ -108,13 +108,13 @@ if rank == 0:
     print("equal bits on all ranks:", [len(set(one)) == 1 for one in zip(*everybody, strict=True)])
 
 # %% [markdown]
-# They do. In chain, tree and ring each chunk is added up on one rank and copied. In recursive doubling both partners add the same two numbers, and $a + b = b + a$ to the last bit.
+# Each does. In chain, tree and ring each chunk is added up on one rank and copied. In recursive doubling both partners add the same two numbers, and $a + b = b + a$ to the last bit.
 #
 # ### Exercise 1: a broadcast for long arrays
 #
-# A broadcast by a tree has few steps, but rank 0 sends the whole array in each of them. There is another way: rank 0 sends chunk $i$ to rank $i$, as in *scatter*; then the chunks go round the ring, as in the second half of the ring allreduce.
+# A broadcast by a tree has few steps, but rank 0 sends the whole array in each of them. Instead, rank 0 can send chunk $i$ to rank $i$, as in *scatter*. Then the chunks go round the ring, as in the second half of the ring allreduce.
 #
-# > **Predict.** Four ranks, an array of $K$ bytes. How many times $K$ does rank 0 send by the tree, and how many times $K$ in chunks? Which takes less time on your machine for 4 MB, "tree" or "yours"?
+# > **Predict.** Four ranks, an array of $K$ bytes. How many times $K$ does rank 0 send by the tree, and how many times $K$ in chunks? Which broadcast takes less time on your machine for 4 MB, "tree" or "yours" (in chunks)?
 
 # %%
 guess["sent by rank 0 ÷ K, tree"] = ...
@@ -122,7 +122,7 @@ guess["sent by rank 0 ÷ K, in chunks"] = ...
 guess["the faster broadcast of 4 MB"] = ...
 
 # %% [markdown]
-# *Difficulty ●●○, 12 minutes.* Write it with sends and receives alone. On rank 0 `work` holds the numbers; on the other ranks its content does not matter. $N$ divides its length. Return `work`, filled in, on every rank. Only rank 0 may send more than $N - 1$ chunks.
+# *Difficulty ●●○, 12 minutes.* Write the broadcast in chunks, with sends and receives alone. On rank 0 `work` holds the numbers; on the other ranks its content does not matter. $N$ divides its length. Return `work`, filled in, on every rank. Only rank 0 may send more than $N - 1$ chunks.
 #
 # <details><summary>Hint</summary>
 #
@@ -185,11 +185,11 @@ if check.long_broadcast.passed(long_broadcast, cluster=cluster):
     guess.answer("the faster broadcast of 4 MB", faster)
 
 # %% [markdown]
-# The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes; chunks take $2(N-1)$ steps of $K/N$ bytes. It is the choice between few steps and few bytes, as in notebook 08.
+# The tree takes $\lceil\log_2 N\rceil$ steps of $K$ bytes; chunks take $2(N-1)$ steps of $K/N$ bytes. Again you choose between few steps and few bytes, as in notebook 08.
 #
 # ## Links
 #
-# What are α and β elsewhere? **PCIe** joins a processor with its devices by *lanes* that work in parallel. **NVLink** joins GPUs directly. **InfiniBand** and **Ethernet** join machines. **RDMA** lets a network card read and write another machine's memory without its processor (**RoCE**: RDMA over Ethernet). The last column says where the figures come from.
+# What are α and β elsewhere? **PCIe** joins a processor to its devices by *lanes* that work in parallel. **NVLink** joins GPUs directly. **InfiniBand** and **Ethernet** join machines. **RDMA** lets a network card read and write another machine's memory without its processor (**RoCE**: RDMA over Ethernet). The last column says where the figures come from.
 
 # %%
 gamma = max(cluster.run(measure.addition))
@@ -222,7 +222,7 @@ print(f"{lane / 1e6:.0f} MB/s = {lane / 2**20:.0f} MiB/s")
 #
 # <details><summary>Hint</summary>
 #
-# Divide the time by the number of steps of the ring, $2(N-1)$. What a step has left after its latency is for the bytes that one rank sends in it. What if nothing is left?
+# Divide the time by the number of steps of the ring, $2(N-1)$. Subtract the latency from the time of a step. In the rest one rank must send its chunk of $K/N$ bytes. What if nothing is left?
 #
 # </details>
 
@@ -254,7 +254,7 @@ if check.rate_for.passed(rate_for):
         print(f"{link.name:24} has {has / 1e9:6.4g}, needs {needed / 1e9:.3g}: {verdict}")
 
 # %% [markdown]
-# Now order a link. A ring over four hosts with one rank each should allreduce 1 MB in 0.2 s. For α we take 0.1 ms; `data` is the share that packet headers leave. The cell makes hosts with links of your rate, and measures.
+# Now order a link. A ring over four hosts with one rank each should allreduce 1 MB in 0.2 s. For α we take 0.1 ms; `data` is the share that packet headers leave. The cell makes hosts with links of the rate that your function asks for, and measures.
 
 # %%
 network = Network(hosts=4, rate=100e6)  # 100 Mbit/s
@@ -282,7 +282,7 @@ for name in ("ring", "two_level"):
         print(f"{name:10s} {way:7s} {places} {1e3 * took:6.1f} ms")
 
 # %% [markdown] claims="A3-placement"
-# The ring takes twice as long, because each link carries twice the bytes in every step. Measured on two processors, it takes 1.8 to 1.9 times as long for 256 KB and 2.1 times for 1 MB. Two levels form their rings by host, whatever the ranks' numbers, and do not mind.
+# The ring takes twice as long, because each link carries twice the bytes in every step. Measured on two processors, it takes 1.8 to 1.9 times as long for 256 KB and 2.1 times for 1 MB. Two levels form their rings by host, whatever the ranks' numbers, so by the model their time stays the same.
 
 # %%
 claims.evidence("A3-placement")
@@ -290,16 +290,20 @@ claims.evidence("A3-placement")
 # %% [markdown]
 # ### More and more hosts
 #
-# Time against the number of hosts, one rank each, for an array of 256 KB: recorded, and by the model.
+# How does the time grow with the number of hosts? The picture shows an array of 256 KB and one rank on each host. Markers are recorded, dashed lines are the model. Whose time grows least?
 
 # %%
 counts, grown, model_says = on_hosts.growing(rate=100e6)
 ax = costs.times_by_ranks(counts, grown, predicted=model_says)
 ax.set(xlabel="number of hosts, one rank each", title="256 KB, links of 100 Mbit/s")
 plt.show()
+for said, ms in (("by the model", model_says["ring"]), ("recorded", grown["ring"])):
+    print(
+        f"ring {said}: {1e3 * ms[0]:.0f} ms on {counts[0]} hosts, {1e3 * ms[-1]:.0f} on {counts[-1]}"
+    )
 
 # %% [markdown]
-# By the model the ring's time grows from 22 ms on two hosts to 38 ms on eight, since $2(N-1)/N$ grows from 1 to 1.75. It can never pass 2, while tree and recursive doubling grow without end. Measured, it is 23 and 64 ms. All hosts of this record share two cores, and α came from a ping-pong during which the other ranks slept. With all ranks at work a step takes longer: the mistake that notebook 08 warns of.
+# By the model the ring's time grows because $2(N-1)/N$, the bytes that a rank sends ÷ $K$, grows from 1 on two hosts to 1.75 on eight. For the ring this factor never passes 2. For tree and recursive doubling it grows without end. The recorded ring takes longer than the model says. One likely reason: all hosts of this record share two cores, but α came from a ping-pong during which the other ranks slept. Notebook 08 warns of that mistake.
 #
 # ## What the sources say, what we measured
 
