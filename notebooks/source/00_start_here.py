@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Start here: see what your machine can do
 #
-# In twenty minutes you will have tested your machine, seen four processes compute at the same time, and solved the first exercises.
+# In twenty minutes you will have tested your machine, seen how four processes share its cores, and solved the first exercises.
 #
 # The next cell starts four processes, called ranks. They pass a ball around a ring: each rank waits for a message from the rank before it, then sends one to the rank after it.
 
@@ -25,7 +25,7 @@ cluster = Cluster(n=P.ranks)
 ring(cluster.run(pass_round, 3))
 
 # %% [markdown]
-# Four processes on your machine have just answered, and the times are theirs. If the cell failed, go on to *Test everything* below: it says what is missing.
+# Four processes on your machine have just passed the ball; the picture repeats it in slow motion, with the measured times. If the cell failed, go on to *Test everything* below: it says what is missing.
 
 # %% [markdown]
 # **You will be able to**
@@ -53,7 +53,7 @@ from helpers.exercises import start_here as check
 Markdown(describe())
 
 # %% [markdown]
-# A [core](glossary.md#core) executes one stream of instructions at a time. (Many processors count each core twice. Both halves share one core's arithmetic, so two halves do less than two cores.) The table counts the cores that this Python may use: a container or a batch system often gives you fewer than the machine has. All processes share the [memory](glossary.md#memory).
+# A [core](glossary.md#core) executes one stream of instructions at a time. (Many processors show each core as two. Both use the same arithmetic units, so together they do less than two real cores.) The table counts the cores that this Python may use: a container or a batch system often gives you fewer than the machine has. The [memory](glossary.md#memory) is for all processes together.
 #
 # Some measurements depend on the versions that are installed:
 
@@ -88,7 +88,7 @@ check.cores(number_of_cores)
 # %% [markdown]
 # ## Test everything, in about a minute
 #
-# Each row below is a small computation whose result is known: a gradient, a compiled program, a drawn picture, a sum over four processes, a message over a network. *works* means that the result was right, *not here* that the course runs without it. *FAILS* means that you must repair something first; the row says what.
+# Each row below is a small computation whose result is known: a gradient, a compiled program, a drawn picture, a sum over four processes, a message over a network. *works* means that the result was right. *not here* means that the part is missing and that the course runs without it. *FAILS* means that you must repair something first; the row says what.
 
 # %%
 from helpers.checkup import report
@@ -96,7 +96,7 @@ from helpers.checkup import report
 findings = report()
 
 # %% [markdown]
-# Later notebooks use *several hosts*. A *host* is a machine in a network. Linux can divide one machine into several hosts, linked at a speed that you choose. If your system forbids it, the row says how to allow it.
+# Later notebooks use *several hosts*. A *host* is a machine in a network. Linux can divide one machine into several hosts, linked at a speed that you choose. If your system forbids it, the row *several hosts* says how to allow it.
 
 # %% [markdown]
 # ## Four processes in a notebook
@@ -123,7 +123,7 @@ comm.allreduce(x)  # the sum over all ranks, on each of them
 # %% [markdown]
 # `comm` is the group of all ranks. `allreduce` adds up one number from each rank and gives every rank the sum; notebook 08 shows how.
 #
-# From the kernel, `cluster.run` calls a function on all ranks and returns a list with one result for each rank. The function sees the `rank`, `size` and `comm` of the rank that runs it:
+# From the kernel, `cluster.run` calls a function on all ranks and returns a list with one result for each rank. The function sees the variables of the rank that runs it, and its `rank`, `size` and `comm`:
 
 # %%
 cluster.run(lambda: x + 1)
@@ -152,9 +152,9 @@ check.squares(cluster.run(lambda: mine))
 # %% [markdown]
 # ## Do they really run at the same time?
 #
-# Each rank will now add numbers in a loop. After every 5 000 additions it reads two clocks: the wall clock, and a clock that runs only while this process has a core. If the wall clock gained 0.3 ms on the process's clock, another process had the core meanwhile. So each rank records when it *really* ran.
+# First one process adds numbers in a loop. Then each of four ranks does *as many* additions, all at the same time. After every 5 000 additions a process reads two clocks: the wall clock, which never stops, and a clock that runs only while this process has a core. If the wall clock advanced over 0.3 ms more than the process's clock, the process was without a core meanwhile. So each rank records when it *really* ran.
 #
-# > **Predict:** on your machine's cores, will the four ranks need the time of one process, of two, or of four? Replace the dots by a number.
+# > **Predict:** how many times as long as the one process will the four ranks need on your machine? Replace the dots by a number.
 
 # %%
 from helpers.exercises.predictions import Predictions
@@ -216,14 +216,14 @@ print(f"cores {usable_cores()}, ranks {P.ranks}")
 guess.answer("time of four ranks ÷ time of one process", seconds(together) / seconds(alone))
 
 # %% [markdown]
-# Each lane is a process. A bar is a stretch of time in which it ran; on the grey line between two bars it waited for a core. At any moment there are at most as many bars as cores. With four cores or more the lanes are full and end near the dashed line. With two cores the four ranks *take turns*, and need at least twice the time of one. Other programs on your machine take turns as well. (Each time is the best of three.)
+# Each lane is a process. A bar is a stretch of time in which it ran; on the grey line between two bars it waited for a core. At any moment there are at most as many bars as cores. With four cores or more each lane is one bar, which ends near the dashed line. With two cores the four ranks *take turns*, and need at least twice the time of one. Other programs on your machine take turns with the ranks as well. (Each time is the best of three.)
 #
-# More processes than cores do not get more done at once. The course often uses more anyway, because messages between ranks can be studied on any machine.
+# Starting more processes than there are cores finishes no work sooner. The course often does it all the same: who sends what to whom can be studied on any machine.
 
 # %% [markdown]
 # ### Exercise 3: how long at least?
 #
-# *Difficulty ●○○, 3 minutes.* Several ranks each have work that takes `alone` seconds on a core of their own. They share `cores` cores, and take turns that are much shorter than the work and cost no time. After how many seconds, at the earliest, is all the work done?
+# *Difficulty ●○○, 3 minutes.* Each of `ranks` ranks has work that takes `alone` seconds on a core of its own. The ranks share `cores` cores, and take turns that are much shorter than the work and cost no time. After how many seconds, at the earliest, is all the work done?
 #
 # <details><summary>Hint</summary>
 #
@@ -244,7 +244,7 @@ def at_least(ranks, cores, alone):
 check.at_least(at_least)
 
 # %% [markdown]
-# Your bound beside the measured time:
+# We compare your bound with the measured time:
 
 # %%
 if check.at_least.passed(at_least):
@@ -266,7 +266,7 @@ guess["one process ÷ four ranks that share its work"] = ...
 # %% [markdown]
 # ### Exercise 4: share the work
 #
-# *Difficulty ●○○, 5 minutes.* Ten items of work, four ranks: who does how many? Write a function that returns the number of items for each rank; no rank may have more than one item more than another. Every parallel program has such a function, and the remainder is where it goes wrong.
+# *Difficulty ●○○, 5 minutes.* Ten items of work, four ranks: who does how many? Write a function that returns the number of items for each rank, for any `items` and `ranks`; the shares may differ by one item at most. Most parallel programs have such a function, and mistakes hide in the remainder.
 #
 # <details><summary>Hint</summary>
 #
@@ -301,7 +301,7 @@ if check.shares.passed(shares):
     guess.answer("one process ÷ four ranks that share its work", seconds(alone) / seconds(shared))
 
 # %% [markdown]
-# Each rank has a quarter of the work. By your bound of Exercise 3, four ranks are at most four times as fast as one process, and with two cores at most twice as fast. Where they are slower than your bound, the course looks for the cause: ranks that start late, ranks with more to do, and, in the next notebook, messages.
+# Each rank has a quarter of the work. By your bound of Exercise 3, four ranks are at most four times as fast as one process, and with two cores at most twice as fast. Later notebooks look for what makes ranks slower than this bound: a rank that starts late, a rank with more to do, and, in the next notebook, messages.
 
 # %% [markdown]
 # ## How the course works
@@ -320,7 +320,7 @@ if check.shares.passed(shares):
 # %% [markdown]
 # ## What breaks
 #
-# An error on one rank breaks little. Here rank 2 divides by zero while the others go on. The error names the rank and the line. What the others printed is kept, and so are all variables.
+# An error on one rank does not stop the others. Here rank 2 divides by zero while the other ranks go on. The error names the rank and the line. What the other ranks printed is kept, and so are all variables.
 
 # %% tags=["raises-exception"]
 # %%ranks
@@ -341,8 +341,8 @@ print(f"mine is {mine}, and x is {x:+.2f}")
 # ## Summary
 #
 # - The first table says what your machine has; the test says that it works. When something fails later, run the test again.
-# - `%%ranks` runs a cell on every rank, `cluster.run` a function. Each rank is a process with its own variables.
-# - Ranks share the cores: at any moment at most as many run as there are cores, and the others wait for their turn.
+# - `%%ranks` runs a cell on every rank; `cluster.run` calls a function on every rank. Each rank is a process with its own variables.
+# - Ranks share the cores: at any moment each core runs at most one rank, and the other ranks wait for their turn.
 # - A check says what is wrong; `make reset NB=00` gives you a fresh copy.
 #
 # **In practice** ranks are started by `mpiexec` or by a batch system (Slurm's `srun`), one for each core or GPU, on many machines. The code on the ranks is the same.
