@@ -58,19 +58,19 @@ met = {"H = 4": range(2, 31, 2), "H = 20": range(10, 31, 10)}  # frames, each of
 replicas(draw.plane(paths, curve_runs.loss_of, cells=(28, 20)), 2, met)
 
 # %% [markdown]
-# Four replicas of one network fit a curve, each with data of its own. The picture shows the plane through their paths; colour is the loss at each point. Press *play*: the replicas drift apart, and jump to their mean when they meet. Then choose another run. In *never*, they part for good. (The plane shows two of 16 401 directions: a replica that seems to stand still may be moving out of the picture.)
+# Four replicas of one network fit a curve, each with data of its own. The picture shows them on a plane; colour is the loss at each point. Press *play*: the replicas drift apart, and jump to their mean when they meet. Then choose another run. In *never*, they part for good. (The plane shows two of 16 401 directions: a replica that seems to stand still may be moving out of the picture.)
 #
-# Replicas that meet less often send less. What does it cost?
+# Replicas that meet less often send less. What do they lose by it?
 #
 # **You will be able to**
 #
 # - write [local SGD](glossary.md#local-sgd), and say when it is exactly one process;
 # - predict from the noise of the gradients how far replicas [drift](glossary.md#consensus-distance) apart;
 # - predict which interval between averages is fastest on a link, and measure it;
-# - make the step of DiLoCo, and say from a matrix how fast gossip mixes;
+# - write the outer step of DiLoCo, and say from a matrix how fast gossip makes replicas alike;
 # - design a scheme for a slow link.
 #
-# **You need** notebook [02](02_sgd_sync_async.ipynb) (replicas, averaged gradients, momentum) and from [08](08_allreduce_animation.ipynb) what a ring allreduce sends. *Time:* 130 minutes: two lessons, exercises included, and ten minutes for what breaks. Each lesson runs after the cells above, without the other. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebook [02](02_sgd_sync_async.ipynb) (replicas, averaged gradients, momentum) and from [08](08_allreduce_animation.ipynb) what a ring allreduce sends. *Time:* 130 minutes: two lessons, exercises included, and ten minutes for what breaks. Each lesson runs after the cells above, without the other; *What breaks* needs Lesson 1. *Cores:* 2 or more. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -84,8 +84,8 @@ replicas(draw.plane(paths, curve_runs.loss_of, cells=(28, 20)), 2, met)
 # | $\sigma^2$ | variance of one replica's gradient, summed over the parameters | 1 |
 # | $\Xi$ | consensus distance $\frac1R \sum_r \lVert\theta_r-\bar\theta\rVert^2$ | 1 |
 # | $T$, $A$ | time of one gradient; of one average | s |
-# | $K$, $\alpha$, $\beta$ | bytes of all parameters; latency of a message (s); bytes/s of a link | |
-# | $\Delta$, $v$, $\eta$ | movement of a round; velocity and rate of the outer optimizer | $(P,)$, 1 |
+# | $K$, $\alpha$, $\beta$ | bytes of all parameters; latency of a message; time for each further byte | B, s, s/B |
+# | $\Delta$, $v$, $\eta$ | movement of a round (the $H$ steps between two averages), sign reversed; velocity and rate of the outer optimizer | $(P,)$, 1 |
 # | $W$, $q$ | matrix by which replicas mix with their neighbours; its second-largest absolute eigenvalue | $(R, R)$, 1 |
 
 # %% [markdown]
@@ -93,7 +93,7 @@ replicas(draw.plane(paths, curve_runs.loss_of, cells=(28, 20)), 2, met)
 #
 # *50 minutes.* Replicas that average their gradients in every step stay equal. If they average their *parameters*, and only after every $H$ steps, they send $1/H$ of the bytes. What happens to them in between?
 #
-# > **Predict.** Four replicas train on the digits. If they meet every 64 steps instead of every 8, how many times as large is $\Xi$ just before they meet? Replace the dots.
+# > **Predict.** Four replicas train on the digits. If they meet every 64 steps instead of every 8, how many times as large is $\Xi$, their mean squared distance from the mean, just before they meet? Replace the dots.
 
 # %%
 guess["Ξ before the average at H = 64 ÷ at H = 8"] = ...
@@ -101,11 +101,11 @@ guess["Ξ before the average at H = 64 ÷ at H = 8"] = ...
 # %% [markdown]
 # ### Go alone, then meet
 #
-# In local SGD (Stich, 2019) every replica makes $H$ steps of its own; then all replace their parameters by the mean:
+# In local SGD (Stich, 2019) every replica makes $H$ steps of its own; then all replicas replace their parameters by the mean:
 #
 # $$\theta_r \leftarrow \theta_r - \lambda g_r(\theta_r) \quad\text{in each step},\qquad \theta_r \leftarrow \bar\theta \quad\text{after every } H \text{ steps}.$$
 #
-# First with four numbers on four ranks. Rank $r$ has the loss $\frac{a_r}{2}(\theta - x_r)^2$ with $x = 1, 2, 3, 6$ and $a = 1, 1, 1, 5$. All begin at 0, with $\lambda = 0.1$. The mean loss is least at $\sum a_r x_r / \sum a_r = 4.5$. Where do replicas end that meet in every step, and where do they end if they meet every 20 steps?
+# We begin with one number $\theta$ on each of four ranks. Rank $r$ has the loss $\frac{a_r}{2}(\theta - x_r)^2$ with $x = 1, 2, 3, 6$ and $a = 1, 1, 1, 5$. All begin at 0, with $\lambda = 0.1$. The mean loss is least at $\sum a_r x_r / \sum a_r = 4.5$. Where do the replicas end if they meet in every step, and where if they meet every 20 steps?
 
 # %%
 # %%ranks
@@ -120,7 +120,7 @@ for H in (1, 5, 20):
         print(f"H = {H:2d}: all are at {theta:.3f}")
 
 # %% [markdown]
-# Only $H = 1$ ends where the mean loss is least. The longer the replicas are alone, the nearer each comes to *its own* least loss, and the mean of those is $(1+2+3+6)/4=3$. There is no noise here. If replicas have different losses and the rate is fixed, local SGD converges to a different point.
+# Only $H = 1$ ends where the mean loss is least. The longer the replicas are alone, the nearer each comes to its own $x_r$, where *its own* loss is least. The mean of the $x_r$ is $(1+2+3+6)/4=3$. Noise is not the reason, for there is none: with different losses and a fixed rate, local SGD converges to a different point.
 #
 # ### Exercise 1: meet
 #
@@ -149,7 +149,7 @@ def meet(values, comm, step, period):
 check.meet(meet, cluster=cluster)
 
 # %% [markdown]
-# A few lines make your function a scheme for the training loop of notebook 02. It trains a small perceptron on the digits; until your function is right, the replicas train alone.
+# A few lines make your function a scheme for the training loop of notebook 02. The loop trains a small perceptron on the digits; until your function is right, the replicas train alone.
 
 
 # %%
@@ -170,7 +170,7 @@ print(f"accuracy of replica 0 after {mine.history.updates} steps: {mine.accuracy
 # %% [markdown]
 # ### $H=1$ is one process
 #
-# With $H=1$ the mean of the moved parameters equals the parameters moved by the mean gradient. This holds with momentum, too: the update is linear in the gradient, so each replica may have its own momentum. On a machine sums are rounded, and the last digits differ. But if all ranks see the *same* batches, the sum of two or four equal numbers is exact:
+# With $H=1$ the mean of the moved parameters equals the parameters moved by the mean gradient. This holds with momentum, too: the update is linear in the gradient, so each replica may have its own momentum. On a machine sums are rounded, so the last digits differ. To test without rounding, give all ranks the *same* batches: the replicas stay equal, a mean of two or four equal numbers is exact, and any $H$ must give the bits of one process:
 
 # %%
 settings = {"steps": 12, "batch": 4, "rate": 0.02, "momentum": 0.9, "divide": False, "timeout": 120}
@@ -182,7 +182,7 @@ for H in (1, 3):
 # %% [markdown]
 # ### Noise drives replicas apart
 #
-# Now each replica has batches of its own. Let replica $r$'s gradient be $\nabla L$ plus noise of variance $\sigma^2$, with nearly the same $\nabla L$ for all. Then each step adds $\lambda^2\sigma^2\,\frac{R-1}{R}$ to the [consensus distance](glossary.md#consensus-distance) $\Xi$, and $h$ steps after an average
+# Now each replica has batches of its own. Let replica $r$'s gradient be $\nabla L$ plus noise of variance $\sigma^2$, with nearly the same $\nabla L$ for all. In a step this noise moves a replica by a mean square of $\lambda^2\sigma^2$, and the mean of $R$ replicas by $\lambda^2\sigma^2/R$. So each step adds the difference, $\lambda^2\sigma^2\,\frac{R-1}{R}$, to the [consensus distance](glossary.md#consensus-distance) $\Xi$, and $h$ steps after an average
 #
 # $$\Xi(h) = h\,\lambda^2\sigma^2\,\frac{R-1}{R}.$$
 #
@@ -209,7 +209,7 @@ def consensus_distance(values):
 check.consensus_distance(consensus_distance)
 
 # %% [markdown]
-# Two runs with the digits, 128 steps, each replica with all classes: averages every 8 steps, and every 64. Your function measures after every second step, before anybody meets. The prediction's $\sigma^2$ is measured at the weights with which the run ended. Look at how the curves rise, and whether they follow the dashed lines.
+# The next cell trains twice on the digits for 128 steps, each replica with all classes: once with averages every 8 steps, once every 64. Your function measures $\Xi$ after every second step, before anybody meets. The prediction's $\sigma^2$ is measured at the weights with which the run ended. Look at how the curves rise, and whether they follow the dashed lines.
 
 # %%
 right = check.consensus_distance.passed(consensus_distance)
@@ -239,21 +239,21 @@ _ = draw.drift(curves)
 plt.show()
 
 # %% [markdown] claims="10-drift-predicted"
-# A saw: the distance climbs step by step and falls at each average. The prediction is a straight line; the measured curve bends away below it. Here is $\Xi$ just before replicas meet, measured against predicted, over five seeds. (*Ties*: within a quarter. *Fails*: further below. *Gossip* comes in lesson 2.)
+# Each curve is a saw: the distance climbs step by step and falls at each average. The prediction is a straight line; the measured curve bends away below it. Here is $\Xi$ just before replicas meet, measured against predicted, over five seeds. (*Ties* means within a quarter, *fails* further below. *Gossip* comes in lesson 2.)
 
 # %%
 claims.evidence("10-drift-predicted")
 
 # %% [markdown] claims="10-drift-curvature"
-# What bends the curve? The formula assumes that all replicas have the same $\nabla L$. On a curved loss they do not: along a direction of curvature $\kappa$, each step shrinks a replica's deviation to $1-\lambda\kappa$ of it. To test this, evaluate all gradients at the *mean* of the replicas and change nothing else (`schemes.AtTheMean`). Then eight times as many steps should lead eight times as far:
+# What bends the curve? The formula assumes that all replicas have the same $\nabla L$. On a curved loss they do not: along a direction of curvature $\kappa$, each step multiplies a replica's deviation by $1-\lambda\kappa$. To test this, evaluate all gradients at the *mean* of the replicas and change nothing else (`schemes.AtTheMean`). Then $\Xi$ should be eight times as large after eight times as many steps:
 
 # %%
 claims.evidence("10-drift-curvature")
 
 # %% [markdown] claims="10-drift-data"
-# With gradients at its own position, a replica that is alone eight times as long is some five times as far away. With gradients at the mean it is eight to nine times as far, at both rates. So the curve bends because each gradient is taken at the replica's own position: on a curved loss it pulls the replica back.
+# With gradients at each replica's own position, $\Xi$ is some five times as large at $H=64$ as at $H=8$. With gradients at the mean it is eight to nine times as large, at both rates. So the curve bends because each gradient is taken at the replica's own position: on a curved loss it pulls the replica back.
 #
-# The formula has no term for data that differ. If each replica sees other classes than the others, their $\nabla L_r$ differ, and they drift further than noise alone takes them. Here is $\Xi$, as a mean along the interval:
+# The formula has no term for data that differ. If each replica sees other classes than the others, their $\nabla L_r$ differ, and they drift further than noise alone takes them. Here is $\Xi$, averaged over the second half of each run:
 
 # %%
 claims.evidence("10-drift-data")
@@ -261,7 +261,7 @@ claims.evidence("10-drift-data")
 # %% [markdown]
 # ### Does drift cost accuracy?
 #
-# That depends on the problem. Compare averages in every step, every 64 steps, and once at the very end, without momentum and with it. (Each replica keeps its own momentum; only parameters are averaged.) If even *once at the end* does as well as every step, the problem is too easy to show a cost:
+# That depends on the problem. The cell compares averages in every step, every 64 steps, and once at the very end, without momentum and with it. (Each replica keeps its own momentum; only parameters are averaged.) If even *once at the end* does as well as every step, the problem is too easy to show a cost:
 
 # %%
 print("accuracy, one seed    every step   every 64   once at the end")
@@ -273,14 +273,14 @@ for momentum in (0.0, 0.9):
     print(f"momentum {momentum}{row[0]:>20}{row[1]:>11}{row[2]:>18}")
 
 # %% [markdown]
-# Without momentum, this problem cannot tell: one average at the end does as well as an average in every step. With momentum it does not; compare the columns of the second row. Momentum $\mu$ acts like a rate of $\lambda/(1-\mu)$, here ten times as large, and by the formula the replicas drift a hundred times as far. (One seed; other rates and lengths turn elsewhere.)
+# Without momentum, this problem cannot tell: one average at the end does as well as an average in every step. With momentum, one average at the end does worse; compare the columns of the second row. Momentum $\mu$ acts like a rate of $\lambda/(1-\mu)$, here ten times as large, and by the formula $\Xi$ is a hundred times as large. (This is one seed, at one rate and one length.)
 #
-# **Answer.** Noise alone takes replicas $h\,\lambda^2\sigma^2\frac{R-1}{R}$ far in $h$ steps; a curved loss pulls them back, and data that differ drive them further. *Evidence: the saw above, the prediction over five seeds, and the control at the mean.*
+# **Answer.** Noise alone makes $\Xi = h\,\lambda^2\sigma^2\frac{R-1}{R}$ after $h$ steps; a curved loss pulls the replicas back, and data that differ drive them further apart. *Evidence: the saw above, the prediction over five seeds, and the control at the mean.*
 
 # %% [markdown]
 # ## Lesson 2. How often should they meet?
 #
-# *70 minutes, of which the project takes 35.* Meeting costs time on the link. Not meeting costs steps. Where is the best interval, and is the mean the best thing to do when they meet?
+# *70 minutes, of which the project takes 35.* Meeting costs time on the link. Meeting less often can cost steps. Where is the best interval, and is the mean the best thing to do when they meet?
 #
 # > **Predict.** Four replicas of a small network (25 450 parameters, 102 kB) are on four hosts. A link of 100 Mbit/s joins each host to a switch; a gradient takes 10 ms. Each replica sees other classes of digits than the others. After how many steps should they meet to reach a given loss soonest: 1, 2, 4 or 8?
 
@@ -292,9 +292,9 @@ guess["the fastest H at 100 Mbit/s"] = ...
 #
 # A step costs $T$, and every $H$-th step an average costs $A$ more. If a loss needs $n(H)$ steps, then
 #
-# $$\text{seconds}(H) = n(H)\,\left(T + \frac{A}{H}\right), \qquad A = 2(R-1)\,\alpha + 2\,\frac{R-1}{R}\,\frac{K}{\beta}$$
+# $$\text{seconds}(H) = n(H)\,\left(T + \frac{A}{H}\right), \qquad A = 2(R-1)\,\alpha + 2\,\frac{R-1}{R}\,K\beta$$
 #
-# $n(H)$ does not depend on the network, so we measure it once, without a network, with classes sorted (each replica sees its own):
+# $n(H)$ does not depend on the link, so we measure it once, over memory, with classes sorted (each replica sees its own classes):
 
 # %%
 needed = {}
@@ -306,7 +306,7 @@ for H in (1, 2, 4, 8):
 print("steps to a loss of", chosen.target, "on the test digits:", needed)
 
 # %% [markdown] claims="10-steps-needed"
-# That was one seed. Over five, with data alike and with classes sorted:
+# That was one seed. Over five seeds $H=4$ needs as many steps as $H=1$ if the replicas' data are alike, and 1.6 to 1.8 times as many with classes sorted:
 
 # %%
 claims.evidence("10-steps-needed")
@@ -314,11 +314,11 @@ claims.evidence("10-steps-needed")
 # %% [markdown]
 # ### Exercise 3: the best interval
 #
-# *Difficulty ●●○, 8 minutes.* `needed` maps $H$ to the steps that it needs (`None`: it never got there). Return the $H$ with the least predicted seconds, for `compute` ($T$) and `average` ($A$), in seconds. Leave `needed` as it is.
+# *Difficulty ●●○, 8 minutes.* `needed` maps each $H$ to the steps $n(H)$, or to `None` if the run never reached the loss. Return the $H$ with the least predicted seconds, for `compute` ($T$) and `average` ($A$), in seconds. Leave `needed` as it is.
 #
 # <details><summary>Hint</summary>
 #
-# `min(..., key=...)` over the intervals that got there.
+# Use `min(..., key=...)` over the intervals that reached the loss.
 #
 # </details>
 
@@ -344,7 +344,7 @@ for rate, seconds in average.items():
     print(f"{rate / 1e6:5.0f} Mbit/s: an average {1e3 * seconds:6.1f} ms; your best H: {best}")
 
 # %% [markdown]
-# Now with a stopwatch: four hosts on this machine, each rank paced to 10 ms for a gradient, real messages over links of 100 Mbit/s. (Where no hosts can be made, only predictions are drawn.)
+# Now we measure the seconds: on four hosts on this machine each rank is paced to 10 ms for a gradient, and sends real messages over links of 100 Mbit/s. (Where no hosts can be made, the picture has predictions only.)
 
 # %%
 measured = {}
@@ -375,17 +375,17 @@ fastest = min(at_link, key=lambda row: (not busy and row["measured"]) or row["pr
 guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 
 # %% [markdown]
-# The slower the link, the larger the best $H$: the rings move to the right from 1 Gbit/s to 10 Mbit/s. Neighbouring intervals differ little. On a busy machine the stopwatch measures the other programs, too: then the picture says so, and the answer is the prediction's.
+# The slower the link, the larger the best $H$: the black circles move to the right from 1 Gbit/s to 10 Mbit/s. Neighbouring intervals differ little. On a busy machine other programs lengthen the measured times. Then the picture says so, and the answer comes from the prediction.
 #
 # ### Other ways to meet
 #
-# **Post-local SGD** (Lin et al., 2020): $H=1$ while the parameters move fast, a larger $H$ later.
+# **Post-local SGD** (Lin et al., 2020) keeps $H=1$ while the parameters move fast, and takes a larger $H$ later.
 #
-# **DiLoCo** (Douillard et al., 2023) treats the movement of a round, $\Delta = \theta - \bar\theta$, as a *gradient*, and a second optimizer steps with it. $\theta$ (the *anchor*) is where the round began:
+# **DiLoCo** (Douillard et al., 2023) treats the movement of a round, $\Delta = \theta - \bar\theta$, as a *gradient*, and a second optimizer steps with it. Here $\theta$ (the *anchor*) is where the round began, and $\bar\theta$ the replicas' mean at its end:
 #
 # $$v \leftarrow \mu v + \Delta, \qquad \theta \leftarrow \theta - \eta\,(\Delta + \mu v).$$
 #
-# This outer optimizer is SGD with Nesterov's momentum. Inside, each replica has an optimizer of its own (AdamW in the paper, $H=500$). With $\eta=1$, $\mu=0$ it is local SGD. In the long run, a $\Delta$ moves the anchor by $\eta/(1-\mu)$ times itself.
+# This outer optimizer is SGD with Nesterov's momentum. Inside, each replica has an optimizer of its own (AdamW in the paper, $H=500$). With $\eta=1$, $\mu=0$ it is local SGD. Summed over this round and all later ones, each $\Delta$ moves the anchor by $-\eta\Delta/(1-\mu)$.
 #
 # ### Exercise 4: the outer step
 #
@@ -393,7 +393,7 @@ guess.answer("the fastest H at 100 Mbit/s", fastest["H"])
 #
 # <details><summary>Hint</summary>
 #
-# Compute the velocity first: the step uses the *new* one. Mind the sign of Δ: a gradient points back to where one came from.
+# Compute the velocity first: the step uses the *new* one. Mind the sign of Δ: it points from the mean back to the anchor.
 #
 # </details>
 
@@ -417,7 +417,7 @@ check.outer_step(outer_step)
 #
 # $$\theta_r \leftarrow \tfrac13\,(\theta_{r-1} + \theta_r + \theta_{r+1}), \qquad\text{in short } \theta \leftarrow W\theta.$$
 #
-# Each replica sends all parameters twice, whatever the number of replicas. The replicas are never equal. A difference along an eigenvector of $W$ is multiplied by its eigenvalue at each mixing. The eigenvalue 1 belongs to the mean itself; the largest of the others, $q$ in absolute value, decides how slowly the slowest difference shrinks. $1-q$ is the [spectral gap](glossary.md#spectral-gap).
+# Each replica sends all parameters twice, whatever the number of replicas. The replicas are never equal. A difference along an eigenvector of $W$ is multiplied by its eigenvalue at each mixing. The eigenvalue 1 belongs to the mean itself. Let $q$ be the largest absolute value of the other eigenvalues: each mixing multiplies the slowest difference by it, up to its sign. $1-q$ is the [spectral gap](glossary.md#spectral-gap).
 #
 # ### Exercise 5: how many mixings?
 #
@@ -443,7 +443,7 @@ def mixings_until(W, part):
 check.mixings_until(mixings_until)
 
 # %% [markdown]
-# The gap falls with the square of the ring's length: what rank 0 has learned takes a long time to cross the ring.
+# The gap falls as $1/R^2$ when the ring grows: what rank 0 has learned takes a long time to cross a long ring.
 
 # %%
 from helpers.data_parallel.schemes.gossip import mixing, spectral_gap
@@ -455,7 +455,7 @@ for n in (4, 8, 16, 64):
           mixings_until(W, 0.01) if right else "?")  # fmt: skip
 
 # %% [markdown]
-# All ways to meet on sorted classes, 96 steps, one seed of each. DiLoCo steps by your function once it is right:
+# Now each way to meet trains on sorted classes for 96 steps, with one seed. DiLoCo steps by your function once it is right:
 
 
 # %%
@@ -494,11 +494,11 @@ for name, scheme in ways.items():
 #
 # *Difficulty ●●●, 35 minutes.* The link has 10 Mbit/s now, so an average of all parameters takes 128 ms, as long as thirteen steps. The best constant $H$, which is 6, reaches the loss of 0.5, with sorted classes, in 4.9 s. Write a scheme that does it in 3 s. Your function is called on every rank, once before the first step (`made` is 0) and then after each step (`made` steps have been made). `values` are this replica's parameters, to be changed in place. `state` is a dictionary, empty at first, in which you may keep what you like.
 #
-# The check trains with your function. It counts 10 ms for a step, and for messages what the ring needs for the bytes that you hand to MPI. Every four steps it looks at the loss of the replicas' mean.
+# The check trains with your function. It counts 10 ms for each step, and for each call of MPI the time of its bytes on the link (for an `Allreduce`, the ring's time). Every four steps it looks at the loss of the replicas' mean.
 #
 # <details><summary>Hint</summary>
 #
-# Which of your functions makes more of the same $\Delta$? It needs to know where the round began. Send fewer bytes, too, if you like.
+# Which of your functions moves further than the mean with the same $\Delta$? It needs to know where the round began. Send fewer bytes, too, if you like.
 #
 # </details>
 
@@ -525,7 +525,7 @@ def my_meeting(values, comm, made, state):
 check.slow_link(my_meeting, cluster=cluster)
 
 # %% [markdown]
-# Yours with a stopwatch, over links of 10 Mbit/s:
+# Now we time your scheme on four hosts, over links of 10 Mbit/s:
 
 # %%
 if check.slow_link.passed(my_meeting, cluster=cluster):
@@ -538,14 +538,14 @@ if check.slow_link.passed(my_meeting, cluster=cluster):
         print(f"No hosts here ({error}).")
 
 # %% [markdown]
-# Momentum outside acts like a larger rate, and a larger rate inside would shorten all these runs as well. To rank two schemes you would tune both.
+# The outer momentum acts like a larger rate, and a larger inner rate may shorten these runs as well. To rank two schemes you would tune both.
 #
-# **Answer.** As often as makes $n(H)\,(T + A/H)$ least: seldom on a slow link, in every step or two on a fast one. When they meet, they can do more than average: an outer optimizer makes more of what a round has moved. *Evidence: seconds measured on four hosts beside the formula, and your own scheme on the slow link.*
+# **Answer.** They should meet at the interval $H$ that makes $n(H)\,(T + A/H)$ least: seldom on a slow link, in every step or two on a fast one. When they meet, they can do more than average: an outer optimizer makes more of what a round has moved. *Evidence: seconds measured on four hosts beside the formula, and your own scheme on the slow link.*
 
 # %% [markdown]
 # ## What breaks
 #
-# **Gradients now and then, and the parameters never.** It looks like talking less. But a mean gradient moves all replicas by the same amount, so nothing ever brings them back. $\Xi$ along the training, beside local SGD with as many bytes:
+# **Average gradients every 4 steps, and parameters never.** This scheme sends as few bytes as local SGD with $H=4$. But a mean gradient moves all replicas by the same amount, so it never brings them closer. Compare $\Xi$ at two times in the training:
 
 # %%
 for name, scheme in (
@@ -556,7 +556,7 @@ for name, scheme in (
     print(f"{name}: Ξ after 30 steps {apart(run)[15]:.3f}, after 94 steps {apart(run)[47]:.3f}")
 
 # %% [markdown]
-# **Ranks that count differently.** One replica skips a step because its batch was empty, and so skips a meeting. It waits for nobody, and the others wait for it:
+# **Ranks that count differently.** Rank 2 skips a step because its batch was empty. So it never counts to 8 and misses the second meeting, while the other ranks wait for it there:
 
 # %% tags=["raises-exception"]
 # %%ranks --timeout 3
@@ -574,13 +574,13 @@ for batch in range(8):
 # %% [markdown] claims="10-rarer-gradients 10-threads"
 # ## What the sources say, what we measured
 #
-# One source fits $\sqrt x \sin(3.14\,x/5)$ on $[0, 20]$ with four linear layers (80, 80, 80, 40), on four processes, as in the picture at the top. It averages the *gradients* in every step, or every 2, 4 or 10 steps, or never, and the *parameters* every 200 epochs. Then it needs 4, 6, 6, 7 and 8 thousand epochs, of 330, 183, 136, 99 and 88 s for each thousand. Ours is smaller (1600 points, parameters averaged every 5 epochs), with ten seeds. Epochs until the loss is 0.05:
+# One source fits $\sqrt x \sin(3.14\,x/5)$ on $[0, 20]$ with four linear layers (80, 80, 80, 40), on four processes, as in the picture at the top. It averages the *gradients* in every step, or every 2, 4 or 10 steps, or never, and the *parameters* every 200 epochs. For these five settings it reports 4, 6, 6, 7 and 8 thousand epochs, and 330, 183, 136, 99 and 88 s for each thousand. Our runs are smaller (1600 points, parameters averaged every 5 epochs), with ten seeds. The table counts epochs until the loss is 0.05:
 
 # %%
 claims.evidence("10-rarer-gradients")
 
 # %% [markdown]
-# On a server with 16 virtual cores the same source sees more processes take longer: 1, 2, 4, 8 processes need 1403, 1748, 3003, 4801 s. It names the cause: in *each* process PyTorch uses a thread for every core, and they take the cores from each other. Four ranks with the same work, which send nothing, first here and then in the record:
+# On a server with 16 virtual cores the same source sees more processes take longer: 1, 2, 4, 8 processes need 1403, 1748, 3003, 4801 s. It names the cause: in *each* process PyTorch uses a thread for every core, and the threads take the cores from each other. The next cell gives four ranks the same work without messages; the record follows:
 
 # %%
 for threads in (max(2, usable_cores()), 1):
@@ -590,15 +590,15 @@ for threads in (max(2, usable_cores()), 1):
 claims.evidence("10-threads")
 
 # %% [markdown]
-# <details><summary><b>What the sources say, what we measured</b></summary>
+# <details><summary><b>The sources' sentences, one by one</b></summary>
 #
 # | the sources say | here |
 # |---|---|
-# | gradients every step converge best, at high cost; every 10 or never costs more epochs | over ten seeds every 4 costs most epochs; for every 10 and never they do not decide |
+# | gradients every step converge best, at high cost; every 10 or never costs more epochs | over ten seeds every 4 costs most epochs; every 2, every 10 and never cannot be told from every step |
 # | "results vary greatly from run to run" | so they do: the intervals of that table are wide |
 # | 1, 2, 4, 8 GPUs: 934, 489, 249, 139 s, a speed-up of 6.74 | 934/139 is 6.72, as if an average took 19 % of a gradient's time: $8T/(T + A)$ with $A = 0.19\,T$ |
 # | more CPU processes are slower, since each uses all cores | yes; one thread in each (`torch.set_num_threads(1)`, or `OMP_NUM_THREADS=1` before the start) cures it |
-# | local SGD reaches the same loss with far fewer messages (Stich 2019) | lesson 2 counts the steps needed; with classes sorted, a long $H$ ends elsewhere |
+# | local SGD reaches the same loss with far fewer messages (Stich 2019) | lesson 2 counts the steps needed: as many with data alike, more with classes sorted |
 # | DiLoCo's outer Nesterov helps (with AdamW, $H=500$, language models) | lesson 2: it shortens the project's runs; not ranked |
 # | gossip needs no allreduce and converges as well (Lian 2017) | lesson 2: its gap falls as $1/R^2$ on a ring; not ranked |
 #
