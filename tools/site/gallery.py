@@ -54,7 +54,8 @@ def _card(
     picture: str,
 ) -> str:
     needed = f", after {needs.strip()}" if needs.strip() else ""
-    counted = f"; exercises {exercises}" if exercises else ""
+    on_one_line = (exercises or "").replace(" ", "\N{NO-BREAK SPACE}")
+    counted = f"; exercises {on_one_line}" if exercises else ""
     shown = (
         f'<img src="figures/{picture}" alt="A plot of the notebook" loading="lazy">'
         if picture
