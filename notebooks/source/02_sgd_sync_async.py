@@ -99,7 +99,7 @@ waiting(recorded, late=3)
 #
 # $$v \leftarrow \mu\, v + g, \qquad \theta \leftarrow \theta - \lambda\, v, \qquad g = \nabla_\theta \frac{1}{B} \sum_{i \in D} \mathrm{loss}(x_i, y_i; \theta)$$
 #
-# The momentum $v$ remembers earlier gradients. With $\mu = 0.9$ each gradient finally moves $\theta$ ten times as far as with $\mu = 0$.
+# The momentum $v$ remembers earlier gradients. With $\mu = 0.9$ each gradient moves $\theta$, in the end, ten times as far as with $\mu = 0$. The next cells show eight digits and train on 100 batches.
 
 # %%
 _, axes = plt.subplots(1, 8, figsize=(10, 1.7))
@@ -126,9 +126,9 @@ print(f"loss of the first ten batches {np.mean(losses[:10]):.2f}, last {np.mean(
 # %% [markdown]
 # ### `torch.distributed` over MPI, in ten lines
 #
-# PyTorch sends messages through a *[backend](glossary.md#backend)*. The wheel that `pip` installs has none for MPI; the author of one of this course's source texts spent four days building it. `helpers.torch_mpi` is a backend in Python over mpi4py, and needs no building. With `mpi://`, rank and size come from MPI, so no address and no port is needed.
+# PyTorch sends messages through a *[backend](glossary.md#backend)*. The PyTorch that `pip` installs has no backend for MPI. The author of one of the four texts that this course starts from spent four days building a PyTorch that has one. `helpers.torch_mpi` is a backend in Python over mpi4py; nothing is built. With `mpi://`, rank and size come from MPI, without an address or a port.
 #
-# Another of the source texts adds 1, 2 and 3 on three ranks with `all_reduce` and prints 0.
+# Another of these texts adds 1, 2 and 3 on three ranks with `all_reduce` and prints 0.
 #
 # > **Predict.** What is the right answer? And how can a program print 0? Look for two ways before you read on.
 
@@ -177,7 +177,7 @@ gradient.item()
 # %% [markdown]
 # ### Exercise 1: `sync_gradients`
 #
-# *Difficulty ●○○, 10 minutes.* Every rank has called `backward` on its own batch. Write a function that leaves the **mean** over all ranks in every parameter's `.grad`, on any number of ranks, and returns the model. You will train with it. On the ranks your function can use `dist`, `comm`, `rank` and `size`. If ranks wait for each other for ever, the attempt ends after a few seconds, with a table of who waits for whom.
+# *Difficulty ●○○, 10 minutes.* Every rank has called `backward` on its own batch. Write a function that leaves the **mean** over all ranks in every parameter's `.grad`, on any number of ranks, and returns the model. You will train with this function. On the ranks your function can use `dist`, `comm`, `rank` and `size`. If ranks wait for each other for ever, the attempt ends after a few seconds, with a table of who waits for whom.
 #
 # <details><summary>Hint</summary>
 #
@@ -219,7 +219,7 @@ print(f"plain mean {mean.item():.3f}, weighted {weighted.item():.3f}")
 #
 # ### Exercise 2: unequal parts
 #
-# *Difficulty ●●○, 10 minutes.* Now rank $r$ has `count` samples, and its gradients are the mean over *those*. Leave the mean over **all samples of all ranks** in every `.grad`, and return the model.
+# *Difficulty ●●○, 10 minutes.* Now each rank passes its own number of samples, `count`, and its gradients are the mean over these samples. Leave the mean over **all samples of all ranks** in every `.grad`, and return the model.
 #
 # <details><summary>Hint</summary>
 #
@@ -273,7 +273,7 @@ show("after ")
 # %% [markdown]
 # From here on only gradients are sent. One training loop, `train` in `helpers/data_parallel/loop.py`, serves every way to send them: it calls the methods of a *scheme* before the backward pass, after it, and after the optimizer's step. We train 40 steps with MPI's allreduce, with the course's ring ([08](08_allreduce_animation.ipynb)), with `torch.distributed` tensor by tensor, with PyTorch's `DistributedDataParallel`, and with **your** function. Beside them, one process trains with batches of $4 \cdot 8$.
 #
-# > **Predict.** After 40 steps, by how much does a parameter of the four replicas differ, at most, from the one process's? And the four replicas among themselves?
+# > **Predict.** After 40 steps, what is the largest difference between a parameter of a replica and the same parameter of the one process? And between two replicas?
 
 # %%
 from_one = Prediction("largest difference from one process", None)  # your number for None
@@ -299,7 +299,7 @@ for way, everyone in trained.items():
         between.answer(spread)
 
 # %% [markdown] claims="02-one-larger-batch-double"
-# Within each way, all replicas have *the same bits*: the last column is 0. (If your line differs, your function does not yet pass the check.) The difference from one process is rounding, since the same numbers were added in another order. If so, it must shrink with the precision: in double precision it stays below $10^{-12}$ in every recorded run.
+# Within each way, all replicas have *the same bits*: the last column is 0. (If your line differs, your function does not yet pass the check.) They differ from one process because the same numbers were added in another order. If that is only rounding, the difference must shrink with the precision; in double precision it stays below $10^{-12}$ in every recorded run.
 
 # %%
 claims.evidence("02-one-larger-batch-double")
@@ -307,7 +307,9 @@ claims.evidence("02-one-larger-batch-double")
 # %% [markdown]
 # ### Exceptions
 #
-# The derivation needs a loss that is a sum over samples. How many of these three networks break that promise?
+# The derivation needs a loss that is a sum over samples. The next cell compares the mean gradient of four parts with the gradient of the whole batch.
+#
+# > **Predict.** For how many of three networks do the two differ: a plain one, one with BatchNorm, and one with dropout?
 
 # %%
 broken = Prediction("networks of three that break it", None)  # your number for None
@@ -344,10 +346,10 @@ broken.answer(exceptions)
 #
 # ### Exercise 3: a part of the data for each rank
 #
-# *Difficulty ●●○, 10 minutes.* Write that shuffle. There are `count` samples, numbered from 0, and `size` ranks. Return the numbers of the samples that `rank` processes in `epoch`, in order, as a list or an array.
+# *Difficulty ●●○, 10 minutes.* Write this division. There are `count` samples, numbered from 0, and `size` ranks. Return the numbers of the samples that `rank` processes in `epoch`, in order, as a list or an array.
 #
 # - No sample is on two ranks in one epoch.
-# - Every rank has `count // size` samples. The remaining ones are left out, in each epoch other ones.
+# - Every rank has `count // size` samples. The remaining samples are left out, and each epoch leaves out other samples.
 # - Every epoch (0, 1, 2, ...) shuffles all samples anew. The same epoch always gives the same answer.
 # - Nothing is sent: each rank calls your function with its own number.
 #
@@ -381,7 +383,7 @@ print(f"accuracy {four.accuracy:.1%} after {four.updates} updates")
 # %% [markdown]
 # PyTorch's `DistributedSampler` does this if your loop calls `set_epoch(epoch)`. If you forget it, every epoch repeats the first one's order, without a warning.
 #
-# What if every rank reads *the same* batches? The mean of four equal gradients is that gradient, so four processes do the work of one, to the last bit:
+# What if every rank reads *the same* batches? The mean of four equal gradients is the same gradient, so four processes do the work of one, to the last bit:
 
 # %%
 same = cluster.run(runs.train, MPIAllreduce, divide=False, **short)[0]
@@ -391,7 +393,7 @@ print("the bits of one process with B = 8:", np.array_equal(same.weights, single
 # %% [markdown]
 # ### Another batch, another rate
 #
-# Four replicas are one process *with four times the batch*. Go back to one process with $B = 8$, for as many samples at the same rate, and you get something else:
+# Four replicas are one process *with four times the batch*. One process with $B = 8$, as many samples and the same rate ends elsewhere:
 
 # %%
 alone = cluster.run(runs.alone, steps=600, **settings)[0]
@@ -399,7 +401,7 @@ for run in (four, alone):
     print(f"{run.scheme:17s}{run.updates:4d} updates, accuracy {run.accuracy:.1%}")
 
 # %% [markdown] claims="02-one-process"
-# The one process makes four times as many updates, each with a noisier gradient, at a rate that suits batches of 32. In the records (1 500 gradients) it ends 26 points lower on one processor. On the other its seeds range from 10 to 89 %, too wide for five of them to decide. With a quarter of the rate it ends two points *higher* on both:
+# The one process makes four times as many updates, each with a noisier gradient, at a rate that suits batches of 32. In the records, after 1 500 gradients, its accuracy is 26 points below the replicas' on one machine. On the other machine it ranges from 10 to 89 %, too widely for five seeds to decide. With a quarter of the rate, one process ends two points *above* the replicas on both machines:
 
 # %%
 claims.evidence("02-one-process")
@@ -424,7 +426,7 @@ claims.evidence("02-one-process")
 #
 # $T_{sync}$ depends on how many bytes must leave a rank. LeNet has 61 706 gradients of 4 bytes.
 #
-# > **Predict.** To send all gradients to each of the three others takes $3 \cdot 246\,824$ bytes. How many bytes leave a rank in a [ring allreduce](08_allreduce_animation.ipynb)?
+# > **Predict.** To send all gradients to each of the three others takes $3 \cdot 246\,824$ bytes. In a [ring allreduce](08_allreduce_animation.ipynb) a rank passes on three times a quarter of partial sums, then three times a quarter of finished sums. How many thousand bytes leave it?
 
 # %%
 ring_sends = Prediction(
@@ -452,7 +454,7 @@ ring_sends.answer(ring_bytes / 1000)
 #
 # ### Two networks, two links
 #
-# We measure $T_{comp}$ with rank 0 alone (the others sleep), then $T_{sync}$, then whole steps:
+# For two networks we measure $T_{comp}$ with rank 0 alone (the others sleep), then $T_{sync}$, then whole steps:
 #
 # - **LeNet**, with gradients sent through memory. Its convolutions use each weight up to 784 times for a sample: much to compute, little to send.
 # - **A wide perceptron** of 814 090 parameters, each used once for a sample. Its gradients are sent over **TCP**, as between machines.
@@ -472,7 +474,7 @@ for points, (fixed, per_sample, synchronize) in zip((lenet2, wide), fits, strict
     )
 
 # %% [markdown]
-# > **Predict.** With the numbers above and $R = 2$: from which $B$ on does each of the two pay?
+# > **Predict.** With the numbers above: from which $B$ on do two replicas pay, for each network?
 
 # %%
 pays = [Prediction(f"{name} pays from B =", None) for name in ("LeNet", "the perceptron")]
@@ -514,7 +516,7 @@ _ = plots.crossing(lenet2 + lenet4 + wide, usable_cores(), crossed)
 plt.show()
 
 # %% [markdown]
-# Left: where a curve is below 1, the replicas should pay. Right: where a solid line is above 1, they did. Open marks have more ranks than cores. (If other programs are at work, a title warns you.)
+# Left: where a curve is below 1, the replicas should pay; the dotted line is your $B$ for the perceptron. Right: where a solid line is above 1, they did pay. Open marks have more ranks than cores. (If other programs are at work, a title warns you.)
 
 # %%
 points = lenet2 + lenet4 + wide
@@ -528,11 +530,11 @@ for p in points:
     )
 
 # %% [markdown]
-# The first line counts whether a measured speedup lies on the predicted side of 1, not how large it is. The last column tests an assumption: the formula uses the same $T_{comp}$ alone and together. Where ranks share cores, the column rises towards $R$ / cores, and the predicted speedup is out of reach.
+# The first line counts how often the measured and the predicted speedup lie on the same side of 1. The last column tests an assumption: the formula uses the same $T_{comp}$ alone and together. Where ranks share cores, the column rises towards $R$ / cores, and the predicted speedup is out of reach.
 #
 # ### A core for each rank, and a link between them
 #
-# To remove the shared cores, each rank is [paced](glossary.md#paced): it computes for real, and then sleeps until 10 ms have passed. To have a real link, each rank gets its own [host](glossary.md#host): `Network` makes hosts inside this machine, with links of a rate that you choose. A small network with 65.6 kB of gradients trains 20 batches, three times; the best counts.
+# To remove the shared cores, each rank is [paced](glossary.md#paced): it computes for real, and then sleeps until 10 ms have passed. To have a real link, each rank gets its own [host](glossary.md#host): `Network` makes hosts inside this machine, with links of a rate that you choose. A small network with 65.6 kB of gradients trains on 20 batches, three times; the fastest time counts.
 #
 # > **Predict.** Two ranks, 10 Mbit/s: what is $T_{sync}/T_{comp}$, with $2(R-1)/R$ times 65.6 kB to send?
 
@@ -560,7 +562,7 @@ if np.median([p.share for p in lenet2 + lenet4]) < 0.9:
     print("BUSY MACHINE: do not believe the last column")
 
 # %% [markdown] claims="02-link-speed"
-# $R - 1$ is 1 here, so two devices should lose on the slowest link and win on the fastest. In the record, two paced replicas reach the predicted speedup $R/(1 + T_{sync}/T_{comp})$ within the claim's margin of 15 % on all three links. Eight miss it on the two faster links: two cores have to do the computation and the messages of eight ranks, and the formula has no term for that. With a pace of 80 ms, the same work weighs less.
+# $R - 1$ is 1 here, so two devices should lose on the slowest link and win on the fastest (last column). In the record, two paced replicas reach the predicted speedup $R/(1 + T_{sync}/T_{comp})$ within the claim's margin of 15 % on all three links. Eight replicas miss it on the two faster links. There, two cores do the computation and the messages of eight ranks, and the formula has no term for that. With a pace of 80 ms the prediction is closer.
 
 # %%
 claims.evidence("02-link-speed")
@@ -606,7 +608,7 @@ except StartError as error:
     print(f"no hosts here ({error})")
 
 # %% [markdown]
-# Nearly all messages travelled while the ranks "computed"; only the last layer's gradient has nothing to hide behind. On *one* machine overlap gains little, since the processor moves the bytes itself.
+# Nearly all messages travelled while the ranks "computed"; only the gradient that is computed last has no computation left to hide behind. (Here computing is sleeping. A processor that computes for real and also moves the bytes gains less.)
 #
 # ### The same batch, more ranks
 #
@@ -622,7 +624,7 @@ for p in (lenet2[3], lenet4[2]):
     )
 
 # %% [markdown]
-# The last column is the limit that the fixed part $a$ sets. What lies below it is $T_{sync}$ and, with more ranks than cores, waiting for a core.
+# The last column is the limit that the fixed part $a$ sets. A real step also contains $T_{sync}$ and, with more ranks than cores, waiting for a core.
 #
 # > **Answer.** $R$ replicas pay if $T_{sync}/T_{comp} < R - 1$, so from a batch size on that you can compute from $a$, $b$ and $T_{sync}$, as long as each rank has a core. *Evidence: the points above, and the record on three links.*
 
@@ -633,7 +635,7 @@ for p in (lenet2[3], lenet4[2]):
 #
 # ### A synchronous server
 #
-# So far all ranks were alike (left). Now rank 0 is a *server*: it receives gradients, updates the parameters and sends them back. It may wait for all workers before it updates (middle), or not (right).
+# In the picture, all ranks on the left are alike, as so far. Now rank 0 becomes a *server*: it receives gradients, updates the parameters and sends them back. It may wait for all workers before it updates (middle), or serve one at a time (right).
 
 # %%
 _ = plots.schemes()
@@ -657,13 +659,13 @@ _ = timeline(point_to_point(served_trace), title="Three synchronous steps with a
 plt.show()
 
 # %% [markdown]
-# A worker computes between the arrow that brings θ and the arrow that takes its g; nothing is drawn there. Rank 0 computes no gradient: it waits (orange) for the first g, takes the others one by one, makes the update, and answers one worker after another.
+# A worker computes between receiving θ and sending its g; nothing is drawn there. Rank 0 computes no gradient: it waits (orange) for the first g, takes the others one by one, makes the update, and answers one worker after another.
 #
 # ### A server that does not wait
 #
-# An *asynchronous* worker fetches the parameters, computes a gradient on its own data, and pushes it. The server updates at once and answers this worker only. Meanwhile other workers have changed the parameters: the gradient belongs to parameters that are $\tau$ updates old.
+# An *asynchronous* worker fetches the parameters, computes a gradient on its own data, and pushes it. The server updates at once and answers this worker only. While the worker computed, other workers' gradients have changed the server's parameters: its gradient belongs to parameters that are $\tau$ updates old.
 #
-# Workers send their gradients layer by layer, and several push at once. What does a server get that takes each layer from *anyone*?
+# > **Predict.** Two workers push at once, each a gradient of four layers, layer by layer. The server takes every layer from *anyone* (`MPI.ANY_SOURCE`) and so fills two gradients. How many of the two mix layers of both workers?
 
 # %%
 mixed = Prediction("gradients of two that mix layers of both workers", None)  # 0, 1 or 2
@@ -693,11 +695,11 @@ for from_whom in ("anyone", "the first one's source"):
 mixed.answer(cluster.run(lambda: mixtures)[0]["anyone"])
 
 # %% [markdown]
-# The numbers are the ranks that the layers came from. A mixture is the gradient of no function: its layers belong to different parameters and different data. The second line has whole gradients. MPI guarantees that messages from *one* source with one tag never overtake each other ([01](01_mpi_basics.ipynb)), so only the first layer may come from anyone.
+# The numbers are the ranks that the layers came from. A mixture is not a gradient of the loss: its layers belong to different parameters and different data. In the second line the gradients are whole. MPI guarantees that messages from *one* source with one tag never overtake each other ([01](01_mpi_basics.ipynb)), so only the first layer may come from anyone.
 #
 # ### Exercise 5: the server's receive
 #
-# *Difficulty ●●○, 12 minutes.* Workers push their gradients layer by layer, all in the same order, without asking first. `layers` are the server's arrays. Fill them with the layers of **one** worker's gradient, that of the worker who comes first. Return this worker's rank. Your function then serves a training.
+# *Difficulty ●●○, 12 minutes.* Workers push their gradients layer by layer, in the order of `layers`, without asking first. `layers` are the server's arrays. Fill them with the gradient of **one** worker: the worker whose first layer arrives first. Return this worker's rank. A training then calls your function for every update.
 #
 # <details><summary>Hint</summary>
 #
@@ -722,7 +724,7 @@ def receive_gradient(comm, layers):
 check.receive_gradient(receive_gradient, cluster=cluster)
 
 # %% [markdown]
-# The server `Unannounced` calls your function for every update, and answers the worker that it names. (Until your function works there is no update, and the report says why.)
+# The server `Unannounced` calls your function for every update, and answers the worker whose rank it returned. (Until your function works there is no update, and the report says why.)
 
 # %%
 from helpers.data_parallel.schemes import Unannounced
@@ -761,7 +763,7 @@ _ = timeline(first_half, tags=tags, title="Asynchronous: the first half of nine 
 plt.show()
 
 # %% [markdown]
-# Follow one worker: hello, ready, g, θ, and then it computes while others are served. Nobody waits for the slowest worker. The design of a scheme answers four questions:
+# Follow one worker: hello, ready, g, θ, and then it computes while others are served. No worker waits until another has computed. The table compares three schemes by four questions:
 #
 # | question | synchronous, no server | synchronous, a server | asynchronous |
 # |---|---|---|---|
@@ -844,7 +846,7 @@ display(claims.evidence("02-stale-update"), claims.evidence("02-mean-staleness")
 #
 # ### A straggler
 #
-# So far not waiting has gained nothing: one of four ranks only serves. Now rank 3 becomes a *[straggler](glossary.md#straggler)*, $k$ times slower than the others. All ranks are [paced](glossary.md#paced): after its arithmetic a rank sleeps, until 30 ms have passed, or $30\,k$ ms on rank 3. So each behaves like a device of its own.
+# So far all workers were equally fast, so not waiting could gain little. Now rank 3 becomes a *[straggler](glossary.md#straggler)*, $k$ times slower than the others. All ranks are [paced](glossary.md#paced): after its arithmetic a rank sleeps until 30 ms have passed, rank 3 until $30\,k$ ms have passed. So each behaves like a device of its own.
 #
 # ### Exercise 7: what a straggler costs
 #
@@ -904,16 +906,16 @@ else:
     print("Exercise 7 first")
 
 # %% [markdown]
-# The mean staleness stays $W - 1$, but the ages are unequal: the slow rank's rare gradients are much older, those of the others fresher. The synchronous step takes as long as the straggler. (Your function uses the `rest` that was measured at $k = 1$.)
+# The picture shows the ages at $k = 4$. Their mean is still $W - 1$, but rank 3's few gradients are much older, and the other workers' gradients are fresher. The synchronous step takes as long as the straggler. (Your function uses the `rest` that was measured at $k = 1$.)
 #
-# > **Answer.** Without waiting, a straggler slows down only its own contribution. The price is a gradient that is $W - 1$ updates old on average, which costs loss per update at a rate that a fresh gradient would allow. *Evidence: the two tables of this lesson, and the two records.*
+# > **Answer.** Without waiting, a straggler slows down only its own contribution. The price: gradients are $W - 1$ updates old on average. At $\lambda = 0.05$ this nearly doubles the loss after 200 updates. *Evidence: the two tables of this lesson, and the two records.*
 #
 # Two cures for old gradients, a rate divided by $\tau$ and elastic averaging, are measured in notebook [12](12_large_batches_and_compression.ipynb) over ten seeds.
 
 # %% [markdown]
 # ## What breaks
 #
-# > **Predict.** Replicas that begin with *different* parameters average their *gradients*: how far apart are they after 40 steps, as a share of the distance at the start? And what is the loss after 100 steps if you forget to divide the sum by $R$?
+# > **Predict.** Replicas that begin with *different* parameters average their *gradients*: how far apart are they after 40 steps, as a share of the distance at the start? And what is the loss after 100 steps with $\lambda = 0.05$ and $\mu = 0.9$ if you forget to divide the sum by $R$?
 
 # %%
 kept = Prediction("distance after 40 steps ÷ at the start", None)  # your number for None
@@ -974,11 +976,11 @@ for name, scheme in (
 undivided.answer(float(np.mean(run.losses[80:])))
 
 # %% [markdown]
-# A loss of $\ln 10 = 2.30$ is guessing. Such a run trains at $\lambda / R$, but the rate must change whenever $R$ does.
+# A loss of $\ln 10 = 2.30$ is guessing. With the rate $\lambda / R$ the sum would train as the mean does, but each $R$ would need its own rate.
 #
 # ## What the sources say, what we measured
 #
-# The course starts from four texts on deep learning systems. The second column is this run, on your machine.
+# The first column sums up the four texts on deep learning systems that the course starts from. The second column is this run, on your machine.
 
 # %%
 from IPython.display import Markdown
@@ -1000,7 +1002,7 @@ lines = ["| the source says | here |", "|---|---|"]
 Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
 
 # %% [markdown]
-# **In practice**: `torch.nn.parallel.DistributedDataParallel` averages gradients in buckets during the backward pass, over NCCL on GPUs, with `DistributedSampler` for the data. `torch.distributed.fsdp` also shards the parameters. DistBelief (2012) trained with parameter servers; recommendation models with huge sparse tables now shard the tables over all ranks instead (TorchRec).
+# **In practice**: `torch.nn.parallel.DistributedDataParallel` averages gradients in buckets during the backward pass, over NCCL on GPUs, with `DistributedSampler` for the data. `torch.distributed.fsdp` also shards the parameters. Recommendation models, whose huge sparse tables once lay on parameter servers, now shard them over all ranks (TorchRec).
 #
 # **References**
 #
