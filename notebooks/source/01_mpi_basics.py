@@ -57,7 +57,7 @@ else:
 timeline_html(first)
 
 # %% [markdown]
-# **Point at a box or an arrow.** Each lane is a rank, each box an MPI call, each arrow a message. Hatching: the call waits for another rank's matching call. All of this happened just now on your machine; `--trace` recorded it.
+# **Point at a box or an arrow.** Each lane is a rank, each box an [MPI](glossary.md#mpi) call, each arrow a message. While a box is hatched, the call waits for another rank's matching call. All of this happened just now on your machine; `--trace first` recorded it in `first`.
 #
 # **You will be able to**
 #
@@ -76,7 +76,7 @@ timeline_html(first)
 # | $\beta$ | time for each byte; $1/\beta$ is the [bandwidth](glossary.md#bandwidth) |
 # | $T_N$, $S_N$ | time of a computation on $N$ ranks; its [speed-up](glossary.md#speed-up) $T_1/T_N$ |
 # | $s$ | [serial fraction](glossary.md#serial-fraction): the part of $T_1$ that only one rank can do |
-# | step | one round of messages: a rank sends at most one message and receives at most one, and forwards data only in a later step than it arrived |
+# | step | one round of messages: in it each rank sends at most one message and receives at most one, and sends only what it had before the round |
 
 # %% [markdown]
 # ## Lesson 1. Your send has returned: has the message arrived?
@@ -139,7 +139,7 @@ elif rank == 1:
 # %% [markdown]
 # ### Exercise 1: your first message
 #
-# *Difficulty ●○○, 5 minutes.* Send rank 0's `value` to the *last* rank of `comm`, in one message. The last rank returns the value; all other ranks return `None`. A single rank is both the first and the last, and sends nothing. Ask the communicator: `comm.Get_rank()`, `comm.Get_size()`.
+# *Difficulty ●○○, 5 minutes.* Send rank 0's `value` to the *last* rank of `comm`, in one message. The last rank returns the value; all other ranks return `None`. If `comm` has a single rank, that rank sends nothing and returns its value. The check calls `hand_over` on every rank of communicators of several sizes, so use `comm.Get_rank()` and `comm.Get_size()`.
 #
 # <details><summary>Hint</summary>
 #
@@ -203,7 +203,7 @@ print(f"ranks hold {held}; {len(chain.messages)} messages in {chain.steps()} ste
 #
 # `send` and `recv` are **[blocking](glossary.md#blocking)**: they return when *your side* is done. A receive is done when the message is there. A send is done when you may overwrite what you sent, even if the message has not arrived. **[Non-blocking](glossary.md#non-blocking)** calls, `isend` and `irecv`, return at once with a [request](glossary.md#request). Later, `request.wait()` blocks until your side is done.
 #
-# In the next cell rank 1 computes for 20 ms before it receives. (`--only 0,1` runs a cell on two ranks. `comm.Split` makes a communicator of these two; lesson 2 explains it.)
+# In the next cell rank 1 is busy for 20 ms before it receives. (`--only 0,1` runs a cell on two ranks. `comm.Split` makes a communicator of these two; lesson 2 explains it.)
 #
 # > **Predict.** After how many milliseconds does each of these calls on rank 0 return: `Send` of 8 bytes, `Send` of 4 MB, `Isend` of 4 MB?
 
@@ -229,7 +229,7 @@ for mode in ("small", "large", "large, non-blocking"):
         if request is not None:
             request.Wait()
     else:
-        time.sleep(0.02)  # rank 1 computes
+        time.sleep(0.02)  # rank 1 is busy
         comm.Recv(data, source=0)
 
 # %%
@@ -248,10 +248,10 @@ for name in ("01-send-waits", "01-isend-returns"):
     display(claims.evidence(name))
 
 # %% [markdown]
-# The *effect* compares the second column with the third; behind it stands its 95 % interval. Each claim has a *margin*, the smallest effect that counts; for `Send` it is 25 %.
+# The *effect* compares the second column with the third; its 95 % interval follows in brackets. Each claim has a *margin*, the smallest effect that counts; for `Send` it is 25 %.
 #
 # - *holds*: the interval excludes "no difference", and the effect reaches the margin in the claimed direction;
-# - *fails*: the same, in the opposite direction;
+# - *fails*: the interval excludes "no difference", and the effect reaches the margin in the opposite direction;
 # - *ties*: the whole interval lies within the margin;
 # - *open*: none of these.
 #
@@ -280,7 +280,7 @@ late_sends = [[send_seconds(nbytes) for _ in range(3)] for nbytes in late_sizes]
 
 # %%
 asked, found = cluster.run(lambda: (late_sizes, late_sends))[0]
-found = np.median(found, axis=1)  # of three, since other programs may disturb one
+found = np.median(found, axis=1)  # of three: other programs may disturb one
 waited = [nbytes for nbytes, t in zip(asked, found, strict=True) if t > 0.0075]
 eager = [nbytes for nbytes in asked if nbytes < min(waited)]
 figure, ax = plt.subplots()
@@ -323,7 +323,7 @@ check.statements(statements)
 # %% [markdown]
 # ### Deadlock, and how to read it
 #
-# Four ranks form a ring. Each needs its left neighbour's number, so each receives from the left and then sends to the right. The notebook ends the cell after 3 seconds.
+# Four ranks form a ring, in which rank 3 is the left neighbour of rank 0. Each rank needs its left neighbour's number, so each receives from the left and then sends its own number to the right. The notebook ends the cell after 3 seconds.
 #
 # > **Predict.** For which rank does rank 0 wait, if for any?
 
@@ -339,7 +339,7 @@ comm.send(rank, dest=right)
 # %% [markdown]
 # The table's first line has the answer: rank 0 waits for rank 3. Every rank receives before it sends, so no rank ever sends. Follow the table: rank 3 waits for rank 2, rank 2 for rank 1, and rank 1 for rank 0.
 #
-# Ranks that wait for each other so that none can go on are in a [deadlock](glossary.md#deadlock). Here the table shows a circle. It need not: ranks can also wait in a call that one rank never makes. Outside the notebook nothing ends such a program. Then ask each of its ranks: in which call, for which rank, since when?
+# Ranks that wait for each other so that none can go on are in a [deadlock](glossary.md#deadlock). Here the table shows a circle. Without a circle, ranks are in a deadlock too if they wait in a call that one rank never makes. Outside the notebook nothing ends such a program. Then find out in which call each rank waits, for which rank, and since when.
 #
 # There are three cures. *Order*: even ranks send first, odd ranks receive first. *Both at once*: `sendrecv`. *Requests*: start the send or the receive without blocking. Here is the second cure, with arrays of 8 MB. (The time limit restarted the ranks, so we import again.)
 
@@ -415,15 +415,15 @@ print(f"{took['Send, 4 MB']:.0f} ms; eager up to {max(eager):,} B on this machin
 # %% [markdown]
 # ## Lesson 2. How do all ranks get a result, and what does that cost?
 #
-# *55 minutes.* In training, every rank needs the sum of all ranks' gradients after each batch. Which messages bring it there, how many steps do they take, and how long does one message take?
+# *55 minutes.* In training, every rank needs the sum of all ranks' gradients after each batch. Which messages bring the sum to every rank, how many steps do they take, and how long does one message take?
 #
 # ### Six collectives by hand
 #
-# A [collective](glossary.md#collective) is a pattern of messages so common that MPI has a call for it. *All* ranks of the communicator must make that call. The *root* is the rank that has, or gets, everything.
+# A [collective](glossary.md#collective) is a pattern of messages so common that MPI has a call for it. *All* ranks of the communicator must make that call. The *root* is the one rank that sends to all others or receives from all others.
 #
 # - **Broadcast** and **scatter**: the root sends every rank the same value (broadcast) or a different one (scatter).
 # - **Gather** and **reduce**: every rank sends a value to the root, which makes a list of them (gather) or combines them by `MPI.SUM`, `MPI.MAX` or another operation (reduce).
-# - **Allgather** and **allreduce**: every rank gets the list or the sum.
+# - **Allgather** and **allreduce**: every rank gets the list (allgather) or the combined value (allreduce).
 
 
 # %%
@@ -471,7 +471,7 @@ def allreduce(value):
 
 
 # %% [markdown]
-# Each of the six against MPI's own call:
+# Now compare each of the six with MPI's own call:
 
 # %%
 # %%ranks
@@ -493,7 +493,7 @@ totals = cluster.run(lambda: total)
 print("after reduce, ranks 0 to 3 hold", totals)
 
 # %% [markdown]
-# Only the root has the result of gather and reduce; the other ranks get `None`. Does a reduction change the array that goes in? With a separate receive buffer it does not. With `MPI.IN_PLACE` the result replaces the input:
+# Only the root has the result of gather and reduce; the other ranks get `None`. Does a reduction change the array that goes in? With a *receive buffer*, a separate array for the result, it does not. With `MPI.IN_PLACE` the result replaces the input:
 
 # %%
 # %%ranks
@@ -589,7 +589,7 @@ else:
 # %% [markdown]
 # ### Groups
 #
-# `comm.Split(colour, key)` makes smaller communicators. Ranks that give the same `colour` form a group; in it they are numbered from 0, in the order of `key`. Below, even ranks form one group and odd ranks another, and each group adds up its members' numbers in `comm`.
+# `comm.Split(colour, key)` makes smaller communicators; all ranks of `comm` must call it. Ranks that give the same `colour` form a group; in it they are numbered from 0, in the order of `key`. Below, even ranks form one group and odd ranks another, and each group adds up the numbers that its members have in `comm`.
 
 # %%
 # %%ranks
@@ -602,7 +602,7 @@ group.allreduce(rank)
 #
 # ### Exercise 5: rows and columns
 #
-# *Difficulty ●●○, 8 minutes.* Place the ranks of `comm` on a grid with two columns, row by row: ranks 0 and 1 in the first row, 2 and 3 in the second. Return the sum of `value` over your row and over your column.
+# *Difficulty ●●○, 8 minutes.* Place the ranks of `comm` on a grid with two columns, row by row: ranks 0 and 1 in the first row, 2 and 3 in the second. `comm` may have any even number of ranks. Return the sum of `value` over the ranks of your row, and the sum over the ranks of your column.
 #
 # <details><summary>Hint</summary>
 #
@@ -634,7 +634,7 @@ check.grid_sums(grid_sums, cluster=cluster)
 #
 # To measure $\alpha$ and $\beta$, ranks 0 and 1 play **ping-pong**: rank 0 sends a message, rank 1 sends it back, and half the round trip is the time of one message. The function is short; read it.
 #
-# > **Predict.** How many times as long as a message of 16 B does a message of 1 kB take? And one of 1 MB?
+# > **Predict.** A message of 16 B takes some time. How many times as long does a message of 1 kB take? And a message of 1 MB?
 
 # %%
 guess["1 kB ÷ 16 B"] = ...
@@ -668,7 +668,7 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# On the left the line is nearly flat: only the *number of messages* matters. On the right it rises with the size: only the *number of bytes* matters. At the dashed line, $m = \alpha/\beta$, latency and bytes take half of the time each. Points off the line show what the model ignores, such as the change from eager to rendezvous.
+# On the left the line is nearly flat: a message costs $\alpha$, whatever its size. On the right the time rises in proportion to the *number of bytes*. At the dashed line, $m = \alpha/\beta$, latency and bytes take half of the time each. Points off the line show what the model ignores, such as the change from eager to rendezvous.
 #
 # ### Exercise 6: a line through two points
 #
@@ -702,7 +702,7 @@ if yours is not None:
 # %% [markdown]
 # ### The model tested
 #
-# The fit should predict messages that it has not seen: $k$ messages, to and fro one after another, should take $k(\alpha + \beta m)$. Each message goes once as an array (`Send`) and once as a pickled object (`send`).
+# The fit should predict messages that it has not seen: $k$ messages that go to and fro, one after another, should take $k(\alpha + \beta m)$. Each message goes once as an array (`Send`) and once as a pickled object (`send`).
 
 
 # %%
@@ -736,7 +736,7 @@ for k, nbytes in ((10, 100), (10, 100_000), (2, 3_000_000)):
 Markdown("\n".join(table))
 
 # %% [markdown] claims="01-pickling"
-# Where the columns *predicted* and *arrays* agree, the model has what matters. It knows nothing of pickling, which costs time at every size: so use the upper-case calls for arrays.
+# Where the columns *predicted* and *arrays* agree, the model has what matters. It knows nothing of pickling, which costs extra time: use the upper-case calls for arrays.
 
 # %%
 claims.evidence("01-pickling")
@@ -744,9 +744,9 @@ claims.evidence("01-pickling")
 # %% [markdown]
 # ### Between two hosts
 #
-# Between machines a message crosses a *link*, cut into packets that each have a header. `Network` makes two [hosts](glossary.md#host) inside this machine, joined by a link of 100 Mbit/s. The ranks play the same ping-pong.
+# Between machines a message is cut into packets, each with a header, which cross a *link*. `Network` makes two [hosts](glossary.md#host) inside this machine, joined by a link of 100 Mbit/s. The ranks play the same ping-pong.
 #
-# > **Predict.** How many times as long as in memory does a message of 1 MB take over the link? The link carries $10^8/8$ bytes, 12.5 MB, a second.
+# > **Predict.** The link carries $10^8/8$ bytes, 12.5 MB, a second. How many times as long does a message of 1 MB take over the link as in memory, where you have measured it above?
 
 # %%
 guess["1 MB, link ÷ memory"] = ...
@@ -767,9 +767,9 @@ for way in (link, over_link):
 guess.answer("1 MB, link ÷ memory", over_link.message(1e6) / link.message(1e6))
 
 # %% [markdown]
-# Headers take what is missing from the 12.5 MB/s. [Notebook 08](08_allreduce_animation.ipynb) runs whole allreduces over such links.
+# A part of the 12.5 MB/s goes to the headers. [Notebook 08](08_allreduce_animation.ipynb) runs whole allreduces over such links.
 #
-# **Answer.** By a collective, whose shape decides the number of steps: $N-1$ where one rank sends alone, $\lceil\log_2 N\rceil$ in a tree. Each message costs $\alpha + \beta m$. *Evidence: the steps counted in your traces; the table of predicted and measured times.*
+# **Answer.** By a collective. A broadcast takes $N-1$ steps if the root alone sends, and $\lceil\log_2 N\rceil$ as a tree. Each message takes $\alpha + \beta m$. *Evidence: the steps counted in your traces; the table of predicted and measured times.*
 
 # %% [markdown]
 # ## Lesson 3. Four ranks: four times as fast?
@@ -778,7 +778,7 @@ guess.answer("1 MB, link ÷ memory", over_link.message(1e6) / link.message(1e6))
 #
 # ### A picture in rows
 #
-# We compute a picture of the Mandelbrot set. Rank $r$ computes every $N$-th row, and rank 0 gathers the rows. Then rank 0 finishes the picture alone, because that needs all rows: it smooths the picture and gives each shade the same area.
+# We compute a picture of the Mandelbrot set. Rank $r$ computes the rows $r, r + N, r + 2N, \dots$, and rank 0 gathers all rows. Then rank 0 alone finishes the picture, which needs all rows: it smooths the picture and gives each shade the same area.
 
 
 # %%
@@ -821,7 +821,7 @@ def clocks():
 
 
 # %% [markdown]
-# `render` times the picture on the first $n$ ranks, a group made by `comm.Split`. The other ranks `doze`: they wait without keeping a core busy. `clocks` reads the wall clock and a clock that runs only while the process has a core. The second time over the first is the *share of a core* that the rank got.
+# `render` times the picture on the first $n$ ranks, a group made by `comm.Split`. The other ranks `doze`: they wait without keeping a core busy. `clocks` reads the wall clock and a clock that runs only while the process has a core. The time with a core, divided by the wall-clock time, is the *share of a core* that the rank got.
 
 
 # %%
@@ -855,7 +855,7 @@ def render(n, height, width):
 #
 # By hand, with $s = 0.2$ and $N = 4$: $S_4 = 1/(0.2 + 0.2) = 2.5$, and with any number of ranks never more than 5.
 #
-# > **Predict.** What is the speed-up of the picture on 2 and on 4 ranks of your machine? And if the picture grows with the number of ranks, how many times the work of one rank do 4 ranks do in the same time?
+# > **Predict.** Guess $s$ for our picture. Which speed-up do you expect on 2 and on 4 ranks of your machine? And if the picture has 4 times as many rows for 4 ranks, how many times as many rows do 4 ranks finish per second as one rank?
 
 # %%
 guess["speed-up on 2 ranks"] = ...
@@ -894,7 +894,7 @@ for n in counts[1:]:
 #
 # $$S_N = s + (1-s)\,N,$$
 #
-# which has no ceiling. (Our serial part grows with the picture; the line below uses the $s$ of the largest run.)
+# which has no ceiling while $s$ stays the same. (Our serial part grows with the picture, so $s$ grows with $N$. The line below uses the $s$ of the largest run.)
 
 
 # %%
@@ -908,7 +908,7 @@ s_weak = weak[max(counts)][1] / weak[max(counts)][0]
 guess.answer("work of 4 ranks, growing picture", float(done[max(counts)]))
 
 # %% [markdown]
-# Look at the filled points. At a *hollow* point a rank had less than 90 % of a core, because ranks or other programs shared the cores. There the laws do not apply.
+# Look at the filled points. At a *hollow* point a rank had less than 90 % of a core: ranks or other programs shared the cores, and the laws do not apply.
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(10, 5.4), sharey=True)
@@ -995,7 +995,7 @@ def ranks_for(speed_up, serial):
 check.ranks_for(ranks_for)
 
 # %% [markdown]
-# How many ranks does the picture need, by your function and your serial fraction?
+# How many ranks does the picture need, by your function and the serial fraction measured above?
 
 # %%
 if check.ranks_for.passed(ranks_for):
@@ -1007,7 +1007,7 @@ else:
 # %% [markdown]
 # ### When the work cannot be cut evenly
 #
-# All rows of the picture cost the same. Where tasks differ, a fixed share leaves some ranks idle. A queue does not: one rank hands out tasks, and whoever is done gets the next. For this rank 0 must receive from whoever comes first.
+# All rows of the picture cost the same. Where tasks differ, fixed shares leave ranks idle. A queue keeps them busy as long as tasks are left: rank 0 hands out tasks, and each worker that is done gets the next. So rank 0 must receive from whichever worker comes first.
 #
 # A message carries a [tag](glossary.md#tag), a number that you choose. A receive with a tag takes only messages with that tag. Two messages from the same sender *with the same tag* never overtake each other; messages from different senders may come in any order. `source=MPI.ANY_SOURCE` takes whichever comes first, and a `Status` says who sent it.
 #
@@ -1033,11 +1033,11 @@ plt.show()
 guess.answer("order of the results", ", ".join(str(event.peer) for event in anyone.of(0)))
 
 # %% [markdown]
-# You no longer choose who is next; the `Status` still tells you who it was.
+# You no longer choose whose message is next; the `Status` tells you whose it was.
 #
 # ### Exercise 8: a queue of tasks
 #
-# *Difficulty ●●○, 12 minutes.* Each worker runs `work`: it sends its last result (at first `None`), receives a task, and ends when the task is `None`. Write rank 0: give each task to the next worker that asks, collect the results in a dictionary `{task: result}`, and in the end send every worker `None`. No worker may wait while tasks are left, however slow another worker is.
+# *Difficulty ●●○, 12 minutes.* Each worker runs `work`: it sends its last result as a pair `(task, value)`, at first `None`, receives a task, and ends when the task is `None`. Write `hand_out`, which runs on rank 0: give each task to the next worker that asks, collect the results in a dictionary `{task: value}`, and in the end send every worker `None`. No worker may wait while tasks are left, however slow another worker is.
 
 
 # %%
@@ -1078,7 +1078,7 @@ def hand_out(tasks, comm):
 check.hand_out(hand_out, cluster=cluster)
 
 # %% [markdown]
-# Twelve tasks, each a pause of so many milliseconds; every third is long. In fixed turns rank 1 gets all the long ones. With your queue:
+# The numbers below are twelve tasks: pauses, in milliseconds. Every third is long; in fixed turns rank 1 would get all the long ones. Your queue shares them out:
 
 # %%
 milliseconds = [60, 10, 11, 61, 12, 13, 62, 14, 15, 63, 16, 17]
@@ -1101,12 +1101,12 @@ else:
     print("Exercise 8 first")
 
 # %% [markdown]
-# **Answer.** Only if nothing is serial: with serial fraction $s$, fixed work gets at most $1/(s + (1-s)/N)$ times as fast, and that much only if each rank has a core and an equal share. Work that grows with $N$ has no ceiling, and where tasks differ a queue keeps the shares equal. *Evidence: the filled points of the picture beside the laws, and the queue's sums.*
+# **Answer.** Only if nothing is serial, each rank has a core, and the shares are equal. With serial fraction $s$, fixed work gets at most $1/(s + (1-s)/N)$ times as fast. Work that grows with $N$ has no ceiling if $s$ stays the same. Where tasks differ, a queue makes the shares more equal. *Evidence: the filled points of the picture beside the laws, and the queue's sums.*
 
 # %% [markdown]
 # ## What breaks
 #
-# > **Predict.** Every rank of a ring sends first and then receives. From how many bytes on does this program hang here? And if rank 0 starts to send 8 MB of ones and at once overwrites them with −1, what per cent of what arrives is −1?
+# > **Predict.** Every rank of a ring first sends with `Send` and then receives. From how many bytes on does this program hang on your machine? Then rank 0 starts to send 8 MB of ones with `Isend`, and at once overwrites the ones with −1. What per cent of the numbers that arrive are −1?
 
 # %%
 guess["hangs from how many bytes"] = ...
@@ -1172,7 +1172,7 @@ claims.evidence("01-overwritten")
 # %% [markdown]
 # ## Project: a world of cells on four ranks
 #
-# *Difficulty ●●●, 40 minutes.* Conway's *Game of Life*: a cell lives in the next generation if three of its eight neighbours live, or if it lives and two of them do. The board's top row is a neighbour of its bottom row, and its left column of its right column. The ranks share the board by rows: rank $r$ has `np.array_split(board, N)[r]`. For each generation a rank needs one row from the rank above and one from the rank below, its *halo*.
+# *Difficulty ●●●, 40 minutes.* Conway's *Game of Life*: a cell lives in the next generation if exactly three of its eight neighbours live now, or if the cell itself and exactly two neighbours live now. The board's top row is a neighbour of its bottom row, and its left column of its right column. The ranks share the board by rows: rank $r$ has `np.array_split(board, N)[r]`. For each generation a rank needs one row from the rank above and one from the rank below, its *halo*.
 #
 # Write `life`: every rank is given the whole board (an array of bool) and returns its own rows after `steps` generations. For each generation send one row to each neighbour, and use no collectives. A single rank is its own neighbour.
 #
