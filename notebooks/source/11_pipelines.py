@@ -3,7 +3,7 @@
 #
 # At the end you will have cut a model into stages on real ranks, sent micro-batches through them by five schedules, and written a schedule of your own for ranks that are far apart.
 #
-# Below, four ranks train a small transformer, each rank a quarter of it. They train on one batch, cut into eight pieces, in two different orders. Both pictures are recorded. Look at the gaps.
+# Below, four ranks train a small transformer, and each rank has a quarter of it. The batch is cut into eight pieces, which the ranks process in two different orders. Both pictures are recorded. Look at the gaps, where a rank waits.
 
 # %%
 import inspect
@@ -72,7 +72,7 @@ for line in lines.values():
 # - balance stages whose layers differ in cost;
 # - design a schedule for slow links and little memory.
 #
-# **You need** ranks and messages from [01_mpi_basics](01_mpi_basics.ipynb), and gradients by the chain rule. *Time:* 140 minutes: two lessons, exercises included, and ten minutes for what breaks. Each lesson runs after the cells above, without the other. *Cores:* two are enough. *GPU:* none.
+# **You need** ranks and messages from [01_mpi_basics](01_mpi_basics.ipynb), and gradients by the chain rule. *Time:* 140 minutes: two lessons, exercises included, and ten minutes for *What breaks*. Each lesson runs after the cells above, without the other. *Cores:* two are enough. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -81,7 +81,7 @@ for line in lines.values():
 # |---|---|---|
 # | $p$, $r$ | number of [ranks](glossary.md#rank); one of them (from 0) | |
 # | $m$ | [micro-batches](glossary.md#micro-batch): the pieces of a batch, which go through one after another | |
-# | $v$ | chunks of the model on each rank; 1 unless said | |
+# | $v$ | chunks of the model on each rank; 1 unless stated | |
 # | stage | consecutive layers; with $v = 1$, rank $r$ has stage $r$ | |
 # | $f$ | time of a forward pass of one micro-batch through a stage | s |
 # | $i$, $w$ | times of the two halves of its backward pass: gradient of the inputs, of the weights | s |
@@ -93,7 +93,7 @@ for line in lines.values():
 #
 # *55 minutes.* Layer 2 needs the output of layer 1. If each rank holds a quarter of the layers, must three ranks always wait for the fourth?
 #
-# A backward pass takes twice as long as a forward pass. The titles above give the idle share with eight micro-batches, in two orders: GPipe, and 1F1B (one forward, one backward).
+# A backward pass takes twice as long as a forward pass. The titles of the two pictures above give the idle share with eight micro-batches, in two orders: GPipe, and 1F1B (one forward, one backward).
 #
 # > **Predict:** what is the idle share, from 0 to 1, if the batch goes through in one piece? With 16 micro-batches? Both orders above are equally idle, so what is 1F1B good for: less "time", "memory" or "messages"? Type your answers in place of the dots.
 
@@ -133,7 +133,7 @@ w1, w2 = (torch.tensor(value, requires_grad=True) for value in (3.0, 2.0))
 print(f"dL/dw1 = {w1.grad.item()}, dL/dw2 = {w2.grad.item()}")
 
 # %% [markdown]
-# This is [model-parallel](glossary.md#model-parallel) training: each rank has a part of the model and sees all data. In [data-parallel](glossary.md#data-parallel) training each rank has the whole model and a part of the data. Which of the two sends less? Take one transformer block, $C$ numbers wide, and a batch of $n$ tokens, in float32. A ring allreduce sends the gradient of the block's $12C^2 + 13C$ weights nearly twice. A pipeline sends an activation of $nC$ numbers, and its gradient.
+# This is [model-parallel](glossary.md#model-parallel) training: each rank has a part of the model and sees all data. In [data-parallel](glossary.md#data-parallel) training each rank has the whole model and a part of the data. Which of the two sends less? Take one transformer block, $C$ numbers wide, and a batch of $n$ tokens, in float32. A ring allreduce sends the gradient of the block's $12C^2 + 13C$ weights nearly twice. A pipeline sends an activation of $nC$ numbers from stage to stage, and its gradient back.
 
 # %%
 rows = [
@@ -148,19 +148,19 @@ Markdown("\n".join(rows))
 # %% [markdown]
 # Gradients grow with the model; activations grow with the batch. Neither is always less. A pipeline also fits a model that is too large for one rank, since each rank has only $1/p$ of the weights.
 #
-# In the exchange by hand, one rank always waited for the other. With $p$ stages and one piece, one rank works and $p - 1$ wait.
+# In the exchange by hand, one rank always waited for the other. With $p$ stages and one piece, one rank works at a time and $p - 1$ wait.
 #
 # ### Micro-batches
 #
-# Cut the batch into $m$ pieces. While rank 1 works on piece 0, rank 0 begins piece 1. The gradient of the mean loss is the mean of the pieces' gradients. So each rank adds up its pieces' gradients and updates its weights once, at the end. The result is the result of one process.
+# Cut the batch into $m$ pieces. While rank 1 works on piece 0, rank 0 begins piece 1. The gradient of the mean loss is the mean of the pieces' gradients. So each rank adds up its pieces' gradients, divided by $m$, and updates its weights once, at the end. One process would make the same update.
 #
-# What does it cost? The last rank waits for $p - 1$ forward passes before it can begin. When it has finished, the first rank still waits for $p - 1$ backward passes. Each direction takes $m + p - 1$ passes, and every rank works during $m$ of them:
+# How long do ranks wait? The last rank can begin only after $p - 1$ forward passes. When it has finished, another $p - 1$ backward passes follow until the first rank has finished too. So all forward passes together take as long as $m + p - 1$ of them, the backward passes likewise, and every rank works during $m$:
 #
 # $$\text{idle share} = 1 - \frac{m}{m + p - 1} = \frac{p - 1}{m + p - 1}$$
 #
 # ### Exercise 1: how many pieces?
 #
-# *Difficulty ●○○, 4 minutes.* Write the idle share as a function. How many micro-batches do four ranks need to be idle for less than a tenth of the time? Work it out; the cell after the check computes it with your function.
+# *Difficulty ●○○, 4 minutes.* Write the idle share as a function. How many micro-batches do four ranks need to be idle for less than a tenth of the time? Work it out on paper; the cell after the check computes it with your function.
 #
 # <details><summary>Hint</summary>
 #
@@ -181,7 +181,7 @@ def idle_share(p, m):
 check_answer.idle_share(idle_share)
 
 # %% [markdown]
-# Recorded on four ranks and on two, for 1 to 16 micro-batches. The dashed lines are the formula; the points should lie on them:
+# Now we record the idle share on four ranks and on two, for 1 to 16 micro-batches. The dashed lines are the formula; the points should lie on them:
 
 # %%
 MICRO = (1, 2, 4, 8, 16)
@@ -195,7 +195,7 @@ if check_answer.idle_share.passed(idle_share):
     print("less than a tenth from m =", next(m for m in range(1, 99) if idle_share(4, m) < 0.1))
 
 # %% [markdown] claims="11-bubble"
-# More pieces, less idle time. But smaller pieces have a price: on most machines a matrix product of few rows is slower for each row ([07_roofline](07_roofline.ipynb)). Paced stages hide that. And the batch cannot be cut into more pieces than it has samples. Over several runs, recorded shares agree with the formula:
+# More pieces mean less idle time. But smaller pieces have a price: on most machines a matrix product of few rows takes longer for each row ([07_roofline](07_roofline.ipynb)). Paced stages hide this price. And a batch cannot be cut into more pieces than it has samples. Over several runs, the recorded shares agree with the formula:
 
 # %%
 claims.evidence("11-bubble")
@@ -209,7 +209,7 @@ claims.evidence("11-bubble")
 print(families.gpipe(3, 4), families.one_f_one_b(3, 4), sep="\n\n")
 
 # %% [markdown]
-# One loop executes any schedule; this is its heart. `take` waits for what the action needs from another rank. `give` sends the result on and does not wait.
+# Each rank executes its list in one loop, `for action in self.order` below. `take` waits for what the action needs from another rank. `give` sends the result on and does not wait.
 
 # %%
 from helpers.pipeline.runner import Pipeline
@@ -217,7 +217,7 @@ from helpers.pipeline.runner import Pipeline
 Code(inspect.getsource(Pipeline.step), language="python")
 
 # %% [markdown]
-# A list can be wrong. Before anything is sent, `check` looks for work that is missing or done twice, and follows who waits for whom:
+# A list can be wrong. Before anything is sent, `check` looks for work that is missing or done twice, and follows who waits for whom. It refuses both of these schedules for two ranks:
 
 # %%
 for wrong in (["F0 F1 B0", "F0 B0 F1 B1"], ["F0 B0 F1 B1", "F0 F1 B0 B1"]):
@@ -227,7 +227,7 @@ for wrong in (["F0 F1 B0", "F0 B0 F1 B1"], ["F0 B0 F1 B1", "F0 F1 B0 B1"]):
         print(error)
 
 # %% [markdown]
-# In the second schedule, rank 0 waits for the gradient of micro-batch 0 before it sends micro-batch 1, and rank 1 waits for micro-batch 1 first. Neither can go on. A schedule that passes `check` gives the result of one process. Here is the largest difference of any loss or gradient, in float64, on your ranks:
+# In the second schedule, rank 0 waits for the gradient of micro-batch 0 before it sends micro-batch 1, and rank 1 waits for micro-batch 1 before it sends that gradient. Neither can go on. GPipe and 1F1B pass `check`. On your ranks, in float64, their losses and gradients differ from those of one process by at most:
 
 # %%
 for name in ("GPipe", "1F1B"):
@@ -237,7 +237,7 @@ for name in ("GPipe", "1F1B"):
 # %% [markdown]
 # ### Exercise 2: one forward, one backward
 #
-# *Difficulty ●●○, 15 minutes.* Write the list of one rank under 1F1B, as strings such as `"F0"` and `"B3"`. A rank first sends ahead one micro-batch for each rank after it (or all of them, if there are fewer). Then it alternates: one forward pass, one backward pass. When no forward pass is left, it does the remaining backward passes. The check wants no more idle time than GPipe has, and no more micro-batches kept than 1F1B needs.
+# *Difficulty ●●○, 15 minutes.* Write the list of one rank under 1F1B, as strings such as `"F0"` and `"B3"`. A rank first sends ahead one micro-batch for each rank after it (or all of them, if there are fewer). Then it alternates: one forward pass, one backward pass. When no forward pass is left, it does the remaining backward passes. A rank *keeps* a micro-batch from its F to its B. The check wants no more idle time than GPipe has, and no more micro-batches kept at a time than this rule needs.
 #
 # <details><summary>Hint</summary>
 #
@@ -264,7 +264,7 @@ def my_order(rank, p, m):
 check_answer.one_by_one(my_order)
 
 # %% [markdown]
-# Your order on the ranks (or the course's, until yours is right):
+# Now your order runs on the ranks (until yours is right, the course's):
 
 # %%
 yours = one
@@ -278,7 +278,7 @@ plt.show()
 # %% [markdown]
 # ### What is kept
 #
-# A micro-batch that went forward keeps its activations until it goes backward. GPipe keeps all $m$ micro-batches. Under 1F1B, each forward pass after the first few is followed by a backward pass, which frees one.
+# A rank keeps a micro-batch's activations from the forward pass until the backward pass. Under GPipe it keeps those of all $m$ micro-batches. Under 1F1B, each forward pass after the first few is followed by a backward pass, which frees the activations of one.
 #
 # > **Predict:** of 8 micro-batches, how many does rank 0 keep at most under 1F1B on four ranks?
 
@@ -315,7 +315,7 @@ def kept_at_most(rank, p, m):
 check_answer.kept_at_most(kept_at_most)
 
 # %% [markdown]
-# Now in bytes. Autograd reports every tensor that it saves for the backward pass (`torch.autograd.graph.saved_tensors_hooks`), and `helpers/pipeline/memory.py` adds them up while they live, without the weights. **[Recomputation](glossary.md#recomputation)** keeps only the input of each stage, and repeats the forward pass before the backward pass. Rank 1, for 16 micro-batches:
+# Now we count bytes. Autograd reports every tensor that it saves for the backward pass (`torch.autograd.graph.saved_tensors_hooks`). `helpers/pipeline/memory.py` adds up those that are alive, without the weights. **[Recomputation](glossary.md#recomputation)** keeps only the input of each stage, and repeats the forward pass before the backward pass. The table is for rank 1 and 16 micro-batches. The prediction is the number kept times the bytes of one. With recomputation, only the micro-batch that is being repeated counts in full, and the others with their inputs:
 
 # %%
 config, micro, r = runs.SMALL, 16, 1
@@ -332,16 +332,16 @@ for name, again in (("GPipe", False), ("1F1B", False), ("GPipe", True), ("1F1B",
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# Recomputation costs one more forward pass for each micro-batch: with $i + w = 2f$, four thirds of the time.
+# Recomputation costs one more forward pass for each micro-batch. With $i + w = 2f$, a micro-batch takes $4f$ instead of $3f$.
 #
-# **Answer.** Cut the batch: with $m$ micro-batches all ranks work at once, except for $p - 1$ passes while the pipeline fills and $p - 1$ while it empties. 1F1B is as idle as GPipe, and rank $r$ keeps $p - r$ micro-batches instead of all $m$. *Evidence: recorded shares lie on the formula; bytes counted by autograd.*
+# **Answer.** Cut the batch into $m$ micro-batches: then each rank waits only for the time of $p - 1$ forward and $p - 1$ backward passes. 1F1B is as idle as GPipe, but rank $r$ keeps at most $p - r$ micro-batches instead of all $m$. *Evidence: recorded shares lie on the formula; bytes counted by autograd.*
 
 # %% [markdown]
 # ## Lesson 2. What makes a step shorter, and what does it cost?
 #
-# *75 minutes, of which the project takes 40.* With eight micro-batches on four ranks, GPipe and 1F1B are idle for 27 % of the time. The number of pieces is given. Can the same work be ordered so that ranks wait less?
+# *75 minutes, of which the project takes 40.* With eight micro-batches on four ranks, GPipe and 1F1B are idle for 27 % of the time. Can the same eight pieces be ordered so that ranks wait less?
 #
-# > **Predict:** the backward pass has two halves, I and W. Nobody waits for W. If a rank may do W whenever it likes, how far can the idle share fall from 27 %? And which rank has to keep more for it: "first" or "last"?
+# > **Predict:** the backward pass has two halves, I (gradient of the inputs) and W (of the weights). No other rank waits for W. If a rank may do W whenever it likes, how far can the idle share fall from 27 %? And which rank has to keep more for it: "first" or "last"?
 
 # %%
 guess["idle share with W put off"] = ...
@@ -350,11 +350,11 @@ guess["who keeps more"] = ...
 # %% [markdown]
 # ### Two ways to wait less
 #
-# **Interleaved.** Give each rank $v$ chunks of the model instead of one: with $p = 4$ and $v = 2$, rank 0 has stages 0 and 4. A pass through a chunk takes $1/v$ of the time, so filling and emptying take $1/v$ of the time. In exchange, an activation goes round $v$ times.
+# **Interleaved.** Give each rank $v$ chunks of the model instead of one: with $p = 4$ and $v = 2$, rank 0 has stages 0 and 4. A pass through a chunk takes $1/v$ of the time, so filling and emptying the pipeline take $1/v$ of the time, too. In exchange, an activation goes round all ranks $v$ times.
 #
 # $$\text{idle share} = \frac{p - 1}{v\,m + p - 1}$$
 #
-# **Zero-bubble.** The backward pass of $y = xA^\top$ is two products. $g A$ is the gradient of the input, and the rank before waits for it. $g^\top x$ is the gradient of the weights, and nobody waits for it. So do the first at once (I), and put the second (W) into time that would be idle. For $m \ge p$, with $d = \max(f + i - w,\ f,\ i)$:
+# **Zero-bubble.** Let $g$ be the gradient of $y = xA^\top$. The backward pass is two products. I is $g A$, the gradient of the input, and the rank before waits for it. W is $g^\top x$, the gradient of the weights, and no rank waits for it. So do I at once, and put W into time that would be idle. For $m \ge p$, each rank is then idle for $(p - 1)\,d$, with $d = \max(f + i - w,\ f,\ i)$:
 #
 # $$\text{idle share} = \frac{(p-1)\,d}{m(f+i+w) + (p-1)\,d}$$
 
@@ -366,13 +366,13 @@ for name in ("interleaved", "zero-bubble"):
 guess.answer("idle share with W put off", round(lines["zero-bubble"].bubble, 2))
 
 # %% [markdown] claims="11-interleaved 11-zero-bubble"
-# Both orders have more actions, each with a message or a wait of its own. Their steps are still shorter than those of 1F1B:
+# Both orders have more actions than 1F1B, and interleaving has more messages. Over several runs, their steps are still shorter than those of 1F1B:
 
 # %%
 display(claims.evidence("11-interleaved"), claims.evidence("11-zero-bubble"))
 
 # %% [markdown]
-# Why is zero-bubble not free of bubbles? W can fill the wait for a gradient. It cannot fill the wait for the first F or for the last I, because then no W is left to do. So a longer W does not help further. Here F takes 40 ms and I 20 ms, and W grows:
+# Why is zero-bubble not free of bubbles? W can fill the wait for a gradient. It cannot fill a rank's wait for its first F, when no W is there yet, nor its wait for its last I, when no W is left. So a longer W helps only up to a point. Here F takes 40 ms and I 20 ms, and W grows from 10 to 80 ms:
 
 # %%
 plan = families.zero_bubble(P.ranks, P.micro)
@@ -388,7 +388,7 @@ for w in (10e-3, 20e-3, 80e-3):
 #
 # ### What it costs: memory
 #
-# A micro-batch is kept until its W. Here is every schedule beside its formula, and what each rank keeps at most:
+# With the backward pass in halves, a rank keeps a micro-batch until its W. The table compares each schedule with its formula. The last column says how many micro-batches each rank keeps at most:
 
 # %%
 rows = ["| schedule | idle, predicted | recorded | step, predicted (ms) | recorded (ms) "
@@ -404,9 +404,9 @@ display(Markdown("\n".join(rows)))
 guess.answer("who keeps more", "last")
 
 # %% [markdown]
-# Zero-bubble keeps four micro-batches on *every* rank: the last rank, which keeps one under 1F1B, keeps four. The model leaves out messages, Python, and ranks that wake up late because others have the cores.
+# Zero-bubble keeps four micro-batches on *every* rank: the last rank, which keeps one under 1F1B, keeps four. The formulas leave out messages, Python's own time, and ranks that wake up late on a busy machine.
 #
-# All schedules to play with. Green: recorded on your ranks. Grey: simulated, with equal stages and free messages. On the right is what each rank keeps. Set *room for* to the number of micro-batches that fit in memory; ranks that need more are marked.
+# Play with all schedules here. Green: recorded on your ranks. Grey: simulated, with equal stages and free messages. At the right you see what each rank keeps. Set *room for* to the number of micro-batches that fit in memory; ranks that need more are marked.
 
 # %%
 shown = list(lines.values())
@@ -420,7 +420,7 @@ pipelines(shown)
 # %% [markdown]
 # ### What it costs: messages
 #
-# The formulas take messages for free. Give a message a price, in forward passes, and watch who loses most:
+# In the formulas, messages take no time. Move the slider to let each message take as long as up to two forward passes, and see which schedule suffers most:
 
 
 # %%
@@ -442,9 +442,11 @@ _ = interact(steps, message=FloatSlider(0.0, min=0, max=2, step=0.25, descriptio
 #
 # ### Layers that are not alike
 #
-# In the long run a pipeline is as fast as its slowest stage. If layers differ in cost, equal *numbers* of layers are not equal costs. The best cut is found from left to right. Let $\text{best}(k, n)$ be the cost of the most expensive stage when the first $n$ layers are cut into $k$ stages. The last of these stages begins at some layer $c$:
+# In the long run a pipeline is as fast as its slowest stage. If layers differ in cost, equal *numbers* of layers are not equal costs. Dynamic programming finds the best cut. Let $\text{best}(k, n)$ be the cost of the most expensive stage when the first $n$ layers are cut into $k$ stages as well as possible. The last of these stages begins at some layer $c$:
 #
 # $$\text{best}(k, n) = \min_c \max\big(\text{best}(k-1, c),\ \text{cost of layers } c \dots n-1\big)$$
+#
+# For $k = 1$ it is the cost of all $n$ layers. Below, eight layers get more expensive from left to right. In the first picture, compare the boxes of rank 3 with those of rank 0:
 
 # %%
 from helpers.pipeline import partition
@@ -465,7 +467,7 @@ for name, cut in (
 # %% [markdown]
 # ### Exercise 4: balance
 #
-# *Difficulty ●●○, 12 minutes.* Return how many layers each of $p$ stages gets, in order, so that the most expensive stage is as cheap as possible. You may try all cuts: there are few.
+# *Difficulty ●●○, 12 minutes.* `costs` lists the cost of each layer. Return how many layers each of $p$ stages gets, from left to right, so that the most expensive stage is as cheap as possible. You may try all cuts: there are few.
 #
 # <details><summary>Hint</summary>
 #
@@ -496,7 +498,7 @@ check_answer.balance(balance)
 # %% [markdown]
 # ### Exercise 5, the project: far apart, and little room
 #
-# *Difficulty ●●●, 40 minutes.* Your ranks are far apart: a message takes as long as a forward pass. Memory is short: a rank has room for `room` micro-batches, and each takes up room from its F until its W (or B). With $f = i = w = 1$, four ranks, eight micro-batches and room for six, GPipe does not fit, 1F1B takes 49 forward passes and zero-bubble 41. Write a schedule that fits and takes at most 35. Use "I0" and "W0" in place of "B0" where you like; each rank has one chunk.
+# *Difficulty ●●●, 40 minutes.* Your ranks are far apart: a message takes as long as a forward pass. Memory is short: a rank has room for `room` micro-batches, and each takes up room from its F until its W (or B). With $f = i = w = 1$, four ranks, eight micro-batches and room for six, GPipe does not fit, 1F1B takes the time of 49 forward passes and zero-bubble that of 41. Write a schedule that fits and takes at most 35. Use "I0" and "W0" in place of "B0" where you like; each rank has one chunk.
 #
 # Write a rule, not a list: the check also asks for three ranks (six micro-batches, room for four, at most 27) and for two (four micro-batches, room for three, at most 16). It says what is wrong, and compares your gradients, on the ranks, with those of one process.
 #
@@ -541,7 +543,7 @@ print(f"{simulate(plan, far).span:g} forward passes far apart;", end=" ")
 print(f"on your ranks, whose messages are nearly free, idle {recorded(plan).bubble:.1%}")
 
 # %% [markdown]
-# **Answer.** A step gets shorter if passes are cut finer (interleaved), if W fills idle time (zero-bubble), and if the stages cost the same. Interleaving pays with messages, zero-bubble with memory; on slow links a rank must send more ahead, and that is memory, too. *Evidence: recorded steps, the table of what each rank keeps, and your own schedule.*
+# **Answer.** A step gets shorter if passes are cut finer (interleaved), if W fills idle time (zero-bubble), and if the stages cost the same. Interleaving costs messages, and zero-bubble costs memory. On slow links a rank must send more micro-batches ahead, which costs memory, too. *Evidence: recorded steps, the table of what each rank keeps, and your own schedule.*
 
 # %% [markdown]
 # ## What breaks
@@ -569,7 +571,7 @@ elif rank == 1:
     comm.recv(source=0)
 
 # %% [markdown]
-# GPipe has no such pair: all its activations go right, and then all its gradients go left. So the mistake shows only on the day when somebody changes the schedule.
+# GPipe has no such pair: all its activations go right, and then all its gradients go left. So the mistake shows only when somebody changes the schedule.
 #
 # **The wrong micro-batch.** Our messages carry the number of their micro-batch as a [tag](glossary.md#tag). Without it, a rank takes whatever comes first. Here rank 1 wants micro-batch 1 first. `check` accepts this list, but without tags rank 1 receives micro-batch 0. Nothing fails, and the loss is wrong:
 
@@ -600,7 +602,7 @@ for m in (8, 80, 800):
     print(f"  m = {m}: {formulas.bubble('PipeDream', P.ranks, m, costs=pace):.1%}", end="")
 
 # %% [markdown]
-# But a gradient comes back [stale](glossary.md#staleness): on rank $r$ it belongs to weights that are $p - 1 - r$ updates old. And which weights should the backward pass use? With **[weight stashing](glossary.md#weight-stashing)** a rank keeps, for each batch under way, the weights of its forward pass. Without stashing, the backward pass multiplies today's weights with yesterday's activations. Is the result the gradient of any model? We compare it with the gradient of *every* model that can be made of the newest versions of each stage's weights:
+# But a gradient comes back [stale](glossary.md#staleness): on rank $r$ it belongs to weights that are $p - 1 - r$ updates old. And which weights should the backward pass use? With **[weight stashing](glossary.md#weight-stashing)** a rank keeps, for each batch under way, the weights of its forward pass. Without stashing, the backward pass combines the newest weights with activations of older ones. Is the result the gradient of any model? Each stage has kept its last few versions of the weights. We compare with the gradient of *every* model that takes one of them for each stage:
 
 # %%
 from helpers.pipeline import following
@@ -616,7 +618,7 @@ with Cluster(n=2, preload=("torch",)) as pair:
                   f"{found['versions']}, nearest model {found['nearest']:.1e} away")  # fmt: skip
 
 # %% [markdown]
-# With stashing the distance is zero up to rounding. Each stage used weights of a different age, but its forward and backward pass used the same ones, so the result is the gradient of *a* model. On four ranks without stashing it is the gradient of none. On two ranks it still is: the first stage sends no gradient on, so its backward pass never reads its own weights. From three ranks on, a stage in the middle does.
+# With stashing the distance is zero up to rounding. Stages used weights of different ages, but each stage used the same weights forward and backward, so the result is the gradient of *a* model. On four ranks without stashing, it is the gradient of none of these models. On two ranks it is, even without stashing: here a stage is one layer, and the first stage sends no gradient on, so its backward pass never reads its weights. From three ranks on, a stage in the middle reads its weights.
 #
 # <details><summary><b>What the sources say, what we measured</b></summary>
 #
