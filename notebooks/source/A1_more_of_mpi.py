@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Appendix: start ranks by hand, count words by MapReduce, compute while messages travel
 #
-# At the end you will have answered the first questions of four new ranks, written two functions for a MapReduce framework, and seen when a non-blocking call hides a transfer and when it does not.
+# At the end you will have answered the first questions of four new ranks, written two functions for a MapReduce framework, and seen whether ranks can compute while their messages travel.
 #
-# **You need** [01_mpi_basics](01_mpi_basics.ipynb). *Time:* 50 minutes, exercises included. The sections need the set-up alone, in any order. *Cores:* two or more. *GPU:* none.
+# **You need** [01_mpi_basics](01_mpi_basics.ipynb). *Time:* 50 minutes, exercises included. Each section needs only the set-up; take them in any order. *Cores:* two or more. *GPU:* none.
 #
 # ## Set-up
 
@@ -59,7 +59,7 @@ pair = comm.Split(0 if rank < 2 else 1)  # ranks 0 and 1
 # %% [markdown]
 # ## How ranks come to life
 #
-# A process that has just started knows neither its `rank` nor the `size`. It asks the process that started it, its *parent*, in lines of text over a socket. The protocol is PMI, the *process management interface*; `mpiexec` and Slurm's `srun` answer it. Here `start` starts two more ranks. This kernel answers them and records the conversation.
+# A process that has just started finds its `rank` and the `size` in environment variables, but knows nothing else of the other ranks. It asks the process that started it, its *parent*, in lines of text over a socket. The protocol is PMI, the *process management interface*. The parent is usually `mpiexec` or Slurm's `srun`. Here this kernel is the parent: `start` starts two more ranks, answers them, and records the conversation.
 #
 # > **Predict.** How many requests does rank 0 make, from the first to the last?
 
@@ -74,9 +74,9 @@ rows = [f"| `{asked}` | `{told}` |" for asked, told in folded(born.of(0))]
 Markdown("\n".join(["| rank 0 asks | its parent answers |", "|---|---|", *rows]))
 
 # %% [markdown]
-# First the rank and its parent agree on a version of the protocol. `PMI_process_mapping` says which ranks share a host: `(0,1,2)` means that from host 0 on there is one host, with two ranks. These two share memory, so they only have to meet: the parent answers `barrier_in` when all ranks have sent it. (`rc=-1`: nobody has stored that key.)
+# First the rank and its parent agree on a version of the protocol. `PMI_process_mapping` says which ranks share a host: in `(0,1,2)` the numbers are the first host, how many hosts there are, and how many ranks each has. These two share memory, so all they need is a barrier: the parent answers `barrier_in` when all ranks have sent it. (`rc=-1` means that nobody has stored that key.)
 #
-# On several hosts ranks cannot send anything before they know each other's addresses. Here three ranks are *told* that each is on a host of its own. Read a lane from the left:
+# On several hosts ranks cannot send each other anything before they know each other's addresses. Here three ranks are *told* that each is on a host of its own. In the picture, read each rank's lane from the left:
 
 # %%
 apart = start(3, hosts=3)
@@ -85,7 +85,7 @@ conversation(apart, title="Three ranks leave each other their addresses, just no
 plt.show()
 
 # %% [markdown]
-# A rank stores its address with the parent, in pieces (`put`), and waits (hatched). When the last rank has come, the parent releases all of them, and each rank asks for every address (`get`). The pattern is an allgather.
+# Each rank stores its address with the parent (`put`), in several pieces, and waits at a barrier (hatched). When the last rank has come, the parent releases all ranks, and they ask for the addresses (`get`). The pattern is an allgather.
 #
 # ### Exercise 1: be the parent
 #
@@ -97,7 +97,7 @@ plt.show()
 # | `{"cmd": "get", "key": ...}` | `cmd=get_result rc=0 value=`, followed by the value that any rank stored under that key |
 # | `{"cmd": "barrier_in"}` | nothing, until all ranks have come; then `cmd=barrier_out rc=0` to each of them |
 #
-# Ranks meet more than once. There may be a single rank.
+# There may be several barriers, one after another, and there may be a single rank.
 #
 # <details><summary>Hint</summary>
 #
@@ -139,7 +139,7 @@ plt.show()
 # %% [markdown]
 # ### PMIx and torchrun
 #
-# *PMIx* is the successor of PMI: the same questions, for larger machines and with notices of failures. Open MPI speaks it, and so does `srun --mpi=pmix`. *torchrun* starts the processes of a PyTorch training. Its agents, one on each host, meet at a *rendezvous*, a key-value store under an address that all of them were given; there they agree on the ranks. Each agent then hands its processes their rank and the store's address in environment variables:
+# *PMIx*, the successor of PMI, asks the same questions on larger machines, and also reports failures. Open MPI and `srun --mpi=pmix` use it. *torchrun* starts the processes of a PyTorch training. One agent runs on each host. All agents are given the address of one key-value store, where they agree on the ranks. PyTorch calls this a *rendezvous*; it has nothing to do with a rendezvous send. Each agent then hands its processes their rank and the store's address in environment variables:
 
 # %%
 script = """
@@ -167,7 +167,7 @@ print(f"{len(documents)} documents, {sum(map(len, documents)) / 1000:.0f} kB of 
 print(documents[0][:200])
 
 # %% [markdown]
-# > **Predict.** Four ranks count. How many messages will the MPI program send? How many will MapReduce send, which hands out one document at a time?
+# > **Predict.** Four ranks count. In the MPI program rank 0 adds up the counts of all ranks: how many messages is that? In MapReduce ranks 1 to 3 ask rank 0 for one document at a time: how many messages now?
 
 # %%
 guess["messages, MPI"] = ...
@@ -187,7 +187,7 @@ else:
     comm.send(counts, dest=0)
 
 # %% [markdown]
-# **MapReduce**: you write what to do with one document and with one word. (Like the MPI program, the mapper adds up before it sends: one pair for each word of a document.)
+# **MapReduce**: you write what to do with one document and with one word. (The mapper adds up within its document: it makes one pair for each distinct word.)
 
 
 # %%
@@ -210,7 +210,7 @@ guess.answer("messages, MPI", len(by_mpi.messages))
 guess.answer("messages, MapReduce", len(by_mapreduce.messages))
 
 # %% [markdown]
-# In the MPI program ranks 1 to 3 send one message each: their counts. In MapReduce rank 0 only hands out documents, one for each request. Then all ranks exchange pairs in one collective call (not counted), so that each word has one owner. In return MapReduce keeps its workers busy while documents are left, and tries a failed task again:
+# In the MPI program ranks 1 to 3 send one message each: their counts. In MapReduce rank 0 only hands out documents, one for each request. Then a collective (not counted) brings all pairs of a word to one rank. The additional messages have two uses: workers are busy as long as documents are left, and the framework can repeat a failed task:
 
 
 # %%
@@ -229,7 +229,7 @@ if rank == 2:
     print(f"my mapper failed {len(failures)} times, and the result is the same")
 
 # %% [markdown]
-# The scheduler gave those documents to the next ranks that asked. In the MPI program rank 0 would have waited for ever for rank 2's message. MapReduce fits one pass over much data. MPI fits iterations with much communication, such as training and simulation. The framework's scheduler uses only calls that you know; it is the queue of notebook 01 with a second attempt:
+# A worker's report of a failure is also its next request, so the scheduler gave rank 2 the same document again until its mapper succeeded. If rank 2 had failed in the MPI program, rank 0 would have waited for its message for ever. MapReduce fits one pass over much data. MPI fits iterations with much communication, such as training and simulation. The framework's scheduler uses only calls that you know; it is the queue of notebook 01 with further attempts:
 
 # %%
 from helpers import mapreduce as framework
@@ -285,9 +285,13 @@ else:
 # %% [markdown]
 # ## At the same time
 #
-# Two ranks exchange 4 MB and compute, in three ways: exchange first, then compute; start the exchange, compute, and wait for its end with `Waitall`; the same, but ask between the pieces of work whether the messages have arrived (`Testall`).
+# Two ranks send each other 4 MB and compute, in three ways:
 #
-# > **Predict.** How long does `Waitall` take after computing, compared with the exchange alone? About 0 if the bytes move while the ranks compute, about 1 if they do not. And with `Testall`?
+# - exchange first, then compute;
+# - start the exchange, compute, and wait for its end with `Waitall`;
+# - do the same, but after each piece of work ask with `Testall` whether the messages have arrived.
+#
+# > **Predict.** What is the time of `Waitall`, divided by the time of the exchange alone? It is about 0 if the bytes move while the ranks compute, and about 1 if they do not. And with `Testall`?
 
 # %%
 guess["Waitall ÷ exchange"] = ...
@@ -332,11 +336,11 @@ guess.answer("Waitall ÷ exchange, with Testall", float(best[2, 0] / best[0, 0])
 Markdown("\n".join([*table, "", "(the best of 15 rounds)"]))
 
 # %% [markdown]
-# Read the second column. Where `Waitall` takes as long as the exchange alone, no byte moved while the ranks computed. Where `Testall` brings it to nearly 0 and *everything* takes about as long as before, the bytes moved inside the calls of `Testall`: the processor copies them, whenever the program calls MPI. So inside one machine a non-blocking call does not hide the transfer of a long message. A network card that moves bytes by itself can.
+# Read the second column. If `Waitall` takes as long as the exchange alone, hardly a byte moved while the ranks computed. If `Testall` brings `Waitall` to nearly 0, and *everything* still takes about as long as in the first way, the bytes moved inside the calls of `Testall`: the processor copies them whenever the program calls MPI. Then a non-blocking call hides no transfer here, inside one machine. Between machines it can, with a network card that moves bytes by itself.
 #
-# ### A whole group can be begun, too
+# ### A collective that does not block
 #
-# What a non-blocking call does spare you is the wait for a late rank. `comm.Iallreduce(mine, total)` starts a sum and returns a request; leave both arrays alone until its `Wait` has returned. Rank 3 comes 60 ms late, twice. First the other ranks call `Allreduce` and then compute for 40 ms. Next they call `Iallreduce`, compute for 40 ms, and then wait.
+# A non-blocking call can hide the wait for a late rank. `comm.Iallreduce(mine, total)` starts a sum and returns a request; leave both arrays alone until its `Wait` has returned. Below, rank 3 comes 60 ms late to each of two sums. In the first the other ranks call `Allreduce` and then compute for 40 ms. In the second they call `Iallreduce`, compute for 40 ms, and then call `Wait`.
 #
 # > **Predict.** How many ms does rank 0 spend in `Allreduce`, and how many in the `Wait` after `Iallreduce`?
 
@@ -366,11 +370,11 @@ for name in ("Allreduce", "Wait"):
     guess.answer(f"ms in {name}", took[name])
 
 # %% [markdown]
-# The second time, ranks 0 to 2 computed while rank 3 was on its way, and waited only for the rest of the 60 ms (hatched). Training averages one layer's gradients in this way while it computes the next layer's.
+# The second time, ranks 0 to 2 computed while rank 3 was on its way, and waited only for the rest of the 60 ms (hatched). In this way training averages one layer's gradients while it computes another layer's.
 #
 # ## One-sided communication
 #
-# A *window* opens a piece of a rank's memory to the others. They read it with `Get`, write it with `Put` and change it with `Fetch_and_op`; its owner makes no matching call. Here a counter on rank 0 replaces the server of notebook 01's queue: whoever is done takes the next number. Rank 1 is slow.
+# A *window* opens a piece of a rank's memory to the other ranks. These read it with `Get`, write it with `Put`, and with `Fetch_and_op` read and change it in one call. Its owner makes no matching call. Here a counter on rank 0 replaces the server of notebook 01's queue: whoever is done takes the next number. Rank 1 is slow.
 
 # %%
 # %%ranks
@@ -391,7 +395,7 @@ window.Free()
 print("I took", taken)
 
 # %% [markdown]
-# Nobody served. Whether the owner's processor is really spared depends on the library and the network: cards with RDMA change the memory by themselves, while other libraries wait until the owner next calls MPI.
+# Rank 0 took tasks as the others did, and no rank was a server. Whether a request takes time of the owner's processor depends on the library and the network. A network card with RDMA (*remote direct memory access*) changes the memory by itself. Without such a card some libraries wait until the owner calls MPI.
 #
 # ## What the sources say, what we measured
 
@@ -405,7 +409,7 @@ lines = ["| the source says | here |", "|---|---|"]
 Markdown("\n".join(lines + [f"| {said} | {found} |" for said, found in rows]))
 
 # %% [markdown]
-# The source also calls MPI "the lower-level software underneath MapReduce". Google's MapReduce, Hadoop and Spark do not use MPI: their tasks must be able to fail, and an MPI program usually ends when one rank fails.
+# The source also calls MPI "the lower-level software underneath MapReduce". Google's MapReduce, Hadoop and Spark do not use MPI. They go on when a task fails; an MPI program usually ends when one rank fails.
 #
 # **References**
 #
