@@ -549,7 +549,7 @@ for seating in ("block", "cyclic") if check.ring_on_hosts.passed(ring_on_hosts) 
 # %% [markdown]
 # ### Exercise 6: two levels
 #
-# *Difficulty ●●○, 12 minutes.* Write the two levels. `node` is the communicator of the $G$ ranks of your node; `across` is the communicator of the $M$ ranks that have your place, one in each node. Return the sums of `x` over all ranks of all nodes, as a new array. $G$ divides its length. You may call MPI's collectives on both communicators (`Reduce_scatter_block` is its reduce-scatter with equal chunks), but a call on `across` may carry only your share, one $G$-th of the array. It must also work with one node, and with one rank in each node.
+# *Difficulty ●●○, 12 minutes.* Write the two levels. `node` is the communicator of the $G$ ranks of your node; `across` is the communicator of the $M$ ranks that have your place, one in each node. Return the sums of `x` over all ranks of all nodes, as a new array. $G$ divides its length. You may call MPI's collectives on both communicators (`Reduce_scatter_block` is a reduce-scatter with equal chunks), but a call on `across` may carry only your share, one $G$-th of the array. Your function must also work with one node, and with one rank in each node.
 #
 # <details><summary>Hint</summary>
 #
