@@ -76,7 +76,7 @@ else:
     dist.send(h.grad, dst=0)
 
 # %% [markdown]
-# Each rank now has the gradients of its own layers. Do they equal those of the whole network?
+# Each rank now has the gradients of its own layers. Are they the whole network's gradients?
 
 # %%
 # %%ranks --only 0,1
@@ -89,11 +89,11 @@ if rank == 0:
     print(f"a step moves {2 * h.numel() * 4} bytes; all gradients are {4 * 61706}")
 
 # %% [markdown]
-# The model-parallel step sends little here, and more with a larger batch. The data-parallel step sends all gradients, whatever the batch. But model-parallel ranks wait: rank 1 has nothing to do before $h$ arrives, and rank 0 nothing until $dh$ comes back. Pipelines ([11](11_pipelines.ipynb)) reduce the waiting.
+# The model-parallel step sends little here, and more with a larger batch. The data-parallel step sends all gradients, whatever the batch. But model-parallel ranks wait: rank 1 until $h$ arrives, then rank 0 until $dh$ comes back. Pipelines ([11](11_pipelines.ipynb)) reduce the waiting.
 #
 # ### Exercise 1: which sends more?
 #
-# *Difficulty ●○○, 5 minutes.* Between the two halves of a network, `width` activations of each sample are sent, and as many gradients back. Data-parallel training sends the gradients of all `parameters`. From which batch size on does the model-parallel step send *more* numbers?
+# *Difficulty ●○○, 5 minutes.* Between the two halves of a network, `width` activations of each sample are sent, and as many gradients back. Data-parallel training sends the gradients of all `parameters`, once. From which batch size $B$ on does the model-parallel step send *more* numbers?
 #
 # <details><summary>Hint</summary>
 #
@@ -119,7 +119,7 @@ print(f"LeNet cut after its convolutions: from B = {more_bytes_from(400, 61_706)
 # %% [markdown]
 # ## Several batches, one average
 #
-# A batch may be too large for a rank's memory, or the link may be slow. Then each rank adds up the gradients of several small batches, and the ranks average only the sum. `DistributedDataParallel` (DDP) has a context for this, `no_sync()`. Below, each rank processes four small batches: first without it, then with the first three batches in it. A hook counts the averages.
+# A batch may be too large for a rank's memory, or the link may be slow. Then each rank adds up the gradients of several small batches, and the ranks average only the sum. `DistributedDataParallel` (DDP) has a context for this, `no_sync()`. Below, each rank processes four small batches: first without `no_sync()`, then with the first three batches inside it. A hook counts the averages.
 #
 # > **Predict.** How many allreduces does it count for the four batches, and how many with three of them under `no_sync()`?
 
@@ -159,7 +159,7 @@ quiet.answer(counts[True])
 #
 # ### Exercise 2: one average for several batches
 #
-# *Difficulty ●●○, 10 minutes.* Do by hand what `no_sync()` does. Every rank has a list `batches` of pairs `(x, y)`. All lists have the same length and all batches the same size, and `loss(model(x), y)` is the mean over a batch. Leave the mean over all samples of all batches **of all ranks** in every `.grad`, and return the model. `sync(model)` replaces every `.grad` by its mean over all ranks: call it once. Never hold the activations of more than one batch: finish the backward pass of a batch before you begin the next. At the beginning every `.grad` is `None`.
+# *Difficulty ●●○, 10 minutes.* Do this without DDP. Every rank has a list `batches` of pairs `(x, y)`. All lists have the same length and all batches the same size, and `loss(model(x), y)` is the mean over a batch. Leave the mean over all samples of all batches **of all ranks** in every `.grad`, and return the model. `sync(model)` replaces every `.grad` by its mean over all ranks: call it once. Never hold the activations of more than one batch: finish the backward pass of a batch before you begin the next. At the beginning every `.grad` is `None`.
 #
 # <details><summary>Hint</summary>
 #
@@ -182,7 +182,7 @@ def accumulate(model, loss, batches, sync):
 check_on.accumulate(accumulate, cluster=cluster)
 
 # %% [markdown]
-# Your function on 32 digits of each rank, in 1, 2, 4 and 8 batches:
+# The next cell gives your function 32 digits on each rank, in 1, 2, 4 and 8 batches:
 
 
 # %%
@@ -212,7 +212,7 @@ else:
 # %% [markdown]
 # ## A checkpoint
 #
-# Replicas are equal, so rank 0 saves and all ranks read. Nobody may read before rank 0 has written everything: hence a barrier. What must the file contain? Here is a training that can be interrupted, and one of its steps:
+# Replicas are equal, so rank 0 saves and all ranks read. Nobody may read before rank 0 has written everything, so all ranks meet at a barrier. What must the file contain? Here are the constructor and the step of a training, `Run`, that can be interrupted:
 
 # %%
 print(inspect.getsource(Run.__init__), inspect.getsource(Run.step), sep="\n")
@@ -223,13 +223,13 @@ print(inspect.getsource(Run.__init__), inspect.getsource(Run.step), sep="\n")
 # *Difficulty ●●○, 12 minutes.* Write two functions.
 #
 # - `state_of(run)` returns what a checkpoint of `run` (a `Run`) must contain, as something that `torch.save` writes and `torch.load` reads: a dictionary of tensors, numbers and `state_dict()`s. It leaves the run as it is.
-# - `go_on_from(run, saved)` gets a **new** run, with another network's random parameters and no step done, and what was read from the file. It changes the new run so that every further step equals, to the last bit, the step that the old run would have made. It need not return anything.
+# - `go_on_from(run, saved)` gets a **new** run, with other parameters, perhaps another momentum, and no step done, and what was read from the file. It changes the new run so that each of its steps equals, to the last bit, the step that the old run would have made. It returns nothing.
 #
-# This must hold after any number of steps, even none, for any network that draws no random numbers in a step, and if a schedule has changed the rate in the meantime. (With dropout, the state of the random generator would be needed too.)
+# This must hold after any number of steps, even none, if a schedule has changed the rate, and for any network, BatchNorm included. (Dropout is excluded: it would need the state of the random generator too.)
 #
 # <details><summary>Hint</summary>
 #
-# Go through `step` and ask of every name that begins with `self.`: does a step change it, and would a new run have another value? `run.net` and `run.sgd` have `state_dict()` and `load_state_dict(...)`; the latter changes in place, so the optimizer keeps its tensors.
+# Go through `step` and ask of every name that begins with `self.`: does a step change it, and would a new run have another value? `run.net` and `run.sgd` have `state_dict()` and `load_state_dict(...)`. Loading changes the tensors in place, so the optimizer still holds them.
 #
 # </details>
 
@@ -256,7 +256,7 @@ def go_on_from(run, saved):
 check_on.checkpoint(state_of, go_on_from)
 
 # %% [markdown]
-# After seven steps rank 0 saves what your function returns. Then the run makes six more steps, and so do two new runs on each rank: one from your checkpoint, and one that starts the data again from the beginning. A *fingerprint* is a hash of all parameters.
+# After seven steps rank 0 saves what your function returns. On each rank two new runs load this checkpoint; the second then starts the data from the beginning. The old run and both new runs make six more steps. A *fingerprint* is a hash of all parameters.
 
 
 # %%
@@ -292,11 +292,11 @@ else:
     print("Exercise 3 first")
 
 # %% [markdown]
-# Each rank has a column. From your checkpoint, training continues to the last bit, on ranks that had begun with four other networks. Without the position in the data the same samples come again, and the parameters differ.
+# Each rank has a column. From your checkpoint, training continues to the last bit, although each new run began with other parameters. Without the position in the data the same samples come again, and the parameters differ.
 #
 # ## What a server stores, and when it stops
 #
-# One of the course's source texts says that a parameter server needs a whole model and an optimizer. The update needs only flat arrays; this is all of it:
+# One of the course's source texts says that a parameter server needs a whole model and an optimizer. The update needs only flat arrays. This is the server's whole optimizer:
 
 # %%
 from helpers.data_parallel.optimizers import FlatSGD
@@ -304,7 +304,7 @@ from helpers.data_parallel.optimizers import FlatSGD
 print(inspect.getsource(FlatSGD))
 
 # %% [markdown]
-# Does it compute the same as PyTorch's optimizer? A server with three workers must end where three replicas without a server do:
+# Does it compute what PyTorch's optimizer computes? A server with three workers must end where three replicas without a server do:
 
 
 # %%
@@ -319,7 +319,7 @@ by_flat_arrays = np.abs(served - cluster.run(without_a_server, timeout=60)[0]).m
 print(f"largest difference after 40 steps: {by_flat_arrays:.0e}")
 
 # %% [markdown]
-# `Stop` ends a run after a number of seconds, or once the loss (averaged over 20 updates) falls below a value. An asynchronous server decides alone, and tells each worker at its next hello. In a synchronous run every rank must leave after the *same* update, or the others would wait for it: so the ranks agree after each update.
+# `Stop` ends a run after a number of seconds, or once the loss (averaged over 20 updates) falls below a value. An asynchronous server decides alone, and tells each worker at its next hello. In a synchronous run every rank must leave after the *same* update, or the others would wait for ever. So the ranks agree after each update.
 
 # %%
 free = settings | {"rate": 0.05, "momentum": 0.0}
@@ -329,7 +329,7 @@ for scheme, how in ((MPIAllreduce, settings), (Asynchronous, free)):
         print(f"{run.scheme:17s} {run.updates:4d} updates, {run.seconds[-1]:.2f} s: {run.ended}")
 
 # %% [markdown]
-# Workers also fail. The server gives up a worker that falls silent in the middle of a push, drops a gradient that is not finite, and refuses layers of the wrong shape. In the second run a worker leaves properly: it says goodbye.
+# Workers also fail. In the first run below the server gives up a worker that falls silent in the middle of a push, drops gradients that are not finite, and refuses layers of the wrong shape. In the second run a worker leaves properly: it says goodbye.
 
 # %%
 from helpers.data_parallel.faults import Faulty
@@ -343,19 +343,19 @@ for faults in (bad, {1: ("die", 4)}):
     print(f"{survived.updates} updates; the longest pause between two was {gap:.2f} s\n")
 
 # %% [markdown]
-# Silence is the expensive fault: for `patience` seconds the server waits for layers that never come, and *everybody* waits for the server. After a goodbye nobody waits. (If a rank's *process* is killed, MPI ends all the others too.)
+# Silence is the expensive fault: for `patience` seconds (here 1) the server waits for layers that never come, and *everybody* waits for the server. After a goodbye nobody waits. (If a rank's *process* is killed, MPI ends all the others too.)
 #
 # ## Project: elastic averaging
 #
-# *Difficulty ●●●, 40 minutes.* Replicas need not be equal all the time. In *elastic averaging* (Zhang, Choromanska, LeCun 2015) each replica trains by itself. Every `period` steps it and a *centre* $c$ pull on each other with strength $\rho$ (`pull`):
+# *Difficulty ●●●, 40 minutes.* Replicas need not be equal all the time. In *elastic averaging* (Zhang, Choromanska, LeCun 2015) each replica $\theta_r$ trains by itself. After every `period` steps, the replicas and a *centre* $c$ pull on each other with strength $\rho$ (`pull`):
 #
 # $$d_r = \rho\,(\theta_r - c), \qquad \theta_r \leftarrow \theta_r - d_r, \qquad c \leftarrow c + \sum_r d_r$$
 #
-# Write it as a scheme for the course's training loop. All replicas and the centre begin equal. Every rank keeps its own copy of the centre, and all copies stay equal. `replica.flat.values` is the tensor of all parameters: change it in place. `step` counts from 0.
+# Write it as a scheme for the course's training loop. All replicas and the centre begin equal. Every rank keeps its own copy of the centre, and all copies stay equal. `replica.flat.values` is the tensor of all parameters: change it in place. `step` counts from 0: with `period` 10, the first pull is after step 9.
 #
 # <details><summary>Hint</summary>
 #
-# `super().begin(replica)` gives all replicas rank 0's parameters; then `clone` them. After the pull only the sum of the $d_r$ has to be sent, by `self.comm.Allreduce`, which takes NumPy arrays (`tensor.numpy()`).
+# `super().begin(replica)` gives all replicas rank 0's parameters; then `clone` them. After the pull only the sum of the $d_r$ has to be sent, by `self.comm.Allreduce`, which takes NumPy arrays (`tensor.numpy()`). The ranks know `MPI`.
 #
 # </details>
 
@@ -388,7 +388,7 @@ class Elastic(Scheme):
 check.elastic(Elastic, cluster=cluster)
 
 # %% [markdown]
-# Your scheme trains LeNet beside synchronous SGD. It sends as many numbers as there are gradients, but only every 10 steps: a tenth of the bytes. The replicas differ at the end, so the first one is judged.
+# Your scheme trains LeNet beside synchronous SGD. It sends as many numbers as there are gradients, but only every 10 steps: a tenth of the bytes. The replicas differ at the end; the accuracy is rank 0's.
 
 # %%
 for scheme in (MPIAllreduce, Elastic):
