@@ -16,17 +16,17 @@ example = random.standard_normal(12)
 _ = plots.code(example, quantise(example, 7, random.random(12)), 7)
 
 # %% [markdown]
-# Twelve numbers (bars), each rounded to one of the two nearest levels (diamonds), and the four bits that are sent in place of 32.
+# The bars are twelve numbers. Each is rounded to one of the two nearest levels (diamonds), and sent in four bits in place of 32.
 #
 # **You will be able to**
 #
 # - [quantise](glossary.md#quantisation) a gradient without bias, and bound the variance that this adds;
 # - send compressed gradients with [error feedback](glossary.md#error-feedback), and say what is lost without it;
 # - predict below which bandwidth compression pays;
-# - predict how long a step takes that waits for the first $N$ of $N + b$ [workers](glossary.md#backup-worker);
+# - predict how long a step takes if it waits only for the first $N$ of $N + b$ [workers](glossary.md#backup-worker);
 # - find the batch size beyond which more samples save hardly any steps, and measure the [gradient noise](glossary.md#gradient-noise-scale) behind it.
 #
-# **You need** notebook [02](02_sgd_sync_async.ipynb) (replicas, staleness, the parameter server). *Time:* 110 minutes in three lessons, of which your machine works for two; each lesson runs after the set-up, without the others. The project takes another 40. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebook [02](02_sgd_sync_async.ipynb) (replicas, staleness, the parameter server). *Time:* 110 minutes in three lessons, of which your machine computes for two; each lesson needs the set-up alone. The project takes another 40. *Cores:* 2 or more. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
@@ -34,10 +34,10 @@ _ = plots.code(example, quantise(example, 7, random.random(12)), 7)
 # | symbol | meaning | shape or unit |
 # |---|---|---|
 # | $v$, $g$ | a vector of numbers; a gradient | $(P,)$ |
-# | $s$ | levels of a quantised number above 0 | 1 |
+# | $s$ | number of levels above 0 | 1 |
 # | $Q_s(v)$ | $v$, quantised | $(P,)$ |
-# | $e$ | error: what has not been sent yet | $(P,)$ |
-# | $c$ | bytes of a code | B |
+# | $C(v)$, $e$ | $v$, compressed and decoded; error: what has not been sent yet | $(P,)$ |
+# | $c$ | bytes of a code, which is a compressed gradient | B |
 # | $N$, $b$, $W$ | gradients that a step needs; backup workers; $W = N + b$ | 1 |
 # | $t_0$, $m$ | least time of a gradient; mean of the random time on top | s |
 # | $B$, $\lambda$ | batch size; learning rate | samples; 1 |
@@ -90,7 +90,7 @@ cluster = Cluster(n=chosen.ranks, preload=("torch",))
 #
 # *40 minutes.* Four ranks train LeNet, a network for handwritten digits. In each step, every rank sends 61 706 gradients of 32 bits. Can we send much less and still train?
 #
-# > **Predict.** Instead of all 61 706 gradients, each rank sends only the largest 1 %, 617 numbers. How many times as many steps does it take to reach 85 % accuracy? Replace the dots.
+# > **Predict.** Instead of all 61 706 gradients, each rank sends only the largest 1 %, 617 numbers, and adds what it did not send to its next gradient. How many times as many steps does it take to reach 85 % accuracy? Replace the dots.
 
 # %%
 guess["steps with the largest 1 % ÷ steps with all"] = ...
@@ -102,7 +102,7 @@ guess["steps with the largest 1 % ÷ steps with all"] = ...
 #
 # $$Q_s(v_i) = \|v\|_2 \cdot \mathrm{sgn}(v_i) \cdot \xi_i, \qquad \xi_i \in \left\{\tfrac{\lfloor x \rfloor}{s}, \tfrac{\lfloor x \rfloor + 1}{s}\right\}, \quad x = s\,\frac{|v_i|}{\|v\|_2}$$
 #
-# It rounds up with probability $x - \lfloor x \rfloor$, the fraction of $x$, and down otherwise. Then the *mean* of $\xi_i$ is $|v_i| / \|v\|_2$: the rounding is unbiased. With a random number $u$ from $[0, 1)$, the level is $\lfloor x + u \rfloor$.
+# It rounds up with probability $x - \lfloor x \rfloor$, the fractional part of $x$, and down otherwise. Then the *mean* of $\xi_i$ is $|v_i| / \|v\|_2$: the rounding is unbiased. With a random number $u$ from $[0, 1)$, the level is $\lfloor x + u \rfloor$.
 #
 # An example by hand: $v = (3, -4, 0, 12)$ has norm 13. With $s = 1$, $x$ is $3/13, 4/13, 0, 12/13$. The first number becomes 13 with probability $3/13$ and 0 otherwise, so its mean is 3.
 
@@ -116,7 +116,7 @@ print("mean of 10 000:", rounded.mean(axis=0).round(1).tolist())
 # %% [markdown]
 # ### Exercise 1: $Q_s(v)$
 #
-# *Difficulty ●○○, 8 minutes.* Return $Q_s(v)$ as an array of values. `random` holds one number from $[0, 1)$ for each value. A vector of zeros stays a vector of zeros.
+# *Difficulty ●○○, 8 minutes.* Return $Q_s(v)$ with $s$ = `levels`, as an array of values. `random` holds one number from $[0, 1)$ for each value. A vector of zeros stays a vector of zeros.
 #
 # <details><summary>Hint</summary>
 #
@@ -141,7 +141,7 @@ def quantised(v, levels, random):
 check.quantised(quantised)
 
 # %% [markdown]
-# How much noise does the rounding add? A number whose $x$ has the fraction $p$ gets the variance $(\|v\|/s)^2\, p(1-p)$. The paper proves that the variances of all $n$ numbers add up to at most $\min(n/s^2, \sqrt n/s)\,\|v\|^2$. Here is your function's variance beside this bound:
+# How much noise does the rounding add? A number whose $x$ has the fractional part $p$ gets the variance $(\|v\|/s)^2\, p(1-p)$. The paper proves that the variances of all $n$ numbers add up to at most $\min(n/s^2, \sqrt n/s)\,\|v\|^2$. Here is your function's variance beside this bound:
 
 # %%
 from helpers.data_parallel.compression.quantise import bound, variance
@@ -194,13 +194,13 @@ print(f"counted in messages between ranks: {sum(sent_trace.bytes_sent().values()
 #
 # ### Send the largest
 #
-# Top-$k$ sends the $k$ largest numbers unchanged, with their positions: 8 bytes each. It drops all others, and that is a *bias*. **Error feedback** corrects it: keep what was dropped, and add it to the next gradient.
+# Top-$k$ sends the $k$ largest numbers unchanged, with their positions: 8 bytes each. It drops all others, so the mean of what is sent is wrong: it is *biased*. **Error feedback** corrects this: keep what was dropped, and add it to the next gradient.
 #
 # $$p = g + e, \qquad \text{send } C(p), \qquad e \leftarrow p - C(p)$$
 #
 # ### Exercise 2: feed back
 #
-# *Difficulty ●●○, 10 minutes.* Make one step. Return what is sent (an array with zeros in the places that are not sent) and the new error. Send the `kept` numbers that are largest in absolute value.
+# *Difficulty ●●○, 10 minutes.* Make one step of top-$k$ with $k$ = `kept`. Return $C(p)$ (an array with zeros in the places that are not sent) and the new error. *Largest* means largest in absolute value.
 #
 # <details><summary>Hint</summary>
 #
@@ -225,7 +225,7 @@ def feed_back(gradient, error, kept):
 check.feed_back(feed_back)
 
 # %% [markdown]
-# Ten steps with the same gradient; each step sends one number of four. What has been sent in total, with your feedback and without?
+# The next cell makes ten steps with the same gradient, and sends one number of four in each. What has been sent in total, with your feedback and without?
 
 # %%
 gradient, none = np.array([1.0, 2.0, 3.0, 10.0]), np.zeros(4)
@@ -242,7 +242,7 @@ for name, sent in total.items():
 # %% [markdown]
 # Without feedback only the largest number is ever sent. With feedback, a small number waits until its saved-up error is the largest; what is still missing at the end has not been sent *yet*.
 #
-# Now LeNet on four ranks, to 85 % accuracy. *PowerSGD* (Vogels et al., 2019) compresses in another way: it sends a matrix of gradients as two thin matrices, $M \approx P Q^T$, which an ordinary allreduce can add.
+# Now four ranks train LeNet to 85 % accuracy. *PowerSGD* (Vogels et al., 2019) compresses in another way: it sends a matrix of gradients as two thin matrices, $M \approx P Q^T$, which an ordinary allreduce can add.
 
 # %%
 names, limit, reached = ("float32", "QSGD, s = 7", "top 0.01, feedback", "PowerSGD, r = 2"), 240, {}
@@ -269,20 +269,20 @@ for name in ("quantised-steps", "top-k-feedback"):
 
 # %% [markdown]
 # - **Levels.** With 15 levels, accuracy does not suffer. With 7 it is two points lower, less than the margin of 3 points fixed beforehand. With one level the noise is longer than the gradient, and at this learning rate (0.02) training fails.
-# - **Feedback.** If only 0.1 % is sent, training without feedback nearly stalls. With 1 %, five seeds do not decide.
+# - **Feedback.** If only 0.1 % is sent, training without feedback ends at half the accuracy. With 1 %, five seeds do not decide.
 #
-# **Answer.** Five bits for each number cost no accuracy. Even the largest 1 % train the network, if error feedback sends the rest later, in more steps. *Evidence: the two tables above, five seeds each, and your own run.*
+# **Answer.** Five bits for each number cost no accuracy. Even the largest 1 % train the network, in more steps; the largest 0.1 % need error feedback. *Evidence: the two tables above, five seeds each, and your own run.*
 
 # %% [markdown]
 # ## Lesson 2. How many seconds does that save?
 #
-# *40 minutes.* A step takes as long as its computation, its messages, and the wait for the slowest worker. We can shorten the messages, or wait for fewer workers. How much time does each save? In both cases we predict a step's time from a few measured numbers, and then measure the step.
+# *40 minutes.* A step takes as long as its computation, its messages, and the wait for the slowest worker. How much time do shorter messages save, and how much does waiting for fewer workers? Each time we predict a step's time from a few measured numbers, and then measure the step.
 #
 # ### Shorter messages
 #
 # Sending takes bytes ÷ bandwidth. Compression sends fewer bytes, but encoding and decoding take time.
 #
-# ### Exercise 3: the bandwidth at which it stops to pay
+# ### Exercise 3: below which bandwidth does it pay?
 #
 # *Difficulty ●○○, 6 minutes.* Without compression a rank sends `plain` bytes. With it the rank sends `coded` bytes and needs `seconds` more to encode and decode. Below which bandwidth, **in bit/s**, does compression pay?
 #
@@ -348,9 +348,9 @@ if on_link:
     plt.show()
 
 # %% [markdown]
-# Bars much longer than their lines mean that other programs use your cores: run the cell again.
+# If bars are much longer than their lines, other programs may be using your cores: run the cell again.
 #
-# Faster exchanges do not make a faster training if it needs more steps. The record has two trainings on four hosts. One trains LeNet to 85 %. The other trains a small transformer, a character-level language model, to a validation loss of 2.75. Each model has about 65 000 parameters. Every forward and backward pass is *paced* to 20 ms (it takes no less), so that four ranks on two cores behave as four devices of that speed. The lines show a prediction: steps × (20 ms + bytes of a step ÷ bandwidth).
+# Faster exchanges do not help if the training then needs many more steps. The record has two trainings on four hosts. One trains LeNet to 85 %. The other trains a small transformer, a character-level language model, to a validation loss of 2.75. Each model has about 65 000 parameters. Every forward and backward pass is *paced* to 20 ms (it takes no less), so four ranks on two cores behave like four devices of that speed. The lines show a prediction: steps × (20 ms + bytes of a step ÷ bandwidth).
 
 # %%
 kinds = {"compress_training": (SHAPES, "LeNet to 85 %"),
@@ -371,7 +371,7 @@ plt.show()
 claims.evidence("12-link-training")
 
 # %% [markdown]
-# At 10 Mbit/s PowerSGD trains LeNet in an eighth of float32's seconds, and the transformer in a third. At 1 Gbit/s there is no clear difference for LeNet, and the transformer takes longer: in the picture it needs 150 steps instead of 60, and each step saves only a few milliseconds.
+# At 10 Mbit/s PowerSGD trains LeNet in an eighth of float32's seconds, and the transformer in a third. At 1 Gbit/s there is no clear difference for LeNet, and the transformer takes longer: in the picture it makes 150 steps instead of 60, and saves only a few milliseconds in each.
 #
 # ### Do not wait for the slowest
 #
@@ -420,13 +420,13 @@ _ = plots.waits(3, curve, {b: run.seconds for b, run in waited.items()})
 plt.show()
 
 # %% [markdown] claims="12-order-statistics"
-# More backup workers make a step shorter (left), but a step then uses fewer gradients: the number of gradients used per second (right) has a maximum. In these runs a late worker abandons its gradient as soon as the next step begins. If it has to finish the gradient first, it starts the next step late, and the formula promises too much:
+# More backup workers make a step shorter (left), but a step then uses fewer gradients: the gradients used per second (right) have a maximum. In these runs a late worker abandons its gradient as soon as the next step begins. If it has to finish the gradient first, it starts the next step late, and steps take longer than the formula says:
 
 # %%
 claims.evidence("12-order-statistics")
 
 # %% [markdown]
-# Which $b$ is best? Move the sliders (same formula; *jitter* is $m / t_0$). With 16 workers, at how little jitter is $b = 1$ no better than $b = 0$?
+# Which $b$ is best? Move the sliders (same formula; *jitter* is $m / t_0$). With 16 workers, below which jitter does $b = 1$ use fewer gradients per second (right) than $b = 0$?
 
 
 # %%
@@ -453,11 +453,11 @@ for name, times in samples.items():
           sep=", ")  # fmt: skip
 
 # %% [markdown]
-# With random delays every worker may be the slowest, and a slow step says nothing about the next one. With real delays it is mostly the same worker, and its slow steps come in runs, as long as its neighbours compute. Without a formula, we predict from the sample itself.
+# With random delays every worker may be the slowest, and a slow step says nothing about the next one. With real delays worker 3 is mostly the slowest, and its slow steps come in runs, while the other processes compute. Without a formula, we predict from the measured times, the *sample*.
 #
 # ### Exercise 5: from a sample instead of a formula
 #
-# *Difficulty ●○○, 6 minutes.* `times` has a row for each step and a column for each worker. Return the mean number of seconds until `needed` gradients had arrived.
+# *Difficulty ●○○, 6 minutes.* `times` has a row for each step and a column for each worker. Return the mean number of seconds until `needed` gradients of a step had arrived.
 #
 # <details><summary>Hint</summary>
 #
@@ -492,7 +492,7 @@ _ = plots.waits(3, promised, measured)
 plt.show()
 
 # %% [markdown] claims="12-real-backup 12-backup-bias"
-# Here a late worker has to finish its gradient, because a running backward pass cannot be stopped. So the prediction may be too optimistic: measure it. Neighbours that come and go make every run different, so here are five seeds. The second table tells the price. Only worker 3 has images of eights and nines, and it is the slow one:
+# Here a late worker has to finish its gradient, because a running backward pass cannot be stopped. So the prediction may be too optimistic. Runs differ, so here are five seeds. The second table shows the price: worker 3 is slow, only worker 3 has images of eights and nines, and the table gives the accuracy on these:
 
 # %%
 for name in ("real-backup", "backup-bias"):
@@ -506,7 +506,7 @@ for name in ("real-backup", "backup-bias"):
 # %% [markdown]
 # ## Lesson 3. How large may a batch become?
 #
-# *30 minutes.* Another way to send less is to compute more between two messages. A batch that is $k$ times as large makes one step out of $k$. What does it need, and where does it stop to help?
+# *30 minutes.* Another way to send less is to compute more between two messages. A batch that is $k$ times as large replaces $k$ steps by one. Which learning rate does it need, and from which size on does it no longer help?
 #
 # The **linear rule** (Goyal et al., 2017) takes $k$ times the learning rate for a batch that is $k$ times as large,
 #
@@ -543,17 +543,17 @@ guess.answer("accuracy, 1024 samples, the old rate", seen[0.03, 16, 1])
 guess.answer("accuracy, 1024 samples, 16 times the rate", seen[0.03, 16, 16])
 
 # %% [markdown] claims="12-linear-rule"
-# (Means of three seeds. An epoch leaves out its last, incomplete batch; with 1024 samples that is nearly a quarter of the digits, so these rows see fewer samples.) The record has eight seeds, two tasks, and two rates: the best rate for 64 samples and a tenth of it.
+# (The table shows means of three seeds. An epoch leaves out its last, incomplete batch; with 1024 samples that is nearly a quarter of the digits, so these rows see fewer samples.) The record has eight seeds and two rates, the best rate for 64 samples and a tenth of it. Its second task is to name a software package's section from the words of its *description*.
 
 # %%
 claims.evidence("12-linear-rule")
 
 # %% [markdown]
-# Starting from a tenth of the best rate, $k$ times the rate is better than the old rate in all four settings, far better in three. Starting from the best rate, $k = 16$ is worse than leaving the rate alone. So the limit is not $k$ but the rate: $k\lambda$ must stay below the largest stable rate, and the best rate for 64 samples is already near it.
+# Starting from a tenth of the best rate, $k$ times the rate is better than the old rate in all four settings, far better in three. Starting from the best rate, $k = 16$ is worse than leaving the rate alone. This fits a limit on the rate rather than on $k$: $k\lambda$ must stay below the largest stable rate, and the best rate for 64 samples is already near it.
 #
 # ### The knee
 #
-# Now choose the best rate for every batch, and count the steps to 88 % accuracy:
+# Now take the best of three rates for every batch, and count the steps to 88 % accuracy:
 
 # %%
 limits = {16: 200, 64: 100, 256: 40, 1024: 25, 4000: 20}  # steps that we allow
@@ -588,7 +588,7 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# At the left, the steps fall nearly as $1/B$. At the right, they do not fall any more: a larger batch only costs more samples. The curve is $S = S_{min}(1 + B_{crit}/B)$ (McCandlish et al., 2018), and the *critical batch size* $B_{crit}$ marks its knee.
+# At the left, the steps fall nearly as $1/B$. At the right, they hardly fall any more: a larger batch only costs more samples. The fitted curve is $S = S_{min}(1 + B_{crit}/B)$ (McCandlish et al., 2018), and the *critical batch size* $B_{crit}$ marks its knee.
 #
 # Why is there a knee? The gradient of $B$ samples is the true gradient $G$ plus noise, whose squared length is $\mathrm{tr}(\Sigma)/B$ on average. Averaging more samples helps as long as the noise is longer than the gradient. The **gradient noise scale** $\mathrm{tr}(\Sigma)/\|G\|^2$ is the batch size at which both have the same length. Data-parallel training can measure it without extra gradients: a replica's gradient has batch size $B$, and the mean of $R$ replicas has $RB$.
 #
@@ -645,7 +645,7 @@ print("noise scale in each stretch:", *(f"{scale:.0f}" for scale in scales))
 #
 # ### A rate for each layer
 #
-# LARS and LAMB give each layer a step whose length is a fixed part of the length of its weights: $\lambda\,\|w\| / \|g\|$. LARS does this to SGD and LAMB to Adam, so SGD and Adam are their controls. The records have eight seeds, each optimizer at the best of nine rates. *All samples* means one step for each epoch:
+# LARS and LAMB give each layer its own rate, $\lambda\,\|w\| / \|g\|$: a step's length is then a fixed part of the length of the layer's weights $w$. LARS changes SGD in this way and LAMB changes Adam, so SGD and Adam are the controls. The records have eight seeds, with each optimizer at the best of nine rates. *All samples* means one step in each epoch:
 
 # %%
 for name in ("lars", "lamb"):
@@ -658,7 +658,7 @@ for name in ("lars", "lamb"):
 #
 # ## Project: fewer bytes
 #
-# Sending a smaller part of the gradient saves bytes and costs steps. With error feedback, to 85 %:
+# Sending a smaller part of the gradient saves bytes and costs steps. How many bytes does it take, with error feedback, to reach 85 %?
 
 
 # %%
@@ -684,11 +684,11 @@ for share in (0.01, 0.002):
 # - `encode(v)` turns $n$ values of float32 into a flat NumPy array of `nbytes(n)` numbers of type `uint8`, and leaves `v` unchanged;
 # - `add(code, out)` adds to the array `out` the values that the code stands for. The code may come from another rank, so everything that `add` needs must be in it.
 #
-# It must serve every $n$ from 16 to 65 536 (LeNet has 61 706) in fewer than $4n$ bytes. $v - C(v)$ must be shorter than $v$, or the error grows from step to step. Return a compressor from `my_compressor()`.
+# It must serve every $n$ from 16 to 65 536 (LeNet has 61 706) in fewer than $4n$ bytes, and a vector of zeros too. $v - C(v)$ must be shorter than $v$, or the error grows from step to step. Return a compressor from `my_compressor()`.
 #
 # <details><summary>Hint</summary>
 #
-# Top-$k$ uses 4 bytes for a position and 4 for a value; both can be shorter. The largest values are all about as large. Half precision, or signs and one size? A position below 65 536 fits into 16 bits.
+# Top-$k$ uses 4 bytes for a position and 4 for a value; both can be shorter. A position below 65 536 fits into 16 bits. The largest values differ little in size, so half precision may do, or signs and one size for all.
 #
 # </details>
 
@@ -757,18 +757,22 @@ for name, gradients in (
     print(f"{name:20s}{both[0]:11.2f}{both[1]:11.2f}")
 
 # %% [markdown] claims="12-momentum-correction 12-staleness-aware 12-elastic"
-# With four seeds, averaging leaves a quarter of one rank's noise. With one seed and equal gradients, all ranks round the same way, and averaging removes no noise. A test of the mean cannot show this. (`link_runs.scheme` therefore makes `Quantised(levels, seed=rank)`.)
+# With four seeds, averaging leaves a quarter of one rank's noise. With one seed and equal gradients, all ranks round the same way, and averaging removes no noise. A test of the mean would not notice, since the mean is right in all four cases. (`link_runs.scheme` therefore makes `Quantised(levels, seed=rank)`.)
 #
 # ## What the sources say, what we measured
 #
-# Three rows of the table have no lesson. *Momentum correction*: some programs put the rate into the momentum, $u \leftarrow m\,u + \lambda\,g$; if $\lambda$ changes, $m\,\lambda_{t+1}/\lambda_t$ in place of $m$ corrects what $u$ still holds of the old rate. *Staleness-aware rates* divide $\lambda$ by the staleness $\tau$ of each gradient; the control divides by the mean of $\tau$. In *elastic averaging*, a worker trains alone and every four steps moves towards the server's centre $c$, and $c$ towards it, by $\rho\,(\theta - c)$; the control pushes each gradient at once (seven workers, ten seeds):
+# Three methods of the sources have no lesson here.
+#
+# - *Momentum correction.* Some programs put the rate into the momentum $u \leftarrow \mu\,u + \lambda\,g$. When $\lambda$ changes, $u$ still holds the old rate; $\mu\,\lambda_{t+1}/\lambda_t$ in place of $\mu$ corrects this.
+# - *Staleness-aware rates* divide $\lambda$ by the staleness $\tau$ of each gradient; the control divides by the mean of $\tau$.
+# - *Elastic averaging.* A worker trains alone. Every four steps it moves towards the server's centre, and the centre moves towards the worker. The control pushes each gradient at once (seven workers, ten seeds).
 
 # %%
 for name in ("momentum-correction", "staleness-aware", "elastic"):
     display(claims.evidence(f"12-{name}"))
 
 # %% [markdown]
-# Only elastic averaging at $\lambda = 0.1$ differs from its control, and this control diverges. The better control is in the second table: one smaller rate for all is as accurate as elastic averaging at 0.1, and more accurate at 0.4.
+# Only elastic averaging at $\lambda = 0.1$ differs from its control, and this control diverges. A better control is in the second table, $\lambda$ ÷ mean $\tau$: it is about as accurate as elastic averaging at 0.1, and more accurate at 0.4.
 #
 # <details><summary><b>Row by row</b></summary>
 #
