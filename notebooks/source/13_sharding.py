@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Split one model over eight ranks
 #
-# In this notebook you cut a transformer's memory, its matrices, its sequence and its layers over ranks. You compare each with one process, to the last digits. Then you place the model on eight ranks by a prediction, and a run confirms it.
+# In this notebook you cut a transformer's memory, its matrices, its sequence and its layers over ranks. After each cut you compare with one process. Then you predict which placement on eight ranks is fastest, and run it.
 
 # %%
 from helpers.plots import sharded as plots
@@ -12,7 +12,7 @@ style.use()
 _ = plots.stage_bytes([vars(zero.at_rest(stage, 8)) for stage in zero.STAGES])
 
 # %% [markdown]
-# Bytes that each of eight ranks keeps for each parameter of a model trained with Adam in float32. Lesson 1 explains these four bars.
+# The bars show how many bytes each of eight ranks keeps for each parameter of a model trained with Adam in float32. Lesson 1 explains the four stages.
 #
 # **You will be able to**
 #
@@ -22,14 +22,14 @@ _ = plots.stage_bytes([vars(zero.at_rest(stage, 8)) for stage in zero.STAGES])
 # - count the messages of each way to split, and predict which layout is fastest;
 # - save a model on eight ranks and continue with four.
 #
-# **You need** notebooks [01](01_mpi_basics.ipynb), [02](02_sgd_sync_async.ipynb) (gradients averaged over replicas) and [08](08_allreduce_animation.ipynb) (the ring), and what attention is. *Time:* 120 minutes in three lessons, of which your machine works for two; each lesson runs after the set-up, without the others. The project takes another 30. *Cores:* 2 or more. *GPU:* none.
+# **You need** notebooks [01](01_mpi_basics.ipynb), [02](02_sgd_sync_async.ipynb) (gradients averaged over replicas) and [08](08_allreduce_animation.ipynb) (the ring), and what attention is. *Time:* 120 minutes in three lessons; each runs after the set-up, without the others. The project takes another 30. *Cores:* 2 or more. *GPU:* none.
 
 # %% [markdown]
 # ## Notation
 #
 # | symbol | meaning | shape or unit |
 # |---|---|---|
-# | $N$ | ranks that share something | 1 |
+# | $N$ | ranks that share what is cut | 1 |
 # | $\Psi$ | parameters of the whole model | 1 |
 # | $B$, $T$ | sequences in a batch, positions (tokens) in a sequence | 1 |
 # | $C$, $H$, $V$ | width of the stream, attention heads, tokens in the vocabulary | 1 |
@@ -85,7 +85,7 @@ print(f"the model of this notebook has {parameter_count(config):,} parameters")
 
 # %%
 def start(n, network):
-    """Ranks on hosts of their own, or, where this machine cannot make those, beside each other."""
+    """Start ranks on simulated hosts, or without hosts where this machine cannot make them."""
     try:
         return Cluster(n, network=network, preload=PRELOAD)
     except StartError as error:
@@ -96,9 +96,9 @@ def start(n, network):
 # %% [markdown]
 # ## Lesson 1. Must every rank keep the whole model?
 #
-# *40 minutes.* [Replicas](glossary.md#replica) keep the same parameters, gradients and moments $N$ times. What can each rank leave to the others, and what does that cost in messages?
+# *40 minutes.* $N$ [replicas](glossary.md#replica) keep $N$ copies of the parameters, the gradients and Adam's *moments* (its running means of the gradient and of its square). Which of these can be cut into $N$ parts, one on each rank, and what does that cost in messages?
 #
-# > **Predict.** In the figure, eight ranks keep 2 bytes for each parameter if *everything* is cut. How many bytes do four ranks keep? And how many times as many bytes does a rank send in a step as it would as a replica?
+# > **Predict.** In the figure, each of eight ranks keeps 2 bytes for each parameter if *everything* is cut. How many does each of four ranks keep? And how many times as many bytes does such a rank send in a step as a replica sends?
 
 # %%
 guess["bytes for each parameter, all cut, 4 ranks"] = ...
@@ -127,18 +127,18 @@ print(
 )
 
 # %% [markdown]
-# $w \cdot x = 10 r$, so the gradients are $10 r^2$: 0, 10, 40 and 90. Their mean is 35, so each parameter has moved by 0.35. An allreduce would have sent the mean of all four numbers to all four ranks. An allreduce consists of two halves: a *reduce-scatter* (each rank gets the sum for its part) and an *all-gather* (every rank gets all parts). Here the reduce-scatter follows the backward pass, and the all-gather precedes the next forward pass.
+# $w \cdot x = 10 r$, so the gradients are $10 r^2$: 0, 10, 40 and 90. Their mean is 35, so each parameter has moved by 0.35. An allreduce would have sent all four means to all four ranks. It consists of two halves: a *reduce-scatter* (each rank gets the sum for its part) and an *all-gather* (every rank gets all parts). Here the reduce-scatter follows the backward pass, and the all-gather precedes the next forward pass.
 #
 # ### Cut the memory: ZeRO
 #
-# Adam in float32 keeps 4 bytes for each parameter, 4 for its gradient and 8 for its two moments. *ZeRO* (Rajbhandari et al., 2020) cuts them into [shards](glossary.md#shard) in three stages. It starts with what takes most memory and costs least to cut:
+# Adam in float32 keeps 4 bytes for each parameter, 4 for its gradient and 8 for its two moments. *ZeRO* (Rajbhandari et al., 2020) cuts them into [shards](glossary.md#shard), beginning with the moments, which take most memory:
 #
 # | stage | cut into $N$ | bytes for each parameter |
 # |---|---|---|
 # | 0 | nothing | $4 + 4 + 8$ |
 # | 1 | moments | $4 + 4 + 8/N$ |
-# | 2 | and gradients | $4 + (4 + 8)/N$ |
-# | 3 | and parameters | $(4 + 4 + 8)/N$ |
+# | 2 | moments, gradients | $4 + (4 + 8)/N$ |
+# | 3 | moments, gradients, parameters | $(4 + 4 + 8)/N$ |
 #
 # We train our transformer on four ranks at each stage. Every rank adds up the bytes of everything that it holds at the moment of the optimizer's step:
 
@@ -163,7 +163,7 @@ _ = plots.stage_bytes(
 )
 
 # %% [markdown]
-# The losses agree. The diamonds (counted) lie on the bars (formula), or slightly above where $N$ does not divide a size. Stages 1 and 2 send no more than replicas do. Stage 3 gathers the parameters twice, once for each pass, and so sends half as much again. (These bytes leave out the activations, which grow with the batch and which ZeRO does not cut.)
+# The losses agree. The diamonds (counted) lie on the bars (formula), or slightly above where $N$ does not divide a size. Stages 1 and 2 send as much as replicas do (stage 0). Stage 3 gathers the parameters twice, once for each pass, and so sends half as much again. (These bytes leave out the activations, which grow with the batch and which ZeRO does not cut.)
 #
 # ### Exercise 1: bytes in mixed precision
 #
@@ -198,11 +198,11 @@ for stage in zero.STAGES if check.bytes_of_a_stage.passed(my_bytes) else ():
 # %% [markdown]
 # ### Exercise 2: a step in shards
 #
-# *Difficulty ●●○, 12 minutes.* All ranks have the same `values` (a NumPy array whose length is a multiple of the number of ranks). Each rank has the `gradient` of its own samples. Each rank updates only its shard, by `rate` times the mean gradient. Then return all values. No rank may ever hold the whole mean gradient, so do not use an allreduce.
+# *Difficulty ●●○, 12 minutes.* All ranks have the same `values` (a NumPy array whose length is a multiple of the number of ranks). Each rank has the `gradient` of its own samples. Rank $r$ subtracts `rate` times the mean gradient from its shard, the $r$-th equal part of `values`, and from nothing else. Return all updated values. No rank may ever hold the whole mean gradient, so do not use an allreduce.
 #
 # <details><summary>Hint</summary>
 #
-# Do as with the four numbers above, with a shard in place of a number: `comm.Reduce_scatter_block(gradient, part)`, then `comm.Allgather(shard, whole)`.
+# Proceed as with the four numbers above, with a shard in place of a number: `comm.Reduce_scatter_block(gradient, part)`, then `comm.Allgather(shard, whole)`.
 #
 # </details>
 
@@ -226,7 +226,7 @@ check.zero_step(my_zero_step, cluster=cluster)
 
 
 # %% [markdown]
-# Your step fits a line through points that are spread over the ranks, $y = 3x + 1$, with two useless inputs besides:
+# Your step now fits the line $y = 3x + 1$ to points that are spread over the ranks. Two further inputs are useless, so the four weights should become 3, 1, 0 and 0:
 
 
 # %%
@@ -247,7 +247,7 @@ if check.zero_step.passed(my_zero_step, cluster=cluster):
 # %% [markdown]
 # ### Gather, compute, free; and gather ahead
 #
-# At stage 3, a rank holds all parameters of a block only while the block computes: gather them, compute with them, then free them. One page of code does this (`helpers/sharded/unit.py`). To make it visible, four ranks run on four hosts with slow links, and each pass through a block is [paced](glossary.md#paced) to 15 ms (there are fewer cores than ranks). First, communication and computation take turns. Then each block's parameters are *prefetched* while the block before it computes:
+# At stage 3, a rank holds all parameters of a block only while the block computes: gather them, compute with them, then free them. One page of code does this (`helpers/sharded/unit.py`). Here, four ranks run on four hosts with slow links, and each pass through a block is [paced](glossary.md#paced) to 15 ms. First, communication and computation take turns. Then each block's parameters are *prefetched* while the block before it computes. The pictures show two of the four ranks, each with computation above and communication below:
 
 # %%
 far = start(4, Network(hosts=4, rate=chosen.slow))
@@ -267,13 +267,13 @@ axes[0].set_xlabel("")
 plt.show()
 
 # %% [markdown] claims="13-prefetch"
-# The picture shows two of the four ranks. The upper lane of a rank is computation, the lower lane is communication. Without prefetching, a gather (hatched) always precedes the block that needs it. With prefetching, it runs while the block before computes. The remaining idle time is communication with nothing to overlap: the first gather, the last reduce-scatter, and the part that exceeds 15 ms in the backward pass, where a block both gathers and scatters.
+# Without prefetching, a block waits for the gather of its parameters. With prefetching, this gather runs while the block before computes. Ranks still wait for the first gather and the last reduce-scatter. In the backward pass, a block's gather and reduce-scatter together take longer than its 15 ms, and ranks wait for the rest.
 
 # %%
 claims.evidence("13-prefetch")
 
 # %% [markdown]
-# **Answer.** No: a rank can keep $1/N$ of everything. The moments and the gradients can be cut at no cost in bytes; cutting the parameters sends half as many bytes again, and prefetching hides part of them. *Evidence: bytes held and sent, counted above; 13-prefetch.*
+# **Answer.** No: a rank can keep $1/N$ of the parameters, gradients and moments. Cutting moments and gradients costs no further bytes. Cutting the parameters costs half as many again, and prefetching hides part of their time. *Evidence: bytes held and sent, counted above; 13-prefetch.*
 
 # %% [markdown]
 # ## Lesson 2. Where must the parts of a layer meet?
@@ -288,7 +288,7 @@ guess["scores of rank 3 ÷ scores of rank 0"] = ...
 # %% [markdown]
 # ### Cut the matrices: tensor parallelism
 #
-# Take two matrices with a nonlinearity between them, $y = \varphi(xA)\,B$. [Tensor parallelism](glossary.md#tensor-parallel) cuts $A$ by **columns** and $B$ by **rows**. The numbers in the picture are ranks; what is grey, every rank has:
+# Take two matrices with a nonlinearity between them, $y = \varphi(xA)\,B$. [Tensor parallelism](glossary.md#tensor-parallel) cuts $A$ by **columns** and $B$ by **rows**. The numbers in the picture are ranks. Every rank has all of the grey $x$ and $y$:
 
 # %%
 _ = plots.pair(2)
@@ -298,7 +298,7 @@ _ = plots.pair(2)
 #
 # $\varphi$ works on each number by itself, so each rank can apply it to its own columns. The forward pass needs one communication: the sum over ranks at the end. Attention is such a pair too, with *heads* in place of $\varphi$: each rank computes $H/N$ heads.
 #
-# What about the backward pass? Megatron (Shoeybi et al., 2019) names the two places where the ranks meet:
+# What about the backward pass? Megatron (Shoeybi et al., 2019) calls the two ends of the pair $f$ and $g$:
 #
 # | | forward | backward |
 # |---|---|---|
@@ -311,7 +311,7 @@ _ = plots.pair(2)
 #
 # <details><summary>Hint</summary>
 #
-# At $g$ arrives the gradient of a $y$ that is the same on all ranks: does a rank have it already? At $f$ arrives the gradient that flowed through *this rank's* columns.
+# $g$ receives the gradient of $y$, and $y$ is the same on all ranks: does a rank already have what it needs? $f$ receives the gradient that flowed through *this rank's* columns only.
 #
 # </details>
 
@@ -335,14 +335,14 @@ def my_g_backward(gradient, add):
 check.conjugate_backward(my_f_backward, my_g_backward)
 
 # %% [markdown]
-# $x$ enters the term of every rank, so its gradient is a *sum over ranks*. $y$ is the same on all ranks, so every rank has its gradient already. In the library, each of the two is a function of `torch.autograd` (`helpers/sharded/conjugate.py`); `all_reduce` is notebook 08's ring:
+# $x$ enters the term of every rank, so its gradient is a *sum over ranks*. $y$ is the same on all ranks, so every rank has its gradient already. In the library (`helpers/sharded/conjugate.py`), `_Copy` is $f$ and `_Sum` is $g$; `all_reduce` is notebook 08's ring:
 
 # %%
 print(inspect.getsource(conjugate._Copy))
 print(inspect.getsource(conjugate._Sum))
 
 # %% [markdown]
-# Your two functions take the library's place: two matrices cut over four ranks, compared with both matrices in one process. (Until your answer is right, the library's own are used.)
+# Now your two functions replace the library's (once they are right). Two matrices are cut over four ranks, and the result is compared with one process:
 
 
 # %%
@@ -372,11 +372,11 @@ print(f"y differs from one process by {off[0]:.0e}, the gradient by {off[1]:.0e}
 # %% [markdown]
 # ### A loss whose scores no rank has completely
 #
-# The last layer gives a score for each of $V$ tokens. Cut by columns, rank $r$ has $V/N$ of the scores. Gathering all of them would send $B\,T\,V$ numbers. But $-\ln p = \ell - z_{target}$ with $\ell = \ln \sum_v e^{z_v}$, and this sum can be computed in parts. Three numbers for each position suffice: the largest score, a sum, and the target's score.
+# The last layer gives a score $z_v$ for each of $V$ tokens. If its matrix is cut by columns, each rank has $V/N$ of the scores. Gathering all of them would send $B\,T\,V$ numbers. But the loss, with $p$ the target's probability, is $-\ln p = \ell - z_{target}$ with $\ell = \ln \sum_v e^{z_v}$. This sum can be computed in parts. Three numbers for each position suffice: the largest score, a sum, and the target's score.
 #
 # ### Exercise 4: the loss
 #
-# *Difficulty ●●○, 12 minutes.* For one position, `scores` are this rank's part of the scores. All parts have the same length and follow the order of the ranks. `target` is a token of the whole vocabulary. Return $-\ln p$ of the target, the same on all ranks. Scores may be as large as 1000. Send only a few numbers, however many scores there are.
+# *Difficulty ●●○, 12 minutes.* For one position, `scores` (a NumPy array) is this rank's part of the scores. All parts have the same length and follow the order of the ranks. `target` is a token's number in the whole vocabulary. Return $-\ln p$ of the target, the same on all ranks. Scores may be as large as 1000. Send only a few numbers, however many scores there are.
 #
 # <details><summary>Hint</summary>
 #
@@ -421,17 +421,17 @@ if check.vocabulary_loss.passed(my_vocabulary_loss, cluster=cluster):
 # %% [markdown]
 # ### Between the matrices: sequence parallelism
 #
-# Between two pairs of matrices, every rank has the whole residual stream, normalizes it, and keeps a copy for the backward pass: the same work on all ranks. An allreduce is a reduce-scatter and an all-gather, so we can put the normalization between the two. The reduce-scatter ends a pair; each rank then normalizes and keeps only $T/N$ positions; the all-gather begins the next pair. The activations between pairs shrink to $1/N$, and the stream sends as many bytes as before (Korthikanti et al., 2022).
+# Between two pairs of matrices, all ranks do the same work: each normalizes the whole residual stream, and keeps a copy for the backward pass. An allreduce is a reduce-scatter and an all-gather, so we can put the normalization between the two. The reduce-scatter ends a pair; each rank then normalizes and keeps only $T/N$ positions; the all-gather begins the next pair. The activations between pairs shrink to $1/N$, and the stream sends as many bytes as before (Korthikanti et al., 2022).
 #
 # ### Cut the sequence: ring attention
 #
-# If the *sequence* does not fit, each rank takes $T/N$ positions. Only attention then needs the keys and values of other ranks, and these travel around a ring. So a rank has to compute a softmax over keys that arrive piece by piece. A piece gives an output $o_i$ and $\ell_i = \ln\sum e^{s}$. Two pieces merge into one:
+# If the *sequence* does not fit, each rank takes $T/N$ positions. Only attention then needs the keys and values of other ranks, and these travel around a ring. So a rank has to compute a softmax over keys that arrive piece by piece. Attention over piece $i$ alone, with scores $s$, gives an output $o_i$ and $\ell_i = \ln\sum e^{s}$. Two pieces merge into one:
 #
 # $$\ell = \ln(e^{\ell_1} + e^{\ell_2}), \qquad o = e^{\ell_1 - \ell}\, o_1 + e^{\ell_2 - \ell}\, o_2$$
 #
 # ### Exercise 5: merge
 #
-# *Difficulty ●●○, 8 minutes.* `o1` and `o2` have the shape (queries, D), `l1` and `l2` (queries,). Scores may be as large as 1000. If a query sees nothing of a piece, its $\ell$ is $-\infty$ there; every query sees something of one piece at least. All are NumPy arrays; return $(o, \ell)$.
+# *Difficulty ●●○, 8 minutes.* `o1` and `o2` have the shape (queries, D), `l1` and `l2` (queries,). Scores may be as large as 1000. If a query sees nothing of a piece, its $\ell$ is $-\infty$ there and its $o$ is 0. Every query sees something of at least one piece. All are NumPy arrays; return $(o, \ell)$.
 #
 # <details><summary>Hint</summary>
 #
@@ -454,7 +454,7 @@ check.merge_pieces(my_merge)
 
 
 # %% [markdown]
-# Your merge (until it is right, the library's) on a ring of four ranks with six positions each:
+# Your merge (until it is right, the library's) now runs on a ring of four ranks with six positions each:
 
 
 # %%
@@ -487,7 +487,7 @@ apart = max(cluster.run(ring, yours, timeout=30))
 print(f"largest difference from attention in one process: {apart:.0e}")
 
 # %% [markdown]
-# `if source <= rank` skips keys that no query of the rank sees. So the ranks' work differs. The picture shows who computes which score (row: query, column: key), with one piece of the sequence on each rank, and with an early and a late piece (*zigzag*):
+# `if source <= rank` skips keys that no query of the rank sees, so some ranks work more than others. The pictures show in colour which rank computes which score (row: query, column: key). On the left each rank has one piece of the sequence; on the right it has an early and a late piece (*zigzag*):
 
 # %%
 pieces = {"one piece each": [0, 1, 2, 3], "an early and a late piece": [0, 1, 2, 3, 3, 2, 1, 0]}
@@ -505,16 +505,16 @@ for ax, (name, ranks) in zip(axes, pieces.items(), strict=True):
 plt.show()
 
 # %% [markdown]
-# With one piece each, all ranks wait for rank 3. With an early and a late piece, all ranks need equally many scores; ring attention in production does this.
+# With one piece each, rank 3 has most scores to compute. With an early and a late piece, all ranks have equally many.
 #
-# **Answer.** The parts meet where a sum runs over what was cut. A pair of matrices needs one sum in each pass; a softmax needs two numbers for each row and piece, not its scores. *Evidence: each agrees with one process to rounding, above.*
+# **Answer.** The parts meet where a sum runs over what was cut. A pair of matrices needs one sum in each pass. The loss needs three numbers for each position, not all scores. Two pieces of attention merge by their outputs and their $\ell$. *Evidence: all three agree with one process to rounding, above.*
 
 # %% [markdown]
 # ## Lesson 3. Which way should this model be cut?
 #
-# *35 minutes.* A model can be cut in all these ways at once, and eight ranks leave many choices. Can we tell the fastest layout before we run it?
+# *35 minutes.* A *layout* says how many ranks share each cut: $d$ replicas, $p$ stages, $t$ parts of each matrix. Eight ranks leave many choices. Can we tell the fastest layout before we run it?
 #
-# > **Predict.** Two hosts with four ranks each are joined by a link of 50 Mbit/s. Each matrix is cut over four ranks. Which is slower, and by what factor: all four ranks on one host, or two on each?
+# > **Predict.** Two hosts with four ranks each are joined by a link of 50 Mbit/s. There are two replicas, each with its matrices cut over four ranks. How many times as long does a step take with each replica spread over both hosts as with each on a host of its own?
 
 # %%
 guess["a step with matrices cut across hosts ÷ inside hosts"] = ...
@@ -522,7 +522,7 @@ guess["a step with matrices cut across hosts ÷ inside hosts"] = ...
 # %% [markdown]
 # ### What each way sends
 #
-# One forward and one backward pass on four ranks, split in each of the ways. The table shows what a rank sends, counted from a trace, beside the formulas of `helpers/sharded/counts.py`. The last way is new. A *mixture of [experts](glossary.md#expert)* has several perceptrons, of which each token uses one. A gate chooses the expert; an *all-to-all* sends each token to the rank that has it, and another returns the answer.
+# We run one forward and one backward pass on four ranks, cut in each way. The table shows what a rank sends, counted from a trace, beside the formulas of `helpers/sharded/counts.py`. The last row is new. A *mixture of [experts](glossary.md#expert)* has several perceptrons, of which each token uses one. A gate chooses the expert. An *all-to-all* sends each token to its expert's rank, and a second all-to-all returns the results.
 
 # %%
 counted = cluster.run(ways.splits, config, 8, timeout=120)[0]
@@ -535,7 +535,7 @@ for name, found in counted.items():
     )
 
 # %% [markdown]
-# The messages agree exactly, and the bytes too, except for the experts': the formula assumes that all experts are equally busy. (Attention and experts are measured as parts, once for each block. With the sequence split, small gradients of norms and biases travel in addition.) The bytes of ZeRO grow with the *parameters* and do not depend on the batch. The bytes of tensor parallelism grow with the *activations*: four allreduces of the stream for each block.
+# The messages agree exactly, and the bytes too, except for the experts': the formula assumes that all experts are equally busy. (Attention and experts run alone here, outside the model, once for each block. "tensor, sequence" also sends the small gradients of norms and biases.) The bytes of ZeRO grow with the *parameters* and do not depend on the batch. The bytes of tensor parallelism grow with the *activations*: four allreduces of the stream for each block.
 #
 # ### Exercise 6: from which batch on
 #
@@ -574,7 +574,7 @@ for name, size in sizes.items() if check.equal_bytes.passed(my_batch) else ():
 #
 # ### All together, on eight ranks
 #
-# A mesh of $2 \times 2 \times 2$: two replicas of two pipeline stages, each matrix cut in two, and Adam's moments cut between the replicas (ZeRO 1). A rank belongs to three small communicators, one along each axis. Does this train as one process does? After six steps the eight ranks save the model. Each part is written once, under the name that its parameter has in the *whole* model, so any other mesh can cut it anew: four ranks continue, split in another way. One process takes all twelve steps, in float64:
+# A mesh of $2 \times 2 \times 2$: two replicas of two pipeline stages, each matrix cut in two, and Adam's moments cut between the replicas (ZeRO 1). A rank belongs to three small communicators, one along each axis. Does this train as one process does? After six steps the eight ranks save the model. Each part is saved under the name that its parameter has in the *whole* model, so any other mesh can cut it anew. Then four ranks continue, $2 \times 1 \times 2$, for six steps. One process takes all twelve steps, also in float64:
 
 # %%
 from helpers.datasets.characters import batch as draw
@@ -603,17 +603,17 @@ for step, shared in enumerate(together):
     print(f"step {step:2d}: {ranks:12s}{shared:.13f}, one process {alone.item():.13f}")
 
 # %% [markdown]
-# All losses agree, across the change of mesh too. (The jump at step 8 is Adam's, at this rate without warm-up: one process has it as well.)
+# All losses agree, also after the change of mesh. (One process has the jump at step 8, too.)
 #
 # ### A planner
 #
-# All layouts compute the same; they differ in time and memory. With $m$ micro-batches and $p$ stages, a step takes $m + p - 1$ slots. A slot consists of computation, the sums of tensor parallelism, and a message between stages. After the slots, the replicas average:
+# All layouts compute the same; they differ in time and memory. With $m$ micro-batches and $p$ stages, a step takes $m + p - 1$ slots. In a slot, each stage computes on one micro-batch, adds over its tensor ranks, and sends to the next stage. After the slots, the replicas average:
 #
-# $$T \approx (m + p - 1)\,\Big(\frac{3F}{t\,s} + T_{tensor} + T_{pipeline}\Big) + T_{data}, \qquad \text{each message } \alpha + \beta b$$
+# $$T_{step} \approx (m + p - 1)\,\Big(\frac{3F}{t\,s} + T_{tensor} + T_{pipeline}\Big) + T_{data}, \qquad \text{each message } \alpha + \beta b$$
 #
-# $F$ is the number of operations of a stage's forward pass for one micro-batch (the backward pass has twice as many), and $s$ is a rank's operations per second. `helpers/sharded/planner.py` also considers that groups which cross a host's link *at the same time* share it.
+# $F$ is the number of operations of a stage's forward pass for one micro-batch (the backward pass has twice as many), and $s$ is a rank's operations per second. `helpers/sharded/planner.py` also accounts for groups that share a host's link *at the same time*.
 #
-# We try it on two hosts with four ranks each, and a link of 100 Mbit/s between them. Ranks are paced to $2.4 \cdot 10^8$ operations per second, because a laptop has fewer than eight cores; computation, messages and waiting are real. The cost of a message inside a host is measured first, on eight ranks that share your cores. Between hosts, $\beta$ is the link's:
+# We try it on two hosts with four ranks each, and a link of 100 Mbit/s between them. Ranks are paced to $2.4 \cdot 10^8$ operations per second, because a laptop may have fewer than eight cores. First we measure $\alpha$ and $\beta$ inside a host, on eight ranks that share your cores. Between hosts, we take the same $\alpha$ and the link's $\beta$:
 
 # %%
 alpha, beta = eight.run(ways.link, 1 << 14, timeout=60)[0]  # 16 KB: a tensor rank's messages
@@ -624,6 +624,9 @@ print(f"inside a host: α = {1e3 * alpha:.2f} ms, β = {1e6 * beta:.3f} ms for e
 print(f"between hosts: β = {1e6 * between.beta:.3f} ms for each KB")
 if beta > between.beta:
     print("Your cores are too busy: the memory looks slower than the link. Run this cell again.")
+
+# %% [markdown]
+# Now five layouts run. In the picture, bars are predictions and diamonds are measurements. Look at which colour makes a bar long:
 
 # %%
 eight.stop()
@@ -642,9 +645,9 @@ print(
 )
 
 # %% [markdown] claims="13-placement"
-# The bars are predictions, the diamonds measurements. The colours say why the predictions differ: replicas ($8 \times 1 \times 1$) send all gradients over the slow link, while with tensor parallelism inside each host ($2 \times 1 \times 4$) only the gradients of a quarter of each matrix cross it. Where the ratio is above 1, the ranks waited for something that the formula leaves out, such as cores that eight ranks share.
+# The ring of eight replicas ($8 \times 1 \times 1$) sends $2 \cdot \frac78 = 1.75$ times all gradients over the slow link. With tensor parallelism inside each host ($2 \times 1 \times 4$), four rings of two share the link, each with a quarter of the gradients; together they send about all gradients once. Where the ratio is above 1, the ranks waited for something that the formula leaves out, such as cores that eight ranks share.
 #
-# Your second prediction: each matrix in four parts, all inside a host, or with neighbours on different hosts.
+# Your prediction, for $2 \times 1 \times 4$ with the four parts of a matrix inside a host or across hosts:
 
 # %%
 placed = claims.evidence("13-placement")
@@ -654,15 +657,15 @@ guess.answer("a step with matrices cut across hosts ÷ inside hosts", ratio)
 placed
 
 # %% [markdown]
-# **Answer.** The best layout is the fastest of those that fit, and a formula of computation, bytes and links finds it. In practice: if the model fits, try plain replicas first; else cut what does not fit, and put the axis that sends most on the fastest link. *Evidence: predicted and measured steps above; 13-placement, at 50 and 200 Mbit/s.*
+# **Answer.** The best layout is the fastest of those that fit, and a formula of computation, bytes and links finds it. In practice: if the model fits, try plain replicas first. If not, cut what does not fit, and put the cut that sends most on the fastest link. *Evidence: predicted and measured steps above; 13-placement, at 50 and 200 Mbit/s.*
 #
 # ## Project: place it better
 #
-# *Difficulty ●●●, 30 minutes.* Write a function that places a model on a machine's ranks. It returns a `Layout` and a number of micro-batches (1, 2 or 4). The layout must fit into the machine's memory, and its predicted time must be within 2 % of the fastest that fits. `planner.predict(config, layout, machine, batch, micro)` returns a plan with `seconds` and `memory`; it raises ValueError for sizes that do not divide. ZeRO's stages 0 and 1 are allowed. The search must be your own. The check uses machines that you have not seen. Afterwards your function places this notebook's model on the two hosts, with 3.1 MB on each rank for parameters, gradients, Adam and activations. Your layout then runs against those of the five above that fit.
+# *Difficulty ●●●, 30 minutes.* Write a function that places a model on a machine's ranks. It returns `Layout(d, p, t, stage)`, with ZeRO's stage 0 or 1, and a number of micro-batches (1, 2 or 4). The machine has `len(machine.places)` ranks. The layout must fit into the machine's memory, and its predicted time must be within 2 % of the fastest that fits. `planner.predict(config, layout, machine, batch, micro)` returns a plan with `seconds` and `memory`; it raises ValueError for sizes that do not divide. Write the search yourself. Afterwards your function places this notebook's model on the two hosts, with 3.1 MB on each rank for parameters, gradients, Adam and activations. Your layout then runs against those of the five above that fit.
 #
 # <details><summary>Hint</summary>
 #
-# Three loops over the divisors of `len(machine.places)`, one over the stages of ZeRO and one over micro-batches are few enough to try all combinations. Leave out those that need more than `machine.memory`.
+# You can try all combinations: loop over $d$ and $p$ ($t$ follows), the stages of ZeRO and the micro-batches. Skip plans that need more than `machine.memory` bytes.
 #
 # </details>
 
@@ -710,14 +713,14 @@ hosts.stop()
 # %% [markdown]
 # ## What breaks
 #
-# **f and g swapped.** Let $f$ be a plain copy in both passes, and $g$ a sum in both passes (this is what differentiating an allreduce gives). The loss is right, and the gradient is wrong on every rank:
+# **f and g swapped.** Swap the two backward passes: $f$ copies in both directions, and $g$ adds in both. The loss is right, and the gradient is wrong on every rank:
 
 # %%
 broken = cluster.run(two_matrices, lambda g, add: g, lambda g, add: add(g), timeout=30)[0]
 print(f"y differs from one process by {broken[0]:.0e}, the gradient by {broken[1]:.2f}")
 
 # %% [markdown]
-# Nothing warns you: the loss is right, and each step follows a wrong gradient (we did not measure what becomes of the training). Compare gradients with one process before anything else.
+# Nothing warns you. So compare gradients with one process before you train.
 #
 # **A rank that saves alone.** `if rank == 0: save()` is right for replicas. With shards, saving means gathering, and the other ranks have to take part:
 
@@ -732,7 +735,7 @@ if rank == 0:
 print("on to the next epoch")
 
 # %% [markdown]
-# **Seeds of dropout.** The residual stream is the same on all tensor-parallel ranks, so all must drop the same places of it. Each rank's heads are its own, so each rank must drop different places of them:
+# **Seeds of dropout.** All tensor-parallel ranks have the same residual stream, so all must drop the same places of it. Each rank has heads of its own, so each must draw other places there:
 
 # %%
 for mistake in ("", "different", "equal"):
