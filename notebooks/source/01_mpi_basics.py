@@ -105,7 +105,7 @@ print(f"I am rank {rank} of {comm.Get_size()}, process {os.getpid()}: my x is {x
 guess.answer("x on rank 3", cluster.run(lambda: x)[3])
 
 # %% [markdown]
-# Each process has its own `x`. No variable is shared.
+# Each process has its own `x`.
 #
 # `%%ranks` gives a cell the names `MPI`, `comm`, `rank` and `size`. A script gets them in three lines, and `mpiexec -n 4 python script.py` starts it as four processes. Here is the cell above as a script, and what it prints:
 
@@ -179,7 +179,7 @@ else:
 # %% [markdown]
 # ### The chain 0 → 1 → 2 → 3
 #
-# The number starts as 0 on rank 0. Each rank adds one and sends it on.
+# The number starts as 0 on rank 0. Each rank adds one; all but the last send the number on.
 
 # %%
 # %%ranks --trace chain
@@ -251,7 +251,7 @@ for name in ("01-send-waits", "01-isend-returns"):
 # The *effect* compares the second column with the third; its 95 % interval follows in brackets. Each claim has a *margin*, the smallest effect that counts; for `Send` it is 25 %.
 #
 # - *holds*: the interval excludes "no difference", and the effect reaches the margin in the claimed direction;
-# - *fails*: the interval excludes "no difference", and the effect reaches the margin in the opposite direction;
+# - *fails*: as for *holds*, but in the opposite direction;
 # - *ties*: the whole interval lies within the margin;
 # - *open*: none of these.
 #
@@ -375,7 +375,7 @@ print(f"messages: {len(ring.messages)}, steps: {ring.steps()}")
 #
 # <details><summary>Hint</summary>
 #
-# Start the send with `isend`, receive, and end with `wait` on the request: until then the message is still under way.
+# Start the send with `isend`, receive, and then call `wait` on the request: only then is your send done.
 #
 # </details>
 
@@ -1033,8 +1033,6 @@ plt.show()
 guess.answer("order of the results", ", ".join(str(event.peer) for event in anyone.of(0)))
 
 # %% [markdown]
-# You no longer choose whose message is next; the `Status` tells you whose it was.
-#
 # ### Exercise 8: a queue of tasks
 #
 # *Difficulty ●●○, 12 minutes.* Each worker runs `work`: it sends its last result as a pair `(task, value)`, at first `None`, receives a task, and ends when the task is `None`. Write `hand_out`, which runs on rank 0: give each task to the next worker that asks, collect the results in a dictionary `{task: value}`, and in the end send every worker `None`. No worker may wait while tasks are left, however slow another worker is.

@@ -128,7 +128,7 @@ def serve(rank, request, words, waiting, size):
 check.serve(serve)
 
 # %% [markdown]
-# Now four ranks start with your answers:
+# Now start four ranks, with your function as their parent:
 
 # %%
 mine = start(4, serve, hosts=4)
