@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Train on several ranks: synchronously and asynchronously
 #
-# At the end you will have trained one network on four MPI ranks in three ways. You can then say when the ranks equal one process, when they pay, and what you risk if they do not wait for each other.
+# At the end you will have trained one network on four MPI ranks in three ways. You can then say when the ranks equal one process, when they pay, and what it costs if they do not wait for each other.
 
 # %% [markdown]
 # **You will be able to**
@@ -309,7 +309,7 @@ claims.evidence("02-one-larger-batch-double")
 #
 # The derivation needs a loss that is a sum over samples. The next cell compares the mean gradient of four parts with the gradient of the whole batch.
 #
-# > **Predict.** For how many of three networks do the two differ: a plain one, one with BatchNorm, and one with dropout?
+# > **Predict.** For how many of three networks do the two differ by more than rounding: a plain one, one with BatchNorm, and one with dropout?
 
 # %%
 broken = Prediction("networks of three that break it", None)  # your number for None
@@ -612,7 +612,7 @@ except StartError as error:
 #
 # ### The same batch, more ranks
 #
-# So far each replica kept its $B$, and $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). If the whole batch must not grow, each replica gets a part of it (*strong scaling*). Then $T_{comp}$ shrinks to $a + bB/R$, but $a$ and $T_{sync}$ stay. From the points measured above, with 64 samples in a step:
+# So far each replica kept its $B$, and $R$ replicas made a batch of $R \cdot B$ (*weak scaling*). If the whole batch must not grow, each replica gets a part of it (*strong scaling*). Then $T_{comp}$ shrinks to $a + bB/R$, but $a$ and $T_{sync}$ stay. The table takes the points measured above, with 64 samples in a step:
 
 # %%
 whole = next(p.alone for p in lenet2 if p.batch == 64)
@@ -635,13 +635,13 @@ for p in (lenet2[3], lenet4[2]):
 #
 # ### A synchronous server
 #
-# In the picture, all ranks on the left are alike, as so far. Now rank 0 becomes a *server*: it receives gradients, updates the parameters and sends them back. It may wait for all workers before it updates (middle), or serve one at a time (right).
+# In the picture, all ranks on the left are alike, as so far. Now rank 0 becomes a *server*: it receives gradients, updates the parameters and sends them back. It may wait for all workers before it updates (middle), or update with each gradient as it comes (right).
 
 # %%
 _ = plots.schemes()
 
 # %% [markdown]
-# Here are three synchronous steps, recorded. Colours are MPI calls, arrows are messages: gradients (g) go up to rank 0, parameters (θ) down.
+# Here are three synchronous steps, recorded. Colours are MPI calls. Arrows are messages: gradients (g) go up to rank 0, parameters (θ) go down.
 
 # %%
 # %%ranks --trace served_trace --timeout 120
@@ -699,7 +699,7 @@ mixed.answer(cluster.run(lambda: mixtures)[0]["anyone"])
 #
 # ### Exercise 5: the server's receive
 #
-# *Difficulty ●●○, 12 minutes.* Workers push their gradients layer by layer, in the order of `layers`, without asking first. `layers` are the server's arrays. Fill them with the gradient of **one** worker: the worker whose first layer arrives first. Return this worker's rank. A training then calls your function for every update.
+# *Difficulty ●●○, 12 minutes.* Workers push their gradients layer by layer, in the order of `layers`, without asking first. `layers` are the server's arrays. Fill them with the gradient of **one** worker: the worker whose first layer arrives first. Return this worker's rank.
 #
 # <details><summary>Hint</summary>
 #
@@ -825,7 +825,7 @@ _ = plots.losses([single, together, free])
 plt.show()
 
 # %% [markdown]
-# Each curve is a mean over the last 60 gradients. On the right, compare the one process with the asynchronous server: an update with an old gradient is worth less. On the left is the time that you wait; here four busy ranks share your cores. How long until the loss is 1?
+# Each curve is a mean over the last 60 gradients. On the right, compare the one process with the asynchronous server: an update with an old gradient is worth less. On the left is the time that you wait; here four busy ranks share your cores. The table says how long it takes until the loss is 1:
 
 # %%
 print(f"{'scheme':18s}{'updates/s':>10s}{'s to loss 1':>13s}{'loss at the end':>17s}")
@@ -908,7 +908,7 @@ else:
 # %% [markdown]
 # The picture shows the ages at $k = 4$. Their mean is still $W - 1$, but rank 3's few gradients are much older, and the other workers' gradients are fresher. The synchronous step takes as long as the straggler. (Your function uses the `rest` that was measured at $k = 1$.)
 #
-# > **Answer.** Without waiting, a straggler slows down only its own contribution. The price: gradients are $W - 1$ updates old on average. At $\lambda = 0.05$ this nearly doubles the loss after 200 updates. *Evidence: the two tables of this lesson, and the two records.*
+# > **Answer.** Without waiting, a straggler slows down only its own contribution. The price: gradients are $W - 1$ updates old on average. At $\lambda = 0.05$ this nearly doubles the loss after 200 updates. *Evidence: the measured rates and losses of this lesson, and the two records.*
 #
 # Two cures for old gradients, a rate divided by $\tau$ and elastic averaging, are measured in notebook [12](12_large_batches_and_compression.ipynb) over ten seeds.
 
