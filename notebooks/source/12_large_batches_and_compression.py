@@ -172,7 +172,7 @@ ipywidgets.interactive(show, s=ipywidgets.SelectionSlider(options=[1, 3, 7, 15],
 # %% [markdown]
 # ### Codes on real ranks
 #
-# Adding two codes does not give a valid code, so an ordinary allreduce cannot add them. There are two ways out. Every rank can gather all codes and add them itself: each of $N$ ranks sends $(N-1)\,c$ bytes. Or a ring adds on the way and quantises each partial sum again: each rank sends $2(N-1)/N \cdot c$ bytes. This method of `Compressed` can do both, and a trace of the MPI calls counts what it sends:
+# The sum of two codes is not a code, so an ordinary allreduce cannot add them. Instead, every rank can gather all codes and add them itself: each of $N$ ranks sends $(N-1)\,c$ bytes. Or a ring adds on the way and quantises each partial sum again: each rank sends $2(N-1)/N \cdot c$ bytes. This method of `Compressed` can do both, and a trace of the MPI calls counts what it sends:
 
 # %%
 Code(inspect.getsource(Compressed.after_backward), language="python")
@@ -261,7 +261,7 @@ if reached["float32"] and reached["top 0.01, feedback"]:
     guess.answer("steps with the largest 1 % ÷ steps with all", ratio)
 
 # %% [markdown] claims="12-quantised-steps 12-top-k-feedback"
-# That is one seed. Two questions need more: how many levels does QSGD need, and does top-$k$ need its feedback? The records have the accuracy after 120 steps, for five seeds:
+# That is one seed. Two questions need more seeds: how many levels does QSGD need, and does top-$k$ need its feedback? The records have the accuracy after 120 steps, for five seeds:
 
 # %%
 for name in ("quantised-steps", "top-k-feedback"):
@@ -332,7 +332,7 @@ for name, coder in coders.items():
     print(f"{name:14s}{sent[name]:9,.0f} B, {1e3 * coding[name]:5.2f} ms to code: {below}")
 
 # %% [markdown]
-# Now the exchange itself, between four *hosts* that are joined by links of 100 Mbit/s (network namespaces on this machine, as in notebook [08](08_allreduce_animation.ipynb)). The prediction (black lines) is coding + bytes ÷ bandwidth:
+# Now we time the exchange itself, between four *hosts* that are joined by links of 100 Mbit/s (network namespaces on this machine, as in notebook [08](08_allreduce_animation.ipynb)). The prediction (black lines) is coding + bytes ÷ bandwidth:
 
 # %%
 network, on_link = Network(chosen.ranks, rate=chosen.link), {}
@@ -365,7 +365,7 @@ axes[1].legend(loc="center left", bbox_to_anchor=(1, 0.5))
 plt.show()
 
 # %% [markdown] claims="12-link-training"
-# Each mark is one run; the lines leave out encoding, latency, and ranks that share cores, so the marks lie above them. Look at the order of the schemes: at 10 Mbit/s float32 is by far the slowest; at 1 Gbit/s the number of steps decides, and float32 is among the fastest. Five seeds of PowerSGD and float32:
+# Each mark is one run; the lines leave out encoding, latency, and ranks that share cores, so the marks lie above them. Look at the order of the schemes: at 10 Mbit/s float32 is by far the slowest; at 1 Gbit/s the number of steps decides, and float32 is among the fastest. The record compares PowerSGD and float32 over five seeds:
 
 # %%
 claims.evidence("12-link-training")
@@ -375,7 +375,7 @@ claims.evidence("12-link-training")
 #
 # ### Do not wait for the slowest
 #
-# A synchronous step waits for the slowest worker. Chen et al. (2016) start $W = N + b$ workers, take the first $N$ gradients of each step, and drop those that arrive later. Suppose that a gradient takes $t_0 + X$ seconds, where $X$ is exponential with mean $m$. The mean of the $N$-th smallest of $W$ such times is
+# A synchronous step waits for the slowest worker. Chen et al. (2016) start $W = N + b$ workers, take the first $N$ gradients of each step, and drop those that arrive later. Suppose that a gradient takes $t_0 + X$ seconds, where $X$ is exponential with mean $m$. The mean of the $N$-th smallest of $W$ such times, an *order statistic*, is
 #
 # $$t_0 + m \left(\frac{1}{W} + \frac{1}{W - 1} + \dots + \frac{1}{b + 1}\right)$$
 #
@@ -440,6 +440,8 @@ def backups(workers=16, b=1, jitter=3.0):
 ipywidgets.interactive(backups, workers=(2, 24), b=(0, 23), jitter=(0.02, 10.0, 0.02))
 
 # %% [markdown]
+# (Below 0.08, a dropped gradient costs more than the wait that it saves.)
+#
 # **Real stragglers.** Real delays follow no formula. Here three processes compress text in bursts of a tenth of a second. They are bound to one core and share it with worker 3; the other ranks avoid this core. A gradient takes at least 15 ms (paced). The plot shows these delays beside the random ones from above:
 
 # %%
@@ -590,7 +592,7 @@ plt.show()
 # %% [markdown]
 # At the left, the steps fall nearly as $1/B$. At the right, they hardly fall any more: a larger batch only costs more samples. The fitted curve is $S = S_{min}(1 + B_{crit}/B)$ (McCandlish et al., 2018), and the *critical batch size* $B_{crit}$ marks its knee.
 #
-# Why is there a knee? The gradient of $B$ samples is the true gradient $G$ plus noise, whose squared length is $\mathrm{tr}(\Sigma)/B$ on average. Averaging more samples helps as long as the noise is longer than the gradient. The **gradient noise scale** $\mathrm{tr}(\Sigma)/\|G\|^2$ is the batch size at which both have the same length. Data-parallel training can measure it without extra gradients: a replica's gradient has batch size $B$, and the mean of $R$ replicas has $RB$.
+# Why is there a knee? The gradient of $B$ samples is the true gradient $G$ plus noise, and the noise has the squared length $\mathrm{tr}(\Sigma)/B$ on average. Averaging more samples helps as long as the noise is longer than the gradient. The **gradient noise scale** $\mathrm{tr}(\Sigma)/\|G\|^2$ is the batch size at which both have the same length. Data-parallel training can measure it without extra gradients: a replica's gradient has batch size $B$, and the mean of $R$ replicas has $RB$.
 #
 # ### Exercise 6: the noise scale
 #
@@ -757,7 +759,7 @@ for name, gradients in (
     print(f"{name:20s}{both[0]:11.2f}{both[1]:11.2f}")
 
 # %% [markdown] claims="12-momentum-correction 12-staleness-aware 12-elastic"
-# With four seeds, averaging leaves a quarter of one rank's noise. With one seed and equal gradients, all ranks round the same way, and averaging removes no noise. A test of the mean would not notice, since the mean is right in all four cases. (`link_runs.scheme` therefore makes `Quantised(levels, seed=rank)`.)
+# With four seeds, averaging leaves a quarter of one rank's noise. With one seed and equal gradients, all ranks round the same way, and averaging removes no noise. A test of the mean would not notice. With unrelated gradients the seeds hardly matter. (`link_runs.scheme` therefore makes `Quantised(levels, seed=rank)`.)
 #
 # ## What the sources say, what we measured
 #
