@@ -3,7 +3,7 @@
 #
 # At the end you will have cut a model into stages on real ranks, sent micro-batches through them by five schedules, and written a schedule of your own for ranks that are far apart.
 #
-# Below, four ranks train a small transformer, and each rank has a quarter of it. The batch is cut into eight pieces, which the ranks process in two different orders. Both pictures are recorded. Look at the gaps, where a rank waits.
+# Below, four ranks train a small transformer, each with a quarter of it. The batch is cut into eight pieces, which the ranks process in two different orders. Both pictures are recorded. Look at the gaps, where ranks wait.
 
 # %%
 import inspect
@@ -62,7 +62,7 @@ for line in lines.values():
     plt.show()
 
 # %% [markdown]
-# Each row is a rank. Each box is a pass of one micro-batch, with its number. Gaps are idle time. *Paced* means that a rank does its real arithmetic and then sleeps until its stated time has passed, because your machine may have fewer cores than ranks. Messages, waiting and order are real.
+# Each row is a rank. Each box is a pass of one micro-batch, with its number. *Paced* means that a rank does its real arithmetic and then sleeps until its stated time has passed, because your machine may have fewer cores than ranks. Messages, waiting and order are real.
 #
 # **You will be able to**
 #
@@ -93,7 +93,7 @@ for line in lines.values():
 #
 # *55 minutes.* Layer 2 needs the output of layer 1. If each rank holds a quarter of the layers, must three ranks always wait for the fourth?
 #
-# A backward pass takes twice as long as a forward pass. The titles of the two pictures above give the idle share with eight micro-batches, in two orders: GPipe, and 1F1B (one forward, one backward).
+# A backward pass takes twice as long as a forward pass. The titles of the pictures above give the idle share with eight micro-batches, under GPipe and under 1F1B (one forward, one backward).
 #
 # > **Predict:** what is the idle share, from 0 to 1, if the batch goes through in one piece? With 16 micro-batches? Both orders above are equally idle, so what is 1F1B good for: less "time", "memory" or "messages"? Type your answers in place of the dots.
 
@@ -123,7 +123,7 @@ if rank == 1:
     print(f"got h = {h}: loss {dy**2 / 2}, dL/dw2 = {dy * h}")
 
 # %% [markdown]
-# The same in one process, differentiated by PyTorch:
+# PyTorch finds the same gradients in one process:
 
 # %%
 import torch
@@ -146,7 +146,7 @@ for C, n in ((128, 1_024), (768, 8_192), (768, 65_536), (4_096, 8_192)):
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# Gradients grow with the model; activations grow with the batch. Neither is always less. A pipeline also fits a model that is too large for one rank, since each rank has only $1/p$ of the weights.
+# Gradients grow with the model; activations grow with the batch. Neither is always less. A pipeline also has room for a model that is too large for one rank: each rank has only $1/p$ of the weights.
 #
 # In the exchange by hand, one rank always waited for the other. With $p$ stages and one piece, one rank works at a time and $p - 1$ wait.
 #
@@ -154,7 +154,7 @@ Markdown("\n".join(rows))
 #
 # Cut the batch into $m$ pieces. While rank 1 works on piece 0, rank 0 begins piece 1. The gradient of the mean loss is the mean of the pieces' gradients. So each rank adds up its pieces' gradients, divided by $m$, and updates its weights once, at the end. One process would make the same update.
 #
-# How long do ranks wait? The last rank can begin only after $p - 1$ forward passes. When it has finished, another $p - 1$ backward passes follow until the first rank has finished too. So all forward passes together take as long as $m + p - 1$ of them, the backward passes likewise, and every rank works during $m$:
+# The last rank can begin only after $p - 1$ forward passes. The first rank finishes $p - 1$ backward passes after the last rank. So each direction takes the time of $m + p - 1$ passes, and every rank works during $m$ of them:
 #
 # $$\text{idle share} = 1 - \frac{m}{m + p - 1} = \frac{p - 1}{m + p - 1}$$
 #
@@ -181,7 +181,7 @@ def idle_share(p, m):
 check_answer.idle_share(idle_share)
 
 # %% [markdown]
-# Now we record the idle share on four ranks and on two, for 1 to 16 micro-batches. The dashed lines are the formula; the points should lie on them:
+# Now we record it on four ranks and on two, for 1 to 16 micro-batches. The points should lie on the dashed lines of the formula:
 
 # %%
 MICRO = (1, 2, 4, 8, 16)
@@ -195,7 +195,7 @@ if check_answer.idle_share.passed(idle_share):
     print("less than a tenth from m =", next(m for m in range(1, 99) if idle_share(4, m) < 0.1))
 
 # %% [markdown] claims="11-bubble"
-# More pieces mean less idle time. But smaller pieces have a price: on most machines a matrix product of few rows takes longer for each row ([07_roofline](07_roofline.ipynb)). Paced stages hide this price. And a batch cannot be cut into more pieces than it has samples. Over several runs, the recorded shares agree with the formula:
+# More pieces mean less idle time. But smaller pieces have a price: on most machines a matrix product of few rows takes longer for each row ([07_roofline](07_roofline.ipynb)). Paced stages hide this price. Over several runs, the recorded shares agree with the formula:
 
 # %%
 claims.evidence("11-bubble")
@@ -227,7 +227,7 @@ for wrong in (["F0 F1 B0", "F0 B0 F1 B1"], ["F0 B0 F1 B1", "F0 F1 B0 B1"]):
         print(error)
 
 # %% [markdown]
-# In the second schedule, rank 0 waits for the gradient of micro-batch 0 before it sends micro-batch 1, and rank 1 waits for micro-batch 1 before it sends that gradient. Neither can go on. GPipe and 1F1B pass `check`. On your ranks, in float64, their losses and gradients differ from those of one process by at most:
+# In the second schedule, rank 0 waits for the gradient of micro-batch 0 before it sends micro-batch 1, and rank 1 waits for micro-batch 1 before it sends that gradient. GPipe and 1F1B pass `check`. On your ranks, in float64, their losses and gradients differ from one process's by at most:
 
 # %%
 for name in ("GPipe", "1F1B"):
@@ -237,7 +237,7 @@ for name in ("GPipe", "1F1B"):
 # %% [markdown]
 # ### Exercise 2: one forward, one backward
 #
-# *Difficulty ●●○, 15 minutes.* Write the list of one rank under 1F1B, as strings such as `"F0"` and `"B3"`. A rank first sends ahead one micro-batch for each rank after it (or all of them, if there are fewer). Then it alternates: one forward pass, one backward pass. When no forward pass is left, it does the remaining backward passes. A rank *keeps* a micro-batch from its F to its B. The check wants no more idle time than GPipe has, and no more micro-batches kept at a time than this rule needs.
+# *Difficulty ●●○, 15 minutes.* Write the list of one rank under 1F1B, as strings such as `"F0"` and `"B3"`. A rank first sends ahead one micro-batch for each rank after it (or all of them, if there are fewer). Then it alternates: one forward pass, one backward pass. When no forward pass is left, it does the remaining backward passes. A rank *keeps* a micro-batch from its F to its B. The check wants no more idle time than GPipe has, and no more micro-batches kept than this rule needs.
 #
 # <details><summary>Hint</summary>
 #
@@ -315,7 +315,7 @@ def kept_at_most(rank, p, m):
 check_answer.kept_at_most(kept_at_most)
 
 # %% [markdown]
-# Now we count bytes. Autograd reports every tensor that it saves for the backward pass (`torch.autograd.graph.saved_tensors_hooks`). `helpers/pipeline/memory.py` adds up those that are alive, without the weights. **[Recomputation](glossary.md#recomputation)** keeps only the input of each stage, and repeats the forward pass before the backward pass. The table is for rank 1 and 16 micro-batches. The prediction is the number kept times the bytes of one. With recomputation, only the micro-batch that is being repeated counts in full, and the others with their inputs:
+# Now we count bytes. Autograd reports every tensor that it saves for the backward pass (`torch.autograd.graph.saved_tensors_hooks`). We add up those that are alive, without the weights. **[Recomputation](glossary.md#recomputation)** keeps only the input of each stage, and repeats the forward pass before the backward pass. The table is for rank 1 and 16 micro-batches. A kept micro-batch counts in full; with recomputation, only the one being repeated does, and the others only as inputs:
 
 # %%
 config, micro, r = runs.SMALL, 16, 1
@@ -341,7 +341,7 @@ Markdown("\n".join(rows))
 #
 # *75 minutes, of which the project takes 40.* With eight micro-batches on four ranks, GPipe and 1F1B are idle for 27 % of the time. Can the same eight pieces be ordered so that ranks wait less?
 #
-# > **Predict:** the backward pass has two halves, I (gradient of the inputs) and W (of the weights). No other rank waits for W. If a rank may do W whenever it likes, how far can the idle share fall from 27 %? And which rank has to keep more for it: "first" or "last"?
+# > **Predict:** of the backward pass's halves I and W, no other rank waits for W (gradient of the weights). If a rank may do W whenever it likes, how far can the idle share fall from 27 %? And which rank has to keep more for it: "first" or "last"?
 
 # %%
 guess["idle share with W put off"] = ...
@@ -350,11 +350,11 @@ guess["who keeps more"] = ...
 # %% [markdown]
 # ### Two ways to wait less
 #
-# **Interleaved.** Give each rank $v$ chunks of the model instead of one: with $p = 4$ and $v = 2$, rank 0 has stages 0 and 4. A pass through a chunk takes $1/v$ of the time, so filling and emptying the pipeline take $1/v$ of the time, too. In exchange, an activation goes round all ranks $v$ times.
+# **Interleaved.** Give each rank $v$ chunks of the model instead of one: with $p = 4$ and $v = 2$, rank 0 has stages 0 and 4. A pass through a chunk takes $1/v$ of the time, and so do filling and emptying. In exchange, an activation goes round all ranks $v$ times.
 #
 # $$\text{idle share} = \frac{p - 1}{v\,m + p - 1}$$
 #
-# **Zero-bubble.** Let $g$ be the gradient of $y = xA^\top$. The backward pass is two products. I is $g A$, the gradient of the input, and the rank before waits for it. W is $g^\top x$, the gradient of the weights, and no rank waits for it. So do I at once, and put W into time that would be idle. For $m \ge p$, each rank is then idle for $(p - 1)\,d$, with $d = \max(f + i - w,\ f,\ i)$:
+# **Zero-bubble.** Let $g$ be the gradient of $y = xA^\top$. I is $g A$, the gradient of the input, and the rank before waits for it. W is $g^\top x$, the gradient of the weights, and no rank waits for it. So do I at once, and put W into time that would be idle. For $m \ge p$, each rank is then idle for $(p - 1)\,d$, with $d = \max(f + i - w,\ f,\ i)$:
 #
 # $$\text{idle share} = \frac{(p-1)\,d}{m(f+i+w) + (p-1)\,d}$$
 
@@ -366,13 +366,13 @@ for name in ("interleaved", "zero-bubble"):
 guess.answer("idle share with W put off", round(lines["zero-bubble"].bubble, 2))
 
 # %% [markdown] claims="11-interleaved 11-zero-bubble"
-# Both orders have more actions than 1F1B, and interleaving has more messages. Over several runs, their steps are still shorter than those of 1F1B:
+# Both orders have more actions than 1F1B, and interleaving has more messages. Over several runs, their steps are still shorter:
 
 # %%
 display(claims.evidence("11-interleaved"), claims.evidence("11-zero-bubble"))
 
 # %% [markdown]
-# Why is zero-bubble not free of bubbles? W can fill the wait for a gradient. It cannot fill a rank's wait for its first F, when no W is there yet, nor its wait for its last I, when no W is left. So a longer W helps only up to a point. Here F takes 40 ms and I 20 ms, and W grows from 10 to 80 ms:
+# Why is zero-bubble not free of bubbles? W can fill the wait for a gradient. It cannot fill a rank's wait for its first F or its last I, because no W is ready then. So a longer W helps only up to a point. Here F takes 40 ms and I 20 ms, and W grows from 10 to 80 ms:
 
 # %%
 plan = families.zero_bubble(P.ranks, P.micro)
@@ -384,11 +384,11 @@ for w in (10e-3, 20e-3, 80e-3):
           f" each rank loses {lost:.0f} ms")  # fmt: skip
 
 # %% [markdown]
-# From $w = i$ on, each rank loses the same time, $(p-1) f$.
+# From $w = i$ on, each rank here loses the same time, $(p-1) f$.
 #
 # ### What it costs: memory
 #
-# With the backward pass in halves, a rank keeps a micro-batch until its W. The table compares each schedule with its formula. The last column says how many micro-batches each rank keeps at most:
+# Under zero-bubble, a rank keeps a micro-batch until its W. The table compares each schedule with its formula, and says what each rank keeps at most:
 
 # %%
 rows = ["| schedule | idle, predicted | recorded | step, predicted (ms) | recorded (ms) "
@@ -404,9 +404,9 @@ display(Markdown("\n".join(rows)))
 guess.answer("who keeps more", "last")
 
 # %% [markdown]
-# Zero-bubble keeps four micro-batches on *every* rank: the last rank, which keeps one under 1F1B, keeps four. The formulas leave out messages, Python's own time, and ranks that wake up late on a busy machine.
+# Zero-bubble keeps four micro-batches on *every* rank. Under 1F1B, the last rank keeps only one. The formulas leave out messages, Python's own time, and ranks that wake up late on a busy machine.
 #
-# Play with all schedules here. Green: recorded on your ranks. Grey: simulated, with equal stages and free messages. At the right you see what each rank keeps. Set *room for* to the number of micro-batches that fit in memory; ranks that need more are marked.
+# Play with all schedules here. Green: recorded on your ranks. Grey: simulated, with equal stages and free messages. At the right is what each rank keeps. Set *room for* to the number of micro-batches that fit in memory; ranks that need more are marked.
 
 # %%
 shown = list(lines.values())
@@ -420,7 +420,7 @@ pipelines(shown)
 # %% [markdown]
 # ### What it costs: messages
 #
-# In the formulas, messages take no time. Move the slider to let each message take as long as up to two forward passes, and see which schedule suffers most:
+# In the formulas, messages take no time. Let each take as long as up to two forward passes, and see which schedule suffers most:
 
 
 # %%
@@ -446,7 +446,7 @@ _ = interact(steps, message=FloatSlider(0.0, min=0, max=2, step=0.25, descriptio
 #
 # $$\text{best}(k, n) = \min_c \max\big(\text{best}(k-1, c),\ \text{cost of layers } c \dots n-1\big)$$
 #
-# For $k = 1$ it is the cost of all $n$ layers. Below, eight layers get more expensive from left to right. In the first picture, compare the boxes of rank 3 with those of rank 0:
+# For $k = 1$ it is the cost of all $n$ layers. Below, later layers are more expensive. In the first picture, compare rank 3 with rank 0:
 
 # %%
 from helpers.pipeline import partition
@@ -557,7 +557,7 @@ except ScheduleError as error:
     print(error)
 
 # %% [markdown]
-# The same on ranks, with `ssend`, which returns only once the other side receives. The cell ends after 3 seconds, with the table of who waits for whom:
+# Here it happens on ranks, with `ssend`, which returns only once the other side receives. The cell ends after 3 seconds and shows who waits for whom:
 
 # %% tags=["raises-exception"]
 # %%ranks --timeout 3
@@ -602,7 +602,7 @@ for m in (8, 80, 800):
     print(f"  m = {m}: {formulas.bubble('PipeDream', P.ranks, m, costs=pace):.1%}", end="")
 
 # %% [markdown]
-# But a gradient comes back [stale](glossary.md#staleness): on rank $r$ it belongs to weights that are $p - 1 - r$ updates old. And which weights should the backward pass use? With **[weight stashing](glossary.md#weight-stashing)** a rank keeps, for each batch under way, the weights of its forward pass. Without stashing, the backward pass combines the newest weights with activations of older ones. Is the result the gradient of any model? Each stage has kept its last few versions of the weights. We compare with the gradient of *every* model that takes one of them for each stage:
+# But a gradient comes back [stale](glossary.md#staleness): on rank $r$ it belongs to weights that are $p - 1 - r$ updates old. And which weights should the backward pass use? With **[weight stashing](glossary.md#weight-stashing)** a rank keeps, for each batch under way, the weights of its forward pass. Without stashing, the backward pass combines the newest weights with activations of older ones. Is the result the gradient of any model? We compare with *every* model that takes, for each stage, one of the last few versions of its weights:
 
 # %%
 from helpers.pipeline import following
@@ -618,7 +618,7 @@ with Cluster(n=2, preload=("torch",)) as pair:
                   f"{found['versions']}, nearest model {found['nearest']:.1e} away")  # fmt: skip
 
 # %% [markdown]
-# With stashing the distance is zero up to rounding. Stages used weights of different ages, but each stage used the same weights forward and backward, so the result is the gradient of *a* model. On four ranks without stashing, it is the gradient of none of these models. On two ranks it is, even without stashing: here a stage is one layer, and the first stage sends no gradient on, so its backward pass never reads its weights. From three ranks on, a stage in the middle reads its weights.
+# With stashing the distance is zero up to rounding. Each stage used the same weights forward and backward, so the result is the gradient of *a* model. On four ranks without stashing, it is the gradient of none. On two ranks it still is: a stage here is one layer, and the first sends no gradient on, so its backward pass never reads its weights. From three ranks on, a middle stage does.
 #
 # <details><summary><b>What the sources say, what we measured</b></summary>
 #

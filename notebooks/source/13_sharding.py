@@ -278,7 +278,7 @@ claims.evidence("13-prefetch")
 # %% [markdown]
 # ## Lesson 2. Where must the parts of a layer meet?
 #
-# *45 minutes.* ZeRO cuts what a rank *keeps*, but every rank still computes whole layers. Now we cut the computation. A layer then has parts on several ranks. Where do they have to exchange numbers, and how few numbers suffice?
+# *45 minutes.* ZeRO cuts what a rank *keeps*, but every rank still computes whole layers. Now we cut the computation. A layer then has parts on several ranks. Where must they exchange numbers, and how few suffice?
 #
 # > **Predict.** Four ranks compute causal attention over 24 positions: rank 0 has the first six, rank 3 the last six, and every position attends to itself and all earlier ones. How many times as many scores does rank 3 need as rank 0?
 
@@ -296,7 +296,7 @@ _ = plots.pair(2)
 # %% [markdown]
 # $$A = (A_0\; A_1), \quad B = \begin{pmatrix} B_0 \\ B_1 \end{pmatrix}, \qquad y = \varphi(xA_0)\,B_0 + \varphi(xA_1)\,B_1$$
 #
-# $\varphi$ works on each number by itself, so each rank can apply it to its own columns. The forward pass needs one communication: the sum over ranks at the end. Attention is such a pair too, with *heads* in place of $\varphi$: each rank computes $H/N$ heads.
+# $\varphi$ works on each number by itself, so each rank can apply it to its own columns. The forward pass needs one communication: the sum over ranks at the end. Attention is such a pair too: $A$ makes queries, keys and values, $B$ is the output matrix, and each rank computes $H/N$ *heads*.
 #
 # What about the backward pass? Megatron (Shoeybi et al., 2019) calls the two ends of the pair $f$ and $g$:
 #
@@ -535,7 +535,7 @@ for name, found in counted.items():
     )
 
 # %% [markdown]
-# The messages agree exactly, and the bytes too, except for the experts': the formula assumes that all experts are equally busy. (Attention and experts run alone here, outside the model, once for each block. "tensor, sequence" also sends the small gradients of norms and biases.) The bytes of ZeRO grow with the *parameters* and do not depend on the batch. The bytes of tensor parallelism grow with the *activations*: four allreduces of the stream for each block.
+# The messages agree exactly, and the bytes too, except for the experts': the formula assumes that all experts are equally busy. (Attention and experts run outside the model, once for each block. *tensor, sequence* also sends small gradients of norms and biases.) The bytes of ZeRO grow with the *parameters* and do not depend on the batch. The bytes of tensor parallelism grow with the *activations*: four allreduces of the stream for each block.
 #
 # ### Exercise 6: from which batch on
 #
@@ -574,7 +574,7 @@ for name, size in sizes.items() if check.equal_bytes.passed(my_batch) else ():
 #
 # ### All together, on eight ranks
 #
-# A mesh of $2 \times 2 \times 2$: two replicas of two pipeline stages, each matrix cut in two, and Adam's moments cut between the replicas (ZeRO 1). A rank belongs to three small communicators, one along each axis. Does this train as one process does? After six steps the eight ranks save the model. Each part is saved under the name that its parameter has in the *whole* model, so any other mesh can cut it anew. Then four ranks continue, $2 \times 1 \times 2$, for six steps. One process takes all twelve steps, also in float64:
+# Take a mesh of $2 \times 2 \times 2$: two replicas of two pipeline stages, each matrix cut in two, and Adam's moments cut between the replicas (ZeRO 1). A rank belongs to three small communicators, one along each axis. Does this train as one process does? After six steps the eight ranks save the model. Each part is saved under the name that its parameter has in the *whole* model, so any other mesh can cut it anew. Then four ranks continue, $2 \times 1 \times 2$, for six steps. One process takes all twelve steps, also in float64:
 
 # %%
 from helpers.datasets.characters import batch as draw
@@ -645,7 +645,7 @@ print(
 )
 
 # %% [markdown] claims="13-placement"
-# The ring of eight replicas ($8 \times 1 \times 1$) sends $2 \cdot \frac78 = 1.75$ times all gradients over the slow link. With tensor parallelism inside each host ($2 \times 1 \times 4$), four rings of two share the link, each with a quarter of the gradients; together they send about all gradients once. Where the ratio is above 1, the ranks waited for something that the formula leaves out, such as cores that eight ranks share.
+# The ring of eight replicas ($8 \times 1 \times 1$) sends $2 \cdot \frac78 = 1.75$ times all gradients over the slow link. With tensor parallelism inside each host ($2 \times 1 \times 4$), four rings of two share the link, each with a quarter of the gradients: together they send all gradients about once. Where the ratio is above 1, the ranks waited for something that the formula leaves out, such as cores that eight ranks share.
 #
 # Your prediction, for $2 \times 1 \times 4$ with the four parts of a matrix inside a host or across hosts:
 
@@ -746,7 +746,7 @@ for mistake in ("", "different", "equal"):
     print(f"{name:22s} copies differ by {apart:.2f}; two ranks' heads drop {common:.0%} in common")
 
 # %% [markdown]
-# If each rank uses its own seed everywhere, the copies of the stream differ. If all ranks use one seed everywhere, all drop the same places of their heads: at a rate of one half, two ranks should have half of the dropped places in common, not all.
+# If each rank uses its own seed everywhere, the copies of the stream differ. If all ranks use one seed everywhere, their heads drop the same places: at a rate of one half, two ranks should share half of the dropped places, not all.
 #
 # <details><summary><b>What the sources say, what we measured</b></summary>
 #
