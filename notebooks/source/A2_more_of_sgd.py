@@ -119,7 +119,7 @@ print(f"LeNet cut after its convolutions: from B = {more_bytes_from(400, 61_706)
 # %% [markdown]
 # ## Several batches, one average
 #
-# A batch may be too large for a rank's memory, or the link may be slow. Then each rank adds up the gradients of several small batches, and the ranks average only the sum. `DistributedDataParallel` (DDP) has a context for this, `no_sync()`. Below, each rank processes four small batches: first without `no_sync()`, then with the first three batches inside it. A hook counts the averages.
+# A batch may be too large for a rank's memory, or the link may be slow. Then each rank adds up the gradients of several small batches, and the ranks average only the sum. `DistributedDataParallel` (DDP) has a context for this, `no_sync()`. Below, each rank processes four small batches: first without `no_sync()`, then with the first three batches inside it. A hook counts the averages. (LeNet's gradients fit into one bucket.)
 #
 # > **Predict.** How many allreduces does it count for the four batches, and how many with three of them under `no_sync()`?
 
@@ -155,7 +155,7 @@ loud.answer(counts[False])
 quiet.answer(counts[True])
 
 # %% [markdown]
-# DDP averages in *every* `backward` outside `no_sync()`. The gradients are equal up to rounding: the mean over ranks of a sum over batches is the sum of the means.
+# DDP averages in *every* `backward` outside `no_sync()`. The gradients are equal up to rounding: the mean over ranks of a sum over batches equals the sum over batches of the means.
 #
 # ### Exercise 2: one average for several batches
 #
@@ -355,7 +355,7 @@ for faults in (bad, {1: ("die", 4)}):
 #
 # <details><summary>Hint</summary>
 #
-# `super().begin(replica)` gives all replicas rank 0's parameters; then `clone` them. After the pull only the sum of the $d_r$ has to be sent, by `self.comm.Allreduce`, which takes NumPy arrays (`tensor.numpy()`). The ranks know `MPI`.
+# `super().begin(replica)` gives all replicas rank 0's parameters; then `clone` these parameters as the centre. After the pull only the sum of the $d_r$ has to be sent, by `self.comm.Allreduce`, which takes NumPy arrays (`tensor.numpy()`). The ranks know `MPI`.
 #
 # </details>
 
