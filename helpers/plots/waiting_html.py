@@ -65,7 +65,7 @@ def waiting_svg(
             server = "" if spans else ": server"
             parts.append(f'<text x="4" y="{y + 16}">rank {rank}{server}</text>')
             parts.append(
-                f'<path d="M{LEFT} {y + BAR // 2}H{WIDTH - 20}" stroke="#bbb" stroke-width="1"/>'
+                f'<path d="M{LEFT} {y + BAR // 2}H{WIDTH - 20}" stroke="#8c8c8c" stroke-width="1"/>'
             )
             colour = VERMILION if rank == late else BLUE
             parts += [

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from helpers.datasets.characters import VOCABULARY, batch, encode
+from helpers.datasets.characters import ALPHABET, batch, encode
 from helpers.models.pieces import Attention, Block
 from helpers.models.transformer import Config, layer, loss, parameter_count, transformer
 
@@ -141,4 +141,4 @@ def test_bad_input_is_named():
         layer(SMALL, 4)
     with pytest.raises(ValueError, match="6 tokens make no piece of context=6"):
         batch(encode("abcdef"), 1, 6)
-    assert Config().vocabulary == VOCABULARY
+    assert Config().vocabulary == len(ALPHABET)
