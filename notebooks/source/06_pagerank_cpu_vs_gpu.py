@@ -1,22 +1,22 @@
 # %% [markdown]
-# # Rank a graph four ways, and find out why one is a hundred times faster
+# # Rank a graph in several ways, and find out why one is hundreds of times slower
 #
 # At the end you will have ranked the 63 436 packages of Debian 12 by how much other packages depend on them, with a program of your own, and you will be able to predict from the bytes that it reads how fast such a program can be.
 #
 # **You will be able to**
 #
 # - write PageRank as messages along links and as a matrix product;
-# - compute from its bytes the least time of an iteration, and find versions that stay far above it;
-# - give the rank of nodes without links back, and stop iterating at the right moment;
+# - compute from its bytes the least time of an iteration, and find versions that take far longer;
+# - keep the rank that nodes without links would lose, and stop iterating at the right moment;
 # - cut a graph into blocks for several processes, and predict what they must exchange.
 #
-# **You need** matrix-vector products; for lesson 3 also a cluster of ranks, as in [01_mpi_basics](01_mpi_basics.ipynb). *Time:* 150 minutes, in three lessons; each runs after the set-up alone. *Cores:* two are enough, with 2.5 GB of memory. *GPU:* optional.
+# **You need** matrix-vector products; for lesson 3 also a cluster of MPI processes, as in [01_mpi_basics](01_mpi_basics.ipynb). *Time:* 150 minutes, in three lessons; each runs after the set-up alone. *Cores:* two are enough, with 2.5 GB of memory. *GPU:* optional.
 #
 # | symbol | meaning | shape or unit |
 # |---|---|---|
 # | $N$, $E$ | nodes, links | |
 # | $G$ | adjacency matrix: $G_{ij} = 1$ for a link from $j$ to $i$ | $N \times N$ |
-# | $\mathrm{out}(j)$, $\mathrm{Out}$ | number of links that leave $j$; $1 / \mathrm{out}(j)$ | $N$ |
+# | $\mathrm{out}(j)$, $\mathrm{Out}$ | number of links that leave $j$; the vector of all $1 / \mathrm{out}(j)$ | $N$ |
 # | $x$ | ranks of the nodes, sum 1 | $N$ |
 # | $d$ | [damping](glossary.md#damping-factor): the probability of following a link | 0.85 |
 # | $K$ | iterations | |
@@ -102,7 +102,7 @@ draw.neighbourhood(A, debian.names, result.scores, debian.number("python3-numpy"
 # $$x_i = \frac{1-d}{N} + d \sum_{j \to i} \frac{x_j}{\mathrm{out}(j)}
 # \qquad\text{or}\qquad x = \frac{1-d}{N} + d\; G\,(\mathrm{Out} \circ x)$$
 #
-# Start with $1/N$ everywhere and repeat: a [power iteration](glossary.md#power-iteration). Here are four nodes, with NetworkX as an independent reference:
+# ($\circ$ multiplies element by element.) Start with $1/N$ everywhere and repeat this step: that is a [power iteration](glossary.md#power-iteration). Here are four nodes, with NetworkX as an independent reference:
 
 # %%
 G = np.array([[0, 0, 1, 0], [1, 0, 0, 0], [1, 1, 0, 1], [0, 0, 1, 0]], dtype=float)
@@ -145,7 +145,7 @@ print("on", (M.to(device) * z.to(device)).device, "both operands have to be on o
 # | 3 | a dense matrix | once, by a product with a diagonal matrix |
 # | 4 (ours) | [compressed rows](glossary.md#compressed-rows), 32-bit indices | once, into the values |
 #
-# Version 0 is written with DGL, the Deep Graph Library, where that is installed. 0s is the same in plain PyTorch, and 3s is version 3 with its columns scaled element by element. `helpers/pagerank/versions.py` has them all; these are the products:
+# Version 0 is written with DGL, the Deep Graph Library, where that is installed. 0s is the same in plain PyTorch, and 3s is version 3 with its columns scaled element by element. (We time 3s; version 3 itself comes further down.) `helpers/pagerank/versions.py` has them all; these are the products:
 
 # %%
 for version in (v.MessagePassing, v.SparseInLoop, v.DenseInLoop, v.DenseFolded, v.CSR):
@@ -240,7 +240,7 @@ for row in rows:
     )
 
 # %% [markdown] claims="06-same-bytes 06-csr 06-messages-dense"
-# **Bytes explain the title.** The dense matrix has over 400 times the bytes of the compressed rows, and takes hundreds of times as long. Both versions come near their bound. (A ratio below 1 means that a cache held some of the bytes.)
+# **Bytes explain the slow dense versions.** The dense matrix has over 400 times the bytes of the compressed rows, and takes hundreds of times as long. Compressed rows and dense both come near their bound. (A ratio below 1 means that a cache held some of the bytes.)
 #
 # Bytes do not explain the other versions. COO moves even fewer bytes than the messages of 0s (2.2 and 3.7 MB), but in the records it takes five to seven times as long, and both are far above their bound. Is the COO format slow? The next cell gives the same links in the same format to SciPy:
 
@@ -260,7 +260,7 @@ for claim in ("06-same-bytes", "06-csr", "06-messages-dense"):
 # %% [markdown]
 # ### The wrong way to scale columns
 #
-# Version 3 multiplies Out into the matrix before the loop, by a product with a diagonal matrix. This saves a product of $N$ numbers in each iteration, and costs $2N^3$ operations. We measure a quarter of the nodes, and compute the rest:
+# Version 3 multiplies Out into the matrix before the loop, by a product with a diagonal matrix. This saves a product of $N$ numbers in each iteration, and costs $2N^3$ operations once. We measure it for a quarter of the nodes, and compute the time for all:
 
 # %%
 quarter, diagonal = torch.rand(P.nodes // 4, P.nodes // 4), torch.rand(P.nodes // 4)
@@ -271,7 +271,8 @@ saved = 4 * measure(lambda: diagonal * diagonal, min_time=0.01, time_limit=3).be
 del quarter
 print(f"N = {P.nodes // 4}: product {seconds(product)}, scaling columns {seconds(scale)}")
 print(f"N = {P.nodes}, 4³ = 64 times the work: about {seconds(64 * product)}")
-print(f"saved at each iteration: {seconds(saved)}, so it pays after {64 * product / saved:.0e}")
+print(f"saved by it: {seconds(saved)} an iteration")
+print(f"so it pays after {64 * product / saved:.0e} iterations")
 
 # %% [markdown] claims="06-scale-columns"
 # An elementwise product gives the same matrix. In the records of two processors, the product takes 30 and 60 times as long at $N = 500$, and over 100 times as long at $N = 1500$.
@@ -294,9 +295,9 @@ for name in {"dense", "dense_scaled"} & set(held):
     del held[name]  # 400 MB each
 
 # %% [markdown]
-# The dense versions gain most, as the source says: memory limits them on both machines, and a GPU's memory is far faster. Version 4 gains least, because it has little to read. It is the fastest on both. **First move fewer bytes, then move them faster.**
+# The dense versions gain most, as the source says: memory limits them on both machines, and a GPU's memory is far faster. Version 4 gains least: the recorded GPU could read its 0.9 MB in less than a microsecond, so bytes no longer limit it. It is still the fastest on both. **First move fewer bytes, then move them faster.**
 #
-# > **Answer.** The dense version reads over 400 times the bytes of compressed rows, and memory limits both. Where two versions with equal bytes differ, the difference lies in the implementation.
+# > **Answer.** The dense version reads over 400 times the bytes of compressed rows, and memory limits both. Bytes do not explain the rest: COO is slow in PyTorch, and fast in SciPy.
 #
 # ## Lesson 2. When is the answer right, and when may you stop?
 #
@@ -304,7 +305,7 @@ for name in {"dense", "dense_scaled"} & set(held):
 #
 # ### Rank that leaks
 #
-# A node without links out is **[dangling](glossary.md#dangling-node)**. The formula divides by zero there. If we set $\mathrm{Out} = 0$ instead, the node's rank vanishes in each step.
+# A node without links out is **[dangling](glossary.md#dangling-node)**. The formula divides by zero there. If we set $\mathrm{Out} = 0$ there, the node gives its rank to nobody, and this rank is lost in each step.
 #
 # By hand: three nodes, $0 \to 1 \to 2$, each with rank 1/3. Node 2 gives nothing away. After one step with $d = 0.85$ the sum of the ranks is $0.15 + 0.85 \cdot 2/3 = 0.717$.
 #
@@ -325,7 +326,7 @@ print("L1 distance from the right ranks:", f"{np.abs(leaked - result.scores).sum
       f"scaled to sum 1: {np.abs(leaked / leaked.sum() - result.scores).sum():.0e}")  # fmt: skip
 
 # %% [markdown]
-# Four tenths of the rank have leaked away. But if you scale what is left to sum 1, you have the right ranks: leaking multiplies all of them by one factor. This holds if the lost rank should go to all nodes equally. Some libraries decide otherwise: in scikit-network a dangling node keeps its rank, and so all ranks are different.
+# Four tenths of the rank have leaked away. But if you scale what is left to sum 1, you have the right ranks: leaking multiplies all of them by one factor. This holds if the lost rank should go to all nodes equally. Other libraries decide otherwise and find other ranks: in scikit-network a dangling node keeps its rank.
 #
 # ### Exercise 2: keep the rank
 #
@@ -333,7 +334,7 @@ print("L1 distance from the right ranks:", f"{np.abs(leaked - result.scores).sum
 #
 # <details><summary>Hint</summary>
 #
-# First add up the ranks of the dangling nodes. Every node receives 1/N of this sum, and damping applies to it as to any other link.
+# First add up the ranks of the dangling nodes. Every node receives 1/N of this sum, damped like the rank that comes along links.
 #
 # </details>
 
@@ -365,7 +366,7 @@ if check.keep_the_rank.passed(step):  # no link leaves node 3
 # %% [markdown]
 # ### How many iterations?
 #
-# Each iteration multiplies the error by at most $d$. So after $k$ iterations the change of the ranks is at most $2 d^k$. (The *change* is the sum of $|x_i^\text{new} - x_i^\text{old}|$ over all nodes, the L1 norm of the difference.) The bound holds on every graph; on a graph that mixes well, the change shrinks much faster.
+# The *change* of an iteration is the sum of $|x_i^\text{new} - x_i^\text{old}|$ over all nodes, the L1 norm of the difference. The first change is at most $2d$, and each later one is at most $d$ times the one before. So the $k$-th is at most $2 d^k$. This bound holds on every graph; on many graphs the change shrinks much faster.
 #
 # ### Exercise 3: enough at the latest
 #
@@ -405,7 +406,7 @@ on_random.answer(runs["random"].iterations)
 on_debian.answer(runs["Debian"].iterations)
 
 # %% [markdown]
-# On the source's graph, K = 200 is ten times too many. On Debian, the change ends up shrinking by $d = 0.85$ in each iteration, the slowest possible rate. Such a tail belongs to packages that need only each other: a walk that enters their cycle leaves it only by a restart. Debian has two such cycles. The next cell opens one cycle, or the other, or both, by removing the links out of one package:
+# On the source's graph, K = 200 is ten times too many. On Debian, each late change is 0.85 times the one before, the slowest possible rate. Packages that need only each other can cause this: a walk that enters their cycle leaves it only by a restart. We found two such cycles in Debian. The next cell opens one cycle, or the other, or both: it removes the links out of one package of the cycle.
 
 # %%
 CYCLES = {  # packages that need each other and nothing else
@@ -420,11 +421,11 @@ for names in ((), ("Java",), ("node",), ("Java", "node")):
           f"{pagerank(without.tocsr(), 'csr').iterations} iterations")  # fmt: skip
 
 # %% [markdown]
-# **Either cycle alone keeps the convergence slow.** Only without both is Debian nearly twice as fast. It would be wrong to name the cycle that we found first as *the* reason.
+# **Either cycle alone keeps the convergence slow.** Without both, Debian needs little more than half the iterations. So neither cycle alone is *the* reason.
 #
 # ### Exercise 4, a project: rank Debian yourself
 #
-# *Difficulty ●●●, 40 minutes.* Write PageRank in NumPy from the list of links alone: link $e$ leads from `source[e]` to `target[e]`, and `nodes` is the number of nodes. Dangling nodes give their rank to all nodes equally. Stop when the L1 change is at most `tolerance`. The check uses 60 000 nodes, for which a dense matrix would not fit.
+# *Difficulty ●●●, 40 minutes.* Write PageRank in NumPy from the list of links alone: link $e$ leads from `source[e]` to `target[e]`, and `nodes` is the number of nodes. Dangling nodes give their rank to all nodes equally. Stop when the L1 change is at most `tolerance`. The check uses 60 000 nodes, for which a dense matrix would not fit, and allows 8 seconds.
 #
 # <details><summary>Hint</summary>
 #
@@ -526,7 +527,7 @@ for name, one in graphs.items():
         said.answer(every / some)
 
 # %% [markdown]
-# Two things make Debian's boundary small. First, most packages need few others. A package with one link is read by one process at most, and a package without links by none. That is why even shuffled names halve the bytes. The random graph has ten links for each node, so that nearly every process needs nearly every rank. Second, the order: related packages have neighbouring names and fall into one block, which nearly halves the bytes again. Cuthill-McKee, which sees only the graph, does no better here. Partitioners such as METIS search for better cuts.
+# Two things make Debian's boundary small. First, most packages need few others. At most one process reads the rank of a package with one link, and none reads that of a package without. So the boundary takes half the bytes even in shuffled order. The random graph has ten links for each node, so that nearly every process needs nearly every rank. Second, the order: related packages have neighbouring names and fall into one block, which nearly halves the bytes again. The order of Cuthill-McKee does no better here. Partitioners such as METIS search for better cuts.
 #
 # ### On real processes
 
@@ -571,13 +572,13 @@ from helpers.pagerank import distributed
 print(inspect.getsource(distributed.rank_block).split('"""')[2].partition("    if residual")[0])
 
 # %% [markdown]
-# Compare the three times. If four processes took longer than one, and the boundary hardly less than the allgather, then bytes were not the limit here. On one machine, the processes share memory and cores, and they wait for one another three times in each iteration: for two sums and the exchange. Their advantage is room for a graph that one machine cannot hold.
+# Compare the three times. If four processes took longer than one, and the boundary hardly less than the allgather, then bytes were not the limit here. On one machine, the processes share memory and cores, and they wait for one another three times in each iteration: for two sums and the exchange. Processes on several machines have room for a graph that one machine cannot hold.
 #
 # > **Answer.** Each process must receive the ranks of those nodes that link into its rows. The graph and the order of its nodes decide how many these are, and you can count them before you run anything.
 #
 # ## What breaks: stopping the clock too early
 #
-# A call that runs on a GPU returns when its work is *queued*. A clock that is read then has timed the queueing, and not the work. A pool with one worker behaves in the same way on any machine:
+# A call that runs on a GPU returns when its work is *queued*. If you read the clock then, you have timed the queueing, and not the work. A pool with one worker behaves in the same way on any machine:
 
 # %%
 from concurrent.futures import ThreadPoolExecutor
@@ -605,7 +606,7 @@ science = pagerank(A, personalization=restart).scores
 leaned = [i for i in np.argsort(-science) if debian.sections[i] != "science"]
 chosen = [i for i in leaned if science[i] > 5 * result.scores[i]][:10]
 draw.bars([debian.names[i] for i in chosen], science[chosen],
-          "Science leans on these five times more than the rest does")  # fmt: skip
+          "Science ranks these over five times as high as Debian does")  # fmt: skip
 plt.show()
 
 # %% [markdown]
@@ -636,7 +637,7 @@ Markdown("\n".join(table))
 # - L. Page, S. Brin, R. Motwani, T. Winograd, *The PageRank citation ranking* (1999): the idea and its random surfer.
 # - A. Langville, C. Meyer, *Google's PageRank and Beyond* (2006): convergence, dangling nodes.
 # - D. Gleich, *PageRank beyond the web* (SIAM Review, 2015): other graphs, personalisation.
-# - A. Arasu and others, *PageRank computation and the structure of the web* (2002): Gauss-Seidel, which needs fewer passes and cannot run in parallel as easily.
+# - A. Arasu and others, *PageRank computation and the structure of the web* (2002): Gauss-Seidel, which needs fewer passes and is harder to run in parallel.
 #
 # **Next**: [07_roofline](07_roofline.ipynb) measures the bandwidth and the peak of this machine, and puts kernels under its roofline.
 

@@ -59,7 +59,7 @@ a, b = (rng.random((P.n, P.n), dtype=np.float32) for _ in range(2))
 products = versions(P.n)  # of two matrices, by name
 
 # %% [markdown]
-# The next cell measures this machine, once and in less than a minute; the result is kept. Then it draws the roofline with three kernels. `axpy` adds one array to another. The other two multiply the same matrices with the same number of operations. **Point at a circle** for its figures, and **add a kernel** of your own below the picture. Why does each circle stand where it stands, and which kernel could be faster?
+# The next cell measures this machine, once and in less than a minute; the result is kept. Then it draws the roofline with three kernels. `axpy` adds a multiple of one array to another. The other two multiply the same matrices with the same number of operations. **Point at a circle** for its figures, and **add a kernel** of your own below the picture. Why does each circle stand where it stands, and which kernel could be faster?
 
 # %%
 machine = ceilings()
@@ -89,7 +89,7 @@ draw.interactive(peaks, roofs, first)
 #
 # ### The peak
 #
-# A core starts a fixed number of vector instructions in each cycle. Suppose that it has two vector units, and that each multiplies and adds in one instruction (FMA, counted as two operations). Then its peak is
+# A vector instruction does one operation on all $w$ numbers of a register at once. Suppose that a core has two vector units, and that each starts one instruction in a cycle which multiplies *and* adds (fused multiply-add, FMA: two operations). Then the core's peak is
 #
 # $$\pi = f \cdot w \cdot 2 \cdot 2 .$$
 #
@@ -148,11 +148,11 @@ for row in machine.theory():
     print(f"{row['isa']:8} {row['dtype']:8}", "–" if started is None else f"{started:.2f} a cycle")
 
 # %% [markdown]
-# About two with FMA means two units, as the formula assumes. Four without FMA means two units that multiply and two that add. About one in the rows of AVX-512 means that the core has a single unit of this width, or joins two narrower ones. Then AVX-512 computes no more than AVX2, and the formula promises twice too much.
+# About two with FMA means two units, as the formula assumes. Four without FMA means two units that multiply and two that add. About one in the rows of AVX-512 means that the core has a single unit of this width, or joins two narrower ones. Then AVX-512 computes no more than AVX2, and the formula promises twice as much as the core can do.
 #
 # ### Latency: find the caches
 #
-# A [cache](glossary.md#cache) keeps recently used data near the core. L1 is small and fast, L2 is larger and slower, and so on down to memory. How long a load takes tells which of them holds the data. We measure it with a **pointer chase**: each load returns the address of the next one, so no two loads overlap.
+# A [cache](glossary.md#cache) keeps recently used data near the core. L1 is small and fast, L2 is larger and slower, and so on down to memory. How long a load takes tells which of them holds the data. We measure it with a **pointer chase**: each load returns the address of the next one, so no two loads overlap. The memory that the chase visits is its **working set**.
 #
 # > **Predict.** How many times as long as a load from L1 does a load from memory take?
 
@@ -189,7 +189,7 @@ print(f"a line has {machine.line} bytes; a set of L1 has {machine.ways} ways")
 # %% [markdown]
 # The curve is a staircase: at each step the working set has outgrown a cache. The last cache may look smaller than the system reports, because other cores share it.
 #
-# Two more properties show in such curves, and the last line prints them. A cache moves whole **[lines](glossary.md#cache-line)**, usually of 64 bytes. So a second access in the same line is nearly free. And a line may go only into one small *set* of places, its **[ways](glossary.md#associativity)**. The source's L1 has 32 KiB and 8 ways, so it has $32768 / 64 / 8 = 64$ sets. Addresses that are $64 \cdot 64 = 4096$ bytes apart share a set: a ninth line of them evicts the first, although most of the cache is free.
+# The last line prints two more properties of a cache. It moves whole **[lines](glossary.md#cache-line)**, usually of 64 bytes. So a second access in the same line is nearly free. And a line may go only into one *set*, which has a few places for lines, its **[ways](glossary.md#associativity)**. The source's L1 has 32 KiB and 8 ways, so it has $32768 / 64 / 8 = 64$ sets. Addresses that are $64 \cdot 64 = 4096$ bytes apart share a set: a ninth line of them evicts the first, although most of the cache is free.
 #
 # ### Bandwidth
 #
@@ -213,7 +213,7 @@ if alone:  # else the machine was too busy
     shows_most.answer(max(alone, key=alone.get))
 
 # %% [markdown]
-# These bars count the bytes that the program asks for: 24 for each double of the triad, two read and one written. Memory may move more. Most processors fetch a line before they write to it (**[write-allocate](glossary.md#write-allocate)**). STREAM, the usual benchmark, does not count this fetch, and neither do we.
+# These bars count the bytes that the program asks for. A step of the triad reads two doubles and writes one: 24 bytes. Memory may move more. Most processors fetch a line before they write to it (**[write-allocate](glossary.md#write-allocate)**). STREAM, the usual benchmark, does not count this fetch, and neither do we.
 #
 # ### Exercise 2: what memory moves
 #
@@ -225,7 +225,7 @@ if alone:  # else the machine was too busy
 # | triad | `a[i] = b[i] + s * c[i]` | b, c | a |
 # | update | `a[i] = a[i] + s * b[i]` | a, b | a |
 #
-# Return the bytes that memory moves for one $i$. `read` and `written` are tuples of names, such as `("b", "c")` and `("a",)`. An element has `size` bytes. With `allocate`, the processor must have a line before it writes to it; without, it writes the line and never fetches it.
+# Return the bytes that memory moves for one $i$. `read` and `written` are tuples of names, such as `("b", "c")` and `("a",)`. An element has `size` bytes. With `allocate`, the processor fetches a line before it writes to it, unless the line is already in a cache. Without `allocate`, writing fetches nothing.
 #
 # <details><summary>Hint</summary>
 #
@@ -256,15 +256,15 @@ for row in from_memory:
     print(f"{row['kind']:5}, {row['threads']} threads {row['rate'] / 1e9:11.1f} {fetched:>12}")
 
 # %% [markdown]
-# The triad's bandwidth rises by a third if you count the fetch, that of the copy by half. Reading stays as it is. **So compare two bandwidths only if the same rule counted their bytes.** From here on, the roof is the highest bandwidth that any of the three loops reaches, as counted here.
+# If you count the fetch, the triad's bandwidth rises by a third and the copy's by half. Reading stays as it is. **So compare two bandwidths only if the same rule counted their bytes.** From here on, the roof is the highest bandwidth that any of the three loops reaches, without the fetch.
 #
 # ### The roof
 #
-# A kernel that does $I$ operations for each byte cannot be faster than its bytes arrive, nor faster than the peak:
+# A kernel does $I$ operations for each byte. If $\beta$ bytes arrive in a second, it can do at most $\beta I$ operations in that second, and never more than the peak $\pi$:
 #
 # $$P = \min(\pi, \; \beta I)$$
 #
-# The two limits meet at the **[ridge](glossary.md#ridge-point)**, $I = \pi / \beta$. Left of the ridge only fewer bytes help. Right of it only fewer operations help, or better use of the units.
+# The two limits meet at the **[ridge](glossary.md#ridge-point)**, $I = \pi / \beta$. Left of the ridge, memory limits the kernel, and only fewer bytes help. Right of it, fewer operations help, or better use of the units.
 #
 # ### Exercise 3: predict before you measure
 #
@@ -291,7 +291,7 @@ check.predict_point(least_seconds)
 # %% [markdown]
 # ### Kernels under the roof
 #
-# `helpers/roofline/kernels.py` counts operations and bytes by hand: every input read once, every output written once. Each kernel is held against the roof of as many threads as it uses; your `least_seconds` predicts its time. Three kernels compute the same $\max(s x + z, 0) \cdot w$. `unfused` is NumPy: four passes over the arrays, on one thread. `passes` makes the same four passes in C, on all threads. `fused` is a single loop in C.
+# `helpers/roofline/kernels.py` counts operations and bytes by hand: every input read once, every output written once. We compare each kernel with the roof for as many threads as it uses, and your `least_seconds` predicts its time. Three kernels compute the same $\max(s x + z, 0) \cdot w$. `unfused` is NumPy: four passes over the arrays, on one thread. `passes` makes the same four passes in C, on all threads. `fused` is a single loop in C.
 #
 # > **Predict.** `passes` moves 40 bytes for each element and `fused` moves 16. How many times as long does `passes` take?
 
@@ -313,9 +313,9 @@ by_passes.answer(took["passes"] / took["fused"])
 draw.interactive(peaks, roofs | machine.cache_roofs(), points)
 
 # %% [markdown] claims="07-fusion 07-softmax"
-# **Fusion saves bytes, and so it saves time.** On one thread, four passes take 2.05 to 2.25 times as long as one pass if the arrays lie in memory, and 1.7 to 1.9 times if they lie in L2. Bytes alone predict 2.5.
+# **Fusion saves bytes, and so it saves time.** In the records, on one thread, four passes take 2.05 to 2.25 times as long as one pass if the arrays lie in memory, and 1.7 to 1.9 times if they lie in L2. Bytes alone predict 2.5.
 #
-# **A kernel far below its roof has another reason.** `softmax` reads and writes as many bytes as a product with a constant, and takes 1.5 to 4.3 times as long in the records. We counted *exp* as one operation, and it takes many instructions.
+# **Bytes do not explain a kernel far below memory's roof.** `softmax` reads and writes as many bytes as a product with a constant, and takes 1.5 to 4.3 times as long in the records. A likely reason: we counted *exp* as one operation, and it takes many instructions.
 #
 # The convolution has the intensity of a matrix product: each loaded weight serves all pixels, and each loaded pixel serves all output channels.
 
@@ -352,7 +352,7 @@ swap.answer(spent["ijk"] / spent["ikj"])
 # %% [markdown]
 # The six orders form three pairs. The two orders of a pair have the same *inner* loop.
 #
-# Memory is one long row of bytes, and a matrix lies in it row after row. From $a_{ik}$ to $a_{i,k+1}$ is a step of one element, within the same line. From $b_{kj}$ to $b_{k+1,j}$ is a step of a whole row, into another line, of which the loop then uses 4 of 64 bytes.
+# Memory is one long row of bytes, and a matrix lies in it row after row. From $a_{ik}$ to $a_{i,k+1}$ is a step of one element, within the same line. From $b_{kj}$ to $b_{k+1,j}$ is a step of a whole row, into another line. The loop uses 4 of this line's 64 bytes, and jumps on.
 #
 # ### Exercise 4: find the order
 #
@@ -421,16 +421,16 @@ for order, one in counts.items():
     print()
 
 # %% [markdown]
-# The orders whose inner loop is `j` miss least: all their steps are 0 or 1, so that one miss serves a whole line. In counts, as in times, the orders form three pairs.
+# The orders whose inner loop is `j` miss least: all their steps are 0 or 1, so that one miss serves a whole line. In counts, as in times, the orders form three pairs. (In the small cache with lines of 32 bytes, `ijk` and `ikj` missed equally often: B had only eight lines, and most of them were still there when a jump came back.)
 #
 # ### Three causes at once
 #
 # Misses are one difference between `ijk` and `ikj`. There are two more.
 #
-# - **Waiting.** In `ijk` all products of the inner loop go into one sum. Each addition waits about four cycles for the one before. In `ikj` each goes to another element of C, and none waits.
-# - **Vectors.** The compiler turns the inner loop of `ikj` into vector instructions, which do 4, 8 or 16 additions at a time. It may not do so with a single sum, because this would change the rounding.
+# - **Waiting.** In `ijk` all products of the inner loop go into one sum. Each addition waits about four cycles for the one before. In `ikj` each addition goes to another element of C, and none waits.
+# - **Vectors.** The compiler turns the inner loop of `ikj` into vector instructions, which do 4, 8 or 16 additions at a time. It may not do so with the single sum of `ijk`, because another order of additions rounds differently.
 #
-# Which cause matters most? We write `ijk` in eight ways, with every combination of three choices. B is as it is, or **turned** beforehand, so that its columns lie in memory as rows. There is **one** sum, or there are **eight** that do not wait for one another. A sum is a **single** number, or a **vector** of eight.
+# Which cause matters most? We write `ijk` in eight ways, with every combination of three choices. B is as it is, or **turned** (transposed) beforehand, so that the inner loop reads it in steps of one. There is **one** sum, or there are **eight** that do not wait for one another. A sum is a **single** number, or a **vector** of eight.
 #
 # > **Predict.** By what factor does turning B speed up the plain loop (one sum, single numbers)? And by what factor the loop with eight sums of vectors?
 
@@ -455,9 +455,9 @@ plain.answer(gain[1, 1])
 after.answer(gain[8, 8])
 
 # %% [markdown] claims="07-causes-together"
-# Read the last column. In the plain loop, turning B gains little: the load of the next number goes on while the addition waits. Once nothing waits and vectors compute, the misses are all that is left, and turning B gains much. In the record it gains a factor of 1.2 to 2 in the plain loop, and 9 to 36 with eight sums of vectors. Read the columns, too: eight sums and vectors gain little while B jumps, and much after B is turned.
+# Read the last column. In the plain loop, turning B gains little: the load of the next number goes on while the addition waits. Once nothing waits and vectors compute, only the jumps in B are left: they miss, and eight separate loads must fill each vector. Then turning B gains much. In the record it gains a factor of 1.2 to 2 in the plain loop, and 9 to 36 with eight sums of vectors. Read the columns, too: eight sums and vectors gain little while B jumps, and much after B is turned.
 #
-# **So no single cause makes `ijk` slow. The causes hide one another**: remove one, and the next one takes over. A statement such as "misses cost a factor of two" is true only for programs that have the other two causes, too.
+# **So no single cause makes `ijk` slow. The causes hide one another**: remove one, and the next one takes over. "Misses cost a factor of two" says nothing until you name the other two causes.
 
 # %%
 evidence("07-causes-together")
@@ -465,7 +465,7 @@ evidence("07-causes-together")
 # %% [markdown]
 # ### Blocks
 #
-# A product of two $n \times n$ matrices does $2n^3$ operations on $3n^2$ numbers. In fp32 its intensity is $I = 2n^3 / 12n^2 = n/6$ flop/byte, far right of the ridge. But this counts each number as read once. Three plain loops read B $n$ times: from L2 if B fits there, from memory if it does not. **Blocked** loops work on tiles of side $t$, three of which fit into a cache.
+# A product of two $n \times n$ matrices does $2n^3$ operations on $3n^2$ numbers. In fp32 its intensity is $I = 2n^3 / 12n^2 = n/6$ flop/byte, far right of the ridge. But this counts each number as read once. Three plain loops read B $n$ times: from L2 if B fits there, from memory if it does not. **Blocked** loops work on square *tiles* of side $t$. If a tile of each matrix fits into a cache, each loaded number serves $t$ times before it leaves.
 #
 # ### Exercise 5: choose a tile
 #
@@ -490,7 +490,7 @@ def tile(cache, size, multiple):
 check.choose_tile(tile)
 
 # %% [markdown]
-# > **Predict.** At $n = 1152$, B takes 5.3 MB. Which side of the tile is the fastest?
+# > **Predict.** At $n = 1152$, B takes 5.3 MB. Which side of the tile is the fastest: 16, 32, 48, 96, 192, 256, 384 or 768?
 
 # %%
 best_side = Prediction("side of the fastest tile", None)  # your number for None
@@ -518,9 +518,9 @@ plt.show()
 best_side.answer(sides[int(np.argmax(rates))])
 
 # %% [markdown] claims="07-tile-too-large 07-register-tile"
-# Compare the curve with the dashed line, which is the same program with a single tile: blocks can pay where B is larger than a cache. Then look beyond your tile for L2: in the records, tiles twice as wide as fit L2 take 16 to 45 % longer.
+# Compare the curve with the dashed line, the same program with a single tile: where the curve lies higher, blocks pay. Then look right of your tile for L2. In the records, tiles twice as wide as fit L2 take 16 to 45 % longer.
 #
-# Blocks do nothing about the innermost loop, which still loads and stores an element of C for every operation. **Register tiles** do: a piece of C, such as 6 × 16 numbers, stays in registers while $k$ runs. Each loaded number of B then serves 6 rows, and each number of A 16 columns. In the records, register tiles are three to four times as fast as blocks, at $n = 384$ and at 768.
+# Blocks do nothing about the innermost loop, which still loads and stores an element of C for each product that it adds. **Register tiles** do: a piece of C, such as 6 × 16 numbers, stays in registers while $k$ runs. Each loaded number of B then serves 6 rows, and each number of A 16 columns. In the records, register tiles are three to four times as fast as blocks, at $n = 384$ and at 768.
 
 # %%
 display(evidence("07-tile-too-large"), evidence("07-register-tile"))
@@ -528,16 +528,16 @@ display(evidence("07-tile-too-large"), evidence("07-register-tile"))
 # %% [markdown]
 # ### Exercise 6, a project: your own product
 #
-# *Difficulty ●●●, 40 minutes.* Write `void multiply(int64_t n, const float *a, const float *b, float *c)` in C: $C = AB$ for row-major matrices whose side is a multiple of 48; `c` holds zeros at the call. It may take at most four fifths of the time of `ikj`, compiled in the same way. It runs in a process of its own, so nothing is lost if it crashes.
+# *Difficulty ●●●, 40 minutes.* Write `void multiply(int64_t n, const float *a, const float *b, float *c)` in C: $C = AB$ for row-major matrices whose side is a multiple of 48; `c` holds zeros at the call. It may take at most four fifths of the time of `ikj`, compiled in the same way. `<stdint.h>` is included already. Your code runs in a process of its own, so nothing is lost if it crashes.
 #
 # <details><summary>Hint 1</summary>
 #
-# `ikj` reads and writes a value of C for each operation. A tile of C, say 6 × 16, can stay in registers while `k` runs. Each loaded value of B then serves 6 rows, and each value of A 16 columns.
+# `ikj` loads and stores a value of C for each product that it adds. A tile of C, say 6 × 16, can stay in registers while `k` runs. Each loaded value of B then serves 6 rows, and each value of A 16 columns.
 #
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# An addition takes about four cycles, and two can start in each, so at least eight vectors of sums must be in progress. `typedef float row __attribute__((vector_size(32), aligned(4)));` is a vector of eight floats. `row sum[6][2] = {0};` is a tile of 6 × 16 that the compiler keeps in registers if all loops over it have fixed bounds.
+# An addition takes about four cycles, and two can start in each cycle, so at least eight vectors of sums must be in progress. `typedef float row __attribute__((vector_size(32), aligned(4)));` is a vector of eight floats. `row sum[6][2] = {0};` is a tile of 6 × 16 that the compiler keeps in registers if all loops over it have fixed bounds.
 #
 # </details>
 
@@ -582,9 +582,9 @@ one_core, one_memory = machine.roof(1)
 draw.interactive({"peak, one core": one_core}, {"memory": one_memory}, placed)
 
 # %% [markdown]
-# All programs have the same intensity, that of the algorithm. They differ in their distance from the roof.
+# We counted the same operations and bytes for all programs, so they have the same intensity. They differ in their distance from the roof.
 #
-# > **Answer.** The inner loop of `ikj` takes steps of one element, lets no addition wait, and can be compiled to vectors. Each of these gains little while another one is missing. Blocks and register tiles then reduce how often a number is loaded again.
+# > **Answer.** The inner loop of `ikj` takes steps of one element, lets no addition wait, and compiles to vectors. Steps of one element gain little alone, and the other two gain little without them. Blocks and register tiles then make each loaded number serve more often.
 #
 # ## What breaks: a benchmark without a result
 #
@@ -606,7 +606,7 @@ for name, function in (("used", library.used), ("unused", library.unused)):
     print(f"{name:7} {seconds(timing.best):>8}: {3e6 / timing.best / 1e9:.3g} Gadditions/s")
 
 # %% [markdown] claims="07-unused-result"
-# The second line is faster than any processor can add: the compiler has removed the loop. In the records it is 75 to 100 times as fast at $10^5$ additions, and more than a thousand times at $3 \cdot 10^6$. If a rate grows with the work, nothing was measured.
+# The second line is faster than any processor can add: the compiler has removed the loop. In the records it is 75 to 100 times as fast at $10^5$ additions, and more than a thousand times at $3 \cdot 10^6$. If more work takes hardly more time, suspect that the work was not done.
 #
 # ## The roof of a GPU
 #
@@ -622,11 +622,11 @@ for kind, peak in gpu_peaks.items():
 draw.interactive(gpu_peaks, gpu_bands) if gpu_peaks else None
 
 # %% [markdown]
-# The products in tf32 and bf16 ran on **tensor cores**, units that multiply small tiles of matrices in one instruction. They lift the peak, but not the bandwidth, so the ridge moves to the right. A kernel with 50 operations for each byte is limited by arithmetic in fp32, and by memory in bf16. **Asynchronous copies** load the next tile while the tensor cores work on this one. They change neither operations nor bytes: a kernel that used to wait for its loads comes closer to the same roof.
+# The products in tf32 and bf16 ran on **tensor cores**, units that multiply small tiles of matrices in one instruction. They lift the peak, but not the bandwidth, so the ridge moves to the right. A kernel with 50 operations for each byte is limited by arithmetic in fp32, and by memory in bf16. **Asynchronous copies** load the next tile while the tensor cores work on this one. They change neither operations nor bytes. A kernel that waited for its loads now comes closer to the same roof.
 #
 # ## In practice, and where to read on
 #
-# Intel Advisor and `likwid-perfctr` draw rooflines from hardware counters, NVIDIA Nsight Compute does so on GPUs. OpenBLAS, oneDNN and `torch.compile` do the blocking and the fusing for you. On a machine with several sockets, bind threads to cores and let each thread touch its own data first: memory of another socket has a lower roof.
+# Intel Advisor and `likwid-perfctr` draw rooflines from hardware counters; NVIDIA Nsight Compute does this on GPUs. OpenBLAS, oneDNN and `torch.compile` do the blocking and the fusing for you. On a machine with several sockets, bind threads to cores and let each thread touch its own data first: memory of another socket has a lower roof.
 #
 # <details><summary>What the sources say, what we measured</summary>
 #

@@ -39,7 +39,7 @@ peak, roof = {"peak, one core": one_core}, {"memory": one_memory}
 # %% [markdown]
 # ## From which batch size on does arithmetic limit a layer?
 #
-# A layer multiplies a batch $x$ ($B \times n$) by weights ($n \times n$). For one sample it reads all weights and uses each of them once. Every further sample uses the same weights again.
+# A layer multiplies a batch $x$ ($B \times n$) by weights ($n \times n$). For one sample it reads all weights and uses each of them once. Every further sample uses the same weights again, so operations grow faster than bytes.
 #
 # ### Exercise 1: the least batch
 #
@@ -72,7 +72,7 @@ for rows in sorted({1, 4, 16, 64, 256, least} - {None, math.inf}):
 draw.interactive(peak, roof, layers)
 
 # %% [markdown]
-# A batch of 1 stands far left: two operations for each weight of 4 bytes. (The weights take 4 MB. If the last-level cache holds them, the point may lie above memory's roof.) With the batch, the point moves right until arithmetic is the limit.
+# A batch of 1 stands far left: two operations for each weight of 4 bytes. (The weights take 4 MB. If the last-level cache holds them, the point may lie above memory's roof.) As the batch grows, the point moves right until arithmetic is the limit.
 #
 # ## Fewer bytes for each number
 #
@@ -121,9 +121,9 @@ print("errors:", {str(d)[6:]: f"{kernels.layer_error(64, 512, d):.0e}" for d in 
 halves.answer(taken[torch.float32] / taken[torch.bfloat16])
 
 # %% [markdown] claims="A4-half-the-bytes"
-# From `float64` to `float32` a layer gains a factor of 1.9 where memory limits it, and 2.1 to 2.25 where arithmetic does. The roof says two.
+# In the records, from `float64` to `float32` a layer gains a factor of 1.9 where memory limits it, and 2.1 to 2.25 where arithmetic does. The roof says two.
 #
-# Now compare `bfloat16` with `float16`. Both have half the bytes of `float32`, so the roof is the same for both. If their times differ, the library's kernel for this format and shape makes the difference. **Fewer bytes raise the roof; measure whether a kernel follows.** The price is accuracy: the last line shows the largest error, as a part of the largest result. `bfloat16` has the range of `float32` and only 8 significant bits; `float16` has 11.
+# Now compare `bfloat16` with `float16`. Both have half the bytes of `float32`, so memory's roof is the same for both. If their times differ where memory limits, the library's kernel or the processor's instructions for the format make the difference. **Fewer bytes raise the roof; measure whether a kernel follows.** Fewer bits cost accuracy: the last line shows the largest error, as a part of the largest result. `bfloat16` has the range of `float32` and only 8 significant bits; `float16` has 11.
 
 # %%
 evidence("A4-half-the-bytes")
@@ -185,11 +185,11 @@ at_most.answer((24 * C**2 + 4 * T * C) / (8 * T * C))
 draw.interactive(peak, roof, phases)
 
 # %% [markdown]
-# Prefill stands right of the ridge. Decode for one request stands far left, at half an operation for each byte. Collecting requests moves it right, but only up to 3.5 flop/byte here: requests share the weights, and each has a KV cache of its own. So servers collect requests, and models shrink the cache: fewer heads for keys and values, or fewer bytes for each number.
+# Prefill stands right of the ridge. Decode for one request stands far left, at half an operation for each byte. Collecting requests moves it right, but only up to 3.5 flop/byte here: requests share the weights, and each has a KV cache of its own. So servers collect requests, and models shrink the cache: they use fewer heads for keys and values, or fewer bytes for each number.
 #
 # ## Designing a layer
 #
-# The source lists what changes of a convolution layer save. We count operations, parameters and bytes, and measure the time:
+# How much does a convolution layer save if you change its shape? The source lists a smaller kernel, a stride, and *groups*. With $g$ groups, the channels fall into $g$ parts, and an output channel reads only the input channels of its own part. A *depthwise* layer has one group for each channel. A *channel shuffle* then interleaves the groups, so that the next layer mixes them. We count operations, parameters and bytes, and measure the time:
 
 # %%
 base = Layer()
@@ -214,7 +214,7 @@ print(f"shuffle: 0 operations, {seconds(moved)}, {moved / served:.3f} of the gro
 # %% [markdown]
 # ### Exercise 2: what a change saves
 #
-# *Difficulty ●●○, 10 minutes.* A convolution with a kernel of side $k_1$ gets side $k_2$, a stride of $s$ and $g$ groups; channels and padding stay. Return new ÷ old for its operations, its parameters and its outputs.
+# *Difficulty ●●○, 10 minutes.* A convolution with a kernel of side $k_1$ gets side $k_2$, a stride of $s$ (it had 1) and $g$ groups (it had one). The channels stay, and the padding is such that only the stride changes the number of positions. Return new ÷ old for its operations, its parameters and its outputs.
 #
 # <details><summary>Hint</summary>
 #
@@ -248,7 +248,7 @@ for (name, (layer, _, _)), source in zip(variants(base).items(), stated, strict=
     print(f"{name:13} {show[0]:>23} {show[1]:>23}   {source}")
 
 # %% [markdown] claims="A4-time-operations A4-shuffle"
-# **Time does not follow operations.** A depthwise layer keeps 0.8 % of the operations and takes 5 to 25 % of the time. It also keeps nearly all of the bytes, and stands left of the ridge. The channel shuffle needs no operations, and adds 3 to 7 % to the time of the grouped layer that it serves.
+# **Time does not follow operations.** A depthwise layer keeps 0.8 % of the operations and takes 5 to 25 % of the time. It also keeps most of the bytes (85 % in the base's size), and its intensity is low. The channel shuffle needs no operations, and adds 3 to 7 % to the time of the grouped layer that it serves.
 
 # %%
 display(evidence("A4-time-operations"), evidence("A4-shuffle"))
