@@ -148,7 +148,7 @@ for row in machine.theory():
     print(f"{row['isa']:8} {row['dtype']:8}", "–" if started is None else f"{started:.2f} a cycle")
 
 # %% [markdown]
-# About two with FMA means two units, as the formula assumes. Four without FMA means two units that multiply and two that add. About one in the rows of AVX-512 means that the core has a single unit of this width, or joins two narrower ones. Then AVX-512 computes no more than AVX2, and the formula promises twice as much as the core can do.
+# About two with FMA means two units, as the formula assumes. Four without FMA means two units that multiply and two that add. About one in the rows of AVX-512 means that the core has a single unit of this width, or joins two narrower ones. Then the formula promises twice as much as the core can do.
 #
 # ### Latency: find the caches
 #
@@ -315,7 +315,7 @@ draw.interactive(peaks, roofs | machine.cache_roofs(), points)
 # %% [markdown] claims="07-fusion 07-softmax"
 # **Fusion saves bytes, and so it saves time.** In the records, on one thread, four passes take 2.05 to 2.25 times as long as one pass if the arrays lie in memory, and 1.7 to 1.9 times if they lie in L2. Bytes alone predict 2.5.
 #
-# **Bytes do not explain a kernel far below memory's roof.** `softmax` reads and writes as many bytes as a product with a constant, and takes 1.5 to 4.3 times as long in the records. A likely reason: we counted *exp* as one operation, and it takes many instructions.
+# **Bytes do not explain a kernel far below memory's roof.** `softmax` reads and writes as many bytes as a product with a constant, and takes 1.5 to 4.3 times as long in the records. One reason may be *exp*: we count one operation, and it takes many instructions.
 #
 # The convolution has the intensity of a matrix product: each loaded weight serves all pixels, and each loaded pixel serves all output channels.
 
@@ -532,7 +532,7 @@ display(evidence("07-tile-too-large"), evidence("07-register-tile"))
 #
 # <details><summary>Hint 1</summary>
 #
-# `ikj` loads and stores a value of C for each product that it adds. A tile of C, say 6 × 16, can stay in registers while `k` runs. Each loaded value of B then serves 6 rows, and each value of A 16 columns.
+# Keep a tile of C, say 6 × 16, in registers while `k` runs, and store it at the end.
 #
 # </details>
 # <details><summary>Hint 2</summary>
