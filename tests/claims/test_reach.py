@@ -130,12 +130,11 @@ def report(folder, names, first=""):
 
 
 @pytest.mark.parametrize(
-    ("first", "passed", "failed"),
-    [("", 3, 0), ("<failure />", 2, 1), ("<error />", 2, 1), ("<skipped />", 2, 0)],
+    ("first", "less", "failed"),
+    [("", 0, 0), ("<failure />", 1, 1), ("<error />", 1, 1), ("<skipped />", 1, 0)],
 )
-def test_a_report_becomes_a_row_for_each_whole_topic(tmp_path, first, passed, failed):
+def test_a_report_becomes_a_row_for_each_whole_topic(tmp_path, first, less, failed):
     whole = [*claims.of("13_sharding")]
-    counts = {"fingerprint": "abc", "passed": passed, "failed": failed}
-    assert len(whole) == 3
+    counts = {"fingerprint": "abc", "passed": len(whole) - less, "failed": failed}
     assert report(tmp_path, whole, first=first) == [("claims 13_sharding", counts)]
-    assert report(tmp_path, whole[:2]) == []
+    assert report(tmp_path, whole[:-1]) == []
