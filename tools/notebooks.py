@@ -63,6 +63,11 @@ def sources(root: Path = ROOT, only: tuple[str, ...] = ()) -> list[Path]:
     return [path for path in found if not only or {path.stem, path.stem[:2]} & set(only)]
 
 
+def is_appendix(name: str) -> bool:
+    """Tell whether a notebook is an appendix, which only ``make test-all`` executes."""
+    return name.startswith("A")
+
+
 def asked_for(parser: argparse.ArgumentParser, only: Sequence[str]) -> list[str]:
     """Return the names of the notebooks of a command line; an unknown one ends the program."""
     try:

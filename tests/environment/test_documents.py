@@ -10,6 +10,7 @@ import yaml
 
 import helpers
 from helpers.paths import ROOT
+from tools.notebooks import is_appendix
 from tools.site.sources import PARTS, USE, leading_somewhere
 
 PAGES = [f"docs/{name}.md" for name in USE]
@@ -144,7 +145,7 @@ def test_every_notebook_has_a_plan_and_its_minutes_in_the_term():
     own = {
         stem[:2]: int(re.search(r"\*Time:\* (\d+)", text(f"notebooks/source/{stem}.py"))[1])
         for stem in SOURCES
-        if not stem.startswith("A")  # an appendix
+        if not is_appendix(stem)
     }
     planned = set(re.findall(r"^\| \d+-\d+ \| (\d\d) \|", plans, re.MULTILINE))
     assert planned == set(own)

@@ -13,7 +13,7 @@ import pytest
 
 from helpers.paths import ROOT
 from tools import run
-from tools.notebooks import sources
+from tools.notebooks import is_appendix, sources
 from tools.site import sources as site_sources
 from tools.site.__main__ import build
 
@@ -67,7 +67,7 @@ def built(place, executed, request):
         if not said.exists():
             notebooks = {
                 path.stem: executed(path.stem).notebook
-                if everything or not path.stem.startswith("A")
+                if everything or not is_appendix(path.stem)
                 else nbformat.read(run.location(path.stem, "solved"), 4)
                 for path in sources(ROOT)
             }

@@ -12,7 +12,7 @@ from nbclient import NotebookClient
 
 from helpers.paths import ROOT
 from tools import replies, run
-from tools.notebooks import sources
+from tools.notebooks import is_appendix, sources
 from tools.run import execute, problems
 from tools.silence import LIMIT, silent_cells
 
@@ -21,7 +21,7 @@ EDITIONS = [
     pytest.param(
         name,
         kind,
-        marks=[pytest.mark.part(of="notebooks")] * (kind == "reader" or name.startswith("A")),
+        marks=[pytest.mark.part(of="notebooks")] * (kind == "reader" or is_appendix(name)),
     )
     for kind in ("solved", "reader")
     for name in NAMES

@@ -17,7 +17,7 @@ from helpers.paths import ROOT
 from tests.browser.looks import GLARING, glare, looked_at
 from tests.notebooks import axe
 from tools import executed as executed_module
-from tools.notebooks import sources
+from tools.notebooks import is_appendix, sources
 from tools.site import generated, single
 from tools.site.faults import faults
 from tools.site.formulas import FormulaError, mathml
@@ -31,6 +31,7 @@ from tools.site.sources import (
     moving,
     title,
     with_anchors,
+    with_appendices,
     with_difficulty,
     with_solutions,
 )
@@ -232,7 +233,7 @@ def test_a_solution_stands_folded_below_its_exercise():
 def test_each_notebook_of_the_readme_has_a_card_with_its_picture(tmp_path):
     text = with_difficulty((ROOT / "README.md").read_text("utf-8"), {})
     course, titles = {NAMES[0]: shown({})}, dict.fromkeys(NAMES, "A < title")
-    parts = PARTS | {"Appendices": [name[:2] for name in NAMES if name.startswith("A")]}
+    parts = with_appendices(NAMES)
     made = BeautifulSoup(with_gallery(text, parts, course, titles, tmp_path), "html.parser")
     cards = {card["href"]: card for card in made.select(".gallery > a.card")}
     assert set(cards) == {f"notebooks/{name}.html" for name in NAMES}
@@ -261,12 +262,12 @@ def test_every_row_of_the_readme_has_its_exercises():
     text = with_difficulty((ROOT / "README.md").read_text("utf-8"), course)
     rows = re.findall(r"^\| \[(\w+)\].* (\d+) · (\d+) · (\d+) \|$", text, re.M)
     assert sorted(row[0] for row in rows) == NAMES
-    assert all(sum(map(int, row[1:])) for row in rows if not row[0].startswith("A"))
+    assert all(sum(map(int, row[1:])) for row in rows if not is_appendix(row[0]))
 
 
 def test_every_notebook_has_its_place_in_the_menu():
     numbers = [number for part in PARTS.values() for number in part]
-    assert sorted(numbers) == [name[:2] for name in NAMES if not name.startswith("A")]
+    assert sorted(numbers) == [name[:2] for name in NAMES if not is_appendix(name)]
 
 
 def test_every_term_has_a_definition():

@@ -10,7 +10,7 @@ import html
 import posixpath
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import nbformat
@@ -107,6 +107,12 @@ def with_solutions(notebook: NotebookNode, reader: NotebookNode) -> NotebookNode
     return page
 
 
+def with_appendices(names: Iterable[str]) -> dict[str, Sequence[str]]:
+    """Return the parts of the menu, and at their end those of these notebooks that are in none."""
+    known = {number for numbers in PARTS.values() for number in numbers}
+    return PARTS | {"Appendices": [name[:2] for name in sorted(names) if name[:2] not in known]}
+
+
 def _landing(folder: Path, notebooks: Mapping[str, NotebookNode]) -> str:
     """The README as the first page, with the menu of all others."""
     text = (ROOT / "README.md").read_text("utf-8")
@@ -116,8 +122,7 @@ def _landing(folder: Path, notebooks: Mapping[str, NotebookNode]) -> str:
         text,
     )
     _first_frame(ROOT / "docs" / "ring_allreduce.gif", folder / "extra" / "static")
-    known = {number for numbers in PARTS.values() for number in numbers}
-    parts = dict(PARTS) | {"Appendices": [n[:2] for n in sorted(notebooks) if n[:2] not in known]}
+    parts = with_appendices(notebooks)
     titles = {name: title(notebook) for name, notebook in notebooks.items()}
     text = with_difficulty(text, notebooks)
     text = with_gallery(text, parts, notebooks, titles, folder / "extra" / "figures")
