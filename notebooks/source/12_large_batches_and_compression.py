@@ -271,7 +271,7 @@ for name in ("quantised-steps", "top-k-feedback"):
 # - **Levels.** With 15 levels, accuracy does not suffer. With 7 it is two points lower, less than the margin of 3 points fixed beforehand. With one level the noise is longer than the gradient, and at this learning rate (0.02) training fails.
 # - **Feedback.** If only 0.1 % is sent, training without feedback ends at half the accuracy. With 1 %, five seeds do not decide.
 #
-# **Answer.** Five bits for each number cost no accuracy. Even the largest 1 % train the network, in more steps; the largest 0.1 % need error feedback. *Evidence: the two tables above, five seeds each, and your own run.*
+# **Answer.** At the rate and the 120 steps of the tables, five bits for each number cost no accuracy that counts. The largest 1 % train the network, in more steps; the largest 0.1 % do much better with error feedback. *Evidence: the two tables above, five seeds each, and your own run.*
 
 # %% [markdown]
 # ## Lesson 2. How many seconds does that save?
