@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from helpers.waiting import ClosedError, Yielding, at_most, doze, meet, until
+from helpers.machine.waiting import ClosedError, Yielding, until
+from helpers.waiting import at_most, doze, meet
 from tests.mpi.runner import run_ranks
 
 

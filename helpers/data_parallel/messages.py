@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from helpers import waiting
+from helpers.machine import waiting
 
 if TYPE_CHECKING:
     from mpi4py import MPI

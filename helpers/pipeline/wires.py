@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from helpers.machine.waiting import Yielding, until
 from helpers.pipeline.schedule import Action, Schedule
-from helpers.waiting import Yielding, until
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from helpers.waiting import Yielding, until
+from helpers.machine.waiting import Yielding, until
 
 LIMIT = 120.0  # seconds: a rank that does not come is missed after these
 

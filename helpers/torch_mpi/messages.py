@@ -12,11 +12,11 @@ import torch
 from mpi4py import MPI
 from torch.distributed import Work
 
+from helpers.machine.waiting import until
 from helpers.torch_mpi.announced import Announced
 from helpers.torch_mpi.anyone import FromAnyone
 from helpers.torch_mpi.network import memory
 from helpers.torch_mpi.runner import deadline_after
-from helpers.waiting import until
 
 WITHDRAWN = 1.0  # seconds for MPI to withdraw a receive: longer only if its message is under way
 POLL = 500e-6  # seconds between the thread's visits to MPI while long messages are under way

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from mpi4py import MPI
 
+from helpers.machine.waiting import YIELD_FOR, ClosedError, Yielding, until
 from helpers.torch_mpi.announced import Announced
 from helpers.torch_mpi.reductions import WIDER, Reduction
 from helpers.torch_mpi.signature import differ, sign
@@ -26,7 +27,6 @@ from helpers.torch_mpi.transport import (
     lengths_of,
 )
 from helpers.torch_mpi.two_level import TwoLevel, hosts_of
-from helpers.waiting import YIELD_FOR, ClosedError, Yielding, until
 
 _TYPES = {
     torch.float32: MPI.FLOAT,

@@ -8,12 +8,12 @@ from datetime import timedelta
 import torch
 from mpi4py import MPI
 
+from helpers.machine.waiting import until
 from helpers.torch_mpi.announced import Announced
 from helpers.torch_mpi.anyone import FromAnyone
 from helpers.torch_mpi.messages import Message, MessageThread
 from helpers.torch_mpi.network import memory
 from helpers.torch_mpi.runner import deadline_after
-from helpers.waiting import until
 
 EAGER = 16 << 10  # bytes: a longer message moves only while both sides are inside MPI
 MANY = 64  # messages under way before those are looked for that have ended unnoticed

@@ -11,12 +11,12 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from helpers.machine.waiting import ClosedError
 from helpers.torch_mpi.announced import Announced
 from helpers.torch_mpi.collective_thread import CollectiveThread
 from helpers.torch_mpi.handles import Done
 from helpers.torch_mpi.layout import refuse_overlaps
 from helpers.torch_mpi.transport import DepartedError, Transport
-from helpers.waiting import ClosedError
 
 FINISH = 3.0  # seconds that a group which is destroyed gives to what it has been asked for
 

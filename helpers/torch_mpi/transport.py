@@ -37,7 +37,7 @@ class Transport(Protocol):
     Every operation takes a ``deadline`` in seconds on ``time.monotonic``'s clock, and raises
 
     - ``TimeoutError`` when the other ranks have not arrived by then,
-    - ``ClosedError`` (:mod:`helpers.waiting`) when the group was closed meanwhile,
+    - ``ClosedError`` (:mod:`helpers.machine.waiting`) when the group was closed meanwhile,
     - ``DepartedError`` when a rank that this one waits for has left the group,
     - ``MismatchError`` when the ranks turn out to have called different things.
 

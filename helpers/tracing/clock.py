@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from helpers.waiting import until
+from helpers.machine.waiting import until
 
 if TYPE_CHECKING:
     from mpi4py import MPI
