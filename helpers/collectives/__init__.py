@@ -20,7 +20,6 @@ from helpers.collectives.api import (
     broadcast,
     gather,
     reduce,
-    reduce_scatter,
     scatter,
 )
 from helpers.collectives.registry import ALGORITHMS
@@ -32,6 +31,5 @@ __all__ = [
     "broadcast",
     "gather",
     "reduce",
-    "reduce_scatter",
     "scatter",
 ]

@@ -76,7 +76,10 @@ def allreduce(
         combine = Combiner(op, array.dtype)
         if not (chosen.keeps_order or combine.commutes):
             *first, last = (repr(other.name) for other in ALGORITHMS.values() if other.keeps_order)
-            check.must_commute(combine, f"the {chosen.name}", f"{', '.join(first)} and {last}")
+            raise ValueError(
+                f"the {chosen.name} adds up in another order on every rank, but {combine.name} "
+                f"does not commute; {', '.join(first)} and {last} keep the order of ranks"
+            )
         result = check.fitting(out, array.shape, array.dtype)
         work = check.workspace(array, result)
         pieces = check.check_pieces(pieces, chosen.pieces(work.nbytes, n), len(work))
@@ -293,29 +296,3 @@ def allgather(
         passes(array, {}, counts=lengths(parts))
     ring.allgather(work, comm, parts)
     return check.deliver(work, result)
-
-
-def reduce_scatter(
-    array: npt.ArrayLike,
-    comm: MPI.Intracomm,
-    op: MPI.Op | None = None,
-    counts: Sequence[int] | None = None,
-    out: np.ndarray | None = None,
-) -> np.ndarray:
-    """Reduce arrays of one shape over all ranks, and leave a part on each, cut along the first
-    axis.
-
-    ``op`` must commute (None: the sum); ``counts`` are the parts' lengths, the same on all ranks
-    (None: as equal as possible). TypeError or ValueError on every rank, as for the others.
-    """
-    n, rank = check.check_communicator(comm), comm.Get_rank()
-    with same_call("reduce_scatter", comm) as passes:
-        array = check.with_axis(array)
-        combine = Combiner(op, array.dtype)
-        check.must_commute(combine, "reduce_scatter", "reduce and then scatter")
-        parts = check.cut(len(array), n, counts)
-        result = check.fitting(out, (lengths(parts)[rank], *array.shape[1:]), array.dtype)
-        work = check.rows(np.array(array, order="C"))
-        passes(array, op=combine.name, counts=lengths(parts))
-    ring.reduce_scatter(work, comm, combine, parts)
-    return check.deliver(work[parts[rank]], result)

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from helpers.collectives.combiner import Combiner
 from helpers.collectives.hosts import Hosts, numbered
 from helpers.collectives.parts import consecutive, split
 
@@ -78,15 +77,6 @@ def check_pieces(pieces: Any, default: int, most: int) -> int:
     if number < 1:
         raise ValueError(f"pieces must be an integer of at least 1, or None; got {pieces!r}")
     return min(number, max(1, most))
-
-
-def must_commute(combine: Combiner, function: str, others: str) -> None:
-    """Refuse (ValueError) an operation to which the order of ranks matters."""
-    if not combine.commutes:
-        raise ValueError(
-            f"{function} adds up in another order on every rank, but {combine.name} does not "
-            f"commute; {others} keep the order of ranks"
-        )
 
 
 def must_be_array(name: str, array: Any, writeable: bool = True) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,16 +9,6 @@ import numpy.typing as npt
 
 if TYPE_CHECKING:
     from mpi4py import MPI
-
-# MPI's pair types for MINLOC and MAXLOC: the value's type code and the index's, both as in NumPy.
-PAIRS: dict[tuple[str, ...], str] = {
-    ("h", "i"): "SHORT_INT",
-    ("i", "i"): "TWOINT",
-    ("l", "i"): "LONG_INT",
-    ("f", "i"): "FLOAT_INT",
-    ("d", "i"): "DOUBLE_INT",
-    ("g", "i"): "LONG_DOUBLE_INT",
-}
 
 # MPI's own operations, by their names there.
 OPERATIONS = (
@@ -36,14 +25,14 @@ class Combiner:
     """
 
     def __init__(self, op: MPI.Op | None, dtype: npt.DTypeLike):
-        self.dtype = np.dtype(dtype)
         self.commutes = True
         self._given = op
-        self._ufunc = _ufunc(op, self.dtype)
+        dtype = np.dtype(dtype)
+        self._ufunc = _ufunc(op, dtype)
         if self._ufunc is None:
-            self._prepare(op)
+            self._prepare(op, dtype)
 
-    def _prepare(self, op: MPI.Op | None) -> None:
+    def _prepare(self, op: MPI.Op | None, dtype: np.dtype) -> None:
         from mpi4py import MPI
 
         self._op = MPI.SUM if op is None else op
@@ -55,14 +44,19 @@ class Combiner:
         if self._op == MPI.OP_NULL:
             raise ValueError("op is MPI.OP_NULL: the operation was freed or never made")
         self.commutes = self._op.Is_commutative()
-        self._type = datatype(self.dtype)
+        if dtype.kind not in "biufc" or not dtype.isnative:
+            raise TypeError(
+                f"MPI has no datatype for arrays of dtype {dtype.str}: use booleans, or numbers in "
+                "this machine's byte order"
+            )
+        self._type = MPI.Datatype.fromcode(dtype.char)
         if self._op.is_predefined:
-            one = np.zeros(1, self.dtype)
+            one = np.zeros(1, dtype)
             try:
                 self._op.Reduce_local([one, self._type], [one.copy(), self._type])
             except MPI.Exception as error:
                 raise ValueError(
-                    f"MPI does not define {name(self._op)} for arrays of dtype {self.dtype}"
+                    f"MPI does not define {name(self._op)} for arrays of dtype {dtype}"
                 ) from error
 
     @property
@@ -95,39 +89,6 @@ def _ufunc(op: MPI.Op | None, dtype: np.dtype) -> np.ufunc | None:
     if not isinstance(op, MPI.Op):
         return None
     return np.add if op == MPI.SUM else np.multiply if op == MPI.PROD else None
-
-
-def datatype(dtype: np.dtype) -> MPI.Datatype:
-    """Return MPI's datatype for a dtype of NumPy, not to be freed: TypeError if there is none."""
-    from mpi4py import MPI
-
-    if dtype.names is not None:
-        return _structured(dtype)
-    if dtype.kind not in "biufc" or not dtype.isnative:
-        raise TypeError(
-            f"MPI has no datatype for arrays of dtype {dtype.str}: use booleans, numbers in this "
-            "machine's byte order, or records (value, index) for MPI.MINLOC and MPI.MAXLOC"
-        )
-    return MPI.Datatype.fromcode(dtype.char)
-
-
-def _structured(dtype: np.dtype) -> MPI.Datatype:
-    from mpi4py import MPI
-
-    fields = [dtype[name] for name in dtype.names or ()]
-    named = PAIRS.get(tuple(str(field.char) for field in fields))
-    if named is not None:
-        pair = getattr(MPI, named)
-        if pair.Get_extent()[1] == dtype.itemsize:
-            return pair
-    return _block(dtype.itemsize)  # as which it reaches a user's operation
-
-
-@functools.cache
-def _block(itemsize: int) -> MPI.Datatype:
-    from mpi4py import MPI
-
-    return MPI.BYTE.Create_contiguous(itemsize).Commit()
 
 
 def name(op: MPI.Op) -> str:

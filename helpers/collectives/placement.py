@@ -18,27 +18,6 @@ from helpers.collectives.registry import ALGORITHMS
 from helpers.collectives.schedule import Schedule, model
 
 
-def crossing(schedule: Schedule, size: int, hosts: Hosts) -> list[dict[int, int]]:
-    """Return for each step the bytes that leave each host; ValueError unless each rank has a host.
-
-    >>> crossing(model("tree", 4), 1000, (0, 0, 1, 1))
-    [{}, {1: 1000}, {0: 1000}, {}]
-    """
-    if len(hosts) != schedule.ranks:
-        raise ValueError(
-            f"expected the host of each of {schedule.ranks} ranks; got {len(hosts)}: {hosts}"
-        )
-    sizes = lengths(split(size, schedule.chunks))
-    found = []
-    for step in range(1, schedule.steps + 1):
-        leaving: Counter[int] = Counter()
-        for one in schedule.at(step):
-            if hosts[one.source] != hosts[one.dest]:
-                leaving[hosts[one.source]] += sizes[one.chunk]
-        found.append(dict(leaving))
-    return found
-
-
 def seconds(
     algorithm: str,
     sizes: Sequence[int],

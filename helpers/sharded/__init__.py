@@ -12,5 +12,5 @@ Arithmetic and messages are apart; what sends is handed its communicator, and no
 - ``planner``: seconds and bytes of a layout; ``device``: a rank of a stated speed
 - ``messages``, ``arrays``, ``background``: what all of them send by; ``patient``: how they wait
 - ``counts``: messages, bytes and operations by formula; ``ways``: the same, counted and timed
-- ``runs``: what notebook 13 asks of its ranks; ``peers``: the same beside PyTorch's own features
+- ``runs``: what notebook 13 asks of its ranks
 """

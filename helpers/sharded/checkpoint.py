@@ -14,7 +14,6 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from helpers.models.transformer import Config
 from helpers.sharded.hybrid import Hybrid
 from helpers.sharded.slices import cut, join
 
@@ -40,17 +39,6 @@ def save(folder: str | Path, hybrid: Hybrid) -> None:
         (folder / f"{LIST}.part").write_text(json.dumps(listed))
         os.replace(folder / f"{LIST}.part", folder / LIST)
     hybrid.mesh.comm.barrier()
-
-
-def read(folder: str | Path) -> tuple[Config, dict[str, dict[str, Tensor]]]:
-    """Read a checkpoint of :func:`save` whole, without ranks.
-
-    Return the model's size, and for each parameter its value and what the optimizer keeps.
-    FileNotFoundError if the folder holds no finished checkpoint.
-    """
-    listed, opened = _listed(folder), _Opened(folder)
-    names = {name for files in listed["files"].values() for name in files}
-    return Config(**listed["config"]), {name: _whole(opened, listed, name) for name in names}
 
 
 def load(folder: str | Path, hybrid: Hybrid) -> None:

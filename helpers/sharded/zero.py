@@ -31,8 +31,6 @@ class Bytes:
 
 
 FLOAT32 = Bytes(4, 4, 8)  # as here: Adam's two moments
-FLOAT64 = Bytes(8, 8, 16)
-MIXED = Bytes(2, 2, 12)  # half precision, and the optimizer's copy and two moments in float32
 
 
 def at_rest(stage: int, ranks: int, each: Bytes = FLOAT32) -> Bytes:

@@ -762,7 +762,7 @@ for mistake in ("", "different", "equal"):
 #
 # </details>
 #
-# **In practice**: `torch.distributed.fsdp.fully_shard`, `torch.distributed.tensor` and `torch.distributed.checkpoint` run on the course's MPI backend too (`make bench SUITE=sharded` compares them with ours). DeepSpeed (ZeRO), Megatron-LM (tensor, sequence, pipeline, experts), JAX's `shard_map`; picotron and nanotron are short enough to read.
+# **In practice**: `torch.distributed.fsdp.fully_shard`, `torch.distributed.tensor` and `torch.distributed.checkpoint` run on the course's MPI backend too. DeepSpeed (ZeRO), Megatron-LM (tensor, sequence, pipeline, experts), JAX's `shard_map`; picotron and nanotron are short enough to read.
 #
 # **References**
 #

@@ -10,7 +10,7 @@ from torch.nn import functional
 from helpers.models.transformer import Config, layer, transformer
 from helpers.sharded import arrays, counts, zero
 from helpers.sharded import device as device_module
-from helpers.sharded.checkpoint import read
+from helpers.sharded.checkpoint import load
 from helpers.sharded.counts import flops, segments
 from helpers.sharded.device import Device
 from helpers.sharded.hybrid import stage_pieces
@@ -159,7 +159,7 @@ def test_bad_input_is_refused_in_words(call, told):
 
 def test_a_folder_without_its_list_is_no_checkpoint(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"checkpoint\.json is missing"):
-        read(tmp_path)
+        load(tmp_path, SimpleNamespace(config=CONFIG))
 
 
 def test_messages_add_up():
