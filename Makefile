@@ -26,6 +26,10 @@ IDLE =
 EXCHANGE =
 STATE =
 MEMBERS =
+HOST =
+PORT =
+BOARD =
+NEW =
 TEST_ARGS =
 REQUIRE =
 
@@ -45,7 +49,7 @@ HUB_SETTINGS = MEMORY=$(call q,$(MEMORY)) CORES=$(call q,$(CORES)) IDLE=$(call q
 
 LINT = sh tools/lint.sh
 
-.PHONY: help setup setup-all setup-openmpi setup-hub lab hub hosts test test-all notebooks html site course grading bench claims conformance soak gpu lint format reset \
+.PHONY: help setup setup-all setup-openmpi setup-hub lab board hub hosts test test-all notebooks html site course grading bench claims conformance soak gpu lint format reset \
 	wheels release clean distclean
 
 help: ## Print this list
@@ -57,6 +61,7 @@ help: ## Print this list
 	@echo "  set-up     PYTHON=interpreter (3.11 to 3.13)   TORCH_INDEX=index with another build of torch"
 	@echo "             WHEELS=folder (without a network)   COMPILER=no (go on without C++)"
 	@echo "  lab        WORK=folder of your copies   LAB_ARGS='options of JupyterLab'"
+	@echo "  board      HOST=address on which to listen   PORT=8765   BOARD=file   NEW=yes (another class)"
 	@echo "  hub        MEMORY=5G CORES=2 (a student's)   IDLE=seconds   COURSE=name   HUB_ARGS=..."
 	@echo "             EXCHANGE=folder   STATE=folder   MEMBERS=groups that may log in"
 	@echo "  notebooks, html, site, grading, reset, claims, soak    NB=01 or 01_mpi_basics"
@@ -79,6 +84,10 @@ setup-openmpi: setup-all
 
 lab: setup ## Open JupyterLab in work/, your own copies of the notebooks
 	@exec $(PY) -m tools.work lab $(LAB_ARGS)
+
+board: setup ## Open the board on which a class predicts together: make board HOST=192.168.1.5
+	@$(PY) -m tools.board --file=$(call q,$(or $(BOARD),board.sqlite)) $(if $(HOST),--host=$(call q,$(HOST))) \
+	    $(if $(PORT),--port=$(call q,$(PORT))) $(if $(NEW),--new)
 
 setup-hub: setup-all ## Make JupyterHub's environment, .venv-hub: deploy/jupyterhub/README.md
 	@sh deploy/jupyterhub/setup.sh

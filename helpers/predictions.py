@@ -11,6 +11,8 @@ import html
 import math
 from dataclasses import dataclass
 
+from helpers import board, progress
+
 
 @dataclass(frozen=True, repr=False)
 class Folded:
@@ -44,15 +46,24 @@ class Prediction:
     of: str
     said: float | str | None = None
 
+    def __post_init__(self) -> None:
+        if self.said is not None:
+            board.said(self.of, self.said)
+
     def answer(self, measured: float | str, unit: str = "") -> None:
-        """Print the prediction beside what came out; fold what came out where there is none."""
+        """Print the prediction beside what came out; fold what came out where there is none.
+
+        What was said before the first answer stays, whatever is typed afterwards.
+        """
+        board.came(self.of, measured)
         unit = f" {unit}" if unit else ""
         came = f"{_shown(measured)}{unit}"
         if self.said is None:
             show_folded(self.of, came)
         else:
-            compared = _compared(self.said, measured)
-            print(f"{self.of}: you said {_shown(self.said)}{unit}, measured {came}{compared}")
+            said, late = progress.settle(self.of, self.said, measured)
+            compared = _compared(said, measured)
+            print(f"{self.of}: you said {_shown(said)}{unit}, measured {came}{compared}{late}")
 
 
 def _shown(value: float | str) -> str:

@@ -18,6 +18,7 @@ import sys
 from datetime import datetime
 from pathlib import Path
 
+from helpers import progress
 from helpers.paths import ROOT
 from tools import first, kernels
 
@@ -51,6 +52,7 @@ def prepare(root: Path = ROOT) -> tuple[list[str], list[str]]:
         digest = hashlib.sha256(content).hexdigest()
         if not target.exists():
             _write(target, content)
+            progress.forget(target)
             known[path.name] = digest
             copied.append(path.name)
         elif known.get(path.name) not in (None, digest):
@@ -81,6 +83,7 @@ def reset(which: str, root: Path = ROOT, now: datetime | None = None) -> tuple[P
         os.replace(target, backup)
     content = path.read_bytes()
     _write(target, content)
+    progress.forget(target)
     known = _origins(root)
     known[path.name] = hashlib.sha256(content).hexdigest()
     _write(work / ORIGINS, json.dumps(known, indent=1, sort_keys=True).encode())

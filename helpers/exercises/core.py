@@ -30,6 +30,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from helpers import board, progress
 from helpers.waiting import at_most
 
 if TYPE_CHECKING:
@@ -83,6 +84,9 @@ class Exercise:
             error = NotAttempted if verdict.status == NOT_ATTEMPTED else WrongAnswer
             raise error(f"{self.title}: {verdict}")
         print(f"{self.title}: {verdict}")
+        if verdict.status == CORRECT:
+            progress.solved(self.title)
+            board.solved(self.title)
 
     def examine(self, *answer: object, **context: object) -> Verdict:
         """Judge an answer."""

@@ -8,6 +8,7 @@ speed-up on 4 ranks: you predicted 3.5; it is 1.9
 
 from __future__ import annotations
 
+from helpers import board, progress
 from helpers.exercises.core import unattempted
 from helpers.predictions import show_folded
 
@@ -15,16 +16,28 @@ from helpers.predictions import show_folded
 class Predictions(dict):
     """The reader's predictions by name; ``None`` or ``...`` stands for none."""
 
+    def __setitem__(self, name: str, said: object) -> None:
+        super().__setitem__(name, said)
+        if not unattempted(said):
+            board.said(name, said)
+
     def answer(self, name: str, result: object) -> None:
-        """Print what was predicted beside what came out, which is folded where nothing was."""
+        """Print what was predicted beside what came out, which is folded where nothing was.
+
+        What was predicted before the first answer stays, whatever is typed afterwards.
+        """
         if name not in self:
             asked = ", ".join(map(repr, self)) or "nothing yet"
             raise KeyError(f"expected the name of a prediction ({asked}); got {name!r}")
-        mine, shown = self[name], _shown(result)
+        mine, shown, late = self[name], _shown(result), ""
+        board.came(name, result)
+        if not unattempted(mine):
+            mine, late = progress.settle(name, mine, result)
         if unattempted(mine):
             show_folded(name, shown)
         else:
-            print(f"{name}: you predicted {_shown(mine)}; it is {shown}{_apart(mine, result)}")
+            apart = _apart(mine, result)
+            print(f"{name}: you predicted {_shown(mine)}; it is {shown}{apart}{late}")
 
 
 def _is_number(value: object) -> bool:
